@@ -1,0 +1,347 @@
+"""A document with the position of every key and value.
+
+PyYAML's event parser drives a composer of our own, because the C composer recurses without a limit
+and keeps no positions. Scalars follow the YAML 1.2 core schema: `on` and `no` stay text.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import yaml
+from yaml.events import (
+    AliasEvent,
+    Event,
+    MappingEndEvent,
+    MappingStartEvent,
+    NodeEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+    StreamEndEvent,
+)
+
+from noetl.model import Json, NoetlError
+
+MAX_CHARACTERS = 8_000_000
+MAX_NODES = 500_000
+MAX_DEPTH = 64
+MAX_DIGITS = 300
+
+
+class Scalar:
+    """A single value. `start` and `end` are offsets into the text it was read from."""
+
+    __slots__ = ("column", "end", "line", "start", "style", "value")
+
+    def __init__(
+        self,
+        value: None | bool | int | float | str,
+        line: int,
+        column: int,
+        *,
+        style: str = "",
+        start: int = -1,
+        end: int = -1,
+    ) -> None:
+        self.value = value
+        self.line = line
+        self.column = column
+        self.style = style
+        self.start = start
+        self.end = end
+
+
+class Sequence:
+    __slots__ = ("column", "items", "line")
+
+    def __init__(self, items: "list[Node]", line: int, column: int) -> None:
+        self.items = items
+        self.line = line
+        self.column = column
+
+
+class Entry:
+    """A key of a mapping, where it stands, and its value."""
+
+    __slots__ = ("column", "key", "line", "value")
+
+    def __init__(self, key: str, value: "Node", line: int, column: int) -> None:
+        self.key = key
+        self.value = value
+        self.line = line
+        self.column = column
+
+
+class Mapping:
+    __slots__ = ("column", "entries", "line")
+
+    def __init__(self, entries: dict[str, Entry], line: int, column: int) -> None:
+        self.entries = entries
+        self.line = line
+        self.column = column
+
+    def get(self, key: str) -> "Node | None":
+        entry = self.entries.get(key)
+        return entry.value if entry else None
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.entries
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.entries.values())
+
+
+Node: TypeAlias = Scalar | Sequence | Mapping
+Located: TypeAlias = Scalar | Sequence | Mapping | Entry
+
+
+def plain(node: Node) -> Json:
+    """The node's value without positions."""
+    if isinstance(node, Scalar):
+        return node.value
+    if isinstance(node, Sequence):
+        return [plain(item) for item in node.items]
+    return {entry.key: plain(entry.value) for entry in node}
+
+
+def node_of(value: Json, at: Located) -> Node:
+    """A node tree for a plain value, every part of it placed where `at` stands."""
+    if isinstance(value, dict):
+        entries = {key: Entry(key, node_of(item, at), at.line, at.column) for key, item in value.items()}
+        return Mapping(entries, at.line, at.column)
+    if isinstance(value, list):
+        return Sequence([node_of(item, at) for item in value], at.line, at.column)
+    return Scalar(value, at.line, at.column)
+
+
+def mapping(at: Located, entries: "dict[str, Node]") -> Mapping:
+    """A mapping placed where `at` stands; each key is placed where its value stands."""
+    return Mapping(
+        {key: Entry(key, node, node.line, node.column) for key, node in entries.items()}, at.line, at.column
+    )
+
+
+class SourceError(NoetlError):
+    """The text is no document we read; `code` says which kind of fault it is."""
+
+    def __init__(self, code: str, message: str, line: int, column: int, hint: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.line = line
+        self.column = column
+        self.hint = hint
+
+
+_INTEGER = re.compile(r"[-+]?[0-9]+\Z")
+_HEX = re.compile(r"0x[0-9a-fA-F]+\Z")
+_OCTAL = re.compile(r"0o[0-7]+\Z")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
+_CONSTANTS: dict[str, None | bool] = {
+    "": None, "~": None, "null": None, "Null": None, "NULL": None,
+    "true": True, "True": True, "TRUE": True,
+    "false": False, "False": False, "FALSE": False,
+}  # fmt: skip
+
+
+class _Composer:
+    """Builds the tree from parser events, within limits on size, depth and alias expansion."""
+
+    def __init__(self, text: str) -> None:
+        self.loader = yaml.CBaseLoader(text)
+        self.budget = MAX_NODES
+        self.anchors: dict[str, tuple[Node, int]] = {}
+
+    def document(self) -> Node | None:
+        try:
+            self._next()
+            if type(self._next()) is StreamEndEvent:
+                return None
+            root = self._node(self._next(), 0)
+            self._next()
+            extra = self._next()
+            if type(extra) is not StreamEndEvent:
+                raise _fault(extra, "yaml-feature", "a file holds one document", "split the file at `---`")
+            return root
+        except yaml.YAMLError as error:
+            raise _syntax_error(error) from None
+        finally:
+            self.loader.dispose()
+
+    def _next(self) -> Event:
+        event: Event = self.loader.get_event()
+        return event
+
+    def _node(self, event: Event, depth: int) -> Node:
+        self.budget -= 1
+        if self.budget < 0:
+            raise _fault(event, "yaml-limit", f"the document has more than {MAX_NODES:,} values")
+        if depth > MAX_DEPTH:
+            raise _fault(event, "yaml-limit", f"values are nested deeper than {MAX_DEPTH} levels")
+        if type(event) is AliasEvent:
+            return self._alias(event)
+        assert isinstance(event, NodeEvent)  # noqa: S101 - the parser's grammar says so
+        tag = getattr(event, "tag", None)
+        if tag not in (None, "!", "tag:yaml.org,2002:str"):
+            raise _fault(event, "yaml-feature", f"the tag `{tag}` is not supported", "write the plain value")
+        before = self.budget
+        line, column = event.start_mark.line + 1, event.start_mark.column + 1
+        node: Node
+        if type(event) is ScalarEvent:
+            node = _scalar(event, line, column)
+        elif type(event) is SequenceStartEvent:
+            node = Sequence(self._items(depth), line, column)
+        else:
+            assert type(event) is MappingStartEvent  # noqa: S101 - the parser's grammar says so
+            node = Mapping(self._entries(depth), line, column)
+        if event.anchor:
+            self.anchors[event.anchor] = (node, before - self.budget + 1)
+        return node
+
+    def _alias(self, event: AliasEvent) -> Node:
+        known = self.anchors.get(event.anchor)
+        if known is None:
+            raise _fault(event, "yaml-syntax", f"the alias `*{event.anchor}` names no earlier anchor")
+        node, size = known
+        self.budget -= size
+        if self.budget < 0:
+            raise _fault(event, "yaml-limit", f"with its aliases the document has more than {MAX_NODES:,} values")
+        return node
+
+    def _items(self, depth: int) -> list[Node]:
+        items: list[Node] = []
+        while type(event := self._next()) is not SequenceEndEvent:
+            items.append(self._node(event, depth + 1))
+        return items
+
+    def _entries(self, depth: int) -> dict[str, Entry]:
+        entries: dict[str, Entry] = {}
+        while type(event := self._next()) is not MappingEndEvent:
+            if type(event) is not ScalarEvent:
+                raise _fault(
+                    event, "yaml-feature", "a key must be text", 'quote an expression: "{{ … }}", not {{ … }}'
+                )
+            key: str = event.value
+            if key == "<<" and not event.style:
+                raise _fault(event, "yaml-feature", "merge keys (`<<`) are not supported", "write the keys out")
+            if key in entries:
+                first = entries[key].line
+                raise _fault(event, "duplicate-key", f"the key `{key}` stands twice in one mapping (first in line {first})")
+            mark = event.start_mark
+            entries[key] = Entry(key, self._node(self._next(), depth + 1), mark.line + 1, mark.column + 1)
+        return entries
+
+
+def compose(text: str) -> Node | None:
+    """The document's tree, or None if there is none. Raises SourceError."""
+    if len(text) > MAX_CHARACTERS:
+        raise SourceError("yaml-limit", f"the document is longer than {MAX_CHARACTERS:,} characters", 1, 1)
+    try:
+        composer = _Composer(text)
+    except yaml.YAMLError as error:
+        raise _syntax_error(error) from None
+    return composer.document()
+
+
+def _scalar(event: ScalarEvent, line: int, column: int) -> Scalar:
+    start, end = event.start_mark.index, event.end_mark.index
+    if event.style or event.tag:
+        return Scalar(event.value, line, column, style=event.style or "", start=start, end=end)
+    return Scalar(_core(event), line, column, start=start, end=end)
+
+
+def _core(event: ScalarEvent) -> None | bool | int | float | str:
+    text: str = event.value
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
+    if text[0] in "0123456789+-.":
+        if _INTEGER.match(text):
+            if len(text) > MAX_DIGITS:
+                raise _fault(event, "yaml-limit", f"the number has more than {MAX_DIGITS} digits", "quote it to keep it as text")
+            return int(text)
+        if _HEX.match(text):
+            return int(text, 16)
+        if _OCTAL.match(text):
+            return int(text[2:], 8)
+        if _FLOAT.match(text):
+            return float(text)
+        if text.lower().lstrip("+-") in (".inf", ".nan"):
+            raise _fault(event, "yaml-feature", f"`{text}` is no JSON number", "quote it to keep it as text")
+    return text
+
+
+def _fault(event: Event, code: str, message: str, hint: str = "") -> SourceError:
+    mark = event.start_mark
+    return SourceError(code, message, mark.line + 1, mark.column + 1, hint)
+
+
+def _syntax_error(error: yaml.YAMLError) -> SourceError:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    context, problem = getattr(error, "context", None), getattr(error, "problem", None) or str(error)
+    message = f"{context}, {problem}" if context else str(problem)
+    if mark is None:
+        return SourceError("yaml-syntax", message, 1, 1)
+    return SourceError("yaml-syntax", message, mark.line + 1, mark.column + 1)
+
+
+def position_in(text: str, scalar: Scalar, offset: int) -> tuple[int, int]:
+    """Line and column in `text` of character `offset` of the scalar's value.
+
+    The scalar's source and its value are walked side by side, because quotes, escapes, indentation
+    and folding make them differ. A scalar that no text stands behind gives its own position.
+    """
+    if scalar.start < 0 or not isinstance(scalar.value, str):
+        return scalar.line, scalar.column
+    at = _SourceWalk(text, scalar).index_of(offset)
+    line_start = text.rfind("\n", 0, at) + 1
+    return text.count("\n", 0, at) + 1, at - line_start + 1
+
+
+class _SourceWalk:
+    def __init__(self, text: str, scalar: Scalar) -> None:
+        self.text = text
+        self.value = str(scalar.value)
+        self.style = scalar.style
+        self.at = scalar.start
+        self.end = scalar.end
+        if self.style in ("|", ">"):
+            self.at = min(text.find("\n", self.at) + 1 or self.end, self.end)
+            self._skip_blanks()
+        elif self.style:
+            self.at += 1
+
+    def index_of(self, offset: int) -> int:
+        for character in self.value[:offset]:
+            self._step(character)
+        if offset < len(self.value) and self.value[offset] not in " \n":
+            self._skip_folding(self.value[offset])
+        return min(self.at, self.end)
+
+    def _step(self, character: str) -> None:
+        if character not in " \n":
+            self._skip_folding(character)
+        here = self.text[self.at : self.at + 1]
+        if character in " \n" and here == "\n":
+            self.at += 1
+            self._skip_blanks()
+        elif self.style == '"' and here == "\\":
+            self.at += {"x": 4, "u": 6, "U": 10}.get(self.text[self.at + 1 : self.at + 2], 2)
+        elif self.style == "'" and self.text.startswith("''", self.at):
+            self.at += 2
+        elif self.at < self.end:
+            self.at += 1
+
+    def _skip_folding(self, character: str) -> None:
+        """Line breaks and indentation that folding dropped, up to what can be `character`."""
+        while self.at < self.end:
+            if self.style == '"' and self.text.startswith("\\\n", self.at):
+                self.at += 2
+            elif self.text[self.at] in " \t\n\r" and self.text[self.at] != character:
+                self.at += 1
+            else:
+                return
+
+    def _skip_blanks(self) -> None:
+        while self.at < self.end and self.text[self.at] in " \t":
+            self.at += 1

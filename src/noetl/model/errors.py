@@ -1,0 +1,24 @@
+"""What can go wrong, by what a caller does about it.
+
+NoetlError
+├── PlaybookInvalid   (noetl.dsl) the document is wrong: show its problems
+└── ExpressionError   an expression is wrong, refused, or failed on the values it met
+"""
+
+
+class NoetlError(Exception):
+    """The root of every error that this package raises on purpose."""
+
+
+class ExpressionError(NoetlError):
+    """An expression cannot be parsed, is refused, or failed.
+
+    `offset` counts characters from the start of the expression's source text; None where the
+    fault has no single place.
+    """
+
+    def __init__(self, message: str, *, offset: int | None = None, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.offset = offset
+        self.hint = hint
