@@ -103,8 +103,6 @@ class Task(Struct, frozen=True):
     timeout: float | Expression | None = None
     writes: tuple[Write, ...] = ()
     desc: str = ""
-    input_places: Mapping[str, Place] = {}
-    """Where each input stands, `args` included: problems and messages point there."""
 
 
 class AdmitRule(Struct, frozen=True):
