@@ -1,5 +1,6 @@
 """NoETL: playbooks that load, check and explain themselves."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ def __getattr__(name: str) -> object:
     # Imported on first use, so that the command line starts fast.
     if (home := _HOMES.get(name)) is None:
         raise AttributeError(f"module `noetl` has no attribute `{name}`")
-    from importlib import import_module
-
     return getattr(import_module(home), name)
 
 

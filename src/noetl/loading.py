@@ -83,7 +83,7 @@ def installed_kinds() -> Kinds:
     for point in entry_points(group="noetl.tools"):
         try:
             kind = point.load()
-        except Exception as error:  # noqa: BLE001 - a plugin's import may fail in any way; name the plugin
+        except Exception as error:
             raise PluginBroken(f"the tool package `{point.value}` cannot be loaded: {error}") from error
         if not isinstance(kind, Kind):
             raise PluginBroken(f"the entry point `{point.name}` ({point.value}) is no tool kind")

@@ -345,13 +345,17 @@ MOVED: dict[str, dict[str, Moved]] = {
         "with": Moved("unknown-key", "a step has no key `with`", f"use `args`; or {_V1}"),
     },
     "StepSpecShape": {
-        "next_mode": Moved("draft-next-mode", "a step's spec has no `next_mode`", f"use `next.spec.mode`; or {_DRAFT}"),
+        "next_mode": Moved(
+            "draft-next-mode", "a step's spec has no `next_mode`", f"use `next.spec.mode`; or {_DRAFT}"
+        ),
     },
     "TaskShape": {
         "eval": Moved("draft-eval", "a task has no `eval`", f"use `spec.policy.rules`; or {_DRAFT}"),
         "case": Moved("draft-case", "a task has no `case`", "use `spec.policy.rules`"),
         "pipe": Moved("draft-pipe", "a task has no `pipe`", "`tool` is an ordered pipeline"),
-        "vars": Moved("draft-vars", "a task has no `vars`", f"use `args`, or `set_run` in a rule; or {_DRAFT}"),
+        "vars": Moved(
+            "draft-vars", "a task has no `vars`", f"use `args`, or `set_run` in a rule; or {_DRAFT}"
+        ),
     },
     "Rule": {
         "expr": Moved("draft-expr", "a rule has no `expr`", f"use `when`; or {_DRAFT}"),
@@ -359,7 +363,9 @@ MOVED: dict[str, dict[str, Moved]] = {
     },
     "ThenShape": {
         "set_vars": Moved("draft-vars", "there is no `set_vars`", f"use `set_run`; or {_DRAFT}"),
-        "set_shared": Moved("draft-shared", "there is no `set_shared`", f"use `set_run` and `loop.spec.reduce`; or {_DRAFT}"),
+        "set_shared": Moved(
+            "draft-shared", "there is no `set_shared`", f"use `set_run` and `loop.spec.reduce`; or {_DRAFT}"
+        ),
         "expr": Moved("draft-expr", "there is no `expr` here", f"use `when` in the rule; or {_DRAFT}"),
     },
-}  # fmt: skip
+}

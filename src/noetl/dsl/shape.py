@@ -2,7 +2,8 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping as AbstractMapping
+from collections.abc import Iterable
+from collections.abc import Mapping as AbstractMapping
 from functools import cache
 from typing import Any, NamedTuple, Protocol
 
@@ -137,9 +138,9 @@ class Shaper:
             extra = {**(type_.extra or {}), **extra}
             type_ = type_.type
         literal = "literal" in extra or "document" in extra
-        if isinstance(node, Scalar) and isinstance(node.value, str) and is_template(node.value):
-            if literal or "expression" in extra or "guard" in extra or (templated and "name" not in extra):
-                return node
+        welcome = literal or "expression" in extra or "guard" in extra or (templated and "name" not in extra)
+        if welcome and isinstance(node, Scalar) and isinstance(node.value, str) and is_template(node.value):
+            return node
         if "name" in extra and isinstance(node, Scalar):
             return node
         return self._plain(node, type_, what, templated=templated and not literal)
@@ -152,7 +153,7 @@ class Shaper:
         if isinstance(type_, inspect.StructType):
             return self.struct(node, type_.cls, what, templated=templated)
         if isinstance(type_, inspect.DictType) and isinstance(node, Mapping):
-            return self._dict(node, type_, what, templated=templated)
+            return self._dict(node, type_, templated=templated)
         if isinstance(type_, inspect.ListType) and isinstance(node, Sequence):
             items = (
                 self.value(item, type_.item_type, f"an item of {what}", templated=templated)
@@ -185,7 +186,7 @@ class Shaper:
         self._report("wrong-type", node, f"{what} must be {wanted}, not {kind_of(node)}")
         return None
 
-    def _dict(self, node: Mapping, type_: inspect.DictType, what: str, *, templated: bool) -> Mapping:
+    def _dict(self, node: Mapping, type_: inspect.DictType, *, templated: bool) -> Mapping:
         if isinstance(type_.value_type, inspect.AnyType):
             return node
         kept = {}

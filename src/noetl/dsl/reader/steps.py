@@ -4,10 +4,7 @@ from collections.abc import Mapping as AbstractMapping
 
 from noetl.dsl.document import (
     MOVED,
-    InheritedPolicyShape,
-    LoopPolicyShape,
     LoopSpecShape,
-    StepPolicyShape,
     StepSpecShape,
 )
 from noetl.dsl.playbook import Arc, Join, Loop, Router, Step
@@ -22,7 +19,7 @@ from noetl.dsl.reader.tasks import (
 )
 from noetl.dsl.shape import Field, fields_of, is_empty
 from noetl.dsl.source import Mapping, Node, Scalar, Sequence, plain
-from noetl.expr import BUILTIN_ITER, Expression
+from noetl.expr import BUILTIN_ITER
 
 
 def read_step(
