@@ -101,7 +101,7 @@ def _limits(spec: Inputs) -> Iterator[Fault]:
     for knob in given(spec, "timeout", "memory"):
         yield Fault(
             f"`spec.{knob}` cannot be kept with `isolation: inline`",
-            key=f"spec.{knob}",
+            key=knob,
             hint="inline code cannot be stopped: use `pool` or `fork`, or drop the limit",
         )
 
