@@ -130,10 +130,10 @@ class _Writer:
                 values = self._type(type_.value_type, templated=templated)
                 return {"type": "object", "additionalProperties": values} if values else {"type": "object"}
             case inspect.LiteralType():
-                values = list(type_.values)
-                return {"const": values[0]} if len(values) == 1 else {"enum": values}
+                options = list(type_.values)
+                return {"const": options[0]} if len(options) == 1 else {"enum": options}
             case inspect.StrType():
-                bounds = {"minLength": type_.min_length, "pattern": type_.pattern}
+                bounds: Schema = {"minLength": type_.min_length, "pattern": type_.pattern}
             case inspect.IntType() | inspect.FloatType():
                 bounds = {"minimum": type_.ge, "maximum": type_.le}
             case _:
