@@ -76,7 +76,9 @@ def _step(number: int, steps: int) -> str:
               - when: "{{{{ outcome.status == 'error' }}}}"
                 then: {{ do: fail }}
               - else:
-                  then: {{ do: continue, set_ctx: {{ total_{number}: "{{{{ outcome.result.data.total + {number} }}}}" }} }}
+                  then:
+                    do: continue
+                    set_ctx: {{ total_{number}: "{{{{ outcome.result.data.total + {number} }}}}" }}
       - name: shape
         kind: python
         args: {{ rows: "{{{{ _prev.data.rows[{number}:] }}}}" }}
@@ -97,6 +99,8 @@ def measure_load() -> Iterator[Row]:
 
 
 def _run(path: Path) -> dict[str, float]:
-    done = subprocess.run([sys.executable, "-c", _CHILD, str(path)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", _CHILD, str(path)], capture_output=True, text=True, check=True
+    )
     found: dict[str, float] = json.loads(done.stdout)
     return found

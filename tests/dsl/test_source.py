@@ -150,7 +150,9 @@ def test_an_alias_gives_the_anchored_value() -> None:
         ("- - k: '{{ x'", 3, (1, 12)),
     ],
 )
-def test_a_character_of_a_value_is_found_in_the_text(text: str, offset: int, position: tuple[int, int]) -> None:
+def test_a_character_of_a_value_is_found_in_the_text(
+    text: str, offset: int, position: tuple[int, int]
+) -> None:
     scalar = next(_scalars(compose(text)))
     assert position_in(text, scalar, offset) == position
 
@@ -166,11 +168,15 @@ def _scalars(node: source.Node | None):  # type: ignore[no-untyped-def]
             yield from _scalars(entry.value)
 
 
-_TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp")) | st.sampled_from("\n '\"{}"))
+_TEXTS = st.text(
+    st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp")) | st.sampled_from("\n '\"{}")
+)
 
 
 @given(value=_TEXTS, style=st.sampled_from([None, "'", '"', "|", ">"]), width=st.integers(10, 80))
-def test_every_visible_character_is_found_whatever_the_style(value: str, style: str | None, width: int) -> None:
+def test_every_visible_character_is_found_whatever_the_style(
+    value: str, style: str | None, width: int
+) -> None:
     text = yaml.dump({"key": {"text": value}}, default_style=style, width=width, allow_unicode=True)
     scalar = next(_scalars(compose(text)))
     if not isinstance(scalar.value, str):

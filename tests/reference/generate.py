@@ -34,7 +34,9 @@ def checks_index() -> str:
         "| code | severity | meaning |",
         "| --- | --- | --- |",
     ]
-    lines += [f"| [{name}]({name}.md) | {code.severity} | {code.summary} |" for name, code in sorted(CODES.items())]
+    lines += [
+        f"| [{name}]({name}.md) | {code.severity} | {code.summary} |" for name, code in sorted(CODES.items())
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -51,7 +53,13 @@ def conformance() -> str:
     for clause, text in CLAUSES.items():
         if clause[:3] != document:
             document = clause[:3]
-            lines += ["", f"## {document} {TITLES[document]}", "", "| clause | says | tests |", "| --- | --- | --- |"]
+            lines += [
+                "",
+                f"## {document} {TITLES[document]}",
+                "",
+                "| clause | says | tests |",
+                "| --- | --- | --- |",
+            ]
         named = "<br>".join(f"`{name}`" for name in tests.get(clause, ())) or "**none yet**"
         lines.append(f"| {clause} | {text} | {named} |")
     return "\n".join(lines) + "\n"

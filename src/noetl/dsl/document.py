@@ -18,6 +18,8 @@ Condition: TypeAlias = Annotated[
     bool | str, Meta(description="`true`, `false` or one `{{ expression }}`.", extra={"guard": True})
 ]
 Seconds: TypeAlias = Annotated[float, Meta(ge=0)] | Template
+Positive: TypeAlias = Annotated[int, Meta(ge=1)]
+NotNegative: TypeAlias = Annotated[float, Meta(ge=0)]
 Values: TypeAlias = dict[str, Any]
 Form: TypeAlias = Any
 
@@ -30,11 +32,11 @@ Assignments: TypeAlias = Annotated[
 ]
 
 
-class Closed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Closed(Struct, kw_only=True, forbid_unknown_fields=True):
     """A mapping that has these keys and no others."""
 
 
-class Open(Struct, frozen=True, kw_only=True):
+class Open(Struct, kw_only=True):
     """A mapping that may have other keys, too."""
 
 
@@ -72,7 +74,7 @@ class ExecutorSpecShape(Open):
     pool: Annotated[str | None, Meta(description="The worker pool.")] = None
     timeout: Annotated[Seconds | None, Meta(description="Seconds the whole execution may take.")] = None
     max_step_runs: Annotated[
-        int | None, Meta(ge=1, description="Bound on endless graphs. Default 1000000.")
+        Positive | None, Meta(description="Bound on endless graphs. Default 1000000.")
     ] = None
     no_next_is_error: Annotated[
         bool | None, Meta(description="Whether a step whose arcs all stay closed has failed.")
@@ -162,8 +164,8 @@ class LeaseShape(Closed):
     """How a worker owns a run of this step."""
 
     mode: Annotated[Literal["single_owner"] | None, Meta(description="One worker at a time.")] = None
-    ttl: Annotated[float | None, Meta(ge=0, description="Seconds a lease lives without a heartbeat.")] = None
-    heartbeat: Annotated[float | None, Meta(ge=0, description="Seconds between heartbeats.")] = None
+    ttl: Annotated[NotNegative | None, Meta(description="Seconds a lease lives without a heartbeat.")] = None
+    heartbeat: Annotated[NotNegative | None, Meta(description="Seconds between heartbeats.")] = None
 
 
 class StepSpecShape(Closed):
@@ -186,10 +188,10 @@ class LoopSpecShape(Closed):
         None
     )
     max_in_flight: Annotated[
-        Annotated[int, Meta(ge=1)] | Template | None, Meta(description="Most iterations at once. Default 10.")
+        Positive | Template | None, Meta(description="Most iterations at once. Default 10.")
     ] = None
     window: Annotated[
-        int | None, Meta(ge=1, description="How far ahead of the lowest open iteration. Default 1000.")
+        Positive | None, Meta(description="How far ahead of the lowest open iteration. Default 1000.")
     ] = None
     reduce: Annotated[
         dict[str, Reducers] | None,
@@ -289,16 +291,16 @@ class ThenShape(Closed):
     """What a matching rule does."""
 
     do: Annotated[Literal["continue", "retry", "jump", "break", "fail"], Meta(description="The directive.")]
-    attempts: Annotated[
-        Annotated[int, Meta(ge=1)] | Template | None, Meta(description="retry: tries in all. Default 3.")
-    ] = None
+    attempts: Annotated[Positive | Template | None, Meta(description="retry: tries in all. Default 3.")] = (
+        None
+    )
     backoff: Annotated[
         Literal["none", "fixed", "linear", "exponential"] | None,
         Meta(description="retry: how the wait grows."),
     ] = None
     delay: Annotated[Seconds | None, Meta(description="retry: seconds to wait first.")] = None
-    max_delay: Annotated[float | None, Meta(ge=0, description="retry: longest wait in seconds.")] = None
-    jitter: Annotated[float | None, Meta(ge=0, description="retry: random part of the wait in seconds.")] = (
+    max_delay: Annotated[NotNegative | None, Meta(description="retry: longest wait in seconds.")] = None
+    jitter: Annotated[NotNegative | None, Meta(description="retry: random part of the wait in seconds.")] = (
         None
     )
     to: Annotated[str | None, Meta(description="jump: the task to go on with, or `previous`.")] = None

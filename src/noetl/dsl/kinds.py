@@ -89,11 +89,15 @@ class NoInputs(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Fault(Struct, frozen=True):
-    """Something wrong with a task's inputs that types cannot say. `key` is the input it stands at."""
+    """Something wrong with a task's inputs that types cannot say.
+
+    `key` is the input it stands at; `line` counts from 1 inside that input's text.
+    """
 
     message: str
     key: str | None = None
     hint: str = ""
+    line: int = 1
 
 
 Spelling: TypeAlias = str | Callable[[Json], str]

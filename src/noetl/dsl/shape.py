@@ -46,9 +46,7 @@ def fields_of(struct: type[msgspec.Struct]) -> dict[str, Field]:
     return {field.encode_name: _field(field) for field in info.fields}
 
 
-@cache
-def type_of(annotation: Any) -> inspect.Type:
-    return inspect.type_info(annotation)
+ANYTHING = Field(inspect.AnyType(), required=False, extra={}, description="")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -110,9 +108,10 @@ class Shaper:
             else:
                 kept[entry.key] = entry
         for key, field in fields.items():
-            if field.required and ((entry := node.entries.get(key)) is None or is_empty(entry.value)):
+            if field.required and ((given := node.entries.get(key)) is None or is_empty(given.value)):
                 code = field.extra.get("missing", "missing-key")
-                self._report(code, entry or node, f"{what} needs the key `{key}`", field.description)
+                at = node if given is None else given
+                self._report(code, at, f"{what} needs the key `{key}`", field.description)
         return Mapping(kept, node.line, node.column)
 
     def _field(self, entry: Entry, field: Field, *, templated: bool) -> Node | None:
@@ -121,11 +120,11 @@ class Shaper:
         if refused is not None and isinstance(entry.value, Sequence):
             self._report(refused.code, entry, refused.message, refused.hint)
             return None
-        if (code := field.extra.get("wrong")) is None:
+        if (wanted := field.extra.get("wrong")) is None:
             return self.value(entry.value, field.type, f"`{entry.key}`", templated=templated)
 
-        def coded(_: str, at: Located, message: str, hint: str = "") -> None:
-            self._report(code, at, message, hint)
+        def coded(code: str, at: Located, message: str, hint: str = "") -> None:  # noqa: ARG001 - the protocol
+            self._report(wanted, at, message, hint)
 
         return Shaper(coded, self._moved).value(
             entry.value, field.type, f"`{entry.key}`", templated=templated
@@ -273,14 +272,20 @@ def describe(type_: inspect.Type) -> str:
 
 
 def _field(field: inspect.Field) -> Field:
+    """What the annotations of a field say. None is not an option: an empty key counts as absent."""
     extra: dict[str, Any] = {}
     description = ""
     type_ = field.type
-    while isinstance(type_, inspect.Metadata):
-        extra = {**(type_.extra or {}), **extra}
-        description = description or (type_.extra_json_schema or {}).get("description", "")
-        type_ = type_.type
-    return Field(field.type, field.required, extra, description)
+    while True:
+        if isinstance(type_, inspect.Metadata):
+            extra = {**(type_.extra or {}), **extra}
+            description = description or (type_.extra_json_schema or {}).get("description", "")
+            type_ = type_.type
+        elif isinstance(type_, inspect.UnionType) and type_.includes_none:
+            options = tuple(option for option in type_.types if not isinstance(option, inspect.NoneType))
+            type_ = options[0] if len(options) == 1 else inspect.UnionType(options)
+        else:
+            return Field(inspect.Metadata(type_, extra=extra), field.required, extra, description)
 
 
 def _list_of(fields: Iterable[str]) -> str:

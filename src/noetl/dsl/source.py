@@ -6,15 +6,12 @@ and keeps no positions. Scalars follow the YAML 1.2 core schema: `on` and `no` s
 
 import re
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import yaml
 from yaml.events import (
     AliasEvent,
-    Event,
     MappingEndEvent,
-    MappingStartEvent,
-    NodeEvent,
     ScalarEvent,
     SequenceEndEvent,
     SequenceStartEvent,
@@ -173,11 +170,11 @@ class _Composer:
         finally:
             self.loader.dispose()
 
-    def _next(self) -> Event:
-        event: Event = self.loader.get_event()
-        return event
+    def _next(self) -> Any:
+        # The stubs say that marks may be absent; the parser always sets them.
+        return self.loader.get_event()
 
-    def _node(self, event: Event, depth: int) -> Node:
+    def _node(self, event: Any, depth: int) -> Node:
         self.budget -= 1
         if self.budget < 0:
             raise _fault(event, "yaml-limit", f"the document has more than {MAX_NODES:,} values")
@@ -185,7 +182,6 @@ class _Composer:
             raise _fault(event, "yaml-limit", f"values are nested deeper than {MAX_DEPTH} levels")
         if type(event) is AliasEvent:
             return self._alias(event)
-        assert isinstance(event, NodeEvent)  # noqa: S101 - the parser's grammar says so
         tag = getattr(event, "tag", None)
         if tag not in (None, "!", "tag:yaml.org,2002:str"):
             raise _fault(event, "yaml-feature", f"the tag `{tag}` is not supported", "write the plain value")
@@ -197,13 +193,12 @@ class _Composer:
         elif type(event) is SequenceStartEvent:
             node = Sequence(self._items(depth), line, column)
         else:
-            assert type(event) is MappingStartEvent  # noqa: S101 - the parser's grammar says so
             node = Mapping(self._entries(depth), line, column)
         if event.anchor:
             self.anchors[event.anchor] = (node, before - self.budget + 1)
         return node
 
-    def _alias(self, event: AliasEvent) -> Node:
+    def _alias(self, event: Any) -> Node:
         known = self.anchors.get(event.anchor)
         if known is None:
             raise _fault(event, "yaml-syntax", f"the alias `*{event.anchor}` names no earlier anchor")
@@ -256,14 +251,14 @@ def compose(text: str) -> Node | None:
     return composer.document()
 
 
-def _scalar(event: ScalarEvent, line: int, column: int) -> Scalar:
+def _scalar(event: Any, line: int, column: int) -> Scalar:
     start, end = event.start_mark.index, event.end_mark.index
     if event.style or event.tag:
         return Scalar(event.value, line, column, style=event.style or "", start=start, end=end)
     return Scalar(_core(event), line, column, start=start, end=end)
 
 
-def _core(event: ScalarEvent) -> Value:
+def _core(event: Any) -> Value:
     text: str = event.value
     if text in _CONSTANTS:
         return _CONSTANTS[text]
@@ -288,7 +283,7 @@ def _core(event: ScalarEvent) -> Value:
     return text
 
 
-def _fault(event: Event, code: str, message: str, hint: str = "") -> SourceError:
+def _fault(event: Any, code: str, message: str, hint: str = "") -> SourceError:
     mark = event.start_mark
     return SourceError(code, message, mark.line + 1, mark.column + 1, hint)
 

@@ -29,8 +29,8 @@ def syntax_error(code: str, key: str) -> Fault | None:
             _TopLevelReturns().visit(tree)
             compile(ast.fix_missing_locations(tree), "<code>", "exec", dont_inherit=True)
     except SyntaxError as error:
-        where = f"line {error.lineno} of the code: " if error.lineno else ""
-        return Fault(f"{where}{error.msg}", key=key, hint=_hint(error.msg, code))
+        message = f"the code does not compile: {error.msg}"
+        return Fault(message, key=key, hint=_hint(error.msg, code), line=error.lineno or 1)
     except (ValueError, RecursionError, MemoryError) as error:
         return Fault(f"the code does not compile: {str(error) or 'it is nested too deeply'}", key=key)
     return None

@@ -9,7 +9,7 @@ from noetl.dsl.kinds import Kind, TaskSpec
 from noetl.dsl.playbook import Task
 from noetl.dsl.reader.context import Context, Role, Where, mapping_of, place_of, text_of
 from noetl.dsl.reader.rules import Pipeline, read_policy
-from noetl.dsl.shape import Field, did_you_mean, fields_of, is_empty, kind_of, type_of
+from noetl.dsl.shape import ANYTHING, Field, did_you_mean, fields_of, is_empty, kind_of
 from noetl.dsl.source import Entry, Located, Mapping, Node, Scalar, Sequence, mapping, node_of, plain
 from noetl.expr import Constant, Data, is_template
 from noetl.model import Json
@@ -109,11 +109,12 @@ def read_task(
         )
         return None
     kind = find_kind(context, kind_node)
+    tool = _respell(context, tool, kind)
     shaped = _shape(context, tool, kind, task.label)
     spec = _merged_spec(context, shaped, kind, around.outer, defined)
     policy_node = spec.get("policy") if spec else None
     inputs = _inputs(context, shaped, kind, where)
-    _check_inputs(context, shaped, kind, spec, task.at)
+    _check_inputs(context, tool, kind, spec, task.at)
     args = mapping_of(shaped.get("args"))
     return Task(
         label=task.label,
@@ -170,7 +171,6 @@ def _resolve(
 
 def _shape(context: Context, tool: Mapping, kind: Kind | None, label: str) -> Mapping:
     """The task's keys by their canonical names; what does not fit is reported and left out."""
-    tool = _respell(context, tool, kind)
     own = fields_of(TaskShape)
     inputs = fields_of(kind.inputs) if kind else {}
     what = f"a task of kind `{kind.name}`" if kind else f"the task `{label}`"
@@ -181,7 +181,7 @@ def _shape(context: Context, tool: Mapping, kind: Kind | None, label: str) -> Ma
     if kind is not None and (spec := mapping_of(shaped.get("spec"))) is not None:
         knobs = {
             **fields_of(kind.spec),
-            "policy": Field(type_of(object), required=False, extra={}, description=""),
+            "policy": ANYTHING,
         }
         entry = tool.entries["spec"]
         clean = context.shaper.fields(spec, knobs, f"the spec of a `{kind.name}` task", templated=True)
@@ -273,20 +273,24 @@ def _warn_about_code(context: Context, scalar: Scalar, code: str) -> None:
 
 
 def _check_inputs(
-    context: Context, shaped: Mapping, kind: Kind | None, spec: Mapping | None, at: Located
+    context: Context, tool: Mapping, kind: Kind | None, spec: Mapping | None, at: Located
 ) -> None:
+    """What types cannot say, asked of the inputs as they were given."""
     if kind is None or kind.check is None:
         return
     inputs = {
-        entry.key: plain(entry.value) for entry in shaped if entry.key not in ("kind", "spec", "desc", "set")
+        entry.key: plain(entry.value) for entry in tool if entry.key not in ("kind", "spec", "desc", "set")
     }
     knobs = {entry.key: plain(entry.value) for entry in spec if entry.key != "policy"} if spec else {}
     for fault in kind.check(inputs, knobs):
-        found = shaped.entries.get(fault.key or "")
-        own_spec = mapping_of(shaped.get("spec"))
-        if found is None and own_spec is not None:
-            found = own_spec.entries.get(fault.key or "")
-        context.report("bad-input", found or at, fault.message, fault.hint)
+        entry = tool.entries.get(fault.key or "") or (spec.entries.get(fault.key or "") if spec else None)
+        if entry is not None and fault.line > 1 and isinstance(entry.value, Scalar):
+            lines = str(entry.value.value).split("\n")
+            offset = sum(len(line) + 1 for line in lines[: fault.line - 1])
+            offset += len(lines[fault.line - 1]) - len(lines[fault.line - 1].lstrip())
+            context.report_inside("bad-input", entry.value, offset, fault.message, fault.hint)
+        else:
+            context.report("bad-input", entry or at, fault.message, fault.hint)
 
 
 def _spec_values(context: Context, spec: Mapping | None, where: Where) -> dict[str, Data]:
