@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 
+from noetl.dsl.checks.flow.unset import check_step_names, check_unset_names
+from noetl.dsl.checks.flow.writes import check_concurrent_writes
 from noetl.dsl.playbook import Playbook
 from noetl.dsl.reader import Context, Read
 
 Check = Callable[[Playbook, Context], None]
 
-CHECKS: tuple[Check, ...] = ()
+CHECKS: tuple[Check, ...] = (check_step_names, check_unset_names, check_concurrent_writes)
 
 
 def run_checks(read: Read) -> None:
