@@ -206,7 +206,9 @@ class _Composer:
         node, size = known
         self.budget -= size
         if self.budget < 0:
-            raise _fault(event, "yaml-limit", f"with its aliases the document has more than {MAX_NODES:,} values")
+            raise _fault(
+                event, "yaml-limit", f"with its aliases the document has more than {MAX_NODES:,} values"
+            )
         return node
 
     def _items(self, depth: int) -> list[Node]:
@@ -224,10 +226,16 @@ class _Composer:
                 )
             key: str = event.value
             if key == "<<" and not event.style:
-                raise _fault(event, "yaml-feature", "merge keys (`<<`) are not supported", "write the keys out")
+                raise _fault(
+                    event, "yaml-feature", "merge keys (`<<`) are not supported", "write the keys out"
+                )
             if key in entries:
                 first = entries[key].line
-                raise _fault(event, "duplicate-key", f"the key `{key}` stands twice in one mapping (first in line {first})")
+                raise _fault(
+                    event,
+                    "duplicate-key",
+                    f"the key `{key}` stands twice in one mapping (first in line {first})",
+                )
             mark = event.start_mark
             entries[key] = Entry(key, self._node(self._next(), depth + 1), mark.line + 1, mark.column + 1)
         return entries
@@ -258,7 +266,12 @@ def _core(event: ScalarEvent) -> None | bool | int | float | str:
     if text[0] in "0123456789+-.":
         if _INTEGER.match(text):
             if len(text) > MAX_DIGITS:
-                raise _fault(event, "yaml-limit", f"the number has more than {MAX_DIGITS} digits", "quote it to keep it as text")
+                raise _fault(
+                    event,
+                    "yaml-limit",
+                    f"the number has more than {MAX_DIGITS} digits",
+                    "quote it to keep it as text",
+                )
             return int(text)
         if _HEX.match(text):
             return int(text, 16)
