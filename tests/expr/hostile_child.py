@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 
-from hostile_cases import HARMLESS, REFUSED_WHEN_EVALUATED, REFUSED_WHEN_READ, UNDEFINED
+from tests.expr.hostile_cases import HARMLESS, REFUSED_WHEN_EVALUATED, REFUSED_WHEN_READ, UNDEFINED
 
 from noetl.expr import parse
 from noetl.model import ExpressionError
