@@ -1,6 +1,6 @@
-"""What is wrong with a document, and where: one closed table of codes."""
+"""What is wrong with a document, and where."""
 
-from collections.abc import Iterator
+import re
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -33,4 +33,15 @@ class PlaybookInvalid(NoetlError):
         self.problems = problems
 
 
-__all__ = ["Iterator", "PlaybookInvalid", "Problem", "Severity"]
+_IGNORE = re.compile(r"#\s*noetl:\s*ignore\s+([a-z0-9-]+(?:\s*,\s*[a-z0-9-]+)*)")
+
+
+def ignored_codes(text: str) -> dict[int, frozenset[str]]:
+    """The codes that a `# noetl: ignore CODE, CODE` comment silences, by line."""
+    if "noetl:" not in text:
+        return {}
+    found = {}
+    for number, line in enumerate(text.split("\n"), start=1):
+        if "noetl:" in line and (match := _IGNORE.search(line)):
+            found[number] = frozenset(code.strip() for code in match[1].split(","))
+    return found
