@@ -41,7 +41,8 @@ class ResultSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a result is kept."""
 
     inline_max_bytes: Annotated[
-        int | None, Meta(ge=0, description="Larger results leave the event log. Default 65536.")
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(description="Larger results leave the event log. Default 65536."),
     ] = None
     store: Annotated[str | None, Meta(description="`auto` or the name of a result store.")] = None
     select: Annotated[
@@ -49,7 +50,7 @@ class ResultSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Meta(description="Parts to keep at hand when the body is stored elsewhere."),
     ] = None
     preview_max_bytes: Annotated[
-        int | None, Meta(ge=0, description="Size of the preview kept in the event.")
+        Annotated[int, Meta(ge=0)] | None, Meta(description="Size of the preview kept in the event.")
     ] = None
     ttl: Annotated[
         Seconds | None, Meta(description="Seconds after the execution's end until the body may be dropped.")
@@ -78,7 +79,8 @@ class TaskSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = None
     pool: Annotated[str | None, Meta(description="The worker pool that runs it.")] = None
     max_transitions: Annotated[
-        int | None, Meta(ge=1, description="Most task transitions in one pipeline. Default 100000.")
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="Most task transitions in one pipeline. Default 100000."),
     ] = None
 
 
@@ -87,11 +89,15 @@ class NoInputs(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Fault(Struct, frozen=True):
-    """Something wrong with a task's inputs that types cannot say. `key` is the input it stands at."""
+    """Something wrong with a task's inputs that types cannot say.
+
+    `key` is the input it stands at; `line` counts from 1 inside that input's text.
+    """
 
     message: str
     key: str | None = None
     hint: str = ""
+    line: int = 1
 
 
 Spelling: TypeAlias = str | Callable[[Json], str]

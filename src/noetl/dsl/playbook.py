@@ -95,12 +95,12 @@ class Task(Struct, frozen=True):
 
     label: str
     kind: str
-    inputs: Mapping[str, Data]
-    args: Data | None
-    policy: Policy | None
-    spec: Mapping[str, Json]
     place: Place
-    timeout: float | Expression | None = None
+    inputs: Mapping[str, Data] = {}
+    args: Mapping[str, Data] | None = None
+    """Laid over the token's args; None is not the same as none of them: `noop` passes `_prev` on."""
+    policy: Policy | None = None
+    spec: Mapping[str, Data] = {}
     writes: tuple[Write, ...] = ()
     desc: str = ""
 
@@ -118,7 +118,7 @@ class Admission(Struct, frozen=True):
     otherwise: bool | None
     on_deny: Literal["park", "wait", "drop", "fail"]
     place: Place
-    timeout: float | None = None
+    timeout: float | Expression | None = None
 
 
 class Join(Struct, frozen=True):
@@ -238,8 +238,7 @@ class Playbook(Struct, frozen=True):
     document: Json
     """The canonical document, as plain values."""
     hash: str
-    """SHA-256 of the canonical document: equal documents, whatever their spelling, share it."""
+    """SHA-256 of the canonical document."""
     keychain: Mapping[str, KeychainEntry] = {}
     executor: Executor = Executor()
     workload: Mapping[str, Data] = {}
-    workbook: Mapping[str, Task] = {}

@@ -6,15 +6,12 @@ and keeps no positions. Scalars follow the YAML 1.2 core schema: `on` and `no` s
 
 import re
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import yaml
 from yaml.events import (
     AliasEvent,
-    Event,
     MappingEndEvent,
-    MappingStartEvent,
-    NodeEvent,
     ScalarEvent,
     SequenceEndEvent,
     SequenceStartEvent,
@@ -29,6 +26,9 @@ MAX_DEPTH = 64
 MAX_DIGITS = 300
 
 
+Value: TypeAlias = bool | int | float | str | None
+
+
 class Scalar:
     """A single value. `start` and `end` are offsets into the text it was read from."""
 
@@ -36,7 +36,7 @@ class Scalar:
 
     def __init__(
         self,
-        value: None | bool | int | float | str,
+        value: Value,
         line: int,
         column: int,
         *,
@@ -138,7 +138,7 @@ _INTEGER = re.compile(r"[-+]?[0-9]+\Z")
 _HEX = re.compile(r"0x[0-9a-fA-F]+\Z")
 _OCTAL = re.compile(r"0o[0-7]+\Z")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
-_CONSTANTS: dict[str, None | bool] = {
+_CONSTANTS: dict[str, bool | None] = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,
     "true": True, "True": True, "TRUE": True,
     "false": False, "False": False, "FALSE": False,
@@ -149,6 +149,7 @@ class _Composer:
     """Builds the tree from parser events, within limits on size, depth and alias expansion."""
 
     def __init__(self, text: str) -> None:
+        self.text = text
         self.loader = yaml.CBaseLoader(text)
         self.budget = MAX_NODES
         self.anchors: dict[str, tuple[Node, int]] = {}
@@ -165,15 +166,15 @@ class _Composer:
                 raise _fault(extra, "yaml-feature", "a file holds one document", "split the file at `---`")
             return root
         except yaml.YAMLError as error:
-            raise _syntax_error(error) from None
+            raise _syntax_error(error, self.text) from None
         finally:
             self.loader.dispose()
 
-    def _next(self) -> Event:
-        event: Event = self.loader.get_event()
-        return event
+    def _next(self) -> Any:
+        # The stubs say that marks may be absent; the parser always sets them.
+        return self.loader.get_event()
 
-    def _node(self, event: Event, depth: int) -> Node:
+    def _node(self, event: Any, depth: int) -> Node:
         self.budget -= 1
         if self.budget < 0:
             raise _fault(event, "yaml-limit", f"the document has more than {MAX_NODES:,} values")
@@ -181,7 +182,6 @@ class _Composer:
             raise _fault(event, "yaml-limit", f"values are nested deeper than {MAX_DEPTH} levels")
         if type(event) is AliasEvent:
             return self._alias(event)
-        assert isinstance(event, NodeEvent)  # noqa: S101 - the parser's grammar says so
         tag = getattr(event, "tag", None)
         if tag not in (None, "!", "tag:yaml.org,2002:str"):
             raise _fault(event, "yaml-feature", f"the tag `{tag}` is not supported", "write the plain value")
@@ -193,13 +193,12 @@ class _Composer:
         elif type(event) is SequenceStartEvent:
             node = Sequence(self._items(depth), line, column)
         else:
-            assert type(event) is MappingStartEvent  # noqa: S101 - the parser's grammar says so
             node = Mapping(self._entries(depth), line, column)
         if event.anchor:
             self.anchors[event.anchor] = (node, before - self.budget + 1)
         return node
 
-    def _alias(self, event: AliasEvent) -> Node:
+    def _alias(self, event: Any) -> Node:
         known = self.anchors.get(event.anchor)
         if known is None:
             raise _fault(event, "yaml-syntax", f"the alias `*{event.anchor}` names no earlier anchor")
@@ -248,18 +247,18 @@ def compose(text: str) -> Node | None:
     try:
         composer = _Composer(text)
     except yaml.YAMLError as error:
-        raise _syntax_error(error) from None
+        raise _syntax_error(error, text) from None
     return composer.document()
 
 
-def _scalar(event: ScalarEvent, line: int, column: int) -> Scalar:
+def _scalar(event: Any, line: int, column: int) -> Scalar:
     start, end = event.start_mark.index, event.end_mark.index
     if event.style or event.tag:
         return Scalar(event.value, line, column, style=event.style or "", start=start, end=end)
     return Scalar(_core(event), line, column, start=start, end=end)
 
 
-def _core(event: ScalarEvent) -> None | bool | int | float | str:
+def _core(event: Any) -> Value:
     text: str = event.value
     if text in _CONSTANTS:
         return _CONSTANTS[text]
@@ -284,18 +283,20 @@ def _core(event: ScalarEvent) -> None | bool | int | float | str:
     return text
 
 
-def _fault(event: Event, code: str, message: str, hint: str = "") -> SourceError:
+def _fault(event: Any, code: str, message: str, hint: str = "") -> SourceError:
     mark = event.start_mark
     return SourceError(code, message, mark.line + 1, mark.column + 1, hint)
 
 
-def _syntax_error(error: yaml.YAMLError) -> SourceError:
-    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    context, problem = getattr(error, "context", None), getattr(error, "problem", None) or str(error)
-    message = f"{context}, {problem}" if context else str(problem)
-    if mark is None:
-        return SourceError("yaml-syntax", message, 1, 1)
-    return SourceError("yaml-syntax", message, mark.line + 1, mark.column + 1)
+def _syntax_error(error: yaml.YAMLError, text: str) -> SourceError:
+    problem, context = getattr(error, "problem_mark", None), getattr(error, "context_mark", None)
+    message = str(getattr(error, "problem", None) or error)
+    if said := getattr(error, "context", None):
+        message = f"{said}, {message}"
+    # What is still open at the end of the file is best shown where it began.
+    at_end = problem is not None and problem.line >= text.count("\n") and problem.column == 0
+    mark = context if at_end and context is not None else problem or context
+    return SourceError("yaml-syntax", message, mark.line + 1 if mark else 1, mark.column + 1 if mark else 1)
 
 
 def position_in(text: str, scalar: Scalar, offset: int) -> tuple[int, int]:
@@ -312,32 +313,36 @@ def position_in(text: str, scalar: Scalar, offset: int) -> tuple[int, int]:
 
 
 class _SourceWalk:
+    """Reads a scalar's source one value character at a time."""
+
     def __init__(self, text: str, scalar: Scalar) -> None:
         self.text = text
         self.value = str(scalar.value)
         self.style = scalar.style
         self.at = scalar.start
         self.end = scalar.end
+        self.indent = 0
         if self.style in ("|", ">"):
             self.at = min(text.find("\n", self.at) + 1 or self.end, self.end)
-            self._skip_blanks()
+            self.indent = _leading_blanks(text[self.at : self.end]) - _leading_blanks(self.value)
+            self._skip_indent()
         elif self.style:
             self.at += 1
 
     def index_of(self, offset: int) -> int:
+        """Where value character `offset` stands in the text."""
         for character in self.value[:offset]:
             self._step(character)
-        if offset < len(self.value) and self.value[offset] not in " \n":
+        if offset < len(self.value):
             self._skip_folding(self.value[offset])
         return min(self.at, self.end)
 
     def _step(self, character: str) -> None:
-        if character not in " \n":
-            self._skip_folding(character)
+        self._skip_folding(character)
         here = self.text[self.at : self.at + 1]
-        if character in " \n" and here == "\n":
+        if here == "\n":
             self.at += 1
-            self._skip_blanks()
+            self._skip_indent()
         elif self.style == '"' and here == "\\":
             self.at += {"x": 4, "u": 6, "U": 10}.get(self.text[self.at + 1 : self.at + 2], 2)
         elif self.style == "'" and self.text.startswith("''", self.at):
@@ -347,14 +352,26 @@ class _SourceWalk:
 
     def _skip_folding(self, character: str) -> None:
         """Line breaks and indentation that folding dropped, up to what can be `character`."""
+        if character in " \n\t":
+            return
         while self.at < self.end:
             if self.style == '"' and self.text.startswith("\\\n", self.at):
                 self.at += 2
-            elif self.text[self.at] in " \t\n\r" and self.text[self.at] != character:
+            elif self.text[self.at] in " \t\n\r":
                 self.at += 1
             else:
                 return
 
-    def _skip_blanks(self) -> None:
-        while self.at < self.end and self.text[self.at] in " \t":
+    def _skip_indent(self) -> None:
+        """Indentation after a line break: all of it, but in a block only what the block has."""
+        limit = self.at + self.indent if self.style in ("|", ">") else self.end
+        while self.at < min(limit, self.end) and self.text[self.at] in " \t":
             self.at += 1
+
+
+def _leading_blanks(block: str) -> int:
+    """How far the first line that is not blank is indented."""
+    for line in block.split("\n"):
+        if line.strip():
+            return len(line) - len(line.lstrip(" "))
+    return 0

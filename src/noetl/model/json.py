@@ -1,5 +1,5 @@
 """The values that cross every border of the system: what JSON can say, and nothing else."""
 
-from typing import TypeAlias, Union
+from typing import TypeAlias
 
-Json: TypeAlias = Union[None, bool, int, float, str, list["Json"], dict[str, "Json"]]
+Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None

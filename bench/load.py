@@ -1,0 +1,106 @@
+"""How long a large playbook takes to load and check.
+
+The playbook has 1,000 steps and about 1 MB of text. Every step has expressions of its own, because
+equal ones are parsed once. Each measurement is a process of its own: nothing is warm but the disk.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.row import Row
+
+STEPS = 1_000
+BYTES = 1_000_000
+RUNS = 3
+
+_CHILD = """
+import json, sys, time
+started = time.perf_counter()
+from pathlib import Path
+from noetl.loading import examine
+imported = time.perf_counter()
+text = Path(sys.argv[1]).read_text("utf-8")
+loaded = examine(text, "large.yaml")
+finished = time.perf_counter()
+assert loaded.playbook is not None, loaded.problems[:3]
+print(json.dumps({"import": imported - started, "load": finished - imported}))
+"""
+
+
+def large_playbook(steps: int = STEPS, size: int = BYTES) -> str:
+    """A chain of steps with retries, loops and branches, padded with descriptions to `size` bytes."""
+    header = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: large, path: bench/large }\n"
+    header += "workload: { api_url: 'http://127.0.0.1', items: [1, 2, 3] }\nworkflow:\n"
+    parts = [_step(number, steps) for number in range(steps)]
+    padding = max(0, (size - len(header) - sum(map(len, parts))) // steps - 13)
+    text = "lorem ipsum dolor sit amet ".ljust(27) * (padding // 27 + 1)
+    return header + "".join(part.replace("PADDING", text[:padding]) for part in parts)
+
+
+def _step(number: int, steps: int) -> str:
+    name = "start" if number == 0 else f"step_{number}"
+    following = f"step_{number + 1}" if number + 1 < steps else ""
+    loop = ""
+    item = f"workload.items[{number % 3}]"
+    done = "step.done"
+    if number % 5 == 4:
+        loop = f'    loop: {{ in: "{{{{ workload.items + [{number}] }}}}", iterator: item }}\n'
+        item, done = "iter.item", "loop.done"
+    arcs = (
+        f"""    next:
+      arcs:
+        - step: {following}
+          when: "{{{{ event.name == '{done}' and execution_id != 'x{number}' }}}}"
+          args: {{ previous: "{{{{ event.result }}}}", number: {number} }}
+"""
+        if following
+        else ""
+    )
+    return f"""  - step: {name}
+    desc: PADDING
+{loop}    tool:
+      - name: fetch
+        kind: http
+        method: GET
+        url: "{{{{ workload.api_url }}}}/items/{number}/{{{{ {item} }}}}"
+        params: {{ page: {number}, size: "{{{{ workload.size | default({number}) }}}}" }}
+        spec:
+          policy:
+            rules:
+              - when: "{{{{ outcome.status == 'error' and outcome.http.status in [429, {500 + number}] }}}}"
+                then: {{ do: retry, attempts: 5, backoff: exponential, delay: 2 }}
+              - when: "{{{{ outcome.status == 'error' }}}}"
+                then: {{ do: fail }}
+              - else:
+                  then:
+                    do: continue
+                    set_ctx: {{ total_{number}: "{{{{ outcome.result.data.total + {number} }}}}" }}
+      - name: shape
+        kind: python
+        args: {{ rows: "{{{{ _prev.data.rows[{number}:] }}}}" }}
+        code: |
+          result = {{"rows": rows, "number": {number}}}
+{arcs}"""
+
+
+def measure_load() -> Iterator[Row]:
+    text = large_playbook()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "large.yaml"
+        path.write_text(text, "utf-8")
+        best = min((_run(path) for _ in range(RUNS)), key=lambda found: found["load"])
+    yield Row("load: text", len(text.encode()) / 1e6, "MB")
+    yield Row("load: import", best["import"], "s")
+    yield Row("load: 1,000 steps, loaded and checked", best["load"], "s", "under 2")
+
+
+def _run(path: Path) -> dict[str, float]:
+    done = subprocess.run(
+        [sys.executable, "-c", _CHILD, str(path)], capture_output=True, text=True, check=True
+    )
+    found: dict[str, float] = json.loads(done.stdout)
+    return found

@@ -1,0 +1,200 @@
+"""What all parts of the reader share: where problems go, and how values and conditions are read."""
+
+import enum
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from noetl.dsl.codes import CODES
+from noetl.dsl.document import MOVED, NAME
+from noetl.dsl.kinds import Kinds
+from noetl.dsl.playbook import Guard, Place, Write
+from noetl.dsl.problem import Problem
+from noetl.dsl.shape import Shaper, kind_of
+from noetl.dsl.source import Located, Mapping, Node, Scalar, Sequence, position_in
+from noetl.expr import (
+    NAMESPACES,
+    Constant,
+    Data,
+    Expression,
+    ListData,
+    MapData,
+    guard_fault,
+    is_template,
+    parse,
+)
+from noetl.model import ExpressionError
+
+_NAME = re.compile(NAME)
+
+
+class Role(enum.Enum):
+    """What an expression is for; it decides which names it sees and when it is evaluated."""
+
+    WORKLOAD = "a workload default"
+    OUTPUT = "the execution's output"
+    ADMIT = "an admission rule"
+    STEP_ARGS = "a step's args"
+    LOOP = "a loop"
+    TASK_ARGS = "a task's args"
+    INPUT = "a tool input"
+    SPEC = "a task's spec"
+    POLICY = "a policy rule"
+    POLICY_WRITE = "a write of a policy rule"
+    TASK_WRITE = "a task's `set`"
+    STEP_WRITE = "a step's `set`"
+    ARC = "an arc's guard"
+    ARC_ARGS = "an arc's args"
+    ARC_WRITE = "an arc's `set`"
+
+
+class Where(NamedTuple):
+    """The part of the playbook that is being read. `task` and `arc` are positions in their lists."""
+
+    role: Role
+    step: str = ""
+    task: int = -1
+    arc: int = -1
+    key: str = ""
+
+
+class Site(NamedTuple):
+    """One occurrence of an expression: equal expressions are shared, their sites are not."""
+
+    expression: Expression
+    scalar: Scalar
+    where: Where
+    guard: bool
+
+
+class Context:
+    """Collects problems and sites while a document is read."""
+
+    def __init__(self, file: str, text: str, kinds: Kinds) -> None:
+        self.file = file
+        self.text = text
+        self.kinds = kinds
+        self.problems: list[Problem] = []
+        self.sites: list[Site] = []
+        self.nested: list[Mapping] = []
+        self.used_tasks: set[str] = set()
+        self.shaper = Shaper(self.report, MOVED)
+
+    def report(self, code: str, at: Located | Place, message: str, hint: str = "") -> None:
+        severity = CODES[code].severity
+        self.problems.append(Problem(self.file, at.line, at.column, code, severity, message, hint))
+
+    def report_inside(self, code: str, scalar: Scalar, offset: int, message: str, hint: str = "") -> None:
+        """Reports at a character of the scalar's text."""
+        line, column = position_in(self.text, scalar, offset)
+        self.report(code, Place(line, column), message, hint)
+
+    def expression(self, scalar: Scalar, where: Where, *, guard: bool = False) -> Expression | None:
+        """The parsed expression, noted as a site; None if it is wrong."""
+        try:
+            expression = parse(str(scalar.value))
+        except ExpressionError as error:
+            self.report_inside("expression-syntax", scalar, error.offset or 0, error.message, error.hint)
+            return None
+        self.sites.append(Site(expression, scalar, where, guard))
+        return expression
+
+    def guard(self, node: Node, where: Where) -> Guard:
+        """A condition. One that is wrong is reported and counts as true."""
+        if isinstance(node, Scalar) and isinstance(node.value, bool):
+            return node.value
+        if not isinstance(node, Scalar) or not isinstance(node.value, str):
+            self.report(
+                "guard-form", node, f"a condition is `true`, `false` or one expression, not {kind_of(node)}"
+            )
+            return True
+        if (fault := guard_fault(node.value)) is not None:
+            self.report("guard-form", node, *fault)
+            return True
+        return self.expression(node, where, guard=True) or True
+
+    def data(self, node: Node, where: Where) -> Data:
+        """A value with its expressions parsed; a wrong one is reported and stands as None."""
+        if isinstance(node, Scalar):
+            if isinstance(node.value, str) and is_template(node.value):
+                return self.expression(node, where) or Constant(None)
+            return Constant(node.value)
+        if isinstance(node, Sequence):
+            items = tuple(self.data(item, where) for item in node.items)
+            constants = [item.value for item in items if isinstance(item, Constant)]
+            return Constant(constants) if len(constants) == len(items) else ListData(items)
+        return _as_data(self.values(node, where))
+
+    def values(self, node: Mapping | None, where: Where) -> dict[str, Data]:
+        """The entries of a mapping, each with its expressions parsed."""
+        if node is None:
+            return {}
+        return {entry.key: self.data(entry.value, where) for entry in node}
+
+    def writes(self, node: Node | None, scope: str, where: Where) -> tuple[Write, ...]:
+        """The assignments of a `set_ctx`, `set_iter` or `set_run`; its keys are dotted paths."""
+        if not isinstance(node, Mapping):
+            return ()
+        return tuple(self._write(scope, entry.key, entry.value, entry, where) for entry in node)
+
+    def prefixed_writes(self, node: Node | None, where: Where, *, bare: str = "") -> tuple[Write, ...]:
+        """The assignments of a `set`: each key begins with its scope; `bare` takes those that do not."""
+        if not isinstance(node, Mapping):
+            return ()
+        writes = []
+        for entry in node:
+            scope, dot, path = entry.key.partition(".")
+            if scope in ("ctx", "iter", "run") and dot:
+                writes.append(self._write(scope, path, entry.value, entry, where))
+            elif bare:
+                writes.append(self._write(bare, entry.key.removeprefix("args."), entry.value, entry, where))
+            else:
+                hint = f"write `ctx.{entry.key}`, `iter.{entry.key}` or `run.{entry.key}`"
+                self.report("bad-write", entry, f"`{entry.key}` does not say where to write", hint)
+        return tuple(writes)
+
+    def _write(self, scope: str, path: str, value: Node, at: Located, where: Where) -> Write:
+        keys = tuple(path.split("."))
+        if not all(keys):
+            self.report(
+                "bad-write", at, f"`{path}` is no path", "keys are joined by single dots, as in `a.b`"
+            )
+        place = Place(at.line, at.column)
+        return Write(scope, keys, self.data(value, where), place)  # type: ignore[arg-type]  # callers pass scopes
+
+    def name(self, node: Node | None, what: str, *, reserved: Iterable[str] = ()) -> str | None:
+        """A name people chose; None if there is none or it is wrong."""
+        if not isinstance(node, Scalar):
+            return None
+        text = node.value
+        if not isinstance(text, str) or not _NAME.match(text):
+            hint = "letters, digits, `_` and `-`, and no digit or `-` first"
+            self.report("bad-name", node, f"{what} cannot be {kind_of(node)}", hint)
+            return None
+        if text in NAMESPACES or text in reserved:
+            self.report(
+                "reserved-name",
+                node,
+                f"{what} cannot be `{text}`: expressions use that name",
+                "choose another name",
+            )
+            return None
+        return text
+
+
+def place_of(at: Located) -> Place:
+    return Place(at.line, at.column)
+
+
+def text_of(node: Node | None) -> str:
+    """The text of an optional scalar."""
+    return str(node.value) if isinstance(node, Scalar) and node.value is not None else ""
+
+
+def mapping_of(node: Node | None) -> Mapping | None:
+    return node if isinstance(node, Mapping) else None
+
+
+def _as_data(entries: dict[str, Data]) -> Data:
+    constants = {key: item.value for key, item in entries.items() if isinstance(item, Constant)}
+    return Constant(constants) if len(constants) == len(entries) else MapData(entries)

@@ -1,0 +1,165 @@
+"""Steps: admission, join, loop, router."""
+
+from collections.abc import Mapping as AbstractMapping
+
+from noetl.dsl.document import (
+    MOVED,
+    LoopSpecShape,
+    StepSpecShape,
+)
+from noetl.dsl.playbook import Arc, Join, Loop, Router, Step
+from noetl.dsl.reader.context import Context, Role, Where, mapping_of, place_of, text_of
+from noetl.dsl.reader.rules import number, read_admission, whole_number
+from noetl.dsl.reader.tasks import (
+    Labelled,
+    Surroundings,
+    inheritable_fields,
+    label_tasks,
+    read_pipeline,
+)
+from noetl.dsl.shape import Field, fields_of, is_empty
+from noetl.dsl.source import Mapping, Node, Scalar, Sequence, plain
+from noetl.expr import BUILTIN_ITER
+
+
+def read_step(
+    context: Context,
+    node: Mapping,
+    executor_spec: Mapping | None,
+    workbook: AbstractMapping[str, Labelled],
+) -> Step | None:
+    """One step, already in shape but for its spec, its loop's spec and its tasks."""
+    name = context.name(node.get("step"), "a step's name")
+    at = node.entries["step"].value if "step" in node else node
+    label = name or text_of(node.get("step"))
+    spec = _scope_spec(context, mapping_of(node.get("spec")), "step")
+    loop_node = mapping_of(node.get("loop"))
+    loop_spec = _scope_spec(context, mapping_of(loop_node.get("spec")) if loop_node else None, "loop")
+    policy = mapping_of(spec.get("policy")) if spec else None
+    tool = node.get("tool")
+    tasks = label_tasks(context, tool) if tool is not None else []
+    around = Surroundings(label, (executor_spec, spec, loop_spec), workbook)
+    if tool is None and "next" not in node:
+        context.report(
+            "empty-step", at, f"the step `{label}` needs `tool` or `next`", "an end is `tool: { kind: noop }`"
+        )
+    if loop_node is not None and tool is None:
+        context.report("loop-without-tool", loop_node, "the loop has no pipeline to run", "add `tool`")
+    admit = mapping_of(policy.get("admit")) if policy else None
+    args_node = _either(context, node)
+    step = Step(
+        name=label,
+        place=place_of(at),
+        args=context.values(args_node, Where(Role.STEP_ARGS, label)),
+        admit=read_admission(context, admit, label) if admit else None,
+        join=_join(policy.get("join") if policy else None),
+        loop=_loop(context, loop_node, loop_spec, policy, label) if loop_node else None,
+        tasks=read_pipeline(context, tasks, around),
+        router=_router(context, mapping_of(node.get("next")), label),
+        writes=context.prefixed_writes(node.get("set"), Where(Role.STEP_WRITE, label)),
+        spec={} if spec is None else {entry.key: plain(entry.value) for entry in spec},
+        timeout=number(context, spec.get("timeout") if spec else None, Where(Role.SPEC, label)),
+        desc=text_of(node.get("desc")),
+    )
+    return step if name is not None else None
+
+
+def _either(context: Context, node: Mapping) -> Mapping | None:
+    """`args`, or its other spelling `input`."""
+    if "args" in node and "input" in node:
+        context.report("duplicate-key", node.entries["input"], "`input` and `args` say the same thing")
+    return mapping_of(node.get("args")) or mapping_of(node.get("input"))
+
+
+def _scope_spec(context: Context, spec: Mapping | None, scope: str) -> Mapping | None:
+    """A step's or a loop's spec: its own keys and those that tasks inherit."""
+    if spec is None:
+        return None
+    own = StepSpecShape if scope == "step" else LoopSpecShape
+    fields: dict[str, Field] = {**inheritable_fields(context), **fields_of(own)}
+    return context.shaper.fields(
+        spec, fields, f"the spec of a {scope}", templated=True, moved=MOVED.get(own.__name__, {})
+    )
+
+
+def _join(node: Node | None) -> Join | None:
+    if isinstance(node, Mapping):
+        count = node.get("count")
+        if isinstance(count, Scalar) and isinstance(count.value, int):
+            return Join("count", place_of(node), count.value)
+        return None
+    if isinstance(node, Scalar):
+        return Join(text_of(node), place_of(node))  # type: ignore[arg-type]  # the shape allows two alone
+    return None
+
+
+def _loop(
+    context: Context, node: Mapping, spec: Mapping | None, step_policy: Mapping | None, step: str
+) -> Loop | None:
+    where = Where(Role.LOOP, step)
+    items, iterator = node.get("in"), node.get("iterator")
+    if items is not None and isinstance(items, Scalar) and not _can_be_collection(items):
+        context.report("wrong-type", items, "`in` must be a collection", "an expression, a list or a mapping")
+    name = context.name(iterator, "an iterator", reserved=BUILTIN_ITER)
+    if items is None or name is None:
+        return None
+    knobs = spec or Mapping({}, node.line, node.column)
+    policy = mapping_of(knobs.get("policy"))
+    failure = (mapping_of(policy.get("failure")) if policy else None) or (
+        mapping_of(step_policy.get("failure")) if step_policy else None
+    )
+    reduce = mapping_of(knobs.get("reduce"))
+    max_in_flight = whole_number(context, knobs.get("max_in_flight"), where)
+    window = knobs.get("window")
+    return Loop(
+        items=context.data(items, where),
+        iterator=name,
+        place=place_of(node),
+        mode=text_of(knobs.get("mode")) or "sequential",  # type: ignore[arg-type]  # in shape
+        max_in_flight=10 if max_in_flight is None else max_in_flight,
+        window=int(text_of(window)) if window is not None else 1000,
+        placement=text_of(policy.get("exec") if policy else None) or "local",  # type: ignore[arg-type]
+        failure=text_of(failure.get("mode") if failure else None) or "fail_fast",  # type: ignore[arg-type]
+        reduce={_scoped(entry.key): text_of(entry.value) for entry in reduce} if reduce else {},  # type: ignore[misc]
+        desc=text_of(node.get("desc")),
+    )
+
+
+def _can_be_collection(node: Scalar) -> bool:
+    """Text may be an expression or a JSON list or mapping; numbers and `true` cannot."""
+    return isinstance(node.value, str) and (node.value.strip()[:1] in ("[", "{"))
+
+
+def _scoped(key: str) -> str:
+    """A reducer's key: bare ones mean ctx."""
+    return key if key.startswith(("ctx.", "run.")) else f"ctx.{key}"
+
+
+def _router(context: Context, node: Mapping | None, step: str) -> Router | None:
+    if node is None:
+        return None
+    arcs_node = node.get("arcs")
+    spec = mapping_of(node.get("spec"))
+    arcs = []
+    for position, arc in enumerate(arcs_node.items if isinstance(arcs_node, Sequence) else ()):
+        if isinstance(arc, Mapping) and "step" in arc:
+            arcs.append(_arc(context, arc, step, position))
+    mode = text_of(spec.get("mode") if spec else None) or "exclusive"
+    return Router(tuple(arcs), place_of(node), mode)  # type: ignore[arg-type]  # in shape
+
+
+def _arc(context: Context, node: Mapping, step: str, position: int) -> Arc:
+    where = Where(Role.ARC, step, arc=position)
+    when = node.get("when")
+    spec = mapping_of(node.get("spec"))
+    args = context.values(mapping_of(node.get("args")), where._replace(role=Role.ARC_ARGS))
+    writes = context.prefixed_writes(node.get("set"), where._replace(role=Role.ARC_WRITE), bare="args")
+    return Arc(
+        step=text_of(node.get("step")),
+        place=place_of(node.entries["step"].value),
+        when=True if when is None or is_empty(when) else context.guard(when, where),
+        args={**args, **{".".join(write.path): write.value for write in writes if write.scope == "args"}},
+        writes=tuple(write for write in writes if write.scope != "args"),
+        spec={} if spec is None else {entry.key: plain(entry.value) for entry in spec},
+        desc=text_of(node.get("desc")),
+    )

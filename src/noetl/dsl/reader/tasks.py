@@ -1,0 +1,308 @@
+"""Pipelines: task forms, tool inputs, merged specs, workbook references."""
+
+from collections.abc import Mapping as AbstractMapping
+from typing import NamedTuple
+
+from noetl.dsl import spec as specs
+from noetl.dsl.document import MOVED, TaskShape
+from noetl.dsl.kinds import Kind, TaskSpec
+from noetl.dsl.playbook import Task
+from noetl.dsl.reader.context import Context, Role, Where, mapping_of, place_of, text_of
+from noetl.dsl.reader.rules import Pipeline, read_policy
+from noetl.dsl.shape import ANYTHING, Field, did_you_mean, fields_of, is_empty, kind_of
+from noetl.dsl.source import Entry, Located, Mapping, Node, Scalar, Sequence, mapping, node_of, plain
+from noetl.expr import Constant, Data, is_template
+from noetl.model import Json
+
+
+class Labelled(NamedTuple):
+    """A task in its one form: a label and the mapping that holds `kind`."""
+
+    label: str
+    tool: Mapping
+    at: Located
+
+
+class Surroundings(NamedTuple):
+    """What a task inherits: the step's name, the specs around it, and the workbook."""
+
+    step: str
+    outer: tuple[Mapping | None, ...]
+    workbook: AbstractMapping[str, Labelled]
+
+
+def label_tasks(context: Context, node: Node) -> list[Labelled]:
+    """The tasks of a `tool`, whichever form they have; a mapping is a pipeline of one."""
+    if isinstance(node, Mapping):
+        entries: list[Node] = [node]
+    elif isinstance(node, Sequence):
+        entries = node.items
+        if not entries:
+            context.report(
+                "bad-value", node, "`tool` must not be empty", "leave it out for a step that only routes"
+            )
+    else:
+        context.report("wrong-type", node, f"`tool` is a list of tasks, not {kind_of(node)}")
+        return []
+    seen: dict[str, Located] = {}
+    labelled = []
+    for position, entry in enumerate(entries):
+        task = _label(context, entry, position)
+        if task is None:
+            continue
+        if task.label in seen:
+            hint = f"the first stands in line {seen[task.label].line}"
+            context.report("duplicate-task", task.at, f"the pipeline has a task `{task.label}` already", hint)
+        seen.setdefault(task.label, task.at)
+        labelled.append(task)
+    return labelled
+
+
+def _label(context: Context, node: Node, position: int) -> Labelled | None:
+    if not isinstance(node, Mapping):
+        context.report("wrong-type", node, f"a task is a mapping, not {kind_of(node)}", _FORMS)
+        return None
+    if "kind" not in node and "name" not in node and len(node.entries) == 1:
+        (entry,) = node
+        if isinstance(entry.value, Mapping):
+            label = context.name(Scalar(entry.key, entry.line, entry.column), "a task's label")
+            if "name" in entry.value:
+                hint = f"the label is `{entry.key}` already"
+                context.report("unknown-key", entry.value.entries["name"], "the task is named twice", hint)
+            return Labelled(label or f"task_{position}", _without_name(entry.value), entry)
+    name = node.entries.get("name")
+    if name is None or is_empty(name.value):
+        return Labelled(f"task_{position}", _without_name(node), node)
+    label = context.name(name.value, "a task's name")
+    return Labelled(label or f"task_{position}", _without_name(node), name.value)
+
+
+_FORMS = "write `- name: LABEL` with `kind: KIND`, or `- LABEL: { kind: KIND }`"
+
+
+def _without_name(node: Mapping) -> Mapping:
+    entries = {entry.key: entry for entry in node if entry.key != "name"}
+    return Mapping(entries, node.line, node.column)
+
+
+def read_pipeline(context: Context, labelled: list[Labelled], around: Surroundings) -> tuple[Task, ...]:
+    labels = [task.label for task in labelled]
+    tasks = []
+    for position, task in enumerate(labelled):
+        previous = labels[position - 1] if position else None
+        pipeline = Pipeline(labels, task.label, previous)
+        read = read_task(context, task, Where(Role.INPUT, around.step, position), around, pipeline)
+        if read is not None:
+            tasks.append(read)
+    return tuple(tasks)
+
+
+def read_task(
+    context: Context, task: Labelled, where: Where, around: Surroundings, pipeline: Pipeline
+) -> Task | None:
+    """One task, its workbook reference resolved and its spec merged; None if it has no kind."""
+    tool, defined = _resolve(context, task, around.workbook)
+    kind_node = tool.get("kind")
+    if kind_node is None or is_empty(kind_node):
+        context.report(
+            "missing-key", tool, f"the task `{task.label}` needs the key `kind`", "the tool it calls"
+        )
+        return None
+    kind = find_kind(context, kind_node)
+    tool = _respell(context, tool, kind)
+    shaped = _shape(context, tool, kind, task.label)
+    spec = _merged_spec(context, shaped, kind, around.outer, defined)
+    policy_node = spec.get("policy") if spec else None
+    inputs = _inputs(context, shaped, kind, where)
+    _check_inputs(context, tool, kind, spec, task.at)
+    args = mapping_of(shaped.get("args"))
+    return Task(
+        label=task.label,
+        kind=text_of(kind_node),
+        place=place_of(task.at),
+        inputs=inputs,
+        args=None if args is None else context.values(args, where._replace(role=Role.TASK_ARGS)),
+        policy=None
+        if policy_node is None
+        else read_policy(context, policy_node, where._replace(role=Role.POLICY), pipeline),
+        spec=_spec_values(context, spec, where._replace(role=Role.SPEC)),
+        writes=context.prefixed_writes(shaped.get("set"), where._replace(role=Role.TASK_WRITE)),
+        desc=text_of(shaped.get("desc")),
+    )
+
+
+def find_kind(context: Context, node: Node) -> Kind | None:
+    """The registered kind, or None: unknown (reported) or allowed without being known."""
+    name = text_of(node)
+    kind = context.kinds.get(name)
+    if kind is None and (not isinstance(node, Scalar) or name not in context.kinds.allowed):
+        hint = (
+            did_you_mean(name, context.kinds.names)
+            or "`--allow-kind` accepts a kind that is not installed here"
+        )
+        context.report("unknown-kind", node, f"there is no tool kind `{name}`", hint)
+    return kind
+
+
+def _resolve(
+    context: Context, task: Labelled, workbook: AbstractMapping[str, Labelled]
+) -> tuple[Mapping, Mapping | None]:
+    """The task with its workbook definition underneath, and the definition's own spec."""
+    kind = task.tool.get("kind")
+    if text_of(kind) != "workbook" or kind is None:
+        return task.tool, None
+    named = task.tool.get("task")
+    name = text_of(named) or task.label
+    found = workbook.get(name)
+    if found is None:
+        hint = did_you_mean(name, workbook) or "declare it under `workbook.tasks`"
+        context.report("unknown-task", named or kind, f"the workbook has no task `{name}`", hint)
+        return task.tool, None
+    context.used_tasks.add(name)
+    definition = {entry.key: entry for entry in found.tool if entry.key != "spec"}
+    own = {entry.key: entry for entry in task.tool if entry.key not in ("kind", "task")}
+    below, above = mapping_of(found.tool.get("args")), mapping_of(task.tool.get("args"))
+    if below is not None and above is not None:
+        merged_args = Mapping({**below.entries, **above.entries}, above.line, above.column)
+        own["args"] = Entry("args", merged_args, above.line, above.column)
+    tool = Mapping({**definition, **own}, task.tool.line, task.tool.column)
+    return tool, mapping_of(found.tool.get("spec"))
+
+
+def _shape(context: Context, tool: Mapping, kind: Kind | None, label: str) -> Mapping:
+    """The task's keys by their canonical names; what does not fit is reported and left out."""
+    own = fields_of(TaskShape)
+    inputs = fields_of(kind.inputs) if kind else {}
+    what = f"a task of kind `{kind.name}`" if kind else f"the task `{label}`"
+    fields: dict[str, Field] = {**inputs, **own}
+    shaped = context.shaper.fields(
+        tool, fields, what, templated=True, closed=kind is not None, moved=MOVED["TaskShape"]
+    )
+    if kind is not None and (spec := mapping_of(shaped.get("spec"))) is not None:
+        knobs = {
+            **fields_of(kind.spec),
+            "policy": ANYTHING,
+        }
+        entry = tool.entries["spec"]
+        clean = context.shaper.fields(spec, knobs, f"the spec of a `{kind.name}` task", templated=True)
+        shaped.entries["spec"] = Entry("spec", clean, entry.line, entry.column)
+    return shaped
+
+
+def _respell(context: Context, tool: Mapping, kind: Kind | None) -> Mapping:
+    """Other spellings of inputs, and of the keys that every task has, under their one name."""
+    entries: dict[str, Entry] = {}
+    for entry in tool:
+        key = "args" if entry.key == "input" else entry.key
+        if kind is not None and (spelling := kind.spellings.get(key)) is not None:
+            key = spelling if isinstance(spelling, str) else spelling(plain(entry.value))
+        if key in entries:
+            context.report(
+                "duplicate-key", entry, f"`{entry.key}` and `{entries[key].key}` say the same thing"
+            )
+            continue
+        entries[key] = entry if key == entry.key else Entry(key, entry.value, entry.line, entry.column)
+    selected = entries.pop("output_select", None)
+    if selected is not None:
+        selection = mapping(selected, {"result": mapping(selected, {"select": selected.value})})
+        spec = specs.merge(selection, mapping_of(entries["spec"].value) if "spec" in entries else None)
+        entries["spec"] = Entry("spec", spec or selection, selected.line, selected.column)
+    return Mapping(entries, tool.line, tool.column)
+
+
+def _merged_spec(
+    context: Context,
+    shaped: Mapping,
+    kind: Kind | None,
+    outer: tuple[Mapping | None, ...],
+    defined: Mapping | None,
+) -> Mapping | None:
+    """001 §6.4: kind defaults → executor → step → loop → workbook definition → task."""
+    known = frozenset(fields_of(kind.spec)) if kind else None
+    defaults = node_of(dict(kind.defaults), shaped) if kind and kind.defaults else None
+    own = mapping_of(shaped.get("spec"))
+    if own is not None and "policy" in own and not isinstance(own.get("policy"), Mapping):
+        context.report(
+            "policy-shape", own.entries["policy"].value, "a policy is an object containing `rules`"
+        )
+        own = Mapping({e.key: e for e in own if e.key != "policy"}, own.line, own.column)
+    elif own is not None and (policy := mapping_of(own.get("policy"))) is not None and "rules" not in policy:
+        context.report("policy-shape", policy, "a policy is an object containing `rules`", "add `rules:`")
+        own = Mapping({e.key: e for e in own if e.key != "policy"}, own.line, own.column)
+    inherited = [specs.inheritable(spec, known) for spec in outer]
+    return specs.merge(mapping_of(defaults), *inherited, defined, own)
+
+
+def _inputs(context: Context, shaped: Mapping, kind: Kind | None, where: Where) -> dict[str, Data]:
+    own = fields_of(TaskShape)
+    declared = fields_of(kind.inputs) if kind else {}
+    inputs = {}
+    for entry in shaped:
+        if entry.key in own:
+            continue
+        extra = declared[entry.key].extra if entry.key in declared else {}
+        if "literal" in extra or "document" in extra:
+            inputs[entry.key] = _literal(context, entry, extra)
+        else:
+            inputs[entry.key] = context.data(entry.value, where._replace(key=entry.key))
+    return inputs
+
+
+def _literal(context: Context, entry: Entry, extra: AbstractMapping[str, Json]) -> Data:
+    value = plain(entry.value)
+    if "document" in extra and isinstance(entry.value, Mapping):
+        context.nested.append(entry.value)
+    if (
+        "literal" in extra
+        and isinstance(value, str)
+        and isinstance(entry.value, Scalar)
+        and is_template(value)
+    ):
+        _warn_about_code(context, entry.value, value)
+    return Constant(value)
+
+
+def _warn_about_code(context: Context, scalar: Scalar, code: str) -> None:
+    at = code.find("{{")
+    inside = code[at + 2 :].lstrip() if at >= 0 else ""
+    if inside.startswith(("workload.", "ctx.", "iter.", "args.", "_prev", "execution_id", "keychain.")):
+        message = "this is not rendered inside code: the braces stay as they are"
+        context.report_inside(
+            "code-expression", scalar, at, message, "pass the value under `args` and use its name"
+        )
+
+
+def _check_inputs(
+    context: Context, tool: Mapping, kind: Kind | None, spec: Mapping | None, at: Located
+) -> None:
+    """What types cannot say, asked of the inputs as they were given."""
+    if kind is None or kind.check is None:
+        return
+    inputs = {
+        entry.key: plain(entry.value) for entry in tool if entry.key not in ("kind", "spec", "desc", "set")
+    }
+    knobs = {entry.key: plain(entry.value) for entry in spec if entry.key != "policy"} if spec else {}
+    for fault in kind.check(inputs, knobs):
+        entry = tool.entries.get(fault.key or "") or (spec.entries.get(fault.key or "") if spec else None)
+        if entry is not None and fault.line > 1 and isinstance(entry.value, Scalar):
+            lines = str(entry.value.value).split("\n")
+            offset = sum(len(line) + 1 for line in lines[: fault.line - 1])
+            offset += len(lines[fault.line - 1]) - len(lines[fault.line - 1].lstrip())
+            context.report_inside("bad-input", entry.value, offset, fault.message, fault.hint)
+        else:
+            context.report("bad-input", entry or at, fault.message, fault.hint)
+
+
+def _spec_values(context: Context, spec: Mapping | None, where: Where) -> dict[str, Data]:
+    if spec is None:
+        return {}
+    return {entry.key: context.data(entry.value, where) for entry in spec if entry.key != "policy"}
+
+
+def inheritable_fields(context: Context) -> dict[str, Field]:
+    """The spec keys that a task of any kind would take from the scopes around it."""
+    fields = dict(fields_of(TaskSpec))
+    for kind in context.kinds:
+        for key, field in fields_of(kind.spec).items():
+            fields.setdefault(key, field)
+    return {key: field for key, field in fields.items() if key not in specs.OWNED}

@@ -1,0 +1,32 @@
+"""THE expression environment: everything that playbooks write in `{{ … }}` is read and evaluated here."""
+
+from noetl.expr.analysis import Use
+from noetl.expr.data import Constant, Data, ListData, MapData, data_of, expressions_in, render, uses_of
+from noetl.expr.expression import Expression, parse
+from noetl.expr.lexing import Token, tokens
+from noetl.expr.scope import BUILTIN_ITER, NAMESPACES, Scope
+from noetl.expr.truth import guard_fault, is_template, truthy
+from noetl.expr.undefined import Site
+
+__all__ = [
+    "BUILTIN_ITER",
+    "NAMESPACES",
+    "Constant",
+    "Data",
+    "Expression",
+    "ListData",
+    "MapData",
+    "Scope",
+    "Site",
+    "Token",
+    "Use",
+    "data_of",
+    "expressions_in",
+    "guard_fault",
+    "is_template",
+    "parse",
+    "render",
+    "tokens",
+    "truthy",
+    "uses_of",
+]

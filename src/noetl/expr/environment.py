@@ -1,0 +1,137 @@
+"""The one Jinja environment of the engine, in its two forms: for guards and for values."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jinja2 import Template, nodes, pass_context
+from jinja2.nodes import EvalContext
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from noetl.expr import operators
+from noetl.expr.evaluation import Evaluation, item
+from noetl.expr.filters import FILTERS
+from noetl.expr.functions import FUNCTIONS
+from noetl.expr.limits import CALL
+from noetl.expr.methods import call_method
+from noetl.expr.predicates import TESTS
+from noetl.expr.scope import Scope
+from noetl.expr.undefined import GuardMissing, Missing, Site, ValueMissing
+from noetl.expr.values import text_of
+from noetl.model import ExpressionError
+
+Program = Callable[[Mapping[str, object] | Scope], object]
+_RESULT = "_result"
+
+
+class ExpressionEnvironment(ImmutableSandboxedEnvironment):
+    """A sandbox in which generated code can do nothing but call the operations below.
+
+    `optimized` stays off: Jinja would fold constants while compiling, before any limit holds.
+    """
+
+    intercepted_binops = frozenset({"+", "-", "*", "/", "//", "%", "**"})
+
+    def __init__(self, undefined: type[Missing]) -> None:
+        super().__init__(
+            undefined=undefined,
+            optimized=False,
+            autoescape=False,
+            cache_size=0,
+            finalize=_output,
+            keep_trailing_newline=True,
+        )
+        self.filters = dict(FILTERS)
+        self.tests = dict(TESTS)
+        self.globals = {}
+        self.eval_ctx = EvalContext(self)
+
+    def call(
+        self, context: Evaluation, operation: Callable[..., object], *args: object, **kwargs: object
+    ) -> object:  # type: ignore[override]
+        """Every call in generated code comes through here; `operation` is one of this environment's."""
+        kwargs.pop("_loop_vars", None)
+        kwargs.pop("_block_vars", None)
+        return operation(context, *args, **kwargs)
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        return operators.calculate(context, operator, left, right)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        return item(self, obj, argument)
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        return item(self, obj, attribute)
+
+    compare = staticmethod(operators.compare)
+    built = staticmethod(operators.built)
+    join_text = staticmethod(operators.join_text)
+    sliced = staticmethod(operators.sliced)
+    steps = staticmethod(operators.Steps)
+    method = staticmethod(call_method)
+
+    @staticmethod
+    def data_of(evaluation: Evaluation, name: str) -> object:
+        return evaluation.data_of(name)
+
+    @staticmethod
+    def function(evaluation: Evaluation, name: str, *args: object, **kwargs: object) -> object:
+        evaluation.budget.charge(CALL)
+        for value in (*args, *kwargs.values()):
+            if isinstance(value, Missing):
+                value.fail()
+        try:
+            return FUNCTIONS[name](evaluation, *args, **kwargs)
+        except (TypeError, ValueError) as error:
+            raise ExpressionError(f"`{name}()` failed: {error}") from None
+
+
+@pass_context
+def _output(evaluation: Evaluation, value: object) -> str:
+    return text_of(value, evaluation.budget)
+
+
+ENVIRONMENTS = {
+    Site.GUARD: ExpressionEnvironment(GuardMissing),
+    Site.VALUE: ExpressionEnvironment(ValueMissing),
+}
+
+
+def compile_expression(
+    expression: nodes.Expr, environment: ExpressionEnvironment
+) -> Callable[[Evaluation], object]:
+    """What evaluates one rewritten expression to its value."""
+    target = nodes.Name(_RESULT, "store", lineno=1)
+    root = _compiled([nodes.Assign(target, expression, lineno=1)], environment)
+
+    def run(evaluation: Evaluation) -> object:
+        for _ in root(evaluation):
+            pass
+        return evaluation.vars[_RESULT]
+
+    return run
+
+
+def compile_template(
+    body: list[nodes.Node], environment: ExpressionEnvironment
+) -> Callable[[Evaluation], object]:
+    """What renders a rewritten template to text, stopping as soon as that grows too long."""
+    root = _compiled(body, environment)
+
+    def run(evaluation: Evaluation) -> object:
+        pieces: list[str] = []
+        length = 0
+        for piece in root(evaluation):
+            length += len(piece)
+            evaluation.budget.charge(1 + (len(piece) >> 2))
+            pieces.append(piece)
+        evaluation.budget.charge_text(length)
+        return "".join(pieces)
+
+    return run
+
+
+def _compiled(body: list[nodes.Node], environment: ExpressionEnvironment) -> Callable[..., Any]:
+    tree = nodes.Template(body, lineno=1)
+    tree.set_environment(environment)
+    code = environment.compile(tree)
+    return Template.from_code(environment, code, {}).root_render_func

@@ -1,0 +1,170 @@
+"""An expression: what a playbook's string with `{{ … }}` means."""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import NoReturn
+
+from jinja2 import nodes
+
+from noetl.expr.analysis import Use, analyse, closest, path_of
+from noetl.expr.environment import ENVIRONMENTS, compile_expression, compile_template
+from noetl.expr.evaluation import Evaluation
+from noetl.expr.parsing import Syntax, parse_syntax
+from noetl.expr.rewrite import rewritten
+from noetl.expr.scope import Scope
+from noetl.expr.undefined import Missing, MissingValue, Site
+from noetl.expr.values import plain
+from noetl.model import ExpressionError, Json
+
+_CACHED = 16_384
+_CACHED_LENGTH = 4_096
+_SHOWN = 100
+_ATOMS = frozenset({str, int, float, bool, type(None), dict, list})
+
+Program = Callable[[Evaluation], object]
+
+
+class Expression:
+    """A parsed string. Equal sources are equal; code is made when first evaluated, and kept.
+
+    `single`: the whole string is one `{{ expr }}` and yields a native value; otherwise text.
+    """
+
+    __slots__ = ("_assigned", "_path", "_programs", "single", "source", "uses")
+
+    source: str
+    single: bool
+    uses: tuple[Use, ...]
+    _assigned: frozenset[str]
+    _path: tuple[str, ...] | None
+    _programs: dict[Site, Program]
+
+    def __init__(self, syntax: Syntax) -> None:
+        analysis = analyse(syntax)
+        path = path_of(syntax.expression) if syntax.expression is not None else None
+        fix = object.__setattr__
+        fix(self, "source", syntax.source)
+        fix(self, "single", syntax.expression is not None)
+        fix(self, "uses", analysis.uses)
+        fix(self, "_assigned", analysis.assigned)
+        fix(self, "_path", path[1] if path else None)
+        fix(self, "_programs", {})
+
+    def evaluate(self, scope: Mapping[str, object] | Scope, site: Site = Site.VALUE) -> Json:
+        """The value in this scope. A scope that is a mapping holds all names there are.
+
+        Raises ExpressionError, whatever went wrong.
+        """
+        environment = ENVIRONMENTS[site]
+        evaluation = Evaluation(environment, environment.eval_ctx, scope)
+        try:
+            if self._path is not None:
+                value = _follow(evaluation, self._path)
+                if type(value) in _ATOMS:
+                    return value  # type: ignore[return-value]
+            else:
+                program = self._programs.get(site)
+                if program is None:
+                    program = self._programs[site] = self._compile(site)
+                value = program(evaluation)
+            return plain(value, evaluation.budget)
+        except ExpressionError as error:
+            if error.offset is None:
+                error.message = f"{error.message} in {_shown(self.source)}"
+                error.args = (error.message,)
+            raise
+        except MissingValue as error:
+            self._report(evaluation, error.missing)
+        except RecursionError:
+            raise ExpressionError(f"values are nested too deeply in {_shown(self.source)}") from None
+        except Exception as error:
+            # Whatever a value makes the code do, it is this expression that failed, not the engine.
+            raise ExpressionError(f"{_lowered(error)} in {_shown(self.source)}") from error
+
+    def _compile(self, site: Site) -> Program:
+        syntax = parse_syntax(self.source)
+        environment = ENVIRONMENTS[site]
+        if syntax.expression is not None:
+            if isinstance(syntax.expression, nodes.CondExpr) and syntax.expression.expr2 is None:
+                syntax.expression.expr2 = nodes.Const(None, lineno=1)
+            return compile_expression(rewritten(syntax.expression, self._assigned), environment)
+        tree = rewritten(nodes.Template(syntax.body, lineno=1), self._assigned)
+        return compile_template(tree.body, environment)
+
+    def _report(self, evaluation: Evaluation, missing: Missing) -> NoReturn:
+        """Say which part of which path is not there."""
+        name, offset = str(missing.key), None
+        for use in self.uses:
+            found = _missing_part(evaluation, use.path, missing)
+            if found:
+                name, offset = ".".join(found), use.offset
+                break
+        hint = closest(str(missing.key), list(missing.owner)) if isinstance(missing.owner, Mapping) else ""
+        raise ExpressionError(
+            f"`{name}` is undefined in {_shown(self.source)}",
+            offset=offset,
+            hint=hint or "write `| default(…)` where it may be absent",
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Expression) and self.source == other.source
+
+    def __hash__(self) -> int:
+        return hash(self.source)
+
+    def __repr__(self) -> str:
+        return f"Expression({self.source!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return parse, (self.source,)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError("an expression does not change")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError("an expression does not change")
+
+
+def parse(source: str) -> Expression:
+    """The expression that `source` means; equal sources share one. Raises ExpressionError."""
+    return _parse_cached(source) if len(source) <= _CACHED_LENGTH else _parse(source)
+
+
+def _parse(source: str) -> Expression:
+    return Expression(parse_syntax(source))
+
+
+_parse_cached = lru_cache(_CACHED)(_parse)
+
+
+def _follow(evaluation: Evaluation, path: tuple[str, ...]) -> object:
+    """The value of a pure path, found without generated code."""
+    keys = iter(path[1:])
+    if len(path) > 1 and path[1] == "data":
+        value = evaluation.data_of(path[0])
+        next(keys)
+    else:
+        value = evaluation.resolve(path[0])
+    for key in keys:
+        value = evaluation.item(value, key)
+    return value
+
+
+def _missing_part(evaluation: Evaluation, path: tuple[str, ...], missing: Missing) -> tuple[str, ...] | None:
+    """The start of `path` up to the key that is missing, if that is where it is missing."""
+    for length in range(1, len(path) + 1):
+        if path[length - 1] == missing.key:
+            found = _follow(evaluation, path[:length])
+            if isinstance(found, Missing) and found.owner is missing.owner:
+                return path[:length]
+    return None
+
+
+def _shown(source: str) -> str:
+    text = " ".join(source.split())
+    return f"`{text if len(text) <= _SHOWN else text[:_SHOWN] + '…'}`"
+
+
+def _lowered(error: Exception) -> str:
+    text = str(error) or type(error).__name__
+    return text[:1].lower() + text[1:]

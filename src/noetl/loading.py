@@ -1,0 +1,91 @@
+"""Where playbooks come in: files, text and the tool kinds that are installed."""
+
+import os
+from collections.abc import Iterable
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TypeAlias
+
+from noetl.dsl.dialects.writer import to_yaml
+from noetl.dsl.kinds import Kind, Kinds
+from noetl.dsl.loader import Loaded
+from noetl.dsl.loader import load as load_text
+from noetl.dsl.playbook import Playbook
+from noetl.dsl.problem import PlaybookInvalid, Problem
+from noetl.dsl.schema import document_schema
+from noetl.model import Json, NoetlError
+from noetl.tools import BUILTIN
+
+Source: TypeAlias = str | os.PathLike[str]
+
+
+class SourceUnreadable(NoetlError):
+    """A file that should hold a playbook cannot be read."""
+
+
+class PluginBroken(NoetlError):
+    """An installed tool package cannot be loaded or brings no kind."""
+
+
+def load(source: Source, *, dialect: str | None = None, allow_kinds: Iterable[str] = ()) -> Playbook:
+    """The playbook in a file, or in text of more than one line. Raises PlaybookInvalid with all problems."""
+    name, text = read_source(source)
+    loaded = examine(text, name, dialect=dialect, allow_kinds=allow_kinds)
+    if loaded.playbook is None:
+        raise PlaybookInvalid(loaded.problems)
+    return loaded.playbook
+
+
+def validate(source: Source, *, dialect: str | None = None, allow_kinds: Iterable[str] = ()) -> list[Problem]:
+    """All problems of a playbook, warnings too, in document order."""
+    name, text = read_source(source)
+    return list(examine(text, name, dialect=dialect, allow_kinds=allow_kinds).problems)
+
+
+def examine(text: str, name: str, *, dialect: str | None = None, allow_kinds: Iterable[str] = ()) -> Loaded:
+    """The playbook and its problems; `name` is what problems call the file."""
+    return load_text(text, name, installed_kinds().allowing(allow_kinds), dialect)
+
+
+def upgrade(text: str, name: str, *, dialect: str | None = None, allow_kinds: Iterable[str] = ()) -> str:
+    """The document as canonical YAML. Raises PlaybookInvalid if that would not be a valid playbook."""
+    loaded = examine(text, name, dialect=dialect, allow_kinds=allow_kinds)
+    if loaded.playbook is None:
+        raise PlaybookInvalid(loaded.problems)
+    return to_yaml(loaded.document)
+
+
+def schema() -> dict[str, Json]:
+    """JSON Schema 2020-12 of the canonical document, with the kinds that are installed."""
+    return document_schema(installed_kinds())
+
+
+def read_source(source: Source) -> tuple[str, str]:
+    """A name for messages, and the text. Text of more than one line is taken as it is."""
+    if isinstance(source, str) and "\n" in source:
+        return "<text>", source
+    path = Path(source)
+    try:
+        return str(source), path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SourceUnreadable(f"{source} is not UTF-8 text (byte {error.start})") from None
+    except FileNotFoundError:
+        raise SourceUnreadable(f"there is no file {source}") from None
+    except OSError as error:
+        raise SourceUnreadable(f"{source} cannot be read: {error.strerror}") from None
+
+
+@cache
+def installed_kinds() -> Kinds:
+    """The built-in kinds and those of installed packages (entry point group `noetl.tools`)."""
+    kinds = Kinds(BUILTIN)
+    for point in entry_points(group="noetl.tools"):
+        try:
+            kind = point.load()
+        except Exception as error:
+            raise PluginBroken(f"the tool package `{point.value}` cannot be loaded: {error}") from error
+        if not isinstance(kind, Kind):
+            raise PluginBroken(f"the entry point `{point.name}` ({point.value}) is no tool kind")
+        kinds.register(kind)
+    return kinds

@@ -1,0 +1,27 @@
+from collections.abc import Iterator
+
+from noetl.dsl.kinds import Fault, Kind
+from noetl.tools.inputs import Inputs
+from noetl.tools.objects import ObjectInputs, check_objects
+
+
+class FileInputs(ObjectInputs, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One operation on files; paths are relative to the playbook."""
+
+
+def _is_path(url: str) -> bool:
+    return url.startswith("file://") or "://" not in url
+
+
+def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
+    """What the action needs, at paths or `file://` addresses."""
+    return check_objects(inputs, _is_path, hint="give a path, relative to the playbook")
+
+
+KIND = Kind(
+    name="file",
+    summary="Reads, writes, lists, copies or deletes files.",
+    inputs=FileInputs,
+    spellings={"path": "url", "credential": "auth"},
+    check=check,
+)

@@ -1,0 +1,51 @@
+from collections.abc import Iterator
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from noetl.dsl.kinds import Fault, Kind, Seconds
+from noetl.tools.inputs import Inputs, exactly_one
+from noetl.tools.sql import DEFAULTS, SPELLINGS, SqlInputs, SqlSpec, check_sql
+
+
+class PostgresInputs(SqlInputs, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """SQL for a PostgreSQL server."""
+
+    dsn: Annotated[str | None, Meta(description="Connection string `postgresql://…`, instead of `auth`.")] = (
+        None
+    )
+
+
+class ConnectionPool(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The connections a worker keeps open to one server."""
+
+    min: Annotated[Annotated[int, Meta(ge=0)] | None, Meta(description="Connections kept ready.")] = None
+    max: Annotated[Annotated[int, Meta(ge=1)] | None, Meta(description="Most connections at once.")] = None
+    timeout: Annotated[Seconds | None, Meta(description="Seconds to wait for a free one.")] = None
+
+
+class PostgresSpec(SqlSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The knobs of a PostgreSQL task."""
+
+    pool: Annotated[
+        str | ConnectionPool | None,
+        Meta(description="A mapping sizes the connection pool; a name is the worker pool that runs it."),
+    ] = None  # type: ignore[assignment]  # every kind has the name, this one the mapping, too
+
+
+def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
+    """SQL, and one way to reach the server."""
+    yield from exactly_one(inputs, "auth", "dsn", hint="name a `keychain` entry with `auth`")
+    yield from check_sql(inputs)
+
+
+KIND = Kind(
+    name="postgres",
+    summary="Runs SQL on PostgreSQL, with bound parameters.",
+    inputs=PostgresInputs,
+    spec=PostgresSpec,
+    defaults=DEFAULTS,
+    spellings=SPELLINGS,
+    check=check,
+    extra="postgres",
+)

@@ -1,0 +1,24 @@
+from collections.abc import Iterator
+
+from noetl.dsl.kinds import Fault, Kind
+from noetl.tools.inputs import Inputs
+from noetl.tools.objects import ObjectInputs, check_objects
+
+
+class S3Inputs(ObjectInputs, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One operation on an S3 bucket."""
+
+
+def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
+    """What the action needs, at `s3://` addresses."""
+    return check_objects(inputs, lambda url: url.startswith("s3://"), hint="begin it with `s3://`")
+
+
+KIND = Kind(
+    name="s3",
+    summary="Reads, writes, lists, copies or deletes objects in S3 or a store that speaks it.",
+    inputs=S3Inputs,
+    spellings={"credential": "auth"},
+    check=check,
+    extra="s3",
+)

@@ -1,0 +1,35 @@
+from collections.abc import Iterator
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from noetl.dsl.kinds import Fault, Kind
+from noetl.tools.inputs import Inputs, at_most_one
+
+
+class SecretsInputs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Secrets to look up; their values can be used but are masked everywhere."""
+
+    name: Annotated[
+        str | None, Meta(description="Secret to look up. Default: the one named by the task's own label.")
+    ] = None
+    names: Annotated[
+        Annotated[list[str], Meta(min_length=1)] | None, Meta(description="Several secrets to look up.")
+    ] = None
+    provider: Annotated[
+        str | None,
+        Meta(description="Where to look, for example `env` or `vault`. Default: the credential store."),
+    ] = None
+
+
+def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
+    """One list of names."""
+    return at_most_one(inputs, "name", "names", hint="put all of them into `names`")
+
+
+KIND = Kind(
+    name="secrets",
+    summary="Looks up secrets; their values are never stored or shown.",
+    inputs=SecretsInputs,
+    check=check,
+)

@@ -1,0 +1,41 @@
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from noetl.dsl.kinds import Fault, Kind
+from noetl.tools.inputs import Inputs, Scalar
+
+
+class ShellInputs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One process."""
+
+    command: Annotated[
+        Annotated[str, Meta(min_length=1)] | Annotated[list[str | int | float], Meta(min_length=1)],
+        Meta(description="A list is a program and its arguments; a text is run by `sh -c`."),
+    ]
+    env: Annotated[dict[str, Scalar] | None, Meta(description="Environment variables to add.")] = None
+    cwd: Annotated[str | None, Meta(description="Working directory, relative to the playbook.")] = None
+    stdin: Annotated[
+        str | dict[str, Any] | list[Any] | None,
+        Meta(description="Standard input; a mapping or a list is written as JSON."),
+    ] = None
+
+
+def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
+    """There is a program to run, and variables have names the system takes."""
+    command, env = inputs.get("command"), inputs.get("env")
+    program = command[0] if isinstance(command, list) and command else command
+    if isinstance(program, str) and not program.strip():
+        yield Fault("the command is empty", key="command", hint="name the program to run")
+    for name in env if isinstance(env, dict) else ():
+        if not name or "=" in name:
+            yield Fault(f"`{name}` cannot name an environment variable", key="env")
+
+
+KIND = Kind(
+    name="shell",
+    summary="Runs a program or a shell command.",
+    inputs=ShellInputs,
+    check=check,
+)

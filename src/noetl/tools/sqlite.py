@@ -1,0 +1,34 @@
+from collections.abc import Iterator
+from typing import Annotated
+
+from msgspec import Meta
+
+from noetl.dsl.kinds import Fault, Kind
+from noetl.tools.inputs import Inputs, at_most_one
+from noetl.tools.sql import DEFAULTS, SPELLINGS, SqlInputs, SqlSpec, check_sql
+
+
+class SqliteInputs(SqlInputs, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """SQL for a SQLite file."""
+
+    database: Annotated[
+        str | None,
+        Meta(description="Database file. Default: one in memory for each execution and worker."),
+    ] = None
+
+
+def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
+    """SQL, and at most one database."""
+    yield from at_most_one(inputs, "database", "auth", hint="a credential names the file itself")
+    yield from check_sql(inputs)
+
+
+KIND = Kind(
+    name="sqlite",
+    summary="Runs SQL on a SQLite file, with bound parameters.",
+    inputs=SqliteInputs,
+    spec=SqlSpec,
+    defaults=DEFAULTS,
+    spellings=SPELLINGS,
+    check=check,
+)

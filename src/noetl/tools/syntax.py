@@ -1,0 +1,44 @@
+"""Whether the Python code in a playbook compiles. Nothing of it is run."""
+
+import ast
+import re
+import warnings
+
+from noetl.dsl.kinds import Fault
+
+
+class _TopLevelReturns(ast.NodeTransformer):
+    """Turns every `return` outside a function into its bare value, which compiles anywhere."""
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        match node:
+            case ast.Return():
+                return ast.copy_location(ast.Expr(node.value or ast.Constant(None)), node)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Lambda():
+                return node
+            case _:
+                return self.generic_visit(node)
+
+
+def syntax_error(code: str, key: str) -> Fault | None:
+    """Why the code of the input `key` does not compile, with the line inside it; None if it does."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(code)
+            _TopLevelReturns().visit(tree)
+            compile(ast.fix_missing_locations(tree), "<code>", "exec", dont_inherit=True)
+    except SyntaxError as error:
+        message = f"the code does not compile: {error.msg}"
+        return Fault(message, key=key, hint=_hint(error.msg, code), line=error.lineno or 1)
+    except (ValueError, RecursionError, MemoryError) as error:
+        return Fault(f"the code does not compile: {str(error) or 'it is nested too deeply'}", key=key)
+    return None
+
+
+def _hint(message: str, code: str) -> str:
+    if re.match("'(await|async )|asynchronous", message):
+        return "put it into `async def main(...)`, which is awaited"
+    if "{{" in code or "{%" in code:
+        return "code is never rendered: pass values with `args`"
+    return ""

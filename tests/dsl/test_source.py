@@ -1,0 +1,218 @@
+"""Documents with the position of every key and value."""
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from noetl.dsl import source
+from noetl.dsl.source import Mapping, Scalar, Sequence, SourceError, compose, plain, position_in
+from noetl.model import Json
+
+
+def tree(text: str) -> Mapping:
+    root = compose(text)
+    assert isinstance(root, Mapping)
+    return root
+
+
+def fault(text: str) -> SourceError:
+    with pytest.raises(SourceError) as caught:
+        compose(text)
+    return caught.value
+
+
+def test_every_key_and_value_knows_its_line_and_column() -> None:
+    root = tree("a: 1\nb:\n  - x\n  - {c: [y, z]}\n")
+    assert (root.entries["b"].line, root.entries["b"].column) == (2, 1)
+    items = root.get("b")
+    assert isinstance(items, Sequence)
+    assert [(item.line, item.column) for item in items.items] == [(3, 5), (4, 5)]
+    inner = items.items[1]
+    assert isinstance(inner, Mapping)
+    assert (inner.entries["c"].line, inner.entries["c"].column) == (4, 6)
+    letters = inner.get("c")
+    assert isinstance(letters, Sequence)
+    assert [(item.line, item.column) for item in letters.items] == [(4, 10), (4, 13)]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("on", "on"),
+        ("no", "no"),
+        ("yes", "yes"),
+        ("true", True),
+        ("False", False),
+        ("~", None),
+        ("", None),
+        ("12", 12),
+        ("-3", -3),
+        ("0x1F", 31),
+        ("0o17", 15),
+        ("017", 17),
+        ("1.5", 1.5),
+        ("1e3", 1000.0),
+        (".5", 0.5),
+        ("1_000", "1_000"),
+        ("12:30:45", "12:30:45"),
+        ("2024-01-01", "2024-01-01"),
+        ("'007'", "007"),
+        ('"true"', "true"),
+        ("!!str 5", "5"),
+    ],
+)
+def test_scalars_follow_the_core_schema(text: str, value: Json) -> None:
+    found = plain(tree(f"key: {text}"))
+    assert found == {"key": value}
+    assert isinstance(found, dict)
+    assert type(found["key"]) is type(value)
+
+
+def test_keys_are_always_text() -> None:
+    assert plain(tree("on: 1\n1: 2\ntrue: 3\nnull: 4")) == {"on": 1, "1": 2, "true": 3, "null": 4}
+
+
+def test_an_empty_text_holds_no_document() -> None:
+    assert compose("") is None
+    assert compose("# nothing\n") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "line", "column"),
+    [
+        ("a: [1, 2", "yaml-syntax", 1, 4),
+        ("a: 1\n b: 2", "yaml-syntax", 2, 3),
+        ("a: *nowhere", "yaml-syntax", 1, 4),
+        ("a: &x [*x]", "yaml-syntax", 1, 8),
+        ("a: 1\nb: 2\na: 3", "duplicate-key", 3, 1),
+        ("a: !!python/object:os.system x", "yaml-feature", 1, 4),
+        ("a: !custom x", "yaml-feature", 1, 4),
+        ("a: {{ x }}", "yaml-feature", 1, 5),
+        ("b: &b {x: 1}\na:\n  <<: *b", "yaml-feature", 3, 3),
+        ("a: 1\n---\nb: 2", "yaml-feature", 2, 1),
+        ("a: .nan", "yaml-feature", 1, 4),
+        ("a: -.inf", "yaml-feature", 1, 4),
+        ("a: " + "9" * 400, "yaml-limit", 1, 4),
+        ("a: \x01", "yaml-syntax", 1, 1),
+    ],
+)
+def test_what_is_no_playbook_is_refused_at_its_place(text: str, code: str, line: int, column: int) -> None:
+    error = fault(text)
+    assert (error.code, error.line, error.column) == (code, line, column)
+    assert error.message
+
+
+def test_a_duplicate_key_names_the_line_of_the_first() -> None:
+    assert "line 1" in fault("a: 1\na: 2").message
+
+
+def test_deep_nesting_is_refused() -> None:
+    assert fault("a: " + "[" * 200_000).code == "yaml-limit"
+    assert fault("a: " + "{a: " * 70 + "}" * 70).code == "yaml-limit"
+
+
+def test_too_many_values_are_refused() -> None:
+    assert fault("a: [" + "1," * (source.MAX_NODES + 1) + "]").code == "yaml-limit"
+
+
+def test_a_text_that_is_too_long_is_refused() -> None:
+    assert fault("a: " + "x" * source.MAX_CHARACTERS).code == "yaml-limit"
+
+
+def test_aliases_that_expand_without_end_are_refused() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
+    assert fault("\n".join(lines)).code == "yaml-limit"
+
+
+def test_an_alias_gives_the_anchored_value() -> None:
+    assert plain(tree("a: &x {n: [1, 2]}\nb: *x")) == {"a": {"n": [1, 2]}, "b": {"n": [1, 2]}}
+
+
+@pytest.mark.parametrize(
+    ("text", "offset", "position"),
+    [
+        ("a: hello", 0, (1, 4)),
+        ("a: hello", 2, (1, 6)),
+        ("a: 'it''s {{ x'", 5, (1, 11)),
+        ('a: "tab\\t{{ x"', 4, (1, 10)),
+        ('a: "\\u00e9\\x41{{ x"', 2, (1, 15)),
+        ("a: |\n  one\n  two", 4, (3, 3)),
+        ("a: |\n  one\n    two", 6, (3, 5)),
+        ("a: |\n\n  one", 1, (3, 3)),
+        ("a: |2\n    one", 2, (2, 5)),
+        ("a: >\n  one\n  two", 4, (3, 3)),
+        ("a: >\n  one\n\n  two", 4, (4, 3)),
+        ("a: one\n  two", 4, (2, 3)),
+        ('a: "one\n\n   two"', 4, (3, 4)),
+        ('a: "one\\\n   two"', 3, (2, 4)),
+        ("- - k: '{{ x'", 3, (1, 12)),
+    ],
+)
+def test_a_character_of_a_value_is_found_in_the_text(
+    text: str, offset: int, position: tuple[int, int]
+) -> None:
+    scalar = next(_scalars(compose(text)))
+    assert position_in(text, scalar, offset) == position
+
+
+def _scalars(node: source.Node | None):  # type: ignore[no-untyped-def]
+    if isinstance(node, Scalar):
+        yield node
+    elif isinstance(node, Sequence):
+        for item in node.items:
+            yield from _scalars(item)
+    elif isinstance(node, Mapping):
+        for entry in node:
+            yield from _scalars(entry.value)
+
+
+_TEXTS = st.text(
+    st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp")) | st.sampled_from("\n '\"{}")
+)
+
+
+@given(value=_TEXTS, style=st.sampled_from([None, "'", '"', "|", ">"]), width=st.integers(10, 80))
+def test_every_visible_character_is_found_whatever_the_style(
+    value: str, style: str | None, width: int
+) -> None:
+    text = yaml.dump({"key": {"text": value}}, default_style=style, width=width, allow_unicode=True)
+    scalar = next(_scalars(compose(text)))
+    if not isinstance(scalar.value, str):
+        return
+    lines = text.split("\n")
+    for offset, character in enumerate(scalar.value):
+        line, column = position_in(text, scalar, offset)
+        found = lines[line - 1][column - 1 : column]
+        if character.isalnum() and found != "\\":
+            assert found == character, (text, offset)
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        compose(text)
+    except SourceError as error:
+        assert error.line >= 1
+        assert error.column >= 1
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(st.dictionaries(st.text(min_size=1, max_size=8), _JSON, max_size=5))
+def test_json_documents_are_read_as_they_are(document: dict[str, Json]) -> None:
+    import json
+
+    try:
+        root = compose(json.dumps(document))
+    except SourceError as error:
+        assert error.code in ("yaml-feature", "yaml-syntax"), error.message
+        return
+    assert root is not None
+    assert plain(root) == document

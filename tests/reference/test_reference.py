@@ -1,0 +1,52 @@
+"""The documentation cannot rot: what it says is made from the code, or tried on it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from noetl.dsl.codes import CODES
+from noetl.loading import examine
+from tests.reference.generate import PAGES, ROOT
+
+HEADER = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: page, path: docs/page }\n"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_generated_pages_are_current(page: str) -> None:
+    assert (ROOT / page).read_text("utf-8") == PAGES[page](), "run scripts/docs"
+
+
+def test_every_code_has_a_page_and_every_page_a_code() -> None:
+    pages = {path.stem for path in (ROOT / "docs" / "checks").glob("*.md")} - {"README"}
+    assert pages == set(CODES)
+
+
+@pytest.mark.parametrize("code", sorted(CODES))
+def test_the_examples_of_a_check_show_it(code: str) -> None:
+    page = (ROOT / "docs" / "checks" / f"{code}.md").read_text("utf-8")
+    assert page.startswith(f"# {code}\n")
+    bad, good = _block(page, "Bad"), _block(page, "Good")
+    found = examine(bad, "bad").problems
+    assert code in {problem.code for problem in found}
+    others = {problem.code for problem in found if problem.severity == "error"} - {code}
+    assert not others, found
+    assert examine(good, "good").problems == ()
+
+
+def _block(page: str, heading: str) -> str:
+    match = re.search(rf"^## {heading}\n.*?^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    assert match, f"no yaml block under {heading}"
+    text = match[1]
+    if text.startswith("- step:"):
+        return HEADER + "workflow:\n" + text
+    if re.match(r"(workflow|workload|keychain|executor|workbook|vars|steps):", text):
+        return HEADER + text
+    return text
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]:
+        for target in re.findall(r"\]\(([^)#\s]+)", path.read_text("utf-8")):
+            if "://" not in target:
+                assert (path.parent / Path(target)).exists(), f"{path.name} links to {target}"
