@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command_line import run
+from tests.cli.command_line import run
 
 
 def complete(line: str, cwd: Path) -> list[str]:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from command_line import run
+from tests.cli.command_line import run
 
 from noetl.settings import Settings, SettingsWrong, read
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 import pytest
-from command_line import environment, run
+from tests.cli.command_line import environment, run
 
 from noetl.cli.app import COMMANDS, SECTIONS, app
 

@@ -1,7 +1,7 @@
 import json
 from pathlib import Path
 
-from command_line import BROKEN, DRAFT, VALID, WARNED, run, run_on_terminal
+from tests.cli.command_line import BROKEN, DRAFT, VALID, WARNED, run, run_on_terminal
 
 
 def test_a_valid_playbook_exits_0(tmp_path: Path) -> None:

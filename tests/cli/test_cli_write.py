@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from command_line import BROKEN, DRAFT, OLD, VALID, run
+from tests.cli.command_line import BROKEN, DRAFT, OLD, VALID, run
 
 
 def test_the_first_playbook_is_valid(tmp_path: Path) -> None:

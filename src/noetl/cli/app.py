@@ -31,16 +31,16 @@ COMMANDS = [name for section in SECTIONS.values() for name in section]
 class Commands(click.Group):
     """The group of all commands, of which listing imports none."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: D102, ARG002 - click's contract
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's contract
         return COMMANDS
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: D102, ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = getattr(import_module(f"noetl.cli.command.{cmd_name}"), cmd_name)
         return command
 
-    def resolve_command(  # noqa: D102 - click's contract
+    def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in COMMANDS and not args[0].startswith("-"):
@@ -48,7 +48,7 @@ class Commands(click.Group):
             ctx.fail(f"No such command '{args[0]}'." + (f" Did you mean '{close[0]}'?" if close else ""))
         return super().resolve_command(ctx, args)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: D102, ARG002
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         for title, commands in SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl(list(commands.items()), col_max=12)
