@@ -9,7 +9,7 @@ from jinja2 import nodes
 from msgspec import Struct
 
 from noetl.expr import truthy
-from noetl.expr.analysis import path_of
+from noetl.expr.paths import path_of
 
 
 class Known(Struct, frozen=True):
