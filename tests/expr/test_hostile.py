@@ -10,7 +10,7 @@ import pytest
 
 from tests.expr.hostile_cases import HARMLESS, REFUSED_WHEN_EVALUATED, REFUSED_WHEN_READ, UNDEFINED
 
-CHILD = Path(__file__).with_name("hostile_child.py")
+ROOT = Path(__file__).parent.parent.parent
 CASES = [*REFUSED_WHEN_READ, *REFUSED_WHEN_EVALUATED, *UNDEFINED, *HARMLESS]
 Fate = dict[str, Any]
 
@@ -22,7 +22,8 @@ def fates() -> dict[str, Fate]:
     waiting = list(CASES)
     while waiting:
         child = subprocess.run(
-            [sys.executable, str(CHILD)],
+            [sys.executable, "-m", "tests.expr.hostile_child"],
+            cwd=ROOT,
             input=json.dumps(waiting),
             capture_output=True,
             text=True,
