@@ -22,14 +22,22 @@ def fates() -> dict[str, Fate]:
     waiting = list(CASES)
     while waiting:
         child = subprocess.run(
-            [sys.executable, str(CHILD)], input=json.dumps(waiting), capture_output=True, text=True, check=False
+            [sys.executable, str(CHILD)],
+            input=json.dumps(waiting),
+            capture_output=True,
+            text=True,
+            check=False,
         )
         lines = [json.loads(line) for line in child.stdout.splitlines()]
         assert lines, child.stderr
         found |= {line["end"]: line for line in lines if "end" in line}
         last = lines[-1].get("begin")
         if last is not None:
-            found[last] = {"fate": "crashed", "detail": f"exit {child.returncode}: {child.stderr[-500:]}", "seconds": 0}
+            found[last] = {
+                "fate": "crashed",
+                "detail": f"exit {child.returncode}: {child.stderr[-500:]}",
+                "seconds": 0,
+            }
         waiting = [name for name in waiting if name not in found]
     return found
 
