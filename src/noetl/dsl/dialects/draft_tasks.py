@@ -1,10 +1,11 @@
 """The tasks of a draft pipeline: `eval` becomes policy rules (003 §5, §6)."""
 
 from noetl.dsl.dialects.build import entry, mapping, merged, sequence, text, without
-from noetl.dsl.dialects.reporting import Reader, Report
+from noetl.dsl.dialects.reporting import Reader
 from noetl.dsl.dialects.rewrite import rewritten_node
 from noetl.dsl.dialects.shared import Variables
 from noetl.dsl.dialects.status import status_edits
+from noetl.dsl.shape import Report
 from noetl.dsl.source import Entry, Mapping, Node, Scalar, Sequence, node_of
 
 _ERROR = "{{ outcome.status == 'error' }}"
@@ -70,7 +71,9 @@ class Tasks:
             return spec
         policy = spec.value.get("policy") if spec and isinstance(spec.value, Mapping) else None
         if isinstance(policy, Mapping) and "rules" in policy:
-            self._report("conflicting-keys", given, "the task has both `eval` and `spec.policy`", "keep one of them")
+            self._report(
+                "conflicting-keys", given, "the task has both `eval` and `spec.policy`", "keep one of them"
+            )
         added = entry("policy", merged(policy, entry("rules", rules, given)), given)
         return entry("spec", merged(spec.value if spec else None, added), spec or given)
 
@@ -82,7 +85,9 @@ class Tasks:
         rules = [rule for item in items if (rule := self._rule(item)) is not None]
         if not any("else" in rule or _catches_errors(rule) for rule in rules):
             rules.append(
-                mapping([entry("when", text(_ERROR, given)), entry("then", node_of({"do": "fail"}, given))], given)
+                mapping(
+                    [entry("when", text(_ERROR, given)), entry("then", node_of({"do": "fail"}, given))], given
+                )
             )
         return sequence(rules, given.value)
 
@@ -107,7 +112,11 @@ class Tasks:
         if isinstance(node, Scalar) and node.value is None:
             return _directive(rule)
         if extra := [key for key in rule.entries if key != "else"]:
-            self._report("conflicting-keys", rule.entries[extra[0]], f"`{extra[0]}` stands beside an `else` that says more")
+            self._report(
+                "conflicting-keys",
+                rule.entries[extra[0]],
+                f"`{extra[0]}` stands beside an `else` that says more",
+            )
         body = self._read.mapping(node, "`else`")
         return _directive(body) if body else mapping([], otherwise)
 
@@ -123,13 +132,14 @@ class Tasks:
                     places.setdefault(scope, item)
             elif item.key == "backoff" and isinstance(item.value, Scalar) and item.value.value == "fixed":
                 entries.append(entry("backoff", text("none", item.value), item))
-            elif item.key == "set_vars":
-                entries.append(entry("set_run", item.value, item))
-            elif item.key == "set_shared":
+            elif item.key in ("set_vars", "set_shared"):
                 entries.append(entry("set_run", item.value, item))
             else:
                 entries.append(entry(item.key, self._value(item.value), item))
-        entries += [entry(scope, mapping(found, places[scope].value), places[scope]) for scope, found in writes.items()]
+        entries += [
+            entry(scope, mapping(found, places[scope].value), places[scope])
+            for scope, found in writes.items()
+        ]
         return mapping(entries, directive)
 
     def _writes(self, scope: str, values: Mapping) -> list[tuple[str, Entry]]:
