@@ -1,7 +1,7 @@
 """The names that are read as bits of a number, so that sets of names are cheap to combine.
 
 A bare name has three bits, because what it is found in lasts for different times: in the execution
-(`ctx`, results of steps), in the run of the step (`args` and `iter` too), in the pipeline (labels too).
+(`ctx`, results of steps), in the run of the step (`args` too), in the pipeline (`iter`, labels too).
 """
 
 from collections.abc import Iterable
@@ -69,10 +69,8 @@ class Bits:
     def arg(self, path: Path) -> int:
         return self._wanted[Space.ARGS].set_by(path) | self._in_run(path)
 
-    def iter(self, path: Path, *, in_loop: bool) -> int:
-        """An iteration's names; outside a loop they last as long as the run."""
-        own = self._wanted[Space.ITER].set_by(path)
-        return own | (self._in_pipeline(path) if in_loop else self._in_run(path))
+    def iter(self, path: Path) -> int:
+        return self._wanted[Space.ITER].set_by(path) | self._in_pipeline(path)
 
     def run(self, path: Path) -> int:
         return self._wanted[Space.RUN].set_by(path)
@@ -80,12 +78,12 @@ class Bits:
     def label(self, label: str) -> int:
         return self._in_pipeline((label,))
 
-    def write(self, write: Write, *, in_loop: bool) -> int:
+    def write(self, write: Write) -> int:
         match write.scope:
             case "ctx":
                 return self.ctx(write.path)
             case "iter":
-                return self.iter(write.path, in_loop=in_loop)
+                return self.iter(write.path)
             case "run":
                 return self.run(write.path)
             case _:
@@ -97,14 +95,15 @@ class Bits:
 
     def _in_execution(self, path: Path) -> int:
         bare = self._wanted[Space.BARE].set_by(path)
-        return bare | bare << self._run | bare << self._pipeline
+        return bare | bare << self._run | bare << self._pipeline if bare else 0
 
     def _in_run(self, path: Path) -> int:
         bare = self._wanted[Space.BARE].set_by(path)
-        return bare << self._run | bare << self._pipeline
+        return bare << self._run | bare << self._pipeline if bare else 0
 
     def _in_pipeline(self, path: Path) -> int:
-        return self._wanted[Space.BARE].set_by(path) << self._pipeline
+        bare = self._wanted[Space.BARE].set_by(path)
+        return bare << self._pipeline if bare else 0
 
 
 def _key(read: Read) -> Path:

@@ -18,7 +18,7 @@ def never_set(read: Read, playbook: Playbook, sources: Sources) -> tuple[str, st
     """Message and hint for a name that nothing sets."""
     message = f"nothing sets `{_shown(read, sources)}`"
     step, prefix = read.site.where.step, "" if read.space is Space.BARE else f"{read.space.value}."
-    local = sources.everywhere if read.tolerant else sources.local[step]
+    local = sources.everywhere if read.tolerant else sources.of_step(step)
     match read.space:
         case Space.CTX:
             known, fix = _dotted(sources.ctx), "`set_ctx` sets it; or give it with the request"
@@ -64,7 +64,7 @@ def _is_local(read: Read, flow: Flow, sources: Sources) -> bool:
     """Whether only the step itself can set the name."""
     if read.space in (Space.ITER, Space.RUN):
         return True
-    local = sources.local[read.site.where.step]
+    local = sources.of_step(read.site.where.step)
     outside = read.path in sources.ctx or read.path in local.args or read.path[0] in flow.number
     return read.space is Space.BARE and not outside
 
@@ -88,7 +88,7 @@ def _dotted(paths: Iterable[Path]) -> list[str]:
 
 def _bare_names(read: Read, playbook: Playbook, sources: Sources) -> list[str]:
     where = read.site.where
-    local = sources.everywhere if read.tolerant else sources.local[where.step]
+    local = sources.everywhere if read.tolerant else sources.of_step(where.step)
     names = [*sources.workload, *(path[0] for path in (*sources.ctx, *local.args))]
     if read.tolerant or in_pipeline(read.site):
         names += [*local.labels, *(path[0] for path in local.iter)]

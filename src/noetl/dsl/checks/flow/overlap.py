@@ -39,7 +39,8 @@ class Places(NamedTuple):
     forks: tuple[Fork, ...]
 
 
-def places_of(playbook: Playbook) -> Places:
+def places_of(playbook: Playbook, *, precise: bool) -> Places:
+    """The net for tokens. Without `precise` guards are not compared: more arcs fire together, faster."""
     number = {step.name: position for position, step in enumerate(playbook.workflow)}
     after: list[list[int]] = [[] for _ in playbook.workflow]
     enter = dict(number)
@@ -51,7 +52,7 @@ def places_of(playbook: Playbook) -> Places:
     for position, step in enumerate(playbook.workflow):
         arcs = _live_arcs(step, routes_of(step), enter)
         after[position] = [enter[arc.step] for arc in arcs]
-        together = () if step.exclusive else _together(step, arcs)
+        together = () if step.exclusive else _together(step, arcs, precise=precise)
         if any(together):
             forks[position] = Fork(position, tuple(after[position]), together)
     order = forward_order(after, number[playbook.entry])
@@ -64,7 +65,7 @@ def _live_arcs(step: Step, routes: Routes, enter: dict[str, int]) -> list[Arc]:
     return [arc for at, arc in enumerate(step.arcs) if at in taken and arc.step in enter]
 
 
-def _together(step: Step, arcs: Sequence[Arc]) -> tuple[int, ...]:
+def _together(step: Step, arcs: Sequence[Arc], *, precise: bool) -> tuple[int, ...]:
     """For each arc the others that may fire on the same event."""
     events = [possible_events(arc.when, step) for arc in arcs]
     on_event: dict[str, int] = {}
@@ -77,7 +78,7 @@ def _together(step: Step, arcs: Sequence[Arc]) -> tuple[int, ...]:
         for name in names:
             mask |= on_event[name]
         found.append(mask & ~(1 << at))
-    if len(arcs) <= _COMPARED:
+    if precise and len(arcs) <= _COMPARED:
         for at, arc in enumerate(arcs):
             for other in range(at):
                 if exclude_each_other(arc.when, arcs[other].when):

@@ -57,6 +57,6 @@ class Wanted:
     def set_by(self, path: Path) -> int:
         """The bits of all paths that a value at this one sets."""
         bits = self._under.get(path, 0)
-        for length in range(1, len(path)):
+        for length in range(1, len(path) if self._exact else 0):
             bits |= self._exact.get(path[:length], 0)
         return bits

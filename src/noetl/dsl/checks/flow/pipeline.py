@@ -6,7 +6,7 @@ from typing import NamedTuple, assert_never
 from noetl.dsl.checks.flow.bits import Bits
 from noetl.dsl.checks.flow.paths import Path
 from noetl.dsl.checks.flow.proof import proven_by
-from noetl.dsl.checks.guards import ERROR, OK, matches_on
+from noetl.dsl.checks.guards import ERROR, OK, matches_on, thens
 from noetl.dsl.playbook import (
     Break,
     Continue,
@@ -25,10 +25,11 @@ NOTHING = 0
 
 
 class Way(NamedTuple):
-    """How a task may go on, and what is set then; `then` is the rule's part, if a rule says so."""
+    """How a task may go on: what is set when it is chosen, and what its rule's writes add."""
 
     do: Directive
     sets: int
+    writes: int = NOTHING
     then: Then | None = None
 
 
@@ -41,9 +42,10 @@ class Pipeline(NamedTuple):
     """What is set, beside what was when the step began.
 
     An edge leads to a task's position, to the number of tasks for success, to one more for failure.
+    A pipeline that sets nothing that is read has no `ways`: they were not looked at.
     """
 
-    ways: tuple[tuple[Way, ...], ...]
+    ways: tuple[tuple[Way, ...], ...] | None
     edges: tuple[tuple[Edge, ...], ...]
     before: tuple[int, ...]
     done: int
@@ -54,28 +56,32 @@ class Writer(NamedTuple):
     """Turns what a step says into bits. Guards count only if their proofs are asked for."""
 
     bits: Bits
-    in_loop: bool
     prove: bool
 
     def writes(self, writes: Iterable[Write]) -> int:
         sets = NOTHING
         for write in writes:
-            sets |= self.bits.write(write, in_loop=self.in_loop)
+            sets |= self.bits.write(write)
         return sets
 
     def proofs(self, guard: Guard, *, holds: bool) -> int:
+        """What is set, given the guard's verdict."""
         sets = NOTHING
-        if self.prove:
+        if self.may_prove(guard):
             for path in proven_by(guard, holds=holds):
                 sets |= self._proof(path)
         return sets
+
+    def may_prove(self, guard: Guard) -> bool:
+        """Whether the guard reads a name that matters; only then it is worth taking apart."""
+        return self.prove and not isinstance(guard, bool) and any(self._proof(use.path) for use in guard.uses)
 
     def _proof(self, path: Path) -> int:
         match path:
             case ("ctx", _, *_):
                 return self.bits.ctx(path[1:])
             case ("iter", _, *_):
-                return self.bits.iter(path[1:], in_loop=self.in_loop)
+                return self.bits.iter(path[1:])
             case ("run", _, *_):
                 return self.bits.run(path[1:])
             case ("args", _, *_):
@@ -88,6 +94,8 @@ class Writer(NamedTuple):
 
 def flow_through(step: Step, writer: Writer) -> Pipeline:
     """The least that every way through the pipeline sets."""
+    if not _sets_anything(step, writer):
+        return Pipeline(None, (), (NOTHING,) * len(step.tasks), NOTHING, NOTHING)
     positions = {task.label: position for position, task in enumerate(step.tasks)}
     done = len(step.tasks)
     ways = [tuple(_ways(task, writer)) for task in step.tasks]
@@ -95,14 +103,23 @@ def flow_through(step: Step, writer: Writer) -> Pipeline:
     for position, found in enumerate(ways):
         targets = (_target(way.do, position, positions, done) for way in found)
         edges.append(
-            tuple(
-                Edge(target, way.sets | writer.writes(way.then.writes if way.then else ()))
-                for target, way in zip(targets, found, strict=True)
-            )
+            tuple(Edge(target, way.sets | way.writes) for target, way in zip(targets, found, strict=True))
         )
     before = _solve(edges, done + 2, writer.bits.all)
     failed = NOTHING if _fails_anywhere(step) or before[done + 1] == writer.bits.all else before[done + 1]
     return Pipeline(tuple(ways), tuple(edges), tuple(before[:done]), before[done], failed)
+
+
+def _sets_anything(step: Step, writer: Writer) -> bool:
+    for task in step.tasks:
+        if writer.bits.label(task.label) or writer.writes(task.writes):
+            return True
+        if task.policy is not None and (
+            any(writer.writes(then.writes) for then in thens(task.policy))
+            or any(writer.may_prove(rule.when) for rule in task.policy.rules)
+        ):
+            return True
+    return False
 
 
 def _ways(task: Task, writer: Writer) -> Iterator[Way]:
@@ -120,18 +137,22 @@ def _ways(task: Task, writer: Writer) -> Iterator[Way]:
         verdicts = {status: matches_on(rule.when, status) for status in open_}
         if any(verdict is not False for verdict in verdicts.values()):
             seen = OK if verdicts.get(OK, False) is not False else ERROR
-            yield Way(rule.then.do, after[seen] | refuted | writer.proofs(rule.when, holds=True), rule.then)
+            sets = after[seen] | refuted | writer.proofs(rule.when, holds=True)
+            yield _by_rule(rule.then, sets, writer)
         open_ -= {status for status, verdict in verdicts.items() if verdict is True}
         refuted |= writer.proofs(rule.when, holds=False)
     if policy is not None and policy.otherwise is not None and open_:
-        then = policy.otherwise
-        yield Way(then.do, after[OK if OK in open_ else ERROR] | refuted, then)
+        yield _by_rule(policy.otherwise, after[OK if OK in open_ else ERROR] | refuted, writer)
         return
     falls_through = policy is not None and policy.on_unmatched == "continue"
     if OK in open_ or (ERROR in open_ and falls_through):
         yield Way(Continue(), after[OK if OK in open_ else ERROR] | refuted)
     if ERROR in open_ and not falls_through:
         yield Way(Fail(), after[ERROR] | refuted)
+
+
+def _by_rule(then: Then, sets: int, writer: Writer) -> Way:
+    return Way(then.do, sets, writer.writes(then.writes), then)
 
 
 def _target(do: Directive, position: int, positions: dict[str, int], done: int) -> int:

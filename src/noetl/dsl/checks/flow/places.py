@@ -41,8 +41,6 @@ def _state(flow: Flow, read: Read) -> int:
 def _in_pipeline(here: StepFlow, site: Site) -> int:
     task = here.step.tasks[site.where.task]
     state = here.pipeline.before[site.where.task]
-    if here.step.loop is not None:
-        state |= here.writer.bits.iter((here.step.loop.iterator,), in_loop=True)
     if site.where.role is not Role.TASK_ARGS:
         for path in own_args(task):
             state |= here.writer.bits.arg(path)
@@ -51,6 +49,8 @@ def _in_pipeline(here: StepFlow, site: Site) -> int:
             earlier = here.writer.writes(_before(task.writes, site))
             return state | here.writer.bits.label(task.label) | earlier
         case Role.POLICY | Role.POLICY_WRITE:
+            if here.pipeline.ways is None:
+                return state
             way = _way_of(here.pipeline.ways[site.where.task], site)
             if way is None or way.then is None:
                 return here.writer.bits.all

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from noetl.dsl.checks.flow.paths import Path
 from noetl.dsl.checks.flow.sources import Sources, own_args
-from noetl.dsl.playbook import Playbook
+from noetl.dsl.playbook import Playbook, Step
 from noetl.dsl.reader.context import Context, Role, Site
 from noetl.expr import BUILTIN_ITER, NAMESPACES, Use
 
@@ -45,7 +45,6 @@ _IN_PIPELINE = frozenset(
     {Role.TASK_ARGS, Role.INPUT, Role.SPEC, Role.POLICY, Role.POLICY_WRITE, Role.TASK_WRITE}
 )
 _AFTER_TASK = frozenset({Role.POLICY, Role.POLICY_WRITE, Role.TASK_WRITE})
-_AT_START = frozenset({Role.ADMIT, Role.STEP_ARGS, Role.LOOP})
 _SPACES = {space.value: space for space in Space if space is not Space.BARE}
 _ALWAYS = frozenset({"job"})
 """Bare names that every execution has."""
@@ -85,21 +84,26 @@ def _is_provided(read: Read, playbook: Playbook) -> bool:
         case Space.CTX:
             return read.path[0] == "signals"
         case Space.ITER:
-            after_loop = step is None or (step.loop is not None and not in_pipeline(read.site))
-            return read.path[0] in BUILTIN_ITER or role in _AT_START or after_loop
+            return read.path[0] in BUILTIN_ITER or not in_pipeline(read.site) or _is_item(read, step)
         case Space.RUN:
-            return role in _AT_START or step is None
+            return role in (Role.ADMIT, Role.STEP_ARGS, Role.OUTPUT, Role.SPEC) and not in_pipeline(read.site)
         case Space.ARGS:
             return step is None or step.name == playbook.executor.final_step
         case Space.STEPS:
             return read.path[0] not in playbook.steps
         case Space.BARE:
-            return read.path[0] == "output" and role in _AFTER_TASK
+            return (read.path[0] == "output" and role in _AFTER_TASK) or _is_item(read, step)
+
+
+def _is_item(read: Read, step: Step | None) -> bool:
+    """Whether it is what the loop runs over."""
+    loop = step.loop if step is not None else None
+    return loop is not None and read.path[0] == loop.iterator and in_pipeline(read.site)
 
 
 def can_be_set(read: Read, playbook: Playbook, sources: Sources) -> bool:
     """Whether anything sets the name: for this place, or in a guard for any place at all."""
-    local = sources.everywhere if read.tolerant else sources.local[read.site.where.step]
+    local = sources.everywhere if read.tolerant else sources.of_step(read.site.where.step)
     match read.space:
         case Space.CTX:
             return read.path in sources.ctx
@@ -115,16 +119,9 @@ def can_be_set(read: Read, playbook: Playbook, sources: Sources) -> bool:
             head = read.path[0]
             if head in playbook.steps or read.path in sources.ctx or read.path in local.args:
                 return True
-            inside = read.tolerant or in_pipeline(read.site)
-            if inside and (head in local.labels or _is_own_arg(read, playbook)):
-                return True
-            return read.path in local.iter and (inside or _keeps_iter(read, playbook))
-
-
-def _keeps_iter(read: Read, playbook: Playbook) -> bool:
-    """Outside a loop `iter` is one scope and lives until the step has ended."""
-    where = read.site.where
-    return where.role not in _AT_START and playbook.steps[where.step].loop is None
+            if not read.tolerant and not in_pipeline(read.site):
+                return False
+            return head in local.labels or read.path in local.iter or _is_own_arg(read, playbook)
 
 
 def _is_own_arg(read: Read, playbook: Playbook) -> bool:

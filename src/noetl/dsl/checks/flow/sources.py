@@ -1,6 +1,7 @@
 """What sets names at all: in the whole playbook, and in each step."""
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 from noetl.dsl.checks.flow.paths import Path, Paths
@@ -17,34 +18,56 @@ class Local(NamedTuple):
     labels: frozenset[str]
 
 
-class Sources(NamedTuple):
-    """Everything that can set a name. `everywhere` is what is set for any step at all."""
+class Sources:
+    """Everything that can set a name, found out when it is asked for."""
 
-    ctx: Paths
-    local: dict[str, Local]
-    everywhere: Local
-    workload: frozenset[str]
+    def __init__(self, playbook: Playbook, given: frozenset[str]) -> None:
+        self._playbook = playbook
+        self._local: dict[str, Local] = {}
+        self.workload = given | frozenset(playbook.workload)
 
+    @cached_property
+    def ctx(self) -> Paths:
+        writes = (write for step in self._playbook.workflow for write in writes_of(step))
+        return Paths(write.path for write in writes if write.scope == "ctx")
 
-def sources_of(playbook: Playbook, given: frozenset[str]) -> Sources:
-    ctx = Paths()
-    everywhere = Local(Paths(), Paths(), Paths(), _labels(playbook))
-    local = {name: _local(step) for name, step in playbook.steps.items()}
-    for step in playbook.workflow:
-        for write in writes_of(step):
-            if write.scope == "ctx":
-                ctx.add(write.path)
-        for arc in step.arcs:
-            if (target := local.get(arc.step)) is not None:
-                for key in arc.args:
-                    target.args.add(argument(key))
-    for step in playbook.workflow:
-        for task in step.tasks:
-            everywhere.args.update(own_args(task))
-    for part in local.values():
-        for here, there in zip(part[:3], everywhere[:3], strict=True):
-            there.update(here)
-    return Sources(ctx, local, everywhere, given | frozenset(playbook.workload))
+    @cached_property
+    def everywhere(self) -> Local:
+        """What is set for any step at all."""
+        parts = [self.of_step(step.name) for step in self._playbook.workflow]
+        args = Paths(path for part in parts for path in part.args)
+        for step in self._playbook.workflow:
+            for task in step.tasks:
+                args.update(own_args(task))
+        return Local(
+            args=args,
+            iter=Paths(path for part in parts for path in part.iter),
+            run=Paths(path for part in parts for path in part.run),
+            labels=frozenset(label for part in parts for label in part.labels),
+        )
+
+    def of_step(self, name: str) -> Local:
+        found = self._local.get(name)
+        if found is None:
+            step = self._playbook.steps[name]
+            found = self._local[name] = Local(
+                args=Paths(map(argument, (*step.args, *self._brought.get(name, ())))),
+                iter=Paths(write.path for write in writes_of(step) if write.scope == "iter"),
+                run=Paths(write.path for write in writes_of(step) if write.scope == "run"),
+                labels=frozenset(task.label for task in step.tasks),
+            )
+            if step.loop is not None:
+                found.iter.add((step.loop.iterator,))
+        return found
+
+    @cached_property
+    def _brought(self) -> dict[str, set[str]]:
+        """The args that arcs bring to each step."""
+        brought: dict[str, set[str]] = {}
+        for step in self._playbook.workflow:
+            for arc in step.arcs:
+                brought.setdefault(arc.step, set()).update(arc.args)
+        return brought
 
 
 def writes_of(step: Step) -> Iterator[Write]:
@@ -66,20 +89,3 @@ def argument(key: str) -> Path:
 
 def own_args(task: Task) -> Iterator[Path]:
     return map(argument, task.args or ())
-
-
-def _local(step: Step) -> Local:
-    writes = tuple(writes_of(step))
-    iter_ = Paths(write.path for write in writes if write.scope == "iter")
-    if step.loop is not None:
-        iter_.add((step.loop.iterator,))
-    return Local(
-        args=Paths(map(argument, step.args)),
-        iter=iter_,
-        run=Paths(write.path for write in writes if write.scope == "run"),
-        labels=frozenset(task.label for task in step.tasks),
-    )
-
-
-def _labels(playbook: Playbook) -> frozenset[str]:
-    return frozenset(task.label for step in playbook.workflow for task in step.tasks)

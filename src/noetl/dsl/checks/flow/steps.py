@@ -1,13 +1,14 @@
 """What is set when each step begins and on each of its arcs."""
 
 from collections.abc import Sequence
+from itertools import repeat
 from typing import NamedTuple
 
 from noetl.dsl.checks.flow.bits import Bits
 from noetl.dsl.checks.flow.joins import Part, set_before_join
 from noetl.dsl.checks.flow.order import forward_order
 from noetl.dsl.checks.flow.pipeline import NOTHING, Pipeline, Writer, flow_through
-from noetl.dsl.checks.flow.routes import Routes, routes_of
+from noetl.dsl.checks.flow.routes import Routes
 from noetl.dsl.checks.flow.sources import argument
 from noetl.dsl.playbook import Admission, Arc, Playbook, Step
 
@@ -48,15 +49,18 @@ class Flow(NamedTuple):
     steps: tuple[StepFlow, ...]
     links: tuple[tuple[Link, ...], ...]
     """The arcs into each step."""
+    leaving: tuple[tuple[tuple[int, Link], ...], ...]
+    """The same out of each step, with the step they lead to."""
     gathered: tuple[int, ...]
     """What each join waits for, whichever of its tokens comes last."""
     state: tuple[int, ...]
     entry: int
 
 
-def flow_of(playbook: Playbook, bits: Bits, *, precise: bool) -> Flow:
+def flow_of(playbook: Playbook, routes: Sequence[Routes], bits: Bits, *, precise: bool) -> Flow:
     """Solves the playbook. Without `precise` proofs and joins are left out: fewer names are set, faster."""
-    steps = tuple(_step_flow(step, bits, prove=precise) for step in playbook.workflow)
+    writer = Writer(bits, precise)
+    steps = tuple(map(_step_flow, playbook.workflow, routes, repeat(writer)))
     number = {step.name: position for position, step in enumerate(playbook.workflow)}
     links: list[list[Link]] = [[] for _ in steps]
     for source, flow in enumerate(steps):
@@ -66,12 +70,13 @@ def flow_of(playbook: Playbook, bits: Bits, *, precise: bool) -> Flow:
                 sets = taken | flow.writer.writes(arc.writes)
                 links[number[arc.step]].append(Link(source, position, sets, _args(arc, bits)))
     entry = number[playbook.entry]
-    order = forward_order(_targets(links), entry)
+    leaving = _leaving(links)
+    order = forward_order([[target for target, _ in outgoing] for outgoing in leaving], entry)
     gathered = [NOTHING] * len(steps)
     if precise and any(flow.step.join is not None for flow in steps):
         gathered = set_before_join(_parts(steps, number), order)
     state = _solve(steps, links, gathered, order)
-    return Flow(bits, number, steps, tuple(map(tuple, links)), tuple(gathered), tuple(state), entry)
+    return Flow(bits, number, steps, tuple(map(tuple, links)), leaving, tuple(gathered), tuple(state), entry)
 
 
 def arc_sets(flow: StepFlow, position: int) -> int | None:
@@ -89,8 +94,8 @@ def arc_sets(flow: StepFlow, position: int) -> int | None:
     return sets
 
 
-def _step_flow(step: Step, bits: Bits, *, prove: bool) -> StepFlow:
-    writer = Writer(bits, step.loop is not None, prove)
+def _step_flow(step: Step, routes: Routes, writer: Writer) -> StepFlow:
+    bits = writer.bits
     pipeline = flow_through(step, writer)
     writes = writer.writes(step.writes)
     ends = Ends(
@@ -100,7 +105,7 @@ def _step_flow(step: Step, bits: Bits, *, prove: bool) -> StepFlow:
     begins = _admitted(step.admit, writer)
     for key in step.args:
         begins |= bits.arg(argument(key))
-    return StepFlow(step, writer, pipeline, routes_of(step), ends, begins)
+    return StepFlow(step, writer, pipeline, routes, ends, begins)
 
 
 def _admitted(admit: Admission | None, writer: Writer) -> int:
@@ -158,12 +163,12 @@ def _arrived(
     return arrived | flow.begins
 
 
-def _targets(links: Sequence[Sequence[Link]]) -> list[list[int]]:
-    after: list[list[int]] = [[] for _ in links]
+def _leaving(links: Sequence[Sequence[Link]]) -> tuple[tuple[tuple[int, Link], ...], ...]:
+    leaving: list[list[tuple[int, Link]]] = [[] for _ in links]
     for target, incoming in enumerate(links):
         for link in incoming:
-            after[link.source].append(target)
-    return after
+            leaving[link.source].append((target, link))
+    return tuple(map(tuple, leaving))
 
 
 def _parts(steps: Sequence[StepFlow], number: dict[str, int]) -> list[Part]:

@@ -7,7 +7,8 @@ from noetl.dsl.checks.flow.bits import Bits
 from noetl.dsl.checks.flow.explain import maybe_unset, never_set
 from noetl.dsl.checks.flow.places import is_set
 from noetl.dsl.checks.flow.reads import Read, can_be_set, reads_of
-from noetl.dsl.checks.flow.sources import Sources, sources_of
+from noetl.dsl.checks.flow.routes import routes_of
+from noetl.dsl.checks.flow.sources import Sources
 from noetl.dsl.checks.flow.steps import flow_of
 from noetl.dsl.playbook import Playbook
 from noetl.dsl.reader.context import Context
@@ -55,7 +56,7 @@ def check_unset_names(playbook: Playbook, context: Context) -> None:
     """Names that are read where they may be unset. Says nothing of a document that was not read whole."""
     if is_incomplete(context):
         return
-    sources = sources_of(playbook, context.given)
+    sources = Sources(playbook, context.given)
     never: list[Read] = []
     sometimes: list[Read] = []
     for read in reads_of(playbook, context, sources):
@@ -73,10 +74,11 @@ def check_unset_names(playbook: Playbook, context: Context) -> None:
 
 def _maybe_unset(playbook: Playbook, reads: list[Read], sources: Sources) -> Iterator[Finding]:
     """Looks closely only at what a quick look could not settle."""
+    routes = [routes_of(step) for step in playbook.workflow] if reads else []
     for precise in (False, True):
         if not reads:
             return
-        flow = flow_of(playbook, Bits(reads), precise=precise)
+        flow = flow_of(playbook, routes, Bits(reads), precise=precise)
         reads = [read for read in reads if not is_set(flow, read)]
     for read in _first_reads(reads):
         yield Finding(read, *maybe_unset(read, flow, sources))

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from noetl.dsl.checks.flow.pipeline import Pipeline
 from noetl.dsl.checks.flow.reads import Read
-from noetl.dsl.checks.flow.steps import Flow, Link
+from noetl.dsl.checks.flow.steps import Flow
 from noetl.dsl.reader.context import Role
 
 _SHOWN = 6
@@ -15,15 +15,11 @@ def steps_without(flow: Flow, read: Read) -> list[str]:
     """The steps from the entry to the one that reads the name, none of which sets it."""
     wanted, lasting = flow.bits.of(read), flow.bits.in_execution(read)
     last = flow.number[read.site.where.step]
-    leaving: list[list[tuple[int, Link]]] = [[] for _ in flow.steps]
-    for target, links in enumerate(flow.links):
-        for link in links:
-            leaving[link.source].append((target, link))
     came_from = {flow.entry: flow.entry}
     waiting = deque([flow.entry] if last != flow.entry else [])
     while waiting:
         node = waiting.popleft()
-        for target, link in leaving[node]:
+        for target, link in flow.leaving[node]:
             if (link.sets | flow.gathered[target] | flow.steps[target].begins) & lasting:
                 continue
             if target == last and not link.args & wanted:

@@ -1,6 +1,7 @@
 """Steps that write one path of `ctx` and may run at the same time."""
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from noetl.dsl.checks.flow.overlap import Fork, Places, overlaps, places_of
@@ -22,26 +23,42 @@ class Written(NamedTuple):
     reducer: str
 
 
+class Meeting(NamedTuple):
+    """Two steps by position that may write at once; the same one twice if several runs of it may."""
+
+    write: Written
+    one: int
+    other: int
+
+
 def check_concurrent_writes(playbook: Playbook, context: Context) -> None:
     """Each step whose writes may meet those of another, or of another run of its own."""
     if is_incomplete(context) or all(step.exclusive for step in playbook.workflow):
         return
-    places = places_of(playbook)
     written = [tuple(_written(step)) for step in playbook.workflow]
-    if not places.forks or not any(written):
+    if not any(written):
         return
+    meetings: list[Meeting] = []
+    for precise in (False, True):
+        places = places_of(playbook, precise=precise)
+        meetings = list(islice(_meetings(playbook, places, written), LIMIT)) if places.forks else []
+        if not meetings:
+            return
+    for meeting in meetings:
+        message, hint = _explained(playbook, places, meeting)
+        context.report("concurrent-write", meeting.write.place, message, hint)
+
+
+def _meetings(playbook: Playbook, places: Places, written: Sequence[Sequence[Written]]) -> Iterator[Meeting]:
+    """For each write the first step before it in the document, or itself, that may write at once."""
     writers = _writers(written)
     rows = overlaps(playbook, places)
-    found = 0
     for at, writes in enumerate(written):
         for write in writes:
             meeting = rows[at] & _overlapping(write, writers) & ((2 << at) - 1)
-            if meeting and found < LIMIT:
-                found += 1
+            if meeting:
                 others = meeting & ~(1 << at)
-                other = (others & -others).bit_length() - 1 if others else at
-                message, hint = _explained(playbook, places, write, (other, at))
-                context.report("concurrent-write", write.place, message, hint)
+                yield Meeting(write, (others & -others).bit_length() - 1 if others else at, at)
 
 
 def _written(step: Step) -> Iterator[Written]:
@@ -70,10 +87,10 @@ def _overlapping(write: Written, writers: dict[str, Wanted]) -> int:
     return mask
 
 
-def _explained(playbook: Playbook, places: Places, write: Written, pair: tuple[int, int]) -> tuple[str, str]:
-    one, other = (playbook.workflow[at] for at in pair)
-    path = ".".join(("ctx", *write.path))
-    fork = _common_fork(places, pair)
+def _explained(playbook: Playbook, places: Places, meeting: Meeting) -> tuple[str, str]:
+    one, other = playbook.workflow[meeting.one], playbook.workflow[meeting.other]
+    path = ".".join(("ctx", *meeting.write.path))
+    fork = _common_fork(places, meeting)
     origin = f" after `{playbook.workflow[fork.step].name}`" if fork else ""
     if one is other:
         message = f"`{path}` is written by several runs of `{one.name}` at once{origin}"
@@ -84,9 +101,9 @@ def _explained(playbook: Playbook, places: Places, write: Written, pair: tuple[i
     return message, "write different paths, or one step after the other"
 
 
-def _common_fork(places: Places, pair: tuple[int, int]) -> Fork | None:
+def _common_fork(places: Places, meeting: Meeting) -> Fork | None:
     """The last fork that both come from."""
-    one, other = (places.before[at] for at in pair)
+    one, other = places.before[meeting.one], places.before[meeting.other]
     for fork in reversed(places.forks):
         to_other = 0
         for at, target in enumerate(fork.targets):
