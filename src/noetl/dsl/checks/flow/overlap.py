@@ -89,8 +89,9 @@ def _together(step: Step, arcs: Sequence[Arc], *, precise: bool) -> tuple[int, .
 
 def overlaps(playbook: Playbook, places: Places) -> list[int]:
     """For each step the steps that may run while it does, as bits."""
-    size = len(places.after)
-    rows = [0] * size
+    rows = [0] * len(places.after)
+    if not places.forks:
+        return rows[: len(playbook.workflow)]
     for fork in places.forks:
         for target, together in zip(fork.targets, fork.together, strict=True):
             rows[target] |= _targets(fork, together)

@@ -105,8 +105,8 @@ def flow_through(step: Step, writer: Writer) -> Pipeline:
         edges.append(
             tuple(Edge(target, way.sets | way.writes) for target, way in zip(targets, found, strict=True))
         )
-    before = _solve(edges, done + 2, writer.bits.all)
-    failed = NOTHING if _fails_anywhere(step) or before[done + 1] == writer.bits.all else before[done + 1]
+    before, seen = _solve(edges, done + 2, writer.bits.all)
+    failed = before[done + 1] if done + 1 in seen and not _fails_anywhere(step) else NOTHING
     return Pipeline(tuple(ways), tuple(edges), tuple(before[:done]), before[done], failed)
 
 
@@ -170,8 +170,8 @@ def _target(do: Directive, position: int, positions: dict[str, int], done: int) 
             assert_never(do)
 
 
-def _solve(edges: Sequence[Sequence[Edge]], size: int, everything: int) -> list[int]:
-    """For each node what all ways to it set; everything where no way leads."""
+def _solve(edges: Sequence[Sequence[Edge]], size: int, everything: int) -> tuple[list[int], set[int]]:
+    """For each node what all ways to it set, everything where no way leads; and where ways lead."""
     before = [everything] * size
     before[0] = NOTHING
     waiting = [0] if edges else []
@@ -185,7 +185,7 @@ def _solve(edges: Sequence[Sequence[Edge]], size: int, everything: int) -> list[
                 seen.add(target)
                 if target < len(edges):
                     waiting.append(target)
-    return before
+    return before, seen
 
 
 def _fails_anywhere(step: Step) -> bool:
