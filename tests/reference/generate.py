@@ -13,6 +13,8 @@ ROOT = Path(__file__).parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
 from noetl.dsl.codes import CODES  # noqa: E402
+from noetl.graph import draw  # noqa: E402
+from noetl.loading import load  # noqa: E402
 from tests.reference.clauses import CLAUSES  # noqa: E402
 
 TITLES = {
@@ -94,7 +96,15 @@ def _clauses(node: ast.AST) -> Iterator[str]:
                     yield argument.value
 
 
-PAGES = {"docs/checks/README.md": checks_index, "docs/conformance.md": conformance}
+def quickstart_picture() -> str:
+    return draw(load(ROOT / "examples" / "quickstart.yaml"), "svg").decode()
+
+
+PAGES = {
+    "docs/checks/README.md": checks_index,
+    "docs/conformance.md": conformance,
+    "docs/pictures/quickstart.svg": quickstart_picture,
+}
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from noetl.dsl.document import (
     LoopSpecShape,
     PolicyShape,
     RootShape,
+    StepShape,
     StepSpecShape,
     TaskShape,
     ThenShape,
@@ -156,6 +157,8 @@ class _Writer:
             self.definitions[name] = self._object(
                 fields_of(struct), struct.__doc__ or "", templated=templated, closed=closed
             )
+            if struct is StepShape:
+                self.definitions[name]["anyOf"] = [{"required": ["tool"]}, {"required": ["next"]}]
         return _ref(name)
 
     def _define_tasks(self) -> None:
@@ -198,7 +201,7 @@ class _Writer:
         spec["properties"]["policy"] = policy
         inputs = fields_of(kind.inputs)
         schema = self._object({**inputs, **fields_of(TaskShape)}, kind.summary, templated=True)
-        schema["properties"]["spec"] = _or_null(spec)
+        schema["properties"]["spec"] = {"description": "Knobs and policy.", **_or_null(spec)}
         required: list[str] = schema.pop("required")
         others: dict[str, list[str]] = {}
         for spelling, target in kind.spellings.items():

@@ -352,12 +352,11 @@ class _SourceWalk:
 
     def _skip_folding(self, character: str) -> None:
         """Line breaks and indentation that folding dropped, up to what can be `character`."""
-        if character in " \n\t":
-            return
         while self.at < self.end:
             if self.style == '"' and self.text.startswith("\\\n", self.at):
                 self.at += 2
-            elif self.text[self.at] in " \t\n\r":
+                self._skip_indent()
+            elif character not in " \n\t" and self.text[self.at] in " \t\n\r":
                 self.at += 1
             else:
                 return

@@ -1,8 +1,8 @@
 """What an expression reads, and whether everything it calls exists: one pass over its syntax."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn
 
 from jinja2 import nodes
 from msgspec import Struct
@@ -11,10 +11,9 @@ from noetl.expr.filters import FILTERS
 from noetl.expr.functions import FUNCTIONS
 from noetl.expr.methods import METHOD_NAMES
 from noetl.expr.parsing import Syntax
+from noetl.expr.paths import Path, is_key, present_if, present_unless
 from noetl.expr.predicates import TESTS
 from noetl.model import ExpressionError
-
-Path: TypeAlias = tuple[str, ...]
 
 _DEFAULTS = frozenset({"d", "default"})
 _LENGTHS = frozenset({"count", "length"})
@@ -51,28 +50,7 @@ def analyse(syntax: Syntax) -> Analysis:
     return Analysis(tuple(analyst.uses), frozenset(analyst.assigned))
 
 
-def path_of(node: nodes.Node) -> tuple[nodes.Name, Path] | None:
-    """The root name and the keys of a pure path such as `a.b['c']`, or None."""
-    keys: list[str] = []
-    while True:
-        if isinstance(node, nodes.Name):
-            keys.append(node.name)
-            keys.reverse()
-            return node, tuple(keys)
-        if isinstance(node, nodes.Getattr):
-            keys.append(node.attr)
-        elif (
-            isinstance(node, nodes.Getitem)
-            and isinstance(node.arg, nodes.Const)
-            and type(node.arg.value) is str
-        ):
-            keys.append(node.arg.value)
-        else:
-            return None
-        node = node.node
-
-
-def closest(name: str, known: "frozenset[str] | dict[str, Any]") -> str:
+def closest(name: str, known: Iterable[str]) -> str:
     """A hint naming the known name that was probably meant; empty where there is none."""
     matches = get_close_matches(name, known, 1)
     return f"did you mean `{matches[0]}`?" if matches else ""
@@ -125,8 +103,8 @@ class _Analyst:
                 node = node.node
             elif isinstance(node, nodes.Getitem):
                 arg = node.arg
-                if isinstance(arg, nodes.Const) and type(arg.value) is str:
-                    keys.append(arg.value)
+                if is_key(arg):
+                    keys.append(arg.value)  # type: ignore[attr-defined]
                 else:
                     keys.clear()
                     length = False
@@ -174,24 +152,24 @@ class _Analyst:
         for argument in node.args:
             self.visit(argument)
         for keyword in node.kwargs:
-            if keyword.key.startswith("_"):
+            if str(keyword.key).startswith("_"):
                 self._refuse(f"there is no argument `{keyword.key}`", keyword)
             self.visit(keyword.value)
 
     def _visit_logic(self, node: nodes.And | nodes.Or, *, optional: bool, truth: bool) -> None:
         self.visit(node.left, truth=True)
         before = self.safe
-        self.safe = before + _proven(node.left, isinstance(node, nodes.And))
+        self.safe = before + (present_if if isinstance(node, nodes.And) else present_unless)(node.left)
         self.visit(node.right, optional=optional, truth=truth)
         self.safe = before
 
     def _visit_choice(self, node: nodes.CondExpr, *, optional: bool, truth: bool) -> None:
         self.visit(node.test, truth=True)
         before = self.safe
-        self.safe = before + _proven(node.test, True)
+        self.safe = before + present_if(node.test)
         self.visit(node.expr1, optional=optional, truth=truth)
         if node.expr2 is not None:
-            self.safe = before + _proven(node.test, False)
+            self.safe = before + present_unless(node.test)
             self.visit(node.expr2, optional=optional, truth=truth)
         self.safe = before
 
@@ -254,13 +232,13 @@ class _Analyst:
         self.visit(node.test, truth=True)
         outside, before = self.local, self.safe
         branches: list[set[str]] = []
-        self._branch(branches, node.body, before + _proven(node.test, True), outside)
-        self.safe = before + _proven(node.test, False)
+        self._branch(branches, node.body, before + present_if(node.test), outside)
+        self.safe = before + present_unless(node.test)
         for other in node.elif_:
             self.local = set(outside)
             self.visit(other.test, truth=True)
-            self._branch(branches, other.body, self.safe + _proven(other.test, True), outside)
-        self._branch(branches, node.else_, before + _proven(node.test, False), outside)
+            self._branch(branches, other.body, self.safe + present_if(other.test), outside)
+        self._branch(branches, node.else_, before + present_unless(node.test), outside)
         self.local = set.intersection(*branches)
         self.maybe |= set.union(*branches) - self.local
         self.safe = before
@@ -284,7 +262,7 @@ class _Analyst:
         before = self.safe
         if node.test is not None:
             self.visit(node.test, truth=True)
-            self.safe = before + _proven(node.test, True)
+            self.safe = before + present_if(node.test)
         self.body(node.body)
         self.local, self.safe = set(outside), before
         self.body(node.else_)
@@ -292,26 +270,6 @@ class _Analyst:
 
     def _refuse(self, message: str, node: nodes.Node, hint: str = "") -> NoReturn:
         raise ExpressionError(message, offset=node.lineno - 1, hint=hint)
-
-
-def _proven(node: nodes.Node, holds: bool) -> tuple[Path, ...]:  # noqa: FBT001
-    """The paths that are present if the condition holds, or if it does not."""
-    match node:
-        case nodes.Name() | nodes.Getattr() | nodes.Getitem() if holds:
-            found = path_of(node)
-            return (found[1],) if found else ()
-        case nodes.Test(name="defined") if holds:
-            return _proven(node.node, True)
-        case nodes.Test(name="undefined") if not holds:
-            return _proven(node.node, True)
-        case nodes.Not():
-            return _proven(node.node, not holds)
-        case nodes.And() if holds:
-            return _proven(node.left, True) + _proven(node.right, True)
-        case nodes.Or() if not holds:
-            return _proven(node.left, False) + _proven(node.right, False)
-        case _:
-            return ()
 
 
 _VISITORS: dict[type[nodes.Node], Callable[[_Analyst, Any], None]] = {

@@ -22,10 +22,14 @@ class Constant(Struct, frozen=True):
 
 
 class ListData(Struct, frozen=True):
+    """A list with an expression somewhere in it."""
+
     items: tuple["Data", ...]
 
 
 class MapData(Struct, frozen=True):
+    """A mapping with an expression somewhere in its values."""
+
     entries: Mapping[str, "Data"]
 
 

@@ -1,6 +1,6 @@
 """The one Jinja environment of the engine, in its two forms: for guards and for values."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from jinja2 import Template, nodes, pass_context
@@ -10,16 +10,12 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from noetl.expr import operators
 from noetl.expr.evaluation import Evaluation, item
 from noetl.expr.filters import FILTERS
-from noetl.expr.functions import FUNCTIONS
-from noetl.expr.limits import CALL
+from noetl.expr.functions import call_function
 from noetl.expr.methods import call_method
 from noetl.expr.predicates import TESTS
-from noetl.expr.scope import Scope
 from noetl.expr.undefined import GuardMissing, Missing, Site, ValueMissing
 from noetl.expr.values import text_of
-from noetl.model import ExpressionError
 
-Program = Callable[[Mapping[str, object] | Scope], object]
 _RESULT = "_result"
 
 
@@ -45,44 +41,32 @@ class ExpressionEnvironment(ImmutableSandboxedEnvironment):
         self.globals = {}
         self.eval_ctx = EvalContext(self)
 
-    def call(
-        self, context: Evaluation, operation: Callable[..., object], *args: object, **kwargs: object
-    ) -> object:  # type: ignore[override]
-        """Every call in generated code comes through here; `operation` is one of this environment's."""
+    def call(self, context: Any, operation: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Every call in generated code; `operation` is one of those below, whatever the source says."""
         kwargs.pop("_loop_vars", None)
         kwargs.pop("_block_vars", None)
         return operation(context, *args, **kwargs)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        """Every arithmetic operator in generated code."""
         return operators.calculate(context, operator, left, right)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
+        """Every subscript in generated code, attributes included."""
         return item(self, obj, argument)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
+        """Attributes are keys."""
         return item(self, obj, attribute)
 
-    compare = staticmethod(operators.compare)
     built = staticmethod(operators.built)
+    compare = staticmethod(operators.compare)
+    data_of = staticmethod(Evaluation.data_of)
+    function = staticmethod(call_function)
     join_text = staticmethod(operators.join_text)
+    method = staticmethod(call_method)
     sliced = staticmethod(operators.sliced)
     steps = staticmethod(operators.Steps)
-    method = staticmethod(call_method)
-
-    @staticmethod
-    def data_of(evaluation: Evaluation, name: str) -> object:
-        return evaluation.data_of(name)
-
-    @staticmethod
-    def function(evaluation: Evaluation, name: str, *args: object, **kwargs: object) -> object:
-        evaluation.budget.charge(CALL)
-        for value in (*args, *kwargs.values()):
-            if isinstance(value, Missing):
-                value.fail()
-        try:
-            return FUNCTIONS[name](evaluation, *args, **kwargs)
-        except (TypeError, ValueError) as error:
-            raise ExpressionError(f"`{name}()` failed: {error}") from None
 
 
 @pass_context

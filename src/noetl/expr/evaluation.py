@@ -5,7 +5,8 @@ from typing import Any
 
 from jinja2 import Environment
 from jinja2.nodes import EvalContext
-from jinja2.runtime import Context, LoopContext, missing
+from jinja2.runtime import Context, LoopContext
+from jinja2.utils import missing
 
 from noetl.expr.limits import Budget
 from noetl.expr.scope import ABSENT, Scope
@@ -51,6 +52,7 @@ class Evaluation(Context):
         self.exported_vars: set[str] = set()
 
     def resolve_or_missing(self, key: str) -> Any:
+        """The value of a name, or Jinja's mark for none."""
         if key in self.vars:
             return self.vars[key]
         scope = self.scope
@@ -60,7 +62,7 @@ class Evaluation(Context):
         return scope.get(key, missing)
 
     def item(self, owner: object, key: object) -> object:
-        """`owner[key]`, or an undefined: the value of a key, an index, a field of `loop`; never an attribute."""
+        """`owner[key]`, or an undefined."""
         return item(self.environment, owner, key)
 
     def data_of(self, name: str) -> object:
@@ -74,13 +76,14 @@ class Evaluation(Context):
         return self.undefined(None, name) if owner is missing else self.item(owner, "data")
 
     def undefined(self, owner: object, key: object) -> Missing:
+        """What stands for a part that `owner` does not have."""
         found = self.environment.undefined(obj=owner, name=key)  # type: ignore[arg-type]
         assert isinstance(found, Missing)  # noqa: S101 -- every environment here is made with one
         return found
 
 
 def item(environment: Environment, owner: object, key: object) -> object:
-    """The part of `owner` that `key` names, or an undefined."""
+    """The value of a key, an item of a list, a field of `loop`; never an attribute. Or an undefined."""
     kind = type(owner)
     if kind is dict:
         try:

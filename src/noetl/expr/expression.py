@@ -6,13 +6,14 @@ from typing import NoReturn
 
 from jinja2 import nodes
 
-from noetl.expr.analysis import Use, analyse, closest, path_of
+from noetl.expr.analysis import Use, analyse, closest
 from noetl.expr.environment import ENVIRONMENTS, compile_expression, compile_template
 from noetl.expr.evaluation import Evaluation
 from noetl.expr.parsing import Syntax, parse_syntax
+from noetl.expr.paths import path_of
 from noetl.expr.rewrite import rewritten
 from noetl.expr.scope import Scope
-from noetl.expr.undefined import Missing, MissingValue, Site
+from noetl.expr.undefined import Missing, MissingError, Site
 from noetl.expr.values import plain
 from noetl.model import ExpressionError, Json
 
@@ -47,7 +48,7 @@ class Expression:
         fix(self, "single", syntax.expression is not None)
         fix(self, "uses", analysis.uses)
         fix(self, "_assigned", analysis.assigned)
-        fix(self, "_path", path[1] if path else None)
+        fix(self, "_path", path)
         fix(self, "_programs", {})
 
     def evaluate(self, scope: Mapping[str, object] | Scope, site: Site = Site.VALUE) -> Json:
@@ -73,7 +74,7 @@ class Expression:
                 error.message = f"{error.message} in {_shown(self.source)}"
                 error.args = (error.message,)
             raise
-        except MissingValue as error:
+        except MissingError as error:
             self._report(evaluation, error.missing)
         except RecursionError:
             raise ExpressionError(f"values are nested too deeply in {_shown(self.source)}") from None
@@ -99,7 +100,9 @@ class Expression:
             if found:
                 name, offset = ".".join(found), use.offset
                 break
-        hint = closest(str(missing.key), list(missing.owner)) if isinstance(missing.owner, Mapping) else ""
+        hint = (
+            closest(str(missing.key), map(str, missing.owner)) if isinstance(missing.owner, Mapping) else ""
+        )
         raise ExpressionError(
             f"`{name}` is undefined in {_shown(self.source)}",
             offset=offset,

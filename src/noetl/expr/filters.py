@@ -25,8 +25,8 @@ def _checked(name: str, function: Filter, *, empty: bool) -> Filter:
     """
 
     @pass_context
-    def call(evaluation: Evaluation, value: object, *args: object, **kwargs: object) -> object:
-        evaluation.budget.charge(CALL)
+    def call(evaluation: Evaluation, value: object, /, *args: object, **kwargs: object) -> object:
+        evaluation.budget.charge(2 * CALL)
         if isinstance(value, Missing):
             if not isinstance(value, GuardMissing):
                 value.fail()

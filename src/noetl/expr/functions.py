@@ -3,9 +3,10 @@
 from collections.abc import Callable
 
 from noetl.expr.evaluation import Evaluation
-from noetl.expr.limits import MAX_RANGE
+from noetl.expr.limits import CALL, MAX_RANGE
 from noetl.expr.operators import built
 from noetl.expr.scope import Scope
+from noetl.expr.undefined import Missing
 from noetl.model import ExpressionError
 
 
@@ -17,7 +18,7 @@ def _now(evaluation: Evaluation) -> str:
     return scope.now()
 
 
-def _range(evaluation: Evaluation, start: int, stop: int | None = None, step: int = 1) -> range:
+def _range(_: Evaluation, start: int, stop: int | None = None, step: int = 1) -> range:
     """The whole numbers from `start` (0) to before `stop`."""
     first, last = (0, start) if stop is None else (start, stop)
     for bound in (first, last, step):
@@ -30,9 +31,21 @@ def _range(evaluation: Evaluation, start: int, stop: int | None = None, step: in
     return range(first, last, step)
 
 
-def _dict(evaluation: Evaluation, **entries: object) -> object:
+def _dict(evaluation: Evaluation, /, **entries: object) -> object:
     """A mapping of its arguments."""
     return built(evaluation, entries)
+
+
+def call_function(evaluation: Evaluation, name: str, /, *args: object, **kwargs: object) -> object:
+    """`name(…)` for a name of FUNCTIONS."""
+    evaluation.budget.charge(CALL)
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, Missing):
+            value.fail()
+    try:
+        return FUNCTIONS[name](evaluation, *args, **kwargs)
+    except (TypeError, ValueError) as error:
+        raise ExpressionError(f"`{name}()` failed: {error}") from None
 
 
 FUNCTIONS: dict[str, Callable[..., object]] = {"dict": _dict, "now": _now, "range": _range}

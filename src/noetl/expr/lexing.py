@@ -4,7 +4,10 @@ Jinja's own lexer keeps line numbers only and tries one pattern after the other.
 same language, takes one match per token, and refuses what a recursive parser could not survive.
 """
 
+import math
 import re
+from ast import literal_eval
+from typing import Any
 
 from jinja2.lexer import operators
 from msgspec import Struct
@@ -22,18 +25,37 @@ class Token(Struct, frozen=True):
 
 
 class Lexeme(Struct):
-    """A token as the lexer found it; `value` is what data means after whitespace control."""
+    """A token without the blanks around it, in the shape that Jinja's parser reads.
 
-    offset: int
+    `lineno` is the character offset plus one; `value` is what the text means.
+    """
+
+    lineno: int
     type: str
+    value: Any
     text: str
-    value: str = ""
+
+    @property
+    def offset(self) -> int:
+        """Where the token starts."""
+        return self.lineno - 1
+
+    def test(self, expr: str) -> bool:
+        """Whether this is a token of a type (`comma`), or of a type and value (`name:in`)."""
+        if self.type == expr:
+            return True
+        return ":" in expr and expr.split(":", 1) == [self.type, self.value]
+
+    def test_any(self, *exprs: str) -> bool:
+        """Whether one of the tests holds."""
+        return any(map(self.test, exprs))
 
 
 _OPENING = re.compile(r"\{%[-+]?\s*raw\s*(?P<raw>-?)%\}|\{[{%#]")
 _RAW_END = re.compile(r"\{%(?P<strip>[-+]?)\s*endraw\s*(?P<trim>[-+]?)%\}")
 _COMMENT_END = re.compile(r"(?P<trim>[-+]?)#\}")
 _BEGIN = {"{{": "variable_begin", "{%": "block_begin"}
+_END = {"{{": "variable_end", "{%": "block_end"}
 _CLOSING = {"{{": r"-?\}\}", "{%": r"[-+]?%\}"}
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 
@@ -51,7 +73,8 @@ _TAG = {
     for opening, closing in _CLOSING.items()
 }
 _CHAINS = frozenset({".", "|", "[", "("})
-_LEVELS = frozenset({"and", "or", "not", "if", "else", "in"})
+_KEYWORDS = frozenset({"and", "or", "not", "if", "else", "in", "is"})
+_BRACKETS = frozenset("()[]{}")
 _FLAT = frozenset({"~", "=", ";"})
 
 
@@ -60,10 +83,11 @@ def tokens(source: str) -> list[Token]:
     found: list[Token] = []
     end = 0
     for lexeme in lex(source):
-        if lexeme.offset > end:
-            found.append(Token(end, "whitespace", source[end : lexeme.offset]))
-        found.append(Token(lexeme.offset, lexeme.type, lexeme.text))
-        end = lexeme.offset + len(lexeme.text)
+        offset = lexeme.offset
+        if offset > end:
+            found.append(Token(end, "whitespace", source[end:offset]))
+        found.append(Token(offset, lexeme.type, lexeme.text))
+        end = offset + len(lexeme.text)
     return found
 
 
@@ -100,17 +124,17 @@ def _add_data(found: list[Lexeme], source: str, start: int, end: int, *, trim: b
         value = value.lstrip()
     if strip:
         value = value.rstrip()
-    found.append(Lexeme(start, "data", text, value))
+    found.append(Lexeme(start + 1, "data", value, text))
 
 
 def _lex_raw(found: list[Lexeme], source: str, opening: re.Match[str]) -> tuple[int, bool]:
     end = _RAW_END.search(source, opening.end())
     if end is None:
         raise _unclosed("{% raw %}", opening.start(), "{% endraw %}")
-    found.append(Lexeme(opening.start(), "raw_begin", opening.group()))
+    found.append(Lexeme(opening.start() + 1, "raw_begin", "", opening.group()))
     trim = opening["raw"] == "-"
     _add_data(found, source, opening.end(), end.start(), trim=trim, strip=end["strip"] == "-")
-    found.append(Lexeme(end.start(), "raw_end", end.group()))
+    found.append(Lexeme(end.start() + 1, "raw_end", "", end.group()))
     return end.end(), end["trim"] == "-"
 
 
@@ -118,42 +142,71 @@ def _lex_comment(found: list[Lexeme], source: str, start: int) -> tuple[int, boo
     end = _COMMENT_END.search(source, start + 2)
     if end is None:
         raise _unclosed("{#", start, "#}")
-    found.append(Lexeme(start, "comment", source[start : end.end()]))
+    found.append(Lexeme(start + 1, "comment", "", source[start : end.end()]))
     return end.end(), end["trim"] == "-"
 
 
 def _lex_tag(found: list[Lexeme], source: str, start: int, mark: str) -> tuple[int, bool]:
     """Read one `{{ … }}` or `{% … %}`; answer where it ends and whether it eats the blanks after it."""
     position = start + 3 if source[start + 2 : start + 3] in ("-", "+") else start + 2
-    found.append(Lexeme(start, _BEGIN[mark], source[start:position]))
-    outside = _TAG[mark]
-    open_brackets: list[tuple[str, int]] = []
+    found.append(Lexeme(start + 1, _BEGIN[mark], "", source[start:position]))
+    brackets: list[tuple[str, int]] = []
     nesting = _Nesting()
+    match_outside, match_inside = _TAG[mark].match, _INSIDE.match
     while True:
-        match = (_INSIDE if open_brackets else outside).match(source, position)
+        match = (match_inside if brackets else match_outside)(source, position)
         if match is None:
             raise _unreadable(source, position)
-        kind = match.lastgroup or ""
-        text = match[kind]
-        offset = match.end() - len(text)
+        kind = match.lastgroup
         position = match.end()
-        if kind == "operator":
-            _balance(open_brackets, text, offset)
+        text = match[kind]  # type: ignore[index]  # every alternative has a name
+        offset = position - len(text)
+        value: object = text
+        if kind == "name":
+            if text in _KEYWORDS:
+                nesting.keyword(text, offset)
+            elif not (text.isascii() or text.isidentifier()):
+                raise ExpressionError(f"`{text}` is not a name", offset=offset)
+        elif kind == "operator":
+            kind = operators[text]
+            if text in _BRACKETS:
+                _balance(brackets, text, offset)
             nesting.operator(text, offset)
-            found.append(Lexeme(offset, operators[text], text))
         elif kind == "closing":
-            found.append(Lexeme(offset, _BEGIN[mark].replace("begin", "end"), text))
+            found.append(Lexeme(offset + 1, _END[mark], "", text))
             return position, text[0] == "-"
         elif kind == "end":
-            if open_brackets:
-                bracket, place = open_brackets[-1]
-                raise _unclosed(bracket, place, _PAIRS[bracket])
-            raise _unclosed(mark, start, mark.translate({ord("{"): "}"})[::-1])
+            raise _unfinished(brackets, mark, start)
         else:
-            nesting.operand(text, kind, offset)
-            found.append(Lexeme(offset, kind, text))
+            value = _constant(kind, text, offset)
+        found.append(Lexeme(offset + 1, kind, value, text))  # type: ignore[arg-type]
         if len(found) > MAX_TOKENS:
             raise ExpressionError(f"there are more than {MAX_TOKENS:,} tokens", offset=offset)
+
+
+def _constant(kind: str | None, text: str, offset: int) -> object:
+    if kind == "string":
+        return _unescaped(text, offset) if "\\" in text else text[1:-1]
+    if len(text) > MAX_NUMERAL:
+        raise ExpressionError("the number is too long", offset=offset)
+    digits = text.replace("_", "")
+    if kind == "integer":
+        return int(digits, 0)
+    number = literal_eval(digits)
+    if number in (math.inf, -math.inf):
+        raise ExpressionError("the number is too large", offset=offset)
+    return number
+
+
+def _unescaped(text: str, offset: int) -> str:
+    try:
+        return text[1:-1].encode("ascii", "backslashreplace").decode("unicode-escape")
+    except UnicodeDecodeError as error:
+        raise ExpressionError(
+            f"a backslash in the text means nothing: {error.reason}",
+            offset=offset + 1,
+            hint="write `\\\\` for a backslash",
+        ) from None
 
 
 class _Nesting:
@@ -169,16 +222,11 @@ class _Nesting:
         self.outer: list[tuple[int, int, int, int, int]] = []
         self.levels = self.chain = self.longest = self.child = self.best = 0
 
-    def operand(self, text: str, kind: str, offset: int) -> None:
-        if kind == "name":
-            if text in _LEVELS:
-                self._level(offset)
-            elif text == "is":
-                self._link(offset)
-            elif not text.isidentifier():
-                raise ExpressionError(f"`{text}` is not a name", offset=offset)
-        elif kind != "string" and len(text) > MAX_NUMERAL:
-            raise ExpressionError("the number is too long", offset=offset)
+    def keyword(self, text: str, offset: int) -> None:
+        if text == "is":
+            self._link(offset)
+        else:
+            self._level(offset)
 
     def operator(self, text: str, offset: int) -> None:
         if text in _CHAINS:
@@ -233,7 +281,7 @@ class _Nesting:
 def _balance(open_brackets: list[tuple[str, int]], text: str, offset: int) -> None:
     if text in _PAIRS:
         open_brackets.append((text, offset))
-    elif text in "])}":
+    else:
         if not open_brackets:
             raise ExpressionError(f"`{text}` closes nothing", offset=offset)
         bracket, place = open_brackets.pop()
@@ -243,6 +291,13 @@ def _balance(open_brackets: list[tuple[str, int]], text: str, offset: int) -> No
                 offset=offset,
                 hint=f"`{_PAIRS[bracket]}` is missing",
             )
+
+
+def _unfinished(open_brackets: list[tuple[str, int]], mark: str, start: int) -> ExpressionError:
+    if open_brackets:
+        bracket, place = open_brackets[-1]
+        return _unclosed(bracket, place, _PAIRS[bracket])
+    return _unclosed(mark, start, "}}" if mark == "{{" else "%}")
 
 
 def _unclosed(opening: str, offset: int, closing: str) -> ExpressionError:

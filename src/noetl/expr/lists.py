@@ -83,7 +83,10 @@ def _first(evaluation: Evaluation, value: object) -> object:
 
 
 def _last(evaluation: Evaluation, value: object) -> object:
-    return next(iter(reversed(list(iterable(value)[-1:]))), evaluation.undefined(value, "last"))
+    items = iterable(value)
+    if isinstance(items, Mapping):
+        items = _items(evaluation, items)
+    return items[-1] if items else evaluation.undefined(value, "last")
 
 
 def _sort(

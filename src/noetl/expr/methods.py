@@ -13,15 +13,43 @@ from noetl.model import ExpressionError
 
 Method = Callable[..., object]
 
-_PLAIN_TEXT = (
-    "capitalize casefold count endswith find index isalnum isalpha isdecimal isdigit islower isnumeric "
-    "isspace istitle isupper lower lstrip partition removeprefix removesuffix rfind rindex rpartition "
-    "rstrip startswith strip swapcase title upper"
-).split()
+_PLAIN_TEXT = [
+    "capitalize",
+    "casefold",
+    "count",
+    "endswith",
+    "find",
+    "index",
+    "isalnum",
+    "isalpha",
+    "isdecimal",
+    "isdigit",
+    "islower",
+    "isnumeric",
+    "isspace",
+    "istitle",
+    "isupper",
+    "lower",
+    "lstrip",
+    "partition",
+    "removeprefix",
+    "removesuffix",
+    "rfind",
+    "rindex",
+    "rpartition",
+    "rstrip",
+    "startswith",
+    "strip",
+    "swapcase",
+    "title",
+    "upper",
+]
 _LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 
 
-def call_method(evaluation: Evaluation, owner: object, name: str, *args: object, **kwargs: object) -> object:
+def call_method(
+    evaluation: Evaluation, owner: object, name: str, /, *args: object, **kwargs: object
+) -> object:
     """`owner.name(…)`. In a guard, a method of an undefined is undefined."""
     if isinstance(owner, GuardMissing):
         return owner
@@ -135,7 +163,7 @@ def _list_index(evaluation: Evaluation, items: list[object], value: object) -> o
     return items.index(value)
 
 
-def _cycle(evaluation: Evaluation, loop: LoopContext, *values: object) -> object:
+def _cycle(_: Evaluation, loop: LoopContext, *values: object) -> object:
     return loop.cycle(*values)
 
 

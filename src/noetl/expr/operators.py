@@ -115,7 +115,7 @@ def _compare_pair(evaluation: Evaluation, left: object, name: str, right: object
 
 
 def _charge_comparison(evaluation: Evaluation, left: object, right: object) -> None:
-    evaluation.budget.charge(1)
+    evaluation.budget.charge(CALL)
     if isinstance(left, str):
         if isinstance(right, str):
             evaluation.budget.charge(min(len(left), len(right)) >> 6)
@@ -127,7 +127,7 @@ def _charge_comparison(evaluation: Evaluation, left: object, right: object) -> N
 def contains(evaluation: Evaluation, container: object, value: object) -> bool:
     """`value in container`."""
     budget = evaluation.budget
-    budget.charge(1)
+    budget.charge(CALL)
     if isinstance(container, str):
         if not isinstance(value, str):
             raise ExpressionError(
@@ -174,7 +174,7 @@ def sliced(evaluation: Evaluation, value: object, start: object, stop: object, s
             raise ExpressionError(f"the bounds of a slice are whole numbers, not {kind_of(part)}")
     if step == 0:
         raise ExpressionError("the step of a slice cannot be zero")
-    bounds = slice(start, stop, step)
+    bounds: slice[int | None, int | None, int | None] = slice(start, stop, step)  # type: ignore[arg-type]
     length = len(range(*bounds.indices(len(value))))
     evaluation.budget.charge(CALL + (length >> 2 if isinstance(value, str) else length))
     return value[bounds]

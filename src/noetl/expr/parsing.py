@@ -1,8 +1,8 @@
 """From tokens to Jinja's syntax tree, in which every `lineno` is a character offset plus one."""
 
 import re
-from ast import literal_eval
-from collections.abc import Iterator
+from collections.abc import Iterable
+from typing import cast
 
 from jinja2 import TemplateSyntaxError, nodes
 from jinja2.lexer import Token, TokenStream
@@ -14,6 +14,28 @@ from noetl.model import ExpressionError
 
 _STATEMENTS = frozenset({"for", "if", "set"})
 _SILENT = frozenset({"comment", "raw_begin", "raw_end"})
+# How tightly operators bind, from loose to tight.
+_OR, _AND, _NOT, _COMPARE, _SUM, _CONCAT, _PRODUCT, _POWER = range(1, 9)
+_WORDS = {"or": _OR, "and": _AND, "in": _COMPARE, "not": _COMPARE}
+_SYMBOLS = {
+    **dict.fromkeys(("eq", "ne", "lt", "lteq", "gt", "gteq"), _COMPARE),
+    **dict.fromkeys(("add", "sub"), _SUM),
+    "tilde": _CONCAT,
+    **dict.fromkeys(("mul", "div", "floordiv", "mod"), _PRODUCT),
+    "pow": _POWER,
+}
+_COMPARISONS = frozenset({"eq", "gt", "gteq", "in", "lt", "lteq", "ne"})
+_OPERATORS: dict[str, type[nodes.BinExpr]] = {
+    "add": nodes.Add,
+    "and": nodes.And,
+    "div": nodes.Div,
+    "floordiv": nodes.FloorDiv,
+    "mod": nodes.Mod,
+    "mul": nodes.Mul,
+    "or": nodes.Or,
+    "pow": nodes.Pow,
+    "sub": nodes.Sub,
+}
 _GOT = re.compile(r"got '(.*)'$", re.DOTALL)
 
 
@@ -67,7 +89,7 @@ class _OffsetParser(Parser):
 
     def __init__(self, lexemes: list[Lexeme]) -> None:
         # Jinja's own constructor would read the source with its lexer; these are all its fields.
-        self.stream = TokenStream(_jinja_tokens(lexemes), None, None)
+        self.stream = TokenStream(_spoken(lexemes), None, None)
         self.name = self.filename = None
         self.closed = False
         self.extensions = {}
@@ -93,40 +115,66 @@ class _OffsetParser(Parser):
             self.fail("`{% set %}` needs a value: `{% set name = value %}`", node.lineno)
         return node
 
+    def parse_or(self) -> nodes.Expr:
+        return self._climb(_OR)
+
+    def _climb(self, floor: int) -> nodes.Expr:
+        """An expression whose operators all bind at least as tightly as `floor`.
+
+        Jinja's grammar, in one loop instead of a function per level.
+        """
+        stream = self.stream
+        token = stream.current
+        if floor <= _NOT and token.type == "name" and token.value == "not":
+            next(stream)
+            left: nodes.Expr = nodes.Not(self._climb(_NOT), lineno=token.lineno)
+        else:
+            left = self.parse_unary()
+        while True:
+            token = stream.current
+            word = token.type == "name"
+            name = token.value if word else token.type
+            level = (_WORDS if word else _SYMBOLS).get(name, 0)
+            if level < floor or (name == "not" and not stream.look().test("name:in")):
+                return left
+            if level == _COMPARE:
+                left = self._compare(left)
+            elif level == _CONCAT:
+                left = self._concat(left)
+            else:
+                next(stream)
+                left = _OPERATORS[name](left, self._climb(level + 1), lineno=token.lineno)
+
+    def _compare(self, left: nodes.Expr) -> nodes.Expr:
+        stream = self.stream
+        lineno = stream.current.lineno
+        operands: list[nodes.Operand] = []
+        while True:
+            token = stream.current
+            name = token.value if token.type == "name" else token.type
+            if name == "not" and token.type == "name" and stream.look().test("name:in"):
+                next(stream)
+                name = "notin"
+            elif name not in _COMPARISONS or (name == "in") != (token.type == "name"):
+                return nodes.Compare(left, operands, lineno=lineno)
+            next(stream)
+            operands.append(nodes.Operand(name, self._climb(_COMPARE + 1), lineno=token.lineno))
+
+    def _concat(self, left: nodes.Expr) -> nodes.Expr:
+        lineno = self.stream.current.lineno
+        parts = [left]
+        while self.stream.current.type == "tilde":
+            next(self.stream)
+            parts.append(self._climb(_CONCAT + 1))
+        return nodes.Concat(parts, lineno=lineno)
+
     def _ends_block(self, token: Token) -> bool:
         return token.value.startswith(("end", "el"))
 
 
-def _jinja_tokens(lexemes: list[Lexeme]) -> Iterator[Token]:
-    for lexeme in lexemes:
-        kind = lexeme.type
-        value: object = lexeme.text
-        if kind == "data":
-            value = lexeme.value
-        elif kind == "string":
-            value = _unescaped(lexeme)
-        elif kind == "integer":
-            value = int(lexeme.text.replace("_", ""), 0)
-        elif kind == "float":
-            value = literal_eval(lexeme.text.replace("_", ""))
-        elif kind in _SILENT:
-            continue
-        # Token is declared with text values, but Jinja itself puts numbers there.
-        yield Token(lexeme.offset + 1, kind, value)  # type: ignore[arg-type]
-
-
-def _unescaped(lexeme: Lexeme) -> str:
-    text = lexeme.text[1:-1]
-    if "\\" not in text:
-        return text
-    try:
-        return text.encode("ascii", "backslashreplace").decode("unicode-escape")
-    except UnicodeDecodeError as error:
-        raise ExpressionError(
-            f"the text has a backslash that means nothing: {error.reason}",
-            offset=lexeme.offset,
-            hint="write `\\\\` for a backslash",
-        ) from None
+def _spoken(lexemes: list[Lexeme]) -> Iterable[Token]:
+    """The tokens that mean something to the parser; a lexeme has all that it asks of a token."""
+    return cast("Iterable[Token]", [lexeme for lexeme in lexemes if lexeme.type not in _SILENT])
 
 
 def _explained(error: TemplateSyntaxError) -> ExpressionError:

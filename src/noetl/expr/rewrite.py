@@ -1,5 +1,6 @@
 """Changes to the syntax tree before code is made from it, so that every operation is one of ours."""
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 from jinja2 import nodes
@@ -44,8 +45,9 @@ class _Rewriter(NodeTransformer):
         called = node.node
         if isinstance(called, nodes.Name):
             return self._operation("function", [nodes.Const(called.name), *node.args], node, node.kwargs)
-        owner, name = called.node, nodes.Const(called.attr)
-        return self._operation("method", [owner, name, *node.args], node, node.kwargs)
+        assert isinstance(called, nodes.Getattr)  # noqa: S101 -- the analysis refused everything else
+        method = nodes.Const(called.attr)
+        return self._operation("method", [called.node, method, *node.args], node, node.kwargs)
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802
         return self._operation("join_text", node.nodes, node)
@@ -78,14 +80,18 @@ class _Rewriter(NodeTransformer):
         node.iter = _operation("steps", [node.iter, nodes.Const(max(STEP, weight))], node)
         return node
 
-    def _built(self, node: nodes.List | nodes.Dict) -> nodes.Node:
+    def _built(self, node: nodes.List | nodes.Dict) -> nodes.Expr:
         if all(isinstance(child, nodes.Const) for child in node.iter_child_nodes()):
             return node
         self.generic_visit(node)
         return _operation("built", [node], node)
 
     def _operation(
-        self, name: str, args: list[nodes.Expr], node: nodes.Node, kwargs: list[nodes.Keyword] | None = None
+        self,
+        name: str,
+        args: Sequence[nodes.Node],
+        node: nodes.Node,
+        kwargs: list[nodes.Keyword] | None = None,
     ) -> nodes.Call:
         return self.generic_visit(_operation(name, args, node, kwargs))  # type: ignore[return-value]
 
@@ -94,7 +100,7 @@ class _Rewriter(NodeTransformer):
 
 
 def _operation(
-    name: str, args: list[nodes.Expr], node: nodes.Node, kwargs: list[nodes.Keyword] | None = None
+    name: str, args: Sequence[nodes.Node], node: nodes.Node, kwargs: list[nodes.Keyword] | None = None
 ) -> nodes.Call:
     function = nodes.EnvironmentAttribute(name, lineno=node.lineno)
     return nodes.Call(function, args, kwargs or [], None, None, lineno=node.lineno)

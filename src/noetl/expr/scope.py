@@ -56,7 +56,7 @@ class Scope:
     def child(
         self, namespaces: Mapping[str, object], *, results: Mapping[str, object] | None = None
     ) -> "Scope":
-        """This scope with some namespaces replaced, for example a task's own `args`."""
+        """The same scope with some namespaces replaced, for example a task's own `args`."""
         return Scope(
             {**self._namespaces, **namespaces},
             results=self._results if results is None else results,

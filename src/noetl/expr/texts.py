@@ -155,7 +155,7 @@ def _int(evaluation: Evaluation, value: object, default: object = 0, base: int =
 
 def _float(_: Evaluation, value: object, default: object = 0.0) -> object:
     """A number, or `default` where the value is none."""
-    if isinstance(value, str) and len(value) <= MAX_NUMERAL or isinstance(value, int | float):
+    if isinstance(value, int | float) or (isinstance(value, str) and len(value) <= MAX_NUMERAL):
         try:
             number = float(value)
         except (ValueError, OverflowError):

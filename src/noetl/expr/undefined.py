@@ -13,7 +13,7 @@ class Site(enum.Enum):
     VALUE = "value"
 
 
-class MissingValue(UndefinedError):
+class MissingError(UndefinedError):
     """An undefined was used where a value is needed."""
 
     def __init__(self, missing: "Missing") -> None:
@@ -33,10 +33,12 @@ class Missing(Undefined):
 
     @property
     def key(self) -> object:
+        """The name or key that is not there."""
         return self._undefined_name
 
     def fail(self, *_: object) -> Never:
-        raise MissingValue(self)
+        """Refuse to be used as a value."""
+        raise MissingError(self)
 
     def compared(self, operator: str) -> bool:
         """The answer to a comparison with this on either side."""
@@ -48,7 +50,7 @@ class Missing(Undefined):
     __int__ = __float__ = __complex__ = __index__ = __abs__ = __round__ = fail
     _fail_with_undefined_error = fail
 
-    def __getitem__(self, _: object) -> "Missing":
+    def __getitem__(self, _: object) -> "Missing":  # type: ignore[override]
         return self
 
     def __bool__(self) -> bool:
@@ -61,6 +63,7 @@ class GuardMissing(Missing):
     __slots__ = ()
 
     def compared(self, operator: str) -> bool:
+        """False, but true for `!=` and `not in`."""
         return operator in ("ne", "notin")
 
     def __eq__(self, _: object) -> bool:
@@ -69,10 +72,10 @@ class GuardMissing(Missing):
     def __ne__(self, _: object) -> bool:
         return True
 
-    def __lt__(self, _: object) -> bool:
+    def __lt__(self, _: object) -> bool:  # type: ignore[override]
         return False
 
-    __le__ = __gt__ = __ge__ = __contains__ = __lt__
+    __le__ = __gt__ = __ge__ = __contains__ = __lt__  # type: ignore[assignment]
     __hash__ = Undefined.__hash__
 
 
@@ -81,7 +84,8 @@ class ValueMissing(Missing):
 
     __slots__ = ()
 
-    def compared(self, operator: str) -> bool:  # noqa: ARG002
+    def compared(self, operator: str) -> Never:  # noqa: ARG002
+        """Refused."""
         self.fail()
 
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = Missing.fail

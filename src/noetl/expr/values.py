@@ -26,7 +26,7 @@ def kind_of(value: object) -> str:
 def plain(value: object, budget: Budget, depth: int = 0) -> Json:
     """The value as JSON knows it; the same object where it already is.
 
-    Raises ExpressionError for what JSON cannot say, MissingValue for an undefined (None in guards).
+    Raises ExpressionError for what JSON cannot say, MissingError for an undefined (None in guards).
     """
     kind = type(value)
     if kind is str:

@@ -1,0 +1,39 @@
+"""Older dialects: functions from a document to the canonical document that means the same."""
+
+from typing import Literal, TypeAlias, assert_never
+
+from noetl.dsl.dialects.draft import upgrade_draft
+from noetl.dsl.dialects.reporting import Report
+from noetl.dsl.source import Mapping, Node, Scalar
+
+Dialect: TypeAlias = Literal["canonical", "draft", "v1"]
+
+__all__ = ["Dialect", "Report", "recognise", "upgrade"]
+
+
+def recognise(root: Mapping, dialect: str | None) -> Dialect:
+    """The dialect of a document: by its `apiVersion`, and for a draft by the caller's or its own word."""
+    version = _text(root.get("apiVersion"))
+    if version == "noetl.io/v1":
+        return "v1"
+    metadata = root.get("metadata")
+    said = dialect or (_text(metadata.get("dialect")) if isinstance(metadata, Mapping) else None)
+    return "draft" if version == "noetl.io/v2" and said == "draft" else "canonical"
+
+
+def upgrade(root: Mapping, dialect: Literal["v1", "draft"], report: Report) -> Mapping:
+    """The canonical document; every node has the place of what it came from. Never raises.
+
+    What is wrong in the dialect goes to `report`; the rest is passed on for the canonical reader.
+    """
+    match dialect:
+        case "draft":
+            return upgrade_draft(root, report)
+        case "v1":
+            return upgrade_draft(root, report)
+        case _:
+            assert_never(dialect)
+
+
+def _text(node: Node | None) -> str | None:
+    return node.value if isinstance(node, Scalar) and isinstance(node.value, str) else None

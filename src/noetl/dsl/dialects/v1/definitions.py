@@ -1,0 +1,226 @@
+"""The task library of a v1 document (004 §3), read and checked once, where it is written."""
+
+import ast
+import warnings
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from noetl.dsl.dialects.build import mapping
+from noetl.dsl.dialects.reporting import Reader, did_you_mean
+from noetl.dsl.source import Mapping, Node, Scalar
+
+Kind: TypeAlias = Literal["http", "python", "loop", "task"]
+
+MAX_NESTING = 40
+
+_COMMON = ["task", "type", "desc", "with", "when", "run"]
+# 004 lists no headers and no credentials, but requests need them and playbooks have them.
+_HTTP = ["method", "endpoint", "params", "payload", "retry", "retry_delay", "on_error", "headers", "auth"]
+_KEYS: dict[Kind, list[str]] = {
+    "http": [*_COMMON, *_HTTP],
+    "python": [*_COMMON, "code"],
+    "loop": [*_COMMON, "in", "iterator"],
+    "task": _COMMON,
+}
+_REQUIRED: dict[Kind, tuple[str, ...]] = {
+    "http": ("method", "endpoint"),
+    "python": ("code",),
+    "loop": ("in", "iterator", "run"),
+    "task": ("run",),
+}
+_METHODS = ("GET", "POST", "PUT", "DELETE")
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A task as it is defined. `run` is empty where the type does not run nested tasks."""
+
+    name: str
+    kind: Kind
+    node: Mapping
+    given: Mapping
+    run: tuple["Definition", ...] = ()
+    iterator: str = ""
+
+    @property
+    def when(self) -> Node | None:
+        return self.node.get("when")
+
+    def names(self) -> set[str]:
+        """Every name it brings into a pipeline: tasks, inputs, iterators."""
+        own = {self.name, *self.given.entries} | ({self.iterator} if self.iterator else set())
+        return own.union(*(nested.names() for nested in self.run))
+
+    def has_python(self) -> bool:
+        return self.kind == "python" or any(nested.has_python() for nested in self.run)
+
+
+class Workbook:
+    """The top-level tasks by name. `nested` are names that exist only inside others.
+
+    `broken` are names whose definition was reported: what refers to them needs no second report.
+    """
+
+    def __init__(self, node: Node | None, read: Reader) -> None:
+        self._read = read
+        self.tasks: dict[str, Definition] = {}
+        self.nested: set[str] = set()
+        self.broken: set[str] = set()
+        for item in read.sequence(node, "`workbook`") or ():
+            self._add(item)
+
+    def _add(self, item: Node) -> None:
+        name = self._name(item)
+        if name is None:
+            return
+        if name in self.tasks or name in self.broken:
+            self._read.report("duplicate-task", item, f"the workbook defines the task `{name}` twice")
+            return
+        definition = self._definition(item, 0)
+        if definition is None:
+            self.broken.add(name)
+        else:
+            self.tasks[name] = definition
+
+    def _name(self, item: Node) -> str | None:
+        node = self._read.mapping(item, "a task")
+        if node is None:
+            return None
+        return self._read.text(self._read.required(node, "task", "a task"), "the name of a task")
+
+    def _definition(self, item: Node, depth: int) -> Definition | None:
+        read, name = self._read, self._name(item)
+        if name is None or not isinstance(item, Mapping):
+            return None
+        kind = self._kind(item, name)
+        if kind is None:
+            return None
+        what = f"the {kind} task `{name}`" if kind != "task" else f"the task `{name}`"
+        read.only(item, _KEYS[kind], what)
+        values = [read.required(item, key, what) for key in _REQUIRED[kind]]
+        given = item.get("with")
+        inputs = read.mapping(given, f"`with` of `{name}`") if given else None
+        run: tuple[Definition, ...] = ()
+        if kind in ("loop", "task"):
+            run = self._run(item, name, depth)
+        elif (ignored := item.entries.get("run")) is not None:
+            read.report(
+                "v1-ignored-run", ignored, f"{what} is executed by its type: its `run` never is", "use `type: task`"
+            )
+        if not all(values) or not getattr(self, f"_check_{kind}")(item, what):
+            return None
+        iterator = read.text(item.get("iterator"), "`iterator`") if kind == "loop" else ""
+        return Definition(name, kind, item, inputs or mapping([], item), run, iterator or "")
+
+    def _kind(self, item: Mapping, name: str) -> Kind | None:
+        known: list[Kind] = ["http", "python", "loop", "task"]
+        node = item.get("type")
+        if node is None:
+            if name in self.tasks and len(item.entries) <= 2:
+                self._read.report(
+                    "v1-nested-reference",
+                    item,
+                    f"`{name}` is defined in the workbook, and only a step may refer to it",
+                    "define the nested task where it stands",
+                )
+            else:
+                self._read.report("missing-key", item, f"the task `{name}` needs `type`")
+            return None
+        text = self._read.text(node, "`type`")
+        for kind in known:
+            if text and text.lower() == kind:
+                return kind
+        if text:
+            hint = did_you_mean(text.lower(), list(known)) or "the types are `http`, `python`, `loop`, `task`"
+            self._read.report("bad-value", node, f"there is no task type `{text}`", hint)
+        return None
+
+    def _run(self, item: Mapping, parent: str, depth: int) -> tuple[Definition, ...]:
+        node = item.get("run")
+        items = self._read.sequence(node, f"`run` of `{parent}`") or []
+        if node is not None and not items:
+            self._read.report("bad-value", node, f"`run` of `{parent}` holds no task")
+        if depth >= MAX_NESTING:
+            self._read.report("upgrade-limit", item, f"tasks are nested deeper than {MAX_NESTING} levels")
+            return ()
+        found: dict[str, Definition] = {}
+        for nested in items:
+            definition = self._definition(nested, depth + 1)
+            if definition is None:
+                continue
+            if definition.name in found:
+                self._read.report("duplicate-task", nested, f"`run` of `{parent}` has two tasks `{definition.name}`")
+                continue
+            self.nested.add(definition.name)
+            found[definition.name] = definition
+        return tuple(found.values())
+
+    def _check_http(self, item: Mapping, what: str) -> bool:
+        read, problems = self._read, 0
+        method = item.get("method")
+        text = read.text(method, "`method`")
+        if method and text and text.upper() not in _METHODS:
+            read.report("bad-value", method, f"`{text}` is no method of {what}", f"use {', '.join(_METHODS)}")
+            problems += 1
+        for key in ("retry", "retry_delay"):
+            node = item.get(key)
+            problems += node is not None and read.whole(node, f"`{key}`") is None
+        on_error = item.get("on_error")
+        if isinstance(on_error, Scalar) and on_error.value not in ("continue", "fail"):
+            read.report("bad-value", on_error, "`on_error` is `continue` or `fail`")
+            problems += 1
+        return text is not None and not problems
+
+    def _check_python(self, item: Mapping, what: str) -> bool:
+        node = item.get("code")
+        code = self._read.text(node, "`code`")
+        if node and code and main_of(code) is None:
+            self._read.report(
+                "v1-python-main", node, f"{what} must define `main(input)`", "one function `main` with one parameter `input`"
+            )
+        return code is not None
+
+    def _check_loop(self, item: Mapping, _what: str) -> bool:
+        iterator = item.get("iterator")
+        return self._read.text(iterator, "`iterator`") is not None
+
+    def _check_task(self, _item: Mapping, _what: str) -> bool:
+        return True
+
+
+def main_of(code: str) -> ast.FunctionDef | ast.AsyncFunctionDef | Literal["unreadable"] | None:
+    """The function `main(input)` of the code; code that is no Python is for others to report."""
+    tree = _tree(code)
+    if tree is None:
+        return "unreadable"
+    for statement in reversed(tree.body):
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) and statement.name == "main":
+            return statement if _takes_input(statement.args) else None
+    return None
+
+
+def assigns_result(code: str) -> bool:
+    """Whether the module itself, outside functions and classes, sets a global `result`."""
+    tree = _tree(code)
+    open_nodes: list[ast.AST] = list(tree.body) if tree else []
+    while open_nodes:
+        node = open_nodes.pop()
+        if isinstance(node, ast.Name) and node.id == "result" and isinstance(node.ctx, ast.Store):
+            return True
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            open_nodes.extend(ast.iter_child_nodes(node))
+    return False
+
+
+def _takes_input(args: ast.arguments) -> bool:
+    positional = [*args.posonlyargs, *args.args]
+    return [arg.arg for arg in positional] == ["input"] and not (args.kwonlyargs or args.vararg or args.kwarg)
+
+
+def _tree(code: str) -> ast.Module | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return ast.parse(code)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None

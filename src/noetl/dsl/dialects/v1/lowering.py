@@ -1,0 +1,282 @@
+"""From v1 tasks to canonical pipelines: composites flattened, conditions as guards, loops as documents.
+
+What a task gets as `with` becomes its `args`. Where `args` are not there to answer (in conditions,
+in `in`, and in the `with` of nested tasks) the values themselves stand in the expression.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from noetl.dsl.dialects.build import entry, mapping, sequence, text
+from noetl.dsl.dialects.expressions import as_expression, member, template
+from noetl.dsl.dialects.reporting import Report
+from noetl.dsl.dialects.v1.definitions import Definition, assigns_result, main_of
+from noetl.dsl.dialects.v1.names import Binding, Closure, Scope, inputs, substituted
+from noetl.dsl.dialects.v1.pipeline import Guard, Pipeline, Task, error_rules
+from noetl.dsl.source import Entry, Located, Mapping, Node, Scalar, node_of
+from noetl.expr import BUILTIN_ITER, NAMESPACES
+
+MAX_PARTS = 200_000
+MAX_EXPRESSION = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """What the step's token brings: keys that are always there, and keys that may be."""
+
+    certain: frozenset[str] = frozenset()
+    possible: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a task stands.
+
+    `scope` holds the names of its block, `given` the inputs it inherits, `ambient` what python's
+    `input` holds beside them (key to expression), `prefix` the front of its label.
+    """
+
+    pipeline: Pipeline
+    scope: Scope
+    given: dict[str, Entry]
+    ambient: dict[str, str]
+    prefix: str = ""
+
+
+class Lowering:
+    """Writes tasks into pipelines, within a limit on how much one document may grow."""
+
+    def __init__(self, path: str, report: Report) -> None:
+        self._path = path
+        self._report = report
+        self._parts = 0
+
+    def invocation(self, task: Definition, call: Mapping, place: Place, incoming: Incoming) -> None:
+        """One entry of a step's `run`."""
+        given = self.effective(task, call, place.scope, incoming)
+        self._task(task, place, given, set(given))
+
+    def effective(self, task: Definition, call: Mapping, scope: Scope, incoming: Incoming) -> dict[str, Entry]:
+        """The inputs of a workbook task: definition < step < token args < invocation.
+
+        The step's `with` are defaults under the token's args, and `args` of a task lie over both. So
+        a key of the definition is left out where the step always has it, and where a token may bring
+        it the token is asked first.
+        """
+        called = {item.key: entry(item.key, scope.value(item.value), item) for item in call}
+        inside = Scope(self._substituted(called), scope)
+        found: dict[str, Entry] = {}
+        for item in task.given:
+            if item.key in called or item.key in incoming.certain:
+                continue
+            value = inside.value(item.value)
+            if item.key in incoming.possible:
+                value = self._unless_given(item.key, value)
+            found[item.key] = entry(item.key, value, item)
+        return found | called
+
+    def looped(self, task: Definition, given: dict[str, Entry], place: Place) -> tuple[Node, Node]:
+        """The canonical `loop` for a loop task, and what is iterated; its tasks go into the pipeline."""
+        outside = Scope(self._substituted(given), place.scope)
+        return self._loop(task, outside, replace(place, given=given)), task.node
+
+    def _task(self, task: Definition, place: Place, given: dict[str, Entry], own: set[str]) -> Binding | None:
+        """Write one task; what its name stands for afterwards."""
+        if not self._spend(1 + len(given), task.node):
+            return None
+        pipeline = place.pipeline
+        label = pipeline.label(place.prefix + task.name)
+        guard = self._guard(task, label, place, given)
+        match task.kind:
+            case "http":
+                self._http(task, label, place, given, own)
+                binding: Binding | None = Binding(label, is_result=True)
+            case "python":
+                self._python(task, label, place, given)
+                binding = Binding(label, is_result=True)
+            case "task":
+                binding = self._composite(task, label, place, given)
+            case "loop":
+                self._nested_loop(task, label, place, given)
+                binding = Binding(label, is_result=True)
+        if guard is not None:
+            guard.past = len(pipeline.tasks)
+        if binding is not None:
+            self._bind(task.name, binding, place)
+        return binding
+
+    def _bind(self, name: str, binding: Binding, place: Place) -> None:
+        """Inputs hide results, so there only `NAME.result` is the result."""
+        if not place.prefix and name in place.pipeline.reserved - NAMESPACES:
+            binding = Binding(name, parts={"result": binding})
+        place.scope.names[name] = binding
+
+    def _guard(self, task: Definition, label: str, place: Place, given: dict[str, Entry]) -> Guard | None:
+        when = task.node.entries.get("when")
+        if when is None:
+            return None
+        condition = Scope(self._substituted(given), place.scope).guard(when.value)
+        desc = task.node.entries.get("desc") if task.kind == "task" else None
+        guard = Guard(place.pipeline.label(f"{label}__when"), when, condition, desc)
+        place.pipeline.tasks.append(guard)
+        return guard
+
+    def _http(self, task: Definition, label: str, place: Place, given: dict[str, Entry], own: set[str]) -> None:
+        used = set(own)
+        scope = Scope(inputs(given, used.add), place.scope)
+        fields: list[Entry] = []
+        for item in task.node:
+            match item.key:
+                case "desc":
+                    fields.append(item)
+                case "method":
+                    fields.append(entry("method", _upper(item.value), item))
+                case "endpoint":
+                    fields.append(entry("url", scope.value(item.value), item))
+                case "payload":
+                    key = "body" if isinstance(item.value, Scalar) else "json"
+                    fields.append(entry(key, scope.value(item.value), item))
+                case "params" | "headers" | "auth":
+                    fields.append(entry(item.key, scope.value(item.value), item))
+                case _:
+                    pass
+        args = {key: item for key, item in given.items() if key in used}
+        found = Task(label, "http", task.node, [*_args(args, task.node), *fields], error_rules(task.node), task.name)
+        place.pipeline.tasks.append(found)
+
+    def _python(self, task: Definition, label: str, place: Place, given: dict[str, Entry]) -> None:
+        # `main(input)` gets everything in one mapping, so everything is named.
+        args = {key: entry(key, text(template(value), task.node)) for key, value in place.ambient.items()}
+        fields = [item for item in task.node if item.key == "desc"]
+        code = task.node.entries["code"]
+        fields.append(entry("code", self._code(code.value), code))
+        found = Task(label, "python", task.node, [*_args(args | given, task.node), *fields], name=task.name)
+        place.pipeline.tasks.append(found)
+
+    def _code(self, node: Node) -> Node:
+        """The code; where it sets a global `result` of its own, that must not hide what `main` gives."""
+        code = node.value if isinstance(node, Scalar) else None
+        if not isinstance(code, str) or not assigns_result(code):
+            return node
+        call = "main(args)" if type(main_of(code)).__name__ == "FunctionDef" else "__import__('asyncio').run(main(args))"
+        return text(f"{code.rstrip()}\n\nresult = {call}\n", node)
+
+    def _composite(self, task: Definition, label: str, place: Place, given: dict[str, Entry]) -> Binding | None:
+        block = Scope({}, place.scope)
+        inside = replace(place, scope=block, given=given, prefix=f"{label}__")
+        last = self._run(task.run, inside)
+        if last is None:
+            return None
+        if task.run[-1].when is not None:
+            # The last task may be skipped; the composite still has the result of the one before.
+            place.pipeline.tasks.append(Task(label, "noop", task.node))
+            last = Binding(label, is_result=True)
+        closing = place.pipeline.tasks[-1]
+        if isinstance(closing, Task):
+            closing.name = task.name
+        return Binding(last.text, is_result=True, parts=dict(block.names))
+
+    def _run(self, tasks: Iterable[Definition], place: Place) -> Binding | None:
+        """Nested tasks, each with its own `with` over what it inherits."""
+        last: Binding | None = None
+        for task in tasks:
+            scope = Scope(self._substituted(place.given), place.scope)
+            own = {item.key: entry(item.key, scope.value(item.value), item) for item in task.given}
+            last = self._task(task, place, place.given | own, set(own)) or last
+        return last
+
+    def _nested_loop(self, task: Definition, label: str, place: Place, given: dict[str, Entry]) -> None:
+        used: set[str] = set()
+        own = {
+            key: Binding(member("workload", key), used=lambda key=key: used.add(key))  # type: ignore[misc]
+            for key in given
+        }
+        closure = Closure(own, place.scope)
+        ambient: dict[str, str] = {}
+        if task.has_python():
+            used |= set(given)
+            ambient = {key: closure.carry(value, optional=False) for key, value in place.ambient.items()}
+            ambient |= {key: member("workload", key) for key in given}
+        pipeline = Pipeline(NAMESPACES | {_iterator(task)})
+        inside = Place(pipeline, closure, {}, ambient)
+        loop = self._loop(task, closure, inside)
+        document = self._document(task, label, loop, pipeline)
+        args = {key: item for key, item in given.items() if key in used}
+        args |= {key: entry(key, text(value, task.node)) for key, value in closure.arguments()}
+        desc = [item for item in task.node if item.key == "desc"]
+        found = Task(label, "playbook", task.node, [*_args(args, task.node), *desc, document], name=task.name)
+        place.pipeline.tasks.append(found)
+
+    def _loop(self, task: Definition, outside: Scope, place: Place) -> Node:
+        """The `loop` of a canonical step; the tasks go into the pipeline of `place`."""
+        name = _iterator(task)
+        around = Scope({task.iterator: Binding(member("iter", name))}, place.scope)
+        given = {key: item for key, item in place.given.items() if key != task.iterator}
+        ambient = place.ambient | {task.iterator: member("iter", name)}
+        self._run(task.run, replace(place, scope=Scope({}, around), given=given, ambient=ambient))
+        items, iterator = task.node.entries["in"], task.node.entries["iterator"]
+        return mapping(
+            [
+                entry("in", outside.value(items.value), items),
+                entry("iterator", iterator.value if name == task.iterator else text(name, iterator), iterator),
+            ],
+            task.node,
+        )
+
+    def _document(self, task: Definition, label: str, loop: Node, pipeline: Pipeline) -> Entry:
+        at = task.node
+        step = mapping([entry("step", text(label, at)), entry("loop", loop), entry("tool", pipeline.node(at, set()))], at)
+        head = node_of(
+            {
+                "apiVersion": "noetl.io/v2",
+                "kind": "Playbook",
+                "metadata": {"name": label, "path": f"{self._path}/{label}"},
+            },
+            at,
+        )
+        root = mapping([*(head if isinstance(head, Mapping) else ()), entry("workflow", sequence([step], at))], at)
+        return entry("document", root)
+
+    def _unless_given(self, key: str, value: Node) -> Node:
+        """The token's value of that key, and this one where it brings none."""
+        expression = as_expression(value)
+        if expression is None:
+            self._inexpressible(value)
+            return value
+        owner = member("args", key)
+        return text(template(f"{owner} if {owner} is defined else {expression}"), value)
+
+    def _substituted(self, given: dict[str, Entry]) -> dict[str, Binding]:
+        return substituted(((key, item.value) for key, item in given.items()), self._inexpressible)
+
+    def _inexpressible(self, node: Node) -> None:
+        self._report(
+            "v1-inexpressible",
+            node,
+            "this value has statements (`{% … %}`), so other expressions cannot build on it",
+            "write it as one `{{ … }}`",
+        )
+
+    def _spend(self, parts: int, at: Located) -> bool:
+        """Whether the document may grow by so much; said once when it may not."""
+        if self._parts > MAX_PARTS:
+            return False
+        self._parts += parts
+        if self._parts > MAX_PARTS:
+            self._report("upgrade-limit", at, f"written out, the tasks have more than {MAX_PARTS:,} parts")
+        return self._parts <= MAX_PARTS
+
+
+def _iterator(task: Definition) -> str:
+    """The iterator's canonical name: some names are taken there."""
+    return f"{task.iterator}_item" if task.iterator in NAMESPACES | BUILTIN_ITER else task.iterator
+
+
+def _args(args: dict[str, Entry], at: Located) -> list[Entry]:
+    return [entry("args", mapping(args.values(), at))] if args else []
+
+
+def _upper(node: Node) -> Node:
+    if isinstance(node, Scalar) and isinstance(node.value, str) and not node.value.isupper():
+        return text(node.value.upper(), node)
+    return node

@@ -1,0 +1,48 @@
+"""Runs hostile sources, one line of output before and after each, so that a crash names its case."""
+
+import json
+import resource
+import signal
+import sys
+import time
+
+from tests.expr.hostile_cases import HARMLESS, REFUSED_WHEN_EVALUATED, REFUSED_WHEN_READ, UNDEFINED
+
+from noetl.expr import parse
+from noetl.model import ExpressionError
+
+MEMORY = 512 * 1024 * 1024
+SECONDS = 8
+
+
+def fate_of(source: str) -> tuple[str, str]:
+    """Where the source was refused, or its value."""
+    try:
+        expression = parse(source)
+    except ExpressionError as error:
+        return "refused when read", error.message
+    try:
+        value = expression.evaluate({"ctx": {"list": [1], "items": 1}})
+    except ExpressionError as error:
+        return "refused when evaluated", error.message
+    return "value", repr(value)[:80]
+
+
+def main() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    sources = REFUSED_WHEN_READ | REFUSED_WHEN_EVALUATED | UNDEFINED | HARMLESS
+    for name in json.loads(sys.stdin.read()):
+        print(json.dumps({"begin": name}), flush=True)
+        signal.setitimer(signal.ITIMER_REAL, SECONDS)  # unhandled: it ends the process
+        began = time.perf_counter()
+        try:
+            fate, detail = fate_of(sources[name])
+        except Exception as error:
+            fate, detail = "escaped", f"{type(error).__name__}: {error}"
+        seconds = time.perf_counter() - began
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        print(json.dumps({"end": name, "fate": fate, "detail": detail, "seconds": seconds}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
