@@ -2,7 +2,8 @@
 
 import enum
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from noetl.dsl.codes import CODES
@@ -67,17 +68,33 @@ class Site(NamedTuple):
     guard: bool
 
 
-class Context:
-    """Collects problems and sites while a document is read."""
+class Nested(NamedTuple):
+    """A playbook inside a task, and the workload that the task's `args` give it."""
 
-    def __init__(self, file: str, text: str, kinds: Kinds) -> None:
+    root: Mapping
+    given: frozenset[str]
+
+
+class Context:
+    """Collects problems and sites while a document is read.
+
+    `given` are the workload keys that whoever starts the playbook is known to pass.
+    `credentials` are the names given to `auth`, `reducers` the places of reducers by step and key,
+    `unreadable` the routers and policies in which something is wrong: what they do is not known.
+    """
+
+    def __init__(self, file: str, text: str, kinds: Kinds, given: frozenset[str] = frozenset()) -> None:
         self.file = file
         self.text = text
         self.kinds = kinds
+        self.given = given
         self.problems: list[Problem] = []
         self.sites: list[Site] = []
-        self.nested: list[Mapping] = []
+        self.nested: list[Nested] = []
         self.used_tasks: set[str] = set()
+        self.credentials: list[Scalar] = []
+        self.reducers: dict[tuple[str, str], Place] = {}
+        self.unreadable: set[Where] = set()
         self.shaper = Shaper(self.report, MOVED)
 
     def report(self, code: str, at: Located | Place, message: str, hint: str = "") -> None:
@@ -88,6 +105,14 @@ class Context:
         """Reports at a character of the scalar's text."""
         line, column = position_in(self.text, scalar, offset)
         self.report(code, Place(line, column), message, hint)
+
+    @contextmanager
+    def noting_faults(self, where: Where) -> Iterator[None]:
+        """Marks the part as unreadable if a problem is found in it."""
+        before = len(self.problems)
+        yield
+        if len(self.problems) > before:
+            self.unreadable.add(where)
 
     def expression(self, scalar: Scalar, where: Where, *, guard: bool = False) -> Expression | None:
         """The parsed expression, noted as a site; None if it is wrong."""

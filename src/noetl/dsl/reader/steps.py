@@ -109,6 +109,8 @@ def _loop(
         mapping_of(step_policy.get("failure")) if step_policy else None
     )
     reduce = mapping_of(knobs.get("reduce"))
+    for entry in reduce or ():
+        context.reducers[step, _scoped(entry.key)] = place_of(entry)
     max_in_flight = whole_number(context, knobs.get("max_in_flight"), where)
     window = knobs.get("window")
     return Loop(
@@ -140,10 +142,11 @@ def _router(context: Context, node: Mapping | None, step: str) -> Router | None:
         return None
     arcs_node = node.get("arcs")
     spec = mapping_of(node.get("spec"))
-    arcs = []
-    for position, arc in enumerate(arcs_node.items if isinstance(arcs_node, Sequence) else ()):
-        if isinstance(arc, Mapping) and "step" in arc:
-            arcs.append(_arc(context, arc, step, position))
+    arcs: list[Arc] = []
+    with context.noting_faults(Where(Role.ARC, step)):
+        for arc in arcs_node.items if isinstance(arcs_node, Sequence) else ():
+            if isinstance(arc, Mapping) and "step" in arc:
+                arcs.append(_arc(context, arc, step, len(arcs)))
     mode = text_of(spec.get("mode") if spec else None) or "exclusive"
     return Router(tuple(arcs), place_of(node), mode)  # type: ignore[arg-type]  # in shape
 

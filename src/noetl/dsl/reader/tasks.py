@@ -6,8 +6,8 @@ from typing import NamedTuple
 from noetl.dsl import spec as specs
 from noetl.dsl.document import MOVED, TaskShape
 from noetl.dsl.kinds import Kind, TaskSpec
-from noetl.dsl.playbook import Task
-from noetl.dsl.reader.context import Context, Role, Where, mapping_of, place_of, text_of
+from noetl.dsl.playbook import Policy, Task
+from noetl.dsl.reader.context import Context, Nested, Role, Where, mapping_of, place_of, text_of
 from noetl.dsl.reader.rules import Pipeline, read_policy
 from noetl.dsl.shape import ANYTHING, Field, did_you_mean, fields_of, is_empty, kind_of
 from noetl.dsl.source import Entry, Located, Mapping, Node, Scalar, Sequence, mapping, node_of, plain
@@ -87,11 +87,11 @@ def _without_name(node: Mapping) -> Mapping:
 
 def read_pipeline(context: Context, labelled: list[Labelled], around: Surroundings) -> tuple[Task, ...]:
     labels = [task.label for task in labelled]
-    tasks = []
+    tasks: list[Task] = []
     for position, task in enumerate(labelled):
         previous = labels[position - 1] if position else None
         pipeline = Pipeline(labels, task.label, previous)
-        read = read_task(context, task, Where(Role.INPUT, around.step, position), around, pipeline)
+        read = read_task(context, task, Where(Role.INPUT, around.step, len(tasks)), around, pipeline)
         if read is not None:
             tasks.append(read)
     return tuple(tasks)
@@ -122,13 +122,17 @@ def read_task(
         place=place_of(task.at),
         inputs=inputs,
         args=None if args is None else context.values(args, where._replace(role=Role.TASK_ARGS)),
-        policy=None
-        if policy_node is None
-        else read_policy(context, policy_node, where._replace(role=Role.POLICY), pipeline),
+        policy=None if policy_node is None else _policy(context, policy_node, where, pipeline),
         spec=_spec_values(context, spec, where._replace(role=Role.SPEC)),
         writes=context.prefixed_writes(shaped.get("set"), where._replace(role=Role.TASK_WRITE)),
         desc=text_of(shaped.get("desc")),
     )
+
+
+def _policy(context: Context, node: Node, where: Where, pipeline: Pipeline) -> Policy | None:
+    where = where._replace(role=Role.POLICY)
+    with context.noting_faults(where):
+        return read_policy(context, node, where, pipeline)
 
 
 def find_kind(context: Context, node: Node) -> Kind | None:
@@ -242,16 +246,23 @@ def _inputs(context: Context, shaped: Mapping, kind: Kind | None, where: Where) 
             continue
         extra = declared[entry.key].extra if entry.key in declared else {}
         if "literal" in extra or "document" in extra:
+            if "document" in extra and isinstance(entry.value, Mapping):
+                given = mapping_of(shaped.get("args"))
+                context.nested.append(Nested(entry.value, frozenset(given.entries if given else ())))
             inputs[entry.key] = _literal(context, entry, extra)
         else:
             inputs[entry.key] = context.data(entry.value, where._replace(key=entry.key))
+            if (
+                "auth" in extra
+                and isinstance(entry.value, Scalar)
+                and isinstance(inputs[entry.key], Constant)
+            ):
+                context.credentials.append(entry.value)
     return inputs
 
 
 def _literal(context: Context, entry: Entry, extra: AbstractMapping[str, Json]) -> Data:
     value = plain(entry.value)
-    if "document" in extra and isinstance(entry.value, Mapping):
-        context.nested.append(entry.value)
     if (
         "literal" in extra
         and isinstance(value, str)
