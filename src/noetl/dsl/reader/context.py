@@ -68,20 +68,29 @@ class Site(NamedTuple):
     guard: bool
 
 
+class Nested(NamedTuple):
+    """A playbook inside a task, and the workload that the task's `args` give it."""
+
+    root: Mapping
+    given: frozenset[str]
+
+
 class Context:
     """Collects problems and sites while a document is read.
 
+    `given` are the workload keys that whoever starts the playbook is known to pass.
     `credentials` are the names given to `auth`, `reducers` the places of reducers by step and key,
     `unreadable` the routers and policies in which something is wrong: what they do is not known.
     """
 
-    def __init__(self, file: str, text: str, kinds: Kinds) -> None:
+    def __init__(self, file: str, text: str, kinds: Kinds, given: frozenset[str] = frozenset()) -> None:
         self.file = file
         self.text = text
         self.kinds = kinds
+        self.given = given
         self.problems: list[Problem] = []
         self.sites: list[Site] = []
-        self.nested: list[Mapping] = []
+        self.nested: list[Nested] = []
         self.used_tasks: set[str] = set()
         self.credentials: list[Scalar] = []
         self.reducers: dict[tuple[str, str], Place] = {}

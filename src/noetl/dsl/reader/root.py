@@ -9,7 +9,7 @@ import msgspec
 from noetl.dsl.document import RootShape
 from noetl.dsl.kinds import Kinds
 from noetl.dsl.playbook import Executor, KeychainEntry, Metadata, Playbook, Step
-from noetl.dsl.reader.context import Context, Role, Where, mapping_of, place_of, text_of
+from noetl.dsl.reader.context import Context, Nested, Role, Where, mapping_of, place_of, text_of
 from noetl.dsl.reader.rules import Pipeline, number
 from noetl.dsl.reader.steps import read_step
 from noetl.dsl.reader.tasks import Labelled, Surroundings, label_tasks, read_task
@@ -28,10 +28,11 @@ class Read(NamedTuple):
 
 def read_playbook(root: Mapping, file: str, text: str, kinds: Kinds) -> Iterator[Read]:
     """Reads a canonical document, then each playbook inside it. All that is wrong is in the contexts."""
-    waiting = [root]
+    waiting = [Nested(root, frozenset())]
     while waiting:
-        context = Context(file, text, kinds)
-        yield Read(context, _playbook(context, waiting.pop(0)))
+        nested = waiting.pop(0)
+        context = Context(file, text, kinds, nested.given)
+        yield Read(context, _playbook(context, nested.root))
         waiting.extend(context.nested)
 
 

@@ -7,7 +7,7 @@ from noetl.dsl import spec as specs
 from noetl.dsl.document import MOVED, TaskShape
 from noetl.dsl.kinds import Kind, TaskSpec
 from noetl.dsl.playbook import Policy, Task
-from noetl.dsl.reader.context import Context, Role, Where, mapping_of, place_of, text_of
+from noetl.dsl.reader.context import Context, Nested, Role, Where, mapping_of, place_of, text_of
 from noetl.dsl.reader.rules import Pipeline, read_policy
 from noetl.dsl.shape import ANYTHING, Field, did_you_mean, fields_of, is_empty, kind_of
 from noetl.dsl.source import Entry, Located, Mapping, Node, Scalar, Sequence, mapping, node_of, plain
@@ -246,6 +246,9 @@ def _inputs(context: Context, shaped: Mapping, kind: Kind | None, where: Where) 
             continue
         extra = declared[entry.key].extra if entry.key in declared else {}
         if "literal" in extra or "document" in extra:
+            if "document" in extra and isinstance(entry.value, Mapping):
+                given = mapping_of(shaped.get("args"))
+                context.nested.append(Nested(entry.value, frozenset(given.entries if given else ())))
             inputs[entry.key] = _literal(context, entry, extra)
         else:
             inputs[entry.key] = context.data(entry.value, where._replace(key=entry.key))
@@ -260,8 +263,6 @@ def _inputs(context: Context, shaped: Mapping, kind: Kind | None, where: Where) 
 
 def _literal(context: Context, entry: Entry, extra: AbstractMapping[str, Json]) -> Data:
     value = plain(entry.value)
-    if "document" in extra and isinstance(entry.value, Mapping):
-        context.nested.append(entry.value)
     if (
         "literal" in extra
         and isinstance(value, str)
