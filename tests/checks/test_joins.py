@@ -1,4 +1,5 @@
 import pytest
+
 from tests.checks.playbooks import assert_clean, assert_found, problems
 
 DIAMOND = """

@@ -1,4 +1,5 @@
 import pytest
+
 from tests.checks.playbooks import HEADER, assert_clean, assert_found, problems
 
 NOOP = "tool: { kind: noop }"

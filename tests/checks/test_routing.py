@@ -1,7 +1,7 @@
 import pytest
-from tests.checks.playbooks import assert_clean, assert_found, whole
 
 from noetl.loading import examine
+from tests.checks.playbooks import assert_clean, assert_found, whole
 
 ENDS = """
 - step: a
