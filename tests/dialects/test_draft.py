@@ -533,7 +533,9 @@ workbook:
 def test_a_workbook_task_of_parallel_loops_writes_to_their_iterations() -> None:
     loop = '{ spec: { mode: parallel }, in: "{{ workload.x }}", iterator: i }'
     text = draft_document(f"- {{ step: s, loop: {loop}, tool: [{{ t: {{ kind: workbook }} }}] }}\n")
-    text += "workbook: { tasks: { t: { kind: noop, eval: [{ else: { do: continue, set_vars: { n: 1 } } }] } } }\n"
+    text += (
+        "workbook: { tasks: { t: { kind: noop, eval: [{ else: { do: continue, set_vars: { n: 1 } } }] } } }\n"
+    )
     workbook = upgrade_text(text, "draft").document["workbook"]
     assert "set_iter" in str(workbook)
     assert "set_run" not in str(workbook)
@@ -541,5 +543,7 @@ def test_a_workbook_task_of_parallel_loops_writes_to_their_iterations() -> None:
 
 @pytest.mark.spec("003 §12")
 def test_root_vars_are_passed_on_to_be_refused() -> None:
-    upgraded = upgrade_text(draft_document("- { step: a, next: [{ step: a }] }\n") + "vars: { a: 1 }\n", "draft")
+    upgraded = upgrade_text(
+        draft_document("- { step: a, next: [{ step: a }] }\n") + "vars: { a: 1 }\n", "draft"
+    )
     assert upgraded.document["vars"] == {"a": 1}

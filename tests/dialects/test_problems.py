@@ -142,6 +142,10 @@ def test_a_condition_on_the_way_to_the_error_handler_is_a_warning() -> None:
 
 
 def test_problems_of_the_canonical_reader_point_into_the_older_file() -> None:
-    text = SOUND.replace("then: [{ step: end }]", "then: [{ step: nowhere }]").replace("in: [1]", "in: '{{ 1 + }}'")
-    found = {(problem.code, problem.line) for problem in examine(text, "x").problems if problem.severity == "error"}
+    text = SOUND.replace("then: [{ step: end }]", "then: [{ step: nowhere }]").replace(
+        "in: [1]", "in: '{{ 1 + }}'"
+    )
+    found = {
+        (problem.code, problem.line) for problem in examine(text, "x").problems if problem.severity == "error"
+    }
     assert found == {("unknown-step", 11), ("expression-syntax", 9)}

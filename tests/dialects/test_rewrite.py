@@ -31,8 +31,14 @@ RENAMED = [
     ("{{ vars.items() | list }}", "{{ run.items() | list }}"),
     ("{{ vars.a | default(vars.b) }}", "{{ run.a | default(run.b) }}"),
     ("{% set vars = 1 %}{{ vars }}", "{% set vars = 1 %}{{ vars }}"),
-    ("{% for vars in vars.list %}{{ vars.a }}{% endfor %}", "{% for vars in run.list %}{{ vars.a }}{% endfor %}"),
-    ("{% for i in vars.l if vars.on %}{{ i }}{% endfor %}", "{% for i in run.l if run.on %}{{ i }}{% endfor %}"),
+    (
+        "{% for vars in vars.list %}{{ vars.a }}{% endfor %}",
+        "{% for vars in run.list %}{{ vars.a }}{% endfor %}",
+    ),
+    (
+        "{% for i in vars.l if vars.on %}{{ i }}{% endfor %}",
+        "{% for i in run.l if run.on %}{{ i }}{% endfor %}",
+    ),
     ("{# vars #}{{ vars.a }}", "{# vars #}{{ run.a }}"),
     ("{% raw %}{{ vars }}{% endraw %}", "{% raw %}{{ vars }}{% endraw %}"),
     ("{{-  vars.a\n  ~ vars.b  -}}", "{{-  run.a\n  ~ run.b  -}}"),
@@ -79,13 +85,19 @@ STATUS = [
 
 @pytest.mark.spec("003 §5.3")
 @pytest.mark.parametrize(("source", "expected"), STATUS)
-def test_a_comparison_changes_its_constant_and_every_other_use_is_translated(source: str, expected: str) -> None:
+def test_a_comparison_changes_its_constant_and_every_other_use_is_translated(
+    source: str, expected: str
+) -> None:
     assert rewritten("{{ " + source + " }}", status_edits) == "{{ " + expected + " }}"
 
 
-OPERANDS = st.sampled_from(["'success'", "'error'", "'ok'", "['success', 'x']", "('error', 'success')", "'successful'", "w"])
+OPERANDS = st.sampled_from(
+    ["'success'", "'error'", "'ok'", "['success', 'x']", "('error', 'success')", "'successful'", "w"]
+)
 COMPARISONS = st.builds(
-    lambda left, operator, right, swap: f"{right} {operator} {left}" if swap and "in" not in operator else f"{left} {operator} {right}",
+    lambda left, operator, right, swap: (
+        f"{right} {operator} {left}" if swap and "in" not in operator else f"{left} {operator} {right}"
+    ),
     st.sampled_from(["outcome.status", "outcome['status']"]),
     st.sampled_from(["==", "!=", "in", "not in"]),
     OPERANDS,
@@ -93,9 +105,11 @@ COMPARISONS = st.builds(
 )
 CONDITIONS = st.recursive(
     COMPARISONS,
-    lambda inner: st.builds(lambda a, word, b: f"({a}) {word} {b}", inner, st.sampled_from(["and", "or"]), inner)
-    | inner.map(lambda a: f"(not {a})")
-    | inner.map(lambda a: f"(1 if {a} else 0)"),
+    lambda inner: (
+        st.builds(lambda a, word, b: f"({a}) {word} {b}", inner, st.sampled_from(["and", "or"]), inner)
+        | inner.map(lambda a: f"(not {a})")
+        | inner.map(lambda a: f"(1 if {a} else 0)")
+    ),
     max_leaves=4,
 )
 

@@ -51,7 +51,11 @@ def test_the_nearest_value_counts(present: tuple[bool, ...], brought: bool, kind
         """,
     )
     carried: dict[str, Json] = {"k": "token"} if token and brought else {}
-    there = [layer for layer, is_there in zip(LAYERS, (definition, step, bool(carried), invocation), strict=True) if is_there]
+    there = [
+        layer
+        for layer, is_there in zip(LAYERS, (definition, step, bool(carried), invocation), strict=True)
+        if is_there
+    ]
     assert inputs(steps[1], carried).get("k") == (there[-1] if there else None)
 
 
@@ -73,12 +77,15 @@ def steps_with(definition: str, invocation: str) -> list[Json]:
         ('"{{ workload.w }}"', "{{ args.k if args.k is defined else workload.w }}"),
         ('"{{ workload.w or 3 }}"', "{{ args.k if args.k is defined else (workload.w or 3) }}"),
         ('"a {{ workload.w }} b"', "{{ args.k if args.k is defined else 'a ' ~ workload.w ~ ' b' }}"),
-        ("\"it's\"", "{{ args.k if args.k is defined else 'it\\'s' }}"),
+        ('"it\'s"', "{{ args.k if args.k is defined else 'it\\'s' }}"),
         ("5", "{{ args.k if args.k is defined else 5 }}"),
         ("true", "{{ args.k if args.k is defined else true }}"),
         ("null", "{{ args.k if args.k is defined else none }}"),
         ('[1, "{{ workload.w }}"]', "{{ args.k if args.k is defined else [1, workload.w] }}"),
-        ('{ a: { b: "{{ workload.w }}" } }', "{{ args.k if args.k is defined else {'a': {'b': workload.w}} }}"),
+        (
+            '{ a: { b: "{{ workload.w }}" } }',
+            "{{ args.k if args.k is defined else {'a': {'b': workload.w}} }}",
+        ),
     ],
 )
 def test_a_default_stands_behind_what_a_token_may_bring(definition: str, expected: str) -> None:
@@ -94,7 +101,9 @@ def test_a_default_stands_behind_what_a_token_may_bring(definition: str, expecte
 
 @pytest.mark.spec("004 §5")
 def test_a_definition_may_build_on_what_the_invocation_gives() -> None:
-    (_, step) = steps_with('{ url: "{{ base }}/x", full: "{{ base.path }}" }', '{ base: "{{ workload.w ~ 1 }}" }')
+    (_, step) = steps_with(
+        '{ url: "{{ base }}/x", full: "{{ base.path }}" }', '{ base: "{{ workload.w ~ 1 }}" }'
+    )
     assert isinstance(step, dict)
     assert step["tool"] == [
         {

@@ -46,8 +46,9 @@ class _Router:
 
     def check(self) -> None:
         for position, arc in enumerate(self.step.arcs):
-            if not self._waits_in_vain(position, arc):
-                self._check_dead(position, arc)
+            if self._waits_in_vain(position, arc):
+                continue
+            self._check_dead(position, arc)
             if self.step.exclusive:
                 self.first_with.setdefault(arc.when, arc)
                 for event in certain_events(arc.when, self.step):
