@@ -5,49 +5,13 @@ import pytest
 from noetl.loading import examine
 from tests.dialects.upgrading import Finding, draft_document, upgrade_text, v1_document
 
-HTTP = "type: http, method: GET, endpoint: x"
-
-# Lines: the workbook's first task is in line 7, the workflow's first step two lines below its end.
-V1 = [
-    ("004 §1", "unknown-key", "name: a", "nome: a", (3, 1), ["missing-key"]),
-    ("004 §1", "missing-key", "path: b\n", "", (1, 1), []),
-    ("004 §1", "wrong-type", "name: a", "name: [a]", (3, 7), []),
-    ("004 §3", "wrong-type", "workbook:\n  - ", "workbook: 3\nx: ", (6, 11), ["unknown-key", "unknown-task"]),
-    ("004 §3", "duplicate-task", "task: b", "task: a", (8, 5), ["unknown-task"]),
-    ("004 §3.1", "missing-key", "type: python, ", "", (8, 5), []),
-    ("004 §3.1", "bad-value", "type: python", "type: pyton", (8, 22), []),
-    ("004 §3.1", "wrong-type", "with: { k: 1 }", "with: 1", (7, 57), []),
-    ("004 §3.1.3", "bad-value", "method: GET", "method: FETCH", (7, 34), []),
-    ("004 §3.1.3", "missing-key", ", endpoint: x", "", (7, 5), []),
-    ("004 §3.1.3", "unknown-key", "endpoint: x", "endpoint: x, paramz: {}", (7, 52), []),
-    ("004 §3.1.3", "wrong-type", "endpoint: x", "endpoint: x, retry: many", (7, 59), []),
-    ("004 §3.1.3", "bad-value", "endpoint: x", "endpoint: x, retry: -1", (7, 59), []),
-    ("004 §3.1.3", "bad-value", "endpoint: x", "endpoint: x, on_error: ignore", (7, 62), []),
-    ("004 §3.1.4", "v1-python-main", "def main(input)", "def main(data)", (8, 36), []),
-    ("004 §3.1.4", "v1-python-main", "def main(input): return 1", "x = 1", (8, 36), []),
-    ("004 §3.1.4", "missing-key", ", code: 'def main(input): return 1'", "", (8, 5), []),
-    ("004 §3.1.2", "missing-key", "iterator: i, ", "", (9, 5), []),
-    ("004 §3.1.2", "bad-value", "run: [{ task: n,", "run: [], x: [{ task: n,", (9, 59), ["unknown-key"]),
-    ("004 §3.1.1", "duplicate-task", "type: http, method: GET, endpoint: y }", f"{HTTP} }}, {{ task: n, {HTTP} }}", (9, 108), []),
-    ("004 §5", "v1-nested-reference", "type: http, method: GET, endpoint: y", "", (9, 61), []),
-    ("004 §4.2", "unknown-task", "run: [{ task: a }", "run: [{ task: aa }", (11, 34), ["v1-unused-task"]),
-    ("004 §5", "v1-nested-reference", "run: [{ task: a }", "run: [{ task: n }", (11, 34), ["v1-unused-task"]),
-    ("004 §4.2", "unknown-key", "run: [{ task: a }", "run: [{ task: a, type: http }", (11, 37), []),
-    ("004 §4.1", "unknown-key", "step: start, ", "step: start, tool: [], ", (11, 18), []),
-    ("004 §4.1", "missing-key", "step: start, ", "", (11, 5), ["missing-start", "v1-unused-task"]),
-    ("004 §4.1", "wrong-type", "run: [{ task: a }", "run: { task: a }, x: [{ task: a }", (11, 23), ["unknown-key", "v1-unused-task"]),
-    ("004 §4.3", "missing-key", "next: [{ then", "next: [{ than", (11, 77), ["unknown-key"]),
-    ("004 §4.3", "wrong-type", "next: [{ then: [{ step: end }] }]", "next: end", (11, 76), []),
-    ("004 §4.3", "unknown-key", "next: [{ then", "next: [{ else: true, then", (11, 79), []),
-    ("004 §6", "missing-start", "step: start", "step: begin", (11, 3), []),
-    ("004 §6", "v1-end-next", "step: end }", "step: end, next: [{ then: [start] }] }", (12, 16), []),
-]  # fmt: skip
+HTTP = "type: http, method: GET, endpoint: 'http://x'"
 
 SOUND = v1_document(
     f"""\
     - {{ task: a, {HTTP}, with: {{ k: 1 }} }}
     - {{ task: b, type: python, code: 'def main(input): return 1' }}
-    - {{ task: c, type: loop, in: [1], iterator: i, run: [{{ task: n, type: http, method: GET, endpoint: y }}] }}
+    - {{ task: c, type: loop, in: [1], iterator: i, run: [{{ task: n, {HTTP} }}] }}
     """,
     """\
     - { step: start, run: [{ task: a }, { task: b }, { task: c }], next: [{ then: [{ step: end }] }] }
@@ -55,27 +19,76 @@ SOUND = v1_document(
     """,
 )
 
+# What is replaced in the sound document, and by what; § stands where the problem is.
+V1 = [
+    ("004 §1", "unknown-key", "name: a", "§nome: a", ["missing-key"]),
+    ("004 §1", "missing-key", "apiVersion: noetl.io/v1\nkind: Playbook\nname: a\n", "§apiVersion: noetl.io/v1\nkind: Playbook\n", []),
+    ("004 §1", "wrong-type", "path: b", "path: §[b]", []),
+    ("004 §3", "wrong-type", "workbook:\n  - ", "workbook: §3\nx:\n  - ", ["unknown-key", *["unknown-task"] * 3]),
+    ("004 §3", "duplicate-task", "- { task: b", "- §{ task: a", ["unknown-task"]),
+    ("004 §3.1", "missing-key", "{ task: b, type: python, ", "§{ task: b, ", []),
+    ("004 §3.1", "bad-value", "type: python", "type: §pyton", []),
+    ("004 §3.1", "wrong-type", "with: { k: 1 }", "with: §1", []),
+    ("004 §3.1.3", "bad-value", "method: GET", "method: §FETCH", []),
+    ("004 §3.1.3", "missing-key", "{ task: a, type: http, method: GET, endpoint: 'http://x'", "§{ task: a, type: http, method: GET", []),
+    ("004 §3.1.3", "unknown-key", "with: { k: 1 }", "§paramz: {}", []),
+    ("004 §3.1.3", "wrong-type", "with: { k: 1 }", "retry: §many", []),
+    ("004 §3.1.3", "wrong-type", "with: { k: 1 }", "retry_delay: §true", []),
+    ("004 §3.1.3", "bad-value", "with: { k: 1 }", "retry: §-1", []),
+    ("004 §3.1.3", "bad-value", "with: { k: 1 }", "on_error: §ignore", []),
+    ("004 §3.1.3", "wrong-type", "with: { k: 1 }", "on_error: §[]", []),
+    ("004 §3.1.4", "v1-python-main", "'def main(input)", "§'def main(data)", []),
+    ("004 §3.1.4", "v1-python-main", "'def main(input): return 1'", "§'x = 1'", []),
+    ("004 §3.1.4", "missing-key", "{ task: b, type: python, code: 'def main(input): return 1' }", "§{ task: b, type: python }", []),
+    ("004 §3.1.2", "missing-key", "{ task: c, type: loop, in: [1], ", "§{ task: c, type: loop, ", []),
+    ("004 §3.1.2", "wrong-type", "iterator: i", "iterator: §3", []),
+    ("004 §3.1.2", "bad-value", "run: [{ task: n,", "run: §[], x: [{ task: n,", ["unknown-key"]),
+    ("004 §3.1.1", "duplicate-task", "[{ task: n,", f"[{{ task: n, {HTTP} }}, §{{ task: n,", []),
+    ("004 §5", "v1-nested-reference", "[{ task: n,", "[§{ task: a }, { task: n,", []),
+    ("004 §4.2", "unknown-task", "run: [{ task: a }", "run: [{ task: §aa }", ["v1-unused-task"]),
+    ("004 §5", "v1-nested-reference", "run: [{ task: a }", "run: [{ task: §n }", ["v1-unused-task"]),
+    ("004 §4.2", "unknown-key", "run: [{ task: a }", "run: [{ task: a, §type: http }", []),
+    ("004 §4.1", "unknown-key", "step: start, ", "step: start, §tool: [], ", []),
+    ("004 §4.1", "missing-key", "- { step: end }", "- { step: end }\n  - §{ desc: x }", []),
+    ("004 §4.1", "wrong-type", "run: [{ task: a }", "run: §{ task: a }, x: [{ task: a }", ["unknown-key", *["v1-unused-task"] * 3]),
+    ("004 §4.1", "wrong-type", "- { step: end }", "- { step: end }\n  - §3", []),
+    ("004 §4.3", "missing-key", "next: [{ then", "next: [§{ than", ["unknown-key"]),
+    ("004 §4.3", "wrong-type", "next: [{ then: [{ step: end }] }]", "next: §end", []),
+    ("004 §4.3", "unknown-key", "next: [{ then", "next: [{ §else: true, then", []),
+    ("004 §4.3", "wrong-type", "then: [{ step: end }]", "then: [§3]", []),
+    ("004 §4.3", "wrong-type", "then: [{ step: end }]", "then: [{ step: end, with: §3 }]", []),
+    ("004 §6", "missing-start", "  - { step: start", "  §- { step: begin", []),
+    ("004 §6", "v1-end-next", "- { step: end }", "- { step: end, §next: [{ then: [start] }] }", []),
+]  # fmt: skip
+
+
+def marked(old: str, new: str) -> tuple[str, int, int]:
+    """The document with the replacement, and line and column of the mark in it."""
+    assert SOUND.count(old) >= 1
+    text = SOUND.replace(old, new, 1)
+    before, after = text.split("§")
+    return before + after, before.count("\n") + 1, len(before) - before.rfind("\n")
+
 
 def test_the_document_behind_the_table_is_sound() -> None:
     assert examine(SOUND, "x").problems == ()
 
 
-@pytest.mark.parametrize(("clause", "code", "old", "new", "at", "others"), V1)
-def test_v1(clause: str, code: str, old: str, new: str, at: tuple[int, int], others: list[str]) -> None:
-    assert old in SOUND
-    findings = upgrade_text(SOUND.replace(old, new, 1), "v1").findings
-    assert Finding(code, *at) in findings, (clause, findings)
+@pytest.mark.parametrize(("clause", "code", "old", "new", "others"), V1)
+def test_v1(clause: str, code: str, old: str, new: str, others: list[str]) -> None:
+    text, line, column = marked(old, new)
+    findings = upgrade_text(text, "v1").findings
+    assert Finding(code, line, column) in findings, clause
     assert sorted(finding.code for finding in findings) == sorted([code, *others])
 
 
-@pytest.mark.parametrize(("clause", "code", "old", "new", "at", "others"), V1)
+@pytest.mark.parametrize(("clause", "code", "old", "new", "others"), V1)
 def test_what_a_dialect_reported_the_reader_does_not_report_again(
-    clause: str, code: str, old: str, new: str, at: tuple[int, int], others: list[str]
+    clause: str, code: str, old: str, new: str, others: list[str]
 ) -> None:
-    text = SOUND.replace(old, new, 1)
-    found = [problem for problem in examine(text, "x").problems if problem.severity == "error"]
-    known = {finding.code for finding in upgrade_text(text, "v1").findings}
-    assert {problem.code for problem in found} <= known, (clause, found)
+    text, _, _ = marked(old, new)
+    found = {problem.code for problem in examine(text, "x").problems if problem.severity == "error"}
+    assert found <= {code, *others}, clause
 
 
 DRAFT = [
@@ -100,7 +113,7 @@ DRAFT = [
 
 @pytest.mark.parametrize(("code", "workflow", "at"), DRAFT)
 def test_draft(code: str, workflow: str, at: tuple[int, int]) -> None:
-    text = draft_document(workflow.split("\nkeychain")[0] + "\n")
+    text = draft_document(workflow.split("\nkeychain", maxsplit=1)[0] + "\n")
     if "keychain" in workflow:
         text += "keychain: []\n"
     assert upgrade_text(text, "draft").findings == [Finding(code, *at)]
@@ -138,7 +151,7 @@ def test_a_condition_on_the_way_to_the_error_handler_is_a_warning() -> None:
         - { step: error_handler }
         """,
     )
-    assert ["v1-error-condition"] == [finding.code for finding in upgrade_text(text, "v1").findings]
+    assert [finding.code for finding in upgrade_text(text, "v1").findings] == ["v1-error-condition"]
 
 
 def test_problems_of_the_canonical_reader_point_into_the_older_file() -> None:
