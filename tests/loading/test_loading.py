@@ -86,7 +86,7 @@ def test_an_invalid_playbook_raises_with_all_its_problems() -> None:
         noetl.load(broken)
     assert [(p.line, p.column, p.code) for p in caught.value.problems] == [
         (9, 15, "unknown-kind"),
-        (16, 33, "jump-target"),
+        (16, 39, "jump-target"),
     ]
     assert str(caught.value) == "<text>:9:15 unknown-kind there is no tool kind `nop` (and 1 more)"
     assert noetl.validate(broken) == list(caught.value.problems)
