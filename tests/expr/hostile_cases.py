@@ -31,6 +31,7 @@ REFUSED_WHEN_READ: dict[str, str] = {
     "a float that is infinite": "{{ 1e999 }}",
     "a string never closed": "{{ '" + "a" * 100_000,
     "a string of backslashes never closed": "{{ '" + "\\" * 100_001 + " }}",
+    "a surrogate": "{{ '\\ud800' | sha256 }}",
     "a broken escape": "{{ '\\N{" + "x" * 1000 + "}' }}",
     "a comment never closed": "{#" * 50_000,
     "raw never ended": "{% raw %}" * 5_000,
@@ -190,7 +191,6 @@ REFUSED_WHEN_EVALUATED: dict[str, str] = {
     "wrong function arguments": "{{ range() }}",
     "a loop over a number": "{% for a in 1 %}{% endfor %}",
     "an unpacking that does not fit": "{% for a, b in [1, 2] %}{% endfor %}",
-    "a surrogate that is hashed": "{{ '\\ud800' | sha256 }}",
 }
 
 UNDEFINED: dict[str, str] = {

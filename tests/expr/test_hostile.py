@@ -1,16 +1,17 @@
 """No source, however hostile, may crash, hang or exhaust the process, or reach beyond its values."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.expr.hostile_cases import HARMLESS, REFUSED_WHEN_EVALUATED, REFUSED_WHEN_READ, UNDEFINED
 
-CHILD = Path(__file__).with_name("hostile_child.py")
+ROOT = Path(__file__).parents[2]
+CHILD = [sys.executable, "-m", "tests.expr.hostile_child"]
 CASES = [*REFUSED_WHEN_READ, *REFUSED_WHEN_EVALUATED, *UNDEFINED, *HARMLESS]
 Fate = dict[str, Any]
 
@@ -18,18 +19,29 @@ Fate = dict[str, Any]
 @pytest.fixture(scope="module")
 def fates() -> dict[str, Fate]:
     """What became of every case. A child that dies is charged to its case and the rest goes to another."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     found: dict[str, Fate] = {}
     waiting = list(CASES)
     while waiting:
         child = subprocess.run(
-            [sys.executable, str(CHILD)], input=json.dumps(waiting), capture_output=True, text=True, check=False
+            CHILD,
+            input=json.dumps(waiting),
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=ROOT,
+            env=environment,
         )
         lines = [json.loads(line) for line in child.stdout.splitlines()]
         assert lines, child.stderr
         found |= {line["end"]: line for line in lines if "end" in line}
         last = lines[-1].get("begin")
         if last is not None:
-            found[last] = {"fate": "crashed", "detail": f"exit {child.returncode}: {child.stderr[-500:]}", "seconds": 0}
+            found[last] = {
+                "fate": "crashed",
+                "detail": f"exit {child.returncode}: {child.stderr[-500:]}",
+                "seconds": 0,
+            }
         waiting = [name for name in waiting if name not in found]
     return found
 

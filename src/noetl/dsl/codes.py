@@ -57,6 +57,7 @@ CODES: dict[str, Code] = {
     "final-step-arcs": Code("error", "The final step has arcs."),
     "join-any-cycle": Code("error", "A join of mode `any` on a cycle."),
     "parallel-set-ctx": Code("error", "A parallel loop writes `ctx` or `run` without a reducer."),
+    "unused-reducer": Code("warning", "A reducer for something that the loop does not write."),
     "executor-profile": Code("warning", "`executor.profile` has no effect."),
     # Expressions
     "expression-syntax": Code("error", "An expression that cannot be parsed."),
@@ -64,20 +65,23 @@ CODES: dict[str, Code] = {
     "namespace-scope": Code("error", "A name that does not exist where it is used."),
     "keychain-scope": Code("error", "`keychain` outside tool inputs and `auth`."),
     "unknown-keychain": Code("error", "A keychain name that is not declared."),
+    "undeclared-auth": Code("warning", "A credential that the keychain does not declare."),
     "code-expression": Code("warning", "An expression inside code, where it is not rendered."),
     # The net
     "unreachable-step": Code("warning", "A step that no token can reach."),
     "no-way-out": Code("warning", "A step from which no end can be reached."),
     "dead-arc": Code("warning", "An arc that can never be taken."),
     "loop-step-done": Code("warning", "A guard that waits for an event the step never ends with."),
-    "join-single": Code("warning", "A join with at most one incoming arc."),
-    "join-exclusive": Code("warning", "A join that only ever gets one token."),
+    "join-single": Code("warning", "A join that at most one token can come to."),
+    "join-exclusive": Code("warning", "A join of arcs of which only one is ever taken."),
     "endless-jump": Code("warning", "Jumps that make an endless loop."),
     "error-falls-through": Code("warning", "An error that no rule of the policy matches goes on unseen."),
-    "swallowed-failure": Code("warning", "An arc that is taken after a failure, too, without saying so."),
+    "swallowed-failure": Code("warning", "An arc that carries on after a failure without saying so."),
     # Names and data
     "unset-name": Code("warning", "A name that nothing has set on some path."),
     "concurrent-write": Code("warning", "Two steps that may run at once write one path."),
     "sql-paste": Code("warning", "An expression pasted into SQL text."),
-    "secret-in-result": Code("warning", "A secret that would end up in a result."),
+    "secret-in-result": Code(
+        "warning", "A secret that would be kept: in a result, the context or an artifact."
+    ),
 }

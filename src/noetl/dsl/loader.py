@@ -51,7 +51,8 @@ def load(text: str, file: str, kinds: Kinds, dialect: str | None = None) -> Load
         playbook = playbook or read.playbook
     settled = _settle(problems, text)
     failed = any(problem.severity == "error" for problem in settled)
-    return Loaded(None if failed else playbook, settled, plain(root), recognised)
+    document = playbook.document if playbook is not None else plain(root)
+    return Loaded(None if failed else playbook, settled, document, recognised)
 
 
 def _settle(problems: Iterable[Problem], text: str) -> tuple[Problem, ...]:

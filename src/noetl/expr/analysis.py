@@ -11,9 +11,11 @@ from noetl.expr.filters import FILTERS
 from noetl.expr.functions import FUNCTIONS
 from noetl.expr.methods import METHOD_NAMES
 from noetl.expr.parsing import Syntax
-from noetl.expr.paths import Path, is_key, present_if, present_unless
+from noetl.expr.paths import Path, is_key, path_of, present_if, present_unless
 from noetl.expr.predicates import TESTS
 from noetl.model import ExpressionError
+
+__all__ = ["Analysis", "Use", "analyse", "closest", "path_of"]
 
 _DEFAULTS = frozenset({"d", "default"})
 _LENGTHS = frozenset({"count", "length"})

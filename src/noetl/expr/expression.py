@@ -48,7 +48,7 @@ class Expression:
         fix(self, "single", syntax.expression is not None)
         fix(self, "uses", analysis.uses)
         fix(self, "_assigned", analysis.assigned)
-        fix(self, "_path", path)
+        fix(self, "_path", path[1] if path else None)
         fix(self, "_programs", {})
 
     def evaluate(self, scope: Mapping[str, object] | Scope, site: Site = Site.VALUE) -> Json:

@@ -6,6 +6,7 @@ same language, takes one match per token, and refuses what a recursive parser co
 
 import math
 import re
+import sys
 from ast import literal_eval
 from typing import Any
 
@@ -72,6 +73,12 @@ _TAG = {
     opening: re.compile(rf"\s*(?:(?P<closing>{closing})|{_PART})", re.VERBOSE | re.DOTALL)
     for opening, closing in _CLOSING.items()
 }
+_ESCAPE = re.compile(
+    r"\\(?:x(?P<x>[\da-fA-F]{2})|u(?P<u>[\da-fA-F]{4})|U(?P<U>[\da-fA-F]{8})|(?P<octal>[0-7]{1,3})|(?P<other>.))",
+    re.DOTALL | re.ASCII,
+)
+_ESCAPES = dict(zip("abfnrtv\\'\"\n", "\a\b\f\n\r\t\v\\'\"", strict=False)) | {"\n": ""}
+_SURROGATES = range(0xD800, 0xE000)
 _CHAINS = frozenset({".", "|", "[", "("})
 _KEYWORDS = frozenset({"and", "or", "not", "if", "else", "in", "is"})
 _BRACKETS = frozenset("()[]{}")
@@ -199,14 +206,22 @@ def _constant(kind: str | None, text: str, offset: int) -> object:
 
 
 def _unescaped(text: str, offset: int) -> str:
-    try:
-        return text[1:-1].encode("ascii", "backslashreplace").decode("unicode-escape")
-    except UnicodeDecodeError as error:
-        raise ExpressionError(
-            f"a backslash in the text means nothing: {error.reason}",
-            offset=offset + 1,
-            hint="write `\\\\` for a backslash",
-        ) from None
+    """The text between the quotes with Python's escapes; a backslash before anything else is itself."""
+
+    def character(match: re.Match[str]) -> str:
+        kind = match.lastgroup
+        if kind == "other" and match["other"] not in "xuUN":
+            return _ESCAPES.get(match["other"], match[0])
+        code = -1 if kind == "other" else int(match[kind or 0], 8 if kind == "octal" else 16)
+        if not 0 <= code <= sys.maxunicode or code in _SURROGATES:
+            raise ExpressionError(
+                f"`{match[0]}` is not a character",
+                offset=offset + 1 + match.start(),
+                hint="write `\\\\` for a backslash",
+            )
+        return chr(code)
+
+    return _ESCAPE.sub(character, text[1:-1])
 
 
 class _Nesting:

@@ -2,12 +2,33 @@
 
 from collections.abc import Callable
 
+from noetl.dsl.checks.data import check_credentials, check_secrets, check_sql
+from noetl.dsl.checks.failures import check_failures
+from noetl.dsl.checks.joins import check_any_on_cycles, check_joins
+from noetl.dsl.checks.net import check_reachability, check_ways_out
+from noetl.dsl.checks.pipeline import check_jumps, check_parallel_writes, check_unmatched_errors
+from noetl.dsl.checks.routing import check_arcs
+from noetl.dsl.checks.scopes import check_namespaces
 from noetl.dsl.playbook import Playbook
 from noetl.dsl.reader import Context, Read
 
 Check = Callable[[Playbook, Context], None]
 
-CHECKS: tuple[Check, ...] = ()
+CHECKS: tuple[Check, ...] = (
+    check_reachability,
+    check_ways_out,
+    check_arcs,
+    check_failures,
+    check_any_on_cycles,
+    check_joins,
+    check_jumps,
+    check_unmatched_errors,
+    check_parallel_writes,
+    check_namespaces,
+    check_credentials,
+    check_sql,
+    check_secrets,
+)
 
 
 def run_checks(read: Read) -> None:

@@ -9,7 +9,7 @@ from jinja2 import nodes
 from msgspec import Struct
 
 from noetl.expr import truthy
-from noetl.expr.analysis import path_of
+from noetl.expr.paths import path_of
 
 
 class Known(Struct, frozen=True):
@@ -64,8 +64,8 @@ def evaluate(node: nodes.Expr, facts: Facts) -> Value:
             spelt = facts.spellings.get(node.value, node.value) if isinstance(node.value, str) else node.value
             return Known(spelt)
         case nodes.Name() | nodes.Getattr() | nodes.Getitem():
-            found = path_of(node)
-            return facts.look_up(found[1]) if found else Hazy.UNKNOWN
+            path = path_of(node)
+            return facts.look_up(path) if path else Hazy.UNKNOWN
         case nodes.Not():
             return _from_truth(_negated(_plain_truth(evaluate(node.node, facts))))
         case nodes.And() | nodes.Or():

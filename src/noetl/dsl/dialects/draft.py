@@ -77,7 +77,9 @@ def _step_spec(step: Mapping, report: Report) -> Entry | None:
         return given
     policy = spec.get("policy") if spec else None
     if isinstance(policy, Mapping) and "admit" in policy:
-        report("conflicting-keys", when, "the step has both `when` and `spec.policy.admit`", "keep one of them")
+        report(
+            "conflicting-keys", when, "the step has both `when` and `spec.policy.admit`", "keep one of them"
+        )
         return entry("spec", spec, given) if spec else None
     admit = entry("admit", _admission(when), when)
     return entry("spec", merged(spec, entry("policy", merged(policy, admit), when)), given or when)
@@ -96,7 +98,8 @@ def _loop(loop: Node, variables: Variables) -> Node:
     if not isinstance(loop, Mapping):
         return loop
     entries = [
-        entry(item.key, rewritten_node(item.value, _RUN) if item.key == "in" else item.value, item) for item in loop
+        entry(item.key, rewritten_node(item.value, _RUN) if item.key == "in" else item.value, item)
+        for item in loop
     ]
     if variables.reducers:
         reduce = mapping((entry(f"run.{key}", name) for key, name in variables.reducers.items()), loop)
@@ -116,7 +119,12 @@ def _router(node: Node, step: Mapping, report: Report) -> Node:
         if not (isinstance(node, Mapping) and "arcs" in node):
             return node
         if mode is not None and isinstance(inner := node.get("spec"), Mapping) and "mode" in inner:
-            report("conflicting-keys", mode, "the step has both `spec.next_mode` and `next.spec.mode`", "keep one of them")
+            report(
+                "conflicting-keys",
+                mode,
+                "the step has both `spec.next_mode` and `next.spec.mode`",
+                "keep one of them",
+            )
             mode = None
         router = rewritten_node(node, _RUN)
         if mode is None or not isinstance(router, Mapping):

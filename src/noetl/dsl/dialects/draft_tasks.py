@@ -70,7 +70,9 @@ class Tasks:
             return spec
         policy = spec.value.get("policy") if spec and isinstance(spec.value, Mapping) else None
         if isinstance(policy, Mapping) and "rules" in policy:
-            self._report("conflicting-keys", given, "the task has both `eval` and `spec.policy`", "keep one of them")
+            self._report(
+                "conflicting-keys", given, "the task has both `eval` and `spec.policy`", "keep one of them"
+            )
         added = entry("policy", merged(policy, entry("rules", rules, given)), given)
         return entry("spec", merged(spec.value if spec else None, added), spec or given)
 
@@ -82,7 +84,9 @@ class Tasks:
         rules = [rule for item in items if (rule := self._rule(item)) is not None]
         if not any("else" in rule or _catches_errors(rule) for rule in rules):
             rules.append(
-                mapping([entry("when", text(_ERROR, given)), entry("then", node_of({"do": "fail"}, given))], given)
+                mapping(
+                    [entry("when", text(_ERROR, given)), entry("then", node_of({"do": "fail"}, given))], given
+                )
             )
         return sequence(rules, given.value)
 
@@ -107,7 +111,11 @@ class Tasks:
         if isinstance(node, Scalar) and node.value is None:
             return _directive(rule)
         if extra := [key for key in rule.entries if key != "else"]:
-            self._report("conflicting-keys", rule.entries[extra[0]], f"`{extra[0]}` stands beside an `else` that says more")
+            self._report(
+                "conflicting-keys",
+                rule.entries[extra[0]],
+                f"`{extra[0]}` stands beside an `else` that says more",
+            )
         body = self._read.mapping(node, "`else`")
         return _directive(body) if body else mapping([], otherwise)
 
@@ -129,7 +137,10 @@ class Tasks:
                 entries.append(entry("set_run", item.value, item))
             else:
                 entries.append(entry(item.key, self._value(item.value), item))
-        entries += [entry(scope, mapping(found, places[scope].value), places[scope]) for scope, found in writes.items()]
+        entries += [
+            entry(scope, mapping(found, places[scope].value), places[scope])
+            for scope, found in writes.items()
+        ]
         return mapping(entries, directive)
 
     def _writes(self, scope: str, values: Mapping) -> list[tuple[str, Entry]]:

@@ -9,7 +9,9 @@ from noetl.model import ExpressionError
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _ATOM = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*|\['[^'\\]*'\])*\Z|'[^'\\]*'\Z")
-_WORDS = frozenset({"and", "or", "not", "if", "else", "in", "is", "true", "false", "none", "True", "False", "None"})
+_WORDS = frozenset(
+    {"and", "or", "not", "if", "else", "in", "is", "true", "false", "none", "True", "False", "None"}
+)
 _OPENING = frozenset({"lparen", "lbracket", "lbrace"})
 _CLOSING = frozenset({"rparen", "rbracket", "rbrace"})
 

@@ -8,7 +8,9 @@ from noetl.expr import Token
 _GENERAL = "('success' if outcome.status == 'ok' else outcome.status)"
 _STATUS = ("outcome", "status")
 # What may stand beside a comparison without being part of one of its operands.
-_BEFORE = frozenset({"", "variable_begin", "block_begin", "lparen", "lbracket", "lbrace", "comma", "colon", "assign"})
+_BEFORE = frozenset(
+    {"", "variable_begin", "block_begin", "lparen", "lbracket", "lbrace", "comma", "colon", "assign"}
+)
 _AFTER = frozenset({"", "variable_end", "block_end", "rparen", "rbracket", "rbrace", "comma", "colon"})
 _WORDS_BEFORE = frozenset({"and", "or", "not", "if", "elif", "else", "set"})
 _WORDS_AFTER = frozenset({"and", "or", "if", "else"})

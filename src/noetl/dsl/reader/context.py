@@ -136,10 +136,12 @@ class Context:
                 "guard-form", node, f"a condition is `true`, `false` or one expression, not {kind_of(node)}"
             )
             return True
-        if (fault := guard_fault(node.value)) is not None:
-            self.report("guard-form", node, *fault)
+        expression = self.expression(node, where, guard=True) if is_template(node.value) else None
+        if expression is None or not expression.single:
+            if (fault := guard_fault(node.value)) is not None:
+                self.report("guard-form", node, *fault)
             return True
-        return self.expression(node, where, guard=True) or True
+        return expression
 
     def data(self, node: Node, where: Where) -> Data:
         """A value with its expressions parsed; a wrong one is reported and stands as None."""

@@ -105,7 +105,10 @@ class Workbook:
             run = self._run(item, name, depth)
         elif (ignored := item.entries.get("run")) is not None:
             read.report(
-                "v1-ignored-run", ignored, f"{what} is executed by its type: its `run` never is", "use `type: task`"
+                "v1-ignored-run",
+                ignored,
+                f"{what} is executed by its type: its `run` never is",
+                "use `type: task`",
             )
         if not all(values) or not getattr(self, f"_check_{kind}")(item, what):
             return None
@@ -149,7 +152,9 @@ class Workbook:
             if definition is None:
                 continue
             if definition.name in found:
-                self._read.report("duplicate-task", nested, f"`run` of `{parent}` has two tasks `{definition.name}`")
+                self._read.report(
+                    "duplicate-task", nested, f"`run` of `{parent}` has two tasks `{definition.name}`"
+                )
                 continue
             self.nested.add(definition.name)
             found[definition.name] = definition
@@ -176,7 +181,10 @@ class Workbook:
         code = self._read.text(node, "`code`")
         if node and code and main_of(code) is None:
             self._read.report(
-                "v1-python-main", node, f"{what} must define `main(input)`", "one function `main` with one parameter `input`"
+                "v1-python-main",
+                node,
+                f"{what} must define `main(input)`",
+                "one function `main` with one parameter `input`",
             )
         return code is not None
 

@@ -56,7 +56,9 @@ class Lowering:
         given = self.effective(task, call, place.scope, incoming)
         self._task(task, place, given, set(given))
 
-    def effective(self, task: Definition, call: Mapping, scope: Scope, incoming: Incoming) -> dict[str, Entry]:
+    def effective(
+        self, task: Definition, call: Mapping, scope: Scope, incoming: Incoming
+    ) -> dict[str, Entry]:
         """The inputs of a workbook task: definition < step < token args < invocation.
 
         The step's `with` are defaults under the token's args, and `args` of a task lie over both. So
@@ -121,7 +123,9 @@ class Lowering:
         place.pipeline.tasks.append(guard)
         return guard
 
-    def _http(self, task: Definition, label: str, place: Place, given: dict[str, Entry], own: set[str]) -> None:
+    def _http(
+        self, task: Definition, label: str, place: Place, given: dict[str, Entry], own: set[str]
+    ) -> None:
         used = set(own)
         scope = Scope(inputs(given, used.add), place.scope)
         fields: list[Entry] = []
@@ -141,7 +145,9 @@ class Lowering:
                 case _:
                     pass
         args = {key: item for key, item in given.items() if key in used}
-        found = Task(label, "http", task.node, [*_args(args, task.node), *fields], error_rules(task.node), task.name)
+        found = Task(
+            label, "http", task.node, [*_args(args, task.node), *fields], error_rules(task.node), task.name
+        )
         place.pipeline.tasks.append(found)
 
     def _python(self, task: Definition, label: str, place: Place, given: dict[str, Entry]) -> None:
@@ -158,10 +164,16 @@ class Lowering:
         code = node.value if isinstance(node, Scalar) else None
         if not isinstance(code, str) or not assigns_result(code):
             return node
-        call = "main(args)" if type(main_of(code)).__name__ == "FunctionDef" else "__import__('asyncio').run(main(args))"
+        call = (
+            "main(args)"
+            if type(main_of(code)).__name__ == "FunctionDef"
+            else "__import__('asyncio').run(main(args))"
+        )
         return text(f"{code.rstrip()}\n\nresult = {call}\n", node)
 
-    def _composite(self, task: Definition, label: str, place: Place, given: dict[str, Entry]) -> Binding | None:
+    def _composite(
+        self, task: Definition, label: str, place: Place, given: dict[str, Entry]
+    ) -> Binding | None:
         block = Scope({}, place.scope)
         inside = replace(place, scope=block, given=given, prefix=f"{label}__")
         last = self._run(task.run, inside)
@@ -218,14 +230,18 @@ class Lowering:
         return mapping(
             [
                 entry("in", outside.value(items.value), items),
-                entry("iterator", iterator.value if name == task.iterator else text(name, iterator), iterator),
+                entry(
+                    "iterator", iterator.value if name == task.iterator else text(name, iterator), iterator
+                ),
             ],
             task.node,
         )
 
     def _document(self, task: Definition, label: str, loop: Node, pipeline: Pipeline) -> Entry:
         at = task.node
-        step = mapping([entry("step", text(label, at)), entry("loop", loop), entry("tool", pipeline.node(at, set()))], at)
+        step = mapping(
+            [entry("step", text(label, at)), entry("loop", loop), entry("tool", pipeline.node(at, set()))], at
+        )
         head = node_of(
             {
                 "apiVersion": "noetl.io/v2",
@@ -234,7 +250,9 @@ class Lowering:
             },
             at,
         )
-        root = mapping([*(head if isinstance(head, Mapping) else ()), entry("workflow", sequence([step], at))], at)
+        root = mapping(
+            [*(head if isinstance(head, Mapping) else ()), entry("workflow", sequence([step], at))], at
+        )
         return entry("document", root)
 
     def _unless_given(self, key: str, value: Node) -> Node:

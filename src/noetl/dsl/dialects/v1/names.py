@@ -142,7 +142,9 @@ def inputs(keys: Iterable[str], used: Callable[[str], None] | None = None) -> di
     return found
 
 
-def substituted(values: Iterable[tuple[str, Node]], inexpressible: Callable[[Node], None]) -> dict[str, Binding]:
+def substituted(
+    values: Iterable[tuple[str, Node]], inexpressible: Callable[[Node], None]
+) -> dict[str, Binding]:
     """Names that stand for the values themselves, where `args` are not there to answer."""
     found: dict[str, Binding] = {}
     for key, node in values:

@@ -63,7 +63,10 @@ class Pipeline:
         if guard.past < len(self.tasks):
             skip = {"do": "jump", "to": self.tasks[guard.past].label}
         rules = [
-            mapping([entry("when", guard.when, guard.at), entry("then", node_of({"do": "continue"}, guard.at))], guard.at),
+            mapping(
+                [entry("when", guard.when, guard.at), entry("then", node_of({"do": "continue"}, guard.at))],
+                guard.at,
+            ),
             node_of({"else": {"then": skip}}, guard.at),
         ]
         return mapping(
@@ -83,7 +86,12 @@ def error_rules(node: Mapping) -> list[Node]:
     tries = _number(retry)
     rules: list[Node] = []
     if retry is not None and tries:
-        then: dict[str, Json] = {"do": "retry", "attempts": tries + 1, "backoff": "none", "delay": _number(delay)}
+        then: dict[str, Json] = {
+            "do": "retry",
+            "attempts": tries + 1,
+            "backoff": "none",
+            "delay": _number(delay),
+        }
         when = "{{ outcome.status == 'error' and _attempt <= " + str(tries) + " }}"
         rules.append(node_of({"when": when, "then": then}, retry))
     if rules or on_error is not None:

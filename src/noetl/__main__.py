@@ -1,0 +1,3 @@
+from noetl.cli import main
+
+main()

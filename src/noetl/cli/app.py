@@ -1,0 +1,96 @@
+"""The `noetl` command. A subcommand's module is imported when that subcommand is used."""
+
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from typing import NoReturn
+
+import click
+
+from noetl.cli.failure import Failure, failure_of, report
+
+SECTIONS = {
+    "Write": {
+        "init": "Write a first playbook to start from.",
+        "validate": "Check playbooks and report every problem.",
+        "schema": "Print the JSON Schema of playbooks, for editors.",
+        "graph": "Draw a playbook as a picture.",
+        "upgrade": "Rewrite an older playbook in the canonical form.",
+    },
+    "Set up": {
+        "config": "Show what is configured, and where.",
+        "completion": "Print the script that completes commands in a shell.",
+    },
+}
+"""The commands in the order of `--help`. `name` is `noetl.cli.command.name:name`."""
+
+COMMANDS = [name for section in SECTIONS.values() for name in section]
+
+
+class Commands(click.Group):
+    """The group of all commands, of which listing imports none."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's contract
+        return COMMANDS
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"noetl.cli.command.{cmd_name}"), cmd_name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            close = get_close_matches(args[0], COMMANDS, 1)
+            ctx.fail(f"No such command '{args[0]}'." + (f" Did you mean '{close[0]}'?" if close else ""))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()), col_max=12)
+
+
+def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's contract
+    if not value:
+        return
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        click.echo(f"noetl {version('noetl')}")
+    except PackageNotFoundError:
+        click.echo("noetl (run from its sources, not installed)")
+    ctx.exit()
+
+
+@click.group(
+    cls=Commands,
+    subcommand_metavar="COMMAND …",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="`noetl COMMAND --help` says more about a command.",
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_print_version,
+    help="Show the version.",
+)
+def app() -> None:
+    """NoETL runs workflows that are written as playbooks: YAML with Jinja2 expressions."""
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run one command and exit: 0 done, 1 interrupted, 2 the request is wrong, 3 the environment is."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        code = app.main(list(arguments), prog_name="noetl", standalone_mode=False)
+    except Exception as error:  # noqa: BLE001 - the last door: nobody shall see a traceback by accident
+        failure = error if isinstance(error, Failure) else failure_of(error)
+        report(failure, arguments)
+        code = failure.exit_code
+    sys.exit(code or 0)

@@ -1,0 +1,73 @@
+"""`noetl init`."""
+
+import re
+from pathlib import PurePath
+
+import click
+
+from noetl.cli import option, stream
+from noetl.cli.target import create_file, write_file
+from noetl.settings import read
+
+FIRST = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+
+metadata:
+  name: NAME
+  path: examples/NAME
+  description: A first playbook. It greets, and takes one of two ways.
+
+# What a run starts with; a request may override it.
+workload:
+  name: World
+  excited: true
+
+workflow:
+  - step: start
+    desc: Pure routing, the first arc whose condition holds is taken.
+    next:
+      arcs:
+        - step: cheer
+          when: "{{ workload.excited }}"
+        - step: greet
+
+  - step: cheer
+    tool:
+      - name: say
+        kind: python
+        args: { name: "{{ workload.name }}" }
+        code: |
+          result = {"greeting": f"Hello, {name}!"}
+
+  - step: greet
+    tool:
+      - name: say
+        kind: python
+        args: { name: "{{ workload.name }}" }
+        code: |
+          result = {"greeting": f"Hello {name}."}
+"""
+
+
+@click.command()
+@click.argument("file", type=click.Path(), default="playbook.yaml")
+@click.option("--force", is_flag=True, help="Replace the file if it exists.")
+@option.output
+def init(file: str, output: str | None, *, force: bool) -> None:
+    """Write a first playbook to start from.
+
+    FILE is `playbook.yaml` unless given. It is not overwritten without `--force`.
+    """
+    settings = read({"output": output}).settings
+    name = re.sub(r"\W+", "_", PurePath(file).stem, flags=re.ASCII).strip("_") or "first"
+    data = FIRST.replace("NAME", name).encode()
+    if force:
+        write_file(file, data)
+    else:
+        create_file(file, data)
+    if settings.output == "json":
+        stream.write_json({"file": file})
+    else:
+        shown = stream.visible(file)
+        stream.say(f"wrote {shown}; next: noetl validate {shown}")

@@ -1,0 +1,55 @@
+"""`noetl upgrade`."""
+
+import json
+
+import click
+
+from noetl.cli import option, source, stream
+from noetl.cli.failure import invalid
+from noetl.cli.target import write_file
+from noetl.settings import read
+
+
+@click.command()
+@option.file
+@option.dialect
+@option.allow_kind
+@click.option("--in-place", is_flag=True, help="Rewrite FILE itself.")
+@option.output
+def upgrade(
+    *, file: str, dialect: str | None, allow_kinds: tuple[str, ...], in_place: bool, output: str | None
+) -> None:
+    """Rewrite an older playbook in the canonical form.
+
+    FILE is a playbook of `noetl.io/v1`, a draft (with `--dialect draft`), or `-` for standard
+    input. The YAML goes to standard output unless `--in-place` is given. Comments are lost; a
+    playbook that is canonical already stays as it is.
+    """
+    settings = read({"output": output, "allow_kinds": allow_kinds}).settings
+    if in_place and file == source.STDIN:
+        raise click.UsageError("--in-place needs a file, not standard input")
+    from noetl.dsl.problem import PlaybookInvalid
+    from noetl.loading import upgrade as canonical_yaml
+
+    name, text = source.read(file)
+    try:
+        upgraded = canonical_yaml(text, name, dialect=dialect, allow_kinds=settings.allow_kinds)
+    except PlaybookInvalid as error:
+        raise invalid(error.problems, text) from None
+    changed = _document(text) != _document(upgraded)
+    result = upgraded if changed else text
+    if in_place and changed:
+        write_file(file, result.encode())
+    if settings.output == "json":
+        stream.write_json({"file": name, "yaml": result, "changed": changed})
+    elif not in_place:
+        stream.write(result.encode())
+    stream.say(f"{stream.visible(name)}: {'upgraded; comments are lost' if changed else 'already canonical'}")
+
+
+def _document(text: str) -> str:
+    """The document without its spelling: comments, quotes and the order of keys do not count."""
+    from noetl.dsl.source import compose, plain
+
+    node = compose(text)
+    return json.dumps(plain(node) if node else None, sort_keys=True)

@@ -1,0 +1,92 @@
+"""`noetl validate`."""
+
+from typing import NamedTuple
+
+import click
+
+from noetl.cli import option, source, stream
+from noetl.cli.failure import Failure
+from noetl.cli.problems import UNREADABLE, as_json, as_text, counted
+from noetl.dsl.problem import Problem
+from noetl.settings import Settings, read
+
+
+class Checked(NamedTuple):
+    """What was found in one file."""
+
+    text: str
+    problems: tuple[Problem, ...]
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE…", type=click.Path())
+@click.option("--strict", is_flag=True, help="Let warnings count as errors.")
+@option.dialect
+@option.allow_kind
+@option.output
+def validate(
+    *,
+    files: tuple[str, ...],
+    strict: bool,
+    dialect: str | None,
+    allow_kinds: tuple[str, ...],
+    output: str | None,
+) -> int:
+    """Check playbooks and report every problem.
+
+    FILE is a playbook, a directory (every playbook below it is checked; other YAML files are left
+    aside) or `-` for standard input. Exits with 2 if there are errors.
+    """
+    settings = read({"output": output, "allow_kinds": allow_kinds}).settings
+    found = source.find(files)
+    checked = [
+        Checked("", (_unreadable(error.filename, f"cannot be read: {error.strerror}"),))
+        for error in found.unreadable
+    ]
+    checked += [_check(file, dialect, settings) for file in found.files]
+    if found.skipped:
+        stream.say(f"left aside: {counted(len(found.skipped), 'YAML file')} without `apiVersion: noetl.io/…`")
+    if not checked:
+        raise Failure("no-playbook", f"no playbook below {', '.join(files)}")
+    problems = [problem for one in checked for problem in one.problems]
+    errors = sum(problem.severity == "error" for problem in problems)
+    warnings = len(problems) - errors
+    ok = not errors and not (strict and warnings)
+    summary = ", ".join(
+        counted(number, noun)
+        for number, noun in ((len(checked), "file"), (errors, "error"), (warnings, "warning"))
+    )
+    if settings.output == "json":
+        _print_json(problems, summary, ok=ok)
+    else:
+        _print_text(checked, summary, settings)
+    return 0 if ok else 2
+
+
+def _check(file: str, dialect: str | None, settings: Settings) -> Checked:
+    from noetl.loading import examine
+
+    try:
+        name, text = source.read(file)
+    except Failure as failure:
+        return Checked("", (_unreadable(source.name_of(file), str(failure)),))
+    return Checked(text, examine(text, name, dialect=dialect, allow_kinds=settings.allow_kinds).problems)
+
+
+def _unreadable(file: str, message: str) -> Problem:
+    return Problem(file, 1, 1, UNREADABLE, "error", message)
+
+
+def _print_json(problems: list[Problem], summary: str, *, ok: bool) -> None:
+    document: dict[str, object] = {"ok": ok, "problems": as_json(problems)}
+    if not ok:
+        document["error"] = {"code": "playbook-invalid", "message": summary, "hint": ""}
+    stream.write_json(document)
+
+
+def _print_text(checked: list[Checked], summary: str, settings: Settings) -> None:
+    paint = stream.paint_of_stdout(color=settings.color)
+    for one in checked:
+        if one.problems:
+            stream.write_text(as_text(one.problems, one.text, paint=paint) + "\n\n")
+    stream.write_text(summary + "\n")

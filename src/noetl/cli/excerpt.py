@@ -1,0 +1,58 @@
+"""A line of a document with the place in it that a problem is about."""
+
+import re
+import unicodedata
+
+from noetl.cli.stream import visible
+
+WIDTH = 100
+TAB = 4
+
+_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines as YAML counts them."""
+    return _BREAK.split(text)
+
+
+def excerpt(line: str, column: int) -> tuple[str, int]:
+    """The line as a terminal shows it, and how many cells stand before `column` (from 1) there.
+
+    Tabs are spread and control characters made visible. A long line is cut around the column.
+    """
+    cells = _cells(line)
+    at = min(column - 1, len(cells))
+    before = sum(width for _, width in cells[:at])
+    if sum(width for _, width in cells) <= WIDTH:
+        return "".join(shown for shown, _ in cells), before
+    first = 0
+    while before > WIDTH // 2:
+        before -= cells[first][1]
+        first += 1
+    last, room = first, WIDTH
+    while last < len(cells) and cells[last][1] <= room:
+        room -= cells[last][1]
+        last += 1
+    head, tail = "…" if first else "", "…" if last < len(cells) else ""
+    return head + "".join(shown for shown, _ in cells[first:last]) + tail, before + len(head)
+
+
+def _cells(line: str) -> list[tuple[str, int]]:
+    """What is shown for each character, and how many cells wide that is."""
+    cells: list[tuple[str, int]] = []
+    place = 0
+    for character in line:
+        shown, width = _cell(character, place)
+        cells.append((shown, width))
+        place += width
+    return cells
+
+
+def _cell(character: str, place: int) -> tuple[str, int]:
+    if character == "\t":
+        width = TAB - place % TAB
+        return " " * width, width
+    if unicodedata.category(character) in ("Mn", "Me"):
+        return character, 0
+    return visible(character), 2 if unicodedata.east_asian_width(character) in "WF" else 1

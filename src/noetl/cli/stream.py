@@ -1,0 +1,95 @@
+"""Standard output and standard error: one way to write to each."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable
+from typing import TypeAlias
+
+Paint: TypeAlias = Callable[[str, str], str]
+"""Gives a text the look of a role: `error`, `warning`, `place`, `faint`, `caret`."""
+
+
+def write(data: bytes) -> None:
+    """Write to stdout. A reader that is gone (`| head`) is no error: the rest goes nowhere."""
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except OSError as error:
+        # What is still in the buffer would fail again when Python exits, with a traceback.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            error.filename = "standard output"
+            raise
+
+
+def write_text(text: str) -> None:
+    """Write to stdout, in its encoding; what that cannot say is escaped."""
+    if sys.stdout is not None:
+        write(text.encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
+
+
+def json_bytes(value: object) -> bytes:
+    """The value as an indented JSON document."""
+    import json
+
+    text = json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)
+    # A file name that is not UTF-8 holds lone surrogates; escaped, they are JSON.
+    return text.encode("utf-8", "backslashreplace") + b"\n"
+
+
+def write_json(value: object) -> None:
+    """Write the one JSON document of a command to stdout."""
+    write(json_bytes(value))
+
+
+def say(message: str) -> None:
+    """A message for people, on stderr. Nobody listening is no error."""
+    if sys.stderr is not None:
+        encoding = sys.stderr.encoding or "utf-8"
+        with contextlib.suppress(OSError):
+            sys.stderr.write(message.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+            sys.stderr.flush()
+
+
+def visible(text: str) -> str:
+    """The text with control characters made visible: a document shall not steer the terminal."""
+    if text.isprintable():
+        return text
+    return "".join(_visible(character) for character in text)
+
+
+def _visible(character: str) -> str:
+    code = ord(character)
+    if character.isprintable():
+        return character
+    if character in "\n\t":
+        return " "
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "\N{REPLACEMENT CHARACTER}"
+
+
+def plain(_role: str, text: str) -> str:
+    """The paint of a stream that is no terminal."""
+    return text
+
+
+def coloured(role: str, text: str) -> str:
+    """The paint of a terminal."""
+    import click
+
+    match role:
+        case "error" | "warning":
+            return click.style(text, fg="red" if role == "error" else "yellow", bold=True)
+        case "place" | "caret":
+            return click.style(text, bold=True)
+        case _:
+            return click.style(text, dim=True)
+
+
+def paint_of_stdout(*, color: bool) -> Paint:
+    """The paint for stdout: colour on a terminal, unless the settings turn it off."""
+    return coloured if color and sys.stdout is not None and sys.stdout.isatty() else plain

@@ -1,0 +1,102 @@
+"""Joins that have nothing to join, and joins that could never let go."""
+
+from collections import Counter
+
+from noetl.dsl.checks.graph import Net, ancestors, components, is_cycle, net_of, on_cycles, reachable
+from noetl.dsl.checks.guards import possible_events
+from noetl.dsl.playbook import Join, Playbook, Step
+from noetl.dsl.reader import Context
+
+
+def check_any_on_cycles(playbook: Playbook, context: Context) -> None:
+    """A join `any` absorbs what comes later: on a cycle that would be its own token (semantics §5)."""
+    joins = [step for step in playbook.workflow if step.join is not None and step.join.mode == "any"]
+    if not joins:
+        return
+    net = net_of(playbook)
+    cyclic = on_cycles(net.after)
+    for step in joins:
+        if step.join is not None and net.number[step.name] in cyclic:
+            context.report(
+                "join-any-cycle",
+                step.join.place,
+                f"`{step.name}` is on a cycle, where `join: any` would absorb its own token",
+                "use `join: all`, or put the join outside of the cycle",
+            )
+
+
+def check_joins(playbook: Playbook, context: Context) -> None:
+    """A join gets more than one token: one of one token does nothing, or waits in vain for its count."""
+    if all(step.join is None for step in playbook.workflow):
+        return
+    net = net_of(playbook)
+    flow = _Flow(playbook, net)
+    for position, step in enumerate(playbook.workflow):
+        if step.join is None or position not in flow.reached or flow.many[position]:
+            continue
+        waits = f", and `count: {step.join.count}` is never reached" if (step.join.count or 0) > 1 else ""
+        if len(flow.sources[position]) <= 1:
+            message = f"at most one token ever comes to `{step.name}`{waits}"
+            context.report("join-single", step.join.place, message, _hint(step.join))
+        else:
+            message = f"only one of the arcs to `{step.name}` is ever taken, so one token comes{waits}"
+            context.report("join-exclusive", step.join.place, message, _hint(step.join))
+
+
+def _hint(join: Join) -> str:
+    what = "count" if join.mode == "count" else join.mode
+    return f"remove `join: {what}`, or send several tokens with `next.spec.mode: inclusive`"
+
+
+class _Flow:
+    """How many tokens can come to each step: `many[step]` if more than one in the life of an execution.
+
+    There is one token at the start. It becomes several only at an inclusive router, and comes again
+    only on a cycle.
+    """
+
+    def __init__(self, playbook: Playbook, net: Net) -> None:
+        self.live = [_live_arcs(step, net) for step in playbook.workflow]
+        after = [[target for target, _ in arcs] for arcs in self.live]
+        self.reached = reachable(after, [net.entry])
+        self.sources: list[list[int]] = [[] for _ in after]
+        for node in self.reached:
+            for target in after[node]:
+                self.sources[target].append(node)
+        self.above = ancestors(after)
+        self.forks = [
+            node
+            for node, step in enumerate(playbook.workflow)
+            if node in self.reached and not step.exclusive and len(self.live[node]) > 1
+        ]
+        self.many = [False] * len(after)
+        runs_often = [False] * len(after)
+        for part in reversed(components(after)):
+            cycle = is_cycle(after, part)
+            for node in part:
+                self.many[node] = cycle or self._gets_many(node, runs_often)
+                join = playbook.workflow[node].join
+                runs_often[node] = cycle or (self.many[node] and (join is None or join.mode == "count"))
+
+    def _gets_many(self, node: int, runs_often: list[bool]) -> bool:
+        """Asked in the order of the net, so that what comes before is known."""
+        if any(runs_often[source] for source in self.sources[node]):
+            return True
+        if len(self.sources[node]) <= 1:
+            return False
+        return any(self._sends_several(fork, node) for fork in reversed(self.forks))
+
+    def _sends_several(self, fork: int, node: int) -> bool:
+        above = self.above[node]
+        if not above >> fork & 1:
+            return False
+        counted = Counter(
+            event for target, events in self.live[fork] if above >> target & 1 for event in events
+        )
+        return any(count > 1 for count in counted.values())
+
+
+def _live_arcs(step: Step, net: Net) -> list[tuple[int, frozenset[str]]]:
+    """The arcs that can be taken, with the events on which they can."""
+    arcs = ((arc.step, possible_events(arc.when, step)) for arc in step.arcs if arc.step in net.number)
+    return [(net.number[target], events) for target, events in arcs if events]

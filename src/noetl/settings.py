@@ -1,0 +1,179 @@
+"""What can be set, and where each value comes from.
+
+In this order: flags, `NOETL_*` in the environment, `.env`, `noetl.toml`, defaults. The two files are
+looked for in the working directory, then in its parents, stopping before the home directory. Nothing
+else reads the environment; a new setting is a new field of `Settings`.
+"""
+
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Literal, TypeAlias, get_args
+
+import msgspec
+from msgspec import Struct
+
+from noetl.model import NoetlError
+
+Output: TypeAlias = Literal["text", "json"]
+Source: TypeAlias = Literal["flag", "env", ".env", "noetl.toml", "default"]
+
+
+class Settings(Struct, frozen=True):
+    """Every setting with its default. `x` is `NOETL_X` in the environment and `x` in noetl.toml."""
+
+    allow_kinds: tuple[str, ...] = ()
+    """Kinds of tools that a playbook may use although nothing here knows them."""
+    output: Output = "text"
+    color: bool = True
+    """Colour on a terminal. The environment's `NO_COLOR` and `TERM=dumb` turn it off, too."""
+    debug: bool = False
+    """Show the traceback of an error that is ours."""
+
+
+class Origin(Struct, frozen=True):
+    """Where a value came from; `where` names the variable or the file."""
+
+    source: Source
+    where: str = ""
+
+
+class Configuration(Struct, frozen=True):
+    """The settings, and where each of them came from."""
+
+    settings: Settings
+    origins: Mapping[str, Origin]
+    """By the name of the setting; every setting has one."""
+
+
+class SettingsWrong(NoetlError):
+    """A setting cannot have its value, or does not exist."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+_NAMES = Settings.__struct_fields__
+_VARIABLES = {f"NOETL_{name.upper()}": name for name in _NAMES}
+_WORDS = {
+    "1": True,
+    "true": True,
+    "yes": True,
+    "on": True,
+    "0": False,
+    "false": False,
+    "no": False,
+    "off": False,
+}
+_Layer: TypeAlias = Iterator[tuple[str, object, Origin]]
+
+
+def read(
+    flags: Mapping[str, object] | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    directory: Path | None = None,
+) -> Configuration:
+    """The settings as flags, environment and files give them. A flag that is None or empty is unset.
+
+    Raises SettingsWrong; OSError if a file that exists cannot be read.
+    """
+    environment = os.environ if environment is None else environment
+    directory = directory or Path.cwd()
+    values: dict[str, object] = {}
+    origins: dict[str, Origin] = {name: Origin("default") for name in _NAMES}
+    for layer in (
+        _from_toml(_nearest("noetl.toml", directory, environment)),
+        _from_dotenv(_nearest(".env", directory, environment)),
+        _from_environment(environment),
+        ((name, value, Origin("flag")) for name, value in (flags or {}).items() if value not in (None, ())),
+    ):
+        for name, value, origin in layer:
+            values[name], origins[name] = _typed(name, value, origin), origin
+    return Configuration(msgspec.convert(values, Settings), origins)
+
+
+def _nearest(name: str, directory: Path, environment: Mapping[str, str]) -> Path | None:
+    home = environment.get("HOME")
+    for place in (directory, *directory.parents):
+        if home and place == Path(home) and place != directory:
+            return None
+        if (place / name).is_file():
+            return place / name
+    return None
+
+
+def _from_environment(environment: Mapping[str, str]) -> _Layer:
+    # NO_COLOR counts when it is not empty, whatever it says (no-color.org)
+    if environment.get("NO_COLOR"):
+        yield "color", False, Origin("env", "NO_COLOR")
+    elif environment.get("TERM") == "dumb":
+        yield "color", False, Origin("env", "TERM")
+    for variable, name in _VARIABLES.items():
+        if text := environment.get(variable):
+            yield name, text, Origin("env", variable)
+
+
+_ASSIGNMENT = re.compile(
+    r"\s*(?:export\s+)?(NOETL_\w+)\s*=\s*(?:'([^']*)'|\"([^\"]*)\"|(.*?))\s*(?:(?<=\s)#.*)?$"
+)
+
+
+def _from_dotenv(path: Path | None) -> _Layer:
+    """The `NOETL_*` assignments of a `.env` file; whatever else stands there belongs to others."""
+    if path is None:
+        return
+    for line in _text(path).splitlines():
+        match = _ASSIGNMENT.match(line)
+        if match is None or match[1] not in _VARIABLES:
+            continue
+        if text := match[2] or match[3] or match[4]:
+            yield _VARIABLES[match[1]], text, Origin(".env", str(path))
+
+
+def _from_toml(path: Path | None) -> _Layer:
+    if path is None:
+        return
+    try:
+        document = tomllib.loads(_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsWrong(f"{path}: {error}") from None
+    for name, value in document.items():
+        if name not in _NAMES:
+            close = get_close_matches(name, _NAMES, 1)
+            hint = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(_NAMES)}"
+            raise SettingsWrong(f"{path}: there is no setting `{name}`", hint)
+        yield name, value, Origin("noetl.toml", str(path))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8-sig")
+    except UnicodeDecodeError:
+        raise SettingsWrong(f"{path}: not UTF-8") from None
+
+
+def _typed(name: str, value: object, origin: Origin) -> object:
+    """The value as its field's type; text from the environment is read as that type."""
+    field = Settings.__annotations__[name]
+    if isinstance(value, str) and field is bool:
+        value = _WORDS.get(value.lower(), value)
+    elif isinstance(value, str) and field == tuple[str, ...] and origin.source != "noetl.toml":
+        value = tuple(part for item in value.split(",") if (part := item.strip()))
+    try:
+        return msgspec.convert(value, field)
+    except msgspec.ValidationError:
+        place = f"{origin.where}: " if origin.where else ""
+        raise SettingsWrong(f"{place}`{name}` cannot be {value!r}", _allowed(field)) from None
+
+
+def _allowed(field: object) -> str:
+    if field is bool:
+        return "true or false"
+    if choices := get_args(field):
+        return "a list of names" if str in choices else f"one of: {', '.join(choices)}"
+    return ""

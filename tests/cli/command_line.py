@@ -1,0 +1,126 @@
+"""Runs the real command in a child process, and playbooks for it to look at."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+COMMAND = [sys.executable, "-m", "noetl"]
+
+VALID = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: greet, path: examples/greet}
+workflow:
+  - step: start
+    tool:
+      - name: say
+        kind: noop
+"""
+BROKEN = VALID.replace("kind: Playbook\n", "kind: Playbook\nkind: Playbook\n")
+"""The second `kind` is a duplicate: an error in line 3, column 1."""
+WARNED = VALID.replace("workflow:", "executor: {kind: local, profile: small}\nworkflow:")
+OLD = """\
+apiVersion: noetl.io/v1
+kind: Playbook
+name: greet
+path: examples/greet
+# a comment
+workbook:
+  - task: say
+    type: python
+    code: |
+      def main(input):
+          return {"said": True}
+workflow:
+  - step: start
+    run:
+      - task: say
+    next:
+      - then:
+          - step: end
+  - step: end
+"""
+DRAFT = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: greet, path: examples/greet}
+workflow:
+  - step: start
+    tool:
+      - name: say
+        kind: noop
+        eval:
+          - expr: "{{ outcome.status == 'error' }}"
+            do: fail
+          - else:
+              do: continue
+    next:
+      - step: finish
+  - step: finish
+    tool:
+      - name: done
+        kind: noop
+"""
+
+
+class Ran(NamedTuple):
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def environment(cwd: Path, more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment without anything of ours, at home just above `cwd`."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("NOETL_", "_NOETL"))}
+    kept = {key: value for key, value in kept.items() if key not in ("NO_COLOR", "FORCE_COLOR")}
+    return {**kept, "HOME": str(cwd.parent), "TERM": "xterm", **(more or {})}
+
+
+def run(*arguments: str, cwd: Path, stdin: str | bytes = "", env: Mapping[str, str] | None = None) -> Ran:
+    done = subprocess.run(
+        [*COMMAND, *arguments],
+        cwd=cwd,
+        env=environment(cwd, env),
+        input=stdin.encode() if isinstance(stdin, str) else stdin,
+        capture_output=True,
+        check=False,
+    )
+    return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def run_on_terminal(*arguments: str, cwd: Path, env: Mapping[str, str] | None = None) -> Ran:
+    """The same with standard output on a terminal."""
+    master, slave = pty.openpty()
+    with subprocess.Popen(
+        [*COMMAND, *arguments],
+        cwd=cwd,
+        env=environment(cwd, env),
+        stdin=subprocess.DEVNULL,
+        stdout=slave,
+        stderr=subprocess.PIPE,
+    ) as child:
+        os.close(slave)
+        shown = b""
+        while part := _read(master):
+            shown += part
+        err = child.stderr.read() if child.stderr else b""
+    os.close(master)
+    return Ran(child.returncode, shown.decode().replace("\r\n", "\n"), err.decode())
+
+
+def _read(master: int) -> bytes:
+    try:
+        return os.read(master, 65536)
+    except OSError:  # Linux says EIO when the other side is closed
+        return b""

@@ -1,0 +1,95 @@
+"""Where settings come from, and which one wins."""
+
+from pathlib import Path
+
+import pytest
+from tests.cli.command_line import run
+
+from noetl.settings import Settings, SettingsWrong, read
+
+
+def test_every_setting_is_shown_with_its_origin(tmp_path: Path) -> None:
+    ran = run("config", "show", cwd=tmp_path)
+    assert ran.code == 0
+    assert [line.split()[0] for line in ran.out.splitlines()] == list(Settings.__struct_fields__)
+    assert all(line.endswith("default") for line in ran.out.splitlines() if not line.startswith("color"))
+
+
+def test_flags_beat_environment_beats_dotenv_beats_toml(tmp_path: Path) -> None:
+    def origin(*flags: str, **env: str) -> str:
+        settings = run("config", "show", *flags, cwd=tmp_path, env={"NOETL_OUTPUT": "json", **env}).json[
+            "settings"
+        ]
+        return str(settings["output"]["source"]) if flags else str(settings["allow_kinds"]["source"])
+
+    assert origin() == "default"
+    (tmp_path / "noetl.toml").write_text('allow_kinds = ["from_toml"]\noutput = "text"\n')
+    assert origin() == "noetl.toml"
+    (tmp_path / ".env").write_text("OTHER=1\nexport NOETL_ALLOW_KINDS='from, dotenv' # why\n")
+    assert origin() == ".env"
+    assert origin(NOETL_ALLOW_KINDS="from_env") == "env"
+    assert origin("-o", "json") == "flag"
+
+
+def test_the_nearest_file_counts_up_to_the_home_directory(tmp_path: Path) -> None:
+    deep = tmp_path / "home" / "project" / "deep"
+    deep.mkdir(parents=True)
+    (tmp_path / "home" / "noetl.toml").write_text("debug = true\n")
+    home = {"HOME": str(tmp_path / "home")}
+    assert read(environment=home, directory=deep).settings.debug is False
+    (tmp_path / "home" / "project" / "noetl.toml").write_text("debug = true\n")
+    configuration = read(environment=home, directory=deep)
+    assert configuration.settings.debug is True
+    assert configuration.origins["debug"].where == str(tmp_path / "home" / "project" / "noetl.toml")
+    assert read(environment=home, directory=tmp_path / "home").settings.debug is True
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("NOETL_DEBUG=1", True),
+        ("NOETL_DEBUG = yes", True),
+        ('export NOETL_DEBUG="true" # because', True),
+        ("NOETL_DEBUG=on # because", True),
+        ("NOETL_DEBUG=off", False),
+        ("NOETL_DEBUG=", False),
+        ("# NOETL_DEBUG=1", False),
+        ("MY_NOETL_DEBUG=1", False),
+    ],
+)
+def test_dotenv_lines(text: str, expected: bool, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text(f"A='\n{text}\n")
+    assert read(environment={}, directory=tmp_path).settings.debug is expected
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("noetl.toml", 'output = "xml"', "text, json"),
+        ("noetl.toml", 'debug = "perhaps"', "true or false"),
+        ("noetl.toml", 'allow_kinds = "a"', "a list of names"),
+        ("noetl.toml", "alow_kinds = []", "did you mean `allow_kinds`?"),
+        ("noetl.toml", "zzz = 1", "allow_kinds, output"),
+        ("noetl.toml", "not toml", "noetl.toml"),
+        (".env", "NOETL_OUTPUT=xml", "text, json"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(file: str, text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / file).write_text(text + "\n")
+    ran = run("config", "show", cwd=tmp_path)
+    assert (ran.code, ran.out) == (2, "")
+    assert file in ran.err
+    assert said in ran.err
+    assert run("validate", "-o", "json", "x.yaml", cwd=tmp_path).json["error"]["code"] == "settings"
+
+
+def test_a_wrong_variable_is_named(tmp_path: Path) -> None:
+    ran = run("config", "show", cwd=tmp_path, env={"NOETL_OUTPUT": "xml"})
+    assert ran.code == 2
+    assert "NOETL_OUTPUT: `output` cannot be 'xml'" in ran.err
+
+
+def test_settings_files_that_are_not_text_are_refused(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_bytes(b"\xff\xfe")
+    with pytest.raises(SettingsWrong, match="UTF-8"):
+        read(environment={}, directory=tmp_path)

@@ -1,0 +1,171 @@
+"""What holds for every command: exit codes, JSON, and no surprises on the way out."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.cli.command_line import BROKEN, COMMAND, VALID, environment, run
+
+EVERY_COMMAND = [
+    ["init"],
+    ["validate", "valid.yaml"],
+    ["schema"],
+    ["graph", "valid.yaml"],
+    ["upgrade", "valid.yaml"],
+    ["config", "show"],
+    ["completion", "bash"],
+]
+
+
+@pytest.mark.parametrize("arguments", EVERY_COMMAND, ids=" ".join)
+def test_every_command_prints_one_json_document(arguments: list[str], tmp_path: Path) -> None:
+    (tmp_path / "valid.yaml").write_text(VALID)
+    for flag in (["-o", "json"], ["--output=json"]):
+        (tmp_path / "playbook.yaml").unlink(missing_ok=True)
+        ran = run(*arguments, *flag, cwd=tmp_path)
+        assert ran.code == 0, ran.err
+        assert isinstance(ran.json, dict)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-o", "json", "no-such-command"],
+        ["validate", "--no-such-option", "x.yaml", "-o", "json"],
+        ["validate", "--no-such-option", "-ojson"],
+        ["validate", "-o", "json"],
+        ["completion", "tcsh", "--output", "json"],
+        ["config", "shw", "--output=json"],
+        ["graph", "x.yaml", "--format", "gif", "-o", "json"],
+        ["upgrade", "-", "--in-place", "-o", "json"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_is_json_too_when_json_was_asked_for(arguments: list[str], tmp_path: Path) -> None:
+    ran = run(*arguments, cwd=tmp_path)
+    assert (ran.code, ran.err) == (2, "")
+    assert set(ran.json) == {"error", "problems"}
+    assert set(ran.json["error"]) == {"code", "message", "hint"}
+    assert ran.json["error"]["code"] == "usage"
+    assert ran.json["problems"] == []
+
+
+def test_wrong_usage_is_json_when_that_is_configured(tmp_path: Path) -> None:
+    ran = run("validate", cwd=tmp_path, env={"NOETL_OUTPUT": "json"})
+    assert (ran.code, ran.json["error"]["code"]) == (2, "usage")
+    assert run("validate", "-o", "text", cwd=tmp_path, env={"NOETL_OUTPUT": "json"}).out == ""
+
+
+def test_wrong_usage_in_text_goes_to_stderr(tmp_path: Path) -> None:
+    ran = run("validate", "--strct", "x.yaml", cwd=tmp_path)
+    assert (ran.code, ran.out) == (2, "")
+    assert "--strict" in ran.err
+
+
+def test_a_mistyped_command_gets_a_suggestion(tmp_path: Path) -> None:
+    ran = run("valdate", cwd=tmp_path)
+    assert ran.code == 2
+    assert "Did you mean 'validate'?" in ran.err
+
+
+def test_no_command_shows_the_help(tmp_path: Path) -> None:
+    ran = run(cwd=tmp_path)
+    assert ran.code == 2
+    assert "Usage: noetl" in ran.err
+
+
+def test_a_reader_that_left_changes_neither_exit_code_nor_says_anything(tmp_path: Path) -> None:
+    (tmp_path / "valid.yaml").write_text(VALID)
+    (tmp_path / "broken.yaml").write_text(BROKEN)
+    for arguments, code in (["schema"], 0), (["validate", "valid.yaml"], 0), (["validate", "broken.yaml"], 2):
+        reading, writing = os.pipe()
+        os.close(reading)
+        child = subprocess.run(
+            [*COMMAND, *arguments],
+            cwd=tmp_path,
+            env=environment(tmp_path),
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+        os.close(writing)
+        assert (child.returncode, child.stderr) == (code, b"")
+
+
+def test_an_output_that_fails_is_the_environments_fault(tmp_path: Path) -> None:
+    (tmp_path / "read-only").touch()
+    with open(tmp_path / "read-only", "rb") as unwritable:
+        child = subprocess.run(
+            [*COMMAND, "schema"],
+            cwd=tmp_path,
+            env=environment(tmp_path),
+            stdout=unwritable,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert child.returncode == 3
+    assert child.stderr.decode().startswith("noetl: standard output: ")
+    assert child.stderr.count(b"\n") == 1
+
+
+def test_closed_streams_do_no_harm(tmp_path: Path) -> None:
+    (tmp_path / "valid.yaml").write_text(VALID)
+    shell = 'exec "$0" -m noetl validate valid.yaml >&- 2>&- <&-'
+    child = subprocess.run(
+        ["sh", "-c", shell, sys.executable], cwd=tmp_path, env=environment(tmp_path), check=False
+    )
+    assert child.returncode == 0
+
+
+def test_ctrl_c_ends_quietly(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "slow.yaml")
+    with (
+        subprocess.Popen(
+            [*COMMAND, "validate", "slow.yaml"],
+            cwd=tmp_path,
+            env=environment(tmp_path),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as child,
+        # Opening returns when the command has opened the other end: it is reading now.
+        open(tmp_path / "slow.yaml", "wb"),
+    ):
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate()
+    assert (child.returncode, out) == (1, b"")
+    assert err.decode().split() == ["noetl:", "interrupted"]
+
+
+FAIL = """\
+import sys
+from noetl.cli.failure import failure_of, report
+try:
+    {}["gone"]
+except KeyError as error:
+    failure = failure_of(error)
+    report(failure, sys.argv[1:])
+    sys.exit(failure.exit_code)
+"""
+
+
+def test_a_bug_of_ours_is_one_line_and_says_how_to_see_more(tmp_path: Path) -> None:
+    def fail(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", FAIL, *arguments],
+            cwd=tmp_path,
+            env=environment(tmp_path, env),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    quiet, loud, programs = fail(), fail(NOETL_DEBUG="1"), fail("-o", "json")
+    assert quiet.returncode == loud.returncode == programs.returncode == 3
+    assert "Traceback" not in quiet.stderr
+    assert "NOETL_DEBUG=1" in quiet.stderr
+    assert "Traceback" in loud.stderr
+    assert json.loads(programs.stdout)["error"]["code"] == "internal"

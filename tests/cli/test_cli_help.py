@@ -1,0 +1,96 @@
+"""Help: grouped for people, fast for everybody, and the documentation agrees with it."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from tests.cli.command_line import environment, run
+
+from noetl.cli.app import COMMANDS, SECTIONS, app
+
+DOCS = Path(__file__).parents[2] / "docs" / "cli.md"
+
+
+def all_commands() -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(app, info_name="noetl")
+    for name in app.list_commands(context):
+        command = app.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from ((f"{name} {nested}", inner) for nested, inner in command.commands.items())
+        else:
+            yield name, command
+
+
+def test_help_groups_the_commands(tmp_path: Path) -> None:
+    help_text = run("--help", cwd=tmp_path).out
+    places = [help_text.index(word) for title in SECTIONS for word in (f"{title}:", *SECTIONS[title])]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_says_what_the_command_says_of_itself(name: str) -> None:
+    command = app.get_command(click.Context(app), name)
+    assert command is not None
+    summary = next(section[name] for section in SECTIONS.values() if name in section)
+    assert command.get_short_help_str(limit=100).rstrip(".") == summary.rstrip(".")
+
+
+def test_help_and_version_import_nothing_heavy(tmp_path: Path) -> None:
+    for flag in "--help", "--version":
+        code = (
+            "import sys\n"
+            "from noetl.cli import main\n"
+            "try:\n"
+            f"    main(['{flag}'])\n"
+            "finally:\n"
+            "    print(*sorted(sys.modules), file=sys.stderr)\n"
+        )
+        child = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=tmp_path,
+            env=environment(tmp_path),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        modules = child.stderr.split()
+        assert not {"jinja2", "yaml", "rich", "msgspec", "asyncio"} & set(modules)
+        assert not [name for name in modules if name.startswith("noetl.cli.command.")]
+
+
+def test_version_is_the_installed_one(tmp_path: Path) -> None:
+    ran = run("--version", cwd=tmp_path)
+    assert ran.code == 0
+    assert ran.out.startswith("noetl ")
+
+
+@pytest.mark.parametrize(("name", "command"), list(all_commands()))
+def test_every_command_and_option_is_documented(name: str, command: click.Command) -> None:
+    _, _, after = DOCS.read_text().partition(f"\n### `noetl {name}")
+    section = after.split("\n### ")[0]
+    assert section, f"docs/cli.md has no section on `noetl {name}`"
+    for parameter in command.params:
+        spellings = (
+            parameter.opts
+            if isinstance(parameter, click.Option)
+            else [parameter.make_metavar(click.Context(command))]
+        )
+        for spelling in spellings:
+            plain = spelling.strip("[]{}.…")
+            # What every command takes stands once, above them all.
+            shared = "output" in parameter.opts[-1]
+            assert plain in (DOCS.read_text() if shared else section), f"`noetl {name}` has {plain}"
+
+
+@pytest.mark.parametrize("name", [name for name, _ in all_commands()])
+def test_every_command_has_help_for_every_option(name: str, tmp_path: Path) -> None:
+    ran = run(*name.split(), "--help", cwd=tmp_path)
+    assert ran.code == 0
+    command = dict(all_commands())[name]
+    options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+    assert all(option.help for option in options)
+    assert all(option.opts[-1] in ran.out for option in options)

@@ -1,0 +1,87 @@
+"""A package outside the project adds a tool kind through the same door as the built-ins."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+PLAYBOOK = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: greet, path: tests/greet }
+workflow:
+  - step: start
+    tool: { kind: greet, whom: Ada }
+"""
+
+MODULE = """\
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from noetl.dsl.kinds import Kind
+
+
+class GreetInputs(Struct, forbid_unknown_fields=True):
+    whom: Annotated[str, Meta(description="Who is greeted.")]
+
+
+KIND = Kind(name="greet", summary="Says hello.", inputs=GreetInputs)
+"""
+
+CHILD = """\
+import json, sys
+import noetl
+from noetl.loading import schema
+problems = [[p.line, p.column, p.code, p.message] for p in noetl.validate(sys.argv[1])]
+print(json.dumps({"problems": problems, "schema": "greet task" in schema()["$defs"]}))
+"""
+
+
+def install(folder: Path, module: str, entry: str) -> None:
+    """A real distribution, as an installer would leave it."""
+    (folder / "greet_tool.py").write_text(module)
+    info = folder / "greet_tool-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: greet-tool\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[noetl.tools]\ngreet = {entry}\n")
+
+
+def run(folder: Path, playbook: str) -> subprocess.CompletedProcess[str]:
+    code = f"import sys; sys.path.insert(0, {str(folder)!r})\n{CHILD}"
+    return subprocess.run([sys.executable, "-c", code, playbook], capture_output=True, text=True, check=False)
+
+
+def test_an_installed_package_adds_a_kind_with_typed_inputs(tmp_path: Path) -> None:
+    install(tmp_path, MODULE, "greet_tool:KIND")
+    found = json.loads(run(tmp_path, PLAYBOOK).stdout)
+    assert found == {"problems": [], "schema": True}
+
+
+def test_its_inputs_are_checked_like_any_other(tmp_path: Path) -> None:
+    install(tmp_path, MODULE, "greet_tool:KIND")
+    found = json.loads(run(tmp_path, PLAYBOOK.replace("whom: Ada", "who: Ada")).stdout)
+    assert [6, 26, "unknown-key", "a task of kind `greet` has no key `who`"] in found["problems"]
+
+
+def test_without_the_package_the_kind_is_unknown(tmp_path: Path) -> None:
+    found = json.loads(run(tmp_path, PLAYBOOK).stdout)
+    assert found["problems"] == [[6, 19, "unknown-kind", "there is no tool kind `greet`"]]
+
+
+def test_a_package_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
+    install(tmp_path, "raise ImportError('no driver')", "greet_tool:KIND")
+    assert (
+        "PluginBroken: the tool package `greet_tool:KIND` cannot be loaded: no driver"
+        in run(tmp_path, PLAYBOOK).stderr
+    )
+
+
+def test_a_package_that_brings_something_else_is_named(tmp_path: Path) -> None:
+    install(tmp_path, "KIND = 1", "greet_tool:KIND")
+    assert "`greet` (greet_tool:KIND) is no tool kind" in run(tmp_path, PLAYBOOK).stderr
+
+
+def test_two_packages_cannot_claim_one_kind(tmp_path: Path) -> None:
+    install(tmp_path, MODULE.replace('name="greet"', 'name="http"'), "greet_tool:KIND")
+    assert "the tool kind `http` is registered twice" in run(tmp_path, PLAYBOOK).stderr

@@ -1,0 +1,52 @@
+"""The set-up that both scripts share, where it must refuse; where it works, it runs these tests."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project that holds only the scripts, in a directory with a space in its name."""
+    place = tmp_path / "my project"
+    shutil.copytree(ROOT / "scripts", place / "scripts")
+    shutil.copytree(ROOT / ".ci", place / ".ci")
+    (place / "pyproject.toml").write_text("this is no TOML\n")
+    return place
+
+
+@pytest.mark.parametrize("script", ["scripts/noetl", "scripts/test", ".ci/run"])
+def test_without_a_python_the_scripts_say_so(script: str, project: Path, tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for tool in ("cat", "cksum", "dirname", "readlink", "sh"):
+        (tools / tool).symlink_to(shutil.which(tool) or "")
+    (tools / "python3").write_text("#!/bin/sh\nexit 1\n")
+    (tools / "python3").chmod(0o755)
+    ran = subprocess.run(
+        [project / script], env={"PATH": str(tools)}, capture_output=True, text=True, check=False, cwd="/"
+    )
+    assert (ran.returncode, ran.stdout) == (3, "")
+    assert ran.stderr == "noetl: no Python 3.11 or newer with the venv module on the PATH\n"
+    assert not (project / ".venv").exists()
+
+
+def test_an_installation_that_fails_shows_why_and_is_tried_again(project: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to("my project/scripts/noetl")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for _ in range(2):
+        ran = subprocess.run(
+            [link, "--version"], env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+        )
+        assert (ran.returncode, ran.stdout) == (3, "")
+        assert ran.stderr.startswith(f"noetl: setting up {project / '.venv'}\n")
+        assert ran.stderr.endswith("noetl: the installation failed\n")
+        assert ran.stderr.count("\n") > 2
+    assert not list((project / ".venv").glob(".ready-*"))
