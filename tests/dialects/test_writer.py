@@ -26,7 +26,9 @@ TEXT = st.text(max_size=40) | st.sampled_from(NASTY) | st.text("ab \n\t#:-'\"{}%
 NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 SCALARS = st.none() | st.booleans() | NUMBERS | TEXT
 JSON = st.recursive(
-    SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4), max_leaves=20
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
+    max_leaves=20,
 )
 
 
@@ -45,11 +47,13 @@ def test_every_document_reads_back_as_it_was(document: Json) -> None:
 @given(
     st.fixed_dictionaries(
         {},
-        optional={key: JSON for key in ("workflow", "metadata", "workload", "workbook", "kind", "apiVersion", "x")},
+        optional=dict.fromkeys(
+            ("workflow", "metadata", "workload", "workbook", "kind", "apiVersion", "x"), JSON
+        ),
     )
 )
 def test_sections_of_any_shape_read_back_as_they_were(document: dict[str, Json]) -> None:
-    assert read(to_yaml(cast(Json, document))) == document
+    assert read(to_yaml(cast("Json", document))) == document
 
 
 @pytest.mark.parametrize("text", NASTY, ids=repr)
@@ -76,7 +80,10 @@ def test_a_document_has_the_order_and_the_air_of_the_specification() -> None:
     document: Json = {
         "workflow": [
             {
-                "next": {"arcs": [{"when": "{{ event.name == 'step.done' }}", "step": "end"}], "spec": {"mode": "exclusive"}},
+                "next": {
+                    "arcs": [{"when": "{{ event.name == 'step.done' }}", "step": "end"}],
+                    "spec": {"mode": "exclusive"},
+                },
                 "tool": [
                     {
                         "spec": {

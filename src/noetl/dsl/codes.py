@@ -38,6 +38,17 @@ CODES: dict[str, Code] = {
     "draft-shared": Code("error", "`set_shared` of the draft dialect in a canonical document."),
     "draft-pipe": Code("error", "`pipe`, which no dialect has any more."),
     "draft-case": Code("error", "`case`, which no dialect has any more."),
+    "conflicting-keys": Code("error", "Two keys that say different things about one matter."),
+    # The first dialect
+    "missing-start": Code("error", "A v1 workflow without a step `start`."),
+    "v1-end-next": Code("error", "`next` on the step `end` of a v1 workflow."),
+    "v1-nested-reference": Code("error", "A v1 task that is referred to where it cannot be."),
+    "v1-python-main": Code("error", "Python code of a v1 task without `main(input)`."),
+    "v1-inexpressible": Code("error", "A v1 value with statements that another expression builds on."),
+    "v1-ignored-run": Code("warning", "`run` on a v1 task whose type does not run nested tasks."),
+    "v1-error-condition": Code("warning", "A condition on a v1 transition to `error_handler`."),
+    "v1-unused-task": Code("warning", "A v1 task that no step runs."),
+    "upgrade-limit": Code("error", "An older document that would grow too large in its canonical form."),
     # Steps and tasks
     "duplicate-step": Code("error", "Two steps have one name."),
     "duplicate-task": Code("error", "Two tasks of one pipeline have one label."),

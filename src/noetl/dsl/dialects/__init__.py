@@ -3,7 +3,8 @@
 from typing import Literal, TypeAlias, assert_never
 
 from noetl.dsl.dialects.draft import upgrade_draft
-from noetl.dsl.dialects.reporting import Report
+from noetl.dsl.dialects.v1 import upgrade_v1
+from noetl.dsl.shape import Report
 from noetl.dsl.source import Mapping, Node, Scalar
 
 Dialect: TypeAlias = Literal["canonical", "draft", "v1"]
@@ -30,7 +31,7 @@ def upgrade(root: Mapping, dialect: Literal["v1", "draft"], report: Report) -> M
         case "draft":
             return upgrade_draft(root, report)
         case "v1":
-            return upgrade_draft(root, report)
+            return upgrade_v1(root, report)
         case _:
             assert_never(dialect)
 

@@ -4,9 +4,9 @@ import re
 
 from noetl.dsl.dialects.build import entry, mapping, merged, sequence, without
 from noetl.dsl.dialects.draft_tasks import Tasks
-from noetl.dsl.dialects.reporting import Report
 from noetl.dsl.dialects.rewrite import renamed, rewritten_node
-from noetl.dsl.dialects.shared import Variables, to_run
+from noetl.dsl.dialects.shared import Variables, is_parallel, to_run
+from noetl.dsl.shape import Report
 from noetl.dsl.source import Entry, Mapping, Node, Scalar, Sequence, node_of
 
 _TRUE = re.compile(r"\{\{\s*true\s*\}\}\Z", re.IGNORECASE)
@@ -179,12 +179,11 @@ def _workbook(node: Node, parallel: set[str], report: Report) -> Node:
 def _named(task: Entry, parallel: set[str], report: Report) -> Node:
     if not isinstance(task.value, Mapping):
         return task.value
-    # The variables of a task that only parallel loops use belong to their iterations.
-    mode = {"loop": {"spec": {"mode": "parallel"}}} if task.key in parallel else {}
-    step = node_of(dict(mode), task)
-    assert isinstance(step, Mapping)  # noqa: S101 - a node of a mapping is a mapping
-    owner = mapping([*step, entry("tool", task.value)], task)
-    return Tasks(Variables(owner, report), report).body(task.value)
+    owner = [entry("tool", task.value)]
+    if task.key in parallel:
+        # The variables of a task that only parallel loops use belong to their iterations.
+        owner.append(entry("loop", node_of({"spec": {"mode": "parallel"}}, task)))
+    return Tasks(Variables(mapping(owner, task), report), report).body(task.value)
 
 
 def _parallel_only(workflow: Node | None) -> set[str]:
@@ -192,7 +191,7 @@ def _parallel_only(workflow: Node | None) -> set[str]:
     used: dict[bool, set[str]] = {True: set(), False: set()}
     for step in workflow.items if isinstance(workflow, Sequence) else ():
         if isinstance(step, Mapping):
-            parallel = Variables(step, lambda *_: None).parallel
+            parallel = is_parallel(step)
             used[parallel] |= set(_references(step.get("tool")))
     return used[True] - used[False]
 

@@ -1,10 +1,11 @@
 """The tasks of a draft pipeline: `eval` becomes policy rules (003 §5, §6)."""
 
 from noetl.dsl.dialects.build import entry, mapping, merged, sequence, text, without
-from noetl.dsl.dialects.reporting import Reader, Report
+from noetl.dsl.dialects.reporting import Reader
 from noetl.dsl.dialects.rewrite import rewritten_node
 from noetl.dsl.dialects.shared import Variables
 from noetl.dsl.dialects.status import status_edits
+from noetl.dsl.shape import Report
 from noetl.dsl.source import Entry, Mapping, Node, Scalar, Sequence, node_of
 
 _ERROR = "{{ outcome.status == 'error' }}"
@@ -131,9 +132,7 @@ class Tasks:
                     places.setdefault(scope, item)
             elif item.key == "backoff" and isinstance(item.value, Scalar) and item.value.value == "fixed":
                 entries.append(entry("backoff", text("none", item.value), item))
-            elif item.key == "set_vars":
-                entries.append(entry("set_run", item.value, item))
-            elif item.key == "set_shared":
+            elif item.key in ("set_vars", "set_shared"):
                 entries.append(entry("set_run", item.value, item))
             else:
                 entries.append(entry(item.key, self._value(item.value), item))

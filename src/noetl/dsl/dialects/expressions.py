@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from noetl.dsl.source import Mapping, Node, Scalar
+from noetl.dsl.source import Mapping, Node, Scalar, Value
 from noetl.expr import Token, is_template, parse, tokens
 from noetl.model import ExpressionError
 
@@ -23,7 +23,7 @@ def member(owner: str, key: str) -> str:
     return f"{owner}[{literal(key)}]"
 
 
-def literal(value: None | bool | int | float | str) -> str:
+def literal(value: Value) -> str:
     """A constant as an expression."""
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r")
@@ -55,9 +55,8 @@ def as_expression(node: Node) -> str | None:
             return inner(node.value) or _joined(node.value)
         return literal(node.value)
     if isinstance(node, Mapping):
-        pairs = [(literal(item.key), as_expression(item.value)) for item in node]
-        return _listed("{", (value and f"{key}: {value}" for key, value in pairs), "}")
-    return _listed("[", (as_expression(item) for item in node.items), "]")
+        return _listed("{", ((f"{literal(item.key)}: ", item.value) for item in node), "}")
+    return _listed("[", (("", item) for item in node.items), "]")
 
 
 def atom(expression: str) -> str:
@@ -82,12 +81,13 @@ def negation(expression: str) -> str:
     return f"not {atom(expression)}"
 
 
-def _listed(opening: str, parts: Iterable[str | None], closing: str) -> str | None:
+def _listed(opening: str, parts: Iterable[tuple[str, Node]], closing: str) -> str | None:
     found: list[str] = []
-    for part in parts:
-        if part is None:
+    for front, node in parts:
+        expression = as_expression(node)
+        if expression is None:
             return None
-        found.append(conjunct(part))
+        found.append(front + conjunct(expression))
     return f"{opening}{', '.join(found)}{closing}"
 
 

@@ -1,38 +1,7 @@
-"""How a dialect says what is wrong, and reads what may be."""
+"""Reading a document that may be wrong anywhere."""
 
-from difflib import get_close_matches
-from typing import Protocol
-
-from noetl.dsl.source import Located, Mapping, Node, Scalar, Sequence
-
-
-class Report(Protocol):
-    """Takes one finding at its place in the source."""
-
-    def __call__(self, code: str, at: Located, message: str, hint: str = "") -> None: ...
-
-
-def kind_of(node: Node) -> str:
-    """What a value is, in the words of a message."""
-    match node:
-        case Mapping():
-            return "a mapping"
-        case Sequence():
-            return "a list"
-        case Scalar(value=None):
-            return "empty"
-        case Scalar(value=bool()):
-            return "true or false"
-        case Scalar(value=str()):
-            return "text"
-        case _:
-            return "a number"
-
-
-def did_you_mean(name: str, known: list[str]) -> str:
-    """A hint naming the known name that was probably meant; empty where there is none."""
-    matches = get_close_matches(name, known, 1)
-    return f"did you mean `{matches[0]}`?" if matches else ""
+from noetl.dsl.shape import Report, did_you_mean, kind_of
+from noetl.dsl.source import Mapping, Node, Scalar, Sequence
 
 
 class Reader:
@@ -44,15 +13,22 @@ class Reader:
         self.report = report
 
     def mapping(self, node: Node | None, what: str) -> Mapping | None:
-        return node if isinstance(node, Mapping) else self._wrong(node, what, "a mapping")
+        if isinstance(node, Mapping):
+            return node
+        self._wrong(node, what, "a mapping")
+        return None
 
     def sequence(self, node: Node | None, what: str) -> list[Node] | None:
-        return node.items if isinstance(node, Sequence) else self._wrong(node, what, "a list")
+        if isinstance(node, Sequence):
+            return node.items
+        self._wrong(node, what, "a list")
+        return None
 
     def text(self, node: Node | None, what: str) -> str | None:
         if isinstance(node, Scalar) and isinstance(node.value, str) and node.value:
             return node.value
-        return self._wrong(node, what, "text")
+        self._wrong(node, what, "text")
+        return None
 
     def whole(self, node: Node | None, what: str) -> int | None:
         """A whole number, zero or more."""
@@ -61,7 +37,8 @@ class Reader:
                 return node.value
             self.report("bad-value", node, f"{what} cannot be negative")
             return None
-        return self._wrong(node, what, "a whole number")
+        self._wrong(node, what, "a whole number")
+        return None
 
     def required(self, owner: Mapping, key: str, what: str) -> Node | None:
         """The value of a key that must be there."""

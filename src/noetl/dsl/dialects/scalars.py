@@ -2,6 +2,7 @@
 
 import re
 
+from noetl.dsl.source import Value
 from noetl.model import Json
 
 # Text that YAML 1.1 readers, still common, take for booleans and null.
@@ -12,7 +13,7 @@ _ESCAPES = {
 }  # fmt: skip
 
 
-def scalar(value: None | bool | int | float | str) -> str:
+def scalar(value: Value) -> str:
     """The value on one line, plain where that is safe."""
     if value is None:
         return "null"
@@ -57,7 +58,7 @@ def flow(value: Json) -> str | None:
     return "{ " + ", ".join(pairs) + " }"
 
 
-def _in_flow(value: None | bool | int | float | str) -> str:
+def _in_flow(value: Value) -> str:
     # Old readers stumble over a plain `a:b` inside braces.
     return quoted(value) if isinstance(value, str) and ":" in value else scalar(value)
 

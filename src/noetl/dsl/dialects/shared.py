@@ -8,9 +8,9 @@ from typing import get_args
 
 from noetl.dsl.dialects.build import text
 from noetl.dsl.dialects.expressions import as_expression, member, template
-from noetl.dsl.dialects.reporting import Report
 from noetl.dsl.dialects.rewrite import Finder, Path, renamed
 from noetl.dsl.playbook import Reducer
+from noetl.dsl.shape import Report
 from noetl.dsl.source import Entry, Mapping, Node, Scalar, Sequence
 from noetl.expr import BUILTIN_ITER, Use
 
@@ -35,13 +35,21 @@ def to_run(path: Path, _use: Use) -> tuple[int, str] | None:
     return (1, "run") if path[0] == "vars" else None
 
 
+def is_parallel(step: Mapping) -> bool:
+    """Whether the step is a parallel loop."""
+    loop = step.get("loop")
+    spec = loop.get("spec") if isinstance(loop, Mapping) else None
+    mode = spec.get("mode") if isinstance(spec, Mapping) else None
+    return isinstance(mode, Scalar) and mode.value == "parallel"
+
+
 class Variables:
     """The variables of one step: where each is read and written."""
 
     def __init__(self, step: Mapping, report: Report) -> None:
         self._report = report
         loop = step.get("loop")
-        self.parallel = isinstance(loop, Mapping) and _mode(loop) == "parallel"
+        self.parallel = is_parallel(step)
         self.reducers: dict[str, Scalar] = {}
         self._clashing: set[str] = set()
         if self.parallel and isinstance(loop, Mapping):
@@ -70,7 +78,7 @@ class Variables:
         pattern, expression = _AT_ONCE.get(reducer), as_expression(given.value)
         if pattern is None or expression is None:
             self._report(
-                "draft-shared",
+                "bad-value",
                 given,
                 f"`{reducer}` cannot be applied to this outside a parallel loop",
                 "give plain data, or an expression without `{% %}`",
@@ -104,7 +112,7 @@ class Variables:
         known = self.reducers.setdefault(item.key, Scalar(name, item.line, item.column))
         if known.value != name:
             self._report(
-                "draft-shared",
+                "bad-value",
                 item,
                 f"`{item.key}` is shared by `{name}` here and by `{known.value}` in line {known.line}",
                 "one key has one reducer",
@@ -122,12 +130,6 @@ def _reduced(node: Node) -> tuple[str, Entry] | None:
         if item.key in _REDUCERS:
             return item.key, item
     return None
-
-
-def _mode(loop: Mapping) -> object:
-    spec = loop.get("spec")
-    mode = spec.get("mode") if isinstance(spec, Mapping) else None
-    return mode.value if isinstance(mode, Scalar) else None
 
 
 def _writes(node: Node | None) -> list[Entry]:

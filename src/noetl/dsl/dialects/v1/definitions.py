@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from noetl.dsl.dialects.build import mapping
-from noetl.dsl.dialects.reporting import Reader, did_you_mean
+from noetl.dsl.dialects.reporting import Reader
+from noetl.dsl.shape import did_you_mean
 from noetl.dsl.source import Mapping, Node, Scalar
 
 Kind: TypeAlias = Literal["http", "python", "loop", "task"]
@@ -39,20 +40,15 @@ class Definition:
     kind: Kind
     node: Mapping
     given: Mapping
-    run: tuple["Definition", ...] = ()
-    iterator: str = ""
+    run: tuple["Definition", ...]
+    iterator: str
+    names: frozenset[str]
+    """Every name it brings into a pipeline: tasks, inputs, iterators."""
+    has_python: bool
 
     @property
     def when(self) -> Node | None:
         return self.node.get("when")
-
-    def names(self) -> set[str]:
-        """Every name it brings into a pipeline: tasks, inputs, iterators."""
-        own = {self.name, *self.given.entries} | ({self.iterator} if self.iterator else set())
-        return own.union(*(nested.names() for nested in self.run))
-
-    def has_python(self) -> bool:
-        return self.kind == "python" or any(nested.has_python() for nested in self.run)
 
 
 class Workbook:
@@ -110,10 +106,9 @@ class Workbook:
                 f"{what} is executed by its type: its `run` never is",
                 "use `type: task`",
             )
-        if not all(values) or not getattr(self, f"_check_{kind}")(item, what):
+        if not all(values) or not self._is_sound(item, kind, what):
             return None
-        iterator = read.text(item.get("iterator"), "`iterator`") if kind == "loop" else ""
-        return Definition(name, kind, item, inputs or mapping([], item), run, iterator or "")
+        return _defined(name, kind, item, inputs or mapping([], item), run)
 
     def _kind(self, item: Mapping, name: str) -> Kind | None:
         known: list[Kind] = ["http", "python", "loop", "task"]
@@ -134,7 +129,7 @@ class Workbook:
             if text and text.lower() == kind:
                 return kind
         if text:
-            hint = did_you_mean(text.lower(), list(known)) or "the types are `http`, `python`, `loop`, `task`"
+            hint = did_you_mean(text.lower(), known) or "the types are `http`, `python`, `loop`, `task`"
             self._read.report("bad-value", node, f"there is no task type `{text}`", hint)
         return None
 
@@ -159,6 +154,17 @@ class Workbook:
             self.nested.add(definition.name)
             found[definition.name] = definition
         return tuple(found.values())
+
+    def _is_sound(self, item: Mapping, kind: Kind, what: str) -> bool:
+        match kind:
+            case "http":
+                return self._check_http(item, what)
+            case "python":
+                return self._check_python(item, what)
+            case "loop":
+                return self._read.text(item.get("iterator"), "`iterator`") is not None
+            case "task":
+                return True
 
     def _check_http(self, item: Mapping, what: str) -> bool:
         read, problems = self._read, 0
@@ -188,12 +194,13 @@ class Workbook:
             )
         return code is not None
 
-    def _check_loop(self, item: Mapping, _what: str) -> bool:
-        iterator = item.get("iterator")
-        return self._read.text(iterator, "`iterator`") is not None
 
-    def _check_task(self, _item: Mapping, _what: str) -> bool:
-        return True
+def _defined(name: str, kind: Kind, node: Mapping, given: Mapping, run: tuple[Definition, ...]) -> Definition:
+    iterator = node.get("iterator") if kind == "loop" else None
+    bound = str(iterator.value) if isinstance(iterator, Scalar) else ""
+    names = frozenset({name, bound, *given.entries}).union(*(nested.names for nested in run))
+    has_python = kind == "python" or any(nested.has_python for nested in run)
+    return Definition(name, kind, node, given, run, bound, names, has_python)
 
 
 def main_of(code: str) -> ast.FunctionDef | ast.AsyncFunctionDef | Literal["unreadable"] | None:

@@ -6,18 +6,24 @@ in `in`, and in the `with` of nested tasks) the values themselves stand in the e
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from noetl.dsl.dialects.build import entry, mapping, sequence, text
-from noetl.dsl.dialects.expressions import as_expression, member, template
-from noetl.dsl.dialects.reporting import Report
+from noetl.dsl.dialects.expressions import as_expression, conjunct, member, template
 from noetl.dsl.dialects.v1.definitions import Definition, assigns_result, main_of
 from noetl.dsl.dialects.v1.names import Binding, Closure, Scope, inputs, substituted
 from noetl.dsl.dialects.v1.pipeline import Guard, Pipeline, Task, error_rules
+from noetl.dsl.shape import Report
 from noetl.dsl.source import Entry, Located, Mapping, Node, Scalar, node_of
 from noetl.expr import BUILTIN_ITER, NAMESPACES
+from noetl.model import NoetlError
 
 MAX_PARTS = 200_000
-MAX_EXPRESSION = 100_000
+MAX_COPIED = 5_000_000
+
+
+class TooLarge(NoetlError):
+    """Written out, the tasks of a document take more room than any document may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,28 +39,33 @@ class Place:
     """Where a task stands.
 
     `scope` holds the names of its block, `given` the inputs it inherits, `ambient` what python's
-    `input` holds beside them (key to expression), `prefix` the front of its label.
+    `input` holds beside them (key to expression), `path` that of a document nested here, `prefix`
+    the front of its label.
     """
 
     pipeline: Pipeline
     scope: Scope
     given: dict[str, Entry]
     ambient: dict[str, str]
+    path: str
     prefix: str = ""
 
 
 class Lowering:
     """Writes tasks into pipelines, within a limit on how much one document may grow."""
 
-    def __init__(self, path: str, report: Report) -> None:
-        self._path = path
+    def __init__(self, report: Report) -> None:
         self._report = report
         self._parts = 0
+        self._copied = 0
 
     def invocation(self, task: Definition, call: Mapping, place: Place, incoming: Incoming) -> None:
-        """One entry of a step's `run`."""
+        """One entry of a step's `run`. Raises TooLarge."""
         given = self.effective(task, call, place.scope, incoming)
         self._task(task, place, given, set(given))
+        closing = place.pipeline.tasks[-1] if place.pipeline.tasks else None
+        if isinstance(closing, Task):
+            closing.name = task.name
 
     def effective(
         self, task: Definition, call: Mapping, scope: Scope, incoming: Incoming
@@ -77,15 +88,16 @@ class Lowering:
             found[item.key] = entry(item.key, value, item)
         return found | called
 
-    def looped(self, task: Definition, given: dict[str, Entry], place: Place) -> tuple[Node, Node]:
-        """The canonical `loop` for a loop task, and what is iterated; its tasks go into the pipeline."""
+    def looped(self, task: Definition, given: dict[str, Entry], place: Place) -> Mapping:
+        """The canonical `loop` for a loop task; its tasks go into the pipeline. Raises TooLarge."""
         outside = Scope(self._substituted(given), place.scope)
-        return self._loop(task, outside, replace(place, given=given)), task.node
+        return self._loop(task, outside, replace(place, given=given))
 
     def _task(self, task: Definition, place: Place, given: dict[str, Entry], own: set[str]) -> Binding | None:
         """Write one task; what its name stands for afterwards."""
-        if not self._spend(1 + len(given), task.node):
-            return None
+        self._parts += 1 + len(given) + len(place.ambient)
+        if self._parts > MAX_PARTS:
+            raise TooLarge
         pipeline = place.pipeline
         label = pipeline.label(place.prefix + task.name)
         guard = self._guard(task, label, place, given)
@@ -109,7 +121,7 @@ class Lowering:
 
     def _bind(self, name: str, binding: Binding, place: Place) -> None:
         """Inputs hide results, so there only `NAME.result` is the result."""
-        if not place.prefix and name in place.pipeline.reserved - NAMESPACES:
+        if not place.prefix and name not in NAMESPACES and place.pipeline.is_reserved(name):
             binding = Binding(name, parts={"result": binding})
         place.scope.names[name] = binding
 
@@ -145,9 +157,7 @@ class Lowering:
                 case _:
                     pass
         args = {key: item for key, item in given.items() if key in used}
-        found = Task(
-            label, "http", task.node, [*_args(args, task.node), *fields], error_rules(task.node), task.name
-        )
+        found = Task(label, "http", task.node, [*_args(args, task.node), *fields], error_rules(task.node))
         place.pipeline.tasks.append(found)
 
     def _python(self, task: Definition, label: str, place: Place, given: dict[str, Entry]) -> None:
@@ -156,7 +166,7 @@ class Lowering:
         fields = [item for item in task.node if item.key == "desc"]
         code = task.node.entries["code"]
         fields.append(entry("code", self._code(code.value), code))
-        found = Task(label, "python", task.node, [*_args(args | given, task.node), *fields], name=task.name)
+        found = Task(label, "python", task.node, [*_args(args | given, task.node), *fields])
         place.pipeline.tasks.append(found)
 
     def _code(self, node: Node) -> Node:
@@ -183,9 +193,6 @@ class Lowering:
             # The last task may be skipped; the composite still has the result of the one before.
             place.pipeline.tasks.append(Task(label, "noop", task.node))
             last = Binding(label, is_result=True)
-        closing = place.pipeline.tasks[-1]
-        if isinstance(closing, Task):
-            closing.name = task.name
         return Binding(last.text, is_result=True, parts=dict(block.names))
 
     def _run(self, tasks: Iterable[Definition], place: Place) -> Binding | None:
@@ -199,27 +206,23 @@ class Lowering:
 
     def _nested_loop(self, task: Definition, label: str, place: Place, given: dict[str, Entry]) -> None:
         used: set[str] = set()
-        own = {
-            key: Binding(member("workload", key), used=lambda key=key: used.add(key))  # type: ignore[misc]
-            for key in given
-        }
-        closure = Closure(own, place.scope)
+        own = {key: Binding(member("workload", key), used=partial(used.add, key)) for key in given}
+        closure = Closure(own, place.scope, {nested.name for nested in task.run})
         ambient: dict[str, str] = {}
-        if task.has_python():
+        if task.has_python:
             used |= set(given)
-            ambient = {key: closure.carry(value, optional=False) for key, value in place.ambient.items()}
+            ambient = {key: closure.carry(key, value) for key, value in place.ambient.items()}
             ambient |= {key: member("workload", key) for key in given}
-        pipeline = Pipeline(NAMESPACES | {_iterator(task)})
-        inside = Place(pipeline, closure, {}, ambient)
+        pipeline = Pipeline((NAMESPACES | {task.iterator, *given}).__contains__)
+        inside = Place(pipeline, closure, {}, ambient, f"{place.path}/{label}")
         loop = self._loop(task, closure, inside)
-        document = self._document(task, label, loop, pipeline)
+        document = _document(task, inside.path, label, loop, pipeline)
         args = {key: item for key, item in given.items() if key in used}
         args |= {key: entry(key, text(value, task.node)) for key, value in closure.arguments()}
-        desc = [item for item in task.node if item.key == "desc"]
-        found = Task(label, "playbook", task.node, [*_args(args, task.node), *desc, document], name=task.name)
+        found = Task(label, "playbook", task.node, [*_args(args, task.node), document])
         place.pipeline.tasks.append(found)
 
-    def _loop(self, task: Definition, outside: Scope, place: Place) -> Node:
+    def _loop(self, task: Definition, outside: Scope, place: Place) -> Mapping:
         """The `loop` of a canonical step; the tasks go into the pipeline of `place`."""
         name = _iterator(task)
         around = Scope({task.iterator: Binding(member("iter", name))}, place.scope)
@@ -229,6 +232,7 @@ class Lowering:
         items, iterator = task.node.entries["in"], task.node.entries["iterator"]
         return mapping(
             [
+                *(item for item in task.node if item.key == "desc"),
                 entry("in", outside.value(items.value), items),
                 entry(
                     "iterator", iterator.value if name == task.iterator else text(name, iterator), iterator
@@ -237,24 +241,6 @@ class Lowering:
             task.node,
         )
 
-    def _document(self, task: Definition, label: str, loop: Node, pipeline: Pipeline) -> Entry:
-        at = task.node
-        step = mapping(
-            [entry("step", text(label, at)), entry("loop", loop), entry("tool", pipeline.node(at, set()))], at
-        )
-        head = node_of(
-            {
-                "apiVersion": "noetl.io/v2",
-                "kind": "Playbook",
-                "metadata": {"name": label, "path": f"{self._path}/{label}"},
-            },
-            at,
-        )
-        root = mapping(
-            [*(head if isinstance(head, Mapping) else ()), entry("workflow", sequence([step], at))], at
-        )
-        return entry("document", root)
-
     def _unless_given(self, key: str, value: Node) -> Node:
         """The token's value of that key, and this one where it brings none."""
         expression = as_expression(value)
@@ -262,10 +248,11 @@ class Lowering:
             self._inexpressible(value)
             return value
         owner = member("args", key)
-        return text(template(f"{owner} if {owner} is defined else {expression}"), value)
+        return text(template(f"{owner} if {owner} is defined else {conjunct(expression)}"), value)
 
     def _substituted(self, given: dict[str, Entry]) -> dict[str, Binding]:
-        return substituted(((key, item.value) for key, item in given.items()), self._inexpressible)
+        values = ((key, item.value) for key, item in given.items())
+        return substituted(values, self._copy, self._inexpressible)
 
     def _inexpressible(self, node: Node) -> None:
         self._report(
@@ -275,14 +262,25 @@ class Lowering:
             "write it as one `{{ … }}`",
         )
 
-    def _spend(self, parts: int, at: Located) -> bool:
-        """Whether the document may grow by so much; said once when it may not."""
-        if self._parts > MAX_PARTS:
-            return False
-        self._parts += parts
-        if self._parts > MAX_PARTS:
-            self._report("upgrade-limit", at, f"written out, the tasks have more than {MAX_PARTS:,} parts")
-        return self._parts <= MAX_PARTS
+    def _copy(self, expression: str) -> None:
+        self._copied += len(expression)
+        if self._copied > MAX_COPIED:
+            raise TooLarge
+
+
+def _document(task: Definition, path: str, label: str, loop: Mapping, pipeline: Pipeline) -> Entry:
+    """A playbook of one step, the loop."""
+    at = task.node
+    step = mapping(
+        [entry("step", text(label, at)), entry("loop", loop), entry("tool", pipeline.node(at, set()))], at
+    )
+    root = [
+        entry("apiVersion", text("noetl.io/v2", at)),
+        entry("kind", text("Playbook", at)),
+        entry("metadata", node_of({"name": label, "path": path}, at)),
+        entry("workflow", sequence([step], at)),
+    ]
+    return entry("document", mapping(root, at))
 
 
 def _iterator(task: Definition) -> str:

@@ -1,7 +1,8 @@
 """What the names of a v1 expression stand for in the canonical document."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, field
+from functools import partial
 
 from noetl.dsl.dialects.expressions import as_expression, atom, member, template
 from noetl.dsl.dialects.rewrite import Finder, Path, renamed, rewritten_node
@@ -56,10 +57,6 @@ class Scope:
             return binding.at(path)
         return self._outer.resolve(path, optional=optional) if self._outer else None
 
-    def carry(self, expression: str, *, optional: bool) -> str:
-        """An expression of the outermost document, as this scope's document can read it."""
-        return self._outer.carry(expression, optional=optional) if self._outer else expression
-
     def value(self, node: Node) -> Node:
         """The value with the names of its expressions replaced."""
         return rewritten_node(node, self._finder())
@@ -84,13 +81,16 @@ class Capture:
 
 
 class Closure(Scope):
-    """The scope of a nested document: whatever it reads from outside travels in its workload."""
+    """The scope of a nested document: whatever it reads from outside travels in its workload.
 
-    def __init__(self, own: dict[str, Binding], outer: Scope) -> None:
+    Keys that are `taken` there mean something else.
+    """
+
+    def __init__(self, own: dict[str, Binding], outer: Scope, taken: Iterable[str]) -> None:
         super().__init__(own, outer)
         self._around = outer
-        self.captures: dict[str, Capture] = {}
-        self._keys = set(own)
+        self._captures: dict[str, Capture] = {}
+        self._keys = {*own, *taken}
 
     def resolve(self, path: Path, *, optional: bool) -> tuple[int, str] | None:
         if path[0] in self.names:
@@ -104,30 +104,29 @@ class Closure(Scope):
         name = path[count - 1] if path[count - 1] != "result" else path[0]
         return count, self._captured(text, name, optional=optional)
 
-    def carry(self, expression: str, *, optional: bool) -> str:
-        outside = self._around.carry(expression, optional=optional)
-        return self._captured(outside, expression.rpartition(".")[2], optional=optional)
+    def carry(self, name: str, expression: str) -> str:
+        """An expression of the document around, as the nested one can read it."""
+        return self._captured(expression, name, optional=False)
 
     def arguments(self) -> Iterable[tuple[str, str]]:
         """The workload of the nested document: keys, and the values that travel."""
-        for text, capture in self.captures.items():
+        for text, capture in self._captures.items():
             yield capture.key, template(f"{text} | default(none)" if capture.optional else text)
 
     def _captured(self, text: str, name: str, *, optional: bool) -> str:
-        capture = self.captures.get(text)
+        capture = self._captures.get(text)
         if capture is None:
             key = unique(name, self._keys)
             self._keys.add(key)
-            capture = self.captures[text] = Capture(key, optional)
+            capture = self._captures[text] = Capture(key, optional)
         capture.optional &= optional
         return member("workload", capture.key)
 
 
-def unique(name: str, taken: Iterable[str]) -> str:
+def unique(name: str, taken: Set[str]) -> str:
     """The name, with `_2`, `_3`, … if it is taken."""
     number, found = 1, name
-    known = taken if isinstance(taken, set) else set(taken)
-    while found in known:
+    while found in taken:
         number += 1
         found = f"{name}_{number}"
     return found
@@ -138,19 +137,19 @@ def inputs(keys: Iterable[str], used: Callable[[str], None] | None = None) -> di
     found: dict[str, Binding] = {}
     for key in keys:
         text = member("args", key) if key in NAMESPACES else key
-        found[key] = Binding(text, used=(lambda key=key: used(key)) if used else _nothing)  # type: ignore[misc]
+        found[key] = Binding(text, used=partial(used, key) if used else _nothing)
     return found
 
 
 def substituted(
-    values: Iterable[tuple[str, Node]], inexpressible: Callable[[Node], None]
+    values: Iterable[tuple[str, Node]], copied: Callable[[str], None], inexpressible: Callable[[Node], None]
 ) -> dict[str, Binding]:
     """Names that stand for the values themselves, where `args` are not there to answer."""
     found: dict[str, Binding] = {}
     for key, node in values:
         expression = as_expression(node)
         if expression is None:
-            found[key] = Binding(key, used=lambda node=node: inexpressible(node))  # type: ignore[misc]
+            found[key] = Binding(key, used=partial(inexpressible, node))
         else:
-            found[key] = Binding(atom(expression))
+            found[key] = Binding(atom(expression), used=partial(copied, expression))
     return found

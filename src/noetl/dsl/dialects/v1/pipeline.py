@@ -1,10 +1,14 @@
 """A canonical pipeline while it is being put together, task by task."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from noetl.dsl.dialects.build import entry, mapping, sequence, text
 from noetl.dsl.source import Entry, Located, Mapping, Node, Sequence, node_of
 from noetl.model import Json
+
+PUBLISHED = "task_results"
+"""The key of ctx under which results are kept that are read outside their pipeline."""
 
 _FAILED = "{{ outcome.status == 'error' }}"
 
@@ -15,7 +19,7 @@ class Task:
 
     label: str
     kind: str
-    at: Located
+    at: Mapping
     inputs: list[Entry] = field(default_factory=list)
     errors: list[Node] = field(default_factory=list)
     name: str = ""
@@ -33,17 +37,17 @@ class Guard:
 
 
 class Pipeline:
-    """Tasks in order, with labels of their own. `reserved` are names that a label would hide behind."""
+    """Tasks in order, with labels of their own. A result under a reserved name could not be read."""
 
-    def __init__(self, reserved: frozenset[str]) -> None:
-        self.reserved = reserved
+    def __init__(self, is_reserved: Callable[[str], bool]) -> None:
+        self.is_reserved = is_reserved
         self.tasks: list[Task | Guard] = []
         self._labels: set[str] = set()
         self._counts: dict[str, int] = {}
 
     def label(self, name: str) -> str:
-        """A free label for a name: `name`, `name_2`, …"""
-        base = f"{name}_task" if name in self.reserved else name
+        """A label for a name that no task has yet: `name`, `name_2` and so on."""
+        base = f"{name}_task" if self.is_reserved(name) else name
         found = base
         while found in self._labels:
             self._counts[base] = self._counts.get(base, 1) + 1
@@ -111,12 +115,12 @@ def _task(task: Task, published: set[str]) -> Mapping:
     rules = list(task.errors)
     if task.name in published:
         rules = rules or [node_of({"when": _FAILED, "then": {"do": "fail"}}, task.at)]
-        keep: Json = {"do": "continue", "set_ctx": {task.name: "{{ outcome.result }}"}}
+        keep: Json = {"do": "continue", "set_ctx": {f"{PUBLISHED}.{task.name}": "{{ outcome.result }}"}}
         rules.append(node_of({"else": {"then": keep}}, task.at))
     return mapping(
         [
-            entry("name", text(task.label, task.at)),
-            entry("kind", text(task.kind, task.at)),
+            entry("name", text(task.label, _place(task.at, "task"))),
+            entry("kind", text(task.kind, _place(task.at, "type"))),
             *task.inputs,
             *([_policy(rules, task.at)] if rules else []),
         ],
@@ -126,3 +130,7 @@ def _task(task: Task, published: set[str]) -> Mapping:
 
 def _policy(rules: list[Node], at: Located) -> Entry:
     return entry("spec", mapping([entry("policy", mapping([entry("rules", sequence(rules, at))], at))], at))
+
+
+def _place(node: Mapping, key: str) -> Located:
+    return node.entries[key].value if key in node else node
