@@ -236,7 +236,7 @@ class _Composer:
                     "duplicate-key",
                     f"the key `{key}` stands twice in one mapping (first in line {first})",
                 )
-            mark = event.start_mark
+            mark: Any = event.start_mark
             entries[key] = Entry(key, self._node(self._next(), depth + 1), mark.line + 1, mark.column + 1)
         return entries
 
