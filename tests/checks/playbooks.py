@@ -35,7 +35,7 @@ OWN = frozenset(
 def whole(fragment: str) -> str:
     """The playbook around a fragment: steps, or root keys, or a whole document already."""
     text = dedent(fragment).lstrip("\n")
-    if text.startswith("apiVersion:"):
+    if "\napiVersion:" in f"\n{text}":
         return text
     if text.replace("§", "").startswith("- step:"):
         return HEADER + "workflow:\n" + text

@@ -133,3 +133,23 @@ def test_a_rule_is_judged_for_each_outcome(
     parsed = parse("{{ " + guard + " }}")
     assert possible_outcomes(parsed) == possible
     assert matches_on(parsed, "error") is surely_on_error
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        "event.name == 'step.done'",
+        "event.name != 'step.done'",
+        "event.name == 'call.done'",
+        "event.name == 'call.error' and ctx.x",
+        "event.status == 'error' and ctx.x == 'a' and ctx.y",
+        "event.name == 'step.done' and ctx.x or ctx.y",
+        "event.name == 'step.done' and (ctx.x if ctx.y else ctx.z)",
+        "event.name == 'step.failed' == ctx.x",
+    ],
+)
+def test_brackets_change_nothing(guard: str) -> None:
+    bare, bracketed = parse("{{ " + guard + " }}"), parse("{{ (" + guard + ") }}")
+    for step in (WORK, LOOP):
+        assert possible_events(bare, step) == possible_events(bracketed, step)
+        assert certain_events(bare, step) == certain_events(bracketed, step)

@@ -3,6 +3,7 @@
 A condition is evaluated once for each ending, with the ending known and everything else unknown.
 """
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from types import MappingProxyType
@@ -142,7 +143,23 @@ def _on_outcomes(source: str) -> dict[str, bool | None]:
     return _verdicts(source, _OUTCOMES)
 
 
+_USUAL = re.compile(
+    r"\s*\{\{\s*(\w+)\.(\w+)\s*(==|!=)\s*'([^'\\]*)'\s*(and\b(?!.*\b(?:or|if)\b).*)?\}\}\s*", re.DOTALL
+)
+"""One comparison, perhaps with more conditions after it. Most guards: parsing them again takes longer."""
+
+
 def _verdicts(source: str, facts: MappingProxyType[str, Facts]) -> dict[str, bool | None]:
+    if usual := _USUAL.fullmatch(source):
+        first, second, operator, text, rest = usual.groups()
+        values = {name: known.values.get((first, second)) for name, known in facts.items()}
+        holds = {
+            name: (value.value == facts[name].spellings.get(text, text)) == (operator == "==")
+            for name, value in values.items()
+            if isinstance(value, Known)
+        }
+        if len(holds) == len(facts):
+            return {name: (None if rest else True) if held else False for name, held in holds.items()}
     expression = parse_syntax(source).expression
     if expression is None:
         return dict.fromkeys(facts)
