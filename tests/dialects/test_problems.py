@@ -102,12 +102,7 @@ DRAFT = [
     ("conflicting-keys", "- { step: a, tool: [{ kind: noop, spec: { policy: { rules: [] } }, eval: [{ else: { do: fail } }] }] }", (5, 70)),
     ("conflicting-keys", "- { step: a, spec: { next_mode: inclusive }, next: { spec: { mode: exclusive }, arcs: [] } }", (5, 24)),
     ("bad-value", "- { step: a, tool: [{ kind: noop, eval: [{ else: { set_shared: { k: { sum: '{% if a %}1{% endif %}' } } } }] }] }", (5, 73)),
-    (
-        "bad-value",
-        "- { step: a, loop: { spec: { mode: parallel } }, tool: [{ eval: [{ else: { set_shared: { k: { sum: 1 } } } },"
-        " { else: { set_shared: { k: { max: 1 } } } }] }] }",
-        (5, 137),
-    ),
+    ("bad-value", "- { step: a, loop: { spec: { mode: parallel } }, tool: [{ eval: [{ else: { set_shared: { k: { sum: 1 } } } }, { else: { set_shared: { k: { max: 1 } } } }] }] }", (5, 137)),
 ]  # fmt: skip
 
 

@@ -216,8 +216,16 @@ def main_of(code: str) -> ast.FunctionDef | ast.AsyncFunctionDef | Literal["unre
     return None
 
 
-def assigns_result(code: str) -> bool:
-    """Whether the module itself, outside functions and classes, sets a global `result`."""
+def giving_main(code: str) -> str:
+    """The code, so that its result is what `main` gives even if the module sets a global `result`."""
+    main = main_of(code)
+    if main is None or main == "unreadable" or not _sets_result(code):
+        return code
+    call = "main(args)" if isinstance(main, ast.FunctionDef) else "__import__('asyncio').run(main(args))"
+    return f"{code.rstrip()}\n\nresult = {call}\n"
+
+
+def _sets_result(code: str) -> bool:
     tree = _tree(code)
     open_nodes: list[ast.AST] = list(tree.body) if tree else []
     while open_nodes:
