@@ -150,7 +150,9 @@ class Lowering:
                 case "endpoint":
                     fields.append(entry("url", scope.value(item.value), item))
                 case "payload":
-                    key = "body" if isinstance(item.value, Scalar) else "json"
+                    # `body` sends text as it is, and the mapping an expression gives as JSON.
+                    is_text = isinstance(item.value, Scalar) and isinstance(item.value.value, str)
+                    key = "body" if is_text else "json"
                     fields.append(entry(key, scope.value(item.value), item))
                 case "params" | "headers" | "auth":
                     fields.append(entry(item.key, scope.value(item.value), item))
