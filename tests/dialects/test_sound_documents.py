@@ -1,5 +1,7 @@
 """Every sound v1 document becomes a playbook that loads."""
 
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -9,12 +11,12 @@ from noetl.loading import examine
 from noetl.model import Json
 
 NAMES = ["a", "b", "run", "iter", "city", "x"]
-VALUES = st.sampled_from(
+VALUES: st.SearchStrategy[Any] = st.sampled_from(
     ["{{ a.result }}", "{{ b.result.n }} and {{ city }}", "{{ x }}", "{{ workload.x + 1 }}", "{{ context.n }}", "plain",
      "{{ a.b.result }}", "{{ city.name | default('x') }}", "{{ start.result.n }}", 3, None, True,
      "{{ [x, 2] | length }}", "{% set b = x %}{{ b }}", "{{ x if x else city }}"]
 )  # fmt: skip
-CONDITIONS = st.sampled_from(
+CONDITIONS: st.SearchStrategy[Any] = st.sampled_from(
     [
         "{{ x > 1 }}",
         "{{ a.result.ok or x }}",
@@ -25,10 +27,10 @@ CONDITIONS = st.sampled_from(
         "{{ x in [1, 2] }}",
     ]
 )
-GIVEN = st.dictionaries(
+GIVEN: st.SearchStrategy[Any] = st.dictionaries(
     st.sampled_from(NAMES), VALUES.filter(lambda value: "{%" not in str(value)), max_size=3
 )
-HTTP = st.fixed_dictionaries(
+HTTP: st.SearchStrategy[Any] = st.fixed_dictionaries(
     {"type": st.just("http"), "method": st.just("GET"), "endpoint": st.just("http://x/{{ x }}/{{ city }}")},
     optional={
         "with": GIVEN,
@@ -38,20 +40,20 @@ HTTP = st.fixed_dictionaries(
         "desc": st.just("d"),
     },
 )
-PYTHON = st.fixed_dictionaries(
+PYTHON: st.SearchStrategy[Any] = st.fixed_dictionaries(
     {"type": st.just("python"), "code": st.just("def main(input):\n    return 1\n")},
     optional={"with": GIVEN, "when": CONDITIONS},
 )
 
 
-def named(bodies: st.SearchStrategy[dict[str, Json]]) -> st.SearchStrategy[list[Json]]:
+def named(bodies: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     pairs = st.dictionaries(st.sampled_from(NAMES), bodies, min_size=1, max_size=3)
     return pairs.map(lambda found: [{"task": name, **body} for name, body in found.items()])
 
 
-def containers(inner: st.SearchStrategy[dict[str, Json]]) -> st.SearchStrategy[dict[str, Json]]:
-    more = {"with": GIVEN, "when": CONDITIONS}
-    loop = {
+def containers(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    more: dict[str, st.SearchStrategy[Any]] = {"with": GIVEN, "when": CONDITIONS}
+    loop: dict[str, st.SearchStrategy[Any]] = {
         "type": st.just("loop"),
         "in": VALUES.filter(lambda value: "{{" in str(value)),
         "iterator": st.sampled_from(NAMES),
@@ -61,14 +63,16 @@ def containers(inner: st.SearchStrategy[dict[str, Json]]) -> st.SearchStrategy[d
     ) | st.fixed_dictionaries({**loop, "run": named(inner)}, optional=more)
 
 
-TASKS = named(st.recursive(HTTP | PYTHON, containers, max_leaves=4))
+TASKS: st.SearchStrategy[Any] = named(st.recursive(HTTP | PYTHON, containers, max_leaves=4))
 STEP_NAMES = ["start", "a", "other", "error_handler", "end"]
-TARGETS = st.lists(
+TARGETS: st.SearchStrategy[Any] = st.lists(
     st.fixed_dictionaries({"step": st.sampled_from(STEP_NAMES)}, optional={"with": GIVEN}),
     min_size=1,
     max_size=2,
 )
-NEXT = st.lists(st.fixed_dictionaries({"then": TARGETS}, optional={"when": CONDITIONS}), max_size=3)
+NEXT: st.SearchStrategy[Any] = st.lists(
+    st.fixed_dictionaries({"then": TARGETS}, optional={"when": CONDITIONS}), max_size=3
+)
 
 
 @st.composite
@@ -80,7 +84,7 @@ def documents(draw: st.DrawFn) -> Json:
     )
     steps: list[Json] = []
     for name in STEP_NAMES:
-        optional = {
+        optional: dict[str, st.SearchStrategy[Any]] = {
             "run": st.lists(calls, max_size=3),
             "with": GIVEN,
             **({} if name == "end" else {"next": NEXT}),
