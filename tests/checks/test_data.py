@@ -3,7 +3,7 @@ import pytest
 from tests.checks.playbooks import assert_clean, assert_found
 
 
-@pytest.mark.spec("001 §1")
+@pytest.mark.spec("001 §1 (3)")
 def test_credentials_are_declared() -> None:
     fragment = """
         keychain: [{ name: warehouse, kind: postgres_credential }]

@@ -112,7 +112,7 @@ def test_a_guard_handles_a_failure_if_it_looks_at_the_ending(guard: str, reads: 
     assert not reads_failure(True)
 
 
-@pytest.mark.spec("000 §6.3")
+@pytest.mark.spec("000 §6.3 (1)")
 @pytest.mark.parametrize(
     ("guard", "possible", "surely_on_error"),
     [
