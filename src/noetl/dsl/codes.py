@@ -33,7 +33,7 @@ CODES: dict[str, Code] = {
     "draft-eval": Code("error", "`eval` of the draft dialect in a canonical document."),
     "draft-expr": Code("error", "`expr` of the draft dialect in a canonical document."),
     "draft-next-mode": Code("error", "`next_mode` of the draft dialect in a canonical document."),
-    "draft-next-list": Code("error", "A list under `next`, as the draft dialect has it."),
+    "draft-next-list": Code("error", "A list or a name under `next`, as the draft dialect has it."),
     "draft-vars": Code("error", "`vars` or `set_vars` of the draft dialect in a canonical document."),
     "draft-shared": Code("error", "`set_shared` of the draft dialect in a canonical document."),
     "draft-pipe": Code("error", "`pipe`, which no dialect has any more."),
@@ -89,6 +89,7 @@ CODES: dict[str, Code] = {
     "error-falls-through": Code("warning", "An error that no rule of the policy matches goes on unseen."),
     "swallowed-failure": Code("warning", "An arc that carries on after a failure without saying so."),
     # Names and data
+    "unknown-name": Code("error", "`steps.NAME` of a step that does not exist."),
     "unset-name": Code("warning", "A name that nothing has set on some path."),
     "concurrent-write": Code("warning", "Two steps that may run at once write one path."),
     "sql-paste": Code("warning", "An expression pasted into SQL text."),

@@ -177,9 +177,11 @@ class Workbook:
             node = item.get(key)
             problems += node is not None and read.whole(node, f"`{key}`") is None
         on_error = item.get("on_error")
-        if isinstance(on_error, Scalar) and on_error.value not in ("continue", "fail"):
-            read.report("bad-value", on_error, "`on_error` is `continue` or `fail`")
+        said = read.text(on_error, "`on_error`")
+        if on_error is not None and said not in ("continue", "fail"):
             problems += 1
+            if said is not None:
+                read.report("bad-value", on_error, "`on_error` is `continue` or `fail`")
         return text is not None and not problems
 
     def _check_python(self, item: Mapping, what: str) -> bool:

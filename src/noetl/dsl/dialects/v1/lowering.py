@@ -18,7 +18,7 @@ from noetl.dsl.source import Entry, Located, Mapping, Node, Scalar, node_of
 from noetl.expr import BUILTIN_ITER, NAMESPACES
 from noetl.model import NoetlError
 
-MAX_PARTS = 200_000
+MAX_PARTS = 50_000
 MAX_COPIED = 5_000_000
 
 
