@@ -182,7 +182,7 @@ def find_kind(context: Context, node: Node) -> Kind | None:
     """The registered kind, or None: unknown (reported) or allowed without being known."""
     name = text_of(node)
     kind = context.kinds.get(name)
-    if kind is None and isinstance(node, Scalar) and name not in context.kinds.allowed:
+    if kind is None and name and name not in context.kinds.allowed:
         hint = (
             did_you_mean(name, context.kinds.names)
             or "`--allow-kind` accepts a kind that is not installed here"
