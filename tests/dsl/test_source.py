@@ -103,6 +103,7 @@ def test_an_empty_text_holds_no_document() -> None:
         ("a: 1\n---\nb: 2", "yaml-feature", 2, 1),
         ("a: .nan", "yaml-feature", 1, 4),
         ("a: -.inf", "yaml-feature", 1, 4),
+        ("a: 1e999", "yaml-feature", 1, 4),
         ("a: " + "9" * 400, "yaml-limit", 1, 4),
         ("a: \x01", "yaml-syntax", 1, 1),
     ],

@@ -31,6 +31,7 @@ REFUSED_WHEN_READ: dict[str, str] = {
     "a float that is infinite": "{{ 1e999 }}",
     "a string never closed": "{{ '" + "a" * 100_000,
     "a string of backslashes never closed": "{{ '" + "\\" * 100_001 + " }}",
+    "a surrogate": "{{ '\\ud800' | sha256 }}",
     "a broken escape": "{{ '\\N{" + "x" * 1000 + "}' }}",
     "a comment never closed": "{#" * 50_000,
     "raw never ended": "{% raw %}" * 5_000,
@@ -65,6 +66,8 @@ REFUSED_WHEN_READ: dict[str, str] = {
     "format_map": "{{ '{a.__class__}'.format_map({}) }}",
     "a format filter": "{{ '%1000000000d' | format(1) }}",
     "attr": "{{ 'a' | attr('__class__') }}",
+    "attr in map": "{{ [1] | map('attr', '__class__') }}",
+    "callable in select": "{{ [1] | select('callable') }}",
     "pprint": "{{ [1] | pprint }}",
     "random": "{{ [1] | random }}",
     "xmlattr": "{{ {'a': 1} | xmlattr }}",
@@ -176,8 +179,8 @@ REFUSED_WHEN_EVALUATED: dict[str, str] = {
     "a timestamp out of range": "{{ 1e300 | from_timestamp }}",
     "base64 that is none": "{{ '***' | b64decode }}",
     "base64 that is no text": "{{ '/////w==' | b64decode }}",
-    "an unknown filter in map": "{{ [1] | map('attr', '__class__') }}",
-    "an unknown test in select": "{{ [1] | select('callable') }}",
+    "an unknown filter in map": "{{ [1] | map('at' ~ 'tr', '__class__') }}",
+    "an unknown test in select": "{{ [1] | select('call' ~ 'able') }}",
     "now without a clock": "{{ now() }}",
     "an undefined that is added": "{{ nothing + 1 }}",
     "an undefined that is called": "{{ nothing.lower() }}",
@@ -190,7 +193,6 @@ REFUSED_WHEN_EVALUATED: dict[str, str] = {
     "wrong function arguments": "{{ range() }}",
     "a loop over a number": "{% for a in 1 %}{% endfor %}",
     "an unpacking that does not fit": "{% for a, b in [1, 2] %}{% endfor %}",
-    "a surrogate that is hashed": "{{ '\\ud800' | sha256 }}",
 }
 
 UNDEFINED: dict[str, str] = {

@@ -6,10 +6,9 @@ import signal
 import sys
 import time
 
-from tests.expr.hostile_cases import HARMLESS, REFUSED_WHEN_EVALUATED, REFUSED_WHEN_READ, UNDEFINED
-
 from noetl.expr import parse
 from noetl.model import ExpressionError
+from tests.expr.hostile_cases import HARMLESS, REFUSED_WHEN_EVALUATED, REFUSED_WHEN_READ, UNDEFINED
 
 MEMORY = 512 * 1024 * 1024
 SECONDS = 8
@@ -28,20 +27,25 @@ def fate_of(source: str) -> tuple[str, str]:
     return "value", repr(value)[:80]
 
 
+def say(line: dict[str, object]) -> None:
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
+
+
 def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     sources = REFUSED_WHEN_READ | REFUSED_WHEN_EVALUATED | UNDEFINED | HARMLESS
     for name in json.loads(sys.stdin.read()):
-        print(json.dumps({"begin": name}), flush=True)
+        say({"begin": name})
         signal.setitimer(signal.ITIMER_REAL, SECONDS)  # unhandled: it ends the process
         began = time.perf_counter()
         try:
             fate, detail = fate_of(sources[name])
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 -- whatever escapes is what the test is about
             fate, detail = "escaped", f"{type(error).__name__}: {error}"
         seconds = time.perf_counter() - began
         signal.setitimer(signal.ITIMER_REAL, 0)
-        print(json.dumps({"end": name, "fate": fate, "detail": detail, "seconds": seconds}), flush=True)
+        say({"end": name, "fate": fate, "detail": detail, "seconds": seconds})
 
 
 if __name__ == "__main__":

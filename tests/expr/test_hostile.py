@@ -1,6 +1,7 @@
 """No source, however hostile, may crash, hang or exhaust the process, or reach beyond its values."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,8 @@ import pytest
 
 from tests.expr.hostile_cases import HARMLESS, REFUSED_WHEN_EVALUATED, REFUSED_WHEN_READ, UNDEFINED
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[2]
+CHILD = [sys.executable, "-m", "tests.expr.hostile_child"]
 CASES = [*REFUSED_WHEN_READ, *REFUSED_WHEN_EVALUATED, *UNDEFINED, *HARMLESS]
 Fate = dict[str, Any]
 
@@ -18,16 +20,18 @@ Fate = dict[str, Any]
 @pytest.fixture(scope="module")
 def fates() -> dict[str, Fate]:
     """What became of every case. A child that dies is charged to its case and the rest goes to another."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     found: dict[str, Fate] = {}
     waiting = list(CASES)
     while waiting:
         child = subprocess.run(
-            [sys.executable, "-m", "tests.expr.hostile_child"],
-            cwd=ROOT,
+            CHILD,
             input=json.dumps(waiting),
             capture_output=True,
             text=True,
             check=False,
+            cwd=ROOT,
+            env=environment,
         )
         lines = [json.loads(line) for line in child.stdout.splitlines()]
         assert lines, child.stderr

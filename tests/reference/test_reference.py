@@ -7,9 +7,8 @@ import pytest
 
 from noetl.dsl.codes import CODES
 from noetl.loading import examine
+from tests.playbooks import whole
 from tests.reference.generate import PAGES, ROOT
-
-HEADER = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: page, path: docs/page }\n"
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -37,12 +36,7 @@ def test_the_examples_of_a_check_show_it(code: str) -> None:
 def _block(page: str, heading: str) -> str:
     match = re.search(rf"^## {heading}\n.*?^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     assert match, f"no yaml block under {heading}"
-    text = match[1]
-    if text.startswith("- step:"):
-        return HEADER + "workflow:\n" + text
-    if re.match(r"(workflow|workload|keychain|executor|workbook|vars|steps):", text):
-        return HEADER + text
-    return text
+    return whole(match[1])
 
 
 def test_links_between_pages_lead_somewhere() -> None:

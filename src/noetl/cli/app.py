@@ -81,7 +81,7 @@ def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> 
     help="Show the version.",
 )
 def app() -> None:
-    """NoETL runs workflows that are written as playbooks: YAML with Jinja2 expressions."""
+    """Check, draw and upgrade playbooks: workflows written in YAML with Jinja2 expressions."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

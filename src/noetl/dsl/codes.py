@@ -33,7 +33,7 @@ CODES: dict[str, Code] = {
     "draft-eval": Code("error", "`eval` of the draft dialect in a canonical document."),
     "draft-expr": Code("error", "`expr` of the draft dialect in a canonical document."),
     "draft-next-mode": Code("error", "`next_mode` of the draft dialect in a canonical document."),
-    "draft-next-list": Code("error", "A list under `next`, as the draft dialect has it."),
+    "draft-next-list": Code("error", "A list or a name under `next`, as the draft dialect has it."),
     "draft-vars": Code("error", "`vars` or `set_vars` of the draft dialect in a canonical document."),
     "draft-shared": Code("error", "`set_shared` of the draft dialect in a canonical document."),
     "draft-pipe": Code("error", "`pipe`, which no dialect has any more."),

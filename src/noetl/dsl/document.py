@@ -30,6 +30,9 @@ Arguments: TypeAlias = Annotated[
 Assignments: TypeAlias = Annotated[
     Values | None, Meta(description="Writes by dotted path, for example `ctx.total` or `iter.page`.")
 ]
+Selected: TypeAlias = Annotated[
+    list[Any] | None, Meta(description="Another spelling of `spec.result.select`.")
+]
 
 
 class Closed(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -252,14 +255,17 @@ class StepShape(Closed):
     args: Arguments = None
     input: Arguments = None
     spec: Annotated[Values | None, Meta(description="Knobs.", extra={"form": "step-spec"})] = None
-    loop: Annotated[LoopShape | None, Meta(description="Runs the pipeline for each element.")] = None
+    loop: Annotated[
+        LoopShape | None,
+        Meta(description="Runs the pipeline for each element.", extra={"empty": "loop-incomplete"}),
+    ] = None
     tool: Annotated[Form, Meta(description="The pipeline: tasks in order.", extra={"form": "tasks"})] = None
     next: Annotated[
         RouterShape | None,
         Meta(
             description="Where tokens go from here.",
             extra={
-                "as_list": Moved(
+                "not_mapping": Moved(
                     "draft-next-list",
                     "`next` is a mapping with `arcs`",
                     f"write `next: {{ arcs: […] }}`; or {_DRAFT}",
@@ -268,6 +274,7 @@ class StepShape(Closed):
         ),
     ] = None
     set: Assignments = None
+    output_select: Selected = None
 
 
 class TaskShape(Open):
@@ -281,9 +288,7 @@ class TaskShape(Open):
     args: Arguments = None
     input: Arguments = None
     set: Assignments = None
-    output_select: Annotated[
-        list[Any] | None, Meta(description="Another spelling of `spec.result.select`.")
-    ] = None
+    output_select: Selected = None
     spec: Annotated[Values | None, Meta(description="Knobs and policy.")] = None
 
 
@@ -322,7 +327,9 @@ class RootShape(Closed):
     kind: Annotated[
         Literal["Playbook"], Meta(description="Always `Playbook`.", extra={"wrong": "not-a-playbook"})
     ]
-    metadata: MetadataShape
+    metadata: Annotated[
+        MetadataShape, Meta(description="Its `name` and `path`, and what else to know of it.")
+    ]
     workflow: Annotated[list[StepShape], Meta(min_length=1, description="The steps.")]
     keychain: Annotated[list[KeychainShape] | None, Meta(description="Credentials that it uses.")] = None
     executor: ExecutorShape | None = None
@@ -353,6 +360,7 @@ MOVED: dict[str, dict[str, Moved]] = {
     },
     "TaskShape": {
         "eval": Moved("draft-eval", "a task has no `eval`", f"use `spec.policy.rules`; or {_DRAFT}"),
+        "expr": Moved("draft-expr", "a task has no `expr`", f"use `spec.policy.rules`; or {_DRAFT}"),
         "case": Moved("draft-case", "a task has no `case`", "use `spec.policy.rules`"),
         "pipe": Moved("draft-pipe", "a task has no `pipe`", "`tool` is an ordered pipeline"),
         "vars": Moved(
@@ -371,3 +379,12 @@ MOVED: dict[str, dict[str, Moved]] = {
         "expr": Moved("draft-expr", "there is no `expr` here", f"use `when` in the rule; or {_DRAFT}"),
     },
 }
+
+CALLED: dict[str, str] = {
+    "StepShape": "a step",
+    "ArcShape": "an arc",
+    "KeychainShape": "a keychain entry",
+    "LoopShape": "a loop",
+    "AdmitShape": "an admission gate",
+}
+"""What messages call the mappings that have a name of their own."""

@@ -91,13 +91,13 @@ class NoInputs(Struct, frozen=True, forbid_unknown_fields=True):
 class Fault(Struct, frozen=True):
     """Something wrong with a task's inputs that types cannot say.
 
-    `key` is the input it stands at; `line` counts from 1 inside that input's text.
+    `key` is the input it stands at; `line` counts from 1 inside that input's text, 0 is all of it.
     """
 
     message: str
     key: str | None = None
     hint: str = ""
-    line: int = 1
+    line: int = 0
 
 
 Spelling: TypeAlias = str | Callable[[Json], str]

@@ -18,7 +18,7 @@ from noetl.dsl.document import (
     ThenShape,
 )
 from noetl.dsl.kinds import Kind, Kinds, TaskSpec
-from noetl.dsl.shape import Field, fields_of
+from noetl.dsl.shape import Field, fields_of, is_closed
 from noetl.dsl.spec import OWNED
 from noetl.expr import NAMESPACES
 
@@ -50,13 +50,22 @@ class _Writer:
         }
 
     def _object(
-        self, fields: Mapping[str, Field], description: str, *, templated: bool = False, closed: bool = True
+        self,
+        fields: Mapping[str, Field],
+        description: str,
+        *,
+        templated: Mapping[str, Field] = {},
+        closed: bool = True,
     ) -> Schema:
+        """A mapping with these keys; the values of the `templated` ones may be expressions."""
         schema: Schema = {"type": "object"}
         if description:
             schema["description"] = description.split("\n", maxsplit=1)[0]
-        schema["properties"] = {key: self._field(field, templated=templated) for key, field in fields.items()}
-        if required := [key for key, field in fields.items() if field.required]:
+        known = {**templated, **fields}
+        schema["properties"] = {
+            key: self._field(field, templated=key not in fields) for key, field in known.items()
+        }
+        if required := [key for key, field in known.items() if field.required]:
             schema["required"] = required
         if closed:
             schema["additionalProperties"] = False
@@ -65,7 +74,7 @@ class _Writer:
     def _field(self, field: Field, *, templated: bool) -> Schema:
         form = field.extra.get("form")
         schema = self._form(form) if form else self._type(field.type, templated=templated)
-        if not field.required:
+        if not field.required and "empty" not in field.extra:
             schema = _or_null(schema)
         return {"description": field.description, **schema} if field.description else schema
 
@@ -98,7 +107,7 @@ class _Writer:
             for key, field in fields_of(kind.spec).items():
                 inherited.setdefault(key, field)
         fields = {key: field for key, field in inherited.items() if key not in OWNED}
-        return self._object({**fields, **own}, description, templated=True)
+        return self._object(own, description, templated=fields)
 
     def _type(self, type_: inspect.Type, *, templated: bool) -> Schema:
         extra: dict[str, Any] = {}
@@ -153,9 +162,12 @@ class _Writer:
         name = struct.__name__.removesuffix("Shape")
         if name not in self.definitions:
             self.definitions[name] = {}  # holds the place while the struct refers to itself
-            closed = struct.__struct_config__.forbid_unknown_fields
+            fields = fields_of(struct)
             self.definitions[name] = self._object(
-                fields_of(struct), struct.__doc__ or "", templated=templated, closed=closed
+                {} if templated else fields,
+                struct.__doc__ or "",
+                templated=fields if templated else {},
+                closed=is_closed(struct),
             )
             if struct is StepShape:
                 self.definitions[name]["anyOf"] = [{"required": ["tool"]}, {"required": ["next"]}]
@@ -197,10 +209,11 @@ class _Writer:
 
     def _kind(self, kind: Kind) -> Schema:
         policy = self._struct(PolicyShape, templated=False)
-        spec = self._object(fields_of(kind.spec), f"Knobs of `{kind.name}`.", templated=True)
+        spec = self._object({}, f"Knobs of `{kind.name}`.", templated=fields_of(kind.spec))
         spec["properties"]["policy"] = policy
         inputs = fields_of(kind.inputs)
-        schema = self._object({**inputs, **fields_of(TaskShape)}, kind.summary, templated=True)
+        own = {key: field for key, field in fields_of(TaskShape).items() if key not in inputs}
+        schema = self._object(own, kind.summary, templated=inputs)
         schema["properties"]["spec"] = {"description": "Knobs and policy.", **_or_null(spec)}
         required: list[str] = schema.pop("required")
         others: dict[str, list[str]] = {}

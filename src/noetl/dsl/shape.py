@@ -46,36 +46,59 @@ def fields_of(struct: type[msgspec.Struct]) -> dict[str, Field]:
     return {field.encode_name: _field(field) for field in info.fields}
 
 
+_MOST_KEYS = 24
+"""A hint lists no more keys than this."""
+
 ANYTHING = Field(inspect.AnyType(), required=False, extra={}, description="")
+
+
+def nearest(word: str, known: Iterable[str]) -> list[str]:
+    """The known word that looks most like this one, if any does."""
+    return difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A hint with the nearest known word, or nothing."""
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    near = nearest(word, known)
     return f"did you mean `{near[0]}`?" if near else ""
 
 
-class Shaper:
-    """Checks trees against types. `moved` holds the refused keys of each Struct by its name."""
+def is_closed(struct: type[msgspec.Struct]) -> bool:
+    """Whether a mapping of this shape has no keys but the declared ones."""
+    return struct.__struct_config__.forbid_unknown_fields
 
-    def __init__(self, report: Report, moved: AbstractMapping[str, AbstractMapping[str, Moved]] = {}) -> None:
+
+class Shaper:
+    """Checks trees against types.
+
+    By the name of a Struct, `moved` holds its refused keys, `called` what messages call it.
+    """
+
+    def __init__(
+        self,
+        report: Report,
+        moved: AbstractMapping[str, AbstractMapping[str, Moved]] = {},
+        called: AbstractMapping[str, str] = {},
+    ) -> None:
         self._report = report
         self._moved = moved
+        self._called = called
 
     def struct(
         self, node: Node, struct: type[msgspec.Struct], what: str, *, templated: bool = False
     ) -> Mapping | None:
         """The mapping with the keys that fit; None if it is no mapping at all."""
+        what = self._called.get(struct.__name__, what)
         if not isinstance(node, Mapping):
             self._report("wrong-type", node, f"{what} must be a mapping, not {kind_of(node)}")
             return None
-        closed = getattr(struct.__struct_config__, "forbid_unknown_fields", False)
+        fields = fields_of(struct)
         return self.fields(
             node,
-            fields_of(struct),
+            {} if templated else fields,
             what,
-            templated=templated,
-            closed=closed,
+            templated=fields if templated else {},
+            closed=is_closed(struct),
             moved=self._moved.get(struct.__name__, {}),
         )
 
@@ -85,48 +108,62 @@ class Shaper:
         fields: AbstractMapping[str, Field],
         what: str,
         *,
-        templated: bool = False,
+        templated: AbstractMapping[str, Field] = {},
         closed: bool = True,
         moved: AbstractMapping[str, Moved] = {},
     ) -> Mapping:
-        """As `struct`, for a set of keys put together by the caller."""
+        """As `struct`, for keys put together by the caller; the values of `templated` may be expressions."""
         kept: dict[str, Entry] = {}
+        known = {**templated, **fields}
+        meant: set[str] = set()
         for entry in node:
             if (refused := moved.get(entry.key)) is not None:
                 self._report(refused.code, entry, refused.message, refused.hint)
-            elif (field := fields.get(entry.key)) is not None:
+            elif (field := known.get(entry.key)) is not None:
                 if is_empty(entry.value):
+                    self._refuse_empty(entry, field)
                     continue
-                value = self._field(entry, field, templated=templated)
+                value = self._field(entry, field, templated=entry.key not in fields)
                 if value is entry.value:
                     kept[entry.key] = entry
                 elif value is not None:
                     kept[entry.key] = Entry(entry.key, value, entry.line, entry.column)
             elif closed:
-                hint = did_you_mean(entry.key, fields) or _list_of(fields)
+                meant.update(nearest(entry.key, known))
+                hint = did_you_mean(entry.key, known) or _list_of(known)
                 self._report("unknown-key", entry, f"{what} has no key `{entry.key}`", hint)
             else:
                 kept[entry.key] = entry
-        for key, field in fields.items():
-            if field.required and ((given := node.entries.get(key)) is None or is_empty(given.value)):
-                code = field.extra.get("missing", "missing-key")
-                at = node if given is None else given
-                self._report(code, at, f"{what} needs the key `{key}`", field.description)
+        for key, field in known.items():
+            if field.required and key not in meant and ((given := node.get(key)) is None or is_empty(given)):
+                self._miss(node, key, field, what)
         return Mapping(kept, node.line, node.column)
+
+    def _miss(self, node: Mapping, key: str, field: Field, what: str) -> None:
+        code = field.extra.get("missing", "missing-key")
+        told = field.description.rstrip(".")
+        told = told[:1].lower() + told[1:] if told[1:2].islower() else told
+        hint = f"add `{key}:`, {told}" if told else f"add `{key}:`"
+        self._report(code, node.entries.get(key, node), f"{what} needs the key `{key}`", hint)
+
+    def _refuse_empty(self, entry: Entry, field: Field) -> None:
+        """An empty key counts as absent, unless it must not be left half written."""
+        if (code := field.extra.get("empty")) is not None:
+            self._report(code, entry, f"`{entry.key}` is empty", "fill it in or leave it out")
 
     def _field(self, entry: Entry, field: Field, *, templated: bool) -> Node | None:
         """The entry's value; what does not fit is reported with the code that the field asks for."""
-        refused: Moved | None = field.extra.get("as_list")
-        if refused is not None and isinstance(entry.value, Sequence):
+        refused: Moved | None = field.extra.get("not_mapping")
+        if refused is not None and not isinstance(entry.value, Mapping):
             self._report(refused.code, entry, refused.message, refused.hint)
-            return None
+            return Mapping({}, entry.line, entry.column)  # it is there, so nothing else is said of it
         if (wanted := field.extra.get("wrong")) is None:
             return self.value(entry.value, field.type, f"`{entry.key}`", templated=templated)
 
         def coded(code: str, at: Located, message: str, hint: str = "") -> None:  # noqa: ARG001 - the protocol
             self._report(wanted, at, message, hint)
 
-        return Shaper(coded, self._moved).value(
+        return Shaper(coded, self._moved, self._called).value(
             entry.value, field.type, f"`{entry.key}`", templated=templated
         )
 
@@ -137,10 +174,10 @@ class Shaper:
             extra = {**(type_.extra or {}), **extra}
             type_ = type_.type
         literal = "literal" in extra or "document" in extra
-        welcome = literal or "expression" in extra or "guard" in extra or (templated and "name" not in extra)
+        welcome = literal or "expression" in extra or (templated and "name" not in extra)
         if welcome and isinstance(node, Scalar) and isinstance(node.value, str) and is_template(node.value):
             return node
-        if "name" in extra and isinstance(node, Scalar):
+        if "guard" in extra or ("name" in extra and isinstance(node, Scalar)):
             return node
         return self._plain(node, type_, what, templated=templated and not literal)
 
@@ -182,7 +219,11 @@ class Shaper:
         if fitting and not isinstance(node, Scalar):
             return self.value(node, fitting[0], what, templated=templated)
         wanted = describe(union) + (" or an expression" if templated else "")
-        self._report("wrong-type", node, f"{what} must be {wanted}, not {kind_of(node)}")
+        hints = (
+            _quote_hint(node, option) for option in union.types if not isinstance(option, inspect.StrType)
+        )
+        hint = next(filter(None, hints), "")
+        self._report("wrong-type", node, f"{what} must be {wanted}, not {kind_of(node)}", hint)
         return None
 
     def _dict(self, node: Mapping, type_: inspect.DictType, *, templated: bool) -> Mapping:
@@ -290,7 +331,7 @@ def _field(field: inspect.Field) -> Field:
 
 def _list_of(fields: Iterable[str]) -> str:
     keys = list(fields)
-    return "known keys: " + ", ".join(f"`{key}`" for key in keys) if len(keys) <= 12 else ""
+    return "known keys: " + ", ".join(f"`{key}`" for key in keys) if len(keys) <= _MOST_KEYS else ""
 
 
 def _scalar_fits(value: Json, type_: inspect.Type) -> bool:
@@ -340,6 +381,16 @@ def _accepts(node: Node, type_: inspect.Type, *, templated: bool) -> bool:
 
 
 def _quote_hint(node: Node, type_: inspect.Type) -> str:
-    if isinstance(type_, inspect.StrType) and isinstance(node, Scalar) and node.value is not None:
+    """What to do about a value that quotes, or braces, make the wrong type."""
+    if not isinstance(node, Scalar) or node.value is None:
+        return ""
+    if isinstance(type_, inspect.StrType):
         return "quote it to make it text"
+    if isinstance(node.value, str) and is_template(node.value):
+        return "write the value itself: no expression is evaluated here"
+    if isinstance(node.value, str) and isinstance(type_, inspect.IntType | inspect.FloatType):
+        return "write the number without quotes" if _NUMBER.fullmatch(node.value) else ""
     return ""
+
+
+_NUMBER = re.compile(r"\s*[-+]?[0-9]+(\.[0-9]+)?\s*")

@@ -6,6 +6,7 @@ and keeps no positions. Scalars follow the YAML 1.2 core schema: `on` and `no` s
 
 import re
 from collections.abc import Iterator
+from math import isfinite
 from typing import Any, TypeAlias
 
 import yaml
@@ -235,7 +236,7 @@ class _Composer:
                     "duplicate-key",
                     f"the key `{key}` stands twice in one mapping (first in line {first})",
                 )
-            mark = event.start_mark
+            mark: Any = event.start_mark
             entries[key] = Entry(key, self._node(self._next(), depth + 1), mark.line + 1, mark.column + 1)
         return entries
 
@@ -276,9 +277,9 @@ def _core(event: Any) -> Value:
             return int(text, 16)
         if _OCTAL.match(text):
             return int(text[2:], 8)
-        if _FLOAT.match(text):
-            return float(text)
-        if text.lower().lstrip("+-") in (".inf", ".nan"):
+        if _FLOAT.match(text) and isfinite(number := float(text)):
+            return number
+        if text.lower().lstrip("+-") in (".inf", ".nan") or _FLOAT.match(text):
             raise _fault(event, "yaml-feature", f"`{text}` is no JSON number", "quote it to keep it as text")
     return text
 

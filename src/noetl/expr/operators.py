@@ -165,13 +165,13 @@ def sliced(evaluation: Evaluation, value: object, start: object, stop: object, s
     """`value[start:stop:step]`."""
     if isinstance(value, Missing):
         return value
-    if not isinstance(value, str | list | tuple | range):
-        raise ExpressionError(f"only text and lists have slices, not {kind_of(value)}")
     for part in (start, stop, step):
         if isinstance(part, Missing):
             part.fail()
         if part is not None and type(part) is not int:
             raise ExpressionError(f"the bounds of a slice are whole numbers, not {kind_of(part)}")
+    if not isinstance(value, str | list | tuple | range):
+        raise ExpressionError(f"only text and lists have slices, not {kind_of(value)}")
     if step == 0:
         raise ExpressionError("the step of a slice cannot be zero")
     bounds: slice[int | None, int | None, int | None] = slice(start, stop, step)  # type: ignore[arg-type]

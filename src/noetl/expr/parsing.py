@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from typing import cast
+from typing import NoReturn, cast
 
 from jinja2 import TemplateSyntaxError, nodes
 from jinja2.lexer import Token, TokenStream
@@ -57,7 +57,7 @@ def parse_syntax(source: str) -> Syntax:
     try:
         body = parser.subparse()
     except TemplateSyntaxError as error:
-        raise _explained(error) from None
+        raise _explained(error, lexemes) from None
     except RecursionError:
         raise ExpressionError("the expression is nested too deeply") from None
     expression = _only_expression(body) if _is_single(lexemes) else None
@@ -96,26 +96,37 @@ class _OffsetParser(Parser):
         self._last_identifier = 0
         self._tag_stack = []
         self._end_token_stack = []
+        self._open: list[tuple[str, int]] = []
 
     def parse_statement(self) -> nodes.Node | list[nodes.Node]:
+        """One of the statements that there are."""
         token = self.stream.current
-        if token.type == "name" and token.value not in _STATEMENTS and not self._ends_block(token):
-            raise ExpressionError(
-                f"`{{% {token.value} %}}` is not available here",
-                offset=token.lineno - 1,
-                hint="the statements are `if`, `for` and `set`",
-            )
-        if len(self._tag_stack) >= MAX_BLOCKS:
+        name = str(token.value)
+        if name not in _STATEMENTS:
+            raise _unknown_statement(name, token.lineno - 1)
+        if len(self._open) >= MAX_BLOCKS:
             raise ExpressionError(f"blocks are nested more than {MAX_BLOCKS} deep", offset=token.lineno - 1)
-        return super().parse_statement()
+        self._open.append((name, token.lineno - 1))
+        statement = super().parse_statement()
+        self._open.pop()
+        return statement
+
+    def fail_eof(self, *_: object, **__: object) -> NoReturn:
+        """The source ended inside a block."""
+        name, offset = self._open[-1]
+        raise ExpressionError(
+            f"`{{% {name} %}}` is never closed", offset=offset, hint=f"add `{{% end{name} %}}`"
+        )
 
     def parse_set(self) -> nodes.Assign | nodes.AssignBlock:
+        """`set name = value`; the form with a block would collect text without a limit."""
         node = super().parse_set()
         if isinstance(node, nodes.AssignBlock):
             self.fail("`{% set %}` needs a value: `{% set name = value %}`", node.lineno)
         return node
 
     def parse_or(self) -> nodes.Expr:
+        """An expression without `if`."""
         return self._climb(_OR)
 
     def _climb(self, floor: int) -> nodes.Expr:
@@ -168,8 +179,12 @@ class _OffsetParser(Parser):
             parts.append(self._climb(_CONCAT + 1))
         return nodes.Concat(parts, lineno=lineno)
 
-    def _ends_block(self, token: Token) -> bool:
-        return token.value.startswith(("end", "el"))
+
+def _unknown_statement(name: str, offset: int) -> ExpressionError:
+    if name in ("elif", "else") or name.startswith("end"):
+        return ExpressionError(f"`{{% {name} %}}` closes nothing", offset=offset)
+    hint = "the statements are `if`, `for` and `set`"
+    return ExpressionError(f"`{{% {name} %}}` is not available here", offset=offset, hint=hint)
 
 
 def _spoken(lexemes: list[Lexeme]) -> Iterable[Token]:
@@ -177,16 +192,21 @@ def _spoken(lexemes: list[Lexeme]) -> Iterable[Token]:
     return cast("Iterable[Token]", [lexeme for lexeme in lexemes if lexeme.type not in _SILENT])
 
 
-def _explained(error: TemplateSyntaxError) -> ExpressionError:
+def _explained(error: TemplateSyntaxError, lexemes: list[Lexeme]) -> ExpressionError:
     """Jinja's complaint in the words of a playbook."""
     message = error.message or "the expression cannot be read"
     offset = max(error.lineno - 1, 0)
     got = _GOT.search(message)
-    if "end of print statement" in message and got:
+    if message.startswith("Expected an expression"):
+        return ExpressionError("an expression is missing", offset=offset)
+    if message.startswith("unexpected 'end of"):
+        return ExpressionError("the expression ends too early", offset=offset)
+    if got and "end of print statement" in message:
+        found = next((lexeme.text for lexeme in lexemes if lexeme.offset == offset), got[1])
         return ExpressionError(
-            f"unexpected `{got[1]}`", offset=offset, hint="an operator or `}}` is missing before it"
+            f"unexpected `{found}`", offset=offset, hint="an operator or `}}` is missing before it"
         )
     if got and got[1] in ("end of print statement", "end of statement block"):
         return ExpressionError("the expression ends too early", offset=offset)
-    message = message.replace("Jinja was looking for the following tags:", "expected").replace("'", "`")
+    message = message.replace("'", "`")
     return ExpressionError(message[:1].lower() + message[1:].rstrip("."), offset=offset)

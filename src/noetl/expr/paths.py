@@ -7,8 +7,8 @@ from jinja2 import nodes
 Path: TypeAlias = tuple[str, ...]
 
 
-def path_of(node: nodes.Node) -> Path | None:
-    """The name and the constant keys of a pure path, or None."""
+def path_of(node: nodes.Node) -> tuple[nodes.Name, Path] | None:
+    """The name a pure path starts with, and the whole path; None for anything else."""
     keys: list[str] = []
     while not isinstance(node, nodes.Name):
         if isinstance(node, nodes.Getattr):
@@ -18,7 +18,7 @@ def path_of(node: nodes.Node) -> Path | None:
         else:
             return None
         node = node.node
-    return (node.name, *reversed(keys))
+    return node, (node.name, *reversed(keys))
 
 
 def is_key(node: nodes.Node) -> bool:
@@ -30,8 +30,8 @@ def present_if(condition: nodes.Node) -> tuple[Path, ...]:
     """The paths that are there whenever the condition holds."""
     match condition:
         case nodes.Name() | nodes.Getattr() | nodes.Getitem():
-            path = path_of(condition)
-            return () if path is None else (path,)
+            found = path_of(condition)
+            return () if found is None else (found[1],)
         case nodes.Test(name="defined"):
             return present_if(condition.node)
         case nodes.Not():

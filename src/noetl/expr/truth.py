@@ -47,6 +47,8 @@ def guard_fault(source: str) -> tuple[str, str] | None:
 
 def _bare_fault(source: str) -> tuple[str, str]:
     text = " ".join(source.split())
+    if not text:
+        return "the guard is empty", "write `{{ … }}`, or true"
     if text.lower() in ("true", "false"):
         return "a guard is an expression or a boolean, not text", f"write {text.lower()} without quotes"
     return "a guard is an expression in braces; as it stands this is text", f"write `{{{{ {text} }}}}`"

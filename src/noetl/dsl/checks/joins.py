@@ -1,6 +1,6 @@
 """Joins that have nothing to join, and joins that could never let go."""
 
-from collections import Counter
+from collections.abc import Iterator
 
 from noetl.dsl.checks.graph import Net, ancestors, components, is_cycle, net_of, on_cycles, reachable
 from noetl.dsl.checks.guards import possible_events
@@ -65,9 +65,10 @@ class _Flow:
                 self.sources[target].append(node)
         self.above = ancestors(after)
         self.forks = [
-            node
+            fork
             for node, step in enumerate(playbook.workflow)
-            if node in self.reached and not step.exclusive and len(self.live[node]) > 1
+            if node in self.reached and not step.exclusive
+            for fork in _forks(self.live[node])
         ]
         self.many = [False] * len(after)
         runs_often = [False] * len(after)
@@ -84,16 +85,22 @@ class _Flow:
             return True
         if len(self.sources[node]) <= 1:
             return False
-        return any(self._sends_several(fork, node) for fork in reversed(self.forks))
-
-    def _sends_several(self, fork: int, node: int) -> bool:
         above = self.above[node]
-        if not above >> fork & 1:
-            return False
-        counted = Counter(
-            event for target, events in self.live[fork] if above >> target & 1 for event in events
+        return any(
+            (targets & above).bit_count() > 1 or twice & above for targets, twice in reversed(self.forks)
         )
-        return any(count > 1 for count in counted.values())
+
+
+def _forks(arcs: list[tuple[int, frozenset[str]]]) -> Iterator[tuple[int, int]]:
+    """For each event that sends several tokens: the targets, and those among them that get two, as bits."""
+    for event in {event for _, events in arcs for event in events}:
+        targets = twice = 0
+        for target, events in arcs:
+            if event in events:
+                twice |= targets & 1 << target
+                targets |= 1 << target
+        if targets.bit_count() > 1 or twice:
+            yield targets, twice
 
 
 def _live_arcs(step: Step, net: Net) -> list[tuple[int, frozenset[str]]]:

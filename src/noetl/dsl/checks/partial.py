@@ -64,8 +64,8 @@ def evaluate(node: nodes.Expr, facts: Facts) -> Value:
             spelt = facts.spellings.get(node.value, node.value) if isinstance(node.value, str) else node.value
             return Known(spelt)
         case nodes.Name() | nodes.Getattr() | nodes.Getitem():
-            path = path_of(node)
-            return facts.look_up(path) if path else Hazy.UNKNOWN
+            found = path_of(node)
+            return facts.look_up(found[1]) if found else Hazy.UNKNOWN
         case nodes.Not():
             return _from_truth(_negated(_plain_truth(evaluate(node.node, facts))))
         case nodes.And() | nodes.Or():

@@ -24,8 +24,12 @@ def check_arcs(playbook: Playbook, context: Context) -> None:
 
 
 def arc_guards(context: Context) -> dict[tuple[str, int], Site]:
-    """The guards of arcs by step and position."""
-    return {(site.where.step, site.where.arc): site for site in context.sites if site.where.role is Role.ARC}
+    """The guards of arcs by step and position; of two steps with one name, the first's."""
+    guards: dict[tuple[str, int], Site] = {}
+    for site in context.sites:
+        if site.where.role is Role.ARC:
+            guards.setdefault((site.where.step, site.where.arc), site)
+    return guards
 
 
 def place_of_guard(guards: dict[tuple[str, int], Site], step: Step, position: int) -> Scalar | Place:
@@ -46,8 +50,9 @@ class _Router:
 
     def check(self) -> None:
         for position, arc in enumerate(self.step.arcs):
-            if not self._waits_in_vain(position, arc):
-                self._check_dead(position, arc)
+            if self._waits_in_vain(position, arc):
+                continue
+            self._check_dead(position, arc)
             if self.step.exclusive:
                 self.first_with.setdefault(arc.when, arc)
                 for event in certain_events(arc.when, self.step):

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from noetl.dsl.codes import CODES
-from noetl.dsl.document import MOVED, NAME
+from noetl.dsl.document import CALLED, MOVED, NAME
 from noetl.dsl.kinds import Kinds
 from noetl.dsl.playbook import Guard, Place, Write
 from noetl.dsl.problem import Problem
@@ -27,6 +27,7 @@ from noetl.expr import (
 from noetl.model import ExpressionError
 
 _NAME = re.compile(NAME)
+_LONGEST = 500
 
 
 class Role(enum.Enum):
@@ -92,14 +93,16 @@ class Context:
         self.sites: list[Site] = []
         self.nested: list[Nested] = []
         self.used_tasks: set[str] = set()
+        self.read_rules: set[int] = set()
         self.credentials: list[Scalar] = []
         self.reducers: dict[tuple[str, str], Place] = {}
         self.unreadable: set[Where] = set()
-        self.shaper = Shaper(self.report, MOVED)
+        self.shaper = Shaper(self.report, MOVED, CALLED)
 
     def report(self, code: str, at: Located | Place, message: str, hint: str = "") -> None:
         severity = CODES[code].severity
-        self.problems.append(Problem(self.file, at.line, at.column, code, severity, message, hint))
+        found = Problem(self.file, at.line, at.column, code, severity, _one_line(message), _one_line(hint))
+        self.problems.append(found)
 
     def report_inside(self, code: str, scalar: Scalar, offset: int, message: str, hint: str = "") -> None:
         """Reports at a character of the scalar's text."""
@@ -194,7 +197,7 @@ class Context:
         if not isinstance(node, Scalar):
             return None
         text = node.value
-        if not isinstance(text, str) or not _NAME.match(text):
+        if not isinstance(text, str) or not _NAME.fullmatch(text):
             hint = "letters, digits, `_` and `-`, and no digit or `-` first"
             self.report("bad-name", node, f"{what} cannot be {kind_of(node)}", hint)
             return None
@@ -207,6 +210,12 @@ class Context:
             )
             return None
         return text
+
+
+def _one_line(message: str) -> str:
+    """Names and values that a message quotes may be long, or of several lines."""
+    line = " ".join(message.split())
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 
 def place_of(at: Located) -> Place:

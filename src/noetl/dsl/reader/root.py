@@ -8,9 +8,9 @@ import msgspec
 
 from noetl.dsl.document import RootShape
 from noetl.dsl.kinds import Kinds
-from noetl.dsl.playbook import Executor, KeychainEntry, Metadata, Playbook, Step
+from noetl.dsl.playbook import Arc, Executor, KeychainEntry, Metadata, Playbook, Step
 from noetl.dsl.reader.context import Context, Nested, Role, Where, mapping_of, place_of, text_of
-from noetl.dsl.reader.rules import Pipeline, number
+from noetl.dsl.reader.rules import Pipeline, check_unused_rules, number
 from noetl.dsl.reader.steps import read_step
 from noetl.dsl.reader.tasks import Labelled, Surroundings, label_tasks, read_task
 from noetl.dsl.shape import did_you_mean, is_empty, kind_of
@@ -45,11 +45,12 @@ def _playbook(context: Context, root: Mapping) -> Playbook | None:
     workbook = _workbook(context, shaped.get("workbook"))
     steps = _steps(context, shaped.get("workflow"), executor_spec, workbook)
     _check_unused(context, workbook, context.used_tasks, executor_spec)
+    check_unused_rules(context, executor_spec, None)
     executor = _executor(context, executor_node, executor_spec, steps)
     workload = context.values(mapping_of(shaped.get("workload")), Where(Role.WORKLOAD))
     keychain = _keychain(context, shaped.get("keychain"))
     metadata = _metadata(mapping_of(shaped.get("metadata")))
-    if metadata is None or not steps:
+    if not steps:
         return None
     document = plain(root)
     return Playbook(
@@ -69,21 +70,25 @@ def _steps(
     context: Context, node: Node | None, executor_spec: Mapping | None, workbook: dict[str, Labelled]
 ) -> dict[str, Step]:
     steps: dict[str, Step] = {}
+    arcs: list[Arc] = []
+    written: set[str] = set()
     for item in node.items if isinstance(node, Sequence) else ():
         if not isinstance(item, Mapping):
             continue
-        step = read_step(context, item, executor_spec, workbook)
-        if step is None:
+        step, named = read_step(context, item, executor_spec, workbook)
+        arcs += step.arcs
+        written.add(step.name)
+        if not named:
             continue
         if step.name in steps:
             hint = f"the first stands in line {steps[step.name].place.line}"
             context.report("duplicate-step", step.place, f"there is a step `{step.name}` already", hint)
             continue
         steps[step.name] = step
-    for step in steps.values():
-        for arc in step.arcs:
-            if arc.step not in steps:
-                _unknown_step(context, arc.step, arc.place, steps)
+    for arc in arcs:
+        # One fault is told once: a step with a wrong name is there, too.
+        if arc.step not in written:
+            _unknown_step(context, arc.step, arc.place, steps)
     return steps
 
 
@@ -175,9 +180,9 @@ def _keychain(context: Context, node: Node | None) -> dict[str, KeychainEntry]:
     return entries
 
 
-def _metadata(node: Mapping | None) -> Metadata | None:
-    if node is None or "name" not in node or "path" not in node:
-        return None
+def _metadata(node: Mapping | None) -> Metadata:
+    if node is None:
+        return Metadata("", "")
     tags, labels = node.get("tags"), mapping_of(node.get("labels"))
     return Metadata(
         name=text_of(node.get("name")),

@@ -21,6 +21,7 @@ from noetl.dsl.playbook import (
 from noetl.dsl.reader.context import Context, Role, Where, place_of, text_of
 from noetl.dsl.shape import did_you_mean, is_empty, kind_of
 from noetl.dsl.source import Mapping, Node, Scalar, Sequence
+from noetl.dsl.spec import inheritable
 from noetl.expr import Data, Expression
 
 _T = TypeVar("_T")
@@ -49,8 +50,10 @@ def read_policy(context: Context, node: Node, where: Where, pipeline: Pipeline) 
     rules = node.get("rules") if isinstance(node, Mapping) else None
     if not isinstance(node, Mapping) or not isinstance(rules, Sequence):
         found = kind_of(node) if not isinstance(node, Mapping) else "a mapping without a list of `rules`"
-        context.report("policy-shape", node, f"a policy is an object containing `rules`, not {found}")
+        message = f"a policy is an object containing `rules`, not {found}"
+        context.report("policy-shape", node, message, "write `policy: { rules: […] }`")
         return None
+    context.read_rules.add(id(rules))
     shaped = context.shaper.struct(node, PolicyShape, "a policy")
     if shaped is None:
         return None
@@ -62,6 +65,15 @@ def read_policy(context: Context, node: Node, where: Where, pipeline: Pipeline) 
         on_unmatched=on_unmatched,  # type: ignore[arg-type]  # the shape allows these two alone
         place=place_of(node),
     )
+
+
+def check_unused_rules(context: Context, spec: Mapping | None, labels: Collection[str] | None) -> None:
+    """Rules that a scope offers to tasks, but none inherits, are checked where they stand."""
+    offered = inheritable(spec)
+    policy = offered.get("policy") if offered else None
+    rules = policy.get("rules") if isinstance(policy, Mapping) else None
+    if policy is not None and rules is not None and id(rules) not in context.read_rules:
+        read_policy(context, policy, Where(Role.POLICY), Pipeline(labels, "", ""))
 
 
 def read_admission(context: Context, node: Mapping, step: str) -> Admission | None:

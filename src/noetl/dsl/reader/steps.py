@@ -9,15 +9,16 @@ from noetl.dsl.document import (
 )
 from noetl.dsl.playbook import Arc, Join, Loop, Router, Step
 from noetl.dsl.reader.context import Context, Role, Where, mapping_of, place_of, text_of
-from noetl.dsl.reader.rules import number, read_admission, whole_number
+from noetl.dsl.reader.rules import check_unused_rules, number, read_admission, whole_number
 from noetl.dsl.reader.tasks import (
     Labelled,
     Surroundings,
     inheritable_fields,
     label_tasks,
     read_pipeline,
+    with_selection,
 )
-from noetl.dsl.shape import Field, fields_of, is_empty
+from noetl.dsl.shape import fields_of, is_empty, kind_of
 from noetl.dsl.source import Mapping, Node, Scalar, Sequence, plain
 from noetl.expr import BUILTIN_ITER
 
@@ -27,8 +28,9 @@ def read_step(
     node: Mapping,
     executor_spec: Mapping | None,
     workbook: AbstractMapping[str, Labelled],
-) -> Step | None:
-    """One step, already in shape but for its spec, its loop's spec and its tasks."""
+) -> tuple[Step, bool]:
+    """One step, in shape but for its spec, its loop's spec and its tasks, and whether it has a name."""
+    node = with_selection(node)
     name = context.name(node.get("step"), "a step's name")
     at = node.entries["step"].value if "step" in node else node
     label = name or text_of(node.get("step"))
@@ -61,7 +63,9 @@ def read_step(
         timeout=number(context, spec.get("timeout") if spec else None, Where(Role.SPEC, label)),
         desc=text_of(node.get("desc")),
     )
-    return step if name is not None else None
+    for scope in (spec, loop_spec):
+        check_unused_rules(context, scope, [task.label for task in tasks])
+    return step, name is not None
 
 
 def _either(context: Context, node: Mapping) -> Mapping | None:
@@ -76,9 +80,12 @@ def _scope_spec(context: Context, spec: Mapping | None, scope: str) -> Mapping |
     if spec is None:
         return None
     own = StepSpecShape if scope == "step" else LoopSpecShape
-    fields: dict[str, Field] = {**inheritable_fields(context), **fields_of(own)}
     return context.shaper.fields(
-        spec, fields, f"the spec of a {scope}", templated=True, moved=MOVED.get(own.__name__, {})
+        spec,
+        fields_of(own),
+        f"the spec of a {scope}",
+        templated=inheritable_fields(context),
+        moved=MOVED.get(own.__name__, {}),
     )
 
 
@@ -99,7 +106,8 @@ def _loop(
     where = Where(Role.LOOP, step)
     items, iterator = node.get("in"), node.get("iterator")
     if items is not None and isinstance(items, Scalar) and not _can_be_collection(items):
-        context.report("wrong-type", items, "`in` must be a collection", "an expression, a list or a mapping")
+        message = f"`in` must be a collection, not {kind_of(items)}"
+        context.report("wrong-type", items, message, "write an expression, a list or a mapping")
     name = context.name(iterator, "an iterator", reserved=BUILTIN_ITER)
     if items is None or name is None:
         return None
@@ -147,6 +155,8 @@ def _router(context: Context, node: Mapping | None, step: str) -> Router | None:
         for arc in arcs_node.items if isinstance(arcs_node, Sequence) else ():
             if isinstance(arc, Mapping) and "step" in arc:
                 arcs.append(_arc(context, arc, step, len(arcs)))
+    if arcs_node is None or (isinstance(arcs_node, Sequence) and len(arcs) < len(arcs_node.items)):
+        context.unreadable.add(Where(Role.ARC, step))
     mode = text_of(spec.get("mode") if spec else None) or "exclusive"
     return Router(tuple(arcs), place_of(node), mode)  # type: ignore[arg-type]  # in shape
 

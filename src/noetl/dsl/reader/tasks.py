@@ -9,7 +9,7 @@ from noetl.dsl.kinds import Kind, TaskSpec
 from noetl.dsl.playbook import Policy, Task
 from noetl.dsl.reader.context import Context, Nested, Role, Where, mapping_of, place_of, text_of
 from noetl.dsl.reader.rules import Pipeline, read_policy
-from noetl.dsl.shape import ANYTHING, Field, did_you_mean, fields_of, is_empty, kind_of
+from noetl.dsl.shape import ANYTHING, Field, did_you_mean, fields_of, is_closed, is_empty, kind_of, nearest
 from noetl.dsl.source import Entry, Located, Mapping, Node, Scalar, Sequence, mapping, node_of, plain
 from noetl.expr import Constant, Data, is_template
 from noetl.model import Json
@@ -64,12 +64,15 @@ def _label(context: Context, node: Node, position: int) -> Labelled | None:
         return None
     if "kind" not in node and "name" not in node and len(node.entries) == 1:
         (entry,) = node
-        if isinstance(entry.value, Mapping):
+        if isinstance(entry.value, Mapping) or is_empty(entry.value):
+            tool = entry.value if isinstance(entry.value, Mapping) else Mapping({}, entry.line, entry.column)
             label = context.name(Scalar(entry.key, entry.line, entry.column), "a task's label")
-            if "name" in entry.value:
-                hint = f"the label is `{entry.key}` already"
-                context.report("unknown-key", entry.value.entries["name"], "the task is named twice", hint)
-            return Labelled(label or f"task_{position}", _without_name(entry.value), entry)
+            return Labelled(label or f"task_{position}", _named_once(context, tool, entry.key), entry)
+    if (stray := _stray_label(context, node)) is not None:
+        hint = f"indent them below `{stray.key}:`, or write `name: {stray.key}`"
+        context.report("unknown-key", stray, f"the keys of the task `{stray.key}` stand beside it", hint)
+        rest = {entry.key: entry for entry in node if entry is not stray}
+        return Labelled(stray.key, Mapping(rest, node.line, node.column), stray)
     name = node.entries.get("name")
     if name is None or is_empty(name.value):
         return Labelled(f"task_{position}", _without_name(node), node)
@@ -78,6 +81,26 @@ def _label(context: Context, node: Node, position: int) -> Labelled | None:
 
 
 _FORMS = "write `- name: LABEL` with `kind: KIND`, or `- LABEL: { kind: KIND }`"
+
+
+def _named_once(context: Context, tool: Mapping, label: str) -> Mapping:
+    """A labelled task without a second name; where the tool has an input `name`, that is what it is."""
+    kind = context.kinds.get(text_of(tool.get("kind")))
+    if "name" not in tool or kind is None or "name" in fields_of(kind.inputs):
+        return tool
+    hint = f"the label is `{label}` already"
+    context.report("unknown-key", tool.entries["name"], "the task is named twice", hint)
+    return _without_name(tool)
+
+
+def _stray_label(context: Context, node: Mapping) -> Entry | None:
+    """The label of `- fetch:` whose task was not indented below it."""
+    kind = context.kinds.get(text_of(node.get("kind")))
+    first = next(iter(node), None)
+    if first is None or kind is None or "name" in node or not is_empty(first.value):
+        return None
+    known = {*fields_of(TaskShape), *fields_of(kind.inputs), *kind.spellings, *MOVED["TaskShape"]}
+    return None if first.key in known else first
 
 
 def _without_name(node: Mapping) -> Mapping:
@@ -104,15 +127,13 @@ def read_task(
     tool, defined = _resolve(context, task, around.workbook)
     kind_node = tool.get("kind")
     if kind_node is None or is_empty(kind_node):
-        context.report(
-            "missing-key", tool, f"the task `{task.label}` needs the key `kind`", "the tool it calls"
-        )
+        _miss_kind(context, task.label, tool)
         return None
     kind = find_kind(context, kind_node)
     tool = _respell(context, tool, kind)
     shaped = _shape(context, tool, kind, task.label)
     spec = _merged_spec(context, shaped, kind, around.outer, defined)
-    policy_node = spec.get("policy") if spec else None
+    policy_node = _policy_node(spec)
     inputs = _inputs(context, shaped, kind, where)
     _check_inputs(context, tool, kind, spec, task.at)
     args = mapping_of(shaped.get("args"))
@@ -129,17 +150,39 @@ def read_task(
     )
 
 
+def _policy_node(spec: Mapping | None) -> Node | None:
+    """The merged policy; what a scope around says of unmatched outcomes makes no policy by itself."""
+    policy = spec.get("policy") if spec else None
+    return None if isinstance(policy, Mapping) and set(policy.entries) <= {"on_unmatched"} else policy
+
+
 def _policy(context: Context, node: Node, where: Where, pipeline: Pipeline) -> Policy | None:
     where = where._replace(role=Role.POLICY)
     with context.noting_faults(where):
         return read_policy(context, node, where, pipeline)
 
 
+def _miss_kind(context: Context, label: str, tool: Mapping) -> None:
+    """Says why there is no kind: it is misspelt, an older construct stands there, or nothing does."""
+    for entry in tool:
+        if (moved := MOVED["TaskShape"].get(entry.key)) is not None:
+            context.report(moved.code, entry, moved.message, moved.hint)
+            return
+        if nearest(entry.key, ("kind",)):
+            context.report(
+                "unknown-key", entry, f"the task `{label}` has no key `{entry.key}`", "did you mean `kind`?"
+            )
+            return
+    context.report(
+        "missing-key", tool, f"the task `{label}` needs the key `kind`", "add `kind:`, the tool it calls"
+    )
+
+
 def find_kind(context: Context, node: Node) -> Kind | None:
     """The registered kind, or None: unknown (reported) or allowed without being known."""
     name = text_of(node)
     kind = context.kinds.get(name)
-    if kind is None and (not isinstance(node, Scalar) or name not in context.kinds.allowed):
+    if kind is None and name and name not in context.kinds.allowed:
         hint = (
             did_you_mean(name, context.kinds.names)
             or "`--allow-kind` accepts a kind that is not installed here"
@@ -163,34 +206,47 @@ def _resolve(
         context.report("unknown-task", named or kind, f"the workbook has no task `{name}`", hint)
         return task.tool, None
     context.used_tasks.add(name)
-    definition = {entry.key: entry for entry in found.tool if entry.key != "spec"}
-    own = {entry.key: entry for entry in task.tool if entry.key not in ("kind", "task")}
-    below, above = mapping_of(found.tool.get("args")), mapping_of(task.tool.get("args"))
+    tool_kind = context.kinds.get(text_of(found.tool.get("kind")))
+    definition = _respell(context, found.tool, tool_kind)
+    own = _respell(context, task.tool, tool_kind)
+    entries = {entry.key: entry for entry in definition if entry.key != "spec"}
+    entries |= {entry.key: entry for entry in own if entry.key not in ("kind", "task")}
+    below, above = mapping_of(definition.get("args")), mapping_of(own.get("args"))
     if below is not None and above is not None:
         merged_args = Mapping({**below.entries, **above.entries}, above.line, above.column)
-        own["args"] = Entry("args", merged_args, above.line, above.column)
-    tool = Mapping({**definition, **own}, task.tool.line, task.tool.column)
-    return tool, mapping_of(found.tool.get("spec"))
+        entries["args"] = Entry("args", merged_args, above.line, above.column)
+    spec = mapping_of(definition.get("spec"))
+    if spec is not None:
+        spec = _with_rules(context, spec if tool_kind is None else _clean_spec(context, spec, tool_kind))
+    return Mapping(entries, task.tool.line, task.tool.column), spec
 
 
 def _shape(context: Context, tool: Mapping, kind: Kind | None, label: str) -> Mapping:
     """The task's keys by their canonical names; what does not fit is reported and left out."""
-    own = fields_of(TaskShape)
     inputs = fields_of(kind.inputs) if kind else {}
-    what = f"a task of kind `{kind.name}`" if kind else f"the task `{label}`"
-    fields: dict[str, Field] = {**inputs, **own}
+    own = {key: field for key, field in fields_of(TaskShape).items() if key not in inputs}
     shaped = context.shaper.fields(
-        tool, fields, what, templated=True, closed=kind is not None, moved=MOVED["TaskShape"]
+        tool,
+        own,
+        f"a task of kind `{kind.name}`" if kind else f"the task `{label}`",
+        templated=inputs,
+        closed=kind is not None and is_closed(kind.inputs),
+        moved={key: moved for key, moved in MOVED["TaskShape"].items() if key not in inputs},
     )
     if kind is not None and (spec := mapping_of(shaped.get("spec"))) is not None:
-        knobs = {
-            **fields_of(kind.spec),
-            "policy": ANYTHING,
-        }
         entry = tool.entries["spec"]
-        clean = context.shaper.fields(spec, knobs, f"the spec of a `{kind.name}` task", templated=True)
-        shaped.entries["spec"] = Entry("spec", clean, entry.line, entry.column)
+        shaped.entries["spec"] = Entry("spec", _clean_spec(context, spec, kind), entry.line, entry.column)
     return shaped
+
+
+def _clean_spec(context: Context, spec: Mapping, kind: Kind) -> Mapping:
+    return context.shaper.fields(
+        spec,
+        {"policy": ANYTHING._replace(extra={"empty": "policy-shape"})},
+        f"the spec of a `{kind.name}` task",
+        templated=fields_of(kind.spec),
+        closed=is_closed(kind.spec),
+    )
 
 
 def _respell(context: Context, tool: Mapping, kind: Kind | None) -> Mapping:
@@ -206,12 +262,21 @@ def _respell(context: Context, tool: Mapping, kind: Kind | None) -> Mapping:
             )
             continue
         entries[key] = entry if key == entry.key else Entry(key, entry.value, entry.line, entry.column)
-    selected = entries.pop("output_select", None)
-    if selected is not None:
-        selection = mapping(selected, {"result": mapping(selected, {"select": selected.value})})
-        spec = specs.merge(selection, mapping_of(entries["spec"].value) if "spec" in entries else None)
-        entries["spec"] = Entry("spec", spec or selection, selected.line, selected.column)
-    return Mapping(entries, tool.line, tool.column)
+    return with_selection(Mapping(entries, tool.line, tool.column))
+
+
+def with_selection(node: Mapping) -> Mapping:
+    """A task or step with its `output_select` where it belongs, under `spec.result.select`."""
+    selected, spec = node.entries.get("output_select"), node.get("spec")
+    if selected is None or not isinstance(selected.value, Sequence):
+        return node
+    if spec is not None and not is_empty(spec) and not isinstance(spec, Mapping):
+        return node
+    selection = mapping(selected, {"result": mapping(selected, {"select": selected.value})})
+    merged = specs.merge(selection, mapping_of(spec)) or selection
+    entries = {entry.key: entry for entry in node if entry is not selected}
+    entries["spec"] = Entry("spec", merged, selected.line, selected.column)
+    return Mapping(entries, node.line, node.column)
 
 
 def _merged_spec(
@@ -225,24 +290,35 @@ def _merged_spec(
     known = frozenset(fields_of(kind.spec)) if kind else None
     defaults = node_of(dict(kind.defaults), shaped) if kind and kind.defaults else None
     own = mapping_of(shaped.get("spec"))
-    if own is not None and "policy" in own and not isinstance(own.get("policy"), Mapping):
-        context.report(
-            "policy-shape", own.entries["policy"].value, "a policy is an object containing `rules`"
+    executor, *inner = (specs.inheritable(spec, known) for spec in outer)
+    if kind is not None and executor is not None:
+        executor = context.shaper.fields(
+            executor, {}, "`executor.spec`", templated=fields_of(kind.spec), closed=False
         )
-        own = Mapping({e.key: e for e in own if e.key != "policy"}, own.line, own.column)
-    elif own is not None and (policy := mapping_of(own.get("policy"))) is not None and "rules" not in policy:
-        context.report("policy-shape", policy, "a policy is an object containing `rules`", "add `rules:`")
-        own = Mapping({e.key: e for e in own if e.key != "policy"}, own.line, own.column)
-    inherited = [specs.inheritable(spec, known) for spec in outer]
-    return specs.merge(mapping_of(defaults), *inherited, defined, own)
+    return specs.merge(
+        mapping_of(defaults), executor, *inner, defined, _with_rules(context, own) if own else None
+    )
+
+
+def _with_rules(context: Context, spec: Mapping) -> Mapping:
+    """A task's own spec; a policy that is no object containing `rules` (000 §13) is left out."""
+    policy = spec.get("policy")
+    if policy is None or (isinstance(policy, Mapping) and "rules" in policy):
+        return spec
+    found = "a mapping without `rules`" if isinstance(policy, Mapping) else kind_of(policy)
+    message = f"a policy is an object containing `rules`, not {found}"
+    keys = policy.entries if isinstance(policy, Mapping) else ()
+    near = next((key for key in keys if nearest(key, ("rules",))), None)
+    hint = f"`{near}`: did you mean `rules`?" if near else "write `policy: { rules: […] }`"
+    context.report("policy-shape", policy, message, hint)
+    return Mapping({entry.key: entry for entry in spec if entry.key != "policy"}, spec.line, spec.column)
 
 
 def _inputs(context: Context, shaped: Mapping, kind: Kind | None, where: Where) -> dict[str, Data]:
-    own = fields_of(TaskShape)
     declared = fields_of(kind.inputs) if kind else {}
     inputs = {}
     for entry in shaped:
-        if entry.key in own:
+        if entry.key in fields_of(TaskShape) and entry.key not in declared:
             continue
         extra = declared[entry.key].extra if entry.key in declared else {}
         if "literal" in extra or "document" in extra:
@@ -295,10 +371,10 @@ def _check_inputs(
     knobs = {entry.key: plain(entry.value) for entry in spec if entry.key != "policy"} if spec else {}
     for fault in kind.check(inputs, knobs):
         entry = tool.entries.get(fault.key or "") or (spec.entries.get(fault.key or "") if spec else None)
-        if entry is not None and fault.line > 1 and isinstance(entry.value, Scalar):
-            lines = str(entry.value.value).split("\n")
-            offset = sum(len(line) + 1 for line in lines[: fault.line - 1])
-            offset += len(lines[fault.line - 1]) - len(lines[fault.line - 1].lstrip())
+        if entry is not None and fault.line and isinstance(entry.value, Scalar):
+            # Code may count lines by more characters than a document does.
+            lines = str(entry.value.value).split("\n")[: fault.line]
+            offset = sum(len(line) + 1 for line in lines[:-1]) + len(lines[-1]) - len(lines[-1].lstrip())
             context.report_inside("bad-input", entry.value, offset, fault.message, fault.hint)
         else:
             context.report("bad-input", entry or at, fault.message, fault.hint)

@@ -1,0 +1,196 @@
+"""What the reader keeps, refuses and says once."""
+
+import pytest
+
+from noetl.dsl.playbook import Policy
+from tests.playbooks import (
+    NOOP,
+    Found,
+    errors_in,
+    first_step,
+    first_task,
+    found_in,
+    playbook_of,
+    problem_of,
+    problems_of,
+    step,
+    whole,
+)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        '{ mode: "{{ ctx.mode }}" }',
+        '{ window: "{{ 5 }}" }',
+        '{ reduce: "{{ ctx.reduce }}" }',
+        '{ policy: "{{ ctx.policy }}" }',
+        '{ policy: { exec: "{{ ctx.where }}" } }',
+        '{ policy: { failure: { mode: "{{ ctx.mode }}" } } }',
+    ],
+)
+def test_the_structure_of_a_loop_is_never_an_expression(spec: str) -> None:
+    found = errors_in(step(f"loop: {{ in: [1], iterator: n, spec: {spec} }}\n{NOOP}"))
+    assert found in (["wrong-type"], ["bad-value"])
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        '{ policy: { join: "{{ ctx.join }}" } }',
+        '{ policy: { admit: { rules: [], on_deny: "{{ ctx.deny }}" } } }',
+        '{ lease: { ttl: "{{ ctx.ttl }}" } }',
+    ],
+)
+def test_the_structure_of_a_step_is_never_an_expression(spec: str) -> None:
+    assert errors_in(step(f"spec: {spec}\n{NOOP}")) in (["wrong-type"], ["bad-value"])
+
+
+@pytest.mark.parametrize("key", ["args", "input", "set", "spec", "output_select"])
+def test_an_expression_for_a_whole_part_of_a_task_is_refused_not_dropped(key: str) -> None:
+    problem = problem_of(step(f'tool: {{ kind: noop, {key}: "{{{{ ctx.all }}}}" }}'))
+    assert problem.code == "wrong-type"
+    assert "expression" in problem.hint
+
+
+def test_knobs_of_a_task_may_be_expressions() -> None:
+    text = step('spec: { task_timeout: "{{ 2 * 30 }}" }\nloop: { in: [1], iterator: n }\n' + NOOP)
+    assert "task_timeout" in first_task(text).spec
+
+
+def test_an_empty_loop_or_policy_is_refused() -> None:
+    assert found_in(step(f"loop:\n{NOOP}")) == [Found(6, 3, "loop-incomplete")]
+    assert found_in(step("tool: { kind: noop, spec: { policy: } }")) == [Found(6, 31, "policy-shape")]
+
+
+def test_on_unmatched_of_a_scope_makes_no_policy_by_itself() -> None:
+    text = step("spec: { policy: { on_unmatched: fail } }\n" + NOOP)
+    assert first_task(text).policy is None
+    rules = "{ rules: [{ when: true, then: { do: continue } }] }"
+    text = step(
+        f"spec: {{ policy: {{ on_unmatched: fail }} }}\ntool: {{ kind: noop, spec: {{ policy: {rules} }} }}"
+    )
+    policy = first_task(text).policy
+    assert isinstance(policy, Policy)
+    assert policy.on_unmatched == "fail"
+
+
+def test_rules_that_no_task_inherits_are_checked() -> None:
+    rules = "{ rules: [{ when: ready, then: { do: continue } }] }"
+    own = "{ kind: noop, spec: { policy: { rules: [] } } }"
+    assert errors_in(step(f"spec: {{ policy: {rules} }}\ntool: {own}")) == ["guard-form"]
+    assert errors_in(f"executor: {{ spec: {{ policy: {rules} }} }}\nworkflow:\n" + step(f"tool: {own}")) == [
+        "guard-form"
+    ]
+
+
+def test_what_tasks_inherit_from_the_executor_has_its_type() -> None:
+    text = "executor: { spec: { task_timeout: fast, free: thing } }\nworkflow:\n" + step(NOOP)
+    assert found_in(text) == [Found(4, 35, "wrong-type")]
+
+
+def test_the_steps_of_a_wrong_name_are_there_for_their_arcs() -> None:
+    text = step("next: { arcs: [{ step: 2nd }] }") + step(NOOP, name="2nd")
+    assert errors_in(text) == ["bad-name"]
+
+
+def test_the_arcs_of_a_duplicate_step_are_checked() -> None:
+    text = step(NOOP) + step("next: { arcs: [{ step: nowhere }] }")
+    assert errors_in(text) == ["duplicate-step", "unknown-step"]
+
+
+def test_a_wrong_router_is_not_also_a_missing_one() -> None:
+    assert errors_in(step("next: end") + step(NOOP, name="end")) == ["draft-next-list"]
+    assert errors_in(step("next: [{ step: end }]") + step(NOOP, name="end")) == ["draft-next-list"]
+
+
+def test_a_misspelt_key_that_is_needed_is_told_once() -> None:
+    assert errors_in(step("tool: { kind: http, ulr: 'https://example.com' }")) == ["unknown-key"]
+    assert errors_in(step("tool: { knd: http, url: 'https://example.com' }")) == ["unknown-key"]
+
+
+def test_a_task_that_is_not_indented_below_its_label_is_recognised() -> None:
+    text = step("tool:\n  - fetch:\n    kind: http\n    url: https://example.com")
+    problem = problem_of(text)
+    assert problem.code == "unknown-key"
+    assert "indent" in problem.hint
+
+
+def test_problems_of_a_playbook_without_metadata_are_all_told() -> None:
+    text = "apiVersion: noetl.io/v2\nkind: Playbook\nworkflow:\n" + step(
+        "next: { arcs: [{ step: nowhere }] }"
+    )
+    assert errors_in(text) == ["missing-key", "unknown-step"]
+
+
+def test_the_line_of_a_fault_in_code_is_the_line_in_the_file() -> None:
+    first = step("tool:\n  kind: python\n  code: |\n    result = (")
+    assert found_in(first) == [Found(9, 7, "bad-input")]
+    second = step("tool:\n  kind: python\n  code: |\n    x = 1\n    if x:\n      result = )")
+    assert found_in(second) == [Found(11, 9, "bad-input")]
+    assert found_in(step('tool: { kind: python, code: "x = (" }')) == [Found(6, 32, "bad-input")]
+
+
+def test_code_may_count_lines_otherwise() -> None:
+    assert errors_in(step('tool: { kind: python, code: "x = 1\\rresult = (" }')) == ["bad-input"]
+
+
+def test_a_label_leaves_the_name_of_a_secret_to_the_tool() -> None:
+    task = first_task(step("tool:\n  - token: { kind: secrets, name: prod/api }"))
+    assert task.label == "token"
+    assert list(task.inputs) == ["name"]
+    assert errors_in(step("tool:\n  - token: { kind: noop, name: other }")) == ["unknown-key"]
+
+
+def test_a_definition_and_its_use_may_spell_an_input_differently() -> None:
+    text = "workbook: { tasks: { fetch: { kind: http, endpoint: 'https://a.example', input: { a: 1, b: 2 } } } }\n"
+    text += "workflow:\n" + step(
+        "tool:\n  - { name: fetch, kind: workbook, url: 'https://b.example', args: { b: 3 } }"
+    )
+    task = first_task(text)
+    assert task.kind == "http"
+    assert str(task.inputs["url"]).find("b.example") > 0
+    assert list(task.args or ()) == ["a", "b"]
+
+
+def test_the_spec_of_a_definition_is_checked_with_its_users() -> None:
+    text = "workbook: { tasks: { fetch: { kind: http, url: 'https://a.example', spec: { timeoutt: 5 } } } }\n"
+    text += "workflow:\n" + step("tool:\n  - { name: fetch, kind: workbook }")
+    assert errors_in(text) == ["unknown-key"]
+
+
+def test_an_unknown_definition_is_told_without_its_inputs() -> None:
+    assert errors_in(step("tool: { kind: workbook, task: nope, url: 'https://a.example' }")) == [
+        "unknown-task"
+    ]
+
+
+def test_a_message_is_one_line_of_bounded_length() -> None:
+    text = step('next: { arcs: [{ step: "a\\nb" }] }') + step(NOOP, name="x" * 3000 + "!")
+    found = problems_of(text)
+    assert found
+    for problem in found:
+        assert "\n" not in problem.message + problem.hint
+        assert len(problem.message) <= 500
+
+
+def test_a_name_has_no_line_break() -> None:
+    assert errors_in('- step: "start\\n"\n  tool: { kind: noop }\n') == ["bad-name"]
+
+
+def test_the_document_and_its_hash_do_not_depend_on_the_text() -> None:
+    one = playbook_of(step("tool: { kind: noop, args: { a: 1 } }"))
+    other = playbook_of("# a comment\n" + whole(step("tool:\n  kind: noop\n  args:\n    a: 1")))
+    assert one.document == other.document
+    assert one.hash == other.hash
+    assert one.hash != playbook_of(step("tool: { kind: noop, args: { a: 2 } }")).hash
+
+
+def test_a_step_selects_for_its_tasks() -> None:
+    text = step(
+        "output_select: [$.a]\ntool:\n  - { name: one, kind: noop }\n  - { name: two, kind: noop, output_select: [$.b] }"
+    )
+    one, two = first_step(text).tasks
+    assert "$.a" in str(one.spec["result"])
+    assert "$.b" in str(two.spec["result"])
+    assert "$.a" not in str(two.spec["result"])
