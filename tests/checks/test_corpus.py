@@ -353,6 +353,9 @@ GOOD = {
 }
 
 
+@pytest.mark.spec("001 §2")
+@pytest.mark.spec("001 §9.1")
+@pytest.mark.spec("001 §9.2")
 @pytest.mark.parametrize("name", GOOD)
 def test_nothing_is_wrong_with(name: str) -> None:
     assert_clean(GOOD[name])

@@ -1,9 +1,10 @@
 import pytest
 
-from tests.checks.playbooks import assert_clean, assert_found
+from noetl.loading import examine
+from tests.checks.playbooks import assert_clean, assert_found, whole
 
 
-@pytest.mark.spec("001 §1")
+@pytest.mark.spec("001 §1 (3)")
 def test_credentials_are_declared() -> None:
     fragment = """
         keychain: [{ name: warehouse, kind: postgres_credential }]
@@ -113,3 +114,16 @@ def test_secrets_are_used_and_not_kept(bad: str, good: str) -> None:
     head = "keychain: [{ name: api, kind: env, env: API }]\nworkflow:\n- step: start\n  tool:\n    "
     assert_found("secret-in-result", head + bad + "\n")
     assert_clean(head + good + "\n")
+
+
+def test_of_two_steps_with_one_name_the_first_counts() -> None:
+    twice = """
+        - step: start
+          next: { arcs: [{ step: start, when: "{{ workload.again }}" }] }
+        - step: start
+          tool:
+            - { name: a, kind: noop, set: { ctx.a: "{{ outcome.result }}" } }
+            - { name: b, kind: noop, set: { ctx.b: "{{ outcome.result }}" } }
+          next: { arcs: [{ step: start, when: false }] }
+        """
+    assert [problem.code for problem in examine(whole(twice), "test.yaml").problems] == ["duplicate-step"]

@@ -73,7 +73,7 @@ def test_jumps_forward_and_past() -> None:
         """)
 
 
-@pytest.mark.spec("000 §6.3")
+@pytest.mark.spec("000 §6.3 (4)")
 @pytest.mark.parametrize(
     ("bad", "good"),
     [
@@ -156,7 +156,7 @@ def loop(
     return LOOP.format(mode=mode, task=task, reduce=reduce, step=step)
 
 
-@pytest.mark.spec("000 §7.2")
+@pytest.mark.spec("000 §7.2 (2)")
 @pytest.mark.parametrize(
     ("task", "key", "safe"),
     [
@@ -184,7 +184,7 @@ def test_parallel_writes_need_a_reducer(task: str, key: str, safe: str) -> None:
         assert_clean(loop(plain.replace("set_ctx", safe).replace("set_run", safe)))
 
 
-@pytest.mark.spec("000 §7.2")
+@pytest.mark.spec("000 §7.2 (1)")
 def test_what_is_written_once_or_in_each_iteration_is_safe() -> None:
     assert_clean(loop("set: { iter.n: 1 }"))
     assert_clean(loop("desc: nothing", step="set: { ctx.n: 1 }"))

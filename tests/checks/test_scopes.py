@@ -86,7 +86,10 @@ def playbook(place: str, expression: str) -> str:
     return WHOLE.format(**filled)
 
 
-@pytest.mark.spec("000 §3.2")
+@pytest.mark.spec("000 §3.2 (1)")
+@pytest.mark.spec("000 §3.2 (2)")
+@pytest.mark.spec("000 §3.2 (3)")
+@pytest.mark.spec("000 §3.2 (4)")
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("path", HOMES)
 def test_every_namespace_exists_in_its_own_places_alone(path: str, place: str) -> None:
@@ -96,7 +99,7 @@ def test_every_namespace_exists_in_its_own_places_alone(path: str, place: str) -
         assert_found("namespace-scope", playbook(place, f"§{path}"))
 
 
-@pytest.mark.spec("000 §3.2")
+@pytest.mark.spec("000 §3.2 (1)")
 def test_every_use_is_pointed_at_inside_its_text() -> None:
     (one, two) = assert_found("namespace-scope", playbook("input", "ctx.a ~ §outcome.result ~ §event.name"))
     assert one.hint == "use `_prev` or the label of an earlier task"
@@ -131,6 +134,7 @@ workflow:
     assert_clean(step.format(workload="a: 1", use="output.folder"))
 
 
+@pytest.mark.spec("000 §3.2 (5)")
 @pytest.mark.parametrize("place", PLACES)
 def test_the_keychain_is_for_tool_inputs(place: str) -> None:
     if place in ("input", "task_args"):

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from tests.cli.command_line import run
 
 from noetl.settings import Settings, SettingsWrong, read
+from tests.cli.command_line import run
 
 
 def test_every_setting_is_shown_with_its_origin(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.cli.command_line import BROKEN, COMMAND, VALID, environment, run
 
 EVERY_COMMAND = [

@@ -1,10 +1,10 @@
 from pathlib import Path
 
 import pytest
-from noetl.graph import FORMATS as DRAWN
-from tests.cli.command_line import BROKEN, DRAFT, VALID, run, run_on_terminal
 
 from noetl.cli.command.graph import FORMATS
+from noetl.graph import FORMATS as DRAWN
+from tests.cli.command_line import BROKEN, DRAFT, VALID, run, run_on_terminal
 
 
 @pytest.fixture

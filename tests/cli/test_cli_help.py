@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 import pytest
-from tests.cli.command_line import environment, run
 
 from noetl.cli.app import COMMANDS, SECTIONS, app
+from tests.cli.command_line import environment, run
 
 DOCS = Path(__file__).parents[2] / "docs" / "cli.md"
 

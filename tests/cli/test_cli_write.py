@@ -6,6 +6,7 @@ import stat
 from pathlib import Path
 
 import pytest
+
 from tests.cli.command_line import BROKEN, DRAFT, OLD, VALID, run
 
 

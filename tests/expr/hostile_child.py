@@ -6,10 +6,9 @@ import signal
 import sys
 import time
 
-from tests.expr.hostile_cases import HARMLESS, REFUSED_WHEN_EVALUATED, REFUSED_WHEN_READ, UNDEFINED
-
 from noetl.expr import parse
 from noetl.model import ExpressionError
+from tests.expr.hostile_cases import HARMLESS, REFUSED_WHEN_EVALUATED, REFUSED_WHEN_READ, UNDEFINED
 
 MEMORY = 512 * 1024 * 1024
 SECONDS = 8

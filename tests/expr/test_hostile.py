@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.expr.hostile_cases import HARMLESS, REFUSED_WHEN_EVALUATED, REFUSED_WHEN_READ, UNDEFINED
 
 ROOT = Path(__file__).parents[2]

@@ -12,6 +12,9 @@ from noetl.expr import Site, parse, tokens
 from noetl.expr.parsing import parse_syntax
 from noetl.model import ExpressionError
 
+BOUNDED = settings(max_examples=100, deadline=None)
+"""A machine that is busy is not a failure."""
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda children: st.lists(children, max_size=4) | st.dictionaries(st.text(), children, max_size=4),
@@ -93,13 +96,14 @@ def _combined(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         st.builds("(({}) is defined)".format, parts),
         st.builds("({}) | length".format, parts),
         st.builds("({}).get('x')".format, parts),
-        st.builds("({} if {} else {})".format, parts, parts, parts),
+        st.builds("({} if ({}) else {})".format, parts, parts, parts),
     )
 
 
 EXPRESSIONS = st.recursive(PATHS | st.sampled_from(["1", "'t'", "none", "1.5"]), _combined, max_leaves=8)
 
 
+@settings(BOUNDED)
 @given(JSON)
 def test_native_values_pass_through_unchanged(value: Any) -> None:
     assert parse("{{ x }}").evaluate({"x": value}) is value
@@ -107,7 +111,7 @@ def test_native_values_pass_through_unchanged(value: Any) -> None:
     assert repr(again) == repr(value)
 
 
-@settings(max_examples=300)
+@settings(BOUNDED, max_examples=300)
 @given(st.text() | st.lists(PIECES, max_size=25).map(" ".join) | st.lists(PIECES, max_size=25).map("".join))
 def test_any_text_is_an_expression_or_an_expression_error(source: str) -> None:
     for text in (source, "{{" + source + "}}", "{%" + source + "%}"):
@@ -120,6 +124,7 @@ def test_any_text_is_an_expression_or_an_expression_error(source: str) -> None:
             expression.evaluate({"a": 1, "b": {"c": "x"}}, Site.GUARD)
 
 
+@settings(BOUNDED)
 @given(EXPRESSIONS)
 def test_an_expression_is_read_as_jinja_reads_it(source: str) -> None:
     template = "{{ " + source + " }}"
@@ -152,6 +157,7 @@ class Tracking(Mapping[str, Any]):
         return 2
 
 
+@settings(BOUNDED)
 @given(EXPRESSIONS)
 def test_only_paths_among_the_uses_are_read(source: str) -> None:
     expression = parse("{{ " + source + " }}")

@@ -12,6 +12,8 @@ from noetl.model import ExpressionError
         ("{{ a b }}", "b }}", "unexpected `b`", "an operator or `}}` is missing"),
         ("text {{ a | uper }}", "uper", "there is no filter `uper`", "did you mean `upper`?"),
         ("{{ a is defned }}", "defned", "there is no test `defned`", "did you mean `defined`?"),
+        ("{{ a | map('uper') }}", "'uper'", "there is no filter `uper`", "did you mean `upper`?"),
+        ("{{ a | selectattr('x', 'eqal', 1) }}", "'eqal'", "there is no test `eqal`", "did you mean"),
         ("{{ nw() }}", "nw", "there is no function `nw`", "did you mean `now`?"),
         ("{{ a.uper() }}", ".uper", "there is no method `uper`", "did you mean `upper`?"),
         ("x {{ a", "{{", "`{{` is never closed", "add `}}`"),

@@ -89,6 +89,7 @@ CODES: dict[str, Code] = {
     "error-falls-through": Code("warning", "An error that no rule of the policy matches goes on unseen."),
     "swallowed-failure": Code("warning", "An arc that carries on after a failure without saying so."),
     # Names and data
+    "unknown-name": Code("error", "`steps.NAME` of a step that does not exist."),
     "unset-name": Code("warning", "A name that nothing has set on some path."),
     "concurrent-write": Code("warning", "Two steps that may run at once write one path."),
     "sql-paste": Code("warning", "An expression pasted into SQL text."),

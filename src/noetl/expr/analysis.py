@@ -19,6 +19,14 @@ __all__ = ["Analysis", "Use", "analyse", "closest", "path_of"]
 
 _DEFAULTS = frozenset({"d", "default"})
 _LENGTHS = frozenset({"count", "length"})
+_APPLYING: dict[str, tuple[dict[str, Callable[..., Any]], int]] = {
+    "map": (FILTERS, 0),
+    "reject": (TESTS, 0),
+    "rejectattr": (TESTS, 1),
+    "select": (TESTS, 0),
+    "selectattr": (TESTS, 1),
+}
+"""Filters that apply another filter or test, and the place of its name among their arguments."""
 
 
 class Use(Struct, frozen=True):
@@ -147,6 +155,18 @@ class _Analyst:
         else:
             self.visit(value, length=name in _LENGTHS)
         self._visit_arguments(node)
+        if name in _APPLYING:
+            self._check_applied(node)
+
+    def _check_applied(self, node: nodes.Filter) -> None:
+        """The filter or test that `map`, `select` and the like are told to apply."""
+        known, position = _APPLYING[node.name]
+        if len(node.args) > position:
+            applied = node.args[position]
+            if isinstance(applied, nodes.Const) and applied.value not in known:
+                kind = "filter" if known is FILTERS else "test"
+                hint = closest(str(applied.value), known)
+                self._refuse(f"there is no {kind} `{applied.value}`", applied, hint)
 
     def _visit_arguments(self, node: nodes.Filter | nodes.Test | nodes.Call) -> None:
         if node.dyn_args is not None or node.dyn_kwargs is not None:

@@ -15,7 +15,7 @@ from noetl.expr.rewrite import rewritten
 from noetl.expr.scope import Scope
 from noetl.expr.undefined import Missing, MissingError, Site
 from noetl.expr.values import plain
-from noetl.model import ExpressionError, Json
+from noetl.model import ExpressionError, Json, NoetlError
 
 _CACHED = 16_384
 _CACHED_LENGTH = 4_096
@@ -69,8 +69,9 @@ class Expression:
                     program = self._programs[site] = self._compile(site)
                 value = program(evaluation)
             return plain(value, evaluation.budget)
-        except ExpressionError as error:
-            if error.offset is None:
+        except NoetlError as error:
+            # What a namespace itself raises, for example for a part that is not at hand, goes through.
+            if isinstance(error, ExpressionError) and error.offset is None:
                 error.message = f"{error.message} in {_shown(self.source)}"
                 error.args = (error.message,)
             raise
@@ -94,6 +95,8 @@ class Expression:
 
     def _report(self, evaluation: Evaluation, missing: Missing) -> NoReturn:
         """Say which part of which path is not there."""
+        if missing.key is None:
+            raise ExpressionError(f"{missing.reason} in {_shown(self.source)}")
         name, offset = str(missing.key), None
         for use in self.uses:
             found = _missing_part(evaluation, use.path, missing)

@@ -13,7 +13,8 @@ from typing import Any
 from jinja2.lexer import operators
 from msgspec import Struct
 
-from noetl.expr.limits import MAX_BRACKETS, MAX_DEPTH, MAX_NUMERAL, MAX_SOURCE, MAX_TOKENS
+from noetl.expr.limits import MAX_NUMERAL, MAX_SOURCE, MAX_TOKENS
+from noetl.expr.nesting import Nesting
 from noetl.model import ExpressionError
 
 
@@ -66,7 +67,7 @@ _PART = r"""
     | (?P<name>\w+)
     | (?P<string>'[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*")
     | (?P<operator>\*\*|//|==|!=|>=|<=|[-+/*%~\[\](){}<>=.:|,;])
-    | (?P<end>$)
+    | (?P<end>\Z)
 """
 _INSIDE = re.compile(rf"\s*(?:{_PART})", re.VERBOSE | re.DOTALL)
 _TAG = {
@@ -79,10 +80,8 @@ _ESCAPE = re.compile(
 )
 _ESCAPES = dict(zip("abfnrtv\\'\"\n", "\a\b\f\n\r\t\v\\'\"", strict=False)) | {"\n": ""}
 _SURROGATES = range(0xD800, 0xE000)
-_CHAINS = frozenset({".", "|", "[", "("})
 _KEYWORDS = frozenset({"and", "or", "not", "if", "else", "in", "is"})
 _BRACKETS = frozenset("()[]{}")
-_FLAT = frozenset({"~", "=", ";"})
 
 
 def tokens(source: str) -> list[Token]:
@@ -158,7 +157,7 @@ def _lex_tag(found: list[Lexeme], source: str, start: int, mark: str) -> tuple[i
     position = start + 3 if source[start + 2 : start + 3] in ("-", "+") else start + 2
     found.append(Lexeme(start + 1, _BEGIN[mark], "", source[start:position]))
     brackets: list[tuple[str, int]] = []
-    nesting = _Nesting()
+    nesting = Nesting()
     match_outside, match_inside = _TAG[mark].match, _INSIDE.match
     while True:
         match = (match_inside if brackets else match_outside)(source, position)
@@ -222,75 +221,6 @@ def _unescaped(text: str, offset: int) -> str:
         return chr(code)
 
     return _ESCAPE.sub(character, text[1:-1])
-
-
-class _Nesting:
-    """An upper bound of how deep the syntax tree of one tag will be, found before it is built.
-
-    The depth of an element is its operators, plus its longest chain of `.`, `|`, calls and
-    subscripts, plus the deepest bracket in it.
-    """
-
-    __slots__ = ("best", "chain", "child", "levels", "longest", "outer")
-
-    def __init__(self) -> None:
-        self.outer: list[tuple[int, int, int, int, int]] = []
-        self.levels = self.chain = self.longest = self.child = self.best = 0
-
-    def keyword(self, text: str, offset: int) -> None:
-        if text == "is":
-            self._link(offset)
-        else:
-            self._level(offset)
-
-    def operator(self, text: str, offset: int) -> None:
-        if text in _CHAINS:
-            self._link(offset)
-            if text in _PAIRS:
-                self._open(offset)
-        elif text == "{":
-            self._open(offset)
-        elif text in "])}":
-            self._close(offset)
-        elif text in ",:":
-            self._settle()
-        elif text not in _FLAT:
-            self._level(offset)
-
-    def _level(self, offset: int) -> None:
-        self.levels += 1
-        self.chain = 0
-        self._check(offset)
-
-    def _link(self, offset: int) -> None:
-        self.chain += 1
-        self.longest = max(self.longest, self.chain)
-        self._check(offset)
-
-    def _open(self, offset: int) -> None:
-        self.outer.append((self.levels, self.chain, self.longest, self.child, self.best))
-        self.levels = self.chain = self.longest = self.child = self.best = 0
-        if len(self.outer) > MAX_BRACKETS:
-            raise ExpressionError(f"brackets are nested more than {MAX_BRACKETS} deep", offset=offset)
-
-    def _settle(self) -> None:
-        self.best = max(self.best, self.levels + self.longest + self.child)
-        self.levels = self.chain = self.longest = self.child = 0
-
-    def _close(self, offset: int) -> None:
-        self._settle()
-        inner = self.best + 1
-        self.levels, self.chain, self.longest, child, self.best = self.outer.pop()
-        self.child = max(child, inner)
-        self._check(offset)
-
-    def _check(self, offset: int) -> None:
-        if self.levels + self.longest + self.child > MAX_DEPTH:
-            raise ExpressionError(
-                "the expression is nested too deeply",
-                offset=offset,
-                hint="split it: give parts a name with `args` or `set_ctx`",
-            )
 
 
 def _balance(open_brackets: list[tuple[str, int]], text: str, offset: int) -> None:

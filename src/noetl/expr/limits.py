@@ -8,7 +8,7 @@ MAX_SOURCE = 1_000_000
 """Characters of one string that holds expressions."""
 MAX_TOKENS = 10_000
 """Tokens inside the tags of one string."""
-MAX_DEPTH = 48
+MAX_DEPTH = 64
 """Levels of operators, calls and subscripts under one another."""
 MAX_BRACKETS = 16
 """Brackets inside one another; the parser needs a dozen frames for each."""
@@ -22,12 +22,14 @@ MAX_RANGE = 1_000_000
 MAX_INTEGER_BITS = 4096
 MAX_RESULT_DEPTH = 100
 
-BUDGET = 10_000_000
+BUDGET = 6_000_000
 """Units of work; one takes about 0.1 µs."""
 CALL = 10
-STEP = 10
-FRESH = 6
+STEP = 6
+FRESH = 4
 """What one operator, one loop step, and one newly made item cost."""
+
+_SIZED = frozenset({dict, list, str, tuple})
 
 
 class Budget:
@@ -55,21 +57,27 @@ class Budget:
 
     def measure(self, value: object) -> None:
         """Charge every value inside `value`, counting shared parts as often as they appear."""
-        cost = 0
-        stack: list[Any] = [value]
-        while stack:
-            item = stack.pop()
-            kind = type(item)
-            if kind is str:
-                cost += 1 + (len(item) >> 2)
-            elif kind is dict:
-                cost += 1 + len(item)
-                stack.extend(item.values())
-            elif kind is list or kind is tuple:
-                cost += 1
-                stack.extend(item)
-            else:
-                cost += 1
-            if cost + len(stack) > self.left:
-                break
-        self.charge(cost + len(stack))
+        self.charge(_size(value, {}, self.left))
+
+
+def _size(value: Any, known: dict[int, int], most: int) -> int:
+    """What it would cost to look at every value inside; only roughly right above `most`.
+
+    `known` are the sizes of lists and mappings already counted, so that lists made of each other
+    cost no time.
+    """
+    kind = type(value)
+    if kind is str:
+        return 1 + (len(value) >> 2)
+    if kind is not list and kind is not dict and kind is not tuple:
+        return 1
+    if (size := known.get(id(value))) is not None:
+        return size
+    total = 1 + len(value)
+    for item in value.values() if kind is dict else value:
+        if total > most:
+            break
+        if type(item) in _SIZED:
+            total += _size(item, known, most - total)
+    known[id(value)] = total
+    return total

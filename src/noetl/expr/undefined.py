@@ -36,6 +36,11 @@ class Missing(Undefined):
         """The name or key that is not there."""
         return self._undefined_name
 
+    @property
+    def reason(self) -> str:
+        """Why there is nothing, where no key is missing: a loop's item before the first."""
+        return self._undefined_hint or "the value is undefined"
+
     def fail(self, *_: object) -> Never:
         """Refuse to be used as a value."""
         raise MissingError(self)

@@ -7,6 +7,7 @@ from noetl.expr.limits import MAX_RESULT_DEPTH, Budget
 from noetl.expr.undefined import GuardMissing, Missing
 from noetl.model import ExpressionError, Json
 
+_SCALARS = frozenset({str, int, bool, type(None)})
 _KINDS = {str: "text", bool: "a boolean", int: "a number", float: "a number", type(None): "none"}
 
 
@@ -23,22 +24,22 @@ def kind_of(value: object) -> str:
     return "not a value"
 
 
-def plain(value: object, budget: Budget, depth: int = 0) -> Json:
+def plain(value: object, budget: Budget) -> Json:
     """The value as JSON knows it; the same object where it already is.
 
     Raises ExpressionError for what JSON cannot say, MissingError for an undefined (None in guards).
     """
-    kind = type(value)
-    if kind is str:
-        budget.charge(1 + (len(value) >> 2))  # type: ignore[arg-type]
-        return value  # type: ignore[return-value]
-    budget.charge(1)
-    if value is None or kind is bool or kind is int:
+    budget.measure(value)
+    return _plain(value, budget, 0)
+
+
+def _plain(value: object, budget: Budget, depth: int) -> Json:
+    if type(value) in _SCALARS:
         return value  # type: ignore[return-value]
     if isinstance(value, float):
         if not math.isfinite(value):
             raise ExpressionError("the result is not a finite number")
-        return float(value)
+        return value
     if isinstance(value, Missing):
         if isinstance(value, GuardMissing):
             return None
@@ -50,24 +51,27 @@ def plain(value: object, budget: Budget, depth: int = 0) -> Json:
     if isinstance(value, str):
         return str(value)
     if isinstance(value, Sequence | Set):
-        items = [plain(item, budget, depth + 1) for item in value]
-        if kind is list and all(map(_same, items, value)):
-            return value  # type: ignore[return-value]
-        return items
+        budget.charge(len(value))
+        items = [item if type(item) in _SCALARS else _plain(item, budget, depth + 1) for item in value]
+        return value if type(value) is list and all(map(_same, items, value)) else items
     raise ExpressionError("the result is not a value that JSON knows")
 
 
 def _plain_mapping(value: Mapping[object, object], budget: Budget, depth: int) -> Json:
-    entries: dict[str, Json] = {}
-    for key, item in value.items():
-        entries[key if type(key) is str else _key(key)] = plain(item, budget, depth + 1)
+    budget.charge(len(value))
+    entries = {
+        key if type(key) is str else _key(key): item
+        if type(item) in _SCALARS
+        else _plain(item, budget, depth + 1)
+        for key, item in value.items()
+    }
     if (
         type(value) is dict
-        and all(type(key) is str for key in value)
+        and all(map(_same, entries, value))
         and all(map(_same, entries.values(), value.values()))
     ):
         return value
-    return entries
+    return entries  # type: ignore[return-value]
 
 
 def _key(key: object) -> str:

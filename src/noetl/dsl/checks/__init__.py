@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 from noetl.dsl.checks.data import check_credentials, check_secrets, check_sql
 from noetl.dsl.checks.failures import check_failures
+from noetl.dsl.checks.flow.unset import check_step_names, check_unset_names
+from noetl.dsl.checks.flow.writes import check_concurrent_writes
 from noetl.dsl.checks.joins import check_any_on_cycles, check_joins
 from noetl.dsl.checks.net import check_reachability, check_ways_out
 from noetl.dsl.checks.pipeline import check_jumps, check_parallel_writes, check_unmatched_errors
@@ -28,6 +30,9 @@ CHECKS: tuple[Check, ...] = (
     check_credentials,
     check_sql,
     check_secrets,
+    check_step_names,
+    check_unset_names,
+    check_concurrent_writes,
 )
 
 

@@ -132,7 +132,7 @@ def _is_secret(use: Use, step: Step, site: Site) -> bool:
     secret = [task.kind == "secrets" for task in step.tasks]
     if path[0] == "event":
         return path[1:2] == ("result",) and secret[-1:] == [True]
-    if position < 0:
+    if not 0 <= position < len(secret):
         return False
     if path[0] in ("outcome", "output"):
         return path[1:2] in (("result",), ("data",)) and secret[position]

@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import Final
 
 from noetl.dsl.checks.partial import Facts, Hazy, Known, Value, evaluate, truth
-from noetl.dsl.playbook import Fail, Guard, Jump, Policy, Retry, Step, Task, Then
-from noetl.expr import Data, Expression, expressions_in
+from noetl.dsl.playbook import Guard, Policy, Step, Then
+from noetl.expr import Data, expressions_in
 from noetl.expr.parsing import parse_syntax
 
 DONE: Final = "step.done"
@@ -67,29 +67,12 @@ def terminal_events(step: Step) -> frozenset[str]:
 
 
 def can_fail(step: Step) -> bool:
-    """Whether anything could fail: not in a step that only routes, or does nothing without expressions."""
-    if step.timeout is not None or step.loop is not None:
+    """Whether a run could fail at all: one that a worker runs always can, one that only routes seldom."""
+    if step.tasks or step.timeout is not None or step.loop is not None:
         return True
     if step.admit is not None and (step.admit.on_deny == "fail" or step.admit.timeout is not None):
         return True
-    if any(_reads(write.value) for write in step.writes) or any(map(_reads, step.args.values())):
-        return True
-    return any(_task_can_fail(task) for task in step.tasks)
-
-
-def _task_can_fail(task: Task) -> bool:
-    if task.kind != "noop" or "timeout" in task.spec:
-        return True
-    values = [*task.inputs.values(), *(task.args or {}).values(), *(write.value for write in task.writes)]
-    if any(map(_reads, values)):
-        return True
-    policy = task.policy
-    if policy is None:
-        return False
-    return any(isinstance(rule.when, Expression) for rule in policy.rules) or any(
-        isinstance(then.do, Fail | Retry | Jump) or any(_reads(write.value) for write in then.writes)
-        for then in thens(policy)
-    )
+    return any(_reads(write.value) for write in step.writes) or any(map(_reads, step.args.values()))
 
 
 def thens(policy: Policy) -> Iterator[Then]:

@@ -24,8 +24,12 @@ def check_arcs(playbook: Playbook, context: Context) -> None:
 
 
 def arc_guards(context: Context) -> dict[tuple[str, int], Site]:
-    """The guards of arcs by step and position."""
-    return {(site.where.step, site.where.arc): site for site in context.sites if site.where.role is Role.ARC}
+    """The guards of arcs by step and position; of two steps with one name, the first's."""
+    guards: dict[tuple[str, int], Site] = {}
+    for site in context.sites:
+        if site.where.role is Role.ARC:
+            guards.setdefault((site.where.step, site.where.arc), site)
+    return guards
 
 
 def place_of_guard(guards: dict[tuple[str, int], Site], step: Step, position: int) -> Scalar | Place:

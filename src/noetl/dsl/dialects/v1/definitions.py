@@ -177,9 +177,11 @@ class Workbook:
             node = item.get(key)
             problems += node is not None and read.whole(node, f"`{key}`") is None
         on_error = item.get("on_error")
-        if isinstance(on_error, Scalar) and on_error.value not in ("continue", "fail"):
-            read.report("bad-value", on_error, "`on_error` is `continue` or `fail`")
+        said = read.text(on_error, "`on_error`")
+        if on_error is not None and said not in ("continue", "fail"):
             problems += 1
+            if said is not None:
+                read.report("bad-value", on_error, "`on_error` is `continue` or `fail`")
         return text is not None and not problems
 
     def _check_python(self, item: Mapping, what: str) -> bool:
@@ -214,8 +216,16 @@ def main_of(code: str) -> ast.FunctionDef | ast.AsyncFunctionDef | Literal["unre
     return None
 
 
-def assigns_result(code: str) -> bool:
-    """Whether the module itself, outside functions and classes, sets a global `result`."""
+def giving_main(code: str) -> str:
+    """The code, so that its result is what `main` gives even if the module sets a global `result`."""
+    main = main_of(code)
+    if main is None or main == "unreadable" or not _sets_result(code):
+        return code
+    call = "main(args)" if isinstance(main, ast.FunctionDef) else "__import__('asyncio').run(main(args))"
+    return f"{code.rstrip()}\n\nresult = {call}\n"
+
+
+def _sets_result(code: str) -> bool:
     tree = _tree(code)
     open_nodes: list[ast.AST] = list(tree.body) if tree else []
     while open_nodes:

@@ -10,7 +10,7 @@ from functools import partial
 
 from noetl.dsl.dialects.build import entry, mapping, sequence, text
 from noetl.dsl.dialects.expressions import as_expression, conjunct, member, template
-from noetl.dsl.dialects.v1.definitions import Definition, assigns_result, main_of
+from noetl.dsl.dialects.v1.definitions import Definition, giving_main
 from noetl.dsl.dialects.v1.names import Binding, Closure, Scope, inputs, substituted
 from noetl.dsl.dialects.v1.pipeline import Guard, Pipeline, Task, error_rules
 from noetl.dsl.shape import Report
@@ -18,7 +18,7 @@ from noetl.dsl.source import Entry, Located, Mapping, Node, Scalar, node_of
 from noetl.expr import BUILTIN_ITER, NAMESPACES
 from noetl.model import NoetlError
 
-MAX_PARTS = 200_000
+MAX_PARTS = 50_000
 MAX_COPIED = 5_000_000
 
 
@@ -150,7 +150,9 @@ class Lowering:
                 case "endpoint":
                     fields.append(entry("url", scope.value(item.value), item))
                 case "payload":
-                    key = "body" if isinstance(item.value, Scalar) else "json"
+                    # `body` sends text as it is, and the mapping an expression gives as JSON.
+                    is_text = isinstance(item.value, Scalar) and isinstance(item.value.value, str)
+                    key = "body" if is_text else "json"
                     fields.append(entry(key, scope.value(item.value), item))
                 case "params" | "headers" | "auth":
                     fields.append(entry(item.key, scope.value(item.value), item))
@@ -165,21 +167,9 @@ class Lowering:
         args = {key: entry(key, text(template(value), task.node)) for key, value in place.ambient.items()}
         fields = [item for item in task.node if item.key == "desc"]
         code = task.node.entries["code"]
-        fields.append(entry("code", self._code(code.value), code))
+        fields.append(entry("code", _code(code.value), code))
         found = Task(label, "python", task.node, [*_args(args | given, task.node), *fields])
         place.pipeline.tasks.append(found)
-
-    def _code(self, node: Node) -> Node:
-        """The code; where it sets a global `result` of its own, that must not hide what `main` gives."""
-        code = node.value if isinstance(node, Scalar) else None
-        if not isinstance(code, str) or not assigns_result(code):
-            return node
-        call = (
-            "main(args)"
-            if type(main_of(code)).__name__ == "FunctionDef"
-            else "__import__('asyncio').run(main(args))"
-        )
-        return text(f"{code.rstrip()}\n\nresult = {call}\n", node)
 
     def _composite(
         self, task: Definition, label: str, place: Place, given: dict[str, Entry]
@@ -296,3 +286,11 @@ def _upper(node: Node) -> Node:
     if isinstance(node, Scalar) and isinstance(node.value, str) and not node.value.isupper():
         return text(node.value.upper(), node)
     return node
+
+
+def _code(node: Node) -> Node:
+    """The code itself, unless its own global `result` would hide what `main` gives."""
+    code = node.value if isinstance(node, Scalar) else None
+    if not isinstance(code, str) or (giving := giving_main(code)) == code:
+        return node
+    return text(giving, node)

@@ -1,0 +1,144 @@
+"""Which steps may run at the same time.
+
+Two tokens of one fork move independently, until a join takes both. A join of mode `all` runs only
+when no other token can still reach it; one of another mode absorbs a token that comes after it ran.
+The pairs of places that two tokens can be at are found row by row: a row is a set of places as bits.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from noetl.dsl.checks.flow.exclusion import exclude_each_other
+from noetl.dsl.checks.flow.order import forward_order
+from noetl.dsl.checks.flow.routes import Routes, routes_of
+from noetl.dsl.checks.graph import ancestors, reversed_edges
+from noetl.dsl.checks.guards import possible_events
+from noetl.dsl.playbook import Arc, Playbook, Step
+
+_COMPARED = 64
+"""Arcs of one router whose guards are compared; of more, all are taken to fire together."""
+
+
+class Fork(NamedTuple):
+    """A step with arcs that may fire together: their targets, and for each arc the others as bits."""
+
+    step: int
+    targets: tuple[int, ...]
+    together: tuple[int, ...]
+
+
+class Places(NamedTuple):
+    """Steps by position; a join has a second place, where its tokens wait.
+
+    `before` are the places that each can be reached from, as bits; forks stand in forward order.
+    """
+
+    after: list[list[int]]
+    before: list[int]
+    order: list[int]
+    forks: tuple[Fork, ...]
+
+
+def places_of(playbook: Playbook, *, precise: bool) -> Places:
+    """The net for tokens. Without `precise` guards are not compared: more arcs fire together, faster."""
+    number = {step.name: position for position, step in enumerate(playbook.workflow)}
+    after: list[list[int]] = [[] for _ in playbook.workflow]
+    enter = dict(number)
+    for step in playbook.workflow:
+        if step.join is not None:
+            enter[step.name] = len(after)
+            after.append([number[step.name]])
+    forks: dict[int, Fork] = {}
+    for position, step in enumerate(playbook.workflow):
+        arcs = _live_arcs(step, routes_of(step), enter)
+        after[position] = [enter[arc.step] for arc in arcs]
+        together = () if step.exclusive else _together(step, arcs, precise=precise)
+        if any(together):
+            forks[position] = Fork(position, tuple(after[position]), together)
+    order = forward_order(after, number[playbook.entry])
+    ordered = tuple(forks[place] for place in order if place in forks)
+    return Places(after, ancestors(after) if ordered else [], order, ordered)
+
+
+def _live_arcs(step: Step, routes: Routes, enter: dict[str, int]) -> list[Arc]:
+    taken = {choice.arc for choices in routes for choice in choices}
+    return [arc for at, arc in enumerate(step.arcs) if at in taken and arc.step in enter]
+
+
+def _together(step: Step, arcs: Sequence[Arc], *, precise: bool) -> tuple[int, ...]:
+    """For each arc the others that may fire on the same event."""
+    events = [possible_events(arc.when, step) for arc in arcs]
+    on_event: dict[str, int] = {}
+    for at, names in enumerate(events):
+        for name in names:
+            on_event[name] = on_event.get(name, 0) | 1 << at
+    found = []
+    for at, names in enumerate(events):
+        mask = 0
+        for name in names:
+            mask |= on_event[name]
+        found.append(mask & ~(1 << at))
+    if precise and len(arcs) <= _COMPARED:
+        for at, arc in enumerate(arcs):
+            for other in range(at):
+                if exclude_each_other(arc.when, arcs[other].when):
+                    found[at] &= ~(1 << other)
+                    found[other] &= ~(1 << at)
+    return tuple(found)
+
+
+def overlaps(playbook: Playbook, places: Places) -> list[int]:
+    """For each step the steps that may run while it does, as bits."""
+    rows = [0] * len(places.after)
+    if not places.forks:
+        return rows[: len(playbook.workflow)]
+    for fork in places.forks:
+        for target, together in zip(fork.targets, fork.together, strict=True):
+            rows[target] |= _targets(fork, together)
+    closed = _closed_doors(playbook, places)
+    while True:
+        _move(rows, places, closed)
+        mirrored = _transposed(rows)
+        if mirrored == rows:
+            break
+        rows = [row | column for row, column in zip(rows, mirrored, strict=True)]
+    steps = len(playbook.workflow)
+    return [row & ((1 << steps) - 1) for row in rows[:steps]]
+
+
+def _targets(fork: Fork, arcs: int) -> int:
+    mask = 0
+    for at, target in enumerate(fork.targets):
+        if arcs >> at & 1:
+            mask |= 1 << target
+    return mask
+
+
+def _closed_doors(playbook: Playbook, places: Places) -> dict[int, int]:
+    """For each join the places of another token that keep it from running."""
+    joins = {at: step.join for at, step in enumerate(playbook.workflow) if step.join is not None}
+    if not joins:
+        return {}
+    behind = ancestors(reversed_edges(places.after))
+    return {at: places.before[at] if join.mode == "all" else behind[at] for at, join in joins.items()}
+
+
+def _move(rows: list[int], places: Places, closed: dict[int, int]) -> None:
+    """Lets one of two tokens move as far as it can while the other stays."""
+    changed = True
+    while changed:
+        changed = False
+        for place in places.order:
+            if not rows[place]:
+                continue
+            for target in places.after[place]:
+                row = rows[target] | (rows[place] & ~closed.get(target, 0))
+                if row != rows[target]:
+                    rows[target] = row
+                    changed = True
+
+
+def _transposed(rows: Sequence[int]) -> list[int]:
+    """Rows and columns exchanged, as text: far fewer steps than bit by bit."""
+    lines = [format(row, f"0{len(rows)}b") for row in reversed(rows)]
+    return [int("".join(column), 2) for column in zip(*lines, strict=True)][::-1]

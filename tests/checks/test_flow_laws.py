@@ -1,0 +1,219 @@
+"""The analysis against brute force: every path of a token, every state of the token game."""
+
+import re
+from itertools import chain, combinations, pairwise
+from typing import NamedTuple
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from tests.checks.flow_playbooks import HEADER, findings
+
+from noetl.dsl.checks.flow.overlap import overlaps, places_of
+from noetl.loading import load
+
+DONE = "{{ event.name == 'step.done' }}"
+FAILED = "{{ event.name == 'step.failed' }}"
+PERHAPS = "{{ workload.perhaps }}"
+ALWAYS = ""
+
+PYTHON = "kind: python\n        code: result = 1"
+MOST_STATES = 3_000
+
+
+class Arc(NamedTuple):
+    to: int
+    when: str
+
+
+class Step(NamedTuple):
+    inclusive: bool
+    arcs: tuple[Arc, ...]
+    writes: bool
+    join: bool = False
+
+
+def text_of(steps: tuple[Step, ...], *, tool: str) -> str:
+    """Each step reads `ctx.name` as it begins, and may write it when it has succeeded."""
+    lines = ["workload: { perhaps: true }", "workflow:"]
+    for number, step in enumerate(steps):
+        lines.append(f"  - step: s{number}")
+        if step.join:
+            lines.append("    spec: { policy: { join: all } }")
+        lines += ["    tool:", f"      - {tool}"]
+        lines.append('        args: { seen: "{{ ctx.name }}" }')
+        if step.writes:
+            lines.append("        set: { ctx.name: 1 }")
+        if step.arcs:
+            mode = "inclusive" if step.inclusive else "exclusive"
+            lines += ["    next:", f"      spec: {{ mode: {mode} }}", "      arcs:"]
+            for arc in step.arcs:
+                when = f', when: "{arc.when}"' if arc.when else ""
+                lines.append(f"        - {{ step: s{arc.to}{when} }}")
+    return "\n".join(lines) + "\n"
+
+
+@st.composite
+def workflows(draw: st.DrawFn, *, guards: tuple[str, ...], acyclic: bool, joins: bool) -> tuple[Step, ...]:
+    size = draw(st.integers(2, 6))
+    steps = []
+    for number in range(size):
+        first = number + 1 if acyclic else 0
+        targets = st.integers(first, size - 1) if first < size else st.nothing()
+        arcs = st.lists(st.builds(Arc, targets, st.sampled_from(guards)), max_size=3 if first < size else 0)
+        steps.append(
+            Step(
+                inclusive=draw(st.booleans()),
+                arcs=tuple(draw(arcs)),
+                writes=draw(st.booleans()),
+                join=joins and number > 0 and draw(st.booleans()),
+            )
+        )
+    return tuple(steps)
+
+
+def fires_on(step: Step) -> list[tuple[Arc, set[str]]]:
+    """The endings on which each arc may fire; arcs that do not ask are meant for success."""
+    left = {"done", "failed"}
+    found = []
+    for arc in step.arcs:
+        possible = left & {DONE: {"done"}, FAILED: {"failed"}}.get(arc.when, {"done", "failed"})
+        certain = set() if arc.when == PERHAPS else set(possible)
+        found.append((arc, {"done"} if "done" in possible else possible))
+        if not step.inclusive:
+            left -= certain
+    return found
+
+
+@settings(max_examples=150, deadline=None)
+@given(workflows(guards=(ALWAYS, DONE, FAILED, PERHAPS), acyclic=False, joins=False))
+def test_a_name_is_reported_where_some_path_leaves_it_unset(steps: tuple[Step, ...]) -> None:
+    reached = {(0, False)}
+    waiting = [(0, False)]
+    while waiting:
+        number, was_set = waiting.pop()
+        for arc, endings in fires_on(steps[number]):
+            for ending in endings:
+                state = (arc.to, was_set or (steps[number].writes and ending == "done"))
+                if state not in reached:
+                    reached.add(state)
+                    waiting.append(state)
+    expected = {number for number, was_set in reached if not was_set}
+    unreached = set(range(len(steps))) - {number for number, _ in reached}
+    messages = reported(text_of(steps, tool=PYTHON))
+    if any(step.writes for step in steps):
+        assert set(messages) == expected
+        for number, message in messages.items():
+            assert_is_way(steps, message, number)
+    else:
+        assert set(messages) == expected | unreached
+        assert set(messages.values()) == {"nothing sets `ctx.name`"}
+
+
+def reported(text: str) -> dict[int, str]:
+    """The messages about unset names by the number of the step that reads them."""
+    lines = (HEADER + text).split("\n")
+    found = {}
+    for problem in findings(text):
+        if problem.code == "unset-name":
+            step = re.findall(r"- step: s(\d)", "\n".join(lines[: problem.line]))[-1]
+            found[int(step)] = problem.message
+    return found
+
+
+def assert_is_way(steps: tuple[Step, ...], message: str, reader: int) -> None:
+    """The message names a path of arcs from the entry to the reader on which nothing writes."""
+    way = [int(number) for number in re.findall(r"`s(\d)`", message)]
+    assert way[-1] == reader
+    assert way[0] == 0
+    for one, other in pairwise(way):
+        ways = [endings for arc, endings in fires_on(steps[one]) if arc.to == other]
+        assert ways
+        assert not steps[one].writes or {"failed"} in ways
+
+
+class Game(NamedTuple):
+    """Where tokens run, where they wait, and whether the name is set."""
+
+    running: tuple[int, ...]
+    waiting: tuple[int, ...]
+    was_set: bool
+
+
+def play(steps: tuple[Step, ...]) -> set[Game]:
+    """Every state that the tokens can come to, if no step fails."""
+    reach = reach_of(steps)
+    first = Game((0,), (), was_set=False)
+    seen = {first}
+    todo = [first]
+    while todo:
+        state = todo.pop()
+        assume(len(seen) < MOST_STATES and len(state.running) + len(state.waiting) < 7)
+        for following in moves(steps, reach, state):
+            if following not in seen:
+                seen.add(following)
+                todo.append(following)
+    return seen
+
+
+def moves(steps: tuple[Step, ...], reach: list[set[int]], state: Game) -> list[Game]:
+    found = []
+    for at, number in enumerate(state.running):
+        rest = state.running[:at] + state.running[at + 1 :]
+        for chosen in choices(steps[number]):
+            running = sorted([*rest, *(to for to in chosen if not steps[to].join)])
+            waiting = sorted([*state.waiting, *(to for to in chosen if steps[to].join)])
+            found.append(Game(tuple(running), tuple(waiting), state.was_set or steps[number].writes))
+    for join in set(state.waiting):
+        others = [*state.running, *(number for number in state.waiting if number != join)]
+        if not any(join in reach[number] for number in others):
+            running = tuple(sorted([*state.running, join]))
+            found.append(Game(running, tuple(n for n in state.waiting if n != join), state.was_set))
+    return found
+
+
+def choices(step: Step) -> list[tuple[int, ...]]:
+    """The sets of arcs that may fire together."""
+    if step.inclusive:
+        sure = [arc.to for arc in step.arcs if arc.when == ALWAYS]
+        unsure = [arc.to for arc in step.arcs if arc.when != ALWAYS]
+        subsets = chain.from_iterable(combinations(unsure, size) for size in range(len(unsure) + 1))
+        return [(*sure, *subset) for subset in subsets]
+    found: list[tuple[int, ...]] = []
+    for arc in step.arcs:
+        found.append((arc.to,))
+        if arc.when == ALWAYS:
+            return found
+    return [*found, ()]
+
+
+def reach_of(steps: tuple[Step, ...]) -> list[set[int]]:
+    reach: list[set[int]] = [set() for _ in steps]
+    for number in range(len(steps) - 1, -1, -1):
+        for chosen in choices(steps[number]):
+            for to in chosen:
+                reach[number] |= {to} | reach[to]
+    return reach
+
+
+@settings(max_examples=150, deadline=None)
+@given(workflows(guards=(ALWAYS, PERHAPS), acyclic=True, joins=True))
+def test_a_name_that_is_not_reported_is_set_whenever_the_step_begins(steps: tuple[Step, ...]) -> None:
+    allowed = reported(text_of(steps, tool="kind: noop"))
+    reach = reach_of(steps)
+    for state in play(steps):
+        for following in moves(steps, reach, state):
+            for number in following.running:
+                begins = following.running.count(number) > state.running.count(number)
+                assert not begins or following.was_set or number in allowed
+
+
+@settings(max_examples=150, deadline=None)
+@given(workflows(guards=(ALWAYS, PERHAPS), acyclic=True, joins=True))
+def test_steps_overlap_if_two_tokens_can_run_them_at_once(steps: tuple[Step, ...]) -> None:
+    expected = {pair for state in play(steps) for pair in combinations(state.running, 2)}
+    playbook = load(HEADER + text_of(steps, tool="kind: noop"))
+    rows = overlaps(playbook, places_of(playbook, precise=True))
+    found = {
+        (one, other) for one, row in enumerate(rows) for other in range(one, len(rows)) if row >> other & 1
+    }
+    assert found == expected
