@@ -7,7 +7,7 @@ from msgspec import Meta, Struct, field
 from noetl.dsl.shape import Moved
 
 _DRAFT = "run `noetl upgrade --dialect draft`, or pass `--dialect draft`"
-_V1 = "this is version 1 of the language: set `apiVersion: noetl.io/v1`"
+_V1 = "for version 1 of the language, set `apiVersion: noetl.io/v1`"
 
 NAME = r"^[A-Za-z_][A-Za-z0-9_-]*$"
 
@@ -342,8 +342,8 @@ class RootShape(Closed):
 MOVED: dict[str, dict[str, Moved]] = {
     "RootShape": {
         "vars": Moved("root-vars", "a playbook has no root `vars`", "put defaults under `workload`"),
-        "name": Moved("unknown-key", "the root has no key `name`", f"put it under `metadata`; or {_V1}"),
-        "path": Moved("unknown-key", "the root has no key `path`", f"put it under `metadata`; or {_V1}"),
+        "name": Moved("unknown-key", "a playbook has no key `name`", f"put it under `metadata`; or {_V1}"),
+        "path": Moved("unknown-key", "a playbook has no key `path`", f"put it under `metadata`; or {_V1}"),
     },
     "StepShape": {
         "when": Moved("step-when", "a step has no `when`", f"use `spec.policy.admit`; or {_DRAFT}"),

@@ -9,15 +9,9 @@ from noetl.dsl.document import (
 )
 from noetl.dsl.playbook import Arc, Join, Loop, Router, Step
 from noetl.dsl.reader.context import Context, Role, Where, mapping_of, place_of, text_of
+from noetl.dsl.reader.forms import Labelled, label_tasks
 from noetl.dsl.reader.rules import check_unused_rules, number, read_admission, whole_number
-from noetl.dsl.reader.tasks import (
-    Labelled,
-    Surroundings,
-    inheritable_fields,
-    label_tasks,
-    read_pipeline,
-    with_selection,
-)
+from noetl.dsl.reader.tasks import Surroundings, inheritable_fields, read_pipeline, with_selection
 from noetl.dsl.shape import fields_of, is_empty, kind_of
 from noetl.dsl.source import Mapping, Node, Scalar, Sequence, plain
 from noetl.expr import BUILTIN_ITER
