@@ -6,11 +6,11 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.graph.build import arc, everything, loop, playbook, step, task
 
 from noetl.dsl.playbook import Playbook
 from noetl.graph import FORMATS, GraphError, draw
 from noetl.graph.measure import fit, text_width, wrap
+from tests.graph.build import arc, everything, loop, playbook, step, task
 
 SVG = "{http://www.w3.org/2000/svg}"
 STATES = {
