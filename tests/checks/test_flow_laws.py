@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tests.checks.flow_playbooks import HEADER, findings
 
 from noetl.dsl.checks.flow.overlap import overlaps, places_of
 from noetl.loading import load
+from tests.checks.flow_playbooks import HEADER, findings
 
 DONE = "{{ event.name == 'step.done' }}"
 FAILED = "{{ event.name == 'step.failed' }}"
