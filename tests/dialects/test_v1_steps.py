@@ -95,7 +95,7 @@ CASES = [
               - step: a
                 when: "{{{{ event.name != 'step.failed' and not (event.result.n > 1) and event.result.m }}}}"
               - step: c
-                when: "{{{{ event.name != 'step.failed' and not (event.result.n > 1) and not event.result.m }}}}"
+                when: "{{{{ event.name != 'step.failed' and not (event.result.n > 1) and not (event.result.m | bool) }}}}"
         """,
     ),
     case(
@@ -147,7 +147,7 @@ CASES = [
           next:
             spec: {{ mode: exclusive }}
             arcs:
-              - {{ step: end, when: "{{{{ event.name != 'step.failed' and not workload.strict }}}}" }}
+              - {{ step: end, when: "{{{{ event.name != 'step.failed' and not (workload.strict | bool) }}}}" }}
               - step: error_handler
                 when: "{{{{ event.name == 'step.failed' and workload.strict }}}}"
                 args: {{ why: strict }}
