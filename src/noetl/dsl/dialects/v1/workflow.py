@@ -138,7 +138,6 @@ class Workflow:
         """Steps whose failure goes to the error handler.
 
         Not those that only the handler leads to: their failure would start the handler again and again.
-        A step that runs nothing cannot fail.
         """
         if ERROR_HANDLER not in self._names:
             return set()
@@ -146,7 +145,7 @@ class Workflow:
         return {
             step.name
             for step in self._steps
-            if step.name != ERROR_HANDLER and (step.runs or step.given.entries) and step.name in reached
+            if step.name != ERROR_HANDLER and step.can_fail and step.name in reached
         }
 
 
