@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from noetl import validate
 from noetl.expr import Scope, Site, parse, truthy
 from noetl.model import Json
-from tests.dialects.upgrading import v1_steps
+from tests.dialects.upgrading import v1_document, v1_steps
 
 WORKBOOK = '- { task: fetch, type: http, method: GET, endpoint: "http://x" }\n'
 
@@ -43,3 +44,17 @@ def test_one_transition_fires_whatever_its_condition_gives(flag: Json, condition
         Scope({"workload": workload, "args": {"result": {}}}), Site.GUARD
     )
     assert fired(step, workload, {}) == (["a", "b"] if truthy(given) else ["c"])
+
+
+@pytest.mark.spec("004 §6")
+def test_steps_that_run_one_task_at_the_same_time_do_not_read_each_others_results() -> None:
+    text = v1_document(
+        WORKBOOK + '- { task: calc, type: python, code: "def main(input): return 1" }\n',
+        """
+        - { step: start, next: [{ then: [left, right] }] }
+        - { step: left, run: [fetch, calc], next: [{ when: "{{ fetch.result.data }}", then: [end] }] }
+        - { step: right, run: [fetch, calc], next: [{ when: "{{ fetch.result.data }}", then: [end] }] }
+        - { step: end }
+        """,
+    )
+    assert validate(text) == []

@@ -225,7 +225,7 @@ CASES = [
     ),
     case(
         "004 §6",
-        "the result of a task inside another pipeline is kept in ctx",
+        "the result of a task inside another pipeline is kept in ctx, for the step's own routing in run",
         """
         - step: start
           run: [{ task: fetch }, { task: calc }]
@@ -244,12 +244,16 @@ CASES = [
                 policy:
                   rules:
                     - { when: "{{ outcome.status == 'error' }}", then: { do: fail } }
-                    - else: { then: { do: continue, set_ctx: { task_results.fetch: "{{ outcome.result }}" } } }
+                    - else:
+                        then:
+                          do: continue
+                          set_run: { fetch: "{{ outcome.result }}" }
+                          set_ctx: { task_results.fetch: "{{ outcome.result }}" }
             - { name: calc, kind: python, code: "def main(input): return 1" }
           next:
             spec: { mode: exclusive }
             arcs:
-              - { step: end, when: "{{ event.name != 'step.failed' and ctx.task_results.fetch.ok }}" }
+              - { step: end, when: "{{ event.name != 'step.failed' and run.fetch.ok }}" }
         - step: end
           args: { n: "{{ ctx.task_results.fetch.n }}" }
           tool: [{ name: done, kind: noop }]

@@ -71,7 +71,7 @@ class Workflow:
                 self._lowering.invocation(call.task, call.given, place, incoming)
         given_args = step.node.entries.get("with")
         args = entry("args", outside.value(step.given), given_args) if step.given.entries else None
-        routing = Scope(self._routing_names(step), scope)
+        routing = Scope(self._routing_names(step, pipeline), scope)
         handled = step.name in self._handled
         return _Draft(step, pipeline, args, loop, router(step, routing, handled=handled, report=self._report))
 
@@ -89,14 +89,18 @@ class Workflow:
             entries.append(entry("next", draft.next))
         return mapping(entries, node)
 
-    def _routing_names(self, step: StepSource) -> dict[str, Binding]:
-        """In `next`, the step's own result is the event's; results inside its pipeline come through ctx."""
+    def _routing_names(self, step: StepSource, pipeline: Pipeline) -> dict[str, Binding]:
+        """In `next`, the step's own result is the event's; results inside its pipeline come through `run`.
+
+        Not through ctx: another run of the step, earlier or at the same time, writes there as well.
+        """
         own = Binding("event.result", is_result=True)
         found: dict[str, Binding] = {}
         for number, call in enumerate(step.invocations, 1):
             name = call.task.name
             settled = number == len(step.invocations) and call.task.when is None
-            found[name] = own if settled else self._through_ctx(name)
+            kept = Binding(member("run", name), is_result=True, used=partial(pipeline.kept.add, name))
+            found[name] = own if settled else kept
         return found | {step.name: own, "result": Binding("event.result")}
 
     def elsewhere(self, name: str, step: StepSource) -> Binding | None:
