@@ -6,7 +6,7 @@ from functools import partial
 
 from noetl.dsl.dialects.build import entry, mapping
 from noetl.dsl.dialects.expressions import member
-from noetl.dsl.dialects.v1.lowering import Incoming, Lowering, Place, TooLarge
+from noetl.dsl.dialects.v1.lowering import Incoming, Lowering, Place, TooLarge, iterator_of
 from noetl.dsl.dialects.v1.names import Binding, Scope, inputs
 from noetl.dsl.dialects.v1.pipeline import PUBLISHED, Pipeline
 from noetl.dsl.dialects.v1.routing import router
@@ -60,7 +60,10 @@ class Workflow:
         incoming = Incoming(token.certain | set(step.given.entries), token.possible - set(step.given.entries))
         outside = Scope(inputs(token.certain | token.possible), _Document(self, step))
         scope = Scope(inputs(incoming.certain | incoming.possible), _Document(self, step))
-        pipeline = Pipeline(lambda name: name in NAMESPACES or name in scope.names or name in self._workload)
+        hiding = NAMESPACES | self._workload | set(scope.names)
+        if step.loop is not None:
+            hiding |= {step.loop.iterator, iterator_of(step.loop)}
+        pipeline = Pipeline(hiding.__contains__)
         place = Place(pipeline, Scope({}, scope), {}, _ambient(incoming), f"{self._path}/{step.name}")
         loop: Mapping | None = None
         if step.loop is not None:
