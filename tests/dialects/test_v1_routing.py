@@ -26,7 +26,9 @@ def fired(step: Any, workload: dict[str, Json], result: Json, name: str = "step.
 
 @pytest.mark.spec("004 §4.3")
 @pytest.mark.parametrize("flag", ["false", " No ", "0", "none", "", "yes", True, False, 0, 1, None, [], [0]])
-@pytest.mark.parametrize("condition", ["workload.flag", "workload.flag or result.n > 1", "workload.flag and 1"])
+@pytest.mark.parametrize(
+    "condition", ["workload.flag", "workload.flag or result.n > 1", "workload.flag and 1"]
+)
 def test_one_transition_fires_whatever_its_condition_gives(flag: Json, condition: str) -> None:
     (step,) = v1_steps(
         WORKBOOK,

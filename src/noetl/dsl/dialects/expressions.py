@@ -134,12 +134,18 @@ def _joined(text: str) -> str | None:
             case "variable_end":
                 if token.text != "}}":
                     return None
-                parts.append(atom("".join(inside).strip()))
+                parts.append(_operand("".join(inside).strip()))
             case "comment":
                 pass
             case _:
                 inside.append(token.text)
     return " ~ ".join(parts if len(parts) > 1 else [*parts, "''"])
+
+
+def _operand(expression: str) -> str:
+    """The expression so that it can stand beside `~`."""
+    chained = isinstance(parse_syntax(template(expression)).expression, nodes.Concat)
+    return expression if chained else atom(expression)
 
 
 def _inside(expression: str) -> list[Token]:
