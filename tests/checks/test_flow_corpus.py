@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from tests.checks.flow_playbooks import CODES, HEADER, findings
 
 from noetl.loading import examine
+from tests.checks.flow_playbooks import CODES, HEADER, findings
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -1,6 +1,7 @@
 """What a join can count on."""
 
 import pytest
+
 from tests.checks.flow_playbooks import messages
 
 FAN = """\

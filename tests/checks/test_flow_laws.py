@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tests.checks.flow_playbooks import HEADER, findings
 
 from noetl.dsl.checks.flow.overlap import overlaps, places_of
 from noetl.loading import load
+from tests.checks.flow_playbooks import HEADER, findings
 
 DONE = "{{ event.name == 'step.done' }}"
 FAILED = "{{ event.name == 'step.failed' }}"
@@ -166,8 +166,8 @@ def moves(steps: tuple[Step, ...], reach: list[set[int]], state: Game) -> list[G
     for join in set(state.waiting):
         others = [*state.running, *(number for number in state.waiting if number != join)]
         if not any(join in reach[number] for number in others):
-            running = tuple(sorted([*state.running, join]))
-            found.append(Game(running, tuple(n for n in state.waiting if n != join), state.was_set))
+            left = tuple(number for number in state.waiting if number != join)
+            found.append(Game(tuple(sorted([*state.running, join])), left, state.was_set))
     return found
 
 

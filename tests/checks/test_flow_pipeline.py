@@ -1,6 +1,7 @@
 """`unset-name` inside one pipeline: iteration state, run state, labels."""
 
 import pytest
+
 from tests.checks.flow_playbooks import findings, messages, place
 
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from tests.checks.flow_playbooks import HEADER, findings
 
 PERHAPS = "{{ workload.perhaps }}"

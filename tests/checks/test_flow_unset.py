@@ -1,6 +1,7 @@
 """`unset-name` and `unknown-name` across the steps of a playbook."""
 
 import pytest
+
 from tests.checks.flow_playbooks import findings, messages, place
 
 TWO_WAYS = """\

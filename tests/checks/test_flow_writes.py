@@ -1,6 +1,7 @@
 """`concurrent-write`: steps that write one path of `ctx` and may run at the same time."""
 
 import pytest
+
 from tests.checks.flow_playbooks import findings, messages, place
 
 

@@ -89,7 +89,7 @@ def test_next_router(spec: str, when: str, args: str, arc_spec: str) -> None:
 
 @pytest.mark.spec("000 §A")
 def test_next_arcs() -> None:
-    arcs = '[{ step: end, when: "{{ args.a == 1 }}" }, { step: other }]'
+    arcs = '[{ step: end, when: "{{ workload.a == 1 }}" }, { step: other }]'
     accepted(step(f"next: {{ arcs: {arcs} }}") + END + step(NOOP, name="other"))
 
 

@@ -33,7 +33,7 @@ def _proven(node: nodes.Node, *, holds: bool) -> set[Path]:
     match node:
         case nodes.Name() | nodes.Getattr() | nodes.Getitem() if holds:
             found = path_of(node)
-            return {found} if found else set()
+            return {found[1]} if found else set()
         case nodes.Not():
             return _proven(node.node, holds=not holds)
         case nodes.And() | nodes.Or():
@@ -63,4 +63,4 @@ def _proven_by_comparison(node: nodes.Compare, *, holds: bool) -> set[Path]:
         least = right.value if isinstance(right, nodes.Const) else None
         more_than_none = isinstance(least, int) and (least > 0 or (least == 0 and op == "gt"))
         return _proven(left, holds=True) if more_than_none else set()
-    return {found for side in (left, right) if (found := path_of(side))}
+    return {found[1] for side in (left, right) if (found := path_of(side))}
