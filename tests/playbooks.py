@@ -80,3 +80,14 @@ def first_step(text: str, *, allow_kinds: Iterable[str] = ()) -> Step:
 
 def first_task(text: str, *, allow_kinds: Iterable[str] = ()) -> Task:
     return first_step(text, allow_kinds=allow_kinds).tasks[0]
+
+
+def marked(text: str) -> tuple[str, list[tuple[int, int]]]:
+    """The text without its `§` marks, and the line and column that each of them stood at."""
+    places = []
+    lines = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        parts = line.split("§")
+        places += [(number, sum(map(len, parts[:end])) + 1) for end in range(1, len(parts))]
+        lines.append("".join(parts))
+    return "\n".join(lines), places

@@ -66,18 +66,6 @@ def test_inner_specs_win_and_mappings_merge_deep(specs: list[dict[str, Json]]) -
 
 
 @pytest.mark.spec("001 §6.4")
-@given(_SPECS, _SPECS, _SPECS)
-def test_merging_may_be_done_in_any_grouping(
-    one: dict[str, Json], two: dict[str, Json], three: dict[str, Json]
-) -> None:
-    left = merge(merge(node(one), node(two)), node(three))
-    right = merge(node(one), merge(node(two), node(three)))
-    assert left is not None
-    assert right is not None
-    assert plain(left) == plain(right)
-
-
-@pytest.mark.spec("001 §6.4")
 @given(_SPECS)
 def test_a_spec_over_itself_is_itself(spec: dict[str, Json]) -> None:
     assert merged(spec, spec) == spec

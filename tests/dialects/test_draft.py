@@ -12,6 +12,44 @@ def case(clause: str, name: str, source: str, expected: str) -> object:
 
 STEPS = [
     case(
+        "003 §3.4",
+        "what an iteration reads and writes stays as it is",
+        """
+        - step: a
+          loop: { in: "{{ workload.items }}", iterator: item }
+          tool:
+            - x:
+                kind: noop
+                args: { value: "{{ iter.item }}", at: "{{ iter.index }}" }
+                eval: [{ else: { do: continue, set_iter: { page: "{{ iter.page + 1 }}" } } }]
+        """,
+        """
+        step: a
+        loop: { in: "{{ workload.items }}", iterator: item }
+        tool:
+          - name: x
+            kind: noop
+            args: { value: "{{ iter.item }}", at: "{{ iter.index }}" }
+            spec:
+              policy:
+                rules:
+                  - else:
+                      then: { do: continue, set_iter: { page: "{{ iter.page + 1 }}" } }
+        """,
+    ),
+    case(
+        "003 §8.3",
+        "the args of an arc stay as they are",
+        """
+        - step: a
+          next: [{ step: a, args: { n: 1, m: "{{ event.result }}" } }]
+        """,
+        """
+        step: a
+        next: { spec: { mode: exclusive }, arcs: [{ step: a, args: { n: 1, m: "{{ event.result }}" } }] }
+        """,
+    ),
+    case(
         "003 §4.1",
         "a step without the draft's own constructs stays as it is",
         """
@@ -28,7 +66,7 @@ STEPS = [
         """,
     ),
     case(
-        "003 §4.3",
+        "003 §2.2",
         "a guard on a step is its admission, and denied tokens are parked",
         """
         - step: a

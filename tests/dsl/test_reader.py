@@ -194,3 +194,10 @@ def test_a_step_selects_for_its_tasks() -> None:
     assert "$.a" in str(one.spec["result"])
     assert "$.b" in str(two.spec["result"])
     assert "$.a" not in str(two.spec["result"])
+
+
+def test_no_step_is_called_unreachable_while_an_arc_leads_nowhere() -> None:
+    text = step("next: { arcs: [{ step: reprot }] }") + step(NOOP, name="report")
+    assert [found.code for found in found_in(text)] == ["unknown-step"]
+    text = step("next: [{ step: report }]") + step(NOOP, name="report")
+    assert [found.code for found in found_in(text)] == ["draft-next-list"]

@@ -23,7 +23,7 @@ def scope_with(places: tuple[str, ...], name: str = "x") -> Scope:
     return Scope(namespaces, results={name: "results"} if "results" in places else {})
 
 
-@pytest.mark.spec("000 §3.2")
+@pytest.mark.spec("000 §3.2 (1)")
 def test_every_namespace_is_reached_by_its_name() -> None:
     scope = Scope({name: {"n": name} for name in NAMESPACES})
     assert {name: value(scope, f"{name}.n") for name in NAMESPACES} == {name: name for name in NAMESPACES}

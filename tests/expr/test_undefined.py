@@ -14,7 +14,6 @@ def guard(source: str) -> Any:
     return parse(source).evaluate(SCOPE, Site.GUARD)
 
 
-@pytest.mark.spec("000 §6.3")
 @pytest.mark.parametrize(
     "source",
     [

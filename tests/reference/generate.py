@@ -3,10 +3,9 @@
 `scripts/docs` writes them; a test fails when they are not what they should be.
 """
 
-import ast
+import json
+import subprocess
 import sys
-from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
@@ -16,6 +15,7 @@ from noetl.dsl.codes import CODES  # noqa: E402
 from noetl.graph import draw  # noqa: E402
 from noetl.loading import load  # noqa: E402
 from tests.reference.clauses import CLAUSES  # noqa: E402
+from tests.reference.collect import PREFIX  # noqa: E402
 
 TITLES = {
     "000": "Formal specification",
@@ -69,31 +69,24 @@ def conformance() -> str:
 
 def tests_by_clause() -> dict[str, list[str]]:
     """The tests that carry each clause, as `file::name`. A clause nobody knows is an error."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        for clause, name in _marks(ast.parse(path.read_text("utf-8"))):
-            if clause not in CLAUSES:
-                raise SystemExit(f"{path.relative_to(ROOT)}::{name} names the unknown clause `{clause}`")
-            test = f"{path.relative_to(ROOT / 'tests')}::{name}"
-            if test not in found[clause]:
-                found[clause].append(test)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--collect-only",
+        "-q",
+        "-p",
+        "tests.reference.collect",
+        "tests",
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    line = next((line for line in done.stdout.splitlines() if line.startswith(PREFIX)), None)
+    if line is None:
+        raise SystemExit(done.stdout + done.stderr)
+    found: dict[str, list[str]] = json.loads(line.removeprefix(PREFIX))
+    if unknown := sorted(set(found) - set(CLAUSES)):
+        raise SystemExit(f"no such clause: {', '.join(unknown)} (in {found[unknown[0]][0]})")
     return found
-
-
-def _marks(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            for decorator in node.decorator_list:
-                yield from ((clause, node.name) for clause in _clauses(decorator))
-
-
-def _clauses(node: ast.AST) -> Iterator[str]:
-    """The arguments of every `pytest.mark.spec(…)` in a decorator, parameter sets included."""
-    for call in ast.walk(node):
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "spec":
-            for argument in call.args:
-                if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-                    yield argument.value
 
 
 def quickstart_picture() -> str:

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct, field
 from noetl.dsl.shape import Moved
 
 _DRAFT = "run `noetl upgrade --dialect draft`, or pass `--dialect draft`"
-_V1 = "this is version 1 of the language: set `apiVersion: noetl.io/v1`"
+_V1 = "for version 1 of the language, set `apiVersion: noetl.io/v1`"
 
 NAME = r"^[A-Za-z_][A-Za-z0-9_-]*$"
 
@@ -260,19 +260,7 @@ class StepShape(Closed):
         Meta(description="Runs the pipeline for each element.", extra={"empty": "loop-incomplete"}),
     ] = None
     tool: Annotated[Form, Meta(description="The pipeline: tasks in order.", extra={"form": "tasks"})] = None
-    next: Annotated[
-        RouterShape | None,
-        Meta(
-            description="Where tokens go from here.",
-            extra={
-                "not_mapping": Moved(
-                    "draft-next-list",
-                    "`next` is a mapping with `arcs`",
-                    f"write `next: {{ arcs: […] }}`; or {_DRAFT}",
-                )
-            },
-        ),
-    ] = None
+    next: Annotated[Form, Meta(description="Where tokens go from here.", extra={"form": "router"})] = None
     set: Assignments = None
     output_select: Selected = None
 
@@ -339,11 +327,15 @@ class RootShape(Closed):
     ] = None
 
 
+DRAFT_NEXT = Moved(
+    "draft-next-list", "`next` is a mapping with `arcs`", f"write `next: {{ arcs: […] }}`; or {_DRAFT}"
+)
+
 MOVED: dict[str, dict[str, Moved]] = {
     "RootShape": {
         "vars": Moved("root-vars", "a playbook has no root `vars`", "put defaults under `workload`"),
-        "name": Moved("unknown-key", "the root has no key `name`", f"put it under `metadata`; or {_V1}"),
-        "path": Moved("unknown-key", "the root has no key `path`", f"put it under `metadata`; or {_V1}"),
+        "name": Moved("unknown-key", "a playbook has no key `name`", f"put it under `metadata`; or {_V1}"),
+        "path": Moved("unknown-key", "a playbook has no key `path`", f"put it under `metadata`; or {_V1}"),
     },
     "StepShape": {
         "when": Moved("step-when", "a step has no `when`", f"use `spec.policy.admit`; or {_DRAFT}"),

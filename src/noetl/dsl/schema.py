@@ -12,6 +12,7 @@ from noetl.dsl.document import (
     LoopSpecShape,
     PolicyShape,
     RootShape,
+    RouterShape,
     StepShape,
     StepSpecShape,
     TaskShape,
@@ -94,6 +95,8 @@ class _Writer:
                 return self._scope_spec(fields_of(StepSpecShape), StepSpecShape.__doc__ or "")
             case "loop-spec":
                 return self._scope_spec(fields_of(LoopSpecShape), LoopSpecShape.__doc__ or "")
+            case "router":
+                return self._struct(RouterShape, templated=False)
             case "policy":
                 return self._object(fields_of(InheritedPolicyShape), InheritedPolicyShape.__doc__ or "")
             case "rule" | "admit":

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import inspect
 
 from noetl.dsl.source import Entry, Located, Mapping, Node, Scalar, Sequence
+from noetl.dsl.wording import describe, in_passing, list_of, quote_hint
 from noetl.expr import is_template
 from noetl.model import Json
 
@@ -45,9 +46,6 @@ def fields_of(struct: type[msgspec.Struct]) -> dict[str, Field]:
     assert isinstance(info, inspect.StructType)  # noqa: S101 - narrows what msgspec gives for a Struct
     return {field.encode_name: _field(field) for field in info.fields}
 
-
-_MOST_KEYS = 24
-"""A hint lists no more keys than this."""
 
 ANYTHING = Field(inspect.AnyType(), required=False, extra={}, description="")
 
@@ -130,7 +128,7 @@ class Shaper:
                     kept[entry.key] = Entry(entry.key, value, entry.line, entry.column)
             elif closed:
                 meant.update(nearest(entry.key, known))
-                hint = did_you_mean(entry.key, known) or _list_of(known)
+                hint = did_you_mean(entry.key, known) or list_of(known)
                 self._report("unknown-key", entry, f"{what} has no key `{entry.key}`", hint)
             else:
                 kept[entry.key] = entry
@@ -141,9 +139,7 @@ class Shaper:
 
     def _miss(self, node: Mapping, key: str, field: Field, what: str) -> None:
         code = field.extra.get("missing", "missing-key")
-        told = field.description.rstrip(".")
-        told = told[:1].lower() + told[1:] if told[1:2].islower() else told
-        hint = f"add `{key}:`, {told}" if told else f"add `{key}:`"
+        hint = f"add `{key}:`, {in_passing(field.description)}" if field.description else f"add `{key}:`"
         self._report(code, node.entries.get(key, node), f"{what} needs the key `{key}`", hint)
 
     def _refuse_empty(self, entry: Entry, field: Field) -> None:
@@ -153,10 +149,6 @@ class Shaper:
 
     def _field(self, entry: Entry, field: Field, *, templated: bool) -> Node | None:
         """The entry's value; what does not fit is reported with the code that the field asks for."""
-        refused: Moved | None = field.extra.get("not_mapping")
-        if refused is not None and not isinstance(entry.value, Mapping):
-            self._report(refused.code, entry, refused.message, refused.hint)
-            return Mapping({}, entry.line, entry.column)  # it is there, so nothing else is said of it
         if (wanted := field.extra.get("wrong")) is None:
             return self.value(entry.value, field.type, f"`{entry.key}`", templated=templated)
 
@@ -170,8 +162,10 @@ class Shaper:
     def value(self, node: Node, type_: inspect.Type, what: str, *, templated: bool = False) -> Node | None:
         """The node, cleaned, or None if it does not fit."""
         extra: AbstractMapping[str, Any] = {}
+        about = ""
         while isinstance(type_, inspect.Metadata):
             extra = {**(type_.extra or {}), **extra}
+            about = (type_.extra_json_schema or {}).get("description", about)
             type_ = type_.type
         literal = "literal" in extra or "document" in extra
         welcome = literal or "expression" in extra or (templated and "name" not in extra)
@@ -179,9 +173,11 @@ class Shaper:
             return node
         if "guard" in extra or ("name" in extra and isinstance(node, Scalar)):
             return node
-        return self._plain(node, type_, what, templated=templated and not literal)
+        return self._plain(node, type_, what, templated=templated and not literal, about=about)
 
-    def _plain(self, node: Node, type_: inspect.Type, what: str, *, templated: bool) -> Node | None:
+    def _plain(
+        self, node: Node, type_: inspect.Type, what: str, *, templated: bool, about: str = ""
+    ) -> Node | None:
         if isinstance(type_, inspect.AnyType):
             return node
         if isinstance(type_, inspect.UnionType):
@@ -202,10 +198,10 @@ class Shaper:
         if isinstance(type_, inspect.LiteralType) and isinstance(node, Scalar):
             return self._literal(node, type_, what)
         if isinstance(node, Scalar) and _scalar_fits(node.value, type_):
-            return self._bounded(node, type_, what)
+            return self._bounded(node, type_, what, about)
         wanted = describe(type_) + (" or an expression" if templated else "")
         self._report(
-            "wrong-type", node, f"{what} must be {wanted}, not {kind_of(node)}", _quote_hint(node, type_)
+            "wrong-type", node, f"{what} must be {wanted}, not {kind_of(node)}", quote_hint(node, type_)
         )
         return None
 
@@ -220,7 +216,7 @@ class Shaper:
             return self.value(node, fitting[0], what, templated=templated)
         wanted = describe(union) + (" or an expression" if templated else "")
         hints = (
-            _quote_hint(node, option) for option in union.types if not isinstance(option, inspect.StrType)
+            quote_hint(node, option) for option in union.types if not isinstance(option, inspect.StrType)
         )
         hint = next(filter(None, hints), "")
         self._report("wrong-type", node, f"{what} must be {wanted}, not {kind_of(node)}", hint)
@@ -239,12 +235,13 @@ class Shaper:
     def _literal(self, node: Scalar, type_: inspect.LiteralType, what: str) -> Node | None:
         if node.value in type_.values and not isinstance(node.value, bool):
             return node
-        options = ", ".join(f"`{value}`" for value in type_.values)
+        options = [f"`{value}`" for value in type_.values]
+        hint = f"one of {', '.join(options)}" if len(options) > 1 else f"write {options[0]}"
         near = did_you_mean(str(node.value), [str(value) for value in type_.values])
-        self._report("bad-value", node, f"{what} cannot be {kind_of(node)}", near or f"one of {options}")
+        self._report("bad-value", node, f"{what} cannot be {kind_of(node)}", near or hint)
         return None
 
-    def _bounded(self, node: Scalar, type_: inspect.Type, what: str) -> Node | None:
+    def _bounded(self, node: Scalar, type_: inspect.Type, what: str, about: str) -> Node | None:
         if isinstance(type_, inspect.IntType | inspect.FloatType):
             if type_.ge is not None and float(str(node.value)) < type_.ge:
                 self._report("bad-value", node, f"{what} must be at least {type_.ge}, not {node.value}")
@@ -260,7 +257,8 @@ class Shaper:
             and type_.pattern
             and not re.search(type_.pattern, str(node.value))
         ):
-            self._report("bad-value", node, f"{what} must match `{type_.pattern}`")
+            hint = in_passing(about) if about else f"it must match `{type_.pattern}`"
+            self._report("bad-value", node, f"{what} cannot be {kind_of(node)}", hint)
             return None
         return node
 
@@ -286,32 +284,6 @@ def kind_of(node: Node) -> str:
     return f"the number {value}"
 
 
-def describe(type_: inspect.Type) -> str:
-    """What a type accepts, in words."""
-    match type_:
-        case inspect.Metadata():
-            return "an expression" if (type_.extra or {}).get("expression") else describe(type_.type)
-        case inspect.UnionType():
-            options = [describe(option) for option in type_.types if not isinstance(option, inspect.NoneType)]
-            return " or ".join(dict.fromkeys(options))
-        case inspect.StrType():
-            return "text"
-        case inspect.IntType():
-            return "a whole number"
-        case inspect.FloatType():
-            return "a number"
-        case inspect.BoolType():
-            return "`true` or `false`"
-        case inspect.ListType():
-            return "a list"
-        case inspect.DictType() | inspect.StructType():
-            return "a mapping"
-        case inspect.LiteralType():
-            return "one of " + ", ".join(f"`{value}`" for value in type_.values)
-        case _:
-            return "a value"
-
-
 def _field(field: inspect.Field) -> Field:
     """What the annotations of a field say. None is not an option: an empty key counts as absent."""
     extra: dict[str, Any] = {}
@@ -327,11 +299,6 @@ def _field(field: inspect.Field) -> Field:
             type_ = options[0] if len(options) == 1 else inspect.UnionType(options)
         else:
             return Field(inspect.Metadata(type_, extra=extra), field.required, extra, description)
-
-
-def _list_of(fields: Iterable[str]) -> str:
-    keys = list(fields)
-    return "known keys: " + ", ".join(f"`{key}`" for key in keys) if len(keys) <= _MOST_KEYS else ""
 
 
 def _scalar_fits(value: Json, type_: inspect.Type) -> bool:
@@ -378,19 +345,3 @@ def _accepts(node: Node, type_: inspect.Type, *, templated: bool) -> bool:
         faults.append(code)
 
     return Shaper(note).value(node, type_, "", templated=templated) is not None and not faults
-
-
-def _quote_hint(node: Node, type_: inspect.Type) -> str:
-    """What to do about a value that quotes, or braces, make the wrong type."""
-    if not isinstance(node, Scalar) or node.value is None:
-        return ""
-    if isinstance(type_, inspect.StrType):
-        return "quote it to make it text"
-    if isinstance(node.value, str) and is_template(node.value):
-        return "write the value itself: no expression is evaluated here"
-    if isinstance(node.value, str) and isinstance(type_, inspect.IntType | inspect.FloatType):
-        return "write the number without quotes" if _NUMBER.fullmatch(node.value) else ""
-    return ""
-
-
-_NUMBER = re.compile(r"\s*[-+]?[0-9]+(\.[0-9]+)?\s*")

@@ -12,7 +12,12 @@ Method = Literal[
     "get", "post", "put", "patch", "delete", "head", "options",
 ]  # fmt: skip
 
-Status = Annotated[int, Meta(ge=100, le=599)] | Annotated[str, Meta(pattern="^[1-5]xx$")]
+Status = (
+    Annotated[int, Meta(ge=100, le=599)]
+    | Annotated[
+        str, Meta(pattern="^[1-5]xx$", description="A status such as `404`, or a class such as `2xx`.")
+    ]
+)
 
 
 class Upload(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -10,7 +10,12 @@ from noetl.model import Json
 
 Scalar: TypeAlias = str | int | float | bool
 
-Size: TypeAlias = Annotated[int, Meta(ge=1)] | Annotated[str, Meta(pattern=r"^[0-9]+ ?([KMGT]i?)?B?$")]
+Size: TypeAlias = (
+    Annotated[int, Meta(ge=1)]
+    | Annotated[
+        str, Meta(pattern=r"^[0-9]+ ?([KMGT]i?)?B?$", description="Bytes, such as `512MB` or `2 GiB`.")
+    ]
+)
 """Bytes, as a number or as text such as `512MB` or `2 GiB`."""
 
 Format: TypeAlias = Literal["json", "text", "bytes", "csv", "parquet"]

@@ -10,6 +10,8 @@ def check_reachability(playbook: Playbook, context: Context) -> None:
     """Every step but the final one can get a token."""
     net = net_of(playbook)
     reached = reachable(net.after, [net.entry])
+    if any(_unclear(playbook.workflow[position], net, context) for position in reached):
+        return  # an arc that cannot be read may be the one that is missing
     before = reversed_edges(net.after)
     for position, step in enumerate(playbook.workflow):
         if position in reached or step.name == playbook.executor.final_step:
@@ -54,11 +56,16 @@ def _live_arcs(playbook: Playbook, net: Net) -> list[list[int]]:
     ]
 
 
+def _unclear(step: Step, net: Net, context: Context) -> bool:
+    """Whether it is not known where the step leads: its router, or the name in an arc, is wrong."""
+    return Where(Role.ARC, step.name) in context.unreadable or any(
+        arc.step not in net.number for arc in step.arcs
+    )
+
+
 def _can_end(step: Step, net: Net, context: Context) -> bool:
     """Whether a branch can end here: a good run that no arc is sure to carry on, or a denied token."""
-    if Where(Role.ARC, step.name) in context.unreadable or any(
-        arc.step not in net.number for arc in step.arcs
-    ):
+    if _unclear(step, net, context):
         return True
     if step.admit is not None and not (step.admit.otherwise and all(rule.allow for rule in step.admit.rules)):
         return True

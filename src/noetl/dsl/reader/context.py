@@ -133,7 +133,10 @@ class Context:
             return node.value
         if not isinstance(node, Scalar) or not isinstance(node.value, str):
             self.report(
-                "guard-form", node, f"a condition is `true`, `false` or one expression, not {kind_of(node)}"
+                "guard-form",
+                node,
+                f"a guard is one expression or a boolean, not {kind_of(node)}",
+                'write `true`, `false` or `"{{ … }}"`',
             )
             return True
         expression = self.expression(node, where, guard=True) if is_template(node.value) else None

@@ -10,9 +10,10 @@ from noetl.dsl.document import RootShape
 from noetl.dsl.kinds import Kinds
 from noetl.dsl.playbook import Arc, Executor, KeychainEntry, Metadata, Playbook, Step
 from noetl.dsl.reader.context import Context, Nested, Role, Where, mapping_of, place_of, text_of
+from noetl.dsl.reader.forms import Labelled, label_tasks
 from noetl.dsl.reader.rules import Pipeline, check_unused_rules, number
 from noetl.dsl.reader.steps import read_step
-from noetl.dsl.reader.tasks import Labelled, Surroundings, label_tasks, read_task
+from noetl.dsl.reader.tasks import Surroundings, read_task
 from noetl.dsl.shape import did_you_mean, is_empty, kind_of
 from noetl.dsl.source import Located, Mapping, Node, Scalar, Sequence, plain
 

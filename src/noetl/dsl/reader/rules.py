@@ -37,6 +37,9 @@ _OPTIONS = {
 }
 
 
+_DIRECTIVES = frozenset({"continue", "retry", "jump", "break", "fail"})
+
+
 class Pipeline(NamedTuple):
     """What a rule needs to know of the pipeline around it; no labels means any."""
 
@@ -87,7 +90,8 @@ def read_admission(context: Context, node: Mapping, step: str) -> Admission | No
     on_deny = text_of(node.get("on_deny")) or ("wait" if _reads_signals(admit_rules) else "park")
     timeout = node.get("timeout")
     if timeout is not None and on_deny != "wait":
-        context.report("directive-option", timeout, "`timeout` belongs to `on_deny: wait`")
+        message = f"`timeout` belongs to `on_deny: wait`, not `on_deny: {on_deny}`"
+        context.report("directive-option", timeout, message, "remove it; it has no effect here")
     return Admission(
         rules=admit_rules,
         otherwise=otherwise,
@@ -180,14 +184,19 @@ def _allow(context: Context, node: Node) -> bool | None:
 
 
 def _then(context: Context, node: Node, where: Where, pipeline: Pipeline) -> Then | None:
+    if isinstance(node, Scalar) and text_of(node) in _DIRECTIVES:
+        message = f"`then` must be a mapping, not {kind_of(node)}"
+        context.report("wrong-type", node, message, f"write `{{ do: {text_of(node)} }}`")
+        return None
     shaped = context.shaper.struct(node, ThenShape, "`then`")
     if shaped is None:
         return None
     do = text_of(shaped.get("do"))
     for key, owner in _OPTIONS.items():
         if do and key in shaped and do != owner:
+            message = f"`{key}` belongs to `do: {owner}`, not `do: {do}`"
             context.report(
-                "directive-option", shaped.entries[key], f"`{key}` belongs to `do: {owner}`, not `do: {do}`"
+                "directive-option", shaped.entries[key], message, "remove it; it has no effect here"
             )
     writing = where._replace(role=Role.POLICY_WRITE)
     writes = (
@@ -237,7 +246,10 @@ def _jump_target(context: Context, then: Mapping, pipeline: Pipeline) -> str | N
     to = then.get("to")
     if to is None:
         context.report(
-            "missing-key", then, "a jump needs the key `to`", "the label of a task of this pipeline"
+            "missing-key",
+            then,
+            "a jump needs the key `to`",
+            "add `to:`, the label of a task of this pipeline",
         )
         return None
     target = text_of(to)

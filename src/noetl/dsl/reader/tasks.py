@@ -1,4 +1,4 @@
-"""Pipelines: task forms, tool inputs, merged specs, workbook references."""
+"""Pipelines: tool inputs, merged specs, workbook references."""
 
 from collections.abc import Mapping as AbstractMapping
 from typing import NamedTuple
@@ -8,19 +8,12 @@ from noetl.dsl.document import MOVED, TaskShape
 from noetl.dsl.kinds import Kind, TaskSpec
 from noetl.dsl.playbook import Policy, Task
 from noetl.dsl.reader.context import Context, Nested, Role, Where, mapping_of, place_of, text_of
+from noetl.dsl.reader.forms import Labelled
 from noetl.dsl.reader.rules import Pipeline, read_policy
 from noetl.dsl.shape import ANYTHING, Field, did_you_mean, fields_of, is_closed, is_empty, kind_of, nearest
 from noetl.dsl.source import Entry, Located, Mapping, Node, Scalar, Sequence, mapping, node_of, plain
 from noetl.expr import Constant, Data, is_template
 from noetl.model import Json
-
-
-class Labelled(NamedTuple):
-    """A task in its one form: a label and the mapping that holds `kind`."""
-
-    label: str
-    tool: Mapping
-    at: Located
 
 
 class Surroundings(NamedTuple):
@@ -29,83 +22,6 @@ class Surroundings(NamedTuple):
     step: str
     outer: tuple[Mapping | None, ...]
     workbook: AbstractMapping[str, Labelled]
-
-
-def label_tasks(context: Context, node: Node) -> list[Labelled]:
-    """The tasks of a `tool`, whichever form they have; a mapping is a pipeline of one."""
-    if isinstance(node, Mapping):
-        entries: list[Node] = [node]
-    elif isinstance(node, Sequence):
-        entries = node.items
-        if not entries:
-            context.report(
-                "bad-value", node, "`tool` must not be empty", "leave it out for a step that only routes"
-            )
-    else:
-        context.report("wrong-type", node, f"`tool` is a list of tasks, not {kind_of(node)}")
-        return []
-    seen: dict[str, Located] = {}
-    labelled = []
-    for position, entry in enumerate(entries):
-        task = _label(context, entry, position)
-        if task is None:
-            continue
-        if task.label in seen:
-            hint = f"the first stands in line {seen[task.label].line}"
-            context.report("duplicate-task", task.at, f"the pipeline has a task `{task.label}` already", hint)
-        seen.setdefault(task.label, task.at)
-        labelled.append(task)
-    return labelled
-
-
-def _label(context: Context, node: Node, position: int) -> Labelled | None:
-    if not isinstance(node, Mapping):
-        context.report("wrong-type", node, f"a task is a mapping, not {kind_of(node)}", _FORMS)
-        return None
-    if "kind" not in node and "name" not in node and len(node.entries) == 1:
-        (entry,) = node
-        if isinstance(entry.value, Mapping) or is_empty(entry.value):
-            tool = entry.value if isinstance(entry.value, Mapping) else Mapping({}, entry.line, entry.column)
-            label = context.name(Scalar(entry.key, entry.line, entry.column), "a task's label")
-            return Labelled(label or f"task_{position}", _named_once(context, tool, entry.key), entry)
-    if (stray := _stray_label(context, node)) is not None:
-        hint = f"indent them below `{stray.key}:`, or write `name: {stray.key}`"
-        context.report("unknown-key", stray, f"the keys of the task `{stray.key}` stand beside it", hint)
-        rest = {entry.key: entry for entry in node if entry is not stray}
-        return Labelled(stray.key, Mapping(rest, node.line, node.column), stray)
-    name = node.entries.get("name")
-    if name is None or is_empty(name.value):
-        return Labelled(f"task_{position}", _without_name(node), node)
-    label = context.name(name.value, "a task's name")
-    return Labelled(label or f"task_{position}", _without_name(node), name.value)
-
-
-_FORMS = "write `- name: LABEL` with `kind: KIND`, or `- LABEL: { kind: KIND }`"
-
-
-def _named_once(context: Context, tool: Mapping, label: str) -> Mapping:
-    """A labelled task without a second name; where the tool has an input `name`, that is what it is."""
-    kind = context.kinds.get(text_of(tool.get("kind")))
-    if "name" not in tool or kind is None or "name" in fields_of(kind.inputs):
-        return tool
-    hint = f"the label is `{label}` already"
-    context.report("unknown-key", tool.entries["name"], "the task is named twice", hint)
-    return _without_name(tool)
-
-
-def _stray_label(context: Context, node: Mapping) -> Entry | None:
-    """The label of `- fetch:` whose task was not indented below it."""
-    kind = context.kinds.get(text_of(node.get("kind")))
-    first = next(iter(node), None)
-    if first is None or kind is None or "name" in node or not is_empty(first.value):
-        return None
-    known = {*fields_of(TaskShape), *fields_of(kind.inputs), *kind.spellings, *MOVED["TaskShape"]}
-    return None if first.key in known else first
-
-
-def _without_name(node: Mapping) -> Mapping:
-    entries = {entry.key: entry for entry in node if entry.key != "name"}
-    return Mapping(entries, node.line, node.column)
 
 
 def read_pipeline(context: Context, labelled: list[Labelled], around: Surroundings) -> tuple[Task, ...]:
@@ -135,7 +51,7 @@ def read_task(
     spec = _merged_spec(context, shaped, kind, around.outer, defined)
     policy_node = _policy_node(spec)
     inputs = _inputs(context, shaped, kind, where)
-    _check_inputs(context, tool, kind, spec, task.at)
+    _check_inputs(context, tool, shaped, kind, spec, at=task.at)
     args = mapping_of(shaped.get("args"))
     return Task(
         label=task.label,
@@ -168,13 +84,14 @@ def _miss_kind(context: Context, label: str, tool: Mapping) -> None:
         if (moved := MOVED["TaskShape"].get(entry.key)) is not None:
             context.report(moved.code, entry, moved.message, moved.hint)
             return
-        if nearest(entry.key, ("kind",)):
+        if entry.key != "kind" and nearest(entry.key, ("kind",)):
             context.report(
                 "unknown-key", entry, f"the task `{label}` has no key `{entry.key}`", "did you mean `kind`?"
             )
             return
+    at = tool.entries.get("kind", tool)
     context.report(
-        "missing-key", tool, f"the task `{label}` needs the key `kind`", "add `kind:`, the tool it calls"
+        "missing-key", at, f"the task `{label}` needs the key `kind`", "add `kind:`, the tool it calls"
     )
 
 
@@ -360,9 +277,9 @@ def _warn_about_code(context: Context, scalar: Scalar, code: str) -> None:
 
 
 def _check_inputs(
-    context: Context, tool: Mapping, kind: Kind | None, spec: Mapping | None, at: Located
+    context: Context, tool: Mapping, shaped: Mapping, kind: Kind | None, spec: Mapping | None, *, at: Located
 ) -> None:
-    """What types cannot say, asked of the inputs as they were given."""
+    """What types cannot say, asked of the inputs as given; those of a wrong type have been told."""
     if kind is None or kind.check is None:
         return
     inputs = {
@@ -370,7 +287,10 @@ def _check_inputs(
     }
     knobs = {entry.key: plain(entry.value) for entry in spec if entry.key != "policy"} if spec else {}
     for fault in kind.check(inputs, knobs):
-        entry = tool.entries.get(fault.key or "") or (spec.entries.get(fault.key or "") if spec else None)
+        key = fault.key or ""
+        if key in tool and key not in shaped:
+            continue
+        entry = tool.entries.get(key) or (spec.entries.get(key) if spec else None)
         if entry is not None and fault.line and isinstance(entry.value, Scalar):
             # Code may count lines by more characters than a document does.
             lines = str(entry.value.value).split("\n")[: fault.line]

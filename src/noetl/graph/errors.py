@@ -1,0 +1,5 @@
+from noetl.model import NoetlError
+
+
+class GraphError(NoetlError):
+    """A picture cannot be drawn here: the format is unknown or a library is missing."""

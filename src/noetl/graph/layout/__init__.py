@@ -1,0 +1,77 @@
+"""A layered drawing of any directed graph: sizes and links in, coordinates and routes out.
+
+Pure and deterministic. Flow runs downwards; links that close a cycle run up at the left side of
+boxes; tall drawings are set in columns; parts that are not connected stand in rows.
+"""
+
+from collections.abc import Sequence
+
+from noetl.graph.layout.fold import fold_layers
+from noetl.graph.layout.order import arrange
+from noetl.graph.layout.rank import rank_boxes
+from noetl.graph.layout.route import moved, trace
+from noetl.graph.layout.shape import Layout, Link, Point, Rect, Route, Size
+from noetl.graph.layout.strand import weave
+
+__all__ = ["Layout", "Link", "Point", "Rect", "Route", "Size", "layout"]
+
+GAP = 48.0
+SHAPE = 1.4
+
+
+def layout(sizes: Sequence[Size], links: Sequence[Link], *, root: int = 0) -> Layout:
+    """Places boxes of these sizes and routes these links; the flow is read from box `root`."""
+    parts = [_part(members, sizes, links, root) for members in _components(len(sizes), links, root)]
+    return _packed(parts, len(sizes), len(links))
+
+
+_Part = tuple[list[int], list[int], Layout]
+
+
+def _components(count: int, links: Sequence[Link], root: int) -> list[list[int]]:
+    """Boxes that hang together, the root's first, then by their lowest number."""
+    parent = list(range(count))
+
+    def find(box: int) -> int:
+        while parent[box] != box:
+            parent[box] = parent[parent[box]]
+            box = parent[box]
+        return box
+
+    for link in links:
+        parent[find(link.source)] = find(link.target)
+    found: dict[int, list[int]] = {}
+    for box in range(count):
+        found.setdefault(find(box), []).append(box)
+    return sorted(found.values(), key=lambda members: (root not in members, members[0]))
+
+
+def _part(members: list[int], sizes: Sequence[Size], links: Sequence[Link], root: int) -> _Part:
+    index = {box: place for place, box in enumerate(members)}
+    numbers = [number for number, link in enumerate(links) if link.source in index]
+    own = [
+        Link(index[link.source], index[link.target], link.kind, link.label)
+        for link in (links[number] for number in numbers)
+    ]
+    ranking = rank_boxes(len(members), own, index.get(root, 0))
+    web = weave([sizes[box] for box in members], own, ranking)
+    arrange(web, web.boxes[index.get(root, 0)])
+    return members, numbers, trace(web, own, fold_layers(web.layers))
+
+
+def _packed(parts: list[_Part], boxes: int, links: int) -> Layout:
+    """Parts side by side in rows about as wide as the drawing should be."""
+    area = sum((part.width + GAP) * (part.height + GAP) for _, _, part in parts)
+    limit = max([(SHAPE * area) ** 0.5, *(part.width for _, _, part in parts)], default=0.0)
+    placed_boxes, placed_routes = [Rect(0, 0, 0, 0)] * boxes, [Route(())] * links
+    x = y = row = width = 0.0
+    for members, numbers, part in parts:
+        if x and x + part.width > limit:
+            x, y, row = 0.0, y + row + GAP, 0.0
+        here = moved(part, x, y)
+        for box, rect in zip(members, here.boxes, strict=True):
+            placed_boxes[box] = rect
+        for number, route in zip(numbers, here.routes, strict=True):
+            placed_routes[number] = route
+        x, row, width = x + part.width + GAP, max(row, part.height), max(width, x + part.width)
+    return Layout(width, y + row, tuple(placed_boxes), tuple(placed_routes))

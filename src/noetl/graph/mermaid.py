@@ -1,0 +1,61 @@
+"""The picture as a Mermaid flowchart, for pages that draw it themselves."""
+
+import json
+import re
+from collections.abc import Iterator
+
+from noetl.graph.lines import lines
+from noetl.graph.palette import FAILURE, STATES
+from noetl.graph.picture import Edge, Node, Picture
+from noetl.graph.words import short
+
+LONGEST = 80
+# A `+`, `-` or `_` that begins or ends a word could be read as a list or as emphasis.
+_SPECIAL = re.compile(r"[^\w .,\u00d7…·/()=!?@$^'◇⋎⟳↻↩■-]|(?<!\w)[_-]|[_-](?!\w)")
+_SHAPES = {"start": ('(["', '"])'), "end": ('(["', '"])'), "final": ('[["', '"]]')}
+
+
+def mermaid_of(picture: Picture) -> str:
+    """A flowchart from top to bottom. Node ids are numbers, so no name can be a keyword."""
+    chart = ["---", f"title: {json.dumps(short(picture.title, LONGEST))}", "---", "flowchart TD"]
+    chart.extend(f"  s{number}{_node(node)}" for number, node in enumerate(picture.nodes))
+    chart.extend(f"  {_edge(edge)}" for edge in picture.edges)
+    chart.extend(_styles(picture))
+    return "\n".join([*chart, ""])
+
+
+def text(content: str) -> str:
+    """Text inside quotes; all that Mermaid, Markdown or HTML could read as more than text is encoded."""
+    return _SPECIAL.sub(lambda found: f"#{ord(found[0])};", short(content, LONGEST))
+
+
+def _node(node: Node) -> str:
+    opening, closing = _SHAPES[node.roles[0]] if node.roles else ('["', '"]')
+    name, *rest = (text(line) for line in lines(node))
+    return opening + "<br/>".join([f"<b>{name}</b>", *rest]) + closing
+
+
+def _edge(edge: Edge) -> str:
+    """Dotted for failures, thick for arcs that may be taken together."""
+    arrow = "-->"
+    if edge.order == "+":
+        arrow = "==>"
+    if edge.failure:
+        arrow = "-.->"
+    label = " ".join(part for part in (text(edge.order), text(edge.text)) if part)
+    return f"s{edge.source} {arrow}" + (f'|"{label}"| ' if label else " ") + f"s{edge.target}"
+
+
+def _styles(picture: Picture) -> Iterator[str]:
+    for state, tint in STATES.items():
+        members = [f"s{number}" for number, node in enumerate(picture.nodes) if node.state == state]
+        if members:
+            yield f"  classDef {state} fill:{tint.fill},stroke:{tint.stroke}"
+            yield f"  class {','.join(members)} {state}"
+    faded = [f"s{number}" for number, node in enumerate(picture.nodes) if node.faded]
+    if faded:
+        yield "  classDef faded opacity:0.4"
+        yield f"  class {','.join(faded)} faded"
+    failures = [str(number) for number, edge in enumerate(picture.edges) if edge.failure]
+    if failures:
+        yield f"  linkStyle {','.join(failures)} stroke:{FAILURE}"

@@ -1,0 +1,206 @@
+"""What there is to draw: a playbook's net as nodes with lines of text and edges between them.
+
+Texts are complete, on one line each; every writer shortens and escapes them in its own way.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Literal, TypeAlias, assert_never
+
+from msgspec import Struct
+
+from noetl.dsl.playbook import (
+    Admission,
+    Arc,
+    Break,
+    Continue,
+    Directive,
+    Fail,
+    Join,
+    Jump,
+    Loop,
+    Playbook,
+    Retry,
+    Step,
+    Task,
+)
+from noetl.graph.words import data_text, flat, guard_text, number_text, reads_failure
+
+Role: TypeAlias = Literal["start", "end", "final"]
+
+
+class Mark(Struct, frozen=True):
+    """What a task's policy may do besides going on."""
+
+    kind: Literal["retry", "jump", "break"]
+    text: str
+
+
+class Row(Struct, frozen=True):
+    """One task of a pipeline."""
+
+    label: str
+    kind: str
+    marks: tuple[Mark, ...]
+
+
+class Badge(Struct, frozen=True):
+    """Something that decides how the pipeline runs: its gate, its join, its loop."""
+
+    kind: Literal["admit", "join", "loop"]
+    text: str
+    detail: str = ""
+
+
+class Node(Struct, frozen=True):
+    name: str
+    desc: str
+    roles: tuple[Role, ...]
+    badges: tuple[Badge, ...]
+    rows: tuple[Row, ...]
+    inclusive: bool
+    """More than one arc, and every one whose guard holds is taken."""
+    state: str | None
+    faded: bool
+
+
+class Edge(Struct, frozen=True):
+    """An arc, by the numbers of its nodes.
+
+    `order` is empty for an only arc, else its number in an exclusive router, `+` in an inclusive one.
+    """
+
+    source: int
+    target: int
+    text: str
+    order: str
+    failure: bool
+    faded: bool
+
+
+class Picture(Struct, frozen=True):
+    title: str
+    subtitle: str
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    entry: int
+
+
+def picture_of(playbook: Playbook, states: Mapping[str, str] | None) -> Picture:
+    """All steps in document order, and all arcs that lead to one of them."""
+    index = {step.name: number for number, step in enumerate(playbook.workflow)}
+    arrivals = Counter(arc.step for step in playbook.workflow for arc in step.arcs)
+    edges = tuple(edge for step in playbook.workflow for edge in _edges(step, index, states))
+    return Picture(
+        flat(playbook.metadata.name),
+        flat(playbook.metadata.path),
+        tuple(_node(step, playbook, arrivals[step.name], states) for step in playbook.workflow),
+        edges,
+        index.get(playbook.entry, 0),
+    )
+
+
+def _node(step: Step, playbook: Playbook, arrivals: int, states: Mapping[str, str] | None) -> Node:
+    badges = [
+        *(_admission(step.admit) if step.admit else ()),
+        *((_join(step.join, arrivals),) if step.join else ()),
+        *((_loop(step.loop),) if step.loop else ()),
+    ]
+    return Node(
+        name=flat(step.name),
+        desc=flat(step.desc),
+        roles=_roles(step, playbook),
+        badges=tuple(badges),
+        rows=tuple(_row(task) for task in step.tasks),
+        inclusive=not step.exclusive and len(step.arcs) > 1,
+        state=flat(states.get(step.name, "")) if states is not None else None,
+        faded=states is not None and step.name not in states,
+    )
+
+
+def _roles(step: Step, playbook: Playbook) -> tuple[Role, ...]:
+    if step.name == playbook.executor.final_step:
+        return ("final",)
+    roles: list[Role] = []
+    if step.name == playbook.entry:
+        roles.append("start")
+    if not step.arcs:
+        roles.append("end")
+    return tuple(roles)
+
+
+def _admission(admission: Admission) -> Iterator[Badge]:
+    """One badge per rule, the first that matches decides; what happens otherwise if that is not to deny."""
+    denied = "" if admission.on_deny == "park" else f"else {admission.on_deny}"
+    for rule in admission.rules:
+        verdict = "admit" if rule.allow else "deny"
+        condition = guard_text(rule.when)
+        yield Badge("admit", f"{verdict} if {condition}" if condition else f"{verdict} always", denied)
+        denied = ""
+    if admission.otherwise is not None and (admission.otherwise or not admission.rules):
+        yield Badge("admit", "admit otherwise" if admission.otherwise else "deny always", denied)
+
+
+def _join(join: Join, arrivals: int) -> Badge:
+    return Badge("join", f"join {join.count} of {arrivals}" if join.mode == "count" else f"join {join.mode}")
+
+
+def _loop(loop: Loop) -> Badge:
+    detail: str = loop.mode
+    if loop.mode == "parallel":
+        detail += f", {number_text(loop.max_in_flight)} in flight"
+    if loop.placement == "distributed":
+        detail += ", distributed"
+    if loop.failure == "best_effort":
+        detail += ", best effort"
+    return Badge("loop", f"for {flat(loop.iterator)} in {data_text(loop.items)}", detail)
+
+
+def _row(task: Task) -> Row:
+    marks: dict[Mark, None] = {}
+    if task.policy is not None:
+        thens = [rule.then for rule in task.policy.rules]
+        if task.policy.otherwise is not None:
+            thens.append(task.policy.otherwise)
+        for then in thens:
+            if (mark := _mark(then.do)) is not None:
+                marks[mark] = None
+    return Row(flat(task.label), flat(task.kind), tuple(marks))
+
+
+def _mark(directive: Directive) -> Mark | None:
+    match directive:
+        case Retry():
+            return Mark("retry", f"{number_text(directive.attempts)}\u00d7")
+        case Jump():
+            return Mark("jump", flat(directive.to))
+        case Break():
+            return Mark("break", "break")
+        case Continue() | Fail():
+            return None
+        case _:
+            assert_never(directive)
+
+
+def _edges(step: Step, index: Mapping[str, int], states: Mapping[str, str] | None) -> Iterator[Edge]:
+    several = len(step.arcs) > 1
+    for number, arc in enumerate(step.arcs):
+        if arc.step not in index:
+            continue
+        order = ""
+        if several:
+            order = str(number + 1) if step.exclusive else "+"
+        yield Edge(
+            source=index[step.name],
+            target=index[arc.step],
+            text=_edge_text(step, number, arc),
+            order=order,
+            failure=reads_failure(arc.when),
+            faded=states is not None and not {step.name, arc.step} <= states.keys(),
+        )
+
+
+def _edge_text(step: Step, number: int, arc: Arc) -> str:
+    if not arc.guarded and number and step.exclusive:
+        return "otherwise"
+    return guard_text(arc.when)

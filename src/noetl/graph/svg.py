@@ -1,0 +1,217 @@
+"""The picture as SVG: one file, no fonts or styles from elsewhere, its own background."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+from xml.sax.saxutils import escape, quoteattr
+
+from noetl.graph.card import PILL, SIZES, Card, card_of
+from noetl.graph.icons import icon
+from noetl.graph.layout import Layout, Link, Point, Rect, Route, Size, layout
+from noetl.graph.lines import lines
+from noetl.graph.measure import fit, text_width, wrap
+from noetl.graph.palette import BACKGROUND, EDGE, FAILURE, FONTS, FORK, INK, MUTED, PILLS, TEXTS, tint_of
+from noetl.graph.picture import Edge, Node, Picture
+
+MARGIN = 32.0
+HEADER = 56.0
+GUARD = 11.0
+"""The font size of guards."""
+GUARD_ROOM = 176.0
+CHIP = 16.0
+ROUND = 7.0
+"""The radius of corners in lines."""
+
+
+class _Label(NamedTuple):
+    """What stands on an edge: its number in the router, and its guard on one or two lines."""
+
+    order: str
+    lines: tuple[str, ...]
+    size: Size
+
+
+def svg_of(picture: Picture) -> str:
+    """The whole document; equal pictures give equal documents."""
+    cards = [card_of(node) for node in picture.nodes]
+    labels = [_label(edge) for edge in picture.edges]
+    links = [
+        Link(edge.source, edge.target, "failure" if edge.failure else "flow", label.size if label else None)
+        for edge, label in zip(picture.edges, labels, strict=True)
+    ]
+    plan = layout([card.size for card in cards], links, root=picture.entry)
+    title = fit(picture.title, 900, 18, bold=True)
+    widest = max(plan.width, text_width(title, 18, bold=True), 200.0)
+    width, height = round(widest + 2 * MARGIN), round(plan.height + 2 * MARGIN + HEADER)
+    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+    about = f'font-family={quoteattr(FONTS)} role="img" aria-labelledby="title"'
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" {size} {about}>',
+            f'<title id="title">{escape(picture.title)}</title>',
+            f'<rect width="{width}" height="{height}" fill="{BACKGROUND}"/>',
+            _text(MARGIN, MARGIN + 14, title, 18, INK, bold=True),
+            _text(MARGIN, MARGIN + 32, fit(picture.subtitle, widest, 12), 12, MUTED),
+            f'<g transform="translate({_n(MARGIN)} {_n(MARGIN + HEADER)})">',
+            *_edges(picture, plan, labels),
+            *_nodes(picture, plan, cards),
+            "</g>",
+            "</svg>",
+            "",
+        ]
+    )
+
+
+def _label(edge: Edge) -> _Label | None:
+    lines = wrap(edge.text, GUARD_ROOM, GUARD, lines=2)
+    if not lines and not edge.order:
+        return None
+    text = max((text_width(line, GUARD) for line in lines), default=0.0)
+    chip = CHIP + 4 if edge.order else 0.0
+    width = text + chip + (8 if lines else -4)
+    return _Label(edge.order, lines, Size(round(width), round(max(14.0 * len(lines) + 4, CHIP + 2))))
+
+
+def _edges(picture: Picture, plan: Layout, labels: Sequence[_Label | None]) -> Iterator[str]:
+    forks = {number: [plan.boxes[number].right, plan.boxes[number].x] for number in range(len(picture.nodes))}
+    for edge, route, label in zip(picture.edges, plan.routes, labels, strict=True):
+        colour = FAILURE if edge.failure else EDGE
+        source, target = picture.nodes[edge.source], picture.nodes[edge.target]
+        full = f"{source.name} → {target.name}" + (f": {edge.text}" if edge.text else "")
+        yield f'<g class="edge"{_opacity(faded=edge.faded)}><title>{escape(full)}</title>'
+        dash = ' stroke-dasharray="5 4"' if edge.failure else ""
+        yield f'<path d="{_path(route)}" fill="none" stroke="{colour}" stroke-width="1.5"{dash}/>'
+        if route.merges is None:
+            yield _arrow_head(route, colour)
+        if label is not None and route.label is not None:
+            yield from _guard(label, route.label, colour, failure=edge.failure)
+        yield "</g>"
+        start = route.points[0]
+        if source.inclusive and abs(start[1] - plan.boxes[edge.source].bottom) < 1:
+            fork = forks[edge.source]
+            fork[0], fork[1] = min(fork[0], start[0]), max(fork[1], start[0])
+    for number, (left, right) in forks.items():
+        if left <= right and picture.nodes[number].inclusive:
+            y = plan.boxes[number].bottom
+            shape = f'x="{_n(left - 9)}" y="{_n(y)}" width="{_n(right - left + 18)}" height="4" rx="2"'
+            yield f'<rect class="fork" {shape} fill="{FORK}"{_opacity(faded=picture.nodes[number].faded)}/>'
+
+
+def _path(route: Route) -> str:
+    """The line with round corners; one that joins another line ends a little after they meet."""
+    points = _drawn(route)
+    steps = [f"M{_n(points[0][0])} {_n(points[0][1])}"]
+    for number in range(1, len(points) - 1):
+        before, corner, after = points[number - 1 : number + 2]
+        # Two corners share the line between them; an end of the line is all its own corner's.
+        into = _distance(before, corner) / (1 if number == 1 else 2)
+        out = _distance(corner, after) / (1 if number == len(points) - 2 else 2)
+        radius = min(ROUND, into, out)
+        steps.append(f"L{_towards(corner, before, radius)}Q{_n(corner[0])} {_n(corner[1])}")
+        steps.append(_towards(corner, after, radius))
+    steps.append(f"L{_n(points[-1][0])} {_n(points[-1][1])}")
+    return " ".join(steps)
+
+
+def _drawn(route: Route) -> list[Point]:
+    """The part of a route that no earlier one has drawn, and as much more as its last corner needs."""
+    if route.merges is None:
+        return list(route.points)
+    points = [route.points[0]]
+    for start, end in pairwise(route.points):
+        on = _distance(start, route.merges) + _distance(route.merges, end) - _distance(start, end) < 0.2
+        if on and route.merges != end:
+            rest = min(ROUND, _distance(route.merges, end)) + _distance(start, route.merges)
+            part = rest / _distance(start, end)
+            return [*points, (start[0] + (end[0] - start[0]) * part, start[1] + (end[1] - start[1]) * part)]
+        points.append(end)
+    return points
+
+
+def _distance(one: Point, two: Point) -> float:
+    return abs(two[0] - one[0]) + abs(two[1] - one[1])
+
+
+def _towards(start: Point, end: Point, distance: float) -> str:
+    part = distance / (_distance(start, end) or 1.0)
+    return f"{_n(start[0] + (end[0] - start[0]) * part)} {_n(start[1] + (end[1] - start[1]) * part)}"
+
+
+def _arrow_head(route: Route, colour: str) -> str:
+    (x0, y0), (x, y) = route.points[-2:]
+    if abs(x - x0) < abs(y - y0):
+        back = -8 if y > y0 else 8
+        shape = f"M{_n(x)} {_n(y)}L{_n(x - 4.5)} {_n(y + back)}H{_n(x + 4.5)}Z"
+    else:
+        back = -8 if x > x0 else 8
+        shape = f"M{_n(x)} {_n(y)}L{_n(x + back)} {_n(y - 4.5)}V{_n(y + 4.5)}Z"
+    return f'<path d="{shape}" fill="{colour}"/>'
+
+
+def _guard(label: _Label, place: Rect, colour: str, *, failure: bool) -> Iterator[str]:
+    x, y, middle = place.x, place.y, place.y + place.height / 2
+    yield (
+        f'<rect x="{_n(x)}" y="{_n(y)}" width="{_n(place.width)}" height="{_n(place.height)}" rx="4"'
+        f' fill="{BACKGROUND}"/>'
+    )
+    if label.order:
+        fill, stroke, ink = ("#ffffff", colour, colour) if label.order != "+" else (FORK, FORK, "#ffffff")
+        centre = x + CHIP / 2 + (2 if label.lines else 0)
+        yield f'<circle cx="{_n(centre)}" cy="{_n(middle)}" r="7.5" fill="{fill}" stroke="{stroke}"/>'
+        yield _text(centre, middle + 3.6, label.order, 10, ink, bold=True, anchor="middle")
+    start = x + (CHIP + 8 if label.order else 4)
+    for number, line in enumerate(label.lines):
+        base = middle + (number - (len(label.lines) - 1) / 2) * 14 + GUARD * 0.35
+        yield _text(start, base, line, GUARD, FAILURE if failure else "#475569")
+
+
+def _nodes(picture: Picture, plan: Layout, cards: Sequence[Card]) -> Iterator[str]:
+    for node, box, card in zip(picture.nodes, plan.boxes, cards, strict=True):
+        yield from _node(node, box, card)
+
+
+def _node(node: Node, box: Rect, card: Card) -> Iterator[str]:
+    tint = tint_of(node.state, node.roles)
+    yield f'<g class="step" transform="translate({_n(box.x)} {_n(box.y)})"{_opacity(faded=node.faded)}>'
+    yield f"<title>{escape(chr(10).join(lines(node)))}</title>"
+    width, height = box.width - card.stack, box.height - card.stack
+    frame = f'width="{_n(width)}" height="{_n(height)}" rx="8"'
+    if card.stack:
+        behind = f'x="{_n(card.stack)}" y="{_n(card.stack)}" {frame}'
+        yield f'<rect {behind} fill="{tint.fill}" stroke="{tint.stroke}"/>'
+    dash = ' stroke-dasharray="4 3"' if node.state == "not_admitted" else ""
+    yield f'<rect {frame} fill="{tint.fill}" stroke="{tint.stroke}" stroke-width="{tint.line}"{dash}/>'
+    if card.rule is not None:
+        yield f'<path d="M0 {_n(card.rule)}H{_n(width)}" stroke="{tint.stroke}" stroke-opacity="0.55"/>'
+    if len(card.dots) > 1:
+        yield f'<path d="M19.5 {_n(card.dots[0])}V{_n(card.dots[-1])}" stroke="#cbd5e1" stroke-width="1.5"/>'
+    for y in card.dots:
+        yield f'<circle cx="19.5" cy="{_n(y)}" r="3" fill="{INK}" fill-opacity="0.55"/>'
+    for drawing in card.icons:
+        yield icon(drawing.kind, drawing.x, drawing.y)
+    for pill in card.pills:
+        fill, ink = PILLS.get(pill.text, PILLS["end"])
+        shape = f'x="{_n(pill.x)}" y="{_n(pill.y - 8)}" width="{_n(pill.width)}" height="16" rx="8"'
+        yield f'<rect {shape} fill="{fill}"/>'
+        middle = pill.x + pill.width / 2
+        yield _text(middle, pill.y + 3.5, pill.text, PILL, ink, bold=True, anchor="middle")
+    for text in card.texts:
+        bold = text.style == "name"
+        yield _text(text.x, text.y, text.text, SIZES[text.style], TEXTS[text.style], bold=bold)
+    yield "</g>"
+
+
+def _text(
+    x: float, y: float, text: str, size: float, fill: str, *, bold: bool = False, anchor: str = ""
+) -> str:
+    extra = (' font-weight="700"' if bold else "") + (f' text-anchor="{anchor}"' if anchor else "")
+    return f'<text x="{_n(x)}" y="{_n(y)}" font-size="{_n(size)}" fill="{fill}"{extra}>{escape(text)}</text>'
+
+
+def _opacity(*, faded: bool) -> str:
+    return ' opacity="0.4"' if faded else ""
+
+
+def _n(value: float) -> str:
+    """A number with at most one digit after the point."""
+    return f"{value:.1f}".removesuffix(".0")

@@ -1,0 +1,78 @@
+"""The names people may choose."""
+
+import pytest
+
+from noetl.expr import BUILTIN_ITER, NAMESPACES
+from tests.playbooks import NOOP, Found, errors_in, found_in, problems_of, step
+
+GOOD = ["a", "Z", "_", "_private", "a1", "a-b", "a_b", "camelCase", "end"]
+BAD = ["1a", "-a", "a b", "a.b", "a/b", "é", "a!", "''", "5", "true", "1.5"]
+
+
+def named(place: str, name: str) -> str:
+    return {
+        "step": step(NOOP, name=name),
+        "label": step(f"tool:\n  - {name}: {{ kind: noop }}"),
+        "name": step(f"tool:\n  - {{ name: {name}, kind: noop }}"),
+        "iterator": step(f"loop: {{ in: [1], iterator: {name} }}\n{NOOP}"),
+        "keychain": f"keychain: [{{ name: {name}, kind: env, env: A }}]\nworkflow:\n" + step(NOOP),
+        "workbook": f"workbook: {{ tasks: {{ {name}: {{ kind: noop }} }} }}\nworkflow:\n" + step(NOOP),
+    }[place]
+
+
+PLACES = ["step", "label", "name", "iterator", "keychain", "workbook"]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", GOOD)
+def test_a_name_has_letters_digits_underscores_and_hyphens(place: str, name: str) -> None:
+    assert errors_in(named(place, name)) == []
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", BAD)
+def test_any_other_name_is_refused(place: str, name: str) -> None:
+    # A key of a mapping is always text, so `true` and the like are names there.
+    expected = [] if place in ("label", "workbook") and name == "true" else ["bad-name"]
+    assert errors_in(named(place, name)) == expected
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", sorted(NAMESPACES))
+def test_the_namespaces_of_expressions_are_reserved(place: str, name: str) -> None:
+    assert errors_in(named(place, name)) == ["reserved-name"]
+
+
+@pytest.mark.parametrize("name", sorted(BUILTIN_ITER))
+def test_what_every_iteration_has_is_no_iterator(name: str) -> None:
+    assert errors_in(named("iterator", name)) == ["reserved-name"]
+    assert errors_in(named("step", name)) == []
+    assert errors_in(named("label", name)) == []
+
+
+def test_the_builtins_of_an_iteration_are_these() -> None:
+    assert {"index", "count", "first", "last", "parent"} == BUILTIN_ITER
+
+
+@pytest.mark.parametrize(
+    ("place", "found"),
+    [
+        ("step", Found(5, 9, "bad-name")),
+        ("label", Found(7, 7, "bad-name")),
+        ("name", Found(7, 15, "bad-name")),
+        ("iterator", Found(6, 30, "bad-name")),
+        ("keychain", Found(4, 20, "bad-name")),
+        ("workbook", Found(4, 22, "bad-name")),
+    ],
+)
+def test_a_wrong_name_is_told_where_it_stands(place: str, found: Found) -> None:
+    (problem,) = [problem for problem in problems_of(named(place, "a.b")) if problem.severity == "error"]
+    assert problem.code == found.code
+    assert (problem.line, problem.column) == found[:2]
+    assert "a.b" in problem.message
+    assert "letters" in problem.hint
+
+
+def test_a_name_that_is_wrong_does_not_hide_other_problems() -> None:
+    text = step("tool: { kind: htpp }\nnext: { arcs: [{ step: nowhere }] }", name="1a")
+    assert [found.code for found in found_in(text)] == ["bad-name", "unknown-kind", "unknown-step"]

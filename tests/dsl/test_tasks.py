@@ -1,0 +1,170 @@
+"""The forms of a task, and what each may leave out."""
+
+import pytest
+
+from noetl.dsl.playbook import Task
+from noetl.expr import Constant
+from tests.playbooks import Found, errors_in, first_step, found_in, problem_of, problems_of, step
+
+SAME = {
+    "name and kind": "tool:\n  - name: fetch\n    kind: http\n    url: https://a.example",
+    "name and kind in a line": "tool: [{ name: fetch, kind: http, url: 'https://a.example' }]",
+    "kind before name": "tool:\n  - kind: http\n    url: https://a.example\n    name: fetch",
+    "label": "tool:\n  - fetch:\n      kind: http\n      url: https://a.example",
+    "label in a line": "tool:\n  - fetch: { kind: http, url: 'https://a.example' }",
+    "single": "tool: { name: fetch, kind: http, url: 'https://a.example' }",
+    "single by label": "tool: { fetch: { kind: http, url: 'https://a.example' } }",
+}
+
+
+def tasks_of(body: str) -> list[tuple[str, str, object]]:
+    return [(task.label, task.kind, task.inputs) for task in first_step(step(body)).tasks]
+
+
+@pytest.mark.parametrize("form", SAME)
+def test_all_forms_of_a_task_are_equal(form: str) -> None:
+    assert problems_of(step(SAME[form])) == ()
+    assert tasks_of(SAME[form]) == [("fetch", "http", {"url": Constant("https://a.example")})]
+
+
+@pytest.mark.parametrize(
+    ("body", "labels"),
+    [
+        ("tool: { kind: noop }", ["task_0"]),
+        ("tool: [{ kind: noop }]", ["task_0"]),
+        ("tool: [{ kind: noop }, { kind: noop }]", ["task_0", "task_1"]),
+        ("tool: [{ name: a, kind: noop }, { kind: noop }, { b: { kind: noop } }]", ["a", "task_1", "b"]),
+        ("tool: [{ name: , kind: noop }]", ["task_0"]),
+    ],
+)
+def test_a_task_without_a_name_is_labelled_by_its_position(body: str, labels: list[str]) -> None:
+    assert [label for label, _, _ in tasks_of(body)] == labels
+
+
+def test_the_place_of_a_task_is_its_label() -> None:
+    tasks: tuple[Task, ...] = first_step(
+        step("tool:\n  - name: a\n    kind: noop\n  - b: { kind: noop }\n  - kind: noop")
+    ).tasks
+    assert [(task.place.line, task.place.column) for task in tasks] == [(7, 13), (9, 7), (10, 7)]
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("tool: noop", Found(6, 9, "wrong-type")),
+        ("tool: []", Found(6, 9, "bad-value")),
+        ("tool: [noop]", Found(6, 10, "wrong-type")),
+        ("tool: [[]]", Found(6, 10, "wrong-type")),
+        ("tool: {}", Found(6, 9, "missing-key")),
+        ("tool: [{ fetch: }]", Found(6, 12, "missing-key")),
+        ("tool: [{ fetch: http }]", Found(6, 10, "missing-key")),
+        ("tool: [{ a: { kind: noop }, b: { kind: noop } }]", Found(6, 10, "missing-key")),
+        ("tool: [{ name: fetch, kind: }]", Found(6, 25, "missing-key")),
+        ("tool: [{ name: 5, kind: noop }]", Found(6, 18, "bad-name")),
+        ("tool: [{ fetch page: { kind: noop } }]", Found(6, 12, "bad-name")),
+        ("tool: [{ ctx: { kind: noop } }]", Found(6, 12, "reserved-name")),
+        ("tool: [{ a: { kind: noop, name: b } }]", Found(6, 29, "unknown-key")),
+    ],
+)
+def test_what_is_no_task_is_refused_at_its_place(body: str, found: Found) -> None:
+    assert found_in(step(body)) == [found]
+
+
+def test_labels_are_unique_in_a_pipeline_but_not_beyond() -> None:
+    text = step("tool: [{ name: a, kind: noop }, { a: { kind: noop } }]")
+    problem = problem_of(text)
+    assert (problem.line, problem.column, problem.code) == (6, 37, "duplicate-task")
+    assert "line 6" in problem.hint
+    assert errors_in(step("tool: [{ name: task_1, kind: noop }, { kind: noop }]")) == ["duplicate-task"]
+    two = step("tool: { name: a, kind: noop }\nnext: { arcs: [{ step: end }] }")
+    assert problems_of(two + step("tool: { name: a, kind: noop }", name="end")) == ()
+
+
+def test_inputs_may_be_empty_and_then_count_as_absent() -> None:
+    assert (
+        first_step(step("tool: { kind: http, url: 'https://a.example', headers: , args: }")).tasks[0].args
+        is None
+    )
+
+
+def test_a_workbook_task_takes_its_inputs_and_policy_from_the_definition_unless_it_has_its_own() -> None:
+    text = """workbook:
+  tasks:
+    fetch:
+      kind: http
+      url: https://a.example
+      method: POST
+      args: { a: 1, b: 1 }
+      spec: { timeout: 5, policy: { rules: [{ else: { do: continue } }] } }
+workflow:
+- step: start
+  tool:
+    - name: fetch
+      kind: workbook
+    - name: other
+      kind: workbook
+      task: fetch
+      method: GET
+      args: { b: 2 }
+      spec: { timeout: 9 }
+"""
+    assert problems_of(text) == ()
+    one, two = first_step(text).tasks
+    assert (one.label, two.label) == ("fetch", "other")
+    assert one.inputs == {"url": Constant("https://a.example"), "method": Constant("POST")}
+    assert two.inputs == {"url": Constant("https://a.example"), "method": Constant("GET")}
+    assert one.args == {"a": Constant(1), "b": Constant(1)}
+    assert two.args == {"a": Constant(1), "b": Constant(2)}
+    assert (one.spec["timeout"], two.spec["timeout"]) == (Constant(5), Constant(9))
+    assert one.policy is not None
+    assert two.policy is not None
+
+
+def test_a_jump_in_a_definition_is_judged_in_the_pipeline_that_uses_it() -> None:
+    definition = 'workbook: { tasks: { poll: { kind: noop, spec: { policy: { rules: [{ when: "{{ _attempt < 3 }}", then: { do: jump, to: submit } }] } } } } }\nworkflow:\n'
+    assert (
+        errors_in(definition + step("tool: [{ name: submit, kind: noop }, { name: poll, kind: workbook }]"))
+        == []
+    )
+    assert errors_in(definition + step("tool: [{ name: poll, kind: workbook }]")) == ["jump-target"]
+
+
+def test_previous_names_the_task_before() -> None:
+    rules = 'spec: { policy: { rules: [{ when: "{{ _attempt < 3 }}", then: { do: jump, to: previous } }, { else: { do: continue } }] } }'
+    text = step(f"tool: [{{ name: a, kind: noop }}, {{ name: b, kind: noop, {rules} }}]")
+    policy = first_step(text).tasks[1].policy
+    assert policy is not None
+    assert str(policy.rules[0].then.do) == "Jump(to='a')"
+    assert errors_in(step(f"tool: [{{ name: a, kind: noop, {rules} }}]")) == ["jump-target"]
+
+
+def test_an_inline_document_is_checked_in_place() -> None:
+    text = step("""
+        tool:
+          - name: child
+            kind: playbook
+            document:
+              apiVersion: noetl.io/v2
+              kind: Playbook
+              metadata: { name: child, path: docs/child }
+              workflow:
+                - step: start
+                  tool: { kind: htpp }
+                  next:
+                    arcs:
+                      - step: nowhere
+        """)
+    assert found_in(text) == [Found(15, 27, "unknown-kind"), Found(18, 25, "unknown-step")]
+
+
+def test_documents_inside_documents_are_checked_too() -> None:
+    inner = (
+        "{ apiVersion: noetl.io/v2, kind: Playbook, metadata: { name: c, path: p }, workflow: [{ step: s }] }"
+    )
+    outer = inner.replace("{ step: s }", f"{{ step: s, tool: {{ kind: playbook, document: {inner} }} }}")
+    assert errors_in(step(f"tool: {{ kind: playbook, document: {outer} }}")) == ["empty-step"]
+
+
+def test_an_inline_document_is_a_playbook() -> None:
+    assert errors_in(step("tool: { kind: playbook, document: { a: 1 } }"))[0] == "missing-key"
+    assert errors_in(step("tool: { kind: playbook, document: text }")) == ["wrong-type"]

@@ -1,0 +1,226 @@
+import re
+import struct
+import sys
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from noetl.dsl.playbook import Playbook
+from noetl.graph import FORMATS, GraphError, draw
+from noetl.graph.measure import fit, text_width, wrap
+from tests.graph.build import arc, everything, loop, playbook, step, task
+
+SVG = "{http://www.w3.org/2000/svg}"
+STATES = {
+    "start": "completed",
+    "fetch": "failed",
+    "left": "running",
+    "right": "waiting",
+    "merge": "not_admitted",
+    "alert": "cancelled",
+}
+HOSTILE = [
+    "<script>alert('x')</script>",
+    "&amp; & \" ' ` ]]> --> <!-- */",
+    "line\nbreak\r\n\ttab \x00\x1b",
+    "end",
+    "a|b{c}[d](e)>f;g#h%%{init}%%",
+    "back\\slash\\",
+    "\\\"'\\n\\l",
+    "שלום عالم",
+    "👩‍👩‍👧 日本語 🎉",
+    "\u202eright to left\u202c \ufffe\uffff\ud800",
+    "--- title: x",
+    "style a:b#c;",
+    "x" * 10_240,
+    "{{ '" + "y" * 10_240 + "' }}",
+]
+
+
+def texts(playbook: Playbook) -> dict[str, str]:
+    return {name: draw(playbook, name).decode() for name in FORMATS if name != "png"}
+
+
+def svg_words(playbook: Playbook) -> str:
+    root = ElementTree.fromstring(draw(playbook, "svg"))  # noqa: S314 -- our own output
+    return "\n".join(element.text or "" for element in root.iter())
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_equal_playbooks_give_equal_bytes(name: str) -> None:
+    assert draw(everything(), name, states=STATES) == draw(everything(), name, states=STATES)
+
+
+@pytest.mark.parametrize("name", ["svg", "mermaid", "dot"])
+def test_everything_is_in_every_format(name: str) -> None:
+    text = svg_words(everything()) if name == "svg" else draw(everything(), name).decode()
+    for each in everything().workflow:
+        assert each.name in text
+        for one in each.tasks:
+            assert one.label in text
+            assert one.kind in text
+    for words in (
+        "Where it begins",
+        "admit if ctx.errors == 0",
+        "join all",
+        "join 1 of 1",
+        "for endpoint in workload.endpoints",
+        "parallel, 7 in flight",
+        "5\u00d7",
+        "break",
+        "workload.enabled",
+        "event.name == 'loop.done'",
+        "event.name == 'step.failed'",
+        "ctx.has_more",
+        "ctx.again",
+        "final",
+    ):
+        assert words in text, words
+
+
+def test_svg_draws_every_step_and_every_arc() -> None:
+    root = ElementTree.fromstring(draw(everything(), "svg"))  # noqa: S314 -- our own output
+    groups = [group.get("class") for group in root.iter(f"{SVG}g")]
+    assert groups.count("step") == 8
+    assert groups.count("edge") == 11
+    titles = [title.text or "" for title in root.iter(f"{SVG}title")]
+    assert "start → fetch: workload.enabled" in titles
+    assert "right → right: ctx.again" in titles
+
+
+def test_svg_stands_alone_and_brings_its_background() -> None:
+    root = ElementTree.fromstring(draw(everything(), "svg"))  # noqa: S314 -- our own output
+    assert not any("href" in name or name == "style" for each in root.iter() for name in each.attrib)
+    background = root.find(f"{SVG}rect")
+    assert background is not None
+    assert (background.get("width"), background.get("height")) == (root.get("width"), root.get("height"))
+
+
+def test_svg_shortens_a_guard_and_keeps_all_of_it_in_a_title() -> None:
+    condition = " or ".join(f"ctx.value_{number} == {number}" for number in range(12))
+    text = draw(playbook(step("a", to=[arc("b", condition)]), step("b")), "svg").decode()
+    assert f"a → b: {condition}" in text
+    assert "…</text>" in text
+
+
+def test_svg_tells_failures_and_inclusive_routers_apart() -> None:
+    text = draw(everything(), "svg").decode()
+    assert text.count("stroke-dasharray") == 1
+    assert text.count('class="fork"') == 1
+
+
+def test_states_colour_and_fade() -> None:
+    plain, coloured = draw(everything(), "svg").decode(), draw(everything(), "svg", states=STATES).decode()
+    for word in ("completed", "failed", "running", "waiting", "not admitted", "cancelled"):
+        assert f">{word}</text>" in coloured
+    assert 'opacity="0.4"' in coloured
+    assert 'opacity="0.4"' not in plain
+    assert draw(everything(), "mermaid", states=STATES).decode().count("classDef") == 7
+    assert "#d32f3b" in draw(everything(), "dot", states={"fetch": "failed"}).decode()
+
+
+def test_an_unknown_state_is_shown_as_a_word() -> None:
+    assert b">odd</text>" in draw(everything(), "svg", states={"start": "odd"})
+
+
+def test_an_unknown_format_is_an_error_that_lists_the_known_ones() -> None:
+    with pytest.raises(GraphError, match="`gif`: one of svg, png, mermaid, dot"):
+        draw(everything(), "gif")
+
+
+def test_png_is_a_picture_at_twice_the_size() -> None:
+    root = ElementTree.fromstring(draw(everything(), "svg"))  # noqa: S314 -- our own output
+    data = draw(everything(), "png")
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    width, height, depth, colour = struct.unpack(">IIBB", data[16:26])
+    assert (width, height) == (2 * int(root.get("width", "")), 2 * int(root.get("height", "")))
+    assert (depth, colour) == (8, 6)
+    assert len(data) > 20_000
+
+
+def test_png_shows_states_in_colour() -> None:
+    assert draw(everything(), "png") != draw(everything(), "png", states=STATES)
+
+
+@pytest.mark.parametrize("package", ["resvg_py", "font_roboto"])
+def test_png_names_the_extra_that_is_missing(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(GraphError, match=rf"`{package}`: pip install 'noetl\[png\]'"):
+        draw(everything(), "png")
+
+
+def hostile(text: str) -> Playbook:
+    condition = "ctx.a == '" + re.sub(r"['\\{}%#]", "", text) + "'"
+    return playbook(
+        step(text, task(text, text), desc=text, to=[arc("b", condition), arc(text)], loop=loop([text], text)),
+        step("b"),
+        name=text,
+    )
+
+
+def check(drawn: Playbook) -> None:
+    """Every text format is well-formed, and says no more than the playbook has."""
+    states = {step.name: step.name for step in drawn.workflow}
+    root = ElementTree.fromstring(draw(drawn, "svg", states=states))  # noqa: S314 -- our own output
+    groups = [group.get("class") for group in root.iter(f"{SVG}g")]
+    assert (groups.count("step"), groups.count("edge")) == (2, 2)
+    assert {element.tag.removeprefix(SVG) for element in root.iter()} <= {
+        *("svg", "g", "title", "rect", "path", "circle", "text")
+    }
+    check_dot(draw(drawn, "dot", states=states).decode())
+    check_mermaid(draw(drawn, "mermaid", states=states).decode())
+
+
+def check_dot(text: str) -> None:
+    """Each line is one statement whose strings end where they should."""
+    string = r'"(?:[^"\\]|\\.)*"'
+    attributes = rf"\[\w+=(?:{string}|[\w.]+)(?:, \w+=(?:{string}|[\w.]+))*\]"
+    head, *lines, foot, end = text.split("\n")
+    assert re.fullmatch(rf"digraph {string} {{", head)
+    assert (foot, end) == ("}", "")
+    assert all(re.fullmatch(rf"  (?:graph|node|edge) {attributes}", line) for line in lines[:3])
+    assert [line.split()[0] for line in lines[3:5]] == ["s0", "s1"]
+    assert all(re.fullmatch(rf"  s\d {attributes}", line) for line in lines[3:5])
+    assert all(re.fullmatch(rf"  s\d -> s\d(?: {attributes})?", line) for line in lines[5:])
+    assert len(lines) == 7
+
+
+def check_mermaid(text: str) -> None:
+    opening, title, closing, header, *lines = text.splitlines()
+    assert (opening, closing, header) == ("---", "---", "flowchart TD")
+    assert title.startswith('title: "')
+    node = re.compile(r'  s\d+(?:\(\["|\[\["|\[")(?P<label>[^"]*)(?:"\]\)|"\]\]|"\])')
+    arrow = re.compile(r'  s\d+ (?:-->|==>|-\.->)(?:\|"(?P<label>[^"]*)"\|)? s\d+')
+    for line in lines:
+        found = node.fullmatch(line) or arrow.fullmatch(line)
+        if found is None:
+            assert re.fullmatch(r"  (classDef|class|linkStyle) [\w,:.# ]+", line), line
+        elif found["label"]:
+            rest = re.sub(r"#\d+;|<br/>|</?b>", "", found["label"])
+            assert not re.search(r'[<>&`"|{}\[\]#;:%\\+*~]|(?<!\w)[_-]|[_-](?!\w)', rest), line
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_text_stays_text(text: str) -> None:
+    check(hostile(text))
+
+
+@given(st.text(max_size=40).filter(lambda text: text != "b"))
+@settings(max_examples=60, deadline=None)
+def test_any_text_stays_text(text: str) -> None:
+    check(hostile(text))
+
+
+def test_hostile_text_can_be_painted() -> None:
+    for text in HOSTILE:
+        assert draw(hostile(text), "png").startswith(b"\x89PNG")
+
+
+@given(st.text(max_size=400), st.integers(20, 300))
+def test_text_that_is_fitted_fits(text: str, room: int) -> None:
+    assert text_width(fit(text, room, 12), 12) <= room
+    lines = wrap(text, room, 12, lines=2)
+    assert len(lines) <= 2
+    assert all(text_width(line, 12) <= room for line in lines)

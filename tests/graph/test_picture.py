@@ -1,0 +1,168 @@
+import pytest
+
+from noetl.dsl.playbook import Admission, AdmitRule, Break, Loop, Policy, Task, Then
+from noetl.expr import data_of, parse
+from noetl.graph.picture import Badge, Edge, Mark, Node, picture_of
+from noetl.graph.words import flat, guard_text, inside, reads_failure, short
+from tests.graph.build import PLACE, admit, arc, everything, guard, join_count, loop, playbook, step
+
+
+def nodes() -> dict[str, Node]:
+    return {node.name: node for node in picture_of(everything(), None).nodes}
+
+
+def edge(source: str, target: str) -> Edge:
+    picture = picture_of(everything(), None)
+    names = [node.name for node in picture.nodes]
+    return next(e for e in picture.edges if (names[e.source], names[e.target]) == (source, target))
+
+
+def test_steps_play_their_parts() -> None:
+    assert {name: node.roles for name, node in nodes().items() if node.roles} == {
+        "start": ("start",),
+        "end": ("end",),
+        "cleanup": ("final",),
+    }
+
+
+def test_a_step_without_arcs_in_or_out_is_both_start_and_end() -> None:
+    (only,) = picture_of(playbook(step("only")), None).nodes
+    assert only.roles == ("start", "end")
+
+
+def test_tasks_show_what_their_policy_may_do() -> None:
+    first, second = nodes()["fetch"].rows
+    assert (first.label, first.kind, first.marks) == ("fetch_page", "http", (Mark("retry", "5\u00d7"),))
+    assert second.marks == (Mark("jump", "fetch_page"), Mark("break", "break"))
+
+
+def test_what_a_policy_does_otherwise_is_shown_too() -> None:
+    policy = Policy((), Then(Break(), PLACE), "continue", PLACE)
+    only = Task("t", "noop", PLACE, policy=policy)
+    (node,) = picture_of(playbook(step("s", only)), None).nodes
+    assert node.rows[0].marks == (Mark("break", "break"),)
+
+
+def test_gates_joins_and_loops_are_badges() -> None:
+    assert nodes()["fetch"].badges == (
+        Badge("loop", "for endpoint in workload.endpoints", "parallel, 7 in flight"),
+    )
+    assert nodes()["merge"].badges == (Badge("admit", "admit if ctx.errors == 0"), Badge("join", "join all"))
+    assert nodes()["alert"].badges == (Badge("join", "join 1 of 1"),)
+
+
+def test_a_count_join_names_how_many_arcs_lead_to_it() -> None:
+    steps = [
+        step("a", to=["b", "c"]),
+        step("b", to=["d"]),
+        step("c", to=["d"]),
+        step("d", join=join_count(2)),
+    ]
+    assert picture_of(playbook(*steps), None).nodes[3].badges == (Badge("join", "join 2 of 2"),)
+
+
+def test_every_rule_of_a_gate_is_shown_in_order() -> None:
+    rules = (AdmitRule(guard("a"), True, PLACE), AdmitRule(guard("b"), False, PLACE))
+    gate = Admission(rules, True, "fail", PLACE)
+    (node,) = picture_of(playbook(step("s", admit=gate)), None).nodes
+    assert node.badges == (
+        Badge("admit", "admit if a", "else fail"),
+        Badge("admit", "deny if b"),
+        Badge("admit", "admit otherwise"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("items", "text"),
+    [
+        ("{{ ctx.pages }}", "ctx.pages"),
+        ([1, 2], "[1, 2]"),
+        (["{{ a }}", 2], "[2 items]"),
+        ({"a": 1}, '{"a": 1}'),
+        ({"a": "{{ b }}"}, "{1 entries}"),
+    ],
+)
+def test_loops_say_what_they_run_over(items: str | list[object], text: str) -> None:
+    each = loop(items, "x")  # type: ignore[arg-type]
+    (node,) = picture_of(playbook(step("s", loop=each)), None).nodes
+    assert node.badges[0].text == f"for x in {text}"
+    assert node.badges[0].detail == "sequential"
+
+
+def test_loops_say_how_they_run() -> None:
+    each = Loop(
+        data_of("{{ a }}"),
+        "x",
+        PLACE,
+        mode="parallel",
+        max_in_flight=parse("{{ workload.n }}"),
+        placement="distributed",
+        failure="best_effort",
+    )
+    (node,) = picture_of(playbook(step("s", loop=each)), None).nodes
+    assert node.badges[0].detail == "parallel, workload.n in flight, distributed, best effort"
+
+
+def test_arcs_of_an_exclusive_router_are_numbered() -> None:
+    assert (edge("start", "fetch").order, edge("start", "fetch").text) == ("1", "workload.enabled")
+    assert (edge("start", "end").order, edge("start", "end").text) == ("2", "otherwise")
+
+
+def test_arcs_of_an_inclusive_router_are_not() -> None:
+    assert nodes()["fetch"].inclusive
+    assert (edge("fetch", "right").order, edge("fetch", "right").text) == ("+", "")
+
+
+def test_an_only_arc_has_neither_number_nor_text() -> None:
+    assert (edge("left", "merge").order, edge("left", "merge").text) == ("", "")
+
+
+def test_arcs_for_failures_are_marked() -> None:
+    assert edge("fetch", "alert").failure
+    assert not edge("fetch", "left").failure
+
+
+@pytest.mark.parametrize(
+    ("condition", "failure"),
+    [
+        ("event.name == 'step.failed'", True),
+        ('event.name in ["call.error"]', True),
+        ("event.name != 'step.failed'", False),
+        ("event.name == 'step.done'", False),
+    ],
+)
+def test_a_guard_that_asks_for_failure(condition: str, failure: bool) -> None:
+    assert reads_failure(guard(condition)) is failure
+
+
+def test_states_colour_what_they_name_and_fade_the_rest() -> None:
+    picture = picture_of(everything(), {"start": "completed", "fetch": "running"})
+    by_name = {node.name: node for node in picture.nodes}
+    assert (by_name["start"].state, by_name["start"].faded) == ("completed", False)
+    assert by_name["merge"].faded
+    assert [edge.faded for edge in picture.edges[:2]] == [False, True]
+    assert not any(node.faded for node in picture_of(everything(), None).nodes)
+
+
+def test_an_arc_to_a_step_that_is_not_there_is_left_out() -> None:
+    assert picture_of(playbook(step("a", to=[arc("nowhere")])), None).edges == ()
+
+
+def test_braces_are_taken_off_one_expression_only() -> None:
+    assert inside("{{ a.b == 'x' }}") == "a.b == 'x'"
+    assert inside("{{- a -}}") == "a"
+    assert inside("{{ a }} and {{ b }}") == "{{ a }} and {{ b }}"
+    assert guard_text(True) == ""
+    assert guard_text(False) == "never"
+
+
+def test_text_is_made_one_printable_line() -> None:
+    assert flat("a\n\tb\x00c\u202ed\ufffe") == "a b cd"
+    assert flat("\ud800x") == "x"
+    assert short("abcdef", 4) == "abc…"
+    assert short("abcd", 4) == "abcd"
+
+
+def test_gates_with_many_rules_keep_them_all() -> None:
+    (node,) = picture_of(playbook(step("s", admit=admit(*"abcdefgh"))), None).nodes
+    assert [badge.text for badge in node.badges] == [f"admit if {name}" for name in "abcdefgh"]

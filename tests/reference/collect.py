@@ -1,0 +1,19 @@
+"""A pytest plugin that prints which tests carry which clause of the specification."""
+
+import json
+
+import pytest
+
+PREFIX = "clauses: "
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    found: dict[str, list[str]] = {}
+    for item in session.items:
+        file = item.path.relative_to(session.config.rootpath / "tests")
+        for mark in item.iter_markers("spec"):
+            tests = found.setdefault(mark.args[0], [])
+            name = f"{file}::{getattr(item, 'originalname', item.name)}"
+            if name not in tests:
+                tests.append(name)
+    print(f"\n{PREFIX}{json.dumps(found)}")  # noqa: T201 - this is what it is for

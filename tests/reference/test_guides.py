@@ -1,0 +1,64 @@
+"""The examples in the guides are playbooks without a problem."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import run
+from tests.playbooks import NOOP, problems_of, step, whole
+
+ROOT = Path(__file__).parents[2]
+_BLOCK = re.compile(r"^```yaml\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_EXAMPLE = re.compile(r"apiVersion:|- step:|(workload|keychain|executor|workbook|workflow):")
+
+
+def examples() -> Iterator[tuple[str, str]]:
+    """Every YAML block of the pages in docs and of the README that is a playbook or steps of one."""
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        for block in _BLOCK.finditer(path.read_text("utf-8")):
+            line = path.read_text("utf-8").count("\n", 0, block.start()) + 2
+            if _EXAMPLE.match(block[1]) and "noetl.io/v1" not in block[1]:
+                yield f"{path.name}:{line}", block[1]
+
+
+EXAMPLES = dict(examples())
+
+
+@pytest.mark.parametrize("place", EXAMPLES)
+def test_an_example_has_no_problem(place: str) -> None:
+    text = whole(EXAMPLES[place])
+    if "workflow:" not in text:
+        text += "workflow:\n" + step(NOOP)
+    assert problems_of(text) == ()
+
+
+def test_the_guide_to_playbooks_has_an_example_of_every_section() -> None:
+    guide = (ROOT / "docs" / "playbooks.md").read_text("utf-8")
+    for heading in ("metadata", "keychain", "executor", "workload", "tasks", "policies", "loops", "routing"):
+        section = guide.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
+        assert "```yaml" in section, heading
+
+
+def test_links_to_headings_lead_to_one() -> None:
+    for path in sorted((ROOT / "docs").glob("*.md")):
+        for target, heading in re.findall(r"\]\(([^)#\s]*)#([^)\s]+)\)", path.read_text("utf-8")):
+            page = path if not target else path.parent / Path(target)
+            headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
+            assert heading in {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}
+
+
+def test_the_quickstart_shows_what_the_command_prints(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "quickstart.md").read_text("utf-8")
+    found = _BLOCK.search(page)
+    assert found
+    playbook = (
+        found[1]
+        .replace("kind: http", "kind: htpp")
+        .replace("- step: report\n          when", "- step: reprot\n          when")
+    )
+    (tmp_path / "hello.yaml").write_text(playbook, "utf-8")
+    printed = run("validate", "hello.yaml", cwd=tmp_path).out
+    shown = "\n".join(f"    {line}" if line else "" for line in printed.rstrip().split("\n"))
+    assert shown in page
