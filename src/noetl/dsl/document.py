@@ -64,6 +64,7 @@ class KeychainShape(Open):
     kind: Annotated[
         Text, Meta(description="Where it comes from, for example `env`, `file`, `postgres_credential`.")
     ]
+    desc: Description = None
 
 
 class ExecutorSpecShape(Open):
@@ -260,19 +261,7 @@ class StepShape(Closed):
         Meta(description="Runs the pipeline for each element.", extra={"empty": "loop-incomplete"}),
     ] = None
     tool: Annotated[Form, Meta(description="The pipeline: tasks in order.", extra={"form": "tasks"})] = None
-    next: Annotated[
-        RouterShape | None,
-        Meta(
-            description="Where tokens go from here.",
-            extra={
-                "not_mapping": Moved(
-                    "draft-next-list",
-                    "`next` is a mapping with `arcs`",
-                    f"write `next: {{ arcs: […] }}`; or {_DRAFT}",
-                )
-            },
-        ),
-    ] = None
+    next: Annotated[Form, Meta(description="Where tokens go from here.", extra={"form": "router"})] = None
     set: Assignments = None
     output_select: Selected = None
 
@@ -338,6 +327,10 @@ class RootShape(Closed):
         Any, Meta(description="Named tasks that steps may use.", extra={"form": "workbook"})
     ] = None
 
+
+DRAFT_NEXT = Moved(
+    "draft-next-list", "`next` is a mapping with `arcs`", f"write `next: {{ arcs: […] }}`; or {_DRAFT}"
+)
 
 MOVED: dict[str, dict[str, Moved]] = {
     "RootShape": {

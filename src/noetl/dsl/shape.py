@@ -149,10 +149,6 @@ class Shaper:
 
     def _field(self, entry: Entry, field: Field, *, templated: bool) -> Node | None:
         """The entry's value; what does not fit is reported with the code that the field asks for."""
-        refused: Moved | None = field.extra.get("not_mapping")
-        if refused is not None and not isinstance(entry.value, Mapping):
-            self._report(refused.code, entry, refused.message, refused.hint)
-            return Mapping({}, entry.line, entry.column)  # it is there, so nothing else is said of it
         if (wanted := field.extra.get("wrong")) is None:
             return self.value(entry.value, field.type, f"`{entry.key}`", templated=templated)
 

@@ -3,8 +3,10 @@
 from collections.abc import Mapping as AbstractMapping
 
 from noetl.dsl.document import (
+    DRAFT_NEXT,
     MOVED,
     LoopSpecShape,
+    RouterShape,
     StepSpecShape,
 )
 from noetl.dsl.playbook import Arc, Join, Loop, Router, Step
@@ -13,7 +15,7 @@ from noetl.dsl.reader.forms import Labelled, label_tasks
 from noetl.dsl.reader.rules import check_unused_rules, number, read_admission, whole_number
 from noetl.dsl.reader.tasks import Surroundings, inheritable_fields, read_pipeline, with_selection
 from noetl.dsl.shape import fields_of, is_empty, kind_of
-from noetl.dsl.source import Mapping, Node, Scalar, Sequence, plain
+from noetl.dsl.source import Entry, Mapping, Node, Scalar, Sequence, plain
 from noetl.expr import BUILTIN_ITER
 
 
@@ -51,7 +53,7 @@ def read_step(
         join=_join(policy.get("join") if policy else None),
         loop=_loop(context, loop_node, loop_spec, policy, label) if loop_node else None,
         tasks=read_pipeline(context, tasks, around),
-        router=_router(context, mapping_of(node.get("next")), label),
+        router=_router(context, node.entries.get("next"), label),
         writes=context.prefixed_writes(node.get("set"), Where(Role.STEP_WRITE, label)),
         spec={} if spec is None else {entry.key: plain(entry.value) for entry in spec},
         timeout=number(context, spec.get("timeout") if spec else None, Where(Role.SPEC, label)),
@@ -139,18 +141,20 @@ def _scoped(key: str) -> str:
     return key if key.startswith(("ctx.", "run.")) else f"ctx.{key}"
 
 
-def _router(context: Context, node: Mapping | None, step: str) -> Router | None:
-    if node is None:
+def _router(context: Context, entry: Entry | None, step: str) -> Router | None:
+    if entry is None:
         return None
-    arcs_node = node.get("arcs")
-    spec = mapping_of(node.get("spec"))
-    arcs: list[Arc] = []
+    node, arcs = entry.value, list[Arc]()
     with context.noting_faults(Where(Role.ARC, step)):
+        if not isinstance(node, Mapping):
+            context.report(DRAFT_NEXT.code, entry, DRAFT_NEXT.message, DRAFT_NEXT.hint)
+            return Router((), place_of(entry))
+        shaped = context.shaper.struct(node, RouterShape, "`next`") or node
+        arcs_node = shaped.get("arcs")
         for arc in arcs_node.items if isinstance(arcs_node, Sequence) else ():
             if isinstance(arc, Mapping) and "step" in arc:
                 arcs.append(_arc(context, arc, step, len(arcs)))
-    if arcs_node is None or (isinstance(arcs_node, Sequence) and len(arcs) < len(arcs_node.items)):
-        context.unreadable.add(Where(Role.ARC, step))
+    spec = mapping_of(shaped.get("spec"))
     mode = text_of(spec.get("mode") if spec else None) or "exclusive"
     return Router(tuple(arcs), place_of(node), mode)  # type: ignore[arg-type]  # in shape
 
