@@ -19,6 +19,26 @@ def test_the_first_playbook_is_valid(tmp_path: Path) -> None:
     assert run("validate", "--strict", "my flow.yaml", cwd=tmp_path).code == 0
 
 
+@pytest.mark.parametrize(
+    "name", ["2024.yaml", "true.yaml", "null.yml", "1e3", "ok.yaml", "名.yaml", "-x.yaml"]
+)
+def test_the_first_playbook_is_valid_whatever_its_file_is_called(name: str, tmp_path: Path) -> None:
+    assert run("init", "--", name, cwd=tmp_path).code == 0
+    assert run("validate", "--strict", "--", name, cwd=tmp_path).out == "1 file, 0 errors, 0 warnings\n"
+
+
+def test_what_to_do_next_can_be_pasted_into_a_shell(tmp_path: Path) -> None:
+    ran = run("init", "my flow.yaml", cwd=tmp_path)
+    assert ran.err == "wrote my flow.yaml; next: noetl validate 'my flow.yaml'\n"
+
+
+def test_init_does_not_offer_to_replace_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "flows").mkdir()
+    ran = run("init", "flows", cwd=tmp_path)
+    assert ran.code == 2
+    assert ran.err == "noetl: flows: is a directory\n  hint: name a file in it\n"
+
+
 def test_init_overwrites_only_when_forced(tmp_path: Path) -> None:
     (tmp_path / "playbook.yaml").write_text("mine")
     refused = run("init", cwd=tmp_path)

@@ -36,6 +36,8 @@ def create_file(path: str, data: bytes) -> None:
         with open(path, "xb") as file:
             file.write(data)
     except FileExistsError:
+        if os.path.isdir(path):
+            raise Failure("unwritable", f"{path}: is a directory", hint="name a file in it") from None
         raise Failure("exists", f"{path}: the file exists", hint="--force replaces it") from None
     except OSError as error:
         raise _failure(path, error) from None

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import PurePath
+from shlex import quote
 
 import click
 
@@ -51,7 +52,7 @@ workflow:
 
 
 @click.command()
-@click.argument("file", type=click.Path(), default="playbook.yaml")
+@click.argument("file", type=option.FileName(), default="playbook.yaml")
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
 @option.output
 def init(file: str, output: str | None, *, force: bool) -> None:
@@ -61,6 +62,9 @@ def init(file: str, output: str | None, *, force: bool) -> None:
     """
     settings = read({"output": output}).settings
     name = re.sub(r"\W+", "_", PurePath(file).stem, flags=re.ASCII).strip("_") or "first"
+    if not name[0].isalpha() or name.lower() in ("true", "false", "null"):
+        # YAML would read `2024` as a number.
+        name = f"playbook_{name}"
     data = FIRST.replace("NAME", name).encode()
     if force:
         write_file(file, data)
@@ -69,5 +73,4 @@ def init(file: str, output: str | None, *, force: bool) -> None:
     if settings.output == "json":
         stream.write_json({"file": file})
     else:
-        shown = stream.visible(file)
-        stream.say(f"wrote {shown}; next: noetl validate {shown}")
+        stream.say(f"wrote {stream.visible(file)}; next: noetl validate {stream.visible(quote(file))}")
