@@ -5,8 +5,7 @@ import os
 from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import entry_points
-from pathlib import Path
-from typing import TypeAlias
+from typing import BinaryIO, TypeAlias
 
 from noetl.dsl.dialects.writer import to_yaml
 from noetl.dsl.kinds import Kind, Kinds
@@ -15,10 +14,14 @@ from noetl.dsl.loader import load as load_text
 from noetl.dsl.playbook import Playbook
 from noetl.dsl.problem import PlaybookInvalid, Problem
 from noetl.dsl.schema import document_schema
+from noetl.dsl.source import MAX_CHARACTERS
 from noetl.model import Json, NoetlError
 from noetl.tools import BUILTIN
 
 Source: TypeAlias = str | os.PathLike[str]
+
+MAX_BYTES = 4 * MAX_CHARACTERS
+"""No playbook has more: a character of UTF-8 takes four at most."""
 
 
 class SourceUnreadable(NoetlError):
@@ -74,15 +77,26 @@ def read_source(source: Source) -> tuple[str, str]:
     """A name for messages, and the text. Text of more than one line is taken as it is."""
     if isinstance(source, str) and ("\n" in source or "\r" in source):
         return "<text>", source
-    path = Path(source)
+    if not os.fspath(source):
+        raise SourceUnreadable("the name of the file is empty")
     try:
-        return str(source), path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise SourceUnreadable(f"{source} is not UTF-8 text (byte {error.start})") from None
+        with open(source, "rb") as file:
+            return str(source), read_text(file, str(source))
     except FileNotFoundError:
         raise SourceUnreadable(f"there is no file {source}") from None
     except OSError as error:
         raise SourceUnreadable(f"{source} cannot be read: {error.strerror}") from None
+
+
+def read_text(stream: BinaryIO, name: str) -> str:
+    """What a stream holds, read no further than a playbook can be long. Raises SourceUnreadable, OSError."""
+    data = stream.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise SourceUnreadable(f"{name} is longer than a playbook may be: {MAX_CHARACTERS:,} characters")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SourceUnreadable(f"{name} is not UTF-8 text (byte {error.start})") from None
 
 
 @cache

@@ -83,7 +83,7 @@ def read(
     Raises SettingsWrong; OSError if a file that exists cannot be read.
     """
     environment = os.environ if environment is None else environment
-    directory = directory or Path.cwd()
+    directory = directory or _working_directory()
     values: dict[str, object] = {}
     origins: dict[str, Origin] = {name: Origin("default") for name in _NAMES}
     for layer in (
@@ -95,6 +95,14 @@ def read(
         for name, value, origin in layer:
             values[name], origins[name] = _typed(name, value, origin), origin
     return Configuration(msgspec.convert(values, Settings), origins)
+
+
+def _working_directory() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        error.filename = "the working directory"
+        raise
 
 
 def _nearest(name: str, directory: Path, environment: Mapping[str, str]) -> Path | None:

@@ -67,6 +67,44 @@ def test_wrong_usage_in_text_goes_to_stderr(tmp_path: Path) -> None:
     assert "--strict" in ran.err
 
 
+@pytest.mark.parametrize(
+    "arguments", [["init", ""], ["validate", ""], ["schema", "-f", ""], ["upgrade", ""]], ids=" ".join
+)
+def test_an_empty_name_is_wrong_usage(arguments: list[str], tmp_path: Path) -> None:
+    ran = run(*arguments, cwd=tmp_path)
+    assert (ran.code, ran.out) == (2, "")
+    assert "the name is empty" in ran.err
+
+
+def test_endless_input_is_not_read_to_its_end(tmp_path: Path) -> None:
+    for arguments in (["validate", "/dev/zero"], ["upgrade", "/dev/zero"], ["validate", "-"]):
+        with open("/dev/zero", "rb") as endless:
+            child = subprocess.run(
+                [*COMMAND, *arguments, "-o", "json"],
+                cwd=tmp_path,
+                env=environment(tmp_path),
+                stdin=endless,
+                capture_output=True,
+                check=False,
+            )
+        assert child.returncode == 2
+        assert b"is longer than a playbook may be" in child.stdout
+
+
+def test_a_working_directory_that_is_gone_is_named(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    child = subprocess.run(
+        ["sh", "-c", 'rmdir ../gone; exec "$0" -m noetl config show', sys.executable],
+        cwd=gone,
+        env=environment(tmp_path),
+        capture_output=True,
+        check=False,
+    )
+    assert (child.returncode, child.stdout) == (3, b"")
+    assert child.stderr.decode().splitlines()[-1] == "noetl: the working directory: No such file or directory"
+
+
 def test_a_mistyped_command_gets_a_suggestion(tmp_path: Path) -> None:
     ran = run("valdate", cwd=tmp_path)
     assert ran.code == 2

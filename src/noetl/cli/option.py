@@ -1,10 +1,23 @@
 """The options and arguments that several commands share."""
 
+import os
 from typing import get_args
 
 import click
 
 from noetl.settings import Output
+
+
+class FileName(click.Path):
+    """The name of a file that may or may not be there."""
+
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | bytes | os.PathLike[str]:
+        if not os.fspath(value):
+            self.fail("the name is empty", param, ctx)
+        return super().convert(value, param, ctx)
+
 
 output = click.option(
     "-o",
@@ -24,12 +37,12 @@ allow_kind = click.option(
     metavar="NAME",
     help="Accept tasks of this kind although no tool here knows it. May be repeated.",
 )
-file = click.argument("file", type=click.Path())
+file = click.argument("file", type=FileName())
 out = click.option(
     "-f",
     "--file",
     "out",
-    type=click.Path(),
+    type=FileName(),
     metavar="OUT",
     help="Write to this file, not to standard output.",
 )

@@ -28,11 +28,13 @@ class Found(NamedTuple):
 
 def read(source: str) -> tuple[str, str]:
     """The name for messages and the text of a file, or of standard input for `-`. Raises Failure."""
-    from noetl.loading import SourceUnreadable, read_source
+    from noetl.loading import SourceUnreadable, read_source, read_text
 
-    if source == STDIN:
-        return name_of(source), _read_stdin()
     try:
+        if source == STDIN:
+            if sys.stdin is None:
+                raise Failure("unreadable", "standard input is closed")
+            return name_of(source), read_text(sys.stdin.buffer, "standard input")
         # A Path, because read_source takes a string of several lines for a document.
         return source, read_source(Path(source))[1]
     except SourceUnreadable as error:
@@ -42,15 +44,6 @@ def read(source: str) -> tuple[str, str]:
 def name_of(source: str) -> str:
     """What messages call it."""
     return "<stdin>" if source == STDIN else source
-
-
-def _read_stdin() -> str:
-    if sys.stdin is None:
-        raise Failure("unreadable", "standard input is closed")
-    try:
-        return sys.stdin.buffer.read().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise Failure("unreadable", f"standard input is not UTF-8 text (byte {error.start})") from None
 
 
 def find(sources: Iterable[str]) -> Found:
@@ -81,8 +74,10 @@ def _below(directory: str, found: Found) -> Iterator[str]:
 
 def _may_be_playbook(path: str) -> bool:
     """Whether the file says that it is a playbook; one that cannot be opened may be."""
+    from noetl.loading import MAX_BYTES
+
     try:
         with open(path, "rb") as file:
-            return _PLAYBOOK.search(file.read()) is not None
+            return _PLAYBOOK.search(file.read(MAX_BYTES)) is not None
     except OSError:
         return True

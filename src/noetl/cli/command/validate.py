@@ -19,7 +19,7 @@ class Checked(NamedTuple):
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, metavar="FILE…", type=click.Path())
+@click.argument("files", nargs=-1, required=True, metavar="FILE…", type=option.FileName())
 @click.option("--strict", is_flag=True, help="Let warnings count as errors.")
 @option.dialect
 @option.allow_kind
