@@ -1,10 +1,14 @@
+import json
 import unicodedata
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from noetl.cli.excerpt import WIDTH, excerpt
+from noetl.cli.problems import as_text
+from noetl.cli.stream import plain
 from noetl.dsl.source import Lines
+from noetl.loading import examine
 
 
 def width(text: str) -> int:
@@ -67,3 +71,12 @@ def test_the_caret_never_misses(before: str, after: str) -> None:
     line = f"{before}\N{BLACK STAR}{after}"
     assert character_above_caret(line, len(before) + 1) == "\N{BLACK STAR}"
     assert width(excerpt(line, len(before) + 1)[0]) <= WIDTH + 2
+
+
+def test_a_file_of_one_long_line_is_shown_without_reading_it_again_and_again() -> None:
+    steps = [{"step": f"s{number}", "tool": {"kind": "none", "x": "y" * 100}} for number in range(3000)]
+    head = {"apiVersion": "noetl.io/v2", "kind": "Playbook", "metadata": {"name": "a", "path": "b"}}
+    text = json.dumps({**head, "workflow": steps})
+    problems = examine(text, "long.yaml").problems
+    shown = as_text(problems, text, paint=plain)
+    assert shown.count("\n    1 | ") == len(problems) >= 3000

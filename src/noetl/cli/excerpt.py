@@ -13,10 +13,12 @@ def excerpt(line: str, column: int) -> tuple[str, int]:
 
     Tabs are spread and control characters made visible. A long line is cut around the column.
     """
-    cells = _cells(line)
-    at = min(column - 1, len(cells))
+    # Only what may be shown is looked at: a file may be one long line with a problem in every part.
+    start, end = max(0, column - 1 - 2 * WIDTH), column - 1 + 2 * WIDTH
+    cells = _cells(line[start:end])
+    at = min(column - 1 - start, len(cells))
     before = sum(width for _, width in cells[:at])
-    if sum(width for _, width in cells) <= WIDTH:
+    if start == 0 and end >= len(line) and sum(width for _, width in cells) <= WIDTH:
         return "".join(shown for shown, _ in cells), before
     first = 0
     while before > WIDTH // 2:
@@ -26,7 +28,7 @@ def excerpt(line: str, column: int) -> tuple[str, int]:
     while last < len(cells) and cells[last][1] <= room:
         room -= cells[last][1]
         last += 1
-    head, tail = "…" if first else "", "…" if last < len(cells) else ""
+    head, tail = "…" if start + first else "", "…" if start + last < len(line) else ""
     return head + "".join(shown for shown, _ in cells[first:last]) + tail, before + len(head)
 
 
