@@ -90,12 +90,8 @@ def test_next_router(spec: str, when: str, args: str, arc_spec: str) -> None:
 @pytest.mark.spec("000 §A")
 def test_next_arcs() -> None:
     arcs = '[{ step: end, when: "{{ workload.a == 1 }}" }, { step: other }]'
-<<<<<<< HEAD
-    accepted(step(f"next: {{ arcs: {arcs} }}") + END + step(NOOP, name="other"))
-=======
     steps = step(f"next: {{ arcs: {arcs} }}") + END + step(NOOP, name="other")
     accepted("workload: { a: 1 }\nworkflow:\n" + steps)
->>>>>>> pages
 
 
 @pytest.mark.spec("000 §A")
