@@ -85,3 +85,15 @@ workflow:
     tool: [{ kind: noop, args: { a: "{{ ctx.a }}", b: "{{ ctx.b }}", c: "{{ steps.a.status }}" } }]
 """
     assert messages(text) == ["`ctx.a` may be unset when coming from `start` → `a` → `both`"]
+
+
+def test_very_many_joins_far_from_their_fork_are_not_accused() -> None:
+    last = 300
+    arcs = ", ".join(f"{{ step: s{n} }}" for n in range(1, last))
+    text = f"workflow:\n  - step: start\n    next: {{ spec: {{ mode: inclusive }}, arcs: [{arcs}] }}\n"
+    for n in range(1, last):
+        read = f'args: {{ a: "{{{{ ctx.x{n - 1} }}}}" }}, ' if n > 1 else ""
+        text += f"  - step: s{n}\n    {ALL}\n    tool: [{{ kind: noop, {read}set: {{ ctx.x{n}: 1 }} }}]\n"
+        text += f"    next: {{ arcs: [{{ step: s{n + 1} }}] }}\n"
+    text += f"  - step: s{last}\n    tool: [{{ kind: noop }}]\n"
+    assert messages(text) == []

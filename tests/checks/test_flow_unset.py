@@ -321,6 +321,17 @@ def test_a_bare_name_that_is_nothing_at_all() -> None:
     assert problem.hint == "did you mean `amount`?"
 
 
+def test_the_entry_has_only_the_workload() -> None:
+    text = 'workflow:\n  - step: start\n    tool: [{ kind: noop, args: { a: "{{ NAME }}" } }]\n'
+    (problem,) = findings(text.replace("NAME", "args.amount"))
+    assert (problem.message, problem.hint) == (
+        "nothing sets `args.amount`",
+        "the execution begins here without `args`; use `workload`",
+    )
+    (problem,) = findings(text.replace("NAME", "amount"))
+    assert (problem.message, problem.hint) == ("nothing sets `amount`", "declare it under `workload`")
+
+
 def test_a_bare_name_may_come_from_different_places_on_different_ways() -> None:
     text = """\
 workflow:

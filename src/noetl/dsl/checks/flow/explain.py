@@ -22,6 +22,8 @@ def never_set(read: Read, playbook: Playbook, sources: Sources) -> tuple[str, st
     match read.space:
         case Space.CTX:
             known, fix = _dotted(sources.ctx), "`set_ctx` sets it; or give it with the request"
+        case Space.ARGS if step == playbook.entry:
+            known, fix = _dotted(local.args), "the execution begins here without `args`; use `workload`"
         case Space.ARGS:
             known, fix = _dotted(local.args), f"add it to the `args` of the arcs to `{step}`"
         case Space.ITER:
@@ -29,7 +31,7 @@ def never_set(read: Read, playbook: Playbook, sources: Sources) -> tuple[str, st
         case Space.RUN:
             known, fix = _dotted(local.run), "`set_run` in an earlier task sets it"
         case Space.BARE | Space.STEPS:
-            known, fix = _bare_names(read, playbook, sources), _bare_fix(read, sources)
+            known, fix = _bare_names(read, playbook, sources), _bare_fix(read, playbook, sources)
         case _:
             assert_never(read.space)
     return message, _nearest(prefix, _key(read), known) or fix
@@ -97,11 +99,13 @@ def _bare_names(read: Read, playbook: Playbook, sources: Sources) -> list[str]:
     return [*names, *playbook.steps]
 
 
-def _bare_fix(read: Read, sources: Sources) -> str:
-    head = read.path[0]
+def _bare_fix(read: Read, playbook: Playbook, sources: Sources) -> str:
+    head, step = read.path[0], read.site.where.step
     if head in sources.everywhere.labels:
         return f"`{head}` is a task: its result is seen in its own pipeline, after it ran"
-    return f"declare it under `workload`, or pass it in the `args` of the arcs to `{read.site.where.step}`"
+    if step in ("", playbook.entry):
+        return "declare it under `workload`"
+    return f"declare it under `workload`, or pass it in the `args` of the arcs to `{step}`"
 
 
 def _nearest(prefix: str, name: str, known: Iterable[str]) -> str:

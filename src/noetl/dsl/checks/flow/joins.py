@@ -15,6 +15,8 @@ from noetl.dsl.checks.graph import Edges, ancestors
 from noetl.dsl.playbook import Step
 
 _EVERYTHING = -1
+_VISITS_PER_STEP = 20
+"""Bound on the work for nets in which very many joins lie far from their forks."""
 
 
 class Part(NamedTuple):
@@ -37,21 +39,27 @@ def set_before_join(parts: Sequence[Part], order: Sequence[int]) -> list[int]:
     reaching = ancestors(after)
     rank = {node: position for position, node in enumerate(order)}
     gathered = [0] * len(parts)
+    visits = _VISITS_PER_STEP * (len(parts) + 50)
     for join in order[1:]:
         kind = parts[join].step.join
         if kind is not None and kind.mode == "all":
             fork = dominators[join]
-            between = _between(after, fork, reaching[join] & ~(1 << fork | 1 << join))
-            between.sort(key=rank.__getitem__, reverse=True)
-            gathered[join] = _gathered(parts, fork, between)
+            between = _between(after, fork, reaching[join] & ~(1 << fork | 1 << join), visits)
+            visits -= len(between)
+            if visits <= 0:
+                # Saying nothing is better than accusing wrongly.
+                gathered[join] = _EVERYTHING
+            else:
+                between.sort(key=rank.__getitem__, reverse=True)
+                gathered[join] = _gathered(parts, fork, between)
     return gathered
 
 
-def _between(after: Edges, fork: int, inside: int) -> list[int]:
-    """The steps that can be reached from the fork on ways that stay inside."""
+def _between(after: Edges, fork: int, inside: int, most: int) -> list[int]:
+    """The steps that can be reached from the fork on ways that stay inside; gives up at `most`."""
     found: list[int] = []
     waiting = [fork]
-    while waiting:
+    while waiting and len(found) < most:
         for target in after[waiting.pop()]:
             if inside >> target & 1:
                 inside &= ~(1 << target)

@@ -5,6 +5,7 @@ when no other token can still reach it; one of another mode absorbs a token that
 The pairs of places that two tokens can be at are found row by row: a row is a set of places as bits.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -93,8 +94,7 @@ def overlaps(playbook: Playbook, places: Places) -> list[int]:
     if not places.forks:
         return rows[: len(playbook.workflow)]
     for fork in places.forks:
-        for target, together in zip(fork.targets, fork.together, strict=True):
-            rows[target] |= _targets(fork, together)
+        _start(rows, fork)
     closed = _closed_doors(playbook, places)
     while True:
         _move(rows, places, closed)
@@ -106,12 +106,17 @@ def overlaps(playbook: Playbook, places: Places) -> list[int]:
     return [row & ((1 << steps) - 1) for row in rows[:steps]]
 
 
-def _targets(fork: Fork, arcs: int) -> int:
-    mask = 0
+def _start(rows: list[int], fork: Fork) -> None:
+    """Puts a token at the target of each arc, beside those of the arcs that fire with it."""
+    counts: dict[int, Counter[int]] = {}
+    masks: dict[int, int] = {}
     for at, target in enumerate(fork.targets):
-        if arcs >> at & 1:
-            mask |= 1 << target
-    return mask
+        arcs = fork.together[at] | 1 << at
+        if arcs not in counts:
+            counts[arcs] = Counter(to for other, to in enumerate(fork.targets) if arcs >> other & 1)
+            masks[arcs] = sum(1 << to for to in counts[arcs])
+        alone = counts[arcs][target] == 1
+        rows[target] |= masks[arcs] & ~(1 << target) if alone else masks[arcs]
 
 
 def _closed_doors(playbook: Playbook, places: Places) -> dict[int, int]:

@@ -55,9 +55,7 @@ def _proven_by_comparison(node: nodes.Compare, *, holds: bool) -> set[Path]:
     if len(node.ops) != 1:
         return set()
     op, left, right = node.ops[0].op, node.expr, node.ops[0].expr
-    if (op in ("ne", "notin")) is holds:
-        return set()
-    if not holds and op not in ("ne", "notin"):
+    if holds is (op in ("ne", "notin")):
         return set()
     if holds and op in ("gt", "gteq", "eq") and isinstance(left, nodes.Filter):
         least = right.value if isinstance(right, nodes.Const) else None

@@ -1,7 +1,6 @@
 """Steps that write one path of `ctx` and may run at the same time."""
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import NamedTuple
 
 from noetl.dsl.checks.flow.overlap import Fork, Places, overlaps, places_of
@@ -38,19 +37,21 @@ def check_concurrent_writes(playbook: Playbook, context: Context) -> None:
     written = [tuple(_written(step)) for step in playbook.workflow]
     if not any(written):
         return
-    meetings: list[Meeting] = []
-    for precise in (False, True):
-        places = places_of(playbook, precise=precise)
-        meetings = list(islice(_meetings(playbook, places, written), LIMIT)) if places.forks else []
-        if not meetings:
-            return
+    places = places_of(playbook, precise=False)
+    meetings = _meetings(playbook, places, written)
+    if meetings and (precise := places_of(playbook, precise=True)) != places:
+        places = precise
+        meetings = _meetings(playbook, places, written)
     for meeting in meetings:
         message, hint = _explained(playbook, places, meeting)
         context.report("concurrent-write", meeting.write.place, message, hint)
 
 
-def _meetings(playbook: Playbook, places: Places, written: Sequence[Sequence[Written]]) -> Iterator[Meeting]:
+def _meetings(playbook: Playbook, places: Places, written: Sequence[Sequence[Written]]) -> list[Meeting]:
     """For each write the first step before it in the document, or itself, that may write at once."""
+    if not places.forks:
+        return []
+    found: list[Meeting] = []
     writers = _writers(written)
     rows = overlaps(playbook, places)
     for at, writes in enumerate(written):
@@ -58,7 +59,8 @@ def _meetings(playbook: Playbook, places: Places, written: Sequence[Sequence[Wri
             meeting = rows[at] & _overlapping(write, writers) & ((2 << at) - 1)
             if meeting:
                 others = meeting & ~(1 << at)
-                yield Meeting(write, (others & -others).bit_length() - 1 if others else at, at)
+                found.append(Meeting(write, (others & -others).bit_length() - 1 if others else at, at))
+    return found[:LIMIT]
 
 
 def _written(step: Step) -> Iterator[Written]:
