@@ -391,6 +391,10 @@ TASKS = [
                   f: { first: x }
                   g: { merge: { k: 1, l: 2 } }
                   h: { neither: 1 }
+                  i: { last: "{{ 1 if outcome.result else 2 }}" }
+                  j: { min: "{{ 1, 2 }}" }
+                  k: { concat: [1, 2] }
+                  l: { union: "{{ outcome.result or [] }}" }
         """,
         """
         name: x
@@ -403,7 +407,7 @@ TASKS = [
                     do: continue
                     set_run:
                       a: "{{ outcome.result }}"
-                      b: "{{ (run.b | default(0)) + (outcome.result.n) }}"
+                      b: "{{ (run.b | default(0)) + outcome.result.n }}"
                       c: "{{ (run.c | default([])) + [1] }}"
                       d: "{{ (run.d | default(0)) + 1 }}"
                       e: "{{ [run.e | default(outcome.result.n), outcome.result.n] | max }}"
@@ -411,6 +415,10 @@ TASKS = [
                       g.k: 1
                       g.l: 2
                       h: { neither: 1 }
+                      i: "{{ 1 if outcome.result else 2 }}"
+                      j: "{{ [run.j | default((1, 2)), (1, 2)] | min }}"
+                      k: "{{ (run.k | default([])) + [1, 2] }}"
+                      l: "{{ ((run.l | default([])) + (outcome.result or [])) | unique | list }}"
         """,
     ),
     case(
@@ -434,7 +442,7 @@ TASKS = [
               - when: "{{ outcome.status == 'ok' }}"
                 then:
                   do: continue
-                  set_ctx: { last: "{{ ('success' if outcome.status == 'ok' else outcome.status) }}" }
+                  set_ctx: { last: "{{ 'success' if outcome.status == 'ok' else outcome.status }}" }
               - else: { then: { do: fail } }
         """,
     ),

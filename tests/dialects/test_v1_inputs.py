@@ -110,7 +110,7 @@ def test_a_definition_may_build_on_what_the_invocation_gives() -> None:
             "name": "t",
             "kind": "http",
             "args": {
-                "url": "{{ (workload.w ~ 1) }}/x",
+                "url": "{{ workload.w ~ 1 }}/x",
                 "full": "{{ (workload.w ~ 1).path }}",
                 "base": "{{ workload.w ~ 1 }}",
             },

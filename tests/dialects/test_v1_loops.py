@@ -223,3 +223,54 @@ def test_a_nested_task_may_share_its_name_with_one_outside() -> None:
     assert "'url': '{{ workload.get_2.base }}'" in text
     assert "'url': '{{ get.base }}'" in text
     assert "'in': '{{ workload.get_2.rows }}'" in text
+
+
+@pytest.mark.spec("004 §3.1.2")
+@pytest.mark.parametrize(("iterator", "canonical"), [("city", "city"), ("index", "index_item")])
+def test_a_task_named_like_the_iterator_does_not_lose_its_result(iterator: str, canonical: str) -> None:
+    (step,) = v1_steps(
+        f"""
+        - task: each
+          type: loop
+          in: "{{{{ workload.cities }}}}"
+          iterator: {iterator}
+          run:
+            - {{ task: {iterator}, type: http, method: GET, endpoint: "http://x/{{{{ {iterator} }}}}" }}
+            - task: tell
+              type: http
+              method: GET
+              endpoint: "http://x/{{{{ {iterator}.result.data }}}}/{{{{ {iterator} }}}}"
+        """,
+        "- { step: start, run: [each] }\n",
+    )
+    assert isinstance(step, dict)
+    assert step["tool"] == read(
+        f"""
+        - {{ name: {iterator}_task, kind: http, method: GET, url: "http://x/{{{{ iter.{canonical} }}}}" }}
+        - name: tell
+          kind: http
+          method: GET
+          url: "http://x/{{{{ {iterator}_task.data }}}}/{{{{ iter.{canonical} }}}}"
+        """
+    )
+
+
+@pytest.mark.spec("004 §3.1.2")
+def test_nothing_travels_into_a_loop_that_is_given_anew_there() -> None:
+    steps = v1_steps(
+        f"""
+        - {{ task: first, {PYTHON} }}
+        - task: each
+          type: loop
+          in: "{{{{ [1] }}}}"
+          iterator: day
+          with: {{ limit: "{{{{ limit }}}}" }}
+          run: [{{ task: sum, {PYTHON} }}]
+        """,
+        """
+        - { step: start, next: [{ then: [{ step: work, with: { day: Monday, limit: 3 } }] }] }
+        - { step: work, run: [first, each] }
+        """,
+    )
+    loop = steps[1]["tool"][1]  # type: ignore[call-overload, index]
+    assert loop["args"] == {"limit": "{{ args.limit }}"}  # type: ignore[call-overload, index]

@@ -34,13 +34,34 @@ CASES = [
     case(
         "004 §4.3",
         "a transition without a condition fires unless the step failed",
-        "[{ step: start, next: [{ then: [{ step: end }] }] }, { step: end, run: [fetch] }]\n",
+        "[{ step: start, run: [fetch], next: [{ then: [{ step: end }] }] }, { step: end, run: [fetch] }]\n",
         f"""
         - step: start
+          tool: [{FETCH}]
           next:
             spec: {{ mode: exclusive }}
             arcs: [{{ step: end, when: "{{{{ event.name != 'step.failed' }}}}" }}]
         - {{ step: end, tool: [{FETCH}] }}
+        """,
+    ),
+    case(
+        "004 §4.3",
+        "a step that runs nothing cannot fail, so its transitions do not ask",
+        """
+        - step: start
+          next: [{ when: "{{ workload.n > 1 or false }}", then: [a, end] }, { then: [end] }]
+        - { step: a, next: [{ then: [end] }] }
+        """,
+        """
+        - step: start
+          next:
+            spec: { mode: inclusive }
+            arcs:
+              - { step: a, when: "{{ workload.n > 1 or false }}" }
+              - { step: end, when: "{{ workload.n > 1 or false }}" }
+              - { step: end, when: "{{ not (workload.n > 1 or false) }}" }
+        - step: a
+          next: { spec: { mode: exclusive }, arcs: [{ step: end }] }
         """,
     ),
     case(
@@ -95,7 +116,7 @@ CASES = [
               - step: a
                 when: "{{{{ event.name != 'step.failed' and not (event.result.n > 1) and event.result.m }}}}"
               - step: c
-                when: "{{{{ event.name != 'step.failed' and not (event.result.n > 1) and not event.result.m }}}}"
+                when: "{{{{ event.name != 'step.failed' and not (event.result.n > 1) and not (event.result.m | bool) }}}}"
         """,
     ),
     case(
@@ -147,7 +168,7 @@ CASES = [
           next:
             spec: {{ mode: exclusive }}
             arcs:
-              - {{ step: end, when: "{{{{ event.name != 'step.failed' and not workload.strict }}}}" }}
+              - {{ step: end, when: "{{{{ event.name != 'step.failed' and not (workload.strict | bool) }}}}" }}
               - step: error_handler
                 when: "{{{{ event.name == 'step.failed' and workload.strict }}}}"
                 args: {{ why: strict }}
@@ -204,7 +225,7 @@ CASES = [
     ),
     case(
         "004 §6",
-        "the result of a task inside another pipeline is kept in ctx",
+        "the result of a task inside another pipeline is kept in ctx, for the step's own routing in run",
         """
         - step: start
           run: [{ task: fetch }, { task: calc }]
@@ -223,12 +244,16 @@ CASES = [
                 policy:
                   rules:
                     - { when: "{{ outcome.status == 'error' }}", then: { do: fail } }
-                    - else: { then: { do: continue, set_ctx: { task_results.fetch: "{{ outcome.result }}" } } }
+                    - else:
+                        then:
+                          do: continue
+                          set_run: { fetch: "{{ outcome.result }}" }
+                          set_ctx: { task_results.fetch: "{{ outcome.result }}" }
             - { name: calc, kind: python, code: "def main(input): return 1" }
           next:
             spec: { mode: exclusive }
             arcs:
-              - { step: end, when: "{{ event.name != 'step.failed' and ctx.task_results.fetch.ok }}" }
+              - { step: end, when: "{{ event.name != 'step.failed' and run.fetch.ok }}" }
         - step: end
           args: { n: "{{ ctx.task_results.fetch.n }}" }
           tool: [{ name: done, kind: noop }]
@@ -306,4 +331,4 @@ def test_what_follows_a_fallback_never_fires() -> None:
 def test_many_transitions_stay_short_expressions() -> None:
     transitions = "".join(f"    - {{ when: '{{{{ result.n == {n} }}}}', then: [s{n}] }}\n" for n in range(60))
     steps = v1_steps("[]\n", "- step: start\n  next:\n" + transitions)
-    assert "{{ event.name != 'step.failed' and event.result.n == 59 }}" in str(steps)
+    assert "{{ event.result.n == 59 }}" in str(steps)

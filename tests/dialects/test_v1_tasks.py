@@ -335,3 +335,32 @@ def test_a_task_named_like_a_workload_key_is_told_apart_by_its_result() -> None:
         - { name: b, kind: http, method: GET, url: "{{ city }} {{ city_task.n }}" }
         """
     )
+
+
+@pytest.mark.spec("004 §3.1.1")
+def test_values_are_put_into_others_without_needless_brackets() -> None:
+    found = tasks(
+        """
+        - task: all
+          type: task
+          with: { who: "{{ workload.name }}", n: 7, either: "{{ workload.a or workload.b }}" }
+          run:
+            - task: some
+              type: task
+              with: { stage: "{{ who }}-stage" }
+              run:
+                - task: get
+                  type: http
+                  method: GET
+                  endpoint: "http://x/{{ label }}"
+                  with: { label: "{{ stage }}/{{ n }}", e: "{{ either }}", f: "{{ either and n.x }}" }
+        """,
+        "[all]",
+    )
+    assert isinstance(found, list)
+    assert isinstance(found[0], dict)
+    assert found[0]["args"] == {
+        "label": "{{ workload.name ~ '-stage' }}/{{ 7 }}",
+        "e": "{{ workload.a or workload.b }}",
+        "f": "{{ (workload.a or workload.b) and (7).x }}",
+    }

@@ -188,6 +188,8 @@ def _filter(node: nodes.Filter, facts: Facts) -> Value:
         if value is Hazy.MISSING:
             return evaluate(node.args[0], facts) if node.args else Known("")
         return value if isinstance(value, Known) or value is Hazy.TRUE else Hazy.UNKNOWN
+    if node.name == "bool" and not node.args:
+        return _from_truth(truth(value))
     text = value.value if isinstance(value, Known) else None
     if isinstance(text, str) and not node.args and node.name in ("lower", "upper", "trim", "string"):
         return Known(

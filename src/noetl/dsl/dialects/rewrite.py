@@ -29,7 +29,7 @@ class Source:
 
     def steps(self, use: Use) -> list[tuple[str, int, int]]:
         """Each key of the path with the index of its last token and the offset where it ends."""
-        index = self._at[use.offset]
+        index = self.index(use)
         found = [(self.code[index].text, index, _end(self.code[index]))]
         while (step := self._step(index + 1)) is not None:
             key, index = step
@@ -44,6 +44,15 @@ class Source:
         if first.type == "lbracket" and second.type == "string" and third.type == "rbracket":
             return constant(second), index + 2
         return None
+
+    def fitting(self, text: str, first: int, last: int) -> str:
+        """An operand for the tokens from `first` to `last`, without its brackets where it stands alone."""
+        alone = self.token(first - 1).type == "variable_begin" and self.token(last + 1).type == "variable_end"
+        return text[1:-1] if alone and _is_bracketed(text) else text
+
+    def index(self, use: Use) -> int:
+        """The index of the token that a use starts with."""
+        return self._at[use.offset]
 
     def token(self, index: int) -> Token:
         """The token at an index; an empty one beyond either end."""
@@ -67,7 +76,8 @@ def renamed(resolve: Resolve) -> Finder:
             answer = resolve(tuple(key for key, _, _ in steps), use)
             if answer is not None:
                 count, text = answer
-                yield Edit(use.offset, steps[count - 1][2], text)
+                _, last, end = steps[count - 1]
+                yield Edit(use.offset, end, source.fitting(text, source.index(use), last))
 
     return edits
 
@@ -108,6 +118,18 @@ def constant(token: Token) -> str:
         return str(literal_eval(token.text))
     except (SyntaxError, ValueError):
         return token.text[1:-1]
+
+
+def _is_bracketed(text: str) -> bool:
+    """Whether the first character is a bracket that the last one closes."""
+    if not text.startswith("("):
+        return False
+    depth = 0
+    for token in tokens("{{" + text + "}}")[1:-1]:
+        depth += {"lparen": 1, "rparen": -1}.get(token.type, 0)
+        if depth == 0:
+            return _end(token) == len(text) + 2
+    return False
 
 
 def _end(token: Token) -> int:

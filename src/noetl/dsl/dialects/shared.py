@@ -7,7 +7,7 @@ iteration: `iter`. What `set_shared` writes is always `run`; in a parallel loop 
 from typing import get_args
 
 from noetl.dsl.dialects.build import text
-from noetl.dsl.dialects.expressions import as_expression, member, template
+from noetl.dsl.dialects.expressions import as_expression, atom, conjunct, member, template
 from noetl.dsl.dialects.rewrite import Finder, Path, renamed
 from noetl.dsl.playbook import Reducer
 from noetl.dsl.shape import Report
@@ -16,17 +16,17 @@ from noetl.expr import BUILTIN_ITER, Use
 
 _REDUCERS = frozenset(get_args(Reducer))
 
-# Reducers applied at once, where nothing runs beside them: {k} is what is there, {v} what comes.
+# Reducers applied at once, where nothing runs beside them: {k} is what is there, {v} what comes, {o} the
+# same as an operand.
 _AT_ONCE = {
-    "sum": "({k} | default(0)) + ({v})",
+    "sum": "({k} | default(0)) + {o}",
     "count": "({k} | default(0)) + 1",
     "min": "[{k} | default({v}), {v}] | min",
     "max": "[{k} | default({v}), {v}] | max",
     "append": "({k} | default([])) + [{v}]",
-    "concat": "({k} | default([])) + ({v})",
-    "union": "(({k} | default([])) + ({v})) | unique | list",
+    "concat": "({k} | default([])) + {o}",
+    "union": "(({k} | default([])) + {o}) | unique | list",
     "first": "{k} | default({v})",
-    "last": "{v}",
 }
 
 
@@ -71,7 +71,7 @@ class Variables:
         if form is None:
             return [(item.key, item.value)]
         reducer, given = form
-        if self.parallel:
+        if self.parallel or reducer == "last":
             return [(item.key, given.value)]
         if reducer == "merge" and isinstance(given.value, Mapping):
             return [(f"{item.key}.{part.key}", part.value) for part in given.value]
@@ -85,7 +85,9 @@ class Variables:
             )
             return []
         owner = f"run.{item.key}" if "." in item.key else member("run", item.key)
-        return [(item.key, text(template(pattern.format(k=owner, v=expression)), given))]
+        operand = _operand(given.value, expression)
+        result = template(pattern.format(k=owner, v=conjunct(expression), o=operand))
+        return [(item.key, text(result, given))]
 
     def _resolve(self, path: Path, use: Use) -> tuple[int, str] | None:
         if path[0] != "vars" or not self.parallel or (len(path) > 1 and path[1] in self._shared_roots):
@@ -130,6 +132,12 @@ def _reduced(node: Node) -> tuple[str, Entry] | None:
         if item.key in _REDUCERS:
             return item.key, item
     return None
+
+
+def _operand(value: Node, expression: str) -> str:
+    """What comes, beside a `+`; plain data needs no brackets there."""
+    plain = not isinstance(value, Scalar) or not isinstance(value.value, str)
+    return expression if plain else atom(expression)
 
 
 def _writes(node: Node | None) -> list[Entry]:

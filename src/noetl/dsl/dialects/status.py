@@ -28,7 +28,7 @@ def status_edits(source: Source) -> Iterator[Edit]:
         first = last - 2 if source.token(last).type == "name" else last - 3
         constants = _compared(source, first, last) if len(steps) == 2 else None
         if constants is None:
-            yield Edit(use.offset, end, _GENERAL)
+            yield Edit(use.offset, end, source.fitting(_GENERAL, source.index(use), last))
             continue
         for token in constants:
             if constant(token) == "success":

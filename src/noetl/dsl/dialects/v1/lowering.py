@@ -120,9 +120,10 @@ class Lowering:
         return binding
 
     def _bind(self, name: str, binding: Binding, place: Place) -> None:
-        """Inputs hide results, so there only `NAME.result` is the result."""
+        """Inputs and iterators hide results, so there only `NAME.result` is the result."""
         if not place.prefix and name not in NAMESPACES and place.pipeline.is_reserved(name):
-            binding = Binding(name, parts={"result": binding})
+            _, hiding = place.scope.resolve((name,), optional=True) or (1, name)
+            binding = Binding(hiding, parts={"result": binding})
         place.scope.names[name] = binding
 
     def _guard(self, task: Definition, label: str, place: Place, given: dict[str, Entry]) -> Guard | None:
@@ -201,9 +202,12 @@ class Lowering:
         ambient: dict[str, str] = {}
         if task.has_python:
             used |= set(given)
-            ambient = {key: closure.carry(key, value) for key, value in place.ambient.items()}
+            hidden = {task.iterator, *given}
+            ambient = {
+                key: closure.carry(key, value) for key, value in place.ambient.items() if key not in hidden
+            }
             ambient |= {key: member("workload", key) for key in given}
-        pipeline = Pipeline((NAMESPACES | {task.iterator, *given}).__contains__)
+        pipeline = Pipeline((NAMESPACES | {task.iterator, iterator_of(task), *given}).__contains__)
         inside = Place(pipeline, closure, {}, ambient, f"{place.path}/{label}")
         loop = self._loop(task, closure, inside)
         document = _document(task, inside.path, label, loop, pipeline)
@@ -214,7 +218,7 @@ class Lowering:
 
     def _loop(self, task: Definition, outside: Scope, place: Place) -> Mapping:
         """The `loop` of a canonical step; the tasks go into the pipeline of `place`."""
-        name = _iterator(task)
+        name = iterator_of(task)
         around = Scope({task.iterator: Binding(member("iter", name))}, place.scope)
         given = {key: item for key, item in place.given.items() if key != task.iterator}
         ambient = place.ambient | {task.iterator: member("iter", name)}
@@ -273,7 +277,7 @@ def _document(task: Definition, path: str, label: str, loop: Mapping, pipeline: 
     return entry("document", mapping(root, at))
 
 
-def _iterator(task: Definition) -> str:
+def iterator_of(task: Definition) -> str:
     """The iterator's canonical name: some names are taken there."""
     return f"{task.iterator}_item" if task.iterator in NAMESPACES | BUILTIN_ITER else task.iterator
 

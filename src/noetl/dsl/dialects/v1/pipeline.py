@@ -8,9 +8,10 @@ from noetl.dsl.source import Entry, Located, Mapping, Node, Sequence, node_of
 from noetl.model import Json
 
 PUBLISHED = "task_results"
-"""The key of ctx under which results are kept that are read outside their pipeline."""
+"""The key of ctx under which results are kept that other steps read."""
 
 _FAILED = "{{ outcome.status == 'error' }}"
+_RESULT = "{{ outcome.result }}"
 
 
 @dataclass(slots=True)
@@ -37,10 +38,14 @@ class Guard:
 
 
 class Pipeline:
-    """Tasks in order, with labels of their own. A result under a reserved name could not be read."""
+    """Tasks in order, with labels of their own. A result under a reserved name could not be read.
+
+    `kept` are the tasks whose results the step's own routing reads: they are put into `run`.
+    """
 
     def __init__(self, is_reserved: Callable[[str], bool]) -> None:
         self.is_reserved = is_reserved
+        self.kept: set[str] = set()
         self.tasks: list[Task | Guard] = []
         self._labels: set[str] = set()
         self._counts: dict[str, int] = {}
@@ -58,9 +63,19 @@ class Pipeline:
     def node(self, at: Located, published: set[str]) -> Sequence:
         """The pipeline as a node. Results of `published` tasks are put into ctx as well."""
         found = [
-            self._guard(task) if isinstance(task, Guard) else _task(task, published) for task in self.tasks
+            self._guard(task) if isinstance(task, Guard) else _task(task, self._writes(task.name, published))
+            for task in self.tasks
         ]
         return sequence(found or [node_of({"name": self.label("done"), "kind": "noop"}, at)], at)
+
+    def _writes(self, name: str, published: set[str]) -> dict[str, Json]:
+        """Where the result of a task is put for those who read it outside the pipeline."""
+        found: dict[str, Json] = {}
+        if name in self.kept:
+            found["set_run"] = {name: _RESULT}
+        if name in published:
+            found["set_ctx"] = {f"{PUBLISHED}.{name}": _RESULT}
+        return found
 
     def _guard(self, guard: Guard) -> Mapping:
         skip: Json = {"do": "break"}
@@ -111,12 +126,11 @@ def _number(item: Entry | None) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _task(task: Task, published: set[str]) -> Mapping:
+def _task(task: Task, writes: dict[str, Json]) -> Mapping:
     rules = list(task.errors)
-    if task.name in published:
+    if writes:
         rules = rules or [node_of({"when": _FAILED, "then": {"do": "fail"}}, task.at)]
-        keep: Json = {"do": "continue", "set_ctx": {f"{PUBLISHED}.{task.name}": "{{ outcome.result }}"}}
-        rules.append(node_of({"else": {"then": keep}}, task.at))
+        rules.append(node_of({"else": {"then": {"do": "continue", **writes}}}, task.at))
     return mapping(
         [
             entry("name", text(task.label, _place(task.at, "task"))),

@@ -16,7 +16,8 @@ def router(step: StepSource, scope: Scope, *, handled: bool, report: Report) -> 
     routing = _Routing(step, scope, report)
     arcs = routing.done() + routing.failed()
     if handled and not any(_is_always(transition.when) for transition in routing.errors):
-        arcs.append(node_of({"step": ERROR_HANDLER, "when": template(routing.guard(_FAILED))}, step.node))
+        guard = routing.guard(_FAILED) or _FAILED
+        arcs.append(node_of({"step": ERROR_HANDLER, "when": template(guard)}, step.node))
     if not arcs:
         return None
     at = step.node.entries.get("next") or step.node
@@ -33,6 +34,7 @@ class _Routing:
         self._scope = scope
         self._report = report
         self._before: list[str] = []
+        self._can_fail = step.can_fail
         self.errors = [transition for transition in step.transitions if _to(transition, handler=True)]
         self.fans_out = any(
             len(_to(transition, handler=handler)) > 1
@@ -55,7 +57,7 @@ class _Routing:
                     "put the transition without `when` last",
                 )
                 continue
-            arcs += self._arcs(transition, targets, _DONE)
+            arcs += self._arcs(transition, targets, _DONE if self._can_fail else None)
             if targets:
                 ended = ended or _is_always(transition.when)
             elif (condition := self._condition(transition.when)) is not None:
@@ -78,27 +80,34 @@ class _Routing:
             arcs += self._arcs(transition, _to(transition, handler=True), _FAILED)
         return arcs
 
-    def guard(self, head: str, condition: str | None = None) -> str:
-        """The event, none of the conditions before, and this one."""
-        own = [conjunct(condition)] if condition is not None else []
-        return " and ".join([head, *(negation(earlier) for earlier in self._before), *own])
+    def guard(self, head: str | None, condition: str | None = None) -> str | None:
+        """The event, none of the conditions before, and this one; None where nothing is asked for."""
+        parts = [negation(earlier) for earlier in self._before]
+        if head is not None:
+            parts.insert(0, head)
+        if condition is not None:
+            parts.append(conjunct(condition) if parts else condition)
+        return " and ".join(parts) or None
 
-    def _arcs(self, transition: Transition, targets: list[Target], head: str) -> list[Node]:
+    def _arcs(self, transition: Transition, targets: list[Target], head: str | None) -> list[Node]:
         condition = self._condition(transition.when)
-        when: Node
+        guard = self.guard(head, condition)
+        when: Node | None
         if condition is None and transition.when is not None and not _is_always(transition.when):
             # No single expression: the canonical reader says what is wrong with it.
             when = transition.when
         else:
-            when = text(template(self.guard(head, condition)), transition.when or transition.node)
+            when = text(template(guard), transition.when or transition.node) if guard else None
         arcs = [self._arc(target, when) for target in targets]
         # Exclusive arcs are tried in order, so only inclusive ones must exclude each other.
         if arcs and condition is not None and self.fans_out:
             self._before.append(condition)
         return arcs
 
-    def _arc(self, target: Target, when: Node) -> Node:
-        entries = [entry("step", target.node), entry("when", when)]
+    def _arc(self, target: Target, when: Node | None) -> Node:
+        entries = [entry("step", target.node)]
+        if when is not None:
+            entries.append(entry("when", when))
         if target.given is not None:
             entries.append(entry("args", self._scope.value(target.given.value), target.given))
         return mapping(entries, target.node)

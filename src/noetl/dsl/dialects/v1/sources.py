@@ -47,6 +47,11 @@ class StepSource:
     transitions: tuple[Transition, ...]
 
     @property
+    def can_fail(self) -> bool:
+        """A step that runs nothing and renders nothing always succeeds."""
+        return self.runs or bool(self.given.entries)
+
+    @property
     def loop(self) -> Definition | None:
         """The loop that is all the step runs."""
         if len(self.invocations) == 1 and self.runs:

@@ -6,7 +6,7 @@ from functools import partial
 
 from noetl.dsl.dialects.build import entry, mapping
 from noetl.dsl.dialects.expressions import member
-from noetl.dsl.dialects.v1.lowering import Incoming, Lowering, Place, TooLarge
+from noetl.dsl.dialects.v1.lowering import Incoming, Lowering, Place, TooLarge, iterator_of
 from noetl.dsl.dialects.v1.names import Binding, Scope, inputs
 from noetl.dsl.dialects.v1.pipeline import PUBLISHED, Pipeline
 from noetl.dsl.dialects.v1.routing import router
@@ -60,7 +60,10 @@ class Workflow:
         incoming = Incoming(token.certain | set(step.given.entries), token.possible - set(step.given.entries))
         outside = Scope(inputs(token.certain | token.possible), _Document(self, step))
         scope = Scope(inputs(incoming.certain | incoming.possible), _Document(self, step))
-        pipeline = Pipeline(lambda name: name in NAMESPACES or name in scope.names or name in self._workload)
+        hiding = NAMESPACES | self._workload | set(scope.names)
+        if step.loop is not None:
+            hiding |= {step.loop.iterator, iterator_of(step.loop)}
+        pipeline = Pipeline(hiding.__contains__)
         place = Place(pipeline, Scope({}, scope), {}, _ambient(incoming), f"{self._path}/{step.name}")
         loop: Mapping | None = None
         if step.loop is not None:
@@ -71,7 +74,7 @@ class Workflow:
                 self._lowering.invocation(call.task, call.given, place, incoming)
         given_args = step.node.entries.get("with")
         args = entry("args", outside.value(step.given), given_args) if step.given.entries else None
-        routing = Scope(self._routing_names(step), scope)
+        routing = Scope(self._routing_names(step, pipeline), scope)
         handled = step.name in self._handled
         return _Draft(step, pipeline, args, loop, router(step, routing, handled=handled, report=self._report))
 
@@ -89,14 +92,18 @@ class Workflow:
             entries.append(entry("next", draft.next))
         return mapping(entries, node)
 
-    def _routing_names(self, step: StepSource) -> dict[str, Binding]:
-        """In `next`, the step's own result is the event's; results inside its pipeline come through ctx."""
+    def _routing_names(self, step: StepSource, pipeline: Pipeline) -> dict[str, Binding]:
+        """In `next`, the step's own result is the event's; results inside its pipeline come through `run`.
+
+        Not through ctx: another run of the step, earlier or at the same time, writes there as well.
+        """
         own = Binding("event.result", is_result=True)
         found: dict[str, Binding] = {}
         for number, call in enumerate(step.invocations, 1):
             name = call.task.name
             settled = number == len(step.invocations) and call.task.when is None
-            found[name] = own if settled else self._through_ctx(name)
+            kept = Binding(member("run", name), is_result=True, used=partial(pipeline.kept.add, name))
+            found[name] = own if settled else kept
         return found | {step.name: own, "result": Binding("event.result")}
 
     def elsewhere(self, name: str, step: StepSource) -> Binding | None:
@@ -138,7 +145,6 @@ class Workflow:
         """Steps whose failure goes to the error handler.
 
         Not those that only the handler leads to: their failure would start the handler again and again.
-        A step that runs nothing cannot fail.
         """
         if ERROR_HANDLER not in self._names:
             return set()
@@ -146,7 +152,7 @@ class Workflow:
         return {
             step.name
             for step in self._steps
-            if step.name != ERROR_HANDLER and (step.runs or step.given.entries) and step.name in reached
+            if step.name != ERROR_HANDLER and step.can_fail and step.name in reached
         }
 
 
