@@ -593,3 +593,32 @@ def test_root_vars_are_passed_on_to_be_refused() -> None:
         draft_document("- { step: a, next: [{ step: a }] }\n") + "vars: { a: 1 }\n", "draft"
     )
     assert upgraded.document["vars"] == {"a": 1}
+
+
+@pytest.mark.spec("003 §6.2")
+def test_what_a_rule_does_keeps_its_order() -> None:
+    step = draft_step(
+        """
+        - step: start
+          tool:
+            - x:
+                kind: noop
+                eval:
+                  - else:
+                      set_iter: { a: 1 }
+                      set_vars: { b: 2 }
+                      do: jump
+                      set_ctx: { c: 3 }
+                      set_shared: { d: 4 }
+                      to: x
+                      set_run: { e: 5 }
+        """
+    )
+    then = step["tool"][0]["spec"]["policy"]["rules"][0]["else"]["then"]  # type: ignore[call-overload, index]
+    assert list(then.items()) == [  # type: ignore[union-attr]
+        ("set_iter", {"a": 1}),
+        ("set_run", {"b": 2, "d": 4, "e": 5}),
+        ("do", "jump"),
+        ("set_ctx", {"c": 3}),
+        ("to", "x"),
+    ]

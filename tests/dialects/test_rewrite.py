@@ -67,6 +67,8 @@ STATUS = [
     ("1 if outcome.status == 'success' else 2", "1 if outcome.status == 'ok' else 2"),
     ("outcome.status == 'success' and outcome.result.n == 'success'", "outcome.status == 'ok' and outcome.result.n == 'success'"),
     ("[outcome.status == 'success', 2]", "[outcome.status == 'ok', 2]"),
+    ("output.status == 'success'", "output.status == 'ok'"),
+    ("output['status'] | upper", f"{GENERAL} | upper"),
     ("outcome.status", GENERAL[1:-1]),
     ("(outcome.status)", f"({GENERAL})"),
     ("outcome.status | upper", f"{GENERAL} | upper"),

@@ -11,6 +11,7 @@ from noetl.dsl.source import Entry, Mapping, Node, Scalar, Sequence, node_of
 _ERROR = "{{ outcome.status == 'error' }}"
 # Taken as they stand, never rendered.
 _LITERAL = frozenset({"code", "document"})
+_WRITES = frozenset({"set_iter", "set_run", "set_shared", "set_vars"})
 _ELSE = frozenset({"else", "expr", "when"})
 
 
@@ -121,33 +122,30 @@ class Tasks:
         return _directive(body) if body else mapping([], otherwise)
 
     def _then(self, directive: Mapping) -> Mapping:
-        """What a matching rule does; writes go to the scope that holds them now."""
-        entries: list[Entry] = []
+        """What a matching rule does, in its order; writes go to the scope that holds them now."""
+        entries: dict[str, Entry] = {}
         writes: dict[str, list[Entry]] = {}
-        places: dict[str, Entry] = {}
         for item in directive:
-            if item.key in ("set_iter", "set_vars", "set_shared") and isinstance(item.value, Mapping):
+            if item.key in _WRITES and isinstance(item.value, Mapping):
                 for scope, write in self._writes(item.key, item.value):
                     writes.setdefault(scope, []).append(write)
-                    places.setdefault(scope, item)
+                    entries.setdefault(scope, item)
             elif item.key == "backoff" and isinstance(item.value, Scalar) and item.value.value == "fixed":
-                entries.append(entry("backoff", text("none", item.value), item))
+                entries["backoff"] = entry("backoff", text("none", item.value), item)
             elif item.key in ("set_vars", "set_shared"):
-                entries.append(entry("set_run", item.value, item))
+                entries.setdefault("set_run", entry("set_run", item.value, item))
             else:
-                entries.append(entry(item.key, self._value(item.value), item))
-        entries += [
-            entry(scope, mapping(found, places[scope].value), places[scope])
-            for scope, found in writes.items()
-        ]
-        return mapping(entries, directive)
+                entries[item.key] = entry(item.key, self._value(item.value), item)
+        for scope, found in writes.items():
+            entries[scope] = entry(scope, mapping(found, entries[scope].value), entries[scope])
+        return mapping(entries.values(), directive)
 
     def _writes(self, scope: str, values: Mapping) -> list[tuple[str, Entry]]:
         found: list[tuple[str, Entry]] = []
         for item in values:
             value = self._value(item.value)
-            if scope == "set_iter":
-                found.append(("set_iter", entry(item.key, value, item)))
+            if scope in ("set_iter", "set_run"):
+                found.append((scope, entry(item.key, value, item)))
             elif scope == "set_vars":
                 target, key = self._variables.written(item.key)
                 found.append((target, entry(key, value, item)))

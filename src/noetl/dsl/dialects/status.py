@@ -6,7 +6,7 @@ from noetl.dsl.dialects.rewrite import Edit, Source, constant
 from noetl.expr import Token
 
 _GENERAL = "('success' if outcome.status == 'ok' else outcome.status)"
-_STATUS = ("outcome", "status")
+_STATUS = {("outcome", "status"), ("output", "status")}
 # What may stand beside a comparison without being part of one of its operands.
 _BEFORE = frozenset(
     {"", "variable_begin", "block_begin", "lparen", "lbracket", "lbrace", "comma", "colon", "assign"}
@@ -19,7 +19,7 @@ _WORDS_AFTER = frozenset({"and", "or", "if", "else"})
 def status_edits(source: Source) -> Iterator[Edit]:
     """Gives every `outcome.status` its draft meaning; a comparison with constants changes those instead."""
     for use in source.uses:
-        if use.path[:2] != _STATUS:
+        if use.path[:2] not in _STATUS:
             continue
         steps = source.steps(use)
         if len(steps) < 2:
