@@ -146,6 +146,10 @@ BAD_ROOTS = {
     "unknown section": HEADER + "steps: []\nworkflow: [{ step: s, next: { arcs: [] } }]",
     "executor": HEADER + "executor: { kind: remote }\nworkflow: [{ step: s, next: { arcs: [] } }]",
     "keychain": HEADER + "keychain: [{ name: k }]\nworkflow: [{ step: s, next: { arcs: [] } }]",
+    "keychain kind": HEADER
+    + "keychain: [{ name: k, kind: enviroment }]\nworkflow: [{ step: s, next: { arcs: [] } }]",
+    "keychain field": HEADER
+    + "keychain: [{ name: k, kind: env, evn: A }]\nworkflow: [{ step: s, next: { arcs: [] } }]",
     "workload": HEADER + "workload: [1]\nworkflow: [{ step: s, next: { arcs: [] } }]",
     "workbook": HEADER + "workbook: { task: {} }\nworkflow: [{ step: s, next: { arcs: [] } }]",
     "empty step": HEADER + "workflow: [{ step: s }]",

@@ -41,7 +41,7 @@ FREE = {
     "metadata": HEADER.replace("path: docs/page", "path: docs/page, owner: me, nme: x") + STEPS,
     "executor spec": "executor: { kind: local, spec: { quue: nats, anything: { at: all } } }\n" + STEPS,
     "workload": "workload: { tool: 1, steps: [] }\n" + STEPS,
-    "keychain": "keychain: [{ name: a, kind: vault, mount: kv, pth: x }]\n" + STEPS,
+    "credential": "keychain: [{ name: a, kind: mail_credential, mount: kv, pth: x }]\n" + STEPS,
     "args": step("tool: { kind: noop, args: { kindd: 1 } }"),
     "arc spec": step("next: { arcs: [{ step: end, spec: { free: 1 } }] }") + END,
 }

@@ -64,6 +64,7 @@ class KeychainShape(Open):
     kind: Annotated[
         Text, Meta(description="Where it comes from, for example `env`, `file`, `postgres_credential`.")
     ]
+    desc: Description = None
 
 
 class ExecutorSpecShape(Open):

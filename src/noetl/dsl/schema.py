@@ -9,6 +9,7 @@ from msgspec import inspect
 from noetl.dsl.document import (
     AllowShape,
     InheritedPolicyShape,
+    KeychainShape,
     LoopSpecShape,
     PolicyShape,
     RootShape,
@@ -18,6 +19,7 @@ from noetl.dsl.document import (
     TaskShape,
     ThenShape,
 )
+from noetl.dsl.keychain import CREDENTIAL, KINDS
 from noetl.dsl.kinds import Kind, Kinds, TaskSpec
 from noetl.dsl.shape import Field, fields_of, is_closed
 from noetl.dsl.spec import OWNED
@@ -41,6 +43,7 @@ class _Writer:
 
     def document(self) -> Schema:
         root = self._object(fields_of(RootShape), RootShape.__doc__ or "")
+        self._define_keychain()
         self._define_tasks()
         self._define_rules()
         return {
@@ -175,6 +178,19 @@ class _Writer:
             if struct is StepShape:
                 self.definitions[name]["anyOf"] = [{"required": ["tool"]}, {"required": ["next"]}]
         return _ref(name)
+
+    def _define_keychain(self) -> None:
+        """An entry has the fields of its kind; a tool's own credentials are free."""
+        common = fields_of(KeychainShape)
+        entry = self.definitions["Keychain"]
+        entry["properties"]["kind"]["anyOf"] = [{"enum": list(KINDS)}, {"pattern": f"{CREDENTIAL}$"}]
+        entry["allOf"] = [
+            {
+                "if": {"properties": {"kind": {"const": kind}}},
+                "then": self._object({**common, **fields_of(fields)}, fields.__doc__ or ""),
+            }
+            for kind, fields in KINDS.items()
+        ]
 
     def _define_tasks(self) -> None:
         for kind in self.kinds:

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from noetl.dsl.document import RootShape
+from noetl.dsl.document import KeychainShape, RootShape
+from noetl.dsl.keychain import CREDENTIAL, KINDS
 from noetl.dsl.kinds import Kinds
 from noetl.dsl.playbook import Arc, Executor, KeychainEntry, Metadata, Playbook, Step
 from noetl.dsl.reader.context import Context, Nested, Role, Where, mapping_of, place_of, text_of
@@ -14,10 +15,9 @@ from noetl.dsl.reader.forms import Labelled, label_tasks
 from noetl.dsl.reader.rules import Pipeline, check_unused_rules, number
 from noetl.dsl.reader.steps import read_step
 from noetl.dsl.reader.tasks import Surroundings, read_task
-from noetl.dsl.shape import did_you_mean, is_empty, kind_of
+from noetl.dsl.shape import did_you_mean, fields_of, is_empty, kind_of
 from noetl.dsl.source import Located, Mapping, Node, Scalar, Sequence, plain
-
-KEYCHAIN_KINDS = ("env", "file", "static", "bearer", "basic", "api_key", "oauth2", "vault", "secret_manager")
+from noetl.expr import is_template
 
 
 class Read(NamedTuple):
@@ -162,13 +162,7 @@ def _keychain(context: Context, node: Node | None) -> dict[str, KeychainEntry]:
         if not isinstance(item, Mapping):
             continue
         name = context.name(item.get("name"), "a keychain entry")
-        kind_node = item.get("kind")
-        kind = text_of(kind_node)
-        if kind_node is not None and kind not in KEYCHAIN_KINDS and not kind.endswith("_credential"):
-            hint = (
-                did_you_mean(kind, KEYCHAIN_KINDS) or f"one of {', '.join(KEYCHAIN_KINDS)}, or `…_credential`"
-            )
-            context.report("bad-value", kind_node, f"there is no keychain kind `{kind}`", hint)
+        item = _keychain_fields(context, item)  # noqa: PLW2901 - only what fits goes on
         if name is None:
             continue
         if name in entries:
@@ -176,9 +170,29 @@ def _keychain(context: Context, node: Node | None) -> dict[str, KeychainEntry]:
                 "duplicate-key", item.entries["name"], f"the keychain has an entry `{name}` already"
             )
             continue
-        fields = {entry.key: plain(entry.value) for entry in item if entry.key not in ("name", "kind")}
-        entries[name] = KeychainEntry(name, kind, place_of(item), fields)
+        fields = {
+            entry.key: plain(entry.value) for entry in item if entry.key not in fields_of(KeychainShape)
+        }
+        entries[name] = KeychainEntry(name, text_of(item.get("kind")), place_of(item), fields)
     return entries
+
+
+def _keychain_fields(context: Context, item: Mapping) -> Mapping:
+    """The entry with the fields that its kind has; a tool's own credentials are free."""
+    kind_node = item.get("kind")
+    kind = text_of(kind_node)
+    for entry in item:
+        if isinstance(entry.value, Scalar) and is_template(text_of(entry.value)):
+            hint = "write the value itself, or let `env` or `path` say where it is"
+            context.report("bad-value", entry.value, "the keychain evaluates no expressions", hint)
+    if (declared := KINDS.get(kind)) is not None:
+        common = {key: field._replace(required=False) for key, field in fields_of(KeychainShape).items()}
+        known = {**common, **fields_of(declared)}
+        return context.shaper.fields(item, known, f"a keychain entry of kind `{kind}`")
+    if kind_node is not None and not kind.endswith(CREDENTIAL):
+        hint = did_you_mean(kind, KINDS) or f"one of {', '.join(KINDS)}, or `…{CREDENTIAL}`"
+        context.report("bad-value", kind_node, f"there is no keychain kind `{kind}`", hint)
+    return item
 
 
 def _metadata(node: Mapping | None) -> Metadata:

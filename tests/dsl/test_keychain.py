@@ -1,0 +1,64 @@
+"""Keychain entries have the fields of their kind."""
+
+import pytest
+
+import noetl
+
+DOCUMENT = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {{ name: n, path: p }}
+keychain:
+  - {entry}
+workflow:
+  - step: start
+    tool: {{ kind: noop }}
+"""
+
+
+def found(entry: str) -> list[tuple[int, int, str]]:
+    problems = noetl.validate(DOCUMENT.format(entry=entry))
+    return [(problem.line, problem.column, problem.code) for problem in problems]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "{ name: a, kind: env, env: TOKEN }",
+        "{ name: a, kind: file, path: token.json, format: json }",
+        "{ name: a, kind: static, data: { user: x } }",
+        "{ name: a, kind: bearer, env: TOKEN, desc: for the orders }",
+        "{ name: a, kind: basic, username: ada, path: password }",
+        "{ name: a, kind: api_key, env: KEY, header: X-Key }",
+        "{ name: a, kind: oauth2, token_url: 'https://a/t', client_id: c, env: S, scope: [r, w] }",
+        "{ name: a, kind: vault, mount: kv, path: db/main, field: password, version: 3 }",
+        "{ name: a, kind: secret_manager, provider: gcp, project: p, secret: s }",
+        "{ name: a, kind: postgres_credential }",
+        "{ name: a, kind: postgres_credential, db_host: h, db_port: 5432 }",
+        "{ name: a, kind: vault }",
+    ],
+)
+def test_the_kinds_and_their_fields(entry: str) -> None:
+    assert found(entry) == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ("{ name: a, kind: env, evn: TOKEN }", (5, 27, "unknown-key")),
+        ("{ name: a, kind: enviroment }", (5, 22, "bad-value")),
+        ("{ name: a, kind: vault, version: new }", (5, 38, "wrong-type")),
+        ("{ name: a, kind: basic, password: 123 }", (5, 39, "wrong-type")),
+        ("{ kind: env }", (5, 5, "missing-key")),
+        ("{ name: a }", (5, 5, "missing-key")),
+        ("{ name: 1a, kind: env }", (5, 13, "bad-name")),
+        ("{ name: a, kind: env, env: '{{ workload.name }}' }", (5, 32, "bad-value")),
+    ],
+)
+def test_what_does_not_fit_is_said_at_its_place(entry: str, problem: tuple[int, int, str]) -> None:
+    assert found(entry) == [problem]
+
+
+def test_the_playbook_has_the_fields() -> None:
+    entry = noetl.load(DOCUMENT.format(entry="{ name: a, kind: env, env: TOKEN, desc: d }")).keychain["a"]
+    assert (entry.kind, entry.fields) == ("env", {"env": "TOKEN"})
