@@ -495,6 +495,11 @@ def test_a_document_that_was_not_read_whole_is_not_accused() -> None:
     assert messages(TWO_WAYS.replace("set: { ctx.page: 1 }", "sett: { ctx.page: 1 }")) == []
 
 
+def test_an_error_that_loses_no_name_does_not_hide_the_others() -> None:
+    text = TWO_WAYS.replace("next: { arcs: [{ step: report }] }", "next: { arcs: [{ step: reprot }] }")
+    assert messages(text) == ["`ctx.page` may be unset when coming from `start` → `report`"]
+
+
 def test_steps_that_nothing_leads_to_are_left_alone() -> None:
     text = """\
 workflow:
