@@ -1,96 +1,113 @@
-"""Guards that cannot hold together."""
+"""Conditions that cannot hold together."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from jinja2 import nodes
 
-from noetl.dsl.playbook import Guard
-from noetl.expr.parsing import parse_syntax
+from noetl.expr.expression import Expression
 
-_OPPOSITES = {"ne": "eq", "notin": "in", "lteq": "gt", "lt": "gteq"}
+_OPPOSITES = {"ne": "eq", "notin": "in"}
+_DENIED = {"lteq": "gt", "lt": "gteq"}
+"""What does not hold if these do. Of an undefined neither does."""
+_MOST = 64
+"""Combinations of alternatives that are looked at; conditions with more may hold together."""
 
 
 class Claim(NamedTuple):
-    """A condition by its syntax, and whether it is claimed or denied."""
+    """That a condition holds, or that it does not. `text` is its syntax."""
 
     node: nodes.Node
     holds: bool
+    text: str
+    subject: str
+    """What may equal one of the constants alone, if the claim says that of something."""
+    constants: frozenset[Hashable]
 
-    @property
-    def text(self) -> str:
-        return repr(self.node)
+
+Claims: TypeAlias = tuple[Claim, ...]
 
 
-def exclude_each_other(one: Guard, other: Guard) -> bool:
+def exclude_each_other(one: Expression, other: Expression) -> bool:
     """Whether the syntax alone shows that both cannot hold."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return False
-    return _exclude(_claims_of(one.source), _claims_of(other.source))
+    waiting = [_claims_of(one) + _claims_of(other)]
+    for _ in range(_MOST):
+        claims = waiting.pop()
+        if not _contradict(claims):
+            alternatives = _alternatives(claims)
+            if not alternatives:
+                return False
+            waiting += alternatives
+        if not waiting:
+            return True
+    return False
 
 
 @lru_cache(1024)
-def _claims_of(source: str) -> tuple[Claim, ...]:
-    expression = parse_syntax(source).expression
-    return () if expression is None else tuple(_claims(expression, holds=True))
+def _claims_of(condition: Expression) -> Claims:
+    syntax = condition.syntax().expression
+    return () if syntax is None else tuple(_claims(syntax, holds=True))
 
 
-def _claims(node: nodes.Node, *, holds: bool) -> list[Claim]:
+def _claims(node: nodes.Node, *, holds: bool) -> Iterator[Claim]:
     """What must be so for the condition to hold (or not): all of these."""
     match node:
         case nodes.Not():
-            return _claims(node.node, holds=not holds)
-        case nodes.And() if holds:
-            return _claims(node.left, holds=True) + _claims(node.right, holds=True)
-        case nodes.Or() if not holds:
-            return _claims(node.left, holds=False) + _claims(node.right, holds=False)
+            yield from _claims(node.node, holds=not holds)
+        case nodes.And() | nodes.Or() if isinstance(node, nodes.And) is holds:
+            yield from _claims(node.left, holds=holds)
+            yield from _claims(node.right, holds=holds)
         case nodes.Compare(ops=[operand]) if operand.op in _OPPOSITES:
-            turned = nodes.Operand(_OPPOSITES[operand.op], operand.expr)
-            return [Claim(nodes.Compare(node.expr, [turned]), not holds)]
+            yield _claim(_with_operator(node, _OPPOSITES[operand.op]), holds=not holds)
+        case nodes.Compare(ops=[operand]) if operand.op in _DENIED and holds:
+            yield _claim(node, holds=True)
+            yield _claim(_with_operator(node, _DENIED[operand.op]), holds=False)
         case nodes.Test(name="undefined"):
-            return [Claim(nodes.Test(node.node, "defined", [], [], None, None), not holds)]
+            yield _claim(nodes.Test(node.node, "defined", [], [], None, None), holds=not holds)
         case _:
-            return [Claim(node, holds)]
+            yield _claim(node, holds=holds)
 
 
-def _exclude(one: tuple[Claim, ...], other: tuple[Claim, ...]) -> bool:
-    claimed = {(claim.text, claim.holds) for claim in one}
-    if any((claim.text, not claim.holds) in claimed for claim in other):
-        return True
-    if _differ(one, other):
-        return True
-    return any(_denies(claim, other) for claim in one) or any(_denies(claim, one) for claim in other)
+def _claim(node: nodes.Node, *, holds: bool) -> Claim:
+    subject = ""
+    listed: list[nodes.Expr] = []
+    match node:
+        case nodes.Compare(ops=[nodes.Operand(op="eq", expr=right)]) if holds:
+            subject, listed = repr(node.expr), [right]
+        case nodes.Compare(
+            ops=[nodes.Operand(op="in", expr=nodes.List(items=items) | nodes.Tuple(items=items))]
+        ) if holds:
+            subject, listed = repr(node.expr), items
+    constants = [item.value for item in listed if isinstance(item, nodes.Const)]
+    if len(constants) < len(listed):
+        subject = ""
+    return Claim(node, holds, repr(node), subject, frozenset(constants))
 
 
-def _denies(claim: Claim, others: tuple[Claim, ...]) -> bool:
-    """Whether each of the alternatives that the claim leaves contradicts the others."""
-    match claim:
-        case Claim(nodes.Or() as node, True):
-            sides = (_claims(node.left, holds=True), _claims(node.right, holds=True))
-        case Claim(nodes.And() as node, False):
-            sides = (_claims(node.left, holds=False), _claims(node.right, holds=False))
-        case _:
-            return False
-    return all(_exclude(tuple(side), others) for side in sides)
+def _with_operator(node: nodes.Compare, op: str) -> nodes.Compare:
+    return nodes.Compare(node.expr, [nodes.Operand(op, node.ops[0].expr)])
 
 
-def _differ(one: tuple[Claim, ...], other: tuple[Claim, ...]) -> bool:
-    """Whether the same thing would have to equal two different constants."""
-    values = dict(filter(None, map(_allowed, one)))
-    return any(
-        values[found[0]].isdisjoint(found[1])
-        for found in map(_allowed, other)
-        if found is not None and found[0] in values
-    )
+def _contradict(claims: Claims) -> bool:
+    """Whether one claim denies another, or something would have to equal different constants."""
+    verdicts: dict[str, bool] = {}
+    values: dict[str, frozenset[Hashable]] = {}
+    for claim in claims:
+        if verdicts.setdefault(claim.text, claim.holds) is not claim.holds:
+            return True
+        if claim.subject:
+            values[claim.subject] = claim.constants & values.get(claim.subject, claim.constants)
+            if not values[claim.subject]:
+                return True
+    return False
 
 
-def _allowed(claim: Claim) -> tuple[str, frozenset[Hashable]] | None:
-    """An expression and the constants that it may equal, if the claim says so."""
-    match claim:
-        case Claim(nodes.Compare(ops=[nodes.Operand(op="eq", expr=nodes.Const() as const)]) as node, True):
-            return repr(node.expr), frozenset({const.value})
-        case Claim(nodes.Compare(ops=[nodes.Operand(op="in", expr=nodes.List() as listed)]) as node, True):
-            constants = [item.value for item in listed.items if isinstance(item, nodes.Const)]
-            return (repr(node.expr), frozenset(constants)) if len(constants) == len(listed.items) else None
-    return None
+def _alternatives(claims: Claims) -> list[Claims]:
+    """The first claim that leaves a choice replaced by each of its sides; none if all are settled."""
+    for at, claim in enumerate(claims):
+        node = claim.node
+        if isinstance(node, nodes.And | nodes.Or):
+            others = claims[:at] + claims[at + 1 :]
+            return [others + tuple(_claims(side, holds=claim.holds)) for side in (node.left, node.right)]
+    return []

@@ -1,66 +1,82 @@
-"""Which names must be set for a guard to hold, or not to hold."""
+"""Which paths are there whenever a condition holds, and whenever it does not.
 
-from functools import lru_cache
+What is proven is so in guards, where a comparison with an undefined is false (`!=` and `not in` true);
+elsewhere that would have raised.
+"""
 
 from jinja2 import nodes
 
-from noetl.dsl.checks.flow.paths import Path
-from noetl.dsl.playbook import Guard
-from noetl.expr.parsing import parse_syntax
-from noetl.expr.paths import path_of
+from noetl.expr import dates, texts
+from noetl.expr.paths import Path, path_of
 
-_DENIED_BY_ABSENCE = frozenset(
-    {"boolean", "defined", "float", "integer", "mapping", "number", "string", "true"}
-)
-"""Tests that nothing undefined passes."""
-
-
-def proven_by(guard: Guard, *, holds: bool) -> tuple[Path, ...]:
-    """The paths that are set, namespace first, given the guard's verdict.
-
-    In a guard every comparison with an undefined value is false but `!=` and `not in` (semantics §2).
-    """
-    return () if isinstance(guard, bool) else _proven_by(guard.source, holds)
+_NOTHING: frozenset[Path] = frozenset()
+_TRUE_OF_ABSENCE = frozenset({"ne", "notin"})
+_PASSED_BY_ABSENCE = frozenset({"!=", "ne", "sameas", "undefined"})
+"""Tests that an undefined may pass; all others are false for it."""
+_UNDEFINED_AGAIN = frozenset({*dates.FILTERS, *texts.FILTERS})
+"""Filters that leave an undefined as it is; to those over lists it is an empty list."""
 
 
-@lru_cache(1024)
-def _proven_by(source: str, holds: bool) -> tuple[Path, ...]:  # noqa: FBT001 - a key of the cache
-    expression = parse_syntax(source).expression
-    return () if expression is None else tuple(_proven(expression, holds=holds))
-
-
-def _proven(node: nodes.Node, *, holds: bool) -> set[Path]:
-    match node:
-        case nodes.Name() | nodes.Getattr() | nodes.Getitem() if holds:
-            found = path_of(node)
-            return {found[1]} if found else set()
+def proven(condition: nodes.Node, *, holds: bool) -> frozenset[Path]:
+    """The paths that must be there, given the condition's verdict."""
+    match condition:
         case nodes.Not():
-            return _proven(node.node, holds=not holds)
+            return proven(condition.node, holds=not holds)
         case nodes.And() | nodes.Or():
-            left, right = _proven(node.left, holds=holds), _proven(node.right, holds=holds)
-            return left | right if isinstance(node, nodes.And) is holds else left & right
+            left, right = proven(condition.left, holds=holds), proven(condition.right, holds=holds)
+            return left | right if isinstance(condition, nodes.And) is holds else left & right
         case nodes.Test(name="undefined"):
-            return _proven(node.node, holds=True) if not holds else set()
-        case nodes.Test() if holds and node.name in _DENIED_BY_ABSENCE:
-            return _proven(node.node, holds=True)
+            return _NOTHING if holds else _needed(condition.node)
+        case nodes.Test():
+            return _needed(condition.node) if holds and condition.name not in _PASSED_BY_ABSENCE else _NOTHING
         case nodes.Compare():
-            return _proven_by_comparison(node, holds=holds)
-        case nodes.Filter(name="length" | "count") if holds:
-            return _proven(node.node, holds=True) if node.node else set()
+            return _proven_by_comparison(condition, holds=holds)
+        case nodes.Filter(name="length" | "count", node=nodes.Node() as value) if holds:
+            return proven(value, holds=True)
         case _:
-            return set()
+            return _needed(condition) if holds else _NOTHING
 
 
-def _proven_by_comparison(node: nodes.Compare, *, holds: bool) -> set[Path]:
-    if len(node.ops) != 1:
-        return set()
-    op, left, right = node.ops[0].op, node.expr, node.ops[0].expr
-    if (op in ("ne", "notin")) is holds:
-        return set()
-    if not holds and op not in ("ne", "notin"):
-        return set()
-    if holds and op in ("gt", "gteq", "eq") and isinstance(left, nodes.Filter):
-        least = right.value if isinstance(right, nodes.Const) else None
-        more_than_none = isinstance(least, int) and (least > 0 or (least == 0 and op == "gt"))
-        return _proven(left, holds=True) if more_than_none else set()
-    return {found[1] for side in (left, right) if (found := path_of(side))}
+def _proven_by_comparison(node: nodes.Compare, *, holds: bool) -> frozenset[Path]:
+    if not holds and len(node.ops) > 1:
+        return _NOTHING
+    found = _NOTHING
+    left = node.expr
+    for operand in node.ops:
+        right = operand.expr
+        if (operand.op in _TRUE_OF_ABSENCE) is not holds:
+            found |= _needed(left) | _needed(right)
+        if holds and isinstance(left, nodes.Filter) and _is_positive(operand.op, right):
+            found |= proven(left, holds=True)
+        left = right
+    return found
+
+
+def _is_positive(op: str, right: nodes.Expr) -> bool:
+    """Whether what compares so with the constant is above zero."""
+    least = right.value if isinstance(right, nodes.Const) else None
+    return isinstance(least, int) and (
+        (least > 0 and op in ("gt", "gteq", "eq")) or (least == 0 and op == "gt")
+    )
+
+
+def _needed(node: nodes.Node) -> frozenset[Path]:
+    """The paths without which this has no value: it would be undefined or raise."""
+    match node:
+        case nodes.Name():
+            return frozenset({(node.name,)})
+        case nodes.Getattr() | nodes.Getitem():
+            path = path_of(node)
+            return frozenset({path}) if path else _needed(node.node)
+        case nodes.And() | nodes.Or() | nodes.Not():
+            return _NOTHING
+        case nodes.BinExpr():
+            return _needed(node.left) | _needed(node.right)
+        case nodes.UnaryExpr():
+            return _needed(node.node)
+        case nodes.Filter(node=nodes.Node() as value) if node.name in _UNDEFINED_AGAIN:
+            return _needed(value)
+        case nodes.Call(node=nodes.Getattr() as method):
+            return _needed(method.node)
+        case _:
+            return _NOTHING
