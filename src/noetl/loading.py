@@ -72,7 +72,7 @@ def schema() -> dict[str, Json]:
 
 def read_source(source: Source) -> tuple[str, str]:
     """A name for messages, and the text. Text of more than one line is taken as it is."""
-    if isinstance(source, str) and "\n" in source:
+    if isinstance(source, str) and ("\n" in source or "\r" in source):
         return "<text>", source
     path = Path(source)
     try:

@@ -3,7 +3,8 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noetl.cli.excerpt import WIDTH, excerpt, lines_of
+from noetl.cli.excerpt import WIDTH, excerpt
+from noetl.dsl.source import Lines
 
 
 def width(text: str) -> int:
@@ -55,7 +56,7 @@ def test_a_long_line_is_cut_around_the_caret() -> None:
 
 
 def test_lines_are_those_that_yaml_counts() -> None:
-    assert lines_of("a\nb\r\nc\rd\x85e\u2028f") == ["a", "b", "c", "d", "e", "f"]
+    assert list(Lines("a\nb\r\nc\rd\x85e\u2028f")) == ["a", "b", "c", "d", "e", "f"]
 
 
 @given(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noetl.dsl import source
-from noetl.dsl.source import Mapping, Scalar, Sequence, SourceError, compose, plain, position_in
+from noetl.dsl.source import Lines, Mapping, Scalar, Sequence, SourceError, compose, plain, position_in
 from noetl.model import Json
 
 
@@ -105,7 +105,7 @@ def test_an_empty_text_holds_no_document() -> None:
         ("a: -.inf", "yaml-feature", 1, 4),
         ("a: 1e999", "yaml-feature", 1, 4),
         ("a: " + "9" * 400, "yaml-limit", 1, 4),
-        ("a: \x01", "yaml-syntax", 1, 1),
+        ("a: \x01", "yaml-syntax", 1, 4),
     ],
 )
 def test_what_is_no_playbook_is_refused_at_its_place(text: str, code: str, line: int, column: int) -> None:
@@ -165,7 +165,7 @@ def test_a_character_of_a_value_is_found_in_the_text(
     text: str, offset: int, position: tuple[int, int]
 ) -> None:
     scalar = next(_scalars(compose(text)))
-    assert position_in(text, scalar, offset) == position
+    assert position_in(Lines(text), scalar, offset) == position
 
 
 def _scalars(node: source.Node | None) -> Iterator[Scalar]:
@@ -194,7 +194,7 @@ def test_every_visible_character_is_found_whatever_the_style(
         return
     lines = text.split("\n")
     for offset, character in enumerate(scalar.value):
-        line, column = position_in(text, scalar, offset)
+        line, column = position_in(Lines(text), scalar, offset)
         found = lines[line - 1][column - 1 : column]
         if character.isalnum() and found != "\\":
             assert found == character, (text, offset)
@@ -223,3 +223,33 @@ def test_json_documents_are_read_as_they_are(document: dict[str, Json]) -> None:
     else:
         assert found is not None
         assert plain(found) == document
+
+
+@pytest.mark.parametrize(
+    ("character", "name"), [("\x1b", "U+001B"), ("\0", "U+0000"), ("\ud800", "U+D800"), ("\ufffe", "U+FFFE")]
+)
+def test_a_character_that_yaml_cannot_hold_is_shown_where_it_stands(character: str, name: str) -> None:
+    with pytest.raises(SourceError) as raised:
+        compose(f"a: é中😀\r\nb:\r\n  c: é{character}\n")
+    assert (raised.value.line, raised.value.column) == (3, 7)
+    assert raised.value.message == f"the character {name} cannot stand in a YAML file"
+
+
+@pytest.mark.parametrize("ending", ["", "\n", "\n\n   \n"])
+@pytest.mark.parametrize("text", ["a: 1\nb: {", "a: 1\nb: [1,", "a: 1\nb: 'x", "a: 1\nb: {c: 1"])
+def test_what_the_file_ends_in_is_shown_inside_it(text: str, ending: str) -> None:
+    with pytest.raises(SourceError) as raised:
+        compose(text + ending)
+    assert raised.value.line == 2
+    assert 4 <= raised.value.column <= len(text.splitlines()[1]) + 1
+
+
+@pytest.mark.parametrize("line_break", ["\n", "\r\n", "\r", "\x85", "\u2028"])
+def test_positions_count_the_lines_of_the_text(line_break: str) -> None:
+    text = line_break.join(["a: 1", "b: x {{ y }}", "c: 'x {{ y }}'", "d: |", "  x", "   {{ y }}", ""])
+    root = compose(text)
+    assert isinstance(root, Mapping)
+    for key, line, column in (("b", 2, 9), ("c", 3, 10), ("d", 6, 7)):
+        scalar = root.get(key)
+        assert isinstance(scalar, Scalar)
+        assert position_in(Lines(text), scalar, str(scalar.value).index("y")) == (line, column)

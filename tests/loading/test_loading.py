@@ -116,3 +116,10 @@ def test_what_cannot_be_read_is_said_clearly(
 
 def test_upgrading_a_canonical_document_keeps_its_meaning() -> None:
     assert noetl.load(upgrade(PLAYBOOK, "hello.yaml")).document == noetl.load(PLAYBOOK).document
+
+
+def test_text_with_any_line_break_is_text() -> None:
+    problems = noetl.validate(
+        "apiVersion: noetl.io/v2\rkind: Playbook\rmetadata: {name: a, path: '{{ a b'}\r"
+    )
+    assert {(problem.line, problem.file) for problem in problems} == {(1, "<text>")}

@@ -1,19 +1,11 @@
 """A line of a document with the place in it that a problem is about."""
 
-import re
 import unicodedata
 
 from noetl.cli.stream import visible
 
 WIDTH = 100
 TAB = 4
-
-_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
-
-
-def lines_of(text: str) -> list[str]:
-    """The lines as YAML counts them."""
-    return _BREAK.split(text)
 
 
 def excerpt(line: str, column: int) -> tuple[str, int]:

@@ -4,9 +4,10 @@ from collections.abc import Iterable
 
 import msgspec
 
-from noetl.cli.excerpt import excerpt, lines_of
+from noetl.cli.excerpt import excerpt
 from noetl.cli.stream import Paint, visible
 from noetl.dsl.problem import Problem
+from noetl.dsl.source import Lines
 
 UNREADABLE = "unreadable"
 """The code of a file that could not be read: it has no line to show."""
@@ -19,7 +20,7 @@ def as_json(problems: Iterable[Problem]) -> list[dict[str, object]]:
 
 def as_text(problems: Iterable[Problem], text: str, *, paint: Paint) -> str:
     """The problems of one document, each with its line of `text`, a caret under the place and the hint."""
-    lines = lines_of(text)
+    lines = list(Lines(text))
     return "\n".join(_paragraph(problem, lines, paint) for problem in problems)
 
 

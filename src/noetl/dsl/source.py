@@ -5,6 +5,7 @@ and keeps no positions. Scalars follow the YAML 1.2 core schema: `on` and `no` s
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from math import isfinite
 from typing import Any, TypeAlias
@@ -18,6 +19,7 @@ from yaml.events import (
     SequenceStartEvent,
     StreamEndEvent,
 )
+from yaml.reader import Reader, ReaderError
 
 from noetl.model import Json, NoetlError
 
@@ -123,6 +125,27 @@ def mapping(at: Located, entries: "dict[str, Node]") -> Mapping:
     )
 
 
+_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+
+
+class Lines:
+    """A text by lines, as YAML counts them."""
+
+    __slots__ = ("_starts", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._starts = [0, *(found.end() for found in _BREAK.finditer(text))]
+
+    def place(self, index: int) -> tuple[int, int]:
+        """Line and column, both from 1, of a character."""
+        line = bisect_right(self._starts, index)
+        return line, index - self._starts[line - 1] + 1
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_BREAK.split(self.text))
+
+
 class SourceError(NoetlError):
     """The text is no document we read; `code` says which kind of fault it is."""
 
@@ -135,6 +158,7 @@ class SourceError(NoetlError):
         self.hint = hint
 
 
+_UNPRINTABLE = Reader.NON_PRINTABLE
 _INTEGER = re.compile(r"[-+]?[0-9]+\Z")
 _HEX = re.compile(r"0x[0-9a-fA-F]+\Z")
 _OCTAL = re.compile(r"0o[0-7]+\Z")
@@ -166,8 +190,6 @@ class _Composer:
             if type(extra) is not StreamEndEvent:
                 raise _fault(extra, "yaml-feature", "a file holds one document", "split the file at `---`")
             return root
-        except yaml.YAMLError as error:
-            raise _syntax_error(error, self.text) from None
         finally:
             self.loader.dispose()
 
@@ -246,10 +268,11 @@ def compose(text: str) -> Node | None:
     if len(text) > MAX_CHARACTERS:
         raise SourceError("yaml-limit", f"the document is longer than {MAX_CHARACTERS:,} characters", 1, 1)
     try:
-        composer = _Composer(text)
+        return _Composer(text).document()
+    except (ReaderError, UnicodeEncodeError):
+        raise _character_error(text) from None
     except yaml.YAMLError as error:
         raise _syntax_error(error, text) from None
-    return composer.document()
 
 
 def _scalar(event: Any, line: int, column: int) -> Scalar:
@@ -294,23 +317,32 @@ def _syntax_error(error: yaml.YAMLError, text: str) -> SourceError:
     message = str(getattr(error, "problem", None) or error)
     if said := getattr(error, "context", None):
         message = f"{said}, {message}"
+    end = Lines(text).place(len(text.rstrip()))
     # What is still open at the end of the file is best shown where it began.
-    at_end = problem is not None and problem.line >= text.count("\n") and problem.column == 0
+    at_end = problem is not None and (problem.line + 1, problem.column + 1) > end
     mark = context if at_end and context is not None else problem or context
-    return SourceError("yaml-syntax", message, mark.line + 1 if mark else 1, mark.column + 1 if mark else 1)
+    line, column = min((mark.line + 1, mark.column + 1), end) if mark else (1, 1)
+    return SourceError("yaml-syntax", message, line, column)
 
 
-def position_in(text: str, scalar: Scalar, offset: int) -> tuple[int, int]:
-    """Line and column in `text` of character `offset` of the scalar's value.
+def _character_error(text: str) -> SourceError:
+    """YAML has no place for control characters and lone surrogates."""
+    found = _UNPRINTABLE.search(text)
+    line, column = Lines(text).place(found.start()) if found else (1, 1)
+    name = f"U+{ord(found[0]):04X}" if found else "one of them"
+    hint = "remove it; between double quotes an escape can stand for it"
+    return SourceError("yaml-syntax", f"the character {name} cannot stand in a YAML file", line, column, hint)
+
+
+def position_in(lines: Lines, scalar: Scalar, offset: int) -> tuple[int, int]:
+    """Line and column in the text of character `offset` of the scalar's value.
 
     The scalar's source and its value are walked side by side, because quotes, escapes, indentation
     and folding make them differ. A scalar that no text stands behind gives its own position.
     """
     if scalar.start < 0 or not isinstance(scalar.value, str):
         return scalar.line, scalar.column
-    at = _SourceWalk(text, scalar).index_of(offset)
-    line_start = text.rfind("\n", 0, at) + 1
-    return text.count("\n", 0, at) + 1, at - line_start + 1
+    return lines.place(_SourceWalk(lines.text, scalar).index_of(offset))
 
 
 class _SourceWalk:
@@ -324,7 +356,8 @@ class _SourceWalk:
         self.end = scalar.end
         self.indent = 0
         if self.style in ("|", ">"):
-            self.at = min(text.find("\n", self.at) + 1 or self.end, self.end)
+            header = _BREAK.search(text, self.at)
+            self.at = min(header.end() if header else self.end, self.end)
             self.indent = _leading_blanks(text[self.at : self.end]) - _leading_blanks(self.value)
             self._skip_indent()
         elif self.style:
@@ -341,8 +374,8 @@ class _SourceWalk:
     def _step(self, character: str) -> None:
         self._skip_folding(character)
         here = self.text[self.at : self.at + 1]
-        if here == "\n":
-            self.at += 1
+        if line_break := _BREAK.match(self.text, self.at, self.end):
+            self.at = line_break.end()
             self._skip_indent()
         elif self.style == '"' and here == "\\":
             self.at += {"x": 4, "u": 6, "U": 10}.get(self.text[self.at + 1 : self.at + 2], 2)
@@ -371,7 +404,7 @@ class _SourceWalk:
 
 def _leading_blanks(block: str) -> int:
     """How far the first line that is not blank is indented."""
-    for line in block.split("\n"):
+    for line in Lines(block):
         if line.strip():
             return len(line) - len(line.lstrip(" "))
     return 0

@@ -4,6 +4,7 @@ import enum
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import NamedTuple
 
 from noetl.dsl.codes import CODES
@@ -12,7 +13,7 @@ from noetl.dsl.kinds import Kinds
 from noetl.dsl.playbook import Guard, Place, Write
 from noetl.dsl.problem import Problem
 from noetl.dsl.shape import Shaper, kind_of
-from noetl.dsl.source import Located, Mapping, Node, Scalar, Sequence, position_in
+from noetl.dsl.source import Lines, Located, Mapping, Node, Scalar, Sequence, position_in
 from noetl.expr import (
     NAMESPACES,
     Constant,
@@ -106,8 +107,12 @@ class Context:
 
     def report_inside(self, code: str, scalar: Scalar, offset: int, message: str, hint: str = "") -> None:
         """Reports at a character of the scalar's text."""
-        line, column = position_in(self.text, scalar, offset)
+        line, column = position_in(self._lines, scalar, offset)
         self.report(code, Place(line, column), message, hint)
+
+    @cached_property
+    def _lines(self) -> Lines:
+        return Lines(self.text)
 
     @contextmanager
     def noting_faults(self, where: Where) -> Iterator[None]:
