@@ -379,12 +379,22 @@ workflow:
         ("ctx.page | length > 0", True),
         ("not (ctx.page is undefined)", True),
         ("ctx.page is string", True),
+        ("ctx.page is none", True),
+        ("ctx.page | int > 3", True),
+        ("ctx.page + 1 < 5", True),
+        ("0 < ctx.page < 5", True),
+        ("ctx.page[0].id == 3", True),
+        ("ctx.page.startswith('a')", True),
+        ("not (ctx.page != 3)", True),
         ("ctx.page != 3", False),
         ("ctx.page not in [3]", False),
         ("ctx.page is undefined", False),
         ("ctx.page or workload.full", False),
         ("ctx.page | length >= 0", False),
-        ("ctx.page | int > 3", False),
+        ("ctx.page | default(4) > 3", False),
+        ("ctx.page ~ 'x' == 'x'", False),
+        ("(workload.full and ctx.page) is defined", False),
+        ("(not ctx.page) is boolean", False),
     ],
 )
 def test_a_guard_that_holds_proves_the_names_it_compares(guard: str, proves: bool) -> None:
@@ -493,6 +503,11 @@ workflow:
 
 def test_a_document_that_was_not_read_whole_is_not_accused() -> None:
     assert messages(TWO_WAYS.replace("set: { ctx.page: 1 }", "sett: { ctx.page: 1 }")) == []
+
+
+def test_an_error_that_loses_no_name_does_not_hide_the_others() -> None:
+    text = TWO_WAYS.replace("next: { arcs: [{ step: report }] }", "next: { arcs: [{ step: reprot }] }")
+    assert messages(text) == ["`ctx.page` may be unset when coming from `start` → `report`"]
 
 
 def test_steps_that_nothing_leads_to_are_left_alone() -> None:

@@ -59,10 +59,12 @@ def test_exclusive_branches_do_not_meet() -> None:
         ("workload.size == 'a'", "workload.size in ['b', 'c'] and workload.full"),
         ("workload.size == 'a'", "workload.size != 'a'"),
         ("workload.size > 3", "workload.size <= 3"),
+        ("not (workload.size < 3)", "workload.size < 3 and workload.full"),
         ("workload.size is defined", "workload.size is undefined"),
         ("workload.a and workload.b", "not (workload.a and workload.b) and workload.c"),
         ("workload.a or workload.b", "not (workload.a or workload.b)"),
         ("workload.a or workload.b", "not workload.a and not workload.b"),
+        ("workload.size in ('a', 'b')", "workload.size in ('c', 'd')"),
     ],
 )
 def test_guards_that_exclude_each_other_do_not_make_a_fork(one: str, other: str) -> None:
@@ -78,9 +80,17 @@ def test_guards_that_exclude_each_other_do_not_make_a_fork(one: str, other: str)
         ("workload.size == 'a'", "workload.size in ['a', 'b']"),
         ("workload.a or workload.b", "not workload.a"),
         ("not (workload.a and workload.b)", "not (workload.a and workload.c)"),
+        ("not (workload.size <= 3)", "not (workload.size > 3)"),
     ],
 )
 def test_guards_that_may_hold_together_do(one: str, other: str) -> None:
+    arcs = f'[{{ step: left, when: "{{{{ {one} }}}}" }}, {{ step: right, when: "{{{{ {other} }}}}" }}]'
+    assert len(messages(workflow(arcs))) == 1
+
+
+def test_guards_with_many_alternatives_are_compared_in_good_time() -> None:
+    one = " or ".join(f"(workload.a{number} and workload.b{number})" for number in range(15))
+    other = " or ".join(f"(not workload.a{number} and workload.c{number})" for number in range(15))
     arcs = f'[{{ step: left, when: "{{{{ {one} }}}}" }}, {{ step: right, when: "{{{{ {other} }}}}" }}]'
     assert len(messages(workflow(arcs))) == 1
 

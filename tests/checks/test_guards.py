@@ -5,7 +5,6 @@ from noetl.dsl.checks.guards import (
     certain_events,
     matches_on,
     possible_events,
-    possible_outcomes,
     reads_failure,
 )
 from noetl.dsl.playbook import Admission, Loop, Place, Step, Task
@@ -59,6 +58,9 @@ DONE, LOOPED, FAILED = "step.done", "loop.done", "step.failed"
         ("ctx.a", {DONE, FAILED}, set()),
         ("now() > ctx.a", {DONE, FAILED}, set()),
         ("event.name == 'loop.done'", set(), set()),
+        ("event.name == 'step.failed' and event.error", {FAILED}, {FAILED}),
+        ("event.name == 'step.done' and event.status == 'error'", set(), set()),
+        ("event.name != 'step.done' and event.error.kind == 'sql'", {FAILED}, set()),
     ],
 )
 def test_a_guard_is_judged_for_each_event_that_can_end_the_step(
@@ -79,6 +81,7 @@ def test_a_loop_ends_with_its_own_event() -> None:
 def test_the_older_names_of_events_fit_steps_and_loops(step: Step) -> None:
     assert possible_events(parse("{{ event.name == 'call.done' }}"), step) == {step.done_event}
     assert possible_events(parse("{{ event.name in ['call.error'] }}"), step) == {FAILED}
+    assert possible_events(parse("{{ event.name != 'call.done' and ctx.a }}"), step) == {FAILED}
 
 
 @pytest.mark.spec("000 §8.1")
@@ -120,6 +123,8 @@ def test_a_guard_handles_a_failure_if_it_looks_at_the_ending(guard: str, reads: 
         ("output.status == 'error'", {"error"}, True),
         ("outcome.status != 'ok'", {"error"}, True),
         ("outcome.status == 'error' and outcome.http.status in [429]", {"error"}, None),
+        ("outcome.status == 'error' and outcome.error", {"error"}, True),
+        ("outcome.status == 'error' and outcome.result.n > 1", set(), False),
         ("outcome.error.retryable", {"error"}, None),
         ("outcome.error", {"error"}, True),
         ("outcome.status == 'ok'", {"ok"}, False),
@@ -132,7 +137,7 @@ def test_a_rule_is_judged_for_each_outcome(
     guard: str, possible: set[str], surely_on_error: bool | None
 ) -> None:
     parsed = parse("{{ " + guard + " }}")
-    assert possible_outcomes(parsed) == possible
+    assert {status for status in ("ok", "error") if matches_on(parsed, status) is not False} == possible
     assert matches_on(parsed, "error") is surely_on_error
 
 

@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from noetl.dsl.codes import CODES
@@ -56,13 +56,11 @@ def load(document: Json, dialect: str | None) -> None:
         assert problem.severity == CODES[problem.code].severity
 
 
-@settings(deadline=None)
 @given(_VALUES, st.sampled_from([None, "draft"]))
 def test_any_value(value: Json, dialect: str | None) -> None:
     load(value, dialect)
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.dictionaries(_KEYS, _VALUES, max_size=5), max_size=3),
     st.sampled_from(["noetl.io/v2", "noetl.io/v1"]),
@@ -80,7 +78,6 @@ def test_any_workflow(workflow: list[Json], version: str) -> None:
     )
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(_KEYS, _VALUES, max_size=6),
     st.sampled_from(["http", "python", "playbook", "wait", "noop"]),
@@ -98,7 +95,6 @@ def test_any_task(task: dict[str, Json], kind: str) -> None:
     )
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_an_example_with_any_part_replaced(data: st.DataObject) -> None:
     document = json.loads(data.draw(st.sampled_from(_examples())))

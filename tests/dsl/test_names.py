@@ -76,3 +76,8 @@ def test_a_wrong_name_is_told_where_it_stands(place: str, found: Found) -> None:
 def test_a_name_that_is_wrong_does_not_hide_other_problems() -> None:
     text = step("tool: { kind: htpp }\nnext: { arcs: [{ step: nowhere }] }", name="1a")
     assert [found.code for found in found_in(text)] == ["bad-name", "unknown-kind", "unknown-step"]
+
+
+def test_a_task_cannot_be_called_what_a_jump_calls_the_one_before() -> None:
+    assert errors_in(step("tool: [{ previous: { kind: noop } }]")) == ["reserved-name"]
+    assert errors_in(step("tool: [{ name: previous, kind: noop }]")) == ["reserved-name"]

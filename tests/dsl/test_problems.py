@@ -181,6 +181,18 @@ def test_a_silenced_line_keeps_its_other_problems() -> None:
     assert found_in(text) == [Found(4, 35, "bad-value")]
 
 
+def test_an_error_that_would_leave_a_part_out_is_never_silenced() -> None:
+    text = whole("workflow:\n" + step("tool: { kind: nop } # noetl: ignore unknown-kind"))
+    assert [found.code for found in found_in(text)] == ["unknown-kind"]
+
+
+def test_an_error_that_leaves_the_playbook_whole_can_be_silenced() -> None:
+    body = "tool: { kind: http, url: 'http://h', headers: { X: '{{ keychain.key.value }}' } }COMMENT"
+    text = whole("workflow:\n" + step(body))
+    assert [found.code for found in found_in(text.replace("COMMENT", ""))] == ["unknown-keychain"]
+    assert found_in(text.replace("COMMENT", " # noetl: ignore unknown-keychain")) == []
+
+
 def test_problems_stand_in_document_order_each_once() -> None:
     text = 'workload:\n  a: &a { b: "{{ 1 + }}" }\n  c: *a\nworkflow:\n' + step(NOOP)
     assert found_in(text) == [Found(5, 22, "expression-syntax")]

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
+from msgspec import Struct
 
+from noetl.dsl.kinds import Kind, Kinds
 from noetl.dsl.reader import read_playbook
 from noetl.dsl.schema import document_schema
 from noetl.dsl.source import Mapping, compose, plain
@@ -161,3 +163,22 @@ BAD_ROOTS = {
 def test_wrong_roots_are_rejected_by_both(name: str) -> None:
     assert reader_errors(BAD_ROOTS[name])
     assert schema_errors(BAD_ROOTS[name])
+
+
+class Upload(Struct, forbid_unknown_fields=True):
+    """A Struct of a package of others, called like one of ours."""
+
+    target: str
+
+
+class ParcelInputs(Struct, forbid_unknown_fields=True):
+    parcel: Upload
+
+
+def test_structs_of_one_name_do_not_meet() -> None:
+    kinds = Kinds([*builtin_kinds(), Kind(name="parcel", summary="Sends a parcel.", inputs=ParcelInputs)])
+    validator = Draft202012Validator(document_schema(kinds))
+    ours = step("tool: { kind: http, url: 'http://h', files: { a: { path: b } } }")
+    theirs = step("tool: { kind: parcel, parcel: { target: Rome } }")
+    wrong = step("tool: { kind: parcel, parcel: { path: Rome } }")
+    assert [validator.is_valid(plain(root_of(text))) for text in (ours, theirs, wrong)] == [True, True, False]

@@ -93,7 +93,7 @@ SAID = {
     ),
     "reserved name": (
         step(NOOP, name="ctx"),
-        "a step's name cannot be `ctx`: expressions use that name",
+        "a step's name cannot be `ctx`: that name has a meaning of its own",
         "choose another name",
     ),
     "draft construct": (

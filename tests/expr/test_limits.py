@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from noetl.expr import Scope, parse
+from noetl.expr import Scope, Site, parse
 from noetl.expr.limits import MAX_BLOCKS, MAX_BRACKETS, MAX_DEPTH, MAX_RANGE
 from noetl.model import ExpressionError, NoetlError
 
@@ -98,3 +98,8 @@ def test_four_thousand_expressions_are_read_quickly() -> None:
     for source in sources:
         parse(source)
     assert time.process_time() - began < 2
+
+
+def test_a_guard_may_ask_for_fifty_things() -> None:
+    source = "{{ " + " or ".join(f"ctx.n == {number}" for number in range(50)) + " }}"
+    assert parse(source).evaluate({"ctx": {"n": 49}}, Site.GUARD) is True

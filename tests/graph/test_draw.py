@@ -4,7 +4,7 @@ import sys
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from noetl.dsl.playbook import Playbook
@@ -208,6 +208,7 @@ def test_hostile_text_stays_text(text: str) -> None:
 
 
 @given(st.text(max_size=40).filter(lambda text: text != "b"))
+@example("0-_")
 @settings(max_examples=60, deadline=None)
 def test_any_text_stays_text(text: str) -> None:
     check(hostile(text))

@@ -31,13 +31,15 @@ def checks_index() -> str:
         "# Checks",
         "",
         "Everything `noetl validate` can say, by code. An error makes a playbook invalid; a warning does so",
-        "with `--strict`. The comment `# noetl: ignore CODE` on a line silences that code there.",
+        "with `--strict`. The comment `# noetl: ignore CODE` on a line silences warnings of that code there, and",
+        "those errors that leave the playbook whole: the last column says so.",
         "",
-        "| code | severity | meaning |",
-        "| --- | --- | --- |",
+        "| code | severity | meaning | can be silenced |",
+        "| --- | --- | --- | --- |",
     ]
     lines += [
-        f"| [{name}]({name}.md) | {code.severity} | {code.summary} |" for name, code in sorted(CODES.items())
+        f"| [{name}]({name}.md) | {code.severity} | {code.summary} | {'yes' if code.silenceable else 'no'} |"
+        for name, code in sorted(CODES.items())
     ]
     return "\n".join(lines) + "\n"
 

@@ -58,5 +58,9 @@ def load(text: str, file: str, kinds: Kinds, dialect: str | None = None) -> Load
 def _settle(problems: Iterable[Problem], text: str) -> tuple[Problem, ...]:
     """In document order, each once, without those that a comment on their line silences."""
     ignored = ignored_codes(text)
-    kept = {problem for problem in problems if problem.code not in ignored.get(problem.line, ())}
+    kept = {
+        problem
+        for problem in problems
+        if problem.code not in ignored.get(problem.line, ()) or not CODES[problem.code].silenceable
+    }
     return tuple(sorted(kept))

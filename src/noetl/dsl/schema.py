@@ -40,6 +40,7 @@ class _Writer:
     def __init__(self, kinds: Kinds) -> None:
         self.kinds = kinds
         self.definitions: dict[str, Schema] = {"expression": _EXPRESSION, "condition": _GUARD}
+        self.names: dict[tuple[type[msgspec.Struct], bool], str] = {}
 
     def document(self) -> Schema:
         root = self._object(fields_of(RootShape), RootShape.__doc__ or "")
@@ -165,10 +166,11 @@ class _Writer:
         return {"type": name, **given} if name else {}
 
     def _struct(self, struct: type[msgspec.Struct], *, templated: bool) -> Schema:
-        name = struct.__name__.removesuffix("Shape")
-        if name not in self.definitions:
-            self.definitions[name] = {}  # holds the place while the struct refers to itself
+        if (struct, templated) not in self.names:
+            name = self._free_name(struct.__name__.removesuffix("Shape"))
+            self.names[struct, templated] = name
             fields = fields_of(struct)
+            self.definitions[name] = {}  # holds the place while the struct refers to itself
             self.definitions[name] = self._object(
                 {} if templated else fields,
                 struct.__doc__ or "",
@@ -177,7 +179,16 @@ class _Writer:
             )
             if struct is StepShape:
                 self.definitions[name]["anyOf"] = [{"required": ["tool"]}, {"required": ["next"]}]
-        return _ref(name)
+        return _ref(self.names[struct, templated])
+
+    def _free_name(self, name: str) -> str:
+        """The name, or that with a number: packages of others may have a Struct that is called the same."""
+        number = 1
+        free = name
+        while free in self.definitions:
+            number += 1
+            free = f"{name} {number}"
+        return free
 
     def _define_keychain(self) -> None:
         """An entry has the fields of its kind; a tool's own credentials are free."""

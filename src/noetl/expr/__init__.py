@@ -2,8 +2,12 @@
 
 from noetl.expr.analysis import Use
 from noetl.expr.data import Constant, Data, ListData, MapData, data_of, expressions_in, render, uses_of
+from noetl.expr.exclusion import exclude_each_other
 from noetl.expr.expression import Expression, parse
+from noetl.expr.form import gives_boolean, is_concatenation
 from noetl.expr.lexing import Token, tokens
+from noetl.expr.partial import Facts, Hazy, Known, Value, verdicts
+from noetl.expr.paths import Path
 from noetl.expr.scope import BUILTIN_ITER, NAMESPACES, Scope
 from noetl.expr.truth import guard_fault, is_template, truthy
 from noetl.expr.undefined import Site
@@ -14,19 +18,28 @@ __all__ = [
     "Constant",
     "Data",
     "Expression",
+    "Facts",
+    "Hazy",
+    "Known",
     "ListData",
     "MapData",
+    "Path",
     "Scope",
     "Site",
     "Token",
     "Use",
+    "Value",
     "data_of",
+    "exclude_each_other",
     "expressions_in",
+    "gives_boolean",
     "guard_fault",
+    "is_concatenation",
     "is_template",
     "parse",
     "render",
     "tokens",
     "truthy",
     "uses_of",
+    "verdicts",
 ]

@@ -11,11 +11,10 @@ from noetl.expr.filters import FILTERS
 from noetl.expr.functions import FUNCTIONS
 from noetl.expr.methods import METHOD_NAMES
 from noetl.expr.parsing import Syntax
-from noetl.expr.paths import Path, is_key, path_of, present_if, present_unless
+from noetl.expr.paths import Path, is_key
 from noetl.expr.predicates import TESTS
+from noetl.expr.proof import proven
 from noetl.model import ExpressionError
-
-__all__ = ["Analysis", "Use", "analyse", "closest", "path_of"]
 
 _DEFAULTS = frozenset({"d", "default"})
 _LENGTHS = frozenset({"count", "length"})
@@ -77,7 +76,7 @@ class _Analyst:
         self.assigned: set[str] = set()
         self.local: set[str] = set()
         self.maybe: set[str] = set()
-        self.safe: tuple[Path, ...] = ()
+        self.safe: frozenset[Path] = frozenset()
 
     def visit(
         self, node: nodes.Node, *, optional: bool = False, length: bool = False, truth: bool = False
@@ -181,17 +180,17 @@ class _Analyst:
     def _visit_logic(self, node: nodes.And | nodes.Or, *, optional: bool, truth: bool) -> None:
         self.visit(node.left, truth=True)
         before = self.safe
-        self.safe = before + (present_if if isinstance(node, nodes.And) else present_unless)(node.left)
+        self.safe = before | proven(node.left, holds=isinstance(node, nodes.And))
         self.visit(node.right, optional=optional, truth=truth)
         self.safe = before
 
     def _visit_choice(self, node: nodes.CondExpr, *, optional: bool, truth: bool) -> None:
         self.visit(node.test, truth=True)
         before = self.safe
-        self.safe = before + present_if(node.test)
+        self.safe = before | proven(node.test, holds=True)
         self.visit(node.expr1, optional=optional, truth=truth)
         if node.expr2 is not None:
-            self.safe = before + present_unless(node.test)
+            self.safe = before | proven(node.test, holds=False)
             self.visit(node.expr2, optional=optional, truth=truth)
         self.safe = before
 
@@ -251,28 +250,25 @@ class _Analyst:
 
     def _visit_if(self, node: nodes.If) -> None:
         """Names set in one branch only may still come from outside afterwards."""
-        self.visit(node.test, truth=True)
         outside, before = self.local, self.safe
         branches: list[set[str]] = []
-        self._branch(branches, node.body, before + present_if(node.test), outside)
-        self.safe = before + present_unless(node.test)
-        for other in node.elif_:
-            self.local = set(outside)
-            self.visit(other.test, truth=True)
-            self._branch(branches, other.body, self.safe + present_if(other.test), outside)
-        self._branch(branches, node.else_, before + present_unless(node.test), outside)
+        for choice in (node, *node.elif_):
+            self.visit(choice.test, truth=True)
+            refuted = self.safe | proven(choice.test, holds=False)
+            self.safe |= proven(choice.test, holds=True)
+            branches.append(self._branch(choice.body, outside))
+            self.safe = refuted
+        branches.append(self._branch(node.else_, outside))
         self.local = set.intersection(*branches)
         self.maybe |= set.union(*branches) - self.local
         self.safe = before
 
-    def _branch(
-        self, branches: list[set[str]], body: list[nodes.Node], safe: tuple[Path, ...], outside: set[str]
-    ) -> None:
-        before = self.safe
-        self.local, self.safe = set(outside), safe
+    def _branch(self, body: list[nodes.Node], outside: set[str]) -> set[str]:
+        """Analyse one branch; the names that are local at its end."""
+        self.local = set(outside)
         self.body(body)
-        branches.append(self.local)
-        self.safe = before
+        found, self.local = self.local, outside
+        return found
 
     def _visit_for(self, node: nodes.For) -> None:
         if node.recursive:
@@ -284,7 +280,7 @@ class _Analyst:
         before = self.safe
         if node.test is not None:
             self.visit(node.test, truth=True)
-            self.safe = before + present_if(node.test)
+            self.safe = before | proven(node.test, holds=True)
         self.body(node.body)
         self.local, self.safe = set(outside), before
         self.body(node.else_)

@@ -10,7 +10,8 @@ from noetl.expr.analysis import Use, analyse, closest
 from noetl.expr.environment import ENVIRONMENTS, compile_expression, compile_template
 from noetl.expr.evaluation import Evaluation
 from noetl.expr.parsing import Syntax, parse_syntax
-from noetl.expr.paths import path_of
+from noetl.expr.paths import Path, path_of
+from noetl.expr.proof import proven
 from noetl.expr.rewrite import rewritten
 from noetl.expr.scope import Scope
 from noetl.expr.undefined import Missing, MissingError, Site
@@ -37,18 +38,17 @@ class Expression:
     single: bool
     uses: tuple[Use, ...]
     _assigned: frozenset[str]
-    _path: tuple[str, ...] | None
+    _path: Path | None
     _programs: dict[Site, Program]
 
     def __init__(self, syntax: Syntax) -> None:
         analysis = analyse(syntax)
-        path = path_of(syntax.expression) if syntax.expression is not None else None
         fix = object.__setattr__
         fix(self, "source", syntax.source)
         fix(self, "single", syntax.expression is not None)
         fix(self, "uses", analysis.uses)
         fix(self, "_assigned", analysis.assigned)
-        fix(self, "_path", path[1] if path else None)
+        fix(self, "_path", path_of(syntax.expression) if syntax.expression is not None else None)
         fix(self, "_programs", {})
 
     def evaluate(self, scope: Mapping[str, object] | Scope, site: Site = Site.VALUE) -> Json:
@@ -83,8 +83,16 @@ class Expression:
             # Whatever a value makes the code do, it is this expression that failed, not the engine.
             raise ExpressionError(f"{_lowered(error)} in {_shown(self.source)}") from error
 
+    def syntax(self) -> Syntax:
+        """The syntax tree. It is made anew each time: kept, it would be most of a playbook's memory."""
+        return parse_syntax(self.source)
+
+    def proves(self, *, holds: bool) -> frozenset[Path]:
+        """The paths that are there whenever this, as a condition, holds or does not hold."""
+        return _proven(self, holds)
+
     def _compile(self, site: Site) -> Program:
-        syntax = parse_syntax(self.source)
+        syntax = self.syntax()
         environment = ENVIRONMENTS[site]
         if syntax.expression is not None:
             if isinstance(syntax.expression, nodes.CondExpr) and syntax.expression.expr2 is None:
@@ -143,7 +151,13 @@ def _parse(source: str) -> Expression:
 _parse_cached = lru_cache(_CACHED)(_parse)
 
 
-def _follow(evaluation: Evaluation, path: tuple[str, ...]) -> object:
+@lru_cache(1024)
+def _proven(condition: Expression, holds: bool) -> frozenset[Path]:  # noqa: FBT001 -- a key of the cache
+    syntax = condition.syntax().expression
+    return proven(syntax, holds=holds) if syntax is not None else frozenset()
+
+
+def _follow(evaluation: Evaluation, path: Path) -> object:
     """The value of a pure path, found without generated code."""
     keys = iter(path[1:])
     if len(path) > 1 and path[1] == "data":
@@ -156,7 +170,7 @@ def _follow(evaluation: Evaluation, path: tuple[str, ...]) -> object:
     return value
 
 
-def _missing_part(evaluation: Evaluation, path: tuple[str, ...], missing: Missing) -> tuple[str, ...] | None:
+def _missing_part(evaluation: Evaluation, path: Path, missing: Missing) -> Path | None:
     """The start of `path` up to the key that is missing, if that is where it is missing."""
     for length in range(1, len(path) + 1):
         if path[length - 1] == missing.key:

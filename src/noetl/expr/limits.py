@@ -8,7 +8,7 @@ MAX_SOURCE = 1_000_000
 """Characters of one string that holds expressions."""
 MAX_TOKENS = 10_000
 """Tokens inside the tags of one string."""
-MAX_DEPTH = 64
+MAX_DEPTH = 160
 """Levels of operators, calls and subscripts under one another."""
 MAX_BRACKETS = 16
 """Brackets inside one another; the parser needs a dozen frames for each."""

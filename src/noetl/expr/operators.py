@@ -10,7 +10,7 @@ from noetl.expr.values import kind_of, text_of
 from noetl.model import ExpressionError
 
 Number = int | float
-_COMPARISONS: dict[str, tuple[str, Callable[..., bool]]] = {
+COMPARISONS: dict[str, tuple[str, Callable[..., bool]]] = {
     "eq": ("==", operator.eq),
     "ne": ("!=", operator.ne),
     "lt": ("<", operator.lt),
@@ -18,6 +18,7 @@ _COMPARISONS: dict[str, tuple[str, Callable[..., bool]]] = {
     "gt": (">", operator.gt),
     "gteq": (">=", operator.ge),
 }
+"""Jinja's names of the comparisons, with how they are written."""
 _ARITHMETIC: dict[str, Callable[..., object]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -104,7 +105,7 @@ def _compare_pair(evaluation: Evaluation, left: object, name: str, right: object
     if name == "notin":
         return not contains(evaluation, right, left)
     _charge_comparison(evaluation, left, right)
-    symbol, function = _COMPARISONS[name]
+    symbol, function = COMPARISONS[name]
     try:
         return bool(function(left, right))
     except TypeError:

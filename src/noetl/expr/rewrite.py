@@ -11,7 +11,8 @@ from noetl.expr.scope import NAMESPACES
 
 N = TypeVar("N", bound=nodes.Node)
 
-_EVENT_NAMES = {"call.done": ("step.done", "loop.done"), "call.error": ("step.failed",)}
+EVENT_NAMES = {"call.done": ("step.done", "loop.done"), "call.error": ("step.failed",)}
+"""Older names of events, with those that they mean."""
 
 
 def rewritten(node: N, assigned: frozenset[str]) -> N:
@@ -67,8 +68,7 @@ class _Rewriter(NodeTransformer):
         return self.generic_visit(node)
 
     def visit_Compare(self, node: nodes.Compare) -> nodes.Node:  # noqa: N802
-        if len(node.ops) == 1:
-            _rename_events(node)
+        node = with_event_names(node)
         operands: list[nodes.Expr] = [node.expr]
         for operand in node.ops:
             operands += [nodes.Const(operand.op), operand.expr]
@@ -106,22 +106,26 @@ def _operation(
     return nodes.Call(function, args, kwargs or [], None, None, lineno=node.lineno)
 
 
-def _rename_events(node: nodes.Compare) -> None:
-    """Older names of events in a comparison of `event.name` with constants."""
-    operand = node.ops[0]
-    left, right = node.expr, operand.expr
-    if operand.op in ("eq", "ne"):
-        if _is_event_name(right):
-            left, right = right, left
-        if not _is_event_name(left) or not isinstance(right, nodes.Const) or right.value not in _EVENT_NAMES:
-            return
-        node.expr = left
-        operand.op = "in" if operand.op == "eq" else "notin"
-        operand.expr = nodes.List(_renamed(right), lineno=right.lineno)
-    elif (
-        operand.op in ("in", "notin") and _is_event_name(left) and isinstance(right, nodes.List | nodes.Tuple)
-    ):
-        right.items = [name for item in right.items for name in _renamed(item)]
+def with_event_names(node: nodes.Compare) -> nodes.Compare:
+    """A comparison of `event.name` with constants, those that are older names replaced."""
+    match node:
+        case nodes.Compare(ops=[nodes.Operand(op="eq" | "ne" as op, expr=right)]):
+            left = node.expr
+            if _is_event_name(right):
+                left, right = right, left
+            if _is_event_name(left) and isinstance(right, nodes.Const) and right.value in EVENT_NAMES:
+                return _compared(left, "in" if op == "eq" else "notin", _renamed(right), node)
+        case nodes.Compare(
+            ops=[nodes.Operand(op="in" | "notin" as op, expr=nodes.List() | nodes.Tuple() as right)]
+        ) if _is_event_name(node.expr):
+            names = [name for item in right.items for name in _renamed(item)]
+            return _compared(node.expr, op, names, node)
+    return node
+
+
+def _compared(left: nodes.Expr, op: str, names: list[nodes.Expr], node: nodes.Compare) -> nodes.Compare:
+    listed = nodes.List(names, lineno=node.lineno)
+    return nodes.Compare(left, [nodes.Operand(op, listed, lineno=node.lineno)], lineno=node.lineno)
 
 
 def _is_event_name(node: nodes.Expr) -> bool:
@@ -135,7 +139,6 @@ def _is_event_name(node: nodes.Expr) -> bool:
 
 
 def _renamed(node: nodes.Expr) -> list[nodes.Expr]:
-    if not isinstance(node, nodes.Const):
-        return [node]
-    names = _EVENT_NAMES.get(node.value, (node.value,)) if isinstance(node.value, str) else (node.value,)
-    return [nodes.Const(name, lineno=node.lineno) for name in names]
+    if isinstance(node, nodes.Const) and node.value in EVENT_NAMES:
+        return [nodes.Const(name, lineno=node.lineno) for name in EVENT_NAMES[node.value]]
+    return [node]

@@ -11,7 +11,7 @@ from noetl.graph.words import short
 
 LONGEST = 80
 # A `+`, `-` or `_` that begins or ends a word could be read as a list or as emphasis.
-_SPECIAL = re.compile(r"[^\w .,\u00d7…·/()=!?@$^'◇⋎⟳↻↩■-]|(?<!\w)[_-]|[_-](?!\w)")
+_SPECIAL = re.compile(r"[^\w .,\u00d7…·/()=!?@$^'◇⋎⟳↻↩■-]|(?<![^\W_])[_-]|[_-](?![^\W_])")
 _SHAPES = {"start": ('(["', '"])'), "end": ('(["', '"])'), "final": ('[["', '"]]')}
 
 

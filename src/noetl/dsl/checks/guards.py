@@ -3,16 +3,12 @@
 A condition is evaluated once for each ending, with the ending known and everything else unknown.
 """
 
-import re
 from collections.abc import Iterator
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Final
 
-from noetl.dsl.checks.partial import Facts, Hazy, Known, Value, evaluate, truth
 from noetl.dsl.playbook import Guard, Policy, Step, Then
-from noetl.expr import Data, expressions_in
-from noetl.expr.parsing import parse_syntax
+from noetl.expr import Data, Expression, Facts, Hazy, Known, Path, Value, expressions_in, verdicts
 
 DONE: Final = "step.done"
 LOOP_DONE: Final = "loop.done"
@@ -36,7 +32,7 @@ def holds_on(guard: Guard, event: str) -> bool | None:
     """Whether the guard holds on this event; None if that depends on more than the event."""
     if isinstance(guard, bool):
         return guard
-    return _on_events(guard.source)[event]
+    return _on_events(guard)[event]
 
 
 def reads_failure(guard: Guard) -> bool:
@@ -49,16 +45,11 @@ def reads_failure(guard: Guard) -> bool:
     )
 
 
-def possible_outcomes(guard: Guard) -> frozenset[str]:
-    """The outcome statuses on which a rule with this condition may match."""
-    return frozenset(status for status in (OK, ERROR) if matches_on(guard, status) is not False)
-
-
 def matches_on(guard: Guard, status: str) -> bool | None:
     """Whether a rule's condition holds on this outcome; None if that depends on more than its status."""
     if isinstance(guard, bool):
         return guard
-    return _on_outcomes(guard.source)[status]
+    return _on_outcomes(guard)[status]
 
 
 def terminal_events(step: Step) -> frozenset[str]:
@@ -89,61 +80,37 @@ def _reads(data: Data) -> bool:
 
 def _event_facts(name: str) -> Facts:
     failed = name == FAILED
-    values: dict[tuple[str, ...], Value] = {
+    facts: dict[Path, Value] = {
         ("event",): Hazy.TRUE,
         ("event", "name"): Known(name),
         ("event", "status"): Known("error" if failed else "success"),
         ("event", "error"): Hazy.TRUE if failed else Hazy.FALSE,
     }
     if failed:
-        values["event", "result"] = Hazy.FALSE
-    done = DONE if failed else name
-    return Facts(values, {"call.done": done, "call.error": FAILED})
+        facts["event", "result"] = Hazy.FALSE
+    return facts
 
 
 def _outcome_facts(status: str) -> Facts:
-    values: dict[tuple[str, ...], Value] = {}
-    for alias, result in (("outcome", "result"), ("output", "result"), ("output", "data")):
-        values[(alias,)] = Hazy.TRUE
-        values[alias, "status"] = Known(status)
-        values[alias, "error"] = Hazy.TRUE if status == ERROR else Hazy.FALSE
+    facts: dict[Path, Value] = {}
+    for alias in ("outcome", "output"):
+        facts[(alias,)] = Hazy.TRUE
+        facts[alias, "status"] = Known(status)
+        facts[alias, "error"] = Hazy.TRUE if status == ERROR else Hazy.FALSE
         if status == ERROR:
-            values[alias, result] = Hazy.FALSE
-    return Facts(values)
+            facts[alias, "result"] = facts[alias, "data"] = Hazy.FALSE
+    return facts
 
 
-_EVENTS = MappingProxyType({name: _event_facts(name) for name in (DONE, LOOP_DONE, FAILED)})
-_OUTCOMES = MappingProxyType({status: _outcome_facts(status) for status in (OK, ERROR)})
-
-
-@lru_cache(4096)
-def _on_events(source: str) -> dict[str, bool | None]:
-    return _verdicts(source, _EVENTS)
+_EVENTS = {name: _event_facts(name) for name in (DONE, LOOP_DONE, FAILED)}
+_OUTCOMES = {status: _outcome_facts(status) for status in (OK, ERROR)}
 
 
 @lru_cache(4096)
-def _on_outcomes(source: str) -> dict[str, bool | None]:
-    return _verdicts(source, _OUTCOMES)
+def _on_events(guard: Expression) -> dict[str, bool | None]:
+    return verdicts(guard, _EVENTS)
 
 
-_USUAL = re.compile(
-    r"\s*\{\{\s*(\w+)\.(\w+)\s*(==|!=)\s*'([^'\\]*)'\s*(and\b(?!.*\b(?:or|if)\b).*)?\}\}\s*", re.DOTALL
-)
-"""One comparison, perhaps with more conditions after it. Most guards: parsing them again takes longer."""
-
-
-def _verdicts(source: str, facts: MappingProxyType[str, Facts]) -> dict[str, bool | None]:
-    if usual := _USUAL.fullmatch(source):
-        first, second, operator, text, rest = usual.groups()
-        values = {name: known.values.get((first, second)) for name, known in facts.items()}
-        holds = {
-            name: (value.value == facts[name].spellings.get(text, text)) == (operator == "==")
-            for name, value in values.items()
-            if isinstance(value, Known)
-        }
-        if len(holds) == len(facts):
-            return {name: (None if rest else True) if held else False for name, held in holds.items()}
-    expression = parse_syntax(source).expression
-    if expression is None:
-        return dict.fromkeys(facts)
-    return {name: truth(evaluate(expression, known)) for name, known in facts.items()}
+@lru_cache(4096)
+def _on_outcomes(guard: Expression) -> dict[str, bool | None]:
+    return verdicts(guard, _OUTCOMES)

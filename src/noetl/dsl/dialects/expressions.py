@@ -3,11 +3,8 @@
 import re
 from collections.abc import Iterable
 
-from jinja2 import nodes
-
 from noetl.dsl.source import Mapping, Node, Scalar, Value
-from noetl.expr import Token, is_template, parse, tokens
-from noetl.expr.parsing import parse_syntax
+from noetl.expr import Token, gives_boolean, is_concatenation, is_template, parse, tokens
 from noetl.model import ExpressionError
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -82,24 +79,9 @@ def conjunct(expression: str) -> str:
 
 def negation(expression: str) -> str:
     """Holds where a guard of this expression does not: the text `false`, too, makes a guard fail."""
-    if _is_boolean(parse_syntax(template(expression)).expression):
+    if gives_boolean(template(expression)):
         return f"not {atom(expression)}"
     return f"not ({atom(expression)} | bool)"
-
-
-def _is_boolean(node: nodes.Node | None) -> bool:
-    """Whether the value is true, false or nothing, whatever its names stand for."""
-    match node:
-        case nodes.Compare() | nodes.Test() | nodes.Not() | None:
-            return True
-        case nodes.And() | nodes.Or():
-            return _is_boolean(node.left) and _is_boolean(node.right)
-        case nodes.CondExpr():
-            return _is_boolean(node.expr1) and _is_boolean(node.expr2)
-        case nodes.Const():
-            return not isinstance(node.value, str)
-        case _:
-            return False
 
 
 def _listed(opening: str, parts: Iterable[tuple[str, Node]], closing: str) -> str | None:
@@ -144,8 +126,7 @@ def _joined(text: str) -> str | None:
 
 def _operand(expression: str) -> str:
     """The expression so that it can stand beside `~`."""
-    chained = isinstance(parse_syntax(template(expression)).expression, nodes.Concat)
-    return expression if chained else atom(expression)
+    return expression if is_concatenation(template(expression)) else atom(expression)
 
 
 def _inside(expression: str) -> list[Token]:

@@ -213,7 +213,7 @@ class Context:
             self.report(
                 "reserved-name",
                 node,
-                f"{what} cannot be `{text}`: expressions use that name",
+                f"{what} cannot be `{text}`: that name has a meaning of its own",
                 "choose another name",
             )
             return None

@@ -7,6 +7,9 @@ from noetl.dsl.reader.context import Context, text_of
 from noetl.dsl.shape import fields_of, is_empty, kind_of
 from noetl.dsl.source import Entry, Located, Mapping, Node, Scalar, Sequence
 
+_RESERVED = ("previous",)
+"""What a jump calls the task before."""
+
 
 class Labelled(NamedTuple):
     """A task in its one form: a label and the mapping that holds `kind`."""
@@ -51,7 +54,9 @@ def _label(context: Context, node: Node, position: int) -> Labelled | None:
         (entry,) = node
         if isinstance(entry.value, Mapping) or is_empty(entry.value):
             tool = entry.value if isinstance(entry.value, Mapping) else Mapping({}, entry.line, entry.column)
-            label = context.name(Scalar(entry.key, entry.line, entry.column), "a task's label")
+            label = context.name(
+                Scalar(entry.key, entry.line, entry.column), "a task's label", reserved=_RESERVED
+            )
             return Labelled(label or f"task_{position}", _named_once(context, tool, entry.key), entry)
     if (stray := _stray_label(context, node)) is not None:
         hint = f"indent them below `{stray.key}:`, or write `name: {stray.key}`"
@@ -61,7 +66,7 @@ def _label(context: Context, node: Node, position: int) -> Labelled | None:
     name = node.entries.get("name")
     if name is None or is_empty(name.value):
         return Labelled(f"task_{position}", _without_name(node), node)
-    label = context.name(name.value, "a task's name")
+    label = context.name(name.value, "a task's name", reserved=_RESERVED)
     return Labelled(label or f"task_{position}", _without_name(node), name.value)
 
 

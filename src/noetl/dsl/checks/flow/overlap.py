@@ -7,14 +7,15 @@ The pairs of places that two tokens can be at are found row by row: a row is a s
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import combinations
 from typing import NamedTuple
 
-from noetl.dsl.checks.flow.exclusion import exclude_each_other
 from noetl.dsl.checks.flow.order import forward_order
 from noetl.dsl.checks.flow.routes import Routes, routes_of
 from noetl.dsl.checks.graph import ancestors, reversed_edges
 from noetl.dsl.checks.guards import possible_events
 from noetl.dsl.playbook import Arc, Playbook, Step
+from noetl.expr import Expression, exclude_each_other
 
 _COMPARED = 64
 """Arcs of one router whose guards are compared; of more, all are taken to fire together."""
@@ -80,11 +81,11 @@ def _together(step: Step, arcs: Sequence[Arc], *, precise: bool) -> tuple[int, .
             mask |= on_event[name]
         found.append(mask & ~(1 << at))
     if precise and len(arcs) <= _COMPARED:
-        for at, arc in enumerate(arcs):
-            for other in range(at):
-                if exclude_each_other(arc.when, arcs[other].when):
-                    found[at] &= ~(1 << other)
-                    found[other] &= ~(1 << at)
+        guarded = [(at, arc.when) for at, arc in enumerate(arcs) if isinstance(arc.when, Expression)]
+        for (at, one), (other, another) in combinations(guarded, 2):
+            if exclude_each_other(one, another):
+                found[at] &= ~(1 << other)
+                found[other] &= ~(1 << at)
     return tuple(found)
 
 

@@ -5,7 +5,6 @@ from typing import NamedTuple, assert_never
 
 from noetl.dsl.checks.flow.bits import Bits
 from noetl.dsl.checks.flow.paths import Path
-from noetl.dsl.checks.flow.proof import proven_by
 from noetl.dsl.checks.guards import ERROR, OK, matches_on, thens
 from noetl.dsl.playbook import (
     Break,
@@ -67,8 +66,8 @@ class Writer(NamedTuple):
     def proofs(self, guard: Guard, *, holds: bool) -> int:
         """What is set, given the guard's verdict."""
         sets = NOTHING
-        if self.may_prove(guard):
-            for path in proven_by(guard, holds=holds):
+        if not isinstance(guard, bool) and self.may_prove(guard):
+            for path in guard.proves(holds=holds):
                 sets |= self._proof(path)
         return sets
 

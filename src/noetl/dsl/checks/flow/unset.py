@@ -30,6 +30,7 @@ _HARMLESS = frozenset(
         "unknown-keychain",
         "unknown-kind",
         "unknown-name",
+        "unknown-step",
     }
 )
 """Errors that lose nothing that could set a name."""

@@ -1,0 +1,113 @@
+"""Conditions that cannot hold together."""
+
+from collections.abc import Hashable, Iterator
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
+
+from jinja2 import nodes
+
+from noetl.expr.expression import Expression
+
+_OPPOSITES = {"ne": "eq", "notin": "in"}
+_DENIED = {"lteq": "gt", "lt": "gteq"}
+"""What does not hold if these do. Of an undefined neither does."""
+_MOST = 64
+"""Combinations of alternatives that are looked at; conditions with more may hold together."""
+
+
+class Claim(NamedTuple):
+    """That a condition holds, or that it does not. `text` is its syntax."""
+
+    node: nodes.Node
+    holds: bool
+    text: str
+    subject: str
+    """What may equal one of the constants alone, if the claim says that of something."""
+    constants: frozenset[Hashable]
+
+
+Claims: TypeAlias = tuple[Claim, ...]
+
+
+def exclude_each_other(one: Expression, other: Expression) -> bool:
+    """Whether the syntax alone shows that both cannot hold."""
+    waiting = [_claims_of(one) + _claims_of(other)]
+    for _ in range(_MOST):
+        claims = waiting.pop()
+        if not _contradict(claims):
+            alternatives = _alternatives(claims)
+            if not alternatives:
+                return False
+            waiting += alternatives
+        if not waiting:
+            return True
+    return False
+
+
+@lru_cache(1024)
+def _claims_of(condition: Expression) -> Claims:
+    syntax = condition.syntax().expression
+    return () if syntax is None else tuple(_claims(syntax, holds=True))
+
+
+def _claims(node: nodes.Node, *, holds: bool) -> Iterator[Claim]:
+    """What must be so for the condition to hold (or not): all of these."""
+    match node:
+        case nodes.Not():
+            yield from _claims(node.node, holds=not holds)
+        case nodes.And() | nodes.Or() if isinstance(node, nodes.And) is holds:
+            yield from _claims(node.left, holds=holds)
+            yield from _claims(node.right, holds=holds)
+        case nodes.Compare(ops=[operand]) if operand.op in _OPPOSITES:
+            yield _claim(_with_operator(node, _OPPOSITES[operand.op]), holds=not holds)
+        case nodes.Compare(ops=[operand]) if operand.op in _DENIED and holds:
+            yield _claim(node, holds=True)
+            yield _claim(_with_operator(node, _DENIED[operand.op]), holds=False)
+        case nodes.Test(name="undefined"):
+            yield _claim(nodes.Test(node.node, "defined", [], [], None, None), holds=not holds)
+        case _:
+            yield _claim(node, holds=holds)
+
+
+def _claim(node: nodes.Node, *, holds: bool) -> Claim:
+    subject = ""
+    listed: list[nodes.Expr] = []
+    match node:
+        case nodes.Compare(ops=[nodes.Operand(op="eq", expr=right)]) if holds:
+            subject, listed = repr(node.expr), [right]
+        case nodes.Compare(
+            ops=[nodes.Operand(op="in", expr=nodes.List(items=items) | nodes.Tuple(items=items))]
+        ) if holds:
+            subject, listed = repr(node.expr), items
+    constants = [item.value for item in listed if isinstance(item, nodes.Const)]
+    if len(constants) < len(listed):
+        subject = ""
+    return Claim(node, holds, repr(node), subject, frozenset(constants))
+
+
+def _with_operator(node: nodes.Compare, op: str) -> nodes.Compare:
+    return nodes.Compare(node.expr, [nodes.Operand(op, node.ops[0].expr)])
+
+
+def _contradict(claims: Claims) -> bool:
+    """Whether one claim denies another, or something would have to equal different constants."""
+    verdicts: dict[str, bool] = {}
+    values: dict[str, frozenset[Hashable]] = {}
+    for claim in claims:
+        if verdicts.setdefault(claim.text, claim.holds) is not claim.holds:
+            return True
+        if claim.subject:
+            values[claim.subject] = claim.constants & values.get(claim.subject, claim.constants)
+            if not values[claim.subject]:
+                return True
+    return False
+
+
+def _alternatives(claims: Claims) -> list[Claims]:
+    """The first claim that leaves a choice replaced by each of its sides; none if all are settled."""
+    for at, claim in enumerate(claims):
+        node = claim.node
+        if isinstance(node, nodes.And | nodes.Or):
+            others = claims[:at] + claims[at + 1 :]
+            return [others + tuple(_claims(side, holds=claim.holds)) for side in (node.left, node.right)]
+    return []
