@@ -55,6 +55,7 @@ V1 = [
     ("004 §4.3", "missing-key", "next: [{ then", "next: [§{ than", ["unknown-key"]),
     ("004 §4.3", "wrong-type", "next: [{ then: [{ step: end }] }]", "next: §end", []),
     ("004 §4.3", "unknown-key", "next: [{ then", "next: [{ §else: true, then", []),
+    ("004 §4.3", "unknown-key", "next: [{ then:", "next: [{ §else:", []),
     ("004 §4.3", "wrong-type", "then: [{ step: end }]", "then: [§3]", []),
     ("004 §4.3", "wrong-type", "then: [{ step: end }]", "then: [{ step: end, with: §3 }]", []),
     ("004 §6", "missing-start", "  - { step: start", "  §- { step: begin", []),
@@ -100,6 +101,8 @@ DRAFT = [
     ("wrong-type", "- { step: a, tool: [{ kind: noop, eval: [3] }] }", (5, 44)),
     ("missing-key", "- { step: a, tool: [{ kind: noop, eval: [{ do: fail }] }] }", (5, 44)),
     ("wrong-type", "- { step: a, tool: [{ kind: noop, eval: [{ else: 3 }] }] }", (5, 52)),
+    ("wrong-type", "- { step: a, tool: [{ kind: noop, eval: [{ else: { do: fail, set_vars: [] } }] }] }", (5, 74)),
+    ("bad-value", "- { step: a, spec: { next_mode: some }, tool: [{ kind: noop }] }", (5, 35)),
     ("conflicting-keys", "- { step: a, tool: [{ kind: noop, eval: [{ else: { do: fail }, do: fail }] }] }", (5, 66)),
     ("conflicting-keys", "- { step: a, when: '{{ 1 }}', spec: { policy: { admit: { rules: [] } } }, tool: [] }", (5, 16)),
     ("conflicting-keys", "- { step: a, tool: [{ kind: noop, spec: { policy: { rules: [] } }, eval: [{ else: { do: fail } }] }] }", (5, 70)),
@@ -160,3 +163,36 @@ def test_problems_of_the_canonical_reader_point_into_the_older_file() -> None:
         (problem.code, problem.line) for problem in examine(text, "x").problems if problem.severity == "error"
     }
     assert found == {("unknown-step", 11), ("expression-syntax", 9)}
+
+
+NULLS = [
+    "workload:\nworkbook:\nworkflow: [{ step: start }]",
+    "workflow: [{ step: start, desc: , run: , with: , next: }]",
+    "workflow: [{ step: start, next: [{ when: , then: [{ step: end, with: }] }] }, { step: end, next: [] }]",
+    (
+        f"workbook: [{{ task: a, {HTTP}, when: , with: , retry: , on_error: , payload: }}]\n"
+        "workflow: [{ step: start, run: [{ task: a, with: }] }]"
+    ),
+]
+
+
+@pytest.mark.parametrize("document", NULLS)
+def test_a_key_with_nothing_behind_it_counts_as_absent_in_v1(document: str) -> None:
+    text = f"apiVersion: noetl.io/v1\nkind: Playbook\nname: a\npath: b\n{document}\n"
+    assert examine(text, "x").problems == ()
+
+
+@pytest.mark.parametrize("keys", ["when: ", "spec: ", "desc: ", "next: "])
+def test_a_key_with_nothing_behind_it_counts_as_absent_in_a_draft(keys: str) -> None:
+    text = draft_document(f"- {{ step: a, {keys}, tool: [{{ t: {{ kind: noop, eval: }} }}] }}\n")
+    assert examine(text, "x").problems == ()
+
+
+def test_what_is_read_as_a_draft_is_not_told_to_be_read_as_one() -> None:
+    text = draft_document("- { step: a, vars: { b: 1 }, tool: [{ t: { kind: noop } }] }\n")
+    (drafted,) = examine(text, "x").problems
+    (canonical, *_) = examine(text.replace(", dialect: draft", ""), "x").problems
+    assert drafted.code == canonical.code == "draft-vars"
+    assert (
+        canonical.hint == f"{drafted.hint}; or run `noetl upgrade --dialect draft`, or pass `--dialect draft`"
+    )

@@ -6,7 +6,8 @@ from msgspec import Meta, Struct, field
 
 from noetl.dsl.shape import Moved
 
-_DRAFT = "run `noetl upgrade --dialect draft`, or pass `--dialect draft`"
+READ_AS_DRAFT = "; or run `noetl upgrade --dialect draft`, or pass `--dialect draft`"
+"""How a hint ends about what only drafts have."""
 _V1 = "for version 1 of the language, set `apiVersion: noetl.io/v1`"
 
 NAME = r"^[A-Za-z_][A-Za-z0-9_-]*$"
@@ -329,7 +330,7 @@ class RootShape(Closed):
 
 
 DRAFT_NEXT = Moved(
-    "draft-next-list", "`next` is a mapping with `arcs`", f"write `next: {{ arcs: […] }}`; or {_DRAFT}"
+    "draft-next-list", "`next` is a mapping with `arcs`", f"write `next: {{ arcs: […] }}`{READ_AS_DRAFT}"
 )
 
 MOVED: dict[str, dict[str, Moved]] = {
@@ -339,37 +340,37 @@ MOVED: dict[str, dict[str, Moved]] = {
         "path": Moved("unknown-key", "a playbook has no key `path`", f"put it under `metadata`; or {_V1}"),
     },
     "StepShape": {
-        "when": Moved("step-when", "a step has no `when`", f"use `spec.policy.admit`; or {_DRAFT}"),
+        "when": Moved("step-when", "a step has no `when`", f"use `spec.policy.admit`{READ_AS_DRAFT}"),
         "case": Moved("draft-case", "a step has no `case`", "use `next.arcs` and task policies"),
         "pipe": Moved("draft-pipe", "a step has no `pipe`", "`tool` is an ordered pipeline"),
-        "vars": Moved("draft-vars", "a step has no `vars`", f"use `set_run` in a rule; or {_DRAFT}"),
+        "vars": Moved("draft-vars", "a step has no `vars`", f"use `set_run` in a rule{READ_AS_DRAFT}"),
         "run": Moved("unknown-key", "a step has no key `run`", f"use `tool`; or {_V1}"),
         "with": Moved("unknown-key", "a step has no key `with`", f"use `args`; or {_V1}"),
     },
     "StepSpecShape": {
         "next_mode": Moved(
-            "draft-next-mode", "a step's spec has no `next_mode`", f"use `next.spec.mode`; or {_DRAFT}"
+            "draft-next-mode", "a step's spec has no `next_mode`", f"use `next.spec.mode`{READ_AS_DRAFT}"
         ),
     },
     "TaskShape": {
-        "eval": Moved("draft-eval", "a task has no `eval`", f"use `spec.policy.rules`; or {_DRAFT}"),
-        "expr": Moved("draft-expr", "a task has no `expr`", f"use `spec.policy.rules`; or {_DRAFT}"),
+        "eval": Moved("draft-eval", "a task has no `eval`", f"use `spec.policy.rules`{READ_AS_DRAFT}"),
+        "expr": Moved("draft-expr", "a task has no `expr`", f"use `spec.policy.rules`{READ_AS_DRAFT}"),
         "case": Moved("draft-case", "a task has no `case`", "use `spec.policy.rules`"),
         "pipe": Moved("draft-pipe", "a task has no `pipe`", "`tool` is an ordered pipeline"),
         "vars": Moved(
-            "draft-vars", "a task has no `vars`", f"use `args`, or `set_run` in a rule; or {_DRAFT}"
+            "draft-vars", "a task has no `vars`", f"use `args`, or `set_run` in a rule{READ_AS_DRAFT}"
         ),
     },
     "Rule": {
-        "expr": Moved("draft-expr", "a rule has no `expr`", f"use `when`; or {_DRAFT}"),
+        "expr": Moved("draft-expr", "a rule has no `expr`", f"use `when`{READ_AS_DRAFT}"),
         "do": Moved("draft-eval", "a rule's directive stands under `then`", "write `then: { do: … }`"),
     },
     "ThenShape": {
-        "set_vars": Moved("draft-vars", "there is no `set_vars`", f"use `set_run`; or {_DRAFT}"),
+        "set_vars": Moved("draft-vars", "there is no `set_vars`", f"use `set_run`{READ_AS_DRAFT}"),
         "set_shared": Moved(
-            "draft-shared", "there is no `set_shared`", f"use `set_run` and `loop.spec.reduce`; or {_DRAFT}"
+            "draft-shared", "there is no `set_shared`", f"use `set_run` and `loop.spec.reduce`{READ_AS_DRAFT}"
         ),
-        "expr": Moved("draft-expr", "there is no `expr` here", f"use `when` in the rule; or {_DRAFT}"),
+        "expr": Moved("draft-expr", "there is no `expr` here", f"use `when` in the rule{READ_AS_DRAFT}"),
     },
 }
 

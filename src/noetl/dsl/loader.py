@@ -3,9 +3,12 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from noetl.dsl.checks import run_checks
 from noetl.dsl.codes import CODES
 from noetl.dsl.dialects import Dialect, recognise, upgrade
+from noetl.dsl.document import READ_AS_DRAFT
 from noetl.dsl.kinds import Kinds
 from noetl.dsl.playbook import Playbook
 from noetl.dsl.problem import Problem, ignored_codes
@@ -49,10 +52,19 @@ def load(text: str, file: str, kinds: Kinds, dialect: str | None = None) -> Load
         run_checks(read)
         problems.extend(read.context.problems)
         playbook = playbook or read.playbook
+    if recognised == "draft":
+        problems = [_in_draft(problem) for problem in problems]
     settled = _settle(problems, text)
     failed = any(problem.severity == "error" for problem in settled)
     document = playbook.document if playbook is not None else plain(root)
     return Loaded(None if failed else playbook, settled, document, recognised)
+
+
+def _in_draft(problem: Problem) -> Problem:
+    """The problem without the advice to read the document as what it is read as already."""
+    if not problem.hint.endswith(READ_AS_DRAFT):
+        return problem
+    return replace(problem, hint=problem.hint.removesuffix(READ_AS_DRAFT))
 
 
 def _settle(problems: Iterable[Problem], text: str) -> tuple[Problem, ...]:

@@ -29,6 +29,16 @@ def without(node: Mapping, *keys: str) -> Mapping:
     return mapping((item for item in node if item.key not in keys), node)
 
 
+def present(node: Mapping) -> Mapping:
+    """The mapping without the keys that nothing stands behind: they count as absent."""
+    return mapping((item for item in node if not is_nothing(item.value)), node)
+
+
+def is_nothing(node: Node | None) -> bool:
+    """Whether there is no value, or null."""
+    return node is None or (isinstance(node, Scalar) and node.value is None)
+
+
 def merged(node: Node | None, added: Entry) -> Node:
     """A mapping with one more entry; where there is none yet, a new one."""
     entries = list(node) if isinstance(node, Mapping) else []

@@ -2,11 +2,11 @@
 
 import re
 
-from noetl.dsl.dialects.build import entry, mapping, merged, sequence, without
+from noetl.dsl.dialects.build import entry, mapping, merged, present, sequence, without
 from noetl.dsl.dialects.draft_tasks import Tasks
 from noetl.dsl.dialects.rewrite import renamed, rewritten_node
 from noetl.dsl.dialects.shared import Variables, is_parallel, to_run
-from noetl.dsl.shape import Report
+from noetl.dsl.shape import Report, kind_of
 from noetl.dsl.source import Entry, Mapping, Node, Scalar, Sequence, node_of
 
 _TRUE = re.compile(r"\{\{\s*true\s*\}\}\Z", re.IGNORECASE)
@@ -41,6 +41,7 @@ def upgrade_draft(root: Mapping, report: Report) -> Mapping:
 def _step(step: Node, report: Report) -> Node:
     if not isinstance(step, Mapping):
         return step
+    step = present(step)
     variables = Variables(step, report)
     tasks = Tasks(variables, report)
     spec = _step_spec(step, report)
@@ -70,6 +71,7 @@ def _step_spec(step: Mapping, report: Report) -> Entry | None:
     when = step.entries.get("when")
     spec: Node | None = given.value if given else None
     if isinstance(spec, Mapping):
+        _check_mode(spec.get("next_mode"), step, report)
         spec = without(spec, "next_mode")
     if when is None or _always(when.value):
         return entry("spec", spec, given) if spec is not None and not _is_empty(spec) else None
@@ -83,6 +85,14 @@ def _step_spec(step: Mapping, report: Report) -> Entry | None:
         return entry("spec", spec, given) if spec else None
     admit = entry("admit", _admission(when), when)
     return entry("spec", merged(spec, entry("policy", merged(policy, admit), when)), given or when)
+
+
+def _check_mode(mode: Node | None, step: Mapping, report: Report) -> None:
+    """A mode without `next` goes nowhere, so nobody else would look at it."""
+    if mode is None or "next" in step:
+        return
+    if not isinstance(mode, Scalar) or mode.value not in ("exclusive", "inclusive"):
+        report("bad-value", mode, f"`next_mode` cannot be {kind_of(mode)}", "one of `exclusive`, `inclusive`")
 
 
 def _admission(when: Entry) -> Mapping:

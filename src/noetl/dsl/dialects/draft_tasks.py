@@ -1,6 +1,6 @@
 """The tasks of a draft pipeline: `eval` becomes policy rules (003 §5, §6)."""
 
-from noetl.dsl.dialects.build import entry, mapping, merged, sequence, text, without
+from noetl.dsl.dialects.build import entry, is_nothing, mapping, merged, sequence, text, without
 from noetl.dsl.dialects.reporting import Reader
 from noetl.dsl.dialects.rewrite import rewritten_node
 from noetl.dsl.dialects.shared import Variables
@@ -51,6 +51,8 @@ class Tasks:
 
     def body(self, task: Mapping) -> Mapping:
         """The task's own keys, `eval` as `spec.policy.rules`."""
+        if is_nothing(task.get("eval")):
+            task = without(task, "eval")
         given = task.entries.get("eval")
         spec = task.entries.get("spec")
         rules = self._rules(given) if given else None
@@ -119,7 +121,10 @@ class Tasks:
                 f"`{extra[0]}` stands beside an `else` that says more",
             )
         body = self._read.mapping(node, "`else`")
-        return _directive(body) if body else mapping([], otherwise)
+        if body is None:
+            # What was reported has a harmless value, so nobody hears of it twice.
+            return mapping([entry("do", text("continue", otherwise))], otherwise)
+        return _directive(body)
 
     def _then(self, directive: Mapping) -> Mapping:
         """What a matching rule does, in its order; writes go to the scope that holds them now."""
@@ -133,7 +138,7 @@ class Tasks:
             elif item.key == "backoff" and isinstance(item.value, Scalar) and item.value.value == "fixed":
                 entries["backoff"] = entry("backoff", text("none", item.value), item)
             elif item.key in ("set_vars", "set_shared"):
-                entries.setdefault("set_run", entry("set_run", item.value, item))
+                self._read.mapping(item.value, f"`{item.key}`")
             else:
                 entries[item.key] = entry(item.key, self._value(item.value), item)
         for scope, found in writes.items():

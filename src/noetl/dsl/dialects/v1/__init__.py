@@ -1,6 +1,6 @@
 """004, the first version, as a canonical document."""
 
-from noetl.dsl.dialects.build import entry, mapping, sequence, text
+from noetl.dsl.dialects.build import entry, mapping, present, sequence, text
 from noetl.dsl.dialects.reporting import Reader
 from noetl.dsl.dialects.v1.definitions import Workbook
 from noetl.dsl.dialects.v1.sources import Steps, StepSource
@@ -15,6 +15,7 @@ _HINTS = {"metadata": "v1 has `name` and `path` at the root", "vars": "use `work
 def upgrade_v1(root: Mapping, report: Report) -> Mapping:
     """The canonical document. What was reported has a harmless value there, so nobody hears of it twice."""
     read = Reader(report)
+    root = present(root)
     read.only(root, _ROOT, "a v1 playbook", _HINTS)
     metadata = _metadata(root, read)
     path = metadata.get("path")

@@ -5,7 +5,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from noetl.dsl.dialects.build import mapping
+from noetl.dsl.dialects.build import mapping, present
 from noetl.dsl.dialects.reporting import Reader
 from noetl.dsl.shape import did_you_mean
 from noetl.dsl.source import Mapping, Node, Scalar
@@ -88,6 +88,7 @@ class Workbook:
         read, name = self._read, self._name(item)
         if name is None or not isinstance(item, Mapping):
             return None
+        item = present(item)
         kind = self._kind(item, name)
         if kind is None:
             return None

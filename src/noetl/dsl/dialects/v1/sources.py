@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from noetl.dsl.dialects.build import mapping
+from noetl.dsl.dialects.build import mapping, present
 from noetl.dsl.dialects.reporting import Reader
 from noetl.dsl.dialects.v1.definitions import Definition, Workbook
 from noetl.dsl.shape import did_you_mean
@@ -71,6 +71,7 @@ class Steps:
         step = self._read.mapping(node, "a step")
         if step is None:
             return None
+        step = present(step)
         self._read.only(step, _STEP, "a step", {"tool": "v1 steps `run` tasks of the workbook"})
         name = self._read.text(self._read.required(step, "step", "a step"), "the name of a step")
         if name is None:
@@ -101,6 +102,7 @@ class Steps:
         call = self._read.mapping(item, "an entry of `run`")
         if call is None:
             return None
+        call = present(call)
         hint = "tasks are defined in the workbook"
         self._read.only(
             call, ["task", "with"], "an entry of `run`", {"type": hint, "code": hint, "run": hint}
@@ -130,10 +132,10 @@ class Steps:
         item = step.entries.get("next")
         if item is None:
             return ()
-        if name == "end":
+        items = self._read.sequence(item.value, f"`next` of `{name}`") or []
+        if name == "end" and items:
             self._read.report("v1-end-next", item, "execution ends at `end`: it may have no `next`")
             return ()
-        items = self._read.sequence(item.value, f"`next` of `{name}`") or []
         found = [self._transition(node) for node in items]
         return tuple(transition for transition in found if transition is not None)
 
@@ -141,10 +143,16 @@ class Steps:
         node = self._read.mapping(item, "a transition")
         if node is None:
             return None
-        hints = {"else": "leave `when` out: that is the fallback", "step": "write `then: [{step: …}]`"}
+        node = present(node)
+        hints = {
+            "else": "write `then` without `when`: that is the fallback",
+            "step": "write `then: [{step: …}]`",
+        }
         self._read.only(node, ["when", "then"], "a transition", hints)
-        then = self._read.required(node, "then", "a transition")
+        then = node.get("then")
         if then is None:
+            if not set(hints) & set(node.entries):
+                self._read.required(node, "then", "a transition")
             return None
         items = then.items if not isinstance(then, Scalar | Mapping) else [then]
         targets = [target for item in items if (target := self._target(item)) is not None]
@@ -156,6 +164,7 @@ class Steps:
         node = self._read.mapping(item, "a step in `then`")
         if node is None:
             return None
+        node = present(node)
         self._read.only(node, ["step", "with"], "a step in `then`")
         name_node = self._read.required(node, "step", "a step in `then`")
         name = self._read.text(name_node, "the name of a step")
