@@ -1,5 +1,7 @@
 """Each construct of 003 and its canonical form."""
 
+from typing import Any
+
 import pytest
 
 from noetl.model import Json
@@ -622,3 +624,25 @@ def test_what_a_rule_does_keeps_its_order() -> None:
         ("set_ctx", {"c": 3}),
         ("to", "x"),
     ]
+
+
+@pytest.mark.spec("003 §6.5")
+def test_what_a_named_task_shares_in_a_parallel_loop_gets_its_reducer_there() -> None:
+    upgraded = upgrade_text(
+        draft_document(
+            """
+            - step: start
+              loop: { spec: { mode: parallel }, in: "{{ [1] }}", iterator: x }
+              tool:
+                - tally: { kind: workbook }
+                - use: { kind: noop, args: { n: "{{ vars.n }}", m: "{{ vars.m }}" } }
+            """
+        )
+        + "workbook: { tasks: { tally: { kind: noop, eval: "
+        + "[{ else: { do: continue, set_shared: { n: { count: 1 } }, set_vars: { m: 1 } } }] } } }\n",
+        "draft",
+    )
+    assert upgraded.findings == []
+    step: Any = upgraded.steps[0]
+    assert step["loop"]["spec"]["reduce"] == {"run.n": "count"}
+    assert step["tool"][1]["args"] == {"n": "{{ run.n }}", "m": "{{ iter.m }}"}

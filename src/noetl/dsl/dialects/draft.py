@@ -29,7 +29,8 @@ def upgrade_draft(root: Mapping, report: Report) -> Mapping:
                     "drafts name stored credentials by `auth`; canonical documents declare them",
                 )
             case "workflow", Sequence() as steps:
-                upgraded = [_step(step, report) for step in steps.items]
+                tasks = _catalog(root.get("workbook"))
+                upgraded = [_step(step, tasks, report) for step in steps.items]
                 entries.append(entry("workflow", sequence(upgraded, steps), item))
             case "workbook", workbook:
                 entries.append(entry("workbook", _workbook(workbook, parallel, report), item))
@@ -38,11 +39,11 @@ def upgrade_draft(root: Mapping, report: Report) -> Mapping:
     return mapping(entries, root)
 
 
-def _step(step: Node, report: Report) -> Node:
+def _step(step: Node, catalog: dict[str, Node], report: Report) -> Node:
     if not isinstance(step, Mapping):
         return step
     step = present(step)
-    variables = Variables(step, report)
+    variables = Variables(_with_named(step, catalog), report)
     tasks = Tasks(variables, report)
     spec = _step_spec(step, report)
     entries: list[Entry] = []
@@ -168,6 +169,21 @@ def _arc(node: Node) -> Node:
     if isinstance(node, Scalar) and isinstance(node.value, str):
         return mapping([entry("step", node)], node)
     return node
+
+
+def _catalog(workbook: Node | None) -> dict[str, Node]:
+    """The named tasks of the workbook."""
+    tasks = workbook.get("tasks") if isinstance(workbook, Mapping) else None
+    return {item.key: item.value for item in tasks} if isinstance(tasks, Mapping) else {}
+
+
+def _with_named(step: Mapping, catalog: dict[str, Node]) -> Mapping:
+    """The step with the bodies of the named tasks it uses: what they write is written by the step."""
+    tool = step.get("tool")
+    used = [catalog[name] for name in _references(tool) if name in catalog]
+    if tool is None or not used:
+        return step
+    return mapping([*step, entry("tool", sequence([tool, *used], tool))], step)
 
 
 def _workbook(node: Node, parallel: set[str], report: Report) -> Node:
