@@ -255,3 +255,31 @@ def test_a_retry_s_delay_and_a_failure_s_message_see_the_task_s_result() -> None
 - { name: never, kind: noop, set: { iter.delay: 1 } }
 """)
     assert messages(text) == ["`iter.delay` may be unset when the pipeline begins with `fetch`"]
+
+
+def test_many_rules_and_writes_are_judged_in_good_time() -> None:
+    count = 1500
+    rules = "".join(
+        f"""\
+            - {{ when: "{{{{ iter.n == {number} }}}}", then: {{ do: retry, set_iter: {{ n: "{{{{ iter.n }}}}" }} }} }}
+"""
+        for number in range(count)
+    )
+    writes = "".join(
+        f"""\
+        ctx.n{number}: "{{{{ ctx.n{number - 1} }}}}"
+"""
+        for number in range(1, count)
+    )
+    text = pipeline(f"""
+    - name: count
+      kind: noop
+      set:
+        iter.n: 1
+        ctx.n0: 0
+{writes}      spec:
+        policy:
+          rules:
+{rules}            - else: {{ do: continue }}
+    """)
+    assert messages(text) == []

@@ -519,3 +519,26 @@ workflow:
     tool: [{ kind: noop, args: { page: "{{ ctx.page }}" } }]
 """
     assert messages(text) == []
+
+
+def test_a_router_with_many_guards_is_judged_in_good_time() -> None:
+    count = 1500
+    arcs = "".join(
+        f"""\
+        - {{ step: end, when: "{{{{ ctx.n == {number} }}}}", args: {{ n: "{{{{ ctx.n }}}}" }} }}
+"""
+        for number in range(count)
+    )
+    text = f"""\
+workflow:
+  - step: start
+    next:
+      arcs:
+{arcs}        - {{ step: count }}
+  - step: count
+    tool: [{{ kind: noop, set: {{ ctx.n: 1 }} }}]
+    next: {{ arcs: [{{ step: start }}] }}
+  - step: end
+    tool: [{{ kind: noop, args: {{ n: "{{{{ args.n }}}}" }} }}]
+"""
+    assert messages(text) == []

@@ -65,6 +65,9 @@ def test_uses_are_free_names_with_their_constant_keys(source: str, expected: lis
         ("{{ 1 if x else 2 }}", ["x"]),
         ("{% if x %}{{ x.y }}{% else %}{{ x.z }}{% endif %}", ["x", "x.y"]),
         ("{% for a in b if x is defined %}{{ x }}{% endfor %}{{ x }}", ["x", "x"]),
+        ("{% if a %}1{% elif x is undefined %}2{% else %}{{ x }}{% endif %}", ["a", "x", "x"]),
+        ("{{ (x and y) is defined and y }}", ["x", "y"]),
+        ("{{ x[0].n | int > 3 and x }}", ["x"]),
     ],
 )
 def test_uses_whose_absence_is_provided_for_are_optional(source: str, optional: list[str]) -> None:

@@ -104,6 +104,14 @@ class Task(Struct, frozen=True):
     writes: tuple[Write, ...] = ()
     desc: str = ""
 
+    @property
+    def thens(self) -> tuple[Then, ...]:
+        """What the rules of its policy do, in order, the `else` last."""
+        if self.policy is None:
+            return ()
+        thens = tuple(rule.then for rule in self.policy.rules)
+        return thens if self.policy.otherwise is None else (*thens, self.policy.otherwise)
+
 
 class AdmitRule(Struct, frozen=True):
     when: Guard
@@ -119,6 +127,16 @@ class Admission(Struct, frozen=True):
     on_deny: Literal["park", "wait", "drop", "fail"]
     place: Place
     timeout: float | Expression | None = None
+
+    @property
+    def admits_all(self) -> bool:
+        """Whether no token is ever denied."""
+        return bool(self.otherwise) and all(rule.allow for rule in self.rules)
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether a token that is denied fails the step, at once or in time."""
+        return self.on_deny == "fail" or self.timeout is not None
 
 
 class Join(Struct, frozen=True):

@@ -13,8 +13,8 @@ from typing import Any
 from jinja2.lexer import operators
 from msgspec import Struct
 
-from noetl.expr.limits import MAX_NUMERAL, MAX_SOURCE, MAX_TOKENS
-from noetl.expr.nesting import Nesting
+from noetl.expr.limits import MAX_BRACKETS, MAX_DEPTH, MAX_NUMERAL, MAX_SOURCE, MAX_TOKENS
+from noetl.expr.nesting import check_depth
 from noetl.model import ExpressionError
 
 
@@ -80,7 +80,6 @@ _ESCAPE = re.compile(
 )
 _ESCAPES = dict(zip("abfnrtv\\'\"\n", "\a\b\f\n\r\t\v\\'\"", strict=False)) | {"\n": ""}
 _SURROGATES = range(0xD800, 0xE000)
-_KEYWORDS = frozenset({"and", "or", "not", "if", "else", "in", "is"})
 _BRACKETS = frozenset("()[]{}")
 
 
@@ -156,8 +155,8 @@ def _lex_tag(found: list[Lexeme], source: str, start: int, mark: str) -> tuple[i
     """Read one `{{ … }}` or `{% … %}`; answer where it ends and whether it eats the blanks after it."""
     position = start + 3 if source[start + 2 : start + 3] in ("-", "+") else start + 2
     found.append(Lexeme(start + 1, _BEGIN[mark], "", source[start:position]))
+    first = len(found)
     brackets: list[tuple[str, int]] = []
-    nesting = Nesting()
     match_outside, match_inside = _TAG[mark].match, _INSIDE.match
     while True:
         match = (match_inside if brackets else match_outside)(source, position)
@@ -169,16 +168,16 @@ def _lex_tag(found: list[Lexeme], source: str, start: int, mark: str) -> tuple[i
         offset = position - len(text)
         value: object = text
         if kind == "name":
-            if text in _KEYWORDS:
-                nesting.keyword(text, offset)
-            elif not (text.isascii() or text.isidentifier()):
+            if not (text.isascii() or text.isidentifier()):
                 raise ExpressionError(f"`{text}` is not a name", offset=offset)
         elif kind == "operator":
             kind = operators[text]
             if text in _BRACKETS:
                 _balance(brackets, text, offset)
-            nesting.operator(text, offset)
         elif kind == "closing":
+            # No tree is deeper than its tokens are many.
+            if len(found) - first > MAX_DEPTH:
+                check_depth(found[first:])
             found.append(Lexeme(offset + 1, _END[mark], "", text))
             return position, text[0] == "-"
         elif kind == "end":
@@ -226,6 +225,8 @@ def _unescaped(text: str, offset: int) -> str:
 def _balance(open_brackets: list[tuple[str, int]], text: str, offset: int) -> None:
     if text in _PAIRS:
         open_brackets.append((text, offset))
+        if len(open_brackets) > MAX_BRACKETS:
+            raise ExpressionError(f"brackets are nested more than {MAX_BRACKETS} deep", offset=offset)
     else:
         if not open_brackets:
             raise ExpressionError(f"`{text}` closes nothing", offset=offset)

@@ -158,13 +158,9 @@ def _loop(loop: Loop) -> Badge:
 
 def _row(task: Task) -> Row:
     marks: dict[Mark, None] = {}
-    if task.policy is not None:
-        thens = [rule.then for rule in task.policy.rules]
-        if task.policy.otherwise is not None:
-            thens.append(task.policy.otherwise)
-        for then in thens:
-            if (mark := _mark(then.do)) is not None:
-                marks[mark] = None
+    for then in task.thens:
+        if (mark := _mark(then.do)) is not None:
+            marks[mark] = None
     return Row(flat(task.label), flat(task.kind), tuple(marks))
 
 

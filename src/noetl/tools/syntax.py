@@ -25,15 +25,25 @@ def syntax_error(code: str, key: str) -> Fault | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(code)
-            _TopLevelReturns().visit(tree)
-            compile(ast.fix_missing_locations(tree), "<code>", "exec", dont_inherit=True)
+            _compile(code)
     except SyntaxError as error:
         message = f"the code does not compile: {error.msg}"
         return Fault(message, key=key, hint=_hint(error.msg, code), line=error.lineno or 1)
     except (ValueError, RecursionError, MemoryError) as error:
         return Fault(f"the code does not compile: {str(error) or 'it is nested too deeply'}", key=key)
     return None
+
+
+def _compile(code: str) -> None:
+    """Compiles the code as it is, and only if that needs it without its returns: that takes longer."""
+    try:
+        compile(code, "<code>", "exec", dont_inherit=True)
+    except SyntaxError as error:
+        if error.msg != "'return' outside function":
+            raise
+        tree = ast.parse(code)
+        _TopLevelReturns().visit(tree)
+        compile(ast.fix_missing_locations(tree), "<code>", "exec", dont_inherit=True)
 
 
 def _hint(message: str, code: str) -> str:

@@ -8,10 +8,10 @@ needs nothing of the failed one, so that nothing would stop it.
 from collections.abc import Iterator
 
 from noetl.dsl.checks.graph import net_of
-from noetl.dsl.checks.guards import FAILED, holds_on, reads_failure, thens
+from noetl.dsl.checks.guards import FAILED, holds_on, reads_failure
 from noetl.dsl.checks.routing import arc_guards, place_of_guard
-from noetl.dsl.checks.rules import may_fail
-from noetl.dsl.playbook import Arc, Playbook, Step, Write
+from noetl.dsl.checks.rules import may_fail, run_writes
+from noetl.dsl.playbook import Arc, Playbook, Step
 from noetl.dsl.reader import Context, Role, Site, Where
 from noetl.expr import Use, uses_of
 
@@ -130,7 +130,7 @@ class _Given:
 
     def __init__(self, step: Step) -> None:
         self.name = step.name
-        self.written = {write.path[0] for write in _writes(step) if write.scope == "ctx"}
+        self.written = {write.path[0] for write in run_writes(step) if write.scope == "ctx"}
 
     def needed_by(self, use: Use) -> bool:
         """Whether the use is of something that is not there if the step failed."""
@@ -146,12 +146,3 @@ class _Given:
                 return path[1:2] != () and path[1] in self.written
             case name:
                 return name == self.name or name in self.written
-
-
-def _writes(step: Step) -> Iterator[Write]:
-    yield from step.writes
-    for task in step.tasks:
-        yield from task.writes
-        if task.policy is not None:
-            for then in thens(task.policy):
-                yield from then.writes

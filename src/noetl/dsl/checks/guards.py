@@ -3,11 +3,10 @@
 A condition is evaluated once for each ending, with the ending known and everything else unknown.
 """
 
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from noetl.dsl.playbook import Guard, Policy, Step, Then
+from noetl.dsl.playbook import Guard, Step
 from noetl.expr import Data, Expression, Facts, Hazy, Known, Path, Value, expressions_in, verdicts
 
 DONE: Final = "step.done"
@@ -61,17 +60,9 @@ def can_fail(step: Step) -> bool:
     """Whether a run could fail at all: one that a worker runs always can, one that only routes seldom."""
     if step.tasks or step.timeout is not None or step.loop is not None:
         return True
-    if step.admit is not None and (step.admit.on_deny == "fail" or step.admit.timeout is not None):
+    if step.admit is not None and step.admit.may_fail:
         return True
     return any(_reads(write.value) for write in step.writes) or any(map(_reads, step.args.values()))
-
-
-def thens(policy: Policy) -> Iterator[Then]:
-    """What the rules do, in order, the `else` last."""
-    for rule in policy.rules:
-        yield rule.then
-    if policy.otherwise is not None:
-        yield policy.otherwise
 
 
 def _reads(data: Data) -> bool:

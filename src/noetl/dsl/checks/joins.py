@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from noetl.dsl.checks.graph import Net, ancestors, components, is_cycle, net_of, on_cycles, reachable
-from noetl.dsl.checks.guards import possible_events
-from noetl.dsl.playbook import Join, Playbook, Step
+from noetl.dsl.checks.net import live_arcs
+from noetl.dsl.playbook import Join, Playbook
 from noetl.dsl.reader import Context
 
 
@@ -56,7 +56,7 @@ class _Flow:
     """
 
     def __init__(self, playbook: Playbook, net: Net) -> None:
-        self.live = [_live_arcs(step, net) for step in playbook.workflow]
+        self.live = [live_arcs(step, net) for step in playbook.workflow]
         after = [[target for target, _ in arcs] for arcs in self.live]
         self.reached = reachable(after, [net.entry])
         self.sources: list[list[int]] = [[] for _ in after]
@@ -101,9 +101,3 @@ def _forks(arcs: list[tuple[int, frozenset[str]]]) -> Iterator[tuple[int, int]]:
                 targets |= 1 << target
         if targets.bit_count() > 1 or twice:
             yield targets, twice
-
-
-def _live_arcs(step: Step, net: Net) -> list[tuple[int, frozenset[str]]]:
-    """The arcs that can be taken, with the events on which they can."""
-    arcs = ((arc.step, possible_events(arc.when, step)) for arc in step.arcs if arc.step in net.number)
-    return [(net.number[target], events) for target, events in arcs if events]

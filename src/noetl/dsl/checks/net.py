@@ -28,7 +28,7 @@ def check_reachability(playbook: Playbook, context: Context) -> None:
 def check_ways_out(playbook: Playbook, context: Context) -> None:
     """From every step that is reached a branch can end other than by failing."""
     net = net_of(playbook)
-    live = _live_arcs(playbook, net)
+    live = [[target for target, _ in live_arcs(step, net)] for step in playbook.workflow]
     ends = [position for position, step in enumerate(playbook.workflow) if _can_end(step, net, context)]
     leading_out = reachable(reversed_edges(live), ends)
     trapped = reachable(live, [net.entry]) - leading_out
@@ -45,15 +45,10 @@ def check_ways_out(playbook: Playbook, context: Context) -> None:
             )
 
 
-def _live_arcs(playbook: Playbook, net: Net) -> list[list[int]]:
-    return [
-        [
-            net.number[arc.step]
-            for arc in step.arcs
-            if arc.step in net.number and possible_events(arc.when, step)
-        ]
-        for step in playbook.workflow
-    ]
+def live_arcs(step: Step, net: Net) -> list[tuple[int, frozenset[str]]]:
+    """The targets of the arcs that can be taken, with the events on which they can."""
+    arcs = ((arc.step, possible_events(arc.when, step)) for arc in step.arcs if arc.step in net.number)
+    return [(net.number[target], events) for target, events in arcs if events]
 
 
 def _unclear(step: Step, net: Net, context: Context) -> bool:
@@ -67,7 +62,7 @@ def _can_end(step: Step, net: Net, context: Context) -> bool:
     """Whether a branch can end here: a good run that no arc is sure to carry on, or a denied token."""
     if _unclear(step, net, context):
         return True
-    if step.admit is not None and not (step.admit.otherwise and all(rule.allow for rule in step.admit.rules)):
+    if step.admit is not None and not step.admit.admits_all:
         return True
     return not any(step.done_event in certain_events(arc.when, step) for arc in step.arcs)
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from noetl.dsl.checks.graph import components, is_cycle, reachable, reversed_edges
-from noetl.dsl.checks.guards import ERROR, OK, thens
-from noetl.dsl.checks.rules import outcomes_of, possible_thens
+from noetl.dsl.checks.guards import ERROR, OK
+from noetl.dsl.checks.rules import outcomes_of, possible_thens, task_writes
 from noetl.dsl.playbook import (
     Break,
     Continue,
@@ -16,8 +16,6 @@ from noetl.dsl.playbook import (
     Retry,
     Step,
     Task,
-    Then,
-    Write,
 )
 from noetl.dsl.reader import Context, Role, Where
 
@@ -25,7 +23,7 @@ from noetl.dsl.reader import Context, Role, Where
 def check_jumps(playbook: Playbook, context: Context) -> None:
     """Every round of jumps has a rule that leaves it other than by an error."""
     for step in playbook.workflow:
-        jumps = any(isinstance(then.do, Jump) for task in step.tasks for then in _thens(task))
+        jumps = any(isinstance(then.do, Jump) for task in step.tasks for then in task.thens)
         if jumps and not any(_unreadable(context, step, position) for position in range(len(step.tasks))):
             _check_rounds(step, context)
 
@@ -56,7 +54,9 @@ def check_parallel_writes(playbook: Playbook, context: Context) -> None:
         if step.loop is None:
             continue
         written = set()
-        for write in _iteration_writes(step):
+        for write in (write for task in step.tasks for write in task_writes(task)):
+            if write.scope not in ("ctx", "run"):
+                continue
             key = f"{write.scope}.{'.'.join(write.path)}"
             written.add(key)
             if step.loop.mode == "parallel" and key not in step.loop.reduce:
@@ -80,16 +80,6 @@ def _check_reducers(step: Step, loop: Loop, written: set[str], context: Context)
             )
 
 
-def _iteration_writes(step: Step) -> Iterator[Write]:
-    for task in step.tasks:
-        for writes in (task.writes, *(then.writes for then in _thens(task))):
-            yield from (write for write in writes if write.scope in ("ctx", "run"))
-
-
-def _thens(task: Task) -> Iterator[Then]:
-    return thens(task.policy) if task.policy is not None else iter(())
-
-
 def _unreadable(context: Context, step: Step, position: int) -> bool:
     return Where(Role.POLICY, step.name, position) in context.unreadable
 
@@ -111,7 +101,7 @@ def _report_round(step: Step, part: list[int], number: dict[str, int], context: 
     back = [
         then
         for position in part
-        for then in _thens(step.tasks[position])
+        for then in step.tasks[position].thens
         if isinstance(then.do, Jump) and part[0] <= number.get(then.do.to, len(number)) <= position
     ]
     names = ", ".join(f"`{step.tasks[position].label}`" for position in part)

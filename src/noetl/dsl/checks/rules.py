@@ -1,9 +1,9 @@
-"""What the policy of a task may do with an outcome, and so whether its step can fail."""
+"""What the rules of a task may do with an outcome, whether a step can fail so, and what it may write."""
 
 from collections.abc import Iterator
 
 from noetl.dsl.checks.guards import ERROR, OK, matches_on
-from noetl.dsl.playbook import Fail, Policy, Retry, Step, Task, Then
+from noetl.dsl.playbook import Fail, Policy, Retry, Step, Task, Then, Write
 
 
 def possible_thens(policy: Policy, status: str) -> Iterator[Then | None]:
@@ -24,7 +24,7 @@ def outcomes_of(task: Task) -> tuple[str, ...]:
 
 def may_fail(step: Step) -> bool:
     """Whether a run may fail in the ordinary way: a tool's error, a rule, a gate that says so."""
-    if step.admit is not None and (step.admit.on_deny == "fail" or step.admit.timeout is not None):
+    if step.admit is not None and step.admit.may_fail:
         return True
     if step.loop is not None and step.loop.failure == "best_effort":
         return False
@@ -42,3 +42,24 @@ def _may_fail(task: Task) -> bool:
             elif isinstance(then.do, Fail | Retry):
                 return True
     return False
+
+
+def task_writes(task: Task) -> Iterator[Write]:
+    """The writes that a task and its rules may make."""
+    yield from task.writes
+    for then in task.thens:
+        yield from then.writes
+
+
+def run_writes(step: Step) -> Iterator[Write]:
+    """The writes that a run of the step may make before an arc is taken."""
+    for task in step.tasks:
+        yield from task_writes(task)
+    yield from step.writes
+
+
+def writes_of(step: Step) -> Iterator[Write]:
+    """Every write that the step and its arcs may make."""
+    yield from run_writes(step)
+    for arc in step.arcs:
+        yield from arc.writes

@@ -2,7 +2,7 @@
 
 from functools import cached_property
 
-from noetl.dsl.checks.guards import thens
+from noetl.dsl.checks.rules import writes_of
 from noetl.dsl.playbook import Playbook
 from noetl.dsl.reader import Context, Role, Site
 from noetl.dsl.shape import did_you_mean
@@ -143,15 +143,10 @@ class _Names:
         names: set[str] = {*playbook.workload, *playbook.steps}
         for step in playbook.workflow:
             names.update(step.args)
-            names.update(write.path[0] for write in step.writes)
-            for arc in step.arcs:
-                names.update(arc.args)
-                names.update(write.path[0] for write in arc.writes)
+            names.update(write.path[0] for write in writes_of(step))
+            names.update(name for arc in step.arcs for name in arc.args)
             if step.loop is not None:
                 names.add(step.loop.iterator)
             for task in step.tasks:
                 names.update((task.label, *(task.args or ())))
-                names.update(write.path[0] for write in task.writes)
-                for then in thens(task.policy) if task.policy is not None else ():
-                    names.update(write.path[0] for write in then.writes)
         return "output" in names

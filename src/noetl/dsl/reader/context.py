@@ -51,14 +51,23 @@ class Role(enum.Enum):
     ARC_WRITE = "an arc's `set`"
 
 
+ELSE = -1
+
+
 class Where(NamedTuple):
-    """The part of the playbook that is being read. `task` and `arc` are positions in their lists."""
+    """The part of the playbook that is being read. `task`, `arc` and `rule` are positions in their lists.
+
+    The `else` of a policy is the last of its rules, wherever it stands. `write` is where the write
+    stands whose value is read.
+    """
 
     role: Role
     step: str = ""
     task: int = -1
     arc: int = -1
     key: str = ""
+    rule: int = ELSE
+    write: Place | None = None
 
 
 class Site(NamedTuple):
@@ -198,7 +207,7 @@ class Context:
                 "bad-write", at, f"`{path}` is no path", "keys are joined by single dots, as in `a.b`"
             )
         place = Place(at.line, at.column)
-        return Write(scope, keys, self.data(value, where), place)  # type: ignore[arg-type]  # callers pass scopes
+        return Write(scope, keys, self.data(value, where._replace(write=place)), place)  # type: ignore[arg-type]  # callers pass scopes
 
     def name(self, node: Node | None, what: str, *, reserved: Iterable[str] = ()) -> str | None:
         """A name people chose; None if there is none or it is wrong."""

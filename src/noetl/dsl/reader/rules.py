@@ -18,7 +18,7 @@ from noetl.dsl.playbook import (
     Rule,
     Then,
 )
-from noetl.dsl.reader.context import Context, Role, Where, place_of, text_of
+from noetl.dsl.reader.context import ELSE, Context, Role, Where, place_of, text_of
 from noetl.dsl.shape import did_you_mean, is_empty, kind_of
 from noetl.dsl.source import Mapping, Node, Scalar, Sequence
 from noetl.dsl.spec import inheritable
@@ -60,7 +60,11 @@ def read_policy(context: Context, node: Node, where: Where, pipeline: Pipeline) 
     shaped = context.shaper.struct(node, PolicyShape, "a policy")
     if shaped is None:
         return None
-    found_rules, otherwise = _rules(context, rules, where, lambda then: _then(context, then, where, pipeline))
+
+    def read(then: Node, position: int) -> Then | None:
+        return _then(context, then, where._replace(rule=position), pipeline)
+
+    found_rules, otherwise = _rules(context, rules, where, read)
     on_unmatched = text_of(shaped.get("on_unmatched")) or "continue"
     return Policy(
         rules=tuple(Rule(when, then, place_of(at)) for when, then, at in found_rules),
@@ -85,7 +89,7 @@ def read_admission(context: Context, node: Mapping, step: str) -> Admission | No
     rules = node.get("rules")
     if not isinstance(rules, Sequence):
         return None
-    found, otherwise = _rules(context, rules, where, lambda then: _allow(context, then))
+    found, otherwise = _rules(context, rules, where, lambda then, _: _allow(context, then))
     admit_rules = tuple(AdmitRule(when, allow, place_of(at)) for when, allow, at in found)
     on_deny = text_of(node.get("on_deny")) or ("wait" if _reads_signals(admit_rules) else "park")
     timeout = node.get("timeout")
@@ -114,7 +118,7 @@ def whole_number(context: Context, node: Node | None, where: Where) -> int | Exp
 
 
 def _rules(
-    context: Context, rules: Sequence, where: Where, read: Callable[[Node], _T | None]
+    context: Context, rules: Sequence, where: Where, read: Callable[[Node, int], _T | None]
 ) -> tuple[list[tuple[Guard, _T, Mapping]], _T | None]:
     """The `when` rules in order and the one `else`, wherever it stands."""
     found: list[tuple[Guard, _T, Mapping]] = []
@@ -139,7 +143,7 @@ def _rules(
             then = item.get("then")
             if then is None:
                 context.report("rule-shape", item, "the rule does not say what follows", "add `then:`")
-            elif (verdict := read(then)) is not None:
+            elif (verdict := read(then, len(found))) is not None:
                 found.append((guard, verdict, item))
         elif not set(item.entries) & set(MOVED["Rule"]):
             context.report("rule-shape", item, "a rule needs `when` or `else`", _FORMS)
@@ -149,7 +153,7 @@ def _rules(
 _FORMS = 'write `- when: "{{ … }}"` with `then: …`, or `- else:` with `then: …`'
 
 
-def _read_else(context: Context, item: Mapping, read: Callable[[Node], _T | None]) -> _T | None:
+def _read_else(context: Context, item: Mapping, read: Callable[[Node, int], _T | None]) -> _T | None:
     """`else: {then: X}`, `else: X`, and an empty `else:` beside `then: X` are equal."""
     if "when" in item:
         context.report("rule-shape", item.entries["when"], "a rule has `when` or `else`, not both")
@@ -162,7 +166,7 @@ def _read_else(context: Context, item: Mapping, read: Callable[[Node], _T | None
     if chosen is None or is_empty(chosen):
         context.report("rule-shape", item, "the `else` does not say what follows", "add `then:`")
         return None
-    return read(chosen)
+    return read(chosen, ELSE)
 
 
 def _refuse_other_keys(context: Context, rule: Mapping) -> None:

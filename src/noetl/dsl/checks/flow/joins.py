@@ -9,9 +9,8 @@ may be kept out, counts as far as that.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from noetl.dsl.checks.flow.order import immediate_dominators
 from noetl.dsl.checks.flow.routes import Choice, Routes
-from noetl.dsl.checks.graph import Edges, ancestors
+from noetl.dsl.checks.graph import Edges, ancestors, immediate_dominators
 from noetl.dsl.playbook import Step
 
 _EVERYTHING = -1
@@ -104,7 +103,5 @@ def _follows(part: Part, choices: Sequence[Choice], sure: dict[int, int]) -> int
 
 def _may_not_run(step: Step) -> bool:
     """Whether a token that comes here may stay outside, or wait for others that never come."""
-    admit, join = step.admit, step.join
-    if admit is not None and not (admit.otherwise and all(rule.allow for rule in admit.rules)):
-        return True
-    return join is not None and join.mode == "count"
+    kept_out = step.admit is not None and not step.admit.admits_all
+    return kept_out or (step.join is not None and step.join.mode == "count")

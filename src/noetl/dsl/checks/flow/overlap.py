@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from noetl.dsl.checks.flow.order import forward_order
 from noetl.dsl.checks.flow.routes import Routes, routes_of
-from noetl.dsl.checks.graph import ancestors, reversed_edges
+from noetl.dsl.checks.graph import ancestors, forward_order, reversed_edges
 from noetl.dsl.checks.guards import possible_events
 from noetl.dsl.playbook import Arc, Playbook, Step
 from noetl.expr import Expression, exclude_each_other

@@ -5,7 +5,8 @@ from typing import NamedTuple, assert_never
 
 from noetl.dsl.checks.flow.bits import Bits
 from noetl.dsl.checks.flow.paths import Path
-from noetl.dsl.checks.guards import ERROR, OK, matches_on, thens
+from noetl.dsl.checks.guards import ERROR, OK, matches_on
+from noetl.dsl.checks.rules import outcomes_of, task_writes
 from noetl.dsl.playbook import (
     Break,
     Continue,
@@ -16,9 +17,9 @@ from noetl.dsl.playbook import (
     Retry,
     Step,
     Task,
-    Then,
     Write,
 )
+from noetl.dsl.reader.context import ELSE
 
 NOTHING = 0
 
@@ -29,7 +30,7 @@ class Way(NamedTuple):
     do: Directive
     sets: int
     writes: int = NOTHING
-    then: Then | None = None
+    rule: int | None = None
 
 
 class Edge(NamedTuple):
@@ -41,10 +42,11 @@ class Pipeline(NamedTuple):
     """What is set, beside what was when the step began.
 
     An edge leads to a task's position, to the number of tasks for success, to one more for failure.
-    A pipeline that sets nothing that is read has no `ways`: they were not looked at.
     """
 
-    ways: tuple[tuple[Way, ...], ...] | None
+    matched: tuple[dict[int | None, int], ...] | None
+    """For each task what is set when one of its rules has matched, by the rule's position. Of a
+    pipeline that sets nothing that is read they were not looked at."""
     edges: tuple[tuple[Edge, ...], ...]
     before: tuple[int, ...]
     done: int
@@ -97,7 +99,8 @@ def flow_through(step: Step, writer: Writer) -> Pipeline:
         return Pipeline(None, (), (NOTHING,) * len(step.tasks), NOTHING, NOTHING)
     positions = {task.label: position for position, task in enumerate(step.tasks)}
     done = len(step.tasks)
-    ways = [tuple(_ways(task, writer)) for task in step.tasks]
+    ways = [list(_ways(task, writer)) for task in step.tasks]
+    matched = tuple({way.rule: way.sets for way in found} for found in ways)
     edges = []
     for position, found in enumerate(ways):
         targets = (_target(way.do, position, positions, done) for way in found)
@@ -106,17 +109,14 @@ def flow_through(step: Step, writer: Writer) -> Pipeline:
         )
     before, seen = _solve(edges, done + 2, writer.bits.all)
     failed = before[done + 1] if done + 1 in seen and not _fails_anywhere(step) else NOTHING
-    return Pipeline(tuple(ways), tuple(edges), tuple(before[:done]), before[done], failed)
+    return Pipeline(matched, tuple(edges), tuple(before[:done]), before[done], failed)
 
 
 def _sets_anything(step: Step, writer: Writer) -> bool:
     for task in step.tasks:
-        if writer.bits.label(task.label) or writer.writes(task.writes):
+        if writer.bits.label(task.label) or writer.writes(task_writes(task)):
             return True
-        if task.policy is not None and (
-            any(writer.writes(then.writes) for then in thens(task.policy))
-            or any(writer.may_prove(rule.when) for rule in task.policy.rules)
-        ):
+        if task.policy is not None and any(writer.may_prove(rule.when) for rule in task.policy.rules):
             return True
     return False
 
@@ -128,30 +128,26 @@ def _ways(task: Task, writer: Writer) -> Iterator[Way]:
     """
     ran = writer.bits.label(task.label)
     after = {OK: ran | writer.writes(task.writes), ERROR: ran}
-    # A noop has no error of its own.
-    open_ = {OK} if task.kind == "noop" else {OK, ERROR}
+    open_ = set(outcomes_of(task))
     refuted = NOTHING
     policy = task.policy
-    for rule in policy.rules if policy else ():
+    for position, rule in enumerate(policy.rules if policy else ()):
         verdicts = {status: matches_on(rule.when, status) for status in open_}
         if any(verdict is not False for verdict in verdicts.values()):
             seen = OK if verdicts.get(OK, False) is not False else ERROR
             sets = after[seen] | refuted | writer.proofs(rule.when, holds=True)
-            yield _by_rule(rule.then, sets, writer)
+            yield Way(rule.then.do, sets, writer.writes(rule.then.writes), position)
         open_ -= {status for status, verdict in verdicts.items() if verdict is True}
         refuted |= writer.proofs(rule.when, holds=False)
     if policy is not None and policy.otherwise is not None and open_:
-        yield _by_rule(policy.otherwise, after[OK if OK in open_ else ERROR] | refuted, writer)
+        sets = after[OK if OK in open_ else ERROR] | refuted
+        yield Way(policy.otherwise.do, sets, writer.writes(policy.otherwise.writes), ELSE)
         return
     falls_through = policy is not None and policy.on_unmatched == "continue"
     if OK in open_ or (ERROR in open_ and falls_through):
         yield Way(Continue(), after[OK if OK in open_ else ERROR] | refuted)
     if ERROR in open_ and not falls_through:
         yield Way(Fail(), after[ERROR] | refuted)
-
-
-def _by_rule(then: Then, sets: int, writer: Writer) -> Way:
-    return Way(then.do, sets, writer.writes(then.writes), then)
 
 
 def _target(do: Directive, position: int, positions: dict[str, int], done: int) -> int:
@@ -189,5 +185,5 @@ def _solve(edges: Sequence[Sequence[Edge]], size: int, everything: int) -> tuple
 
 def _fails_anywhere(step: Step) -> bool:
     """Whether a failure may come before any task has run, or take back what was written."""
-    refused = step.admit is not None and (step.admit.on_deny == "fail" or step.admit.timeout is not None)
+    refused = step.admit is not None and step.admit.may_fail
     return refused or step.timeout is not None or (step.loop is not None and bool(step.loop.reduce))

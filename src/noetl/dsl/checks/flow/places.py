@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 
-from noetl.dsl.checks.flow.pipeline import Way
 from noetl.dsl.checks.flow.reads import Read
 from noetl.dsl.checks.flow.sources import own_args
-from noetl.dsl.checks.flow.steps import Flow, StepFlow, arc_sets
-from noetl.dsl.playbook import Fail, Retry, Then, Write
-from noetl.dsl.reader.context import Role, Site
-from noetl.expr import Data, Expression, expressions_in
+from noetl.dsl.checks.flow.steps import Flow, StepFlow
+from noetl.dsl.playbook import Place, Write
+from noetl.dsl.reader.context import Role
 
 
 def is_set(flow: Flow, read: Read) -> bool:
@@ -18,84 +16,57 @@ def is_set(flow: Flow, read: Read) -> bool:
 
 
 def _state(flow: Flow, read: Read) -> int:
-    site = read.site
-    where = site.where
+    where = read.site.where
     position = flow.number[where.step]
     here = flow.steps[position]
     begun = flow.state[position]
     if where.task >= 0:
-        return begun | _in_pipeline(here, site)
+        return begun | _in_pipeline(here, read)
     match where.role:
         case Role.STEP_WRITE:
-            earlier = here.writer.writes(_before(here.step.writes, site))
-            return begun | here.pipeline.done | earlier
+            return begun | here.pipeline.done | _set_before(here, here.step.writes, read)
         case Role.ARC_ARGS | Role.ARC_WRITE:
-            arc = here.step.arcs[where.arc]
-            taken = arc_sets(here, where.arc)
-            writes = arc.writes if where.role is Role.ARC_ARGS else _before(arc.writes, site)
-            return flow.bits.all if taken is None else begun | taken | here.writer.writes(writes)
+            taken = here.arcs[where.arc]
+            if taken is None:
+                return flow.bits.all
+            return begun | taken | _set_before(here, here.step.arcs[where.arc].writes, read)
         case _:
             return begun
 
 
-def _in_pipeline(here: StepFlow, site: Site) -> int:
-    task = here.step.tasks[site.where.task]
-    state = here.pipeline.before[site.where.task]
-    if site.where.role is not Role.TASK_ARGS:
+def _in_pipeline(here: StepFlow, read: Read) -> int:
+    where = read.site.where
+    task = here.step.tasks[where.task]
+    state = here.pipeline.before[where.task]
+    if where.role is not Role.TASK_ARGS:
         for path in own_args(task):
             state |= here.writer.bits.arg(path)
-    match site.where.role:
+    match where.role:
         case Role.TASK_WRITE:
-            earlier = here.writer.writes(_before(task.writes, site))
-            return state | here.writer.bits.label(task.label) | earlier
+            return state | here.writer.bits.label(task.label) | _set_before(here, task.writes, read)
         case Role.POLICY | Role.POLICY_WRITE:
-            if here.pipeline.ways is None:
+            if here.pipeline.matched is None:
                 return state
-            way = _way_of(here.pipeline.ways[site.where.task], site)
-            if way is None or way.then is None:
+            matched = here.pipeline.matched[where.task].get(where.rule)
+            if matched is None:
                 return here.writer.bits.all
-            return state | way.sets | here.writer.writes(_before(way.then.writes, site))
+            return state | matched | _set_before(here, task.thens[where.rule].writes, read)
         case _:
             return state
 
 
-def _way_of(ways: Sequence[Way], site: Site) -> Way | None:
-    """The way whose rule holds the expression; None if that rule never matches."""
-    found = None
-    for way in sorted((way for way in ways if way.then and _holds(way.then, site.expression)), key=_place):
-        if found is None or _place(way) <= (site.scalar.line, site.scalar.column):
-            found = way
-    return found
+def _set_before(here: StepFlow, writes: Sequence[Write], read: Read) -> int:
+    """What the writes set that are made before the one whose value is read; all, if it is none of them.
 
-
-def _place(way: Way) -> tuple[int, int]:
-    return (way.then.place.line, way.then.place.column) if way.then else (0, 0)
-
-
-def _holds(then: Then, expression: Expression) -> bool:
-    values = [write.value for write in then.writes]
-    if then.set_prev is not None:
-        values.append(then.set_prev)
-    match then.do:
-        case Retry():
-            return expression in (then.do.attempts, then.do.delay) or _is_in(expression, values)
-        case Fail(message=message) if message is not None:
-            values.append(message)
-    return _is_in(expression, values)
-
-
-def _is_in(expression: Expression, values: Sequence[Data]) -> bool:
-    return any(expression == found for value in values for found in expressions_in(value))
-
-
-def _before(writes: Sequence[Write], site: Site) -> Sequence[Write]:
-    """The writes of one list that are made before the one that holds the site; all, if none does."""
-    at = (site.scalar.line, site.scalar.column)
-    earlier = sorted(
-        (write for write in writes if (write.place.line, write.place.column) <= at),
-        key=lambda write: (write.place.line, write.place.column),
+    Only those that could set the name: a list of writes may be long, and each of them read names.
+    """
+    holder = read.site.where.write
+    return here.writer.writes(
+        write
+        for write in writes
+        if write.path[0] == read.path[0] and (holder is None or _order(write.place) < _order(holder))
     )
-    for position in range(len(earlier) - 1, -1, -1):
-        if _is_in(site.expression, [earlier[position].value]):
-            return earlier[:position]
-    return writes
+
+
+def _order(place: Place) -> tuple[int, int]:
+    return place.line, place.column

@@ -5,8 +5,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from noetl.dsl.checks.flow.paths import Path, Paths
-from noetl.dsl.checks.guards import thens
-from noetl.dsl.playbook import Playbook, Step, Task, Write
+from noetl.dsl.checks.rules import writes_of
+from noetl.dsl.playbook import Playbook, Task
 
 
 class Local(NamedTuple):
@@ -68,18 +68,6 @@ class Sources:
             for arc in step.arcs:
                 brought.setdefault(arc.step, set()).update(arc.args)
         return brought
-
-
-def writes_of(step: Step) -> Iterator[Write]:
-    """Every write that a run of the step may make, those of its arcs included."""
-    for task in step.tasks:
-        yield from task.writes
-        if task.policy is not None:
-            for then in thens(task.policy):
-                yield from then.writes
-    yield from step.writes
-    for arc in step.arcs:
-        yield from arc.writes
 
 
 def argument(key: str) -> Path:

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from noetl.dsl.checks.flow.bits import Bits
 from noetl.dsl.checks.flow.joins import Part, set_before_join
-from noetl.dsl.checks.flow.order import forward_order
 from noetl.dsl.checks.flow.pipeline import NOTHING, Pipeline, Writer, flow_through
 from noetl.dsl.checks.flow.routes import Routes
 from noetl.dsl.checks.flow.sources import argument
+from noetl.dsl.checks.graph import forward_order
 from noetl.dsl.playbook import Admission, Arc, Playbook, Step
 
 
@@ -30,13 +30,14 @@ class StepFlow(NamedTuple):
     ends: Ends
     begins: int
     """What its own args and its admission set."""
+    arcs: tuple[int | None, ...]
+    """What is set when each arc fires, before its own writes; None if it never does."""
 
 
 class Link(NamedTuple):
     """An arc that can be taken: what is set when it is, and the args that it brings."""
 
     source: int
-    arc: int
     sets: int
     args: int
 
@@ -47,10 +48,8 @@ class Flow(NamedTuple):
     bits: Bits
     number: dict[str, int]
     steps: tuple[StepFlow, ...]
-    links: tuple[tuple[Link, ...], ...]
-    """The arcs into each step."""
     leaving: tuple[tuple[tuple[int, Link], ...], ...]
-    """The same out of each step, with the step they lead to."""
+    """The arcs out of each step, with the step they lead to."""
     gathered: tuple[int, ...]
     """What each join waits for, whichever of its tokens comes last."""
     state: tuple[int, ...]
@@ -64,11 +63,10 @@ def flow_of(playbook: Playbook, routes: Sequence[Routes], bits: Bits, *, precise
     number = {step.name: position for position, step in enumerate(playbook.workflow)}
     links: list[list[Link]] = [[] for _ in steps]
     for source, flow in enumerate(steps):
-        for position, arc in enumerate(flow.step.arcs):
-            taken = arc_sets(flow, position)
+        for arc, taken in zip(flow.step.arcs, flow.arcs, strict=True):
             if taken is not None and arc.step in number:
-                sets = taken | flow.writer.writes(arc.writes)
-                links[number[arc.step]].append(Link(source, position, sets, _args(arc, bits)))
+                sets = taken | writer.writes(arc.writes)
+                links[number[arc.step]].append(Link(source, sets, _args(arc, bits)))
     entry = number[playbook.entry]
     leaving = _leaving(links)
     order = forward_order([[target for target, _ in outgoing] for outgoing in leaving], entry)
@@ -76,22 +74,7 @@ def flow_of(playbook: Playbook, routes: Sequence[Routes], bits: Bits, *, precise
     if precise and any(flow.step.join is not None for flow in steps):
         gathered = set_before_join(_parts(steps, number), order)
     state = _solve(steps, links, gathered, order)
-    return Flow(bits, number, steps, tuple(map(tuple, links)), leaving, tuple(gathered), tuple(state), entry)
-
-
-def arc_sets(flow: StepFlow, position: int) -> int | None:
-    """What is set when the arc fires, before its own writes; None if it never does."""
-    sets = None
-    for ended, choices in zip(flow.ends, flow.routes, strict=True):
-        if any(choice.arc == position for choice in choices):
-            sets = ended if sets is None else sets & ended
-    if sets is None:
-        return None
-    sets |= flow.writer.proofs(flow.step.arcs[position].when, holds=True)
-    if flow.step.exclusive:
-        for arc in flow.step.arcs[:position]:
-            sets |= flow.writer.proofs(arc.when, holds=False)
-    return sets
+    return Flow(bits, number, steps, leaving, tuple(gathered), tuple(state), entry)
 
 
 def _step_flow(step: Step, routes: Routes, writer: Writer) -> StepFlow:
@@ -105,7 +88,22 @@ def _step_flow(step: Step, routes: Routes, writer: Writer) -> StepFlow:
     begins = _admitted(step.admit, writer)
     for key in step.args:
         begins |= bits.arg(argument(key))
-    return StepFlow(step, writer, pipeline, routes, ends, begins)
+    return StepFlow(step, writer, pipeline, routes, ends, begins, _arcs(step, routes, ends, writer))
+
+
+def _arcs(step: Step, routes: Routes, ends: Ends, writer: Writer) -> tuple[int | None, ...]:
+    taken: list[int | None] = [None] * len(step.arcs)
+    for ended, choices in zip(ends, routes, strict=True):
+        for choice in choices:
+            other = taken[choice.arc]
+            taken[choice.arc] = ended if other is None else other & ended
+    refuted = NOTHING
+    for position, (sets, arc) in enumerate(zip(taken, step.arcs, strict=True)):
+        if sets is not None:
+            taken[position] = sets | refuted | writer.proofs(arc.when, holds=True)
+        if step.exclusive:
+            refuted |= writer.proofs(arc.when, holds=False)
+    return tuple(taken)
 
 
 def _admitted(admit: Admission | None, writer: Writer) -> int:

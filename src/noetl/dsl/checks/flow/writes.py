@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from noetl.dsl.checks.flow.overlap import Fork, Places, overlaps, places_of
 from noetl.dsl.checks.flow.paths import Path, Wanted
-from noetl.dsl.checks.flow.sources import writes_of
 from noetl.dsl.checks.flow.unset import LIMIT, is_incomplete
+from noetl.dsl.checks.rules import writes_of
 from noetl.dsl.playbook import Place, Playbook, Step
 from noetl.dsl.reader.context import Context
 
