@@ -168,3 +168,17 @@ def test_documents_inside_documents_are_checked_too() -> None:
 def test_an_inline_document_is_a_playbook() -> None:
     assert errors_in(step("tool: { kind: playbook, document: { a: 1 } }"))[0] == "missing-key"
     assert errors_in(step("tool: { kind: playbook, document: text }")) == ["wrong-type"]
+
+
+def test_the_writes_of_a_rule_keep_their_order() -> None:
+    then = "{ do: continue, set_ctx: { a: 1 }, set_iter: { b: 2 }, set: { run.c: 3, ctx.d: 4 } }"
+    found = first_step(step(f"tool: {{ kind: noop, spec: {{ policy: {{ rules: [{{ else: {then} }}] }} }} }}"))
+    policy = found.tasks[0].policy
+    assert policy is not None
+    assert policy.otherwise is not None
+    assert [(write.scope, *write.path) for write in policy.otherwise.writes] == [
+        ("ctx", "a"),
+        ("iter", "b"),
+        ("run", "c"),
+        ("ctx", "d"),
+    ]

@@ -3,7 +3,10 @@
 import json
 import subprocess
 import sys
+from importlib.metadata import metadata
 from pathlib import Path
+
+from noetl.loading import installed_kinds
 
 PLAYBOOK = """\
 apiVersion: noetl.io/v2
@@ -85,3 +88,8 @@ def test_a_package_that_brings_something_else_is_named(tmp_path: Path) -> None:
 def test_two_packages_cannot_claim_one_kind(tmp_path: Path) -> None:
     install(tmp_path, MODULE.replace('name="greet"', 'name="http"'), "greet_tool:KIND")
     assert "the tool kind `http` is registered twice" in run(tmp_path, PLAYBOOK).stderr
+
+
+def test_the_extra_that_a_kind_names_can_be_installed() -> None:
+    extras = set(metadata("noetl").get_all("Provides-Extra") or ())
+    assert {kind.extra for kind in installed_kinds() if kind.extra} <= extras

@@ -17,6 +17,7 @@ from noetl.dsl.playbook import (
     Retry,
     Rule,
     Then,
+    Write,
 )
 from noetl.dsl.reader.context import ELSE, Context, Role, Where, place_of, text_of
 from noetl.dsl.shape import did_you_mean, is_empty, kind_of
@@ -203,18 +204,27 @@ def _then(context: Context, node: Node, where: Where, pipeline: Pipeline) -> The
                 "directive-option", shaped.entries[key], message, "remove it; it has no effect here"
             )
     writing = where._replace(role=Role.POLICY_WRITE)
-    writes = (
-        *context.writes(shaped.get("set_iter"), "iter", writing),
-        *context.writes(shaped.get("set_ctx"), "ctx", writing),
-        *context.writes(shaped.get("set_run"), "run", writing),
-        *context.prefixed_writes(shaped.get("set"), writing),
-    )
+    writes = _writes(context, shaped, writing)
     set_prev = shaped.get("set_prev")
     directive = _directive(context, do, shaped, where, pipeline)
     if directive is None:
         return None
     prev: Data | None = context.data(set_prev, writing) if set_prev is not None else None
     return Then(directive, place_of(node), writes, prev)
+
+
+_SCOPES = {"set_iter": "iter", "set_ctx": "ctx", "set_run": "run"}
+
+
+def _writes(context: Context, then: Mapping, where: Where) -> tuple[Write, ...]:
+    """All writes of a rule in document order: each sees those before it."""
+    writes: list[Write] = []
+    for entry in then:
+        if (scope := _SCOPES.get(entry.key)) is not None:
+            writes += context.writes(entry.value, scope, where)
+        elif entry.key == "set":
+            writes += context.prefixed_writes(entry.value, where)
+    return tuple(writes)
 
 
 def _directive(
