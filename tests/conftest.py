@@ -1,7 +1,9 @@
 """What holds for all tests."""
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# A deadline for each example would measure the machine; the timeout of a test is enough.
-settings.register_profile("noetl", deadline=None)
-settings.load_profile("noetl")
+# A deadline for each example, or for making one, would measure the machine; the timeout of a test is
+# enough. Runs are repeatable; `--hypothesis-profile=explore` looks for new examples.
+settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("repeatable", settings.get_profile("explore"), derandomize=True)
+settings.load_profile("repeatable")

@@ -37,6 +37,7 @@ def test_without_a_python_the_scripts_say_so(script: str, project: Path, tmp_pat
     assert not (project / ".venv").exists()
 
 
+@pytest.mark.timeout(300)
 def test_an_installation_that_fails_shows_why_and_is_tried_again(project: Path, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to("my project/scripts/noetl")
