@@ -1,0 +1,44 @@
+"""What runs a task: the port that every kind of tool implements."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+
+from noetl.model import Json
+from noetl.model.outcome import Outcome
+
+
+class Call(Struct, frozen=True, kw_only=True):
+    """One attempt of one task, with everything rendered.
+
+    `inputs` and `spec` are plain values under their canonical names; `args` are the task's own over
+    the token's. `folder` is where relative paths start. `log` takes lines for the task's log.
+    """
+
+    execution_id: str
+    task: str
+    kind: str
+    inputs: Mapping[str, Json]
+    args: Mapping[str, Json]
+    spec: Mapping[str, Json]
+    prev: Json
+    attempt: int
+    idempotency_key: str
+    timeout: float
+    folder: Path
+    log: Callable[[str], None]
+
+
+class Tool(Protocol):
+    """A kind's implementation, one for each worker.
+
+    `run` never raises but for cancellation, never retries by itself, and ends within `call.timeout`
+    with kind `timeout`. Cancelling it stops the work it began. `close` frees what it holds; a second
+    call does nothing.
+    """
+
+    async def run(self, call: Call) -> Outcome: ...
+
+    async def close(self) -> None: ...
