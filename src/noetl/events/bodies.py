@@ -57,6 +57,7 @@ class WorkflowStarted(Body):
 
     workload: dict[str, Any] = {}
     ctx: dict[str, Any] = {}
+    deadline: int | None = None
 
 
 class WorkflowFinished(Body):
@@ -111,6 +112,7 @@ class StepScheduled(Body):
     tokens: tuple[str, ...] = ()
     args: dict[str, Any] = {}
     final: bool = False
+    deadline: int | None = None
 
 
 class TokenClaimed(Body):
@@ -164,9 +166,12 @@ class TaskProcessed(Body):
 
 
 class LoopStarted(Body):
+    """`items` are what the loop runs over, evaluated once."""
+
     run: str
     total: int
     items: Any = None
+    max_in_flight: int = 1
 
 
 class LoopIterationStarted(Body):
@@ -253,8 +258,11 @@ class SignalReceived(Body):
 
 
 class CancelRequested(Body):
+    """Nothing new begins. With `error` it is a limit that ends the execution, which then has failed."""
+
     by: str = ""
     reason: str = ""
+    error: ErrorInfo | None = None
 
 
 class ExecutionPaused(Body):
