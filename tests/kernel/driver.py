@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 from noetl.dsl.playbook import Playbook
 from noetl.events.bodies import EventBody
-from noetl.kernel.event import Event
+from noetl.events.event import Event
 from noetl.kernel.net.commands import Claim, Command, Report, Request, TimerFired
 from noetl.kernel.net.deciding import handle
 from noetl.kernel.pipeline.advance import advance

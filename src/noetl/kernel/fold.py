@@ -7,7 +7,7 @@ from noetl.events import bodies as of
 from noetl.events.bodies import EventBody, Patch
 from noetl.kernel import marking
 from noetl.kernel.errors import WrongSequence
-from noetl.kernel.event import Event
+from noetl.events.event import Event
 from noetl.kernel.parked import concerned
 from noetl.kernel.pipeline import fold as pipeline
 from noetl.kernel.run import RunState, reducer_of
@@ -150,37 +150,39 @@ def _resumed(state: ExecutionState, body: of.RunResumed, _: Event) -> None:
 def _step_done(state: ExecutionState, body: of.StepDone, event: Event) -> None:
     run = run_of(state, body.run)
     run.event, run.result = "step.done", body.result
-    _ended(state, run, body.patches, event)
+    _ended(state, run, body, event)
 
 
 def _loop_done(state: ExecutionState, body: of.LoopDone, event: Event) -> None:
     run = run_of(state, body.run)
     run.event, run.result = "loop.done", body.result
-    _ended(state, run, body.patches, event)
+    _ended(state, run, body, event)
 
 
 def _step_failed(state: ExecutionState, body: of.StepFailed, event: Event) -> None:
     run = run_of(state, body.run)
     run.event, run.error = "step.failed", body.error
     run.failed_task, run.failed_attempt = body.task, body.attempt
-    _ended(state, run, body.patches, event)
+    _ended(state, run, body, event)
 
 
-def _ended(state: ExecutionState, run: RunState, patches: tuple[Patch, ...], event: Event) -> None:
+def _ended(
+    state: ExecutionState, run: RunState, body: of.StepDone | of.StepFailed | of.LoopDone, event: Event
+) -> None:
     if run.phase == "ended":
         raise WrongSequence(f"{run.id} has ended already")
     run.phase = "ended"
     run.fence = 0
     run.reported += 1
-    run.ended_seq, run.ended_at = event.seq, event.ts
+    run.ended_by, run.ended_seq, run.ended_at = body.source, event.seq, event.ts
     state.open_runs -= 1
     state.ready.discard(run.id)
     state.agenda.discard(run.id)
     _forget_listeners(state, run)
-    for patch in patches:
+    for patch in body.patches:
         if patch.scope == "run":
             run.scope.write(patch.path, patch.value)
-    write(state, patches)
+    write(state, body.patches)
     marking.summarise(state, run)
     if run.final or state.stopping:
         state.final = "done" if run.final else state.final

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from noetl.events.bodies import LeaseExpired, RunSuspended, StepDone, StepFailed, TokenClaimed
-from noetl.kernel.event import Event
+from noetl.events.event import Event
 from noetl.kernel.state import ExecutionState
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from noetl.events import bodies as of
 from noetl.kernel.errors import WrongSequence
-from noetl.kernel.event import Event
+from noetl.events.event import Event
 from noetl.kernel.parked import concerned, unwatch, watch
 from noetl.kernel.run import RunState
 from noetl.kernel.state import ExecutionState, JoinState, Occupancy, StepSummary, Token
@@ -168,6 +168,7 @@ def step_scheduled(state: ExecutionState, body: of.StepScheduled, event: Event) 
         steps={name: state.outcomes[name] for name in plan.reads_steps if name in state.outcomes},
         deadline=body.deadline,
         final=body.final,
+        token=body.tokens[0] if body.tokens else "",
     )
     if plan.step.join is not None:
         run.joined = [_joined(state, token) for token in tokens]

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from noetl.kernel.errors import WrongSequence
-from noetl.kernel.event import Event
+from noetl.events.event import Event
 from noetl.kernel.fold import evolve
 from noetl.kernel.ordered import Queue
 from noetl.kernel.plan import Plan, StepPlan

@@ -5,7 +5,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct, field
 
 from noetl.dsl.playbook import Task
-from noetl.events.bodies import Patch
+from noetl.events.bodies import Patch, Source
 from noetl.kernel.ordered import Queue
 from noetl.kernel.plan import StepPlan
 from noetl.kernel.variables import Variables
@@ -109,6 +109,8 @@ class RunState(Struct):
     inherited: Any = None
     deadline: int | None = None
     final: bool = False
+    token: str = ""
+    """The first of its tokens."""
     phase: Phase = "ready"
     fence: int = 0
     reported: int = 0
@@ -122,6 +124,7 @@ class RunState(Struct):
     error: ErrorInfo | None = None
     failed_task: str = ""
     failed_attempt: int = 0
+    ended_by: Source = "worker"
     ended_seq: int = 0
     ended_at: int = 0
     owed: int = 0

@@ -73,7 +73,7 @@ def refuse(state: ExecutionState, tokens: Sequence[Token], error: ErrorInfo) -> 
     for token in tokens:
         args.update(token.args)
     scheduled = StepScheduled(step=step.name, tokens=tuple(token.id for token in tokens), args=args)
-    return [scheduled, StepFailed(run=run_id(state.version + 1), error=error)]
+    return [scheduled, StepFailed(run=run_id(state.version + 1), error=error, source="server")]
 
 
 def _broken(state: ExecutionState, tokens: Sequence[Token], error: ExpressionError) -> list[EventBody]:

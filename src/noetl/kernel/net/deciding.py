@@ -3,7 +3,7 @@
 from typing import assert_never
 
 from noetl.events.bodies import EventBody, LoopDone, RunResumed, StepDone, StepFailed, TokenDiscarded
-from noetl.kernel.event import Event
+from noetl.events.event import Event
 from noetl.kernel.fold import evolve
 from noetl.kernel.net import operations
 from noetl.kernel.net.admission import admit
@@ -89,7 +89,7 @@ def follow(state: ExecutionState, now: int) -> list[EventBody]:
             run_state = state.runs[item]
             if run_state.phase == "ended":
                 return route(state, run_state, now)
-            return [StepDone(run=item, result=run_state.inherited)]
+            return [StepDone(run=item, result=run_state.inherited, source="server")]
 
 
 def _stop(state: ExecutionState) -> list[EventBody]:
@@ -97,7 +97,7 @@ def _stop(state: ExecutionState) -> list[EventBody]:
     discarded: list[EventBody] = [TokenDiscarded(token=token, reason="cancelled") for token in state.tokens]
     why = state.stop_error.message if state.stop_error is not None else "the execution was cancelled"
     unowned = [run for run in state.runs.values() if run.phase in ("ready", "suspended")]
-    return discarded + [cancelled(run, why) for run in unowned]
+    return discarded + [cancelled(run, why, "server") for run in unowned]
 
 
 def handle(state: ExecutionState, command: Command, now: int) -> list[Event]:

@@ -49,7 +49,8 @@ def claim(state: ExecutionState, command: Claim) -> list[EventBody]:
         raise Refused("nothing new begins in this execution now")
     if command.run not in state.ready:
         raise Refused(f"{command.run} is not ready to be claimed")
-    return [TokenClaimed(run=command.run, worker=command.worker)]
+    token = state.runs[command.run].token
+    return [TokenClaimed(run=command.run, worker=command.worker, token=token)]
 
 
 def lose_lease(state: ExecutionState, command: LeaseLost) -> list[EventBody]:
@@ -57,7 +58,7 @@ def lose_lease(state: ExecutionState, command: LeaseLost) -> list[EventBody]:
     if run is None or run.phase != "claimed" or run.fence != command.fence:
         return []
     expired = LeaseExpired(run=run.id, fence=run.fence)
-    return [expired, cancelled(run)] if state.stopping else [expired]
+    return [expired, cancelled(run, source="server")] if state.stopping else [expired]
 
 
 def cancel(state: ExecutionState, command: Cancel) -> list[EventBody]:
@@ -129,7 +130,7 @@ def timer_fired(state: ExecutionState, command: TimerFired, now: int) -> list[Ev
         return []
     if run.deadline is not None and run.deadline <= now:
         error = ErrorInfo(kind="timeout", message=f"`{run.step.name}` took too long", retryable=True)
-        return [StepFailed(run=run.id, error=error)]
+        return [StepFailed(run=run.id, error=error, source="server")]
     return _frame_timer(run, command.iteration, now)
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from noetl.events.bodies import EventBody, LoopDone, NextEvaluated, StepDone, StepFailed, TokenEnqueued
+from noetl.events.bodies import EventBody, LoopDone, NextEvaluated, Source, StepDone, StepFailed, TokenEnqueued
 from noetl.kernel.pipeline.loops import reduced
 from noetl.kernel.pipeline.policy import expression_failed
 from noetl.kernel.run import RunState
@@ -74,7 +74,7 @@ def seal(
         for write in run.step.step.writes:
             around.write(write)
     except ExpressionError as error:
-        return StepFailed(run=run.id, error=expression_failed(error))
+        return StepFailed(run=run.id, error=expression_failed(error), source="server")
     return _with_patches(body, tuple(around.patches))
 
 
@@ -91,7 +91,7 @@ def _around(state: ExecutionState, run: RunState, event: dict[str, Any], now: in
 
 def _event_of(state: ExecutionState, run: RunState) -> dict[str, Any]:
     """The run's last event, as its arcs see it."""
-    event = _event(state, run, run.event, run.result, run.error)
+    event = _event(state, run, run.event, run.result, run.error, run.ended_by)
     event["event_id"] = f"{state.execution_id}/{run.ended_seq}"
     event["timestamp"] = iso(run.ended_at)
     if run.loop is not None:
@@ -112,7 +112,7 @@ def _event_before(
     name = {StepDone: "step.done", StepFailed: "step.failed", LoopDone: "loop.done"}[type(body)]
     error = body.error if isinstance(body, StepFailed) else None
     result = None if isinstance(body, StepFailed) else body.result
-    event = _event(state, run, name, result, error)
+    event = _event(state, run, name, result, error, body.source)
     event["timestamp"] = iso(now)
     if isinstance(body, LoopDone):
         event["loop"] = {
@@ -125,13 +125,13 @@ def _event_before(
 
 
 def _event(
-    state: ExecutionState, run: RunState, name: str, result: Any, error: ErrorInfo | None
+    state: ExecutionState, run: RunState, name: str, result: Any, error: ErrorInfo | None, source: Source
 ) -> dict[str, Any]:
     failure = error.as_value() if error is not None else None
     is_reference = isinstance(result, dict) and result.get("$noetl") in ("ref", "manifest")
     return {
         "execution_id": state.execution_id,
-        "source": "server" if run.step.routes_only else "worker",
+        "source": source,
         "name": name,
         "entity": "loop" if name == "loop.done" else "step",
         "entity_id": run.id,

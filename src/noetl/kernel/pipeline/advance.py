@@ -7,6 +7,7 @@ from noetl.events.bodies import (
     LoopIterationCompleted,
     LoopIterationStarted,
     RunSuspended,
+    Source,
     StepDone,
     StepFailed,
 )
@@ -54,9 +55,12 @@ def pause(run: RunState) -> RunSuspended | None:
     return RunSuspended(run=run.id, reason="pause")
 
 
-def cancelled(run: RunState, message: str = "the execution was cancelled") -> StepFailed:
-    """The end of a run whose tasks were interrupted."""
-    return StepFailed(run=run.id, error=ErrorInfo(kind="cancelled", message=message))
+def cancelled(
+    run: RunState, message: str = "the execution was cancelled", source: Source = "worker"
+) -> StepFailed:
+    """The end of a run whose tasks were interrupted, or never began."""
+    error = ErrorInfo(kind="cancelled", message=message)
+    return StepFailed(run=run.id, error=error, source=source)
 
 
 def _frame_move(run: RunState, frame: Frame, now: int, secrets: Secrets | None) -> Move:
