@@ -5,9 +5,9 @@ from typing import Any
 
 from noetl.events import bodies as of
 from noetl.events.bodies import EventBody, Patch
+from noetl.events.event import Event
 from noetl.kernel import marking
 from noetl.kernel.errors import WrongSequence
-from noetl.events.event import Event
 from noetl.kernel.parked import concerned
 from noetl.kernel.pipeline import fold as pipeline
 from noetl.kernel.run import RunState, reducer_of

@@ -3,8 +3,8 @@
 from typing import Any
 
 from noetl.events import bodies as of
-from noetl.kernel.errors import WrongSequence
 from noetl.events.event import Event
+from noetl.kernel.errors import WrongSequence
 from noetl.kernel.parked import concerned, unwatch, watch
 from noetl.kernel.run import RunState
 from noetl.kernel.state import ExecutionState, JoinState, Occupancy, StepSummary, Token

@@ -5,8 +5,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from noetl.kernel.errors import WrongSequence
 from noetl.events.event import Event
+from noetl.kernel.errors import WrongSequence
 from noetl.kernel.fold import evolve
 from noetl.kernel.ordered import Queue
 from noetl.kernel.plan import Plan, StepPlan
@@ -44,7 +44,7 @@ def load(plan: Plan, data: dict[str, Any]) -> ExecutionState:
 
 
 def dump_run(run: RunState) -> dict[str, Any]:
-    """A run as values that JSON knows: what a worker that takes it over needs, but the playbook and workload."""
+    """A run as values that JSON knows, without playbook and workload: what a worker needs to go on."""
     plain: dict[str, Any] = msgspec.to_builtins(run, str_keys=True, enc_hook=_plain)
     return plain
 

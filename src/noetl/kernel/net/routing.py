@@ -1,8 +1,16 @@
 """Where the end of a run leads: its step's arcs (000 §8)."""
 
-from typing import Any
+from typing import Any, NamedTuple, assert_never
 
-from noetl.events.bodies import EventBody, LoopDone, NextEvaluated, Source, StepDone, StepFailed, TokenEnqueued
+from noetl.events.bodies import (
+    EventBody,
+    LoopDone,
+    NextEvaluated,
+    Source,
+    StepDone,
+    StepFailed,
+    TokenEnqueued,
+)
 from noetl.kernel.pipeline.loops import reduced
 from noetl.kernel.pipeline.policy import expression_failed
 from noetl.kernel.run import RunState
@@ -89,56 +97,64 @@ def _around(state: ExecutionState, run: RunState, event: dict[str, Any], now: in
     return routing_scope(run, state.ctx.values, state.outcomes, event, now)
 
 
+class _End(NamedTuple):
+    """How a run ended, recorded or about to be."""
+
+    name: str
+    result: Any
+    error: ErrorInfo | None
+    source: Source
+    seq: int
+    ts: int
+
+
 def _event_of(state: ExecutionState, run: RunState) -> dict[str, Any]:
     """The run's last event, as its arcs see it."""
-    event = _event(state, run, run.event, run.result, run.error, run.ended_by)
-    event["event_id"] = f"{state.execution_id}/{run.ended_seq}"
-    event["timestamp"] = iso(run.ended_at)
-    if run.loop is not None:
-        loop = run.loop
-        event["loop"] = {
-            "total": loop.total,
-            "succeeded": loop.succeeded,
-            "failed": loop.failed,
-            "failures": loop.failures,
-        }
-    return event
+    end = _End(run.event, run.result, run.error, run.ended_by, run.ended_seq, run.ended_at)
+    return _event(state, run, end)
 
 
 def _event_before(
     state: ExecutionState, run: RunState, body: StepDone | StepFailed | LoopDone, now: int
 ) -> dict[str, Any]:
     """The same, while the event is not recorded yet."""
-    name = {StepDone: "step.done", StepFailed: "step.failed", LoopDone: "loop.done"}[type(body)]
-    error = body.error if isinstance(body, StepFailed) else None
-    result = None if isinstance(body, StepFailed) else body.result
-    event = _event(state, run, name, result, error, body.source)
-    event["timestamp"] = iso(now)
-    if isinstance(body, LoopDone):
-        event["loop"] = {
-            "total": body.total,
-            "succeeded": body.succeeded,
-            "failed": body.failed,
-            "failures": list(body.failures),
-        }
-    return event
+    seq = state.version + 1
+    match body:
+        case StepDone():
+            end = _End("step.done", body.result, None, body.source, seq, now)
+        case LoopDone():
+            end = _End("loop.done", body.result, None, body.source, seq, now)
+        case StepFailed():
+            end = _End("step.failed", None, body.error, body.source, seq, now)
+        case _:
+            assert_never(body)
+    return _event(state, run, end)
 
 
-def _event(
-    state: ExecutionState, run: RunState, name: str, result: Any, error: ErrorInfo | None, source: Source
-) -> dict[str, Any]:
-    failure = error.as_value() if error is not None else None
+def _event(state: ExecutionState, run: RunState, end: _End) -> dict[str, Any]:
+    error = end.error.as_value() if end.error is not None else None
+    result = end.result
     is_reference = isinstance(result, dict) and result.get("$noetl") in ("ref", "manifest")
-    return {
+    event = {
+        "event_id": f"{state.execution_id}/{end.seq}",
         "execution_id": state.execution_id,
-        "source": source,
-        "name": name,
-        "entity": "loop" if name == "loop.done" else "step",
+        "timestamp": iso(end.ts),
+        "source": end.source,
+        "name": end.name,
+        "entity": "loop" if end.name == "loop.done" else "step",
         "entity_id": run.id,
         "status": "success" if error is None else "error",
-        "data": {"result": result} if error is None else {"error": failure},
+        "data": {"result": result} if error is None else {"error": error},
         "step": run.step.name,
         "result": result,
         "result_ref": result if is_reference else None,
-        "error": failure,
+        "error": error,
     }
+    if run.loop is not None:
+        event["loop"] = {
+            "total": run.loop.total,
+            "succeeded": run.loop.succeeded,
+            "failed": run.loop.failed,
+            "failures": run.loop.failures,
+        }
+    return event
