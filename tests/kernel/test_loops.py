@@ -183,7 +183,7 @@ def test_an_iteration_reads_the_base_plus_its_own() -> None:
 
 def test_values_that_a_reducer_cannot_combine_fail_the_step() -> None:
     driver = run(loop("reduce: {out: sum}", ', set: {ctx.out: "{{ \'x\' }}"}'))
-    assert driver.state.error.kind == "expression"  # type: ignore[union-attr]
+    assert driver.state.error.details["cause"]["kind"] == "expression"  # type: ignore[union-attr]
     assert "reducer `sum`" in driver.state.error.message  # type: ignore[union-attr]
 
 

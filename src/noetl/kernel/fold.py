@@ -100,6 +100,8 @@ def _pipeline(state: ExecutionState, body: Any, _: Event) -> None:
         raise WrongSequence(f"{run.id} is {run.phase}, so nothing can happen in it")
     run.reported += 1
     pipeline.evolve_run(run, body)
+    if run.phase != "claimed":
+        state.summaries[run.step.name].status = "waiting"
 
 
 def _task_processed(state: ExecutionState, body: of.TaskProcessed, event: Event) -> None:
@@ -111,9 +113,6 @@ def _task_processed(state: ExecutionState, body: of.TaskProcessed, event: Event)
 
 def _suspended(state: ExecutionState, body: of.RunSuspended, event: Event) -> None:
     _pipeline(state, body, event)
-    run = state.runs[body.run]
-    if run.phase == "suspended":
-        state.summaries[run.step.name].status = "waiting"
     if body.signal:
         state.listeners.setdefault(body.signal, []).append(f"{body.run}/{body.iteration}")
         _match_signal(state, body.signal)

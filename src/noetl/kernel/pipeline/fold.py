@@ -63,7 +63,7 @@ def task_started(run: RunState, body: of.TaskStarted) -> None:
 
 def task_processed(run: RunState, body: of.TaskProcessed) -> None:
     frame = frame_of(run, body.iteration)
-    if not frame.running or run.task(frame).label != body.task:
+    if not (frame.running or frame.losses) or run.task(frame).label != body.task:
         raise WrongSequence(f"{run.id}/{body.iteration} is not running `{body.task}`")
     frame.running = False
     frame.losses = 0
@@ -144,6 +144,11 @@ def iteration_completed(run: RunState, body: of.LoopIterationCompleted) -> None:
     del run.frames[body.index]
     run.busy.discard(str(body.index))
     _raise_low(loop, body.index)
+    _count(run, loop, frame, body)
+    _let_go(run)
+
+
+def _count(run: RunState, loop: LoopState, frame: Frame, body: of.LoopIterationCompleted) -> None:
     if body.status == "success":
         loop.succeeded += 1
         loop.results[body.index] = body.result
@@ -177,6 +182,11 @@ def run_suspended(run: RunState, body: of.RunSuspended) -> None:
         frame.suspension = Suspension(body.reason, body.until, body.signal, body.child)
         run.suspended += 1
         run.busy.discard(str(body.iteration))
+    _let_go(run)
+
+
+def _let_go(run: RunState) -> None:
+    """Where all that is left waits, nobody owns the run."""
     if run.stalled:
         run.phase = "suspended"
         run.fence = 0
