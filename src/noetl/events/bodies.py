@@ -72,6 +72,8 @@ class WorkflowStarted(Body):
 
     workload: dict[str, Any] = {}
     ctx: dict[str, Any] = {}
+    deadline: int | None = None
+    """When the execution times out."""
 
 
 class WorkflowFinished(Body):
@@ -128,6 +130,8 @@ class StepScheduled(Body):
     tokens: tuple[str, ...] = ()
     args: dict[str, Any] = {}
     final: bool = False
+    deadline: int | None = None
+    """When the run times out."""
 
 
 class TokenClaimed(Body):
@@ -185,9 +189,12 @@ class TaskProcessed(Reported):
 
 
 class LoopStarted(Reported):
+    """`items` are what the loop runs over, evaluated once."""
+
     run: str
     total: int
     items: Any = None
+    max_in_flight: int = 1
 
 
 class LoopIterationStarted(Reported):
@@ -278,8 +285,11 @@ class SignalReceived(Body):
 
 
 class CancelRequested(Body):
+    """Nothing new begins. With `error` it is a limit that ends the execution, which then has failed."""
+
     by: str = ""
     reason: str = ""
+    error: ErrorInfo | None = None
 
 
 class ExecutionPaused(Body):

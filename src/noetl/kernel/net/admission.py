@@ -1,0 +1,135 @@
+"""The gate in front of a step (000 §4.2), and how tokens become runs."""
+
+from collections.abc import Sequence
+from typing import Any, assert_never
+
+from noetl.dsl.playbook import Admission
+from noetl.events.bodies import (
+    CancelRequested,
+    EventBody,
+    NextEvaluated,
+    StepFailed,
+    StepScheduled,
+    TokenAdmitted,
+    TokenDiscarded,
+    TokenParked,
+)
+from noetl.events.ids import run_id
+from noetl.expr import Expression
+from noetl.kernel.net.requests import deadline_after
+from noetl.kernel.pipeline.policy import expression_failed
+from noetl.kernel.scopes import Surroundings, state_scope
+from noetl.kernel.state import ExecutionState, Token
+from noetl.model import ExpressionError
+from noetl.model.outcome import ErrorInfo
+
+
+def admit(state: ExecutionState, token: Token, now: int) -> list[EventBody]:
+    """What becomes of a token that came to a step, or is asked again."""
+    plan = state.step_of(token)
+    policy = plan.step.admit
+    if policy is not None:
+        around = _around(state, token, now)
+        try:
+            if not _allows(policy, around):
+                return _denied(state, token, policy, around, now)
+        except ExpressionError as error:
+            return _broken(state, [token], error)
+    if plan.step.join is not None:
+        return [TokenAdmitted(token=token.id)]
+    return schedule(state, [token], now)
+
+
+def schedule(state: ExecutionState, tokens: Sequence[Token], now: int) -> list[EventBody]:
+    """A run for these tokens, their args merged in order of arrival over the step's own."""
+    if limit := _too_many(state):
+        return limit
+    step = state.step_of(tokens[0]).step
+    args: dict[str, Any] = {}
+    for token in tokens:
+        args.update(token.args)
+    deadline = None
+    if step.args or step.timeout is not None:
+        try:
+            around = _around(state, tokens[0], now)
+            around.spaces["args"] = args
+            if step.join is not None:
+                around.spaces["joined"] = [
+                    {"step": _source(state, token), "args": token.args} for token in tokens
+                ]
+            args = {**around.mapping(step.args), **args}
+            around.spaces["args"] = args
+            deadline = _deadline(around, step.timeout, now)
+        except ExpressionError as error:
+            return _broken(state, tokens, error)
+    names = tuple(token.id for token in tokens)
+    return [StepScheduled(step=step.name, tokens=names, args=args, deadline=deadline)]
+
+
+def refuse(state: ExecutionState, tokens: Sequence[Token], error: ErrorInfo) -> list[EventBody]:
+    """A run that fails at once, so that the step's own arcs can handle it."""
+    step = state.step_of(tokens[0]).step
+    args: dict[str, Any] = {}
+    for token in tokens:
+        args.update(token.args)
+    scheduled = StepScheduled(step=step.name, tokens=tuple(token.id for token in tokens), args=args)
+    return [scheduled, StepFailed(run=run_id(state.version + 1), error=error, source="server")]
+
+
+def _broken(state: ExecutionState, tokens: Sequence[Token], error: ExpressionError) -> list[EventBody]:
+    """An expression raised: the branch ends here, and the execution has failed."""
+    fault = expression_failed(error)
+    bodies = refuse(state, tokens, fault)
+    executor = state.plan.playbook.executor
+    if state.step_of(tokens[0]).step.arcs or executor.no_next_is_error:
+        run = run_id(state.version + 1)
+        bodies.append(NextEvaluated(run=run, event="step.failed", handled=False, error=fault))
+    return bodies
+
+
+def _too_many(state: ExecutionState) -> list[EventBody]:
+    most = state.plan.playbook.executor.max_step_runs
+    if state.scheduled < most:
+        return []
+    error = ErrorInfo(kind="limit", message=f"more than {most} step runs (`executor.spec.max_step_runs`)")
+    return [CancelRequested(reason="limit", error=error)]
+
+
+def _allows(policy: Admission, around: Surroundings) -> bool:
+    for rule in policy.rules:
+        if around.holds(rule.when):
+            return rule.allow
+    return bool(policy.otherwise)
+
+
+def _denied(
+    state: ExecutionState, token: Token, policy: Admission, around: Surroundings, now: int
+) -> list[EventBody]:
+    match policy.on_deny:
+        case "park":
+            return [TokenParked(token=token.id, mode="park")]
+        case "wait":
+            deadline = token.deadline
+            if token.place == "enqueued":
+                deadline = _deadline(around, policy.timeout, now)
+            return [TokenParked(token=token.id, mode="wait", deadline=deadline)]
+        case "drop":
+            return [TokenDiscarded(token=token.id, reason="denied")]
+        case "fail":
+            step = state.step_of(token).name
+            error = ErrorInfo(kind="admission", message=f"`{step}` does not admit this token")
+            return refuse(state, [token], error)
+        case _:
+            assert_never(policy.on_deny)
+
+
+def _around(state: ExecutionState, token: Token, now: int) -> Surroundings:
+    return state_scope(state.given, state.ctx.values, state.outcomes, now, args=token.args)
+
+
+def _source(state: ExecutionState, token: Token) -> str | None:
+    return state.plan.by_number[token.source].name if token.source >= 0 else None
+
+
+def _deadline(around: Surroundings, timeout: float | Expression | None, now: int) -> int | None:
+    return deadline_after(around.value(timeout) if isinstance(timeout, Expression) else timeout, now)

@@ -1,0 +1,125 @@
+"""What can be asked of an execution: a closed union."""
+
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from noetl.events.bodies import EventBody, Parent, Patch
+from noetl.model.outcome import ErrorInfo
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """Begin. With `error` the request is recorded and refused: no such playbook, or an invalid one."""
+
+    version: str = ""
+    workload: dict[str, Any] = {}
+    ctx: dict[str, Any] = {}
+    labels: dict[str, str] = {}
+    parent: Parent | None = None
+    idempotency_key: str = ""
+    requested_by: str = ""
+    error: ErrorInfo | None = None
+
+
+class Claim(Struct, frozen=True):
+    """A worker takes a run that is ready. The number of the event that says so is the fence."""
+
+    run: str
+    worker: str = ""
+
+
+class Report(Struct, frozen=True):
+    """What happened in a run, by its owner: all or nothing.
+
+    `report_no` is the number of its first event among all that were reported under this fence, from 0.
+    A report that was recorded already gives no events.
+    """
+
+    run: str
+    fence: int
+    report_no: int
+    bodies: tuple[EventBody, ...]
+
+
+class LeaseLost(Struct, frozen=True):
+    """The owner of a run is gone, or gives it back."""
+
+    run: str
+    fence: int
+
+
+class Cancel(Struct, frozen=True):
+    by: str = ""
+    reason: str = ""
+
+
+class Pause(Struct, frozen=True):
+    by: str = ""
+
+
+class Resume(Struct, frozen=True):
+    by: str = ""
+
+
+class Signal(Struct, frozen=True):
+    signal: str
+    payload: Any = True
+    by: str = ""
+
+
+class Retry(Struct, frozen=True):
+    """Go on with a failed execution, at the steps that failed."""
+
+    by: str = ""
+
+
+class PatchCtx(Struct, frozen=True):
+    patches: tuple[Patch, ...]
+    by: str = ""
+
+
+class TimerFired(Struct, frozen=True):
+    """A time has come: of a run or one iteration (`r…`), of a waiting token (`t…`), or, empty, of all.
+
+    Too early, or for something that no longer waits, it gives no events.
+    """
+
+    target: str = ""
+    iteration: int = 0
+
+
+class ChildEnded(Struct, frozen=True):
+    """An execution that a task of this one waits for is over. A second time it gives no events."""
+
+    run: str
+    iteration: int
+    child: str
+    status: Literal["completed", "failed", "cancelled"]
+    result: Any = None
+    error: ErrorInfo | None = None
+
+
+class Fork(Struct, frozen=True):
+    """The history so far came from another execution."""
+
+    source: str
+    at: int
+    patches: tuple[Patch, ...] = ()
+    by: str = ""
+
+
+Command: TypeAlias = (
+    Request
+    | Claim
+    | Report
+    | LeaseLost
+    | Cancel
+    | Pause
+    | Resume
+    | Signal
+    | Retry
+    | PatchCtx
+    | TimerFired
+    | ChildEnded
+    | Fork
+)

@@ -1,0 +1,118 @@
+"""The door to the kernel: `decide` answers a command, `follow` what the state itself demands."""
+
+from typing import assert_never
+
+from noetl.events.bodies import EventBody, LoopDone, RunResumed, StepDone, StepFailed, TokenDiscarded
+from noetl.events.event import Event
+from noetl.kernel.fold import evolve
+from noetl.kernel.net import operations
+from noetl.kernel.net.admission import admit
+from noetl.kernel.net.commands import (
+    Cancel,
+    ChildEnded,
+    Claim,
+    Command,
+    Fork,
+    LeaseLost,
+    PatchCtx,
+    Pause,
+    Report,
+    Request,
+    Resume,
+    Retry,
+    Signal,
+    TimerFired,
+)
+from noetl.kernel.net.ending import fire, quiesce
+from noetl.kernel.net.reports import report
+from noetl.kernel.net.requests import begin
+from noetl.kernel.net.routing import route, seal
+from noetl.kernel.pipeline.advance import cancelled
+from noetl.kernel.state import ExecutionState
+
+
+def decide(state: ExecutionState, command: Command, now: int) -> list[EventBody]:
+    """What a command amounts to. The state is not changed.
+
+    Raises Refused or NotOwner; what was done already gives no events. `now` is in microseconds.
+    """
+    match command:
+        case Request():
+            return begin(state, command, now)
+        case Claim():
+            return operations.claim(state, command)
+        case Report():
+            return report(state, command)
+        case LeaseLost():
+            return operations.lose_lease(state, command)
+        case Cancel():
+            return operations.cancel(state, command)
+        case Pause():
+            return operations.pause(state, command)
+        case Resume():
+            return operations.resume(state, command)
+        case Signal():
+            return operations.signal(state, command)
+        case Retry():
+            return operations.retry(state, command)
+        case PatchCtx():
+            return operations.patch_ctx(state, command)
+        case TimerFired():
+            return operations.timer_fired(state, command, now)
+        case ChildEnded():
+            return operations.child_ended(state, command)
+        case Fork():
+            return operations.fork(command)
+        case _:
+            assert_never(command)
+
+
+def follow(state: ExecutionState, now: int) -> list[EventBody]:
+    """The next decision that the state itself demands; empty if there is none. The state is not changed."""
+    if state.over or state.paused or state.status != "running":
+        return []
+    if state.stopping:
+        return _stop(state) or quiesce(state, now)
+    if not state.agenda:
+        return quiesce(state, now)
+    item = state.agenda.first
+    match item[0]:
+        case "t":
+            return admit(state, state.tokens[item], now)
+        case "j":
+            return fire(state, int(item[1:]), now)
+        case "s":
+            run, _, iteration = state.listeners[item[1:]][0].partition("/")
+            payload = state.signals[item[1:]][0]
+            return [RunResumed(run=run, reason="signal", iteration=int(iteration), payload=payload)]
+        case _:
+            run_state = state.runs[item]
+            if run_state.phase == "ended":
+                return route(state, run_state, now)
+            return [StepDone(run=item, result=run_state.inherited, source="server")]
+
+
+def _stop(state: ExecutionState) -> list[EventBody]:
+    """After a cancel: tokens go, runs that nobody owns end, the others are waited for."""
+    discarded: list[EventBody] = [TokenDiscarded(token=token, reason="cancelled") for token in state.tokens]
+    why = state.stop_error.message if state.stop_error is not None else "the execution was cancelled"
+    unowned = [run for run in state.runs.values() if run.phase in ("ready", "suspended")]
+    return discarded + [cancelled(run, why, "server") for run in unowned]
+
+
+def handle(state: ExecutionState, command: Command, now: int) -> list[Event]:
+    """Decide, and everything that follows; the state is brought up to date in place.
+
+    All events belong into one append. Raises Refused and NotOwner with the state unchanged.
+    """
+    events: list[Event] = []
+    bodies = decide(state, command, now)
+    while bodies:
+        for body in bodies:
+            if isinstance(body, StepDone | StepFailed | LoopDone):
+                body = seal(state, state.runs[body.run], body, now)  # noqa: PLW2901 -- what is recorded
+            event = Event(state.version + 1, now, body)
+            evolve(state, event)
+            events.append(event)
+        bodies = follow(state, now)
+    return events

@@ -1,0 +1,158 @@
+"""What people and time ask of an execution (semantics §10)."""
+
+from noetl.events.bodies import (
+    CancelRequested,
+    CtxPatched,
+    EventBody,
+    ExecutionForked,
+    ExecutionPaused,
+    ExecutionResumed,
+    ExecutionRetried,
+    LeaseExpired,
+    RunResumed,
+    SignalReceived,
+    StepFailed,
+    TokenClaimed,
+)
+from noetl.kernel.errors import Refused
+from noetl.kernel.net.admission import refuse
+from noetl.kernel.net.commands import (
+    Cancel,
+    ChildEnded,
+    Claim,
+    Fork,
+    LeaseLost,
+    PatchCtx,
+    Pause,
+    Resume,
+    Retry,
+    Signal,
+    TimerFired,
+)
+from noetl.kernel.pipeline.advance import cancelled
+from noetl.kernel.run import RunState
+from noetl.kernel.state import ExecutionState
+from noetl.model.outcome import ErrorInfo
+
+
+def living(state: ExecutionState) -> None:
+    """Raises Refused unless the execution has begun and is not over."""
+    if state.status == "new":
+        raise Refused("there is no such execution")
+    if state.over:
+        raise Refused(f"the execution is {state.status}")
+
+
+def claim(state: ExecutionState, command: Claim) -> list[EventBody]:
+    living(state)
+    if state.paused or state.stopping:
+        raise Refused("nothing new begins in this execution now")
+    if command.run not in state.ready:
+        raise Refused(f"{command.run} is not ready to be claimed")
+    token = state.runs[command.run].token
+    return [TokenClaimed(run=command.run, worker=command.worker, token=token)]
+
+
+def lose_lease(state: ExecutionState, command: LeaseLost) -> list[EventBody]:
+    run = state.runs.get(command.run)
+    if run is None or run.phase != "claimed" or run.fence != command.fence:
+        return []
+    expired = LeaseExpired(run=run.id, fence=run.fence)
+    return [expired, cancelled(run, source="server")] if state.stopping else [expired]
+
+
+def cancel(state: ExecutionState, command: Cancel) -> list[EventBody]:
+    living(state)
+    if state.stopping:
+        return []
+    return [CancelRequested(by=command.by, reason=command.reason)]
+
+
+def pause(state: ExecutionState, command: Pause) -> list[EventBody]:
+    living(state)
+    return [] if state.paused or state.stopping else [ExecutionPaused(by=command.by)]
+
+
+def resume(state: ExecutionState, command: Resume) -> list[EventBody]:
+    living(state)
+    if not state.paused:
+        return []
+    paused = [run for run in state.runs.values() if run.paused]
+    return [ExecutionResumed(by=command.by), *(RunResumed(run=run.id, reason="resume") for run in paused)]
+
+
+def signal(state: ExecutionState, command: Signal) -> list[EventBody]:
+    living(state)
+    return [SignalReceived(signal=command.signal, payload=command.payload, by=command.by)]
+
+
+def retry(state: ExecutionState, command: Retry) -> list[EventBody]:
+    if state.status != "failed":
+        raise Refused(f"only a failed execution can be retried, this one is {state.status}")
+    if not state.failed_runs or state.stopping:
+        raise Refused("no step of this execution can be opened again")
+    return [ExecutionRetried(runs=tuple(state.failed_runs), by=command.by)]
+
+
+def patch_ctx(state: ExecutionState, command: PatchCtx) -> list[EventBody]:
+    living(state)
+    return [CtxPatched(patches=command.patches, by=command.by)]
+
+
+def fork(command: Fork) -> list[EventBody]:
+    forked = ExecutionForked(source=command.source, at=command.at, by=command.by)
+    return [forked, CtxPatched(patches=command.patches, by=command.by)] if command.patches else [forked]
+
+
+def child_ended(state: ExecutionState, command: ChildEnded) -> list[EventBody]:
+    run = state.runs.get(command.run)
+    frame = run.frames.get(command.iteration) if run is not None else None
+    if state.over or frame is None or frame.suspension is None or frame.suspension.child != command.child:
+        return []
+    payload = {
+        "execution_id": command.child,
+        "status": command.status,
+        "result": command.result,
+        "error": command.error.as_value() if command.error is not None else None,
+    }
+    return [RunResumed(run=command.run, reason="child", iteration=command.iteration, payload=payload)]
+
+
+def timer_fired(state: ExecutionState, command: TimerFired, now: int) -> list[EventBody]:
+    if state.over or state.stopping:
+        return []
+    if not command.target:
+        return _execution_timeout(state, now)
+    if command.target.startswith("t"):
+        return _token_timeout(state, command.target, now)
+    run = state.runs.get(command.target)
+    if run is None or run.phase == "ended":
+        return []
+    if run.deadline is not None and run.deadline <= now:
+        error = ErrorInfo(kind="timeout", message=f"`{run.step.name}` took too long", retryable=True)
+        return [StepFailed(run=run.id, error=error, source="server")]
+    return _frame_timer(run, command.iteration, now)
+
+
+def _frame_timer(run: RunState, iteration: int, now: int) -> list[EventBody]:
+    frame = run.frames.get(iteration)
+    waits = frame.suspension if frame is not None else None
+    if waits is None or waits.until is None or waits.until > now:
+        return []
+    reason = "timer" if waits.reason in ("retry", "wait") else "timeout"
+    return [RunResumed(run=run.id, reason=reason, iteration=iteration)]  # type: ignore[arg-type]
+
+
+def _token_timeout(state: ExecutionState, name: str, now: int) -> list[EventBody]:
+    token = state.tokens.get(name)
+    if token is None or token.place != "waiting" or token.deadline is None or token.deadline > now:
+        return []
+    step = state.step_of(token).name
+    return refuse(state, [token], ErrorInfo(kind="timeout", message=f"`{step}` was not admitted in time"))
+
+
+def _execution_timeout(state: ExecutionState, now: int) -> list[EventBody]:
+    if state.deadline is None or state.deadline > now:
+        return []
+    error = ErrorInfo(kind="timeout", message="the execution took too long")
+    return [CancelRequested(reason="timeout", error=error)]

@@ -1,0 +1,45 @@
+"""What workers report, checked before it is recorded."""
+
+from noetl.events.bodies import (
+    EventBody,
+    LoopDone,
+    LoopIterationCompleted,
+    LoopIterationStarted,
+    LoopStarted,
+    RunSuspended,
+    StepDone,
+    StepFailed,
+    TaskProcessed,
+    TaskStarted,
+)
+from noetl.kernel.errors import NotOwner, Refused
+from noetl.kernel.net.commands import Report
+from noetl.kernel.state import ExecutionState
+
+_REPORTED = (
+    TaskStarted,
+    TaskProcessed,
+    LoopStarted,
+    LoopIterationStarted,
+    LoopIterationCompleted,
+    RunSuspended,
+)
+_ENDS = (StepDone, StepFailed, LoopDone)
+
+
+def report(state: ExecutionState, command: Report) -> list[EventBody]:
+    """The report's events, or none if they are recorded already. Only the last may end the run."""
+    run = state.runs.get(command.run)
+    if run is None or run.phase != "claimed" or run.fence != command.fence:
+        raise NotOwner(f"{command.run} is not owned under fence {command.fence}")
+    if command.report_no + len(command.bodies) <= run.reported:
+        return []
+    if command.report_no != run.reported:
+        raise Refused(f"report {command.report_no} of {run.id} came before report {run.reported}")
+    for position, body in enumerate(command.bodies):
+        last = position == len(command.bodies) - 1
+        if not isinstance(body, _REPORTED) and not (last and isinstance(body, _ENDS)):
+            raise Refused(f"a worker does not report {type(body).__name__} here")
+        if body.run != run.id:
+            raise Refused(f"{type(body).__name__} is about {body.run}, not {run.id}")
+    return list(command.bodies)

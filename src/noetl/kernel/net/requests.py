@@ -1,0 +1,96 @@
+"""How an execution begins (000 §4.1)."""
+
+from typing import Any
+
+from noetl.events.bodies import (
+    EventBody,
+    PlaybookExecutionRequested,
+    PlaybookProcessed,
+    PlaybookRequestEvaluated,
+    TokenEnqueued,
+    WorkflowStarted,
+)
+from noetl.expr import Expression
+from noetl.kernel.errors import Refused
+from noetl.kernel.net.commands import Request
+from noetl.kernel.pipeline.policy import SECOND, expression_failed
+from noetl.kernel.scopes import state_scope, workload_scope
+from noetl.kernel.state import ExecutionState
+from noetl.model import ExpressionError
+
+DECIDER = 1
+"""The number of these rules, recorded with each execution."""
+
+
+def begin(state: ExecutionState, command: Request, now: int) -> list[EventBody]:
+    """The request, its judgement, and the first token or the refusal."""
+    if state.status != "new":
+        raise Refused("the execution has begun already")
+    playbook = state.plan.playbook
+    requested = PlaybookExecutionRequested(
+        path=playbook.metadata.path,
+        hash=playbook.hash,
+        version=command.version,
+        workload=command.workload,
+        ctx=command.ctx,
+        labels=command.labels,
+        parent=command.parent,
+        idempotency_key=command.idempotency_key,
+        requested_by=command.requested_by,
+        decider=DECIDER,
+    )
+    error = command.error
+    workload: dict[str, Any] = {}
+    deadline = None
+    if error is None:
+        try:
+            workload = merged_workload(state, command.workload, now)
+            deadline = _deadline(state, workload, command, now)
+        except ExpressionError as fault:
+            error = expression_failed(fault)
+    evaluated = PlaybookRequestEvaluated(error=error)
+    if error is not None:
+        return [requested, evaluated, PlaybookProcessed(status="failed", error=error)]
+    started = WorkflowStarted(workload=workload, ctx=command.ctx, deadline=deadline)
+    return [requested, evaluated, started, TokenEnqueued(step=playbook.entry)]
+
+
+def merged_workload(state: ExecutionState, given: dict[str, Any], now: int) -> dict[str, Any]:
+    """The defaults, rendered in document order, under what the request gives. Raises ExpressionError."""
+    merged = dict(given)
+    for key, default in state.plan.playbook.workload.items():
+        asked = given.get(key)
+        if key in given and not isinstance(asked, dict):
+            continue
+        value = workload_scope(state.given, merged, now).value(default)
+        merged[key] = _over(value, asked) if isinstance(value, dict) and isinstance(asked, dict) else value
+        if isinstance(asked, dict) and not isinstance(value, dict):
+            merged[key] = asked
+    return merged
+
+
+def _over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for key, value in above.items():
+        under = merged.get(key)
+        merged[key] = _over(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def _deadline(state: ExecutionState, workload: dict[str, Any], command: Request, now: int) -> int | None:
+    timeout = state.plan.playbook.executor.timeout
+    if isinstance(timeout, Expression):
+        around = state_scope(state.given, command.ctx, {}, now)
+        around.spaces["workload"] = workload
+        return deadline_after(around.value(timeout), now)
+    return deadline_after(timeout, now)
+
+
+def deadline_after(seconds: Any, now: int) -> int | None:
+    """When a timeout that starts now is over. Raises ExpressionError."""
+    if seconds is None:
+        return None
+    try:
+        return now + round(float(seconds) * SECOND)
+    except (TypeError, ValueError):
+        raise ExpressionError(f"`timeout` is a number of seconds, not {seconds!r}") from None

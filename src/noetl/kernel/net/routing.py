@@ -1,0 +1,160 @@
+"""Where the end of a run leads: its step's arcs (000 §8)."""
+
+from typing import Any, NamedTuple, assert_never
+
+from noetl.events.bodies import (
+    EventBody,
+    LoopDone,
+    NextEvaluated,
+    Source,
+    StepDone,
+    StepFailed,
+    TokenEnqueued,
+)
+from noetl.kernel.pipeline.loops import reduced
+from noetl.kernel.pipeline.policy import expression_failed
+from noetl.kernel.run import RunState
+from noetl.kernel.scopes import Surroundings, iso, routing_scope
+from noetl.kernel.state import ExecutionState
+from noetl.model import ExpressionError
+from noetl.model.outcome import ErrorInfo
+
+
+def route(state: ExecutionState, run: RunState, now: int) -> list[EventBody]:
+    """Judge the arcs, and send a token along each that is selected."""
+    arcs = run.step.step.arcs
+    around = _around(state, run, _event_of(state, run), now)
+    verdicts: list[bool | None] = [None] * len(arcs)
+    tokens: list[EventBody] = []
+    selected: list[int] = []
+    try:
+        for position, arc in enumerate(arcs):
+            verdicts[position] = around.holds(arc.when)
+            if verdicts[position]:
+                selected.append(position)
+                if run.step.step.exclusive:
+                    break
+        for position in selected:
+            arc = arcs[position]
+            for write in arc.writes:
+                around.write(write)
+            args = around.mapping(arc.args)
+            tokens.append(TokenEnqueued(step=arc.step, args=args, run=run.id, arc=position))
+    except ExpressionError as error:
+        return [_broken(run, verdicts, expression_failed(error))]
+    if not selected and run.error is None and state.plan.playbook.executor.no_next_is_error:
+        message = f"no arc of `{run.step.name}` matches {run.event} (`executor.spec.no_next_is_error`)"
+        return [_broken(run, verdicts, ErrorInfo(kind="policy", message=message))]
+    handled = run.error is None or any(run.step.handles[position] for position in selected)
+    evaluated = NextEvaluated(
+        run=run.id,
+        event=run.event,
+        verdicts=tuple(verdicts),
+        selected=tuple(selected),
+        handled=handled,
+        patches=tuple(around.patches),
+    )
+    return [evaluated, *tokens]
+
+
+def _broken(run: RunState, verdicts: list[bool | None], error: ErrorInfo) -> NextEvaluated:
+    return NextEvaluated(run=run.id, event=run.event, verdicts=tuple(verdicts), handled=False, error=error)
+
+
+def seal(
+    state: ExecutionState, run: RunState, body: StepDone | StepFailed | LoopDone, now: int
+) -> StepDone | StepFailed | LoopDone:
+    """Add what only the server knows to the end of a run: reduced values and the step's own writes.
+
+    Where that raises, the run has failed.
+    """
+    loop_done = isinstance(body, LoopDone)
+    if state.stopping or (
+        not run.step.step.writes and not (loop_done and run.loop is not None and run.loop.contributions)
+    ):
+        return body
+    try:
+        ctx = state.ctx.values
+        patches = reduced(run, ctx) if loop_done else []
+        around = _around(state, run, _event_before(state, run, body, now), now)
+        for patch in patches:
+            around.see(patch)
+        for write in run.step.step.writes:
+            around.write(write)
+    except ExpressionError as error:
+        return StepFailed(run=run.id, error=expression_failed(error), source="server")
+    return _with_patches(body, tuple(around.patches))
+
+
+def _with_patches(
+    body: StepDone | StepFailed | LoopDone, patches: tuple[Any, ...]
+) -> StepDone | StepFailed | LoopDone:
+    fields = {name: getattr(body, name) for name in body.__struct_fields__}
+    return type(body)(**{**fields, "patches": patches})
+
+
+def _around(state: ExecutionState, run: RunState, event: dict[str, Any], now: int) -> Surroundings:
+    return routing_scope(run, state.ctx.values, state.outcomes, event, now)
+
+
+class _End(NamedTuple):
+    """How a run ended, recorded or about to be."""
+
+    name: str
+    result: Any
+    error: ErrorInfo | None
+    source: Source
+    seq: int
+    ts: int
+
+
+def _event_of(state: ExecutionState, run: RunState) -> dict[str, Any]:
+    """The run's last event, as its arcs see it."""
+    end = _End(run.event, run.result, run.error, run.ended_by, run.ended_seq, run.ended_at)
+    return _event(state, run, end)
+
+
+def _event_before(
+    state: ExecutionState, run: RunState, body: StepDone | StepFailed | LoopDone, now: int
+) -> dict[str, Any]:
+    """The same, while the event is not recorded yet."""
+    seq = state.version + 1
+    match body:
+        case StepDone():
+            end = _End("step.done", body.result, None, body.source, seq, now)
+        case LoopDone():
+            end = _End("loop.done", body.result, None, body.source, seq, now)
+        case StepFailed():
+            end = _End("step.failed", None, body.error, body.source, seq, now)
+        case _:
+            assert_never(body)
+    return _event(state, run, end)
+
+
+def _event(state: ExecutionState, run: RunState, end: _End) -> dict[str, Any]:
+    error = end.error.as_value() if end.error is not None else None
+    result = end.result
+    is_reference = isinstance(result, dict) and result.get("$noetl") in ("ref", "manifest")
+    event = {
+        "event_id": f"{state.execution_id}/{end.seq}",
+        "execution_id": state.execution_id,
+        "timestamp": iso(end.ts),
+        "source": end.source,
+        "name": end.name,
+        "entity": "loop" if end.name == "loop.done" else "step",
+        "entity_id": run.id,
+        "status": "success" if error is None else "error",
+        "data": {"result": result} if error is None else {"error": error},
+        "step": run.step.name,
+        "result": result,
+        "result_ref": result if is_reference else None,
+        "error": error,
+    }
+    if run.loop is not None:
+        event["loop"] = {
+            "total": run.loop.total,
+            "succeeded": run.loop.succeeded,
+            "failed": run.loop.failed,
+            "failures": run.loop.failures,
+        }
+    return event

@@ -1,0 +1,110 @@
+"""How a loop begins and ends."""
+
+import json
+from typing import Any
+
+from noetl.events.bodies import LoopDone, LoopStarted, Patch, StepFailed
+from noetl.expr import Expression
+from noetl.kernel.pipeline.moves import Finish, Move, Record
+from noetl.kernel.pipeline.policy import expression_failed
+from noetl.kernel.reducers import combine
+from noetl.kernel.run import RunState, reducer_of
+from noetl.kernel.scopes import Surroundings, loop_scope
+from noetl.kernel.variables import read
+from noetl.model import ExpressionError
+from noetl.model.outcome import ErrorInfo
+
+
+def loop_start(run: RunState, now: int) -> Move:
+    """The collection, evaluated once."""
+    loop = run.step.step.loop
+    assert loop is not None  # noqa: S101 -- asked of loop steps only
+    try:
+        around = loop_scope(run, now)
+        items = items_of(around.value(loop.items))
+        most = 1 if loop.mode == "sequential" else _most(around, loop.max_in_flight)
+    except ExpressionError as error:
+        return Finish(StepFailed(run=run.id, error=expression_failed(error)))
+    return Record(LoopStarted(run=run.id, total=len(items), items=items, max_in_flight=most))
+
+
+def items_of(value: Any) -> list[Any]:
+    """The elements: of a list, the pairs of a mapping, or of JSON text for one of them."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            raise ExpressionError("a loop runs over a list or a mapping, not over text") from None
+    if isinstance(value, dict):
+        return [{"key": key, "value": item} for key, item in value.items()]
+    if not isinstance(value, list):
+        raise ExpressionError(f"a loop runs over a list or a mapping, not over {value!r}")
+    return value
+
+
+def _most(around: Surroundings, value: int | Expression) -> int:
+    found = around.value(value) if isinstance(value, Expression) else value
+    try:
+        return max(int(found), 1)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise ExpressionError(f"`max_in_flight` is a number, not {found!r}") from None
+
+
+def loop_end(run: RunState) -> Move:
+    """No iteration is open and none will begin."""
+    loop = run.loop
+    assert loop is not None  # noqa: S101 -- only a loop has no frames while it is claimed
+    if loop.broken >= 0:
+        return Finish(_broken(run, loop.broken))
+    return Finish(
+        LoopDone(
+            run=run.id,
+            total=loop.total,
+            succeeded=loop.succeeded,
+            failed=loop.failed,
+            failures=tuple(loop.failures),
+            result=list(loop.results),
+        )
+    )
+
+
+def _broken(run: RunState, index: int) -> StepFailed:
+    assert run.loop is not None  # noqa: S101 -- as above
+    frame = run.loop.failed_frames[index]
+    cause = frame.error
+    message = f"iteration {index} failed"
+    details: dict[str, Any] = {"index": index}
+    if cause is not None:
+        message = f"{message}: {cause.message}"
+        details["cause"] = cause.as_value()
+    error = ErrorInfo(
+        kind="iteration_failed",
+        message=message,
+        retryable=cause.retryable if cause else False,
+        details=details,
+    )
+    tasks = run.step.step.tasks
+    task = tasks[min(frame.at, len(tasks) - 1)].label if tasks else ""
+    return StepFailed(run=run.id, error=error, task=task, attempt=frame.attempt)
+
+
+def reduced(run: RunState, ctx: dict[str, Any]) -> list[Patch]:
+    """What the loop's reducers make of all contributions, in index order, onto the values as they are now.
+
+    Raises ExpressionError.
+    """
+    if run.loop is None or not run.loop.contributions:
+        return []
+    gathered: dict[tuple[str, ...], tuple[Patch, list[Any]]] = {}
+    for index in sorted(run.loop.contributions):
+        for patch in run.loop.contributions[index]:
+            gathered.setdefault((patch.scope, *patch.path), (patch, []))[1].append(patch.value)
+    bases = {"ctx": ctx, "run": run.scope.values}
+    return [
+        Patch(
+            scope=patch.scope,
+            path=patch.path,
+            value=combine(reducer_of(run, patch), read(bases[patch.scope], patch.path), values),
+        )
+        for patch, values in gathered.values()
+    ]

@@ -1,0 +1,73 @@
+"""What a run may want next: a closed set of instructions. Whoever drives it only obeys."""
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+
+from noetl.dsl.playbook import Task
+from noetl.events.bodies import (
+    LoopDone,
+    LoopIterationCompleted,
+    LoopIterationStarted,
+    LoopStarted,
+    RunSuspended,
+    StepDone,
+    StepFailed,
+    TaskProcessed,
+    TaskStarted,
+)
+
+
+class RunTask(Struct, frozen=True, kw_only=True):
+    """Record `started`, run the tool, judge its outcome, record that.
+
+    `inputs` and `args` are rendered with the real secrets; `started.input` with what stands for them.
+    `timeout` is in seconds; `call_id` names the attempt, `idempotency_key` stays the same if it is
+    delivered again.
+    """
+
+    task: Task
+    started: TaskStarted
+    inputs: Mapping[str, Any]
+    args: Mapping[str, Any]
+    spec: Mapping[str, Any]
+    prev: Any
+    timeout: float
+    idempotency_key: str
+
+    @property
+    def iteration(self) -> int:
+        return self.started.iteration
+
+
+class Record(Struct, frozen=True):
+    """Record this and ask again."""
+
+    body: (
+        LoopStarted
+        | LoopIterationStarted
+        | LoopIterationCompleted
+        | RunSuspended
+        | TaskStarted
+        | TaskProcessed
+    )
+
+
+class Wait(Struct, frozen=True):
+    """Nothing to begin before that time, or before a task in flight ends. None: only the latter."""
+
+    until: int | None = None
+
+
+class Suspend(Struct, frozen=True):
+    """Nothing to do before the run is resumed, and nobody owns it meanwhile."""
+
+
+class Finish(Struct, frozen=True):
+    """The run is over. The server completes what it alone knows before this is recorded."""
+
+    body: StepDone | StepFailed | LoopDone
+
+
+Move: TypeAlias = RunTask | Record | Wait | Suspend | Finish

@@ -1,0 +1,236 @@
+"""From an outcome to a directive (000 §6)."""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import Any, Literal, assert_never
+
+from msgspec import Struct
+
+from noetl.dsl.playbook import Break, Continue, Fail, Jump, Policy, Retry, Then
+from noetl.events.bodies import Patch, TaskProcessed
+from noetl.expr import Expression
+from noetl.kernel.run import Frame, RunState
+from noetl.kernel.scopes import Surroundings, task_scope
+from noetl.model import ExpressionError
+from noetl.model.outcome import ErrorInfo, Outcome
+
+SECOND = 1_000_000
+MAX_TRANSITIONS = 100_000
+
+
+class _Verdict(Struct):
+    do: Literal["continue", "retry", "jump", "break", "fail"] = "continue"
+    rule: int | None = None
+    to: str = ""
+    retry_at: int | None = None
+    set_prev: bool = False
+    prev: Any = None
+    error: ErrorInfo | None = None
+
+
+def judge(
+    run: RunState, index: int, outcome: Outcome, now: int, keychain: Mapping[str, Any] | None = None
+) -> TaskProcessed:
+    """What an attempt's outcome means for the pipeline: writes evaluated, the directive decided.
+
+    `keychain` are the masked entries, for args that name them.
+    """
+    frame = run.frames[index]
+    task = run.task(frame)
+    verdict = _Verdict()
+    patches: list[Patch] = []
+    try:
+        around = task_scope(run, frame, now, keychain)
+        patches = around.patches
+        if task.args:
+            around.spaces["args"] = {**run.args, **around.mapping(task.args)}
+        around.spaces["outcome"] = outcome.as_value()
+        if outcome.status == "ok":
+            for write in task.writes:
+                around.write(write)
+        _decide(_Case(run, frame, outcome, around, now), task.policy, verdict)
+    except ExpressionError as error:
+        verdict.do, verdict.to, verdict.retry_at = "fail", "", None
+        verdict.error = expression_failed(error)
+    return TaskProcessed(
+        run=run.id,
+        task=task.label,
+        outcome=outcome,
+        iteration=index,
+        visit=frame.visits[task.label],
+        attempt=frame.attempt,
+        rule=verdict.rule,
+        do=verdict.do,
+        to=verdict.to,
+        retry_at=verdict.retry_at,
+        patches=tuple(patches),
+        set_prev=verdict.set_prev,
+        prev=verdict.prev,
+        error=verdict.error,
+    )
+
+
+def expression_failed(error: ExpressionError) -> ErrorInfo:
+    return ErrorInfo(kind="expression", message=error.message)
+
+
+class _Case(Struct, frozen=True):
+    run: RunState
+    frame: Frame
+    outcome: Outcome
+    around: Surroundings
+    now: int
+
+    @property
+    def ok(self) -> bool:
+        return self.outcome.status == "ok"
+
+    @property
+    def tries(self) -> int:
+        """Tries of this visit, the one just ended included."""
+        return self.frame.attempt - self.frame.forgiven
+
+
+def _decide(case: _Case, policy: Policy | None, verdict: _Verdict) -> None:
+    if policy is None:
+        verdict.do = "continue" if case.ok else "fail"
+        return
+    for position, rule in enumerate(policy.rules):
+        if case.around.holds(rule.when):
+            verdict.rule = position
+            _apply(case, rule.then, verdict)
+            return
+    if policy.otherwise is not None:
+        verdict.rule = -1
+        _apply(case, policy.otherwise, verdict)
+    elif policy.on_unmatched == "fail" and not case.ok:
+        verdict.do = "fail"
+
+
+def _apply(case: _Case, then: Then, verdict: _Verdict) -> None:
+    for write in then.writes:
+        case.around.write(write)
+    if then.set_prev is not None:
+        verdict.set_prev = True
+        verdict.prev = case.around.value(then.set_prev)
+    match then.do:
+        case Continue():
+            verdict.do = "continue"
+        case Break():
+            verdict.do = "break"
+        case Retry():
+            _retry(case, then.do, verdict)
+        case Jump():
+            _jump(case, then.do, verdict)
+        case Fail():
+            _fail(case, then, then.do, verdict)
+        case _:
+            assert_never(then.do)
+
+
+def _retry(case: _Case, retry: Retry, verdict: _Verdict) -> None:
+    attempts = _whole(case, retry.attempts)
+    tries = case.tries
+    if tries < attempts:
+        verdict.do = "retry"
+        verdict.retry_at = case.now + round(_delay(case, retry, tries) * SECOND)
+        return
+    verdict.do = "fail"
+    details = {"exhausted": True, "attempts": tries}
+    if case.outcome.error is None:
+        message = f"still not done after {tries} attempts"
+        verdict.error = ErrorInfo(kind="retry_exhausted", message=message, details=details)
+    else:
+        verdict.error = with_details(case.outcome.error, details)
+
+
+def with_details(error: ErrorInfo, details: dict[str, Any]) -> ErrorInfo:
+    return ErrorInfo(
+        kind=error.kind,
+        message=error.message,
+        retryable=error.retryable,
+        retry_after=error.retry_after,
+        details={**error.details, **details},
+    )
+
+
+def _whole(case: _Case, value: int | Expression) -> int:
+    found = case.around.value(value) if isinstance(value, Expression) else value
+    try:
+        return int(found)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise ExpressionError(f"`attempts` is a number, not {found!r}") from None
+
+
+def _delay(case: _Case, retry: Retry, tries: int) -> float:
+    """Seconds before the next try."""
+    delay = retry.delay
+    if isinstance(delay, Expression):
+        delay = _seconds(case.around.value(delay), case.now)
+    match retry.backoff:
+        case "none":
+            pass
+        case "linear":
+            delay *= tries
+        case "exponential":
+            delay *= 2.0 ** min(tries - 1, 60)
+        case _:
+            assert_never(retry.backoff)
+    if retry.max_delay is not None:
+        delay = min(delay, retry.max_delay)
+    if retry.jitter:
+        delay += retry.jitter * _chance(case)
+    return delay
+
+
+def _seconds(value: Any, now: int) -> float:
+    """Seconds from a number, a numeric text, or the date of a `Retry-After` header."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return max(float(value), 0.0)
+    try:
+        return max(float(value), 0.0)
+    except (TypeError, ValueError):
+        pass
+    try:
+        moment = parsedate_to_datetime(value)
+    except (TypeError, ValueError, AttributeError):
+        raise ExpressionError(f"`delay` is a number of seconds or a date, not {value!r}") from None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return max(moment.timestamp() - now / SECOND, 0.0)
+
+
+def _chance(case: _Case) -> float:
+    """A number from 0 to 1 that differs between tries and is the same when asked again."""
+    place = f"{case.run.given.execution_id}/{case.run.id}/{case.frame.index}/{case.frame.at}/{case.tries}"
+    return int.from_bytes(hashlib.sha256(place.encode()).digest()[:4]) / 2**32
+
+
+def _jump(case: _Case, jump: Jump, verdict: _Verdict) -> None:
+    task = case.run.task(case.frame)
+    limit = task.spec.get("max_transitions")
+    most = case.around.value(limit) if limit is not None else None
+    most = most if isinstance(most, int) else MAX_TRANSITIONS
+    if case.frame.transitions + 1 > most:
+        verdict.do = "fail"
+        verdict.error = ErrorInfo(kind="jump_limit", message=f"more than {most} transitions in one pipeline")
+    else:
+        verdict.do, verdict.to = "jump", jump.to
+
+
+def _fail(case: _Case, then: Then, fail: Fail, verdict: _Verdict) -> None:
+    verdict.do = "fail"
+    message = str(case.around.value(fail.message)) if fail.message is not None else ""
+    error = case.outcome.error
+    if error is None:
+        place = f"the rule in line {then.place.line} says fail"
+        verdict.error = ErrorInfo(kind="policy", message=message or place)
+    elif message:
+        verdict.error = ErrorInfo(
+            kind=error.kind,
+            message=message,
+            retryable=error.retryable,
+            retry_after=error.retry_after,
+            details={**error.details, "cause": error.message},
+        )

@@ -1,0 +1,90 @@
+"""What an attempt of a task gets: rendered inputs, a timeout, a key."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from noetl.dsl.playbook import Task
+from noetl.events.bodies import TaskStarted
+from noetl.expr import uses_of
+from noetl.kernel.pipeline.moves import RunTask
+from noetl.kernel.run import Frame, RunState
+from noetl.kernel.scopes import Surroundings, task_scope
+
+TASK_TIMEOUT = 300.0
+"""Seconds an attempt may take if the playbook says nothing."""
+
+
+class Secrets:
+    """The keychain as the tool sees it, and as the events do."""
+
+    __slots__ = ("masked", "real")
+
+    def __init__(self, real: Mapping[str, Any], masked: Mapping[str, Any]) -> None:
+        self.real = real
+        self.masked = masked
+
+
+def attempt_of(run: RunState, frame: Frame, now: int, secrets: Secrets | None) -> RunTask:
+    """The next attempt of the task the frame stands at. Raises ExpressionError."""
+    task = run.task(frame)
+    around = task_scope(run, frame, now, secrets.real if secrets else None)
+    again = frame.losses > 0
+    attempt = frame.attempt if again else frame.attempt + 1
+    around.spaces["_attempt"] = attempt - frame.forgiven
+    key = idempotency_key(run, frame, task, attempt)
+    inputs, args = _rendered(run, task, around)
+    recorded = inputs
+    if secrets is not None and reads_keychain(task):
+        around.spaces["keychain"] = secrets.masked
+        around.spaces["args"] = run.args
+        recorded, _ = _rendered(run, task, around)
+    spec = around.mapping(task.spec)
+    return RunTask(
+        task=task,
+        started=TaskStarted(
+            run=run.id,
+            task=task.label,
+            iteration=frame.index,
+            visit=frame.visits[task.label],
+            attempt=attempt,
+            redelivery=frame.losses,
+            input=recorded or None,
+        ),
+        inputs=inputs,
+        args=args,
+        spec=spec,
+        prev=frame.prev,
+        timeout=_timeout(spec),
+        idempotency_key=key,
+    )
+
+
+def _rendered(run: RunState, task: Task, around: Surroundings) -> tuple[dict[str, Any], Mapping[str, Any]]:
+    args: Mapping[str, Any] = run.args
+    if task.args:
+        args = around.spaces["args"] = {**run.args, **around.mapping(task.args)}
+    return around.mapping(task.inputs), args
+
+
+def reads_keychain(task: Task) -> bool:
+    data = (*task.inputs.values(), *(task.args or {}).values())
+    return any(use.path[0] == "keychain" for value in data for use in uses_of(value))
+
+
+def _timeout(spec: Mapping[str, Any]) -> float:
+    for name in ("timeout", "task_timeout"):
+        value = spec.get(name)
+        if isinstance(value, int | float):
+            return float(value)
+    return TASK_TIMEOUT
+
+
+def idempotency_key(run: RunState, frame: Frame, task: Task, attempt: int) -> str:
+    """The same for every delivery and every retry after an error; another one after an ok outcome."""
+    place = [run.given.execution_id, run.id, str(frame.index), task.label, str(frame.visits[task.label])]
+    if frame.polls:
+        place.append(f"poll {frame.polls}")
+    if (mode := task.spec.get("idempotency")) is not None and getattr(mode, "value", "") == "per_attempt":
+        place.append(f"attempt {attempt}")
+    return hashlib.sha256("/".join(place).encode()).hexdigest()[:32]

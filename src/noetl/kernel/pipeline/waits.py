@@ -1,0 +1,96 @@
+"""Tasks that wait: for a time, a signal, a child. No worker is held meanwhile (semantics §9)."""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from noetl.events.bodies import RunSuspended
+from noetl.events.ids import task_run_id
+from noetl.expr import Constant
+from noetl.kernel.pipeline.policy import SECOND
+from noetl.kernel.run import Frame, Resumption, RunState
+from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded
+
+WAITING_KINDS = frozenset({"playbook", "wait"})
+
+
+def suspension(run: RunState, frame: Frame, now: int) -> RunSuspended | Outcome:
+    """How the waiting task that just started waits; or its outcome if it need not."""
+    task = run.task(frame)
+    given: Mapping[str, Any] = frame.input or {}
+    limit = _explicit_timeout(run, frame)
+    deadline = now + round(limit * SECOND) if limit is not None else None
+    if task.kind == "playbook":
+        child = child_id(run, frame)
+        if not _setting(run, frame, "wait", default=True):
+            return succeeded({"execution_id": child}, playbook={"execution_id": child, "status": "running"})
+        return RunSuspended(run=run.id, reason="child", iteration=frame.index, child=child, until=deadline)
+    if signal := given.get("signal"):
+        return RunSuspended(
+            run=run.id, reason="signal", iteration=frame.index, signal=str(signal), until=deadline
+        )
+    until = _moment(given, now)
+    if isinstance(until, Outcome):
+        return until
+    return RunSuspended(run=run.id, reason="wait", iteration=frame.index, until=until)
+
+
+def outcome_of(run: RunState, frame: Frame, resumption: Resumption) -> Outcome:
+    """What a waiting task gives after its wait."""
+    if resumption.reason == "timeout":
+        message = f"`{run.task(frame).label}` waited too long"
+        return failed(ErrorInfo(kind="timeout", message=message, retryable=True))
+    if resumption.reason == "child":
+        return _of_child(run, frame, resumption.payload)
+    return succeeded(resumption.payload)
+
+
+def _of_child(run: RunState, frame: Frame, ended: Mapping[str, Any]) -> Outcome:
+    helper = {"execution_id": ended["execution_id"], "status": ended["status"]}
+    if ended["status"] == "completed" or _setting(run, frame, "on_failure", default="fail") == "continue":
+        return succeeded(ended.get("result"), playbook=helper)
+    cause = ended.get("error") or {}
+    message = f"the child {ended['execution_id']} {ended['status']}"
+    if cause.get("message"):
+        message = f"{message}: {cause['message']}"
+    return failed(ErrorInfo(kind="child_failed", message=message, details={"cause": cause}), playbook=helper)
+
+
+def child_id(run: RunState, frame: Frame) -> str:
+    """The id of the execution that this attempt starts: a UUIDv7 of the parent's time, the rest a hash."""
+    task = run.task(frame).label
+    place = task_run_id(run.id, frame.index, task, frame.visits[task], frame.attempt)
+    parent = run.given.execution_id
+    digest = hashlib.sha256(f"{parent}/{place}".encode()).digest()
+    try:
+        time = UUID(parent).bytes[:6]
+    except ValueError:
+        time = hashlib.sha256(parent.encode()).digest()[:6]
+    body = bytearray(time + digest[:10])
+    body[6] = 0x70 | body[6] & 0x0F
+    body[8] = 0x80 | body[8] & 0x3F
+    return str(UUID(bytes=bytes(body)))
+
+
+def _moment(given: Mapping[str, Any], now: int) -> int | Outcome:
+    seconds, until = given.get("seconds"), given.get("until")
+    try:
+        if seconds is not None:
+            return now + round(float(seconds) * SECOND)
+        moment = datetime.fromisoformat(str(until))
+    except (TypeError, ValueError):
+        return failed(ErrorInfo(kind="input", message=f"{seconds or until!r} is not a time to wait for"))
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return round(moment.timestamp() * SECOND)
+
+
+def _setting(run: RunState, frame: Frame, name: str, default: Any) -> Any:
+    found = run.task(frame).spec.get(name)
+    return found.value if isinstance(found, Constant) and found.value is not None else default
+
+
+def _explicit_timeout(run: RunState, frame: Frame) -> float | None:
+    found = _setting(run, frame, "timeout", default=None)
+    return float(found) if isinstance(found, int | float) else None

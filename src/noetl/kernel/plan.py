@@ -1,0 +1,127 @@
+"""What follows from a playbook alone, computed once and shared by all its executions."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from noetl.dsl.checks.graph import ancestors, net_of, on_cycles
+from noetl.dsl.checks.guards import reads_failure
+from noetl.dsl.playbook import Playbook, Step
+from noetl.expr import NAMESPACES, Expression
+
+
+class Watch(NamedTuple):
+    """Something a parked token's rules read: a key of `ctx`, one key below it if named, or a step."""
+
+    space: str
+    key: str = ""
+    below: str = ""
+
+
+class StepPlan:
+    """A step and what the engine asks about it all the time."""
+
+    __slots__ = (
+        "above",
+        "bit",
+        "handles",
+        "keeps_result",
+        "label_at",
+        "number",
+        "passes",
+        "reads_steps",
+        "routes_only",
+        "step",
+        "watches",
+    )
+
+    def __init__(self, step: Step, number: int, above: int, names: frozenset[str]) -> None:
+        self.step = step
+        self.number = number
+        self.bit = 1 << number
+        self.above = above
+        """The steps from which a token can come here, as bits; itself only if it is on a cycle."""
+        self.routes_only = not step.tasks and step.loop is None
+        self.passes = step.loop is None and all(
+            task.kind == "noop" and task.args is None for task in step.tasks
+        )
+        """Whether its result is that of the step whose arc brought its token (semantics §3)."""
+        self.label_at = {task.label: position for position, task in enumerate(step.tasks)}
+        self.handles = tuple(reads_failure(arc.when) for arc in step.arcs)
+        self.watches = tuple(dict.fromkeys(_watches(step, names)))
+        self.reads_steps = _steps_read(step, names)
+        self.keeps_result = False
+
+    @property
+    def name(self) -> str:
+        return self.step.name
+
+
+class Plan:
+    """The steps of a playbook by name and by number."""
+
+    __slots__ = ("by_name", "by_number", "playbook")
+
+    def __init__(self, playbook: Playbook) -> None:
+        net = net_of(playbook)
+        above = ancestors(net.after)
+        cyclic = on_cycles(net.after)
+        names = frozenset(playbook.steps)
+        self.playbook = playbook
+        self.by_number = [
+            StepPlan(step, number, above[number] & ~(0 if number in cyclic else 1 << number), names)
+            for number, step in enumerate(playbook.workflow)
+        ]
+        self.by_name = {plan.name: plan for plan in self.by_number}
+        for name in _steps_read(playbook, names):
+            self.by_name[name].keeps_result = True
+
+    @property
+    def entry(self) -> StepPlan:
+        return self.by_name[self.playbook.entry]
+
+
+def _expressions(value: object) -> Iterator[Expression]:
+    match value:
+        case Expression():
+            yield value
+        case Struct():
+            for name in value.__struct_fields__:
+                if name != "document":
+                    yield from _expressions(getattr(value, name))
+        case Mapping():
+            for item in value.values():
+                yield from _expressions(item)
+        case tuple() | list():
+            for item in value:
+                yield from _expressions(item)
+
+
+def _steps_read(value: object, names: frozenset[str]) -> frozenset[str]:
+    """The steps whose outcomes expressions in there may read; all of them if that cannot be told."""
+    found: set[str] = set()
+    for expression in _expressions(value):
+        for use in expression.uses:
+            name, *rest = use.path
+            if name == "steps":
+                found |= {rest[0]} & names if rest else names
+            elif name in names:
+                found.add(name)
+    return frozenset(found)
+
+
+def _watches(step: Step, names: frozenset[str]) -> Iterator[Watch]:
+    if step.admit is None:
+        return
+    for expression in _expressions(step.admit.rules):
+        for use in expression.uses:
+            name, *rest = use.path
+            if name == "ctx":
+                yield Watch("ctx", *rest[:2])
+            elif name == "steps":
+                yield Watch("steps", *rest[:1])
+            elif name not in NAMESPACES:
+                yield Watch("ctx", *use.path[:2])
+                if name in names:
+                    yield Watch("steps", name)

@@ -1,0 +1,80 @@
+"""State from events, and snapshots of it as plain values."""
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import msgspec
+
+from noetl.events.event import Event
+from noetl.kernel.errors import WrongSequence
+from noetl.kernel.fold import evolve
+from noetl.kernel.ordered import Queue
+from noetl.kernel.plan import Plan, StepPlan
+from noetl.kernel.run import Given, RunState
+from noetl.kernel.state import STATE_FORMAT, ExecutionState, new_state
+
+T = TypeVar("T")
+
+
+def replay(plan: Plan, execution_id: str, events: Iterable[Event]) -> ExecutionState:
+    """The state after these events, which begin with the first. Raises WrongSequence."""
+    state = new_state(plan, execution_id)
+    for event in events:
+        evolve(state, event)
+    return state
+
+
+def dump(state: ExecutionState) -> dict[str, Any]:
+    """The state as values that JSON knows; the playbook is named by its hash alone."""
+    return {
+        "format": STATE_FORMAT,
+        "hash": state.plan.playbook.hash,
+        "execution_id": state.execution_id,
+        "workload": state.given.workload,
+        "state": msgspec.to_builtins(state, str_keys=True, enc_hook=_plain),
+    }
+
+
+def load(plan: Plan, data: dict[str, Any]) -> ExecutionState:
+    """The state that was dumped. Raises WrongSequence for another format or playbook: replay instead."""
+    if data["format"] != STATE_FORMAT or data["hash"] != plan.playbook.hash:
+        raise WrongSequence("the snapshot is of another format or playbook")
+    given = Given(data["execution_id"], data["workload"])
+    return _loaded(data["state"], ExecutionState, plan, given)
+
+
+def dump_run(run: RunState) -> dict[str, Any]:
+    """A run as values that JSON knows, without playbook and workload: what a worker needs to go on."""
+    plain: dict[str, Any] = msgspec.to_builtins(run, str_keys=True, enc_hook=_plain)
+    return plain
+
+
+def load_run(plan: Plan, given: Given, data: dict[str, Any]) -> RunState:
+    return _loaded(data, RunState, plan, given)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Queue():
+            return list(value)
+        case StepPlan():
+            return value.name
+        case Plan() | Given():
+            return None
+        case _:
+            raise NotImplementedError(type(value))
+
+
+def _loaded(data: Any, kind: type[T], plan: Plan, given: Given) -> T:
+    def restored(wanted: type, value: Any) -> Any:
+        if wanted is Queue:
+            return Queue(value)
+        if wanted is StepPlan:
+            return plan.by_name[value]
+        if wanted is Plan:
+            return plan
+        if wanted is Given:
+            return given
+        raise NotImplementedError(wanted)
+
+    return msgspec.convert(data, kind, str_keys=True, dec_hook=restored)

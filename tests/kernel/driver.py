@@ -1,0 +1,186 @@
+"""Runs a playbook to its end in one thread: scripted outcomes, a clock of its own, every event kept."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from noetl.dsl.playbook import Playbook
+from noetl.events.bodies import EventBody
+from noetl.events.event import Event
+from noetl.kernel.net.commands import Claim, Command, Report, Request, TimerFired
+from noetl.kernel.net.deciding import handle
+from noetl.kernel.pipeline.advance import advance
+from noetl.kernel.pipeline.moves import Finish, Record, RunTask, Suspend, Wait
+from noetl.kernel.pipeline.policy import SECOND, judge
+from noetl.kernel.plan import Plan
+from noetl.kernel.run import RunState
+from noetl.kernel.state import ExecutionState, new_state
+from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded
+from tests.playbooks import playbook_of
+
+EXECUTION = "01939d2e-0000-7000-8000-000000000001"
+
+Script: TypeAlias = Mapping[str, Any]
+"""What tasks give, by label: a value, an Outcome, an exception kind as `Fault`, a list of these in turn, or a function of the call."""
+
+
+class Fault(str):
+    """An error of this kind."""
+
+
+def error(kind: str = "connection", message: str = "it broke", **details: Any) -> Outcome:
+    return failed(ErrorInfo(kind=kind, message=message, retryable=True, details=details))  # type: ignore[arg-type]
+
+
+class Driver:
+    """One execution, and a worker that runs its tasks one at a time.
+
+    `appends` are the events of each command: the points at which a crash may happen.
+    """
+
+    def __init__(
+        self, playbook: Playbook | str, script: Script | None = None, *, kinds: Sequence[str] = ()
+    ) -> None:
+        if isinstance(playbook, str):
+            playbook = playbook_of(playbook, allow_kinds=kinds)
+        self.plan = Plan(playbook)
+        self.state: ExecutionState = new_state(self.plan, EXECUTION)
+        self.script = dict(script or {})
+        self.turns: dict[str, int] = {}
+        self.now = 1_700_000_000 * SECOND
+        self.appends: list[list[Event]] = []
+        self.calls: list[RunTask] = []
+        self.on_append: Callable[[list[Event]], None] = lambda _: None
+
+    def give(self, command: Command) -> list[Event]:
+        events = handle(self.state, command, self.now)
+        if events:
+            self.appends.append(events)
+            self.on_append(events)
+        return events
+
+    def start(self, **request: Any) -> "Driver":
+        self.give(Request(**request))
+        return self
+
+    def run(self, **request: Any) -> "Driver":
+        """From the request to the end, or until nothing happens without somebody from outside."""
+        if self.state.status == "new":
+            self.start(**request)
+        while self.step():
+            pass
+        return self
+
+    def step(self) -> bool:
+        """One run as far as it goes, or the next timer. False if there is nothing to do."""
+        if self.state.over:
+            return False
+        if self.state.ready and not self.state.paused:
+            self.work(self.claim(self.state.ready.first))
+            return True
+        return self.fire_next_timer()
+
+    def claim(self, run: str) -> RunState:
+        self.give(Claim(run, "w1"))
+        return self.state.runs[run]
+
+    def work(self, run: RunState) -> None:
+        """Drive a run until it ends or is suspended."""
+        while run.phase == "claimed" and run.id in self.state.runs:
+            if not self.move(run):
+                return
+
+    def move(self, run: RunState) -> bool:
+        """One instruction. False if the run is suspended."""
+        move = advance(run, self.now)
+        match move:
+            case Record():
+                self.report(run, move.body)
+            case Finish():
+                self.report(run, move.body)
+            case RunTask():
+                self.report(run, move.started)
+                self.calls.append(move)
+                outcome = self.outcome_of(move)
+                self.report(run, judge(run, move.iteration, outcome, self.now))
+            case Wait(until=until):
+                assert until is not None, "nothing is in flight"
+                self.now = until
+            case Suspend():
+                return False
+        return True
+
+    def report(self, run: RunState, *bodies: EventBody) -> list[Event]:
+        return self.give(Report(run.id, run.fence, run.reported, bodies))
+
+    def outcome_of(self, call: RunTask) -> Outcome:
+        label = call.task.label
+        if label in self.script:
+            found = self.script[label]
+            if isinstance(found, list):
+                turn = self.turns.get(label, 0)
+                self.turns[label] = turn + 1
+                found = found[min(turn, len(found) - 1)]
+            if callable(found):
+                found = found(call)
+            if isinstance(found, Fault):
+                return error(str(found))
+            return found if isinstance(found, Outcome) else succeeded(found)
+        if call.task.kind == "noop":
+            return succeeded(
+                call.prev if call.task.args is None else {name: call.args[name] for name in call.task.args}
+            )
+        return succeeded(None)
+
+    def timers(self) -> list[tuple[int, TimerFired]]:
+        state = self.state
+        found = [
+            (token.deadline, TimerFired(name))
+            for name, token in state.tokens.items()
+            if token.deadline is not None
+        ]
+        for run in state.runs.values():
+            if run.deadline is not None:
+                found.append((run.deadline, TimerFired(run.id)))
+            found += [
+                (frame.suspension.until, TimerFired(run.id, frame.index))
+                for frame in run.frames.values()
+                if frame.suspension is not None and frame.suspension.until is not None
+            ]
+        if state.deadline is not None:
+            found.append((state.deadline, TimerFired()))
+        return sorted(found, key=lambda pair: pair[0])
+
+    def fire_next_timer(self) -> bool:
+        timers = self.timers()
+        if not timers or self.state.paused:
+            return False
+        self.now = max(self.now, timers[0][0])
+        return bool(self.give(timers[0][1]))
+
+    @property
+    def events(self) -> list[Event]:
+        return [event for append in self.appends for event in append]
+
+    @property
+    def names(self) -> list[str]:
+        return [type(event.body).__name__ for event in self.events]
+
+    def bodies(self, kind: type[Any]) -> list[Any]:
+        return [event.body for event in self.events if isinstance(event.body, kind)]
+
+    @property
+    def ctx(self) -> dict[str, Any]:
+        return self.state.ctx.values
+
+    @property
+    def ran(self) -> list[str]:
+        """The labels of the tasks that ran, in order."""
+        return [call.task.label for call in self.calls]
+
+    @property
+    def statuses(self) -> dict[str, str]:
+        return {name: summary.status for name, summary in self.state.summaries.items()}
+
+
+def run(text: str, script: Script | None = None, *, kinds: Sequence[str] = (), **request: Any) -> Driver:
+    return Driver(text, script, kinds=kinds).run(**request)
