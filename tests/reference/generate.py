@@ -16,6 +16,7 @@ from noetl.graph import draw  # noqa: E402
 from noetl.loading import load  # noqa: E402
 from tests.reference.clauses import CLAUSES  # noqa: E402
 from tests.reference.collect import PREFIX  # noqa: E402
+from tests.reference.events import events_page  # noqa: E402
 
 TITLES = {
     "000": "Formal specification",
@@ -98,6 +99,7 @@ def quickstart_picture() -> str:
 PAGES = {
     "docs/checks/README.md": checks_index,
     "docs/conformance.md": conformance,
+    "docs/events.md": events_page,
     "docs/pictures/quickstart.svg": quickstart_picture,
 }
 

@@ -5,15 +5,26 @@ A body holds what was decided, so that folding never evaluates an expression. To
 Times are microseconds since 1970, UTC.
 """
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, dataclass_transform
 
 from msgspec import Struct
 
 from noetl.model.outcome import ErrorInfo, Outcome
 
+Source: TypeAlias = Literal["server", "worker"]
+"""Who says that something happened: the closed list of 000 §10.1."""
 
+
+@dataclass_transform(frozen_default=True)
 class Body(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Common to all bodies: frozen, written without what is default."""
+
+
+class Reported(Body, kw_only=True):
+    """What a worker says about a run, in general."""
+
+    source: Source = "worker"
+    """`server` where no worker says it: a run without tools, a cancelled one, a lost worker."""
 
 
 class Patch(Body):
@@ -36,6 +47,7 @@ class PlaybookExecutionRequested(Body):
 
     path: str
     hash: str
+    """Of the canonical document that runs."""
     version: str = ""
     workload: dict[str, Any] = {}
     ctx: dict[str, Any] = {}
@@ -44,6 +56,9 @@ class PlaybookExecutionRequested(Body):
     idempotency_key: str = ""
     requested_by: str = ""
     decider: int = 1
+    """The version of the rules by which the server decides."""
+    trace_id: str = ""
+    """The trace that the request belongs to, if it named one."""
 
 
 class PlaybookRequestEvaluated(Body):
@@ -80,7 +95,9 @@ class TokenEnqueued(Body):
     step: str
     args: dict[str, Any] = {}
     run: str = ""
+    """The run that brought it, empty for the first token."""
     arc: int = -1
+    """The position of the arc, -1 for the first token."""
 
 
 class TokenParked(Body):
@@ -118,6 +135,8 @@ class TokenClaimed(Body):
 
     run: str
     worker: str = ""
+    token: str = ""
+    """The first of the run's tokens; a final step has none."""
 
 
 class LeaseExpired(Body):
@@ -125,9 +144,10 @@ class LeaseExpired(Body):
 
     run: str
     fence: int
+    """The number of the claim that ended."""
 
 
-class TaskStarted(Body):
+class TaskStarted(Reported):
     """An attempt begins. `input` is what the tool gets, secrets masked."""
 
     run: str
@@ -136,10 +156,11 @@ class TaskStarted(Body):
     visit: int = 1
     attempt: int = 1
     redelivery: int = 0
+    """How often this attempt was lost with its worker before."""
     input: Any = None
 
 
-class TaskProcessed(Body):
+class TaskProcessed(Reported):
     """An attempt has ended: its outcome, the rule that matched, and where the pipeline goes from here.
 
     `rule` is the position of the rule, -1 for the `else`, None if none matched. `to` is the task a
@@ -163,18 +184,18 @@ class TaskProcessed(Body):
     error: ErrorInfo | None = None
 
 
-class LoopStarted(Body):
+class LoopStarted(Reported):
     run: str
     total: int
     items: Any = None
 
 
-class LoopIterationStarted(Body):
+class LoopIterationStarted(Reported):
     run: str
     index: int
 
 
-class LoopIterationCompleted(Body):
+class LoopIterationCompleted(Reported):
     """One iteration ended. `contributions` are what it gives to the loop's reducers."""
 
     run: str
@@ -185,15 +206,17 @@ class LoopIterationCompleted(Body):
     contributions: tuple[Patch, ...] = ()
 
 
-class RunSuspended(Body):
+class RunSuspended(Reported):
     """The run, or one iteration of it, waits and holds no worker."""
 
     run: str
     reason: Literal["retry", "wait", "signal", "child", "pause"]
     iteration: int = 0
     until: int | None = None
+    """When it goes on, or gives up waiting."""
     signal: str = ""
     child: str = ""
+    """The execution it waits for."""
 
 
 class RunResumed(Body):
@@ -203,21 +226,22 @@ class RunResumed(Body):
     payload: Any = None
 
 
-class StepDone(Body):
+class StepDone(Reported):
     run: str
     result: Any = None
     patches: tuple[Patch, ...] = ()
 
 
-class StepFailed(Body):
+class StepFailed(Reported):
     run: str
     error: ErrorInfo
     task: str = ""
+    """The task that failed, empty if none did."""
     attempt: int = 0
     patches: tuple[Patch, ...] = ()
 
 
-class LoopDone(Body):
+class LoopDone(Reported):
     """All iterations ended. `patches` are the reduced values and the step's own writes."""
 
     run: str
@@ -237,6 +261,7 @@ class NextEvaluated(Body):
     verdicts: tuple[bool | None, ...] = ()
     selected: tuple[int, ...] = ()
     handled: bool = True
+    """False if the run failed and no arc that fired looked at it."""
     error: ErrorInfo | None = None
     patches: tuple[Patch, ...] = ()
 
@@ -276,7 +301,9 @@ class ExecutionForked(Body):
     """The history so far is a copy of another execution's."""
 
     source: str
+    """The other execution."""
     at: int
+    """Its last event that was copied."""
     by: str = ""
 
 

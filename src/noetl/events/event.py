@@ -1,0 +1,170 @@
+"""An event, and its envelope (000 §10.1, 003 §9.3) as readers see it."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple, assert_never
+
+from msgspec import Struct
+
+from noetl.events import bodies as of
+from noetl.events.bodies import EventBody
+from noetl.events.ids import iteration_id, run_id, task_run_id, token_id
+from noetl.events.status import Status
+from noetl.events.table import kind_of
+from noetl.model.json import Json
+from noetl.model.outcome import ErrorInfo, Outcome
+
+_EPOCH = datetime(1970, 1, 1)
+
+
+class Event(Struct, frozen=True):
+    """What happened at a place in the history of an execution.
+
+    `seq` counts from 1 without gaps; `ts` is when it was recorded, in microseconds since 1970, UTC.
+    """
+
+    seq: int
+    ts: int
+    body: EventBody
+
+
+def envelope(event: Event, execution_id: str, trace_id: str = "") -> dict[str, Json]:
+    """The event with everything that follows from it, for people and other programs.
+
+    `trace_id` is that of the execution's request; if it named none, the execution's own id is used, in
+    the form of a W3C trace id. Values inside `data` are shared with the event: do not change them.
+    """
+    body = event.body
+    kind = kind_of(body)
+    status = kind.status_of(body)
+    place = _place(event, execution_id)
+    whole: dict[str, Json] = {
+        "event_id": f"{execution_id}/{event.seq}",
+        "execution_id": execution_id,
+        "seq": event.seq,
+        "timestamp": (_EPOCH + timedelta(microseconds=event.ts)).isoformat(timespec="microseconds") + "Z",
+        "source": body.source if isinstance(body, of.Reported) else kind.source,
+        "name": kind.name,
+        "entity": kind.entity,
+        "entity_id": place.entity_id,
+        "status": status,
+    }
+    if place.step_run_id:
+        whole["step_run_id"] = place.step_run_id
+    if place.task_run_id:
+        whole["task_run_id"] = place.task_run_id
+    if place.parent_id:
+        whole["parent_id"] = place.parent_id
+    whole["trace_id"] = trace_id or _own_trace(body) or execution_id.replace("-", "")
+    if isinstance(body, of.TokenClaimed) and body.worker:
+        whole["worker"] = body.worker
+    whole["data"] = _data(body, status)
+    return whole
+
+
+class _Place(NamedTuple):
+    """Where in the execution an event belongs. `parent_id` is what the entity came from."""
+
+    entity_id: str
+    step_run_id: str = ""
+    task_run_id: str = ""
+    parent_id: str = ""
+
+
+def _place(event: Event, execution_id: str) -> _Place:
+    match event.body:
+        case of.TaskStarted() | of.TaskProcessed() as body:
+            task_run = task_run_id(body.run, body.iteration, body.task, body.visit, body.attempt)
+            return _Place(task_run, body.run, task_run, body.run)
+        case of.LoopIterationStarted() | of.LoopIterationCompleted() as body:
+            return _Place(iteration_id(body.run, body.index), body.run, "", body.run)
+        case of.TokenEnqueued() as body:
+            return _Place(token_id(event.seq), parent_id=body.run)
+        case of.TokenParked() | of.TokenAdmitted() | of.TokenDiscarded() as body:
+            return _Place(body.token)
+        case of.TokenClaimed() as body:
+            return _Place(body.token or body.run, body.run)
+        case of.StepScheduled() as body:
+            run = run_id(event.seq)
+            return _Place(run, run, parent_id=body.tokens[0] if body.tokens else "")
+        case (
+            of.StepDone()
+            | of.StepFailed()
+            | of.NextEvaluated()
+            | of.LoopStarted()
+            | of.LoopDone()
+            | of.RunSuspended()
+            | of.RunResumed()
+            | of.LeaseExpired()
+        ) as body:
+            return _Place(body.run, body.run)
+        case of.PlaybookExecutionRequested(parent=of.Parent() as parent):
+            return _Place(execution_id, parent_id=f"{parent.execution_id}/{parent.task_run_id}")
+        case (
+            of.PlaybookExecutionRequested()
+            | of.PlaybookRequestEvaluated()
+            | of.PlaybookProcessed()
+            | of.WorkflowStarted()
+            | of.WorkflowFinished()
+            | of.CtxPatched()
+            | of.SignalReceived()
+            | of.CancelRequested()
+            | of.ExecutionPaused()
+            | of.ExecutionResumed()
+            | of.ExecutionRetried()
+            | of.ExecutionForked()
+        ):
+            return _Place(execution_id)
+        case unknown:
+            assert_never(unknown)
+
+
+def _own_trace(body: EventBody) -> str:
+    return body.trace_id if isinstance(body, of.PlaybookExecutionRequested) else ""
+
+
+def _data(body: EventBody, status: Status) -> dict[str, Json]:
+    """The fields, written out whole; `source` is already in the envelope."""
+    data = _fields(body)
+    if isinstance(body, of.Reported):
+        del data["source"]
+    if status == "error" and (reason := _reason(body)):
+        data["reason"] = reason
+    return data
+
+
+def _reason(body: EventBody) -> str:
+    """Why something was denied or cancelled, where the body says it in other words."""
+    match body:
+        case of.StepFailed(error=ErrorInfo(kind="admission")):
+            return "denied"
+        case (
+            of.StepFailed(error=ErrorInfo(kind="cancelled"))
+            | of.TaskProcessed(outcome=Outcome(error=ErrorInfo(kind="cancelled")))
+            | of.WorkflowFinished(status="cancelled")
+            | of.PlaybookProcessed(status="cancelled")
+            | of.CancelRequested(reason="")
+        ):
+            return "cancelled"
+        case _:
+            return ""
+
+
+def _fields(struct: Struct) -> dict[str, Json]:
+    return {name: _plain(getattr(struct, name)) for name in struct.__struct_fields__}
+
+
+def _plain(value: Any) -> Json:
+    # Most values are plain already, and one look at the type is several times faster than a match.
+    write = _WRITERS.get(type(value))
+    plain: Json = write(value) if write else value
+    return plain
+
+
+_WRITERS: dict[type, Callable[[Any], Json]] = {
+    tuple: lambda items: [_plain(item) for item in items],
+    Outcome: Outcome.as_value,
+    ErrorInfo: ErrorInfo.as_value,
+    of.Patch: _fields,
+    of.Parent: _fields,
+}

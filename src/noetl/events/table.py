@@ -1,0 +1,133 @@
+"""THE table of events: what each one is called, what it is about, who says it, what it means."""
+
+import re
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from noetl.events.bodies import (
+    CancelRequested,
+    CtxPatched,
+    EventBody,
+    ExecutionForked,
+    ExecutionPaused,
+    ExecutionResumed,
+    ExecutionRetried,
+    LeaseExpired,
+    LoopDone,
+    LoopIterationCompleted,
+    LoopIterationStarted,
+    LoopStarted,
+    NextEvaluated,
+    PlaybookExecutionRequested,
+    PlaybookProcessed,
+    PlaybookRequestEvaluated,
+    Reported,
+    RunResumed,
+    RunSuspended,
+    SignalReceived,
+    Source,
+    StepDone,
+    StepFailed,
+    StepScheduled,
+    TaskProcessed,
+    TaskStarted,
+    TokenAdmitted,
+    TokenClaimed,
+    TokenDiscarded,
+    TokenEnqueued,
+    TokenParked,
+    WorkflowFinished,
+    WorkflowStarted,
+)
+from noetl.events.errors import EventUnreadable
+from noetl.events.status import Status, by_end, by_iteration, by_loss, by_outcome, unless_error
+
+Entity: TypeAlias = Literal["playbook", "workflow", "step", "task", "loop", "next"]
+"""What an event is about: the closed list of 000 §10.1."""
+
+
+class EventKind(Struct, frozen=True, dict=True):
+    """One row. `number` is what is stored: it fits 16 bits, and is never changed or given again."""
+
+    number: int
+    body: type[EventBody]
+    entity: Entity
+    status: Status | Callable[[Any], Status]
+    says: str
+    aliases: tuple[str, ...] = ()
+
+    @cached_property
+    def name(self) -> str:
+        return self.body.__name__
+
+    @cached_property
+    def dotted(self) -> str:
+        """The name as templates and filters write it: `step.done`."""
+        return re.sub(r"\B(?=[A-Z])", ".", self.name).lower()
+
+    @cached_property
+    def source(self) -> Source:
+        """Who says it, unless the body tells otherwise."""
+        return "worker" if issubclass(self.body, Reported) else "server"
+
+    def status_of(self, body: EventBody) -> Status:
+        return self.status(body) if callable(self.status) else self.status
+
+
+_Row = EventKind
+
+EVENT_KINDS: tuple[EventKind, ...] = (
+    _Row(1, PlaybookExecutionRequested, "playbook", "in_progress", "Somebody asked for an execution."),
+    _Row(2, PlaybookRequestEvaluated, "playbook", unless_error, "The request is accepted or refused."),
+    _Row(3, WorkflowStarted, "workflow", "in_progress", "The workflow begins with its merged workload."),
+    _Row(4, WorkflowFinished, "workflow", by_end, "No token is left that could run."),
+    _Row(5, PlaybookProcessed, "playbook", by_end, "The execution has ended."),
+    _Row(
+        6, TokenEnqueued, "next", "in_progress", "A token goes to a step.", ("token.created", "next.enqueued")
+    ),
+    _Row(7, TokenParked, "next", "paused", "Admission was denied for now; the token waits."),
+    _Row(8, TokenAdmitted, "next", "in_progress", "A token entered a step and waits there for others."),
+    _Row(9, TokenDiscarded, "next", by_loss, "A token ended without a run of its own."),
+    _Row(10, StepScheduled, "step", "in_progress", "A run of a step begins.", ("step.started",)),
+    _Row(11, TokenClaimed, "next", "in_progress", "A worker owns the run."),
+    _Row(12, LeaseExpired, "step", "error", "The worker that owned the run is gone."),
+    _Row(13, TaskStarted, "task", "in_progress", "An attempt of a task begins."),
+    _Row(14, TaskProcessed, "task", by_outcome, "An attempt of a task has ended.", ("task.done",)),
+    _Row(15, LoopStarted, "loop", "in_progress", "The items of a loop are known."),
+    _Row(16, LoopIterationStarted, "loop", "in_progress", "An iteration begins."),
+    _Row(17, LoopIterationCompleted, "loop", by_iteration, "An iteration has ended."),
+    _Row(18, RunSuspended, "step", "paused", "A run, or an iteration of it, waits and holds no worker."),
+    _Row(19, RunResumed, "step", "in_progress", "What a run waited for has come."),
+    _Row(20, StepDone, "step", "success", "A run has ended well."),
+    _Row(21, StepFailed, "step", "error", "A run has failed."),
+    _Row(22, LoopDone, "loop", "success", "All iterations of a run have ended."),
+    _Row(23, NextEvaluated, "next", unless_error, "The arcs of a run were judged.", ("next.selected",)),
+    _Row(24, CtxPatched, "workflow", "success", "Somebody changed `ctx` from outside."),
+    _Row(25, SignalReceived, "workflow", "success", "Somebody sent a signal."),
+    _Row(26, CancelRequested, "workflow", "error", "Somebody cancelled the execution."),
+    _Row(27, ExecutionPaused, "workflow", "paused", "Nothing new is scheduled until it is resumed."),
+    _Row(28, ExecutionResumed, "workflow", "in_progress", "A paused execution goes on."),
+    _Row(29, ExecutionRetried, "workflow", "in_progress", "A failed execution goes on from its failed runs."),
+    _Row(30, ExecutionForked, "workflow", "in_progress", "The history so far is a copy."),
+)
+
+_OF_BODY = {kind.body: kind for kind in EVENT_KINDS}
+_NUMBERED = {kind.number: kind for kind in EVENT_KINDS}
+
+
+def kind_of(body: EventBody) -> EventKind:
+    """The row of a body."""
+    return _OF_BODY[type(body)]
+
+
+def kind_numbered(number: int) -> EventKind:
+    """The row of a stored number; `EventUnreadable` if this release has none."""
+    try:
+        return _NUMBERED[number]
+    except KeyError:
+        raise EventUnreadable(
+            f"event kind {number} is unknown here: a newer release of noetl wrote it"
+        ) from None
