@@ -2,10 +2,8 @@ from pathlib import Path
 
 import pytest
 
-pytest.register_assert_rewrite("noetl.testing.store")
-
-from noetl.stores.sqlite import SqliteStore  # noqa: E402 - what is imported before is not rewritten
-from noetl.testing.store_suite import Opener, SharedStoreSuite, StoreSuite  # noqa: E402
+from noetl.stores.sqlite import SqliteStore
+from noetl.testing.store_suite import Opener, SharedStoreSuite, StoreSuite
 
 
 class TestFile(SharedStoreSuite):

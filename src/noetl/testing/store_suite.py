@@ -7,8 +7,7 @@ A test module makes a subclass with a fixture `open_store` that gives an `Opener
         def open_store(self, tmp_path: Path) -> Opener:
             return lambda: MyStore(tmp_path)
 
-Before the first import of this module, `pytest.register_assert_rewrite("noetl.testing.store")` gives
-better messages.
+`pytest.register_assert_rewrite("noetl.testing")` in its `conftest.py` gives better messages.
 """
 
 from noetl.testing.store.commits import Commits

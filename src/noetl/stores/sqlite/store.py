@@ -156,6 +156,11 @@ class SqliteStore:
             done += await self._writer.run(partial(upkeep.rebuild, execution_id=execution_id, derive=derive))
         return done
 
+    @property
+    def queued_bytes(self) -> int:
+        """What waits to be written, roughly: a server refuses new work before callers must wait."""
+        return self._writer.queued_bytes
+
     async def close(self) -> None:
         self._closed = True
         await self._writer.close()

@@ -28,6 +28,7 @@ QUEUE_BYTES = 32 << 20
 """What may wait for the disk; beyond it callers wait."""
 COMMIT_BYTES = 4 << 20
 """What goes into one commit, roughly: a larger one gains nothing and delays the first in it."""
+THREAD = "noetl-writer"
 _ROW_BYTES = 128
 
 
@@ -67,6 +68,11 @@ class Writer:
         result: T = await self._do(job)
         return result
 
+    @property
+    def queued_bytes(self) -> int:
+        """What waits for the disk, roughly."""
+        return self._weight
+
     async def close(self) -> None:
         """Waits for what is queued. A second call does nothing."""
         async with self._gate:
@@ -105,7 +111,7 @@ class Writer:
             loop = asyncio.get_running_loop()
             if self._thread is None:
                 # a daemon, so that a program that forgets to close can end
-                self._thread = threading.Thread(target=self._serve, args=(loop,), daemon=True)
+                self._thread = threading.Thread(target=self._serve, args=(loop,), name=THREAD, daemon=True)
                 self._thread.start()
             answer: asyncio.Future[Any] = loop.create_future()
             self._weight += weight
