@@ -9,6 +9,7 @@ import apsw
 import pytest
 from apsw.ext import query_info
 
+from noetl.ports.store import StoreUnusable
 from noetl.stores.sqlite import SqliteStore, queries
 from noetl.stores.sqlite.migration import APPLICATION_ID, create, migrate
 
@@ -72,6 +73,13 @@ def test_a_migration_that_fails_changes_nothing(database: apsw.Connection) -> No
         migrate(database, 0, scripts)
     assert shape(database).keys() == {"one"}
     assert database.pragma("user_version") == 1
+
+
+def test_a_place_where_a_store_cannot_be_shared_is_refused() -> None:
+    temporary = apsw.Connection("")
+    with pytest.raises(StoreUnusable, match="cannot share"):
+        create(temporary)
+    temporary.close()
 
 
 def test_an_interrupted_making_is_done_again(tmp_path: Path) -> None:

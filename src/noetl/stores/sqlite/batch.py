@@ -118,7 +118,10 @@ class Batch:
         )
         insert(self._connection, "insert_starts", self._starts)
         insert(self._connection, "insert_events", self._events)
-        insert_effects(self._connection, ((change.x, change.effects) for change in touched))
+        insert_effects(
+            self._connection,
+            [(change.x, change.effects) for change in touched if change.effects is not NO_EFFECTS],
+        )
         if self._taken:
             self._connection.execute(WRITE["take"], (as_json(self._taken),))
 

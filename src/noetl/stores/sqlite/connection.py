@@ -17,8 +17,6 @@ MEMORY = ":memory:"
 OPENING_MS = 10_000
 """How long opening waits for others who create or migrate the same file."""
 
-_STATEMENTS = 256  # prepared statements kept: an INSERT of each number of rows is one
-
 
 def open_writer(place: str) -> apsw.Connection:
     """A connection to a store of the current schema; creates or migrates it first where necessary.
@@ -44,7 +42,7 @@ def open_reader(place: str) -> apsw.Connection:
 
 
 def _connect(place: str) -> apsw.Connection:
-    connection = apsw.Connection(place, statementcachesize=_STATEMENTS)
+    connection = apsw.Connection(place)
     connection.set_busy_timeout(OPENING_MS)
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA journal_size_limit = 67108864")

@@ -1,6 +1,6 @@
 """How facts, timers and messages become rows."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import apsw
 import msgspec
@@ -39,8 +39,10 @@ def insert(connection: apsw.Connection, name: str, rows: Sequence[Sequence[objec
         connection.execute(repeated(WRITE[name], len(part)), [value for row in part for value in row])
 
 
-def insert_effects(connection: apsw.Connection, effects: Iterable[tuple[int, Effects]]) -> None:
+def insert_effects(connection: apsw.Connection, effects: Sequence[tuple[int, Effects]]) -> None:
     """Sets and clears the timers and messages of executions, given by number."""
+    if not effects:
+        return
     due: list[tuple[object, ...]] = []
     done: list[tuple[object, ...]] = []
     unsent: list[tuple[object, ...]] = []

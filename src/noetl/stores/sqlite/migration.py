@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import apsw
 
+from noetl.ports.store import StoreUnusable
 from noetl.stores.sqlite import queries
 
 APPLICATION_ID = 0x4E6F4554
@@ -12,8 +13,14 @@ APPLICATION_ID = 0x4E6F4554
 
 
 def create(connection: apsw.Connection) -> None:
-    """Makes a store of an empty database. What an interrupted call left behind does not disturb."""
-    connection.execute("PRAGMA page_size = 8192; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL")
+    """Makes a store of an empty database. What an interrupted call left behind does not disturb.
+
+    Raises StoreUnusable where readers and a writer cannot share a file.
+    """
+    connection.execute("PRAGMA page_size = 8192; PRAGMA auto_vacuum = INCREMENTAL")
+    if connection.pragma("journal_mode", "WAL") not in ("wal", "memory"):
+        hint = "choose a folder on a local disk"
+        raise StoreUnusable(f"{connection.filename}: the file system cannot share a store", hint)
     _step(connection, queries.schema(), len(queries.migrations()))
 
 

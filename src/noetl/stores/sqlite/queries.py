@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping
-from functools import cache
+from functools import lru_cache
 from importlib.resources import files
 from typing import Final
 
@@ -23,7 +23,7 @@ CHECK: Final = _load("check.sql")
 REBUILD: Final = _load("rebuild.sql")
 
 
-@cache
+@lru_cache(512)
 def repeated(query: str, times: int) -> str:
     """The query with its one row of `VALUES` written `times` times."""
     return _VALUES.sub(lambda match: "VALUES " + ",".join([match[1]] * times), query, count=1)
