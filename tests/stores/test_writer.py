@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from noetl.ports.store import Append, Committed, Row, StoreClosed
+from noetl.ports.store import Append, Committed, Effects, Row, StoreClosed
 from noetl.stores.sqlite import SqliteStore, writer
 from noetl.testing.store.scenario import append, begin, derive
 
@@ -69,6 +69,30 @@ def test_the_loop_goes_on_while_another_process_writes(place: Path, other: apsw.
         other.execute("COMMIT")
         assert await asyncio.gather(*waiting) == [[Committed(2)], [Committed(3)], [Committed(4)]]
         assert await store.check(derive) == []
+        await store.close()
+
+    asyncio.run(use())
+
+
+def test_a_commit_waits_for_its_turn_behind_longer_work(place: Path) -> None:
+    async def use() -> None:
+        store = SqliteStore.at(place)
+        await begin(store, "a")
+        loop, reached, go_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+
+        def slow(row: Row) -> Effects:
+            loop.call_soon_threadsafe(reached.set)
+            assert go_on.wait(30)
+            return derive(row)
+
+        work = asyncio.create_task(store.rebuild(slow))
+        await reached.wait()
+        commit = asyncio.create_task(store.commit([append("a", 1)]))
+        await turns()
+        assert not commit.done()
+        assert len(await store.read("a")) == 1
+        go_on.set()
+        assert (await work, await commit) == (1, [Committed(2)])
         await store.close()
 
     asyncio.run(use())
