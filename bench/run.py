@@ -4,13 +4,14 @@ import json
 import platform
 from pathlib import Path
 
+from bench.append import measure_append
 from bench.load import measure_load
 
 HERE = Path(__file__).parent
 
 
 def main() -> None:
-    rows = [*measure_load()]
+    rows = [*measure_load(), *measure_append()]
     width = max(len(row.name) for row in rows)
     for row in rows:
         goal = f"(goal: {row.goal})" if row.goal else ""

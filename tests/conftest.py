@@ -1,6 +1,9 @@
 """What holds for all tests."""
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+pytest.register_assert_rewrite("noetl.testing")
 
 # A deadline for each example, or for making one, would measure the machine; the timeout of a test is
 # enough. Runs are repeatable; `--hypothesis-profile=explore` looks for new examples.

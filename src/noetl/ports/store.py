@@ -1,0 +1,379 @@
+"""Where the history of executions is kept: the port that every store implements.
+
+The log is the truth. An execution is a list of rows numbered 1, 2, 3 … without gaps; its *version* is
+the number of the last one. Whatever else a store knows about an execution (status, labels, timers,
+messages to send) follows from its rows, is written together with them, and can be rebuilt from them.
+
+A store does not know what a row means: kinds are numbers and bodies are bytes. Times are microseconds
+since 1970, UTC. A store object belongs to one event loop; any number of them, in any number of
+processes, may share the same data.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from noetl.model import NoetlError
+
+
+class Row(NamedTuple):
+    """One event as it is stored. `version` is the format of the body.
+
+    `last` marks the end of an append: the places where a history may be cut.
+    """
+
+    seq: int
+    ts: int
+    kind: int
+    version: int
+    body: bytes
+    last: bool
+
+
+class Effects(Struct, frozen=True, kw_only=True):
+    """What rows change in the derived facts about their execution.
+
+    None leaves a fact as it is; an empty text and 0 mean "none". `labels` replaces all labels.
+    `timers` gives keys with the time they are due, None takes one away. `outbox` gives keys with
+    the message to send, None takes one back. Keys are unique within the execution, and setting one
+    again replaces it.
+    """
+
+    status: str | None = None
+    path: str | None = None
+    playbook: str | None = None
+    """The hash of the document that the execution runs; it must have been put before."""
+    namespace: str | None = None
+    parent: str | None = None
+    root: str | None = None
+    labels: Mapping[str, str] | None = None
+    priority: int | None = None
+    fair_key: str | None = None
+    next_wake: int | None = None
+    ended_at: int | None = None
+    expires_at: int | None = None
+    timers: Mapping[str, int | None] = {}
+    outbox: Mapping[str, bytes | None] = {}
+
+
+NO_EFFECTS = Effects()
+FACTS = tuple(name for name in Effects.__struct_fields__ if name not in ("timers", "outbox"))
+
+Derive: TypeAlias = Callable[[Row], Effects]
+"""What one row changes. It must be a function of the row alone."""
+
+
+def merge(first: Effects, then: Effects) -> Effects:
+    """The effects of `first` followed by those of `then`."""
+    if first is NO_EFFECTS:
+        return then
+    if then is NO_EFFECTS:
+        return first
+    facts = {name: getattr(first, name) if (new := getattr(then, name)) is None else new for name in FACTS}
+    return Effects(**facts, timers={**first.timers, **then.timers}, outbox={**first.outbox, **then.outbox})
+
+
+class Append(Struct, frozen=True, kw_only=True):
+    """Rows to write after the version that the writer believes in, with what follows from them.
+
+    `rows` are numbered from `expected_version + 1`, at least one, and the last is marked. The first
+    append of an execution expects version 0; only it may have a `start_key`. `taken` are the letters
+    of the inbox that these rows answer.
+    """
+
+    execution_id: str
+    expected_version: int
+    rows: Sequence[Row]
+    effects: Effects = NO_EFFECTS
+    start_key: str = ""
+    taken: Sequence[int] = ()
+
+
+class Committed(Struct, frozen=True):
+    """The append is durable; `version` is the execution's new one."""
+
+    version: int
+
+
+class Conflict(Struct, frozen=True):
+    """Nothing was written: the execution is at `version` (0: there is none), not where it was expected."""
+
+    version: int
+
+
+class KeyTaken(Struct, frozen=True):
+    """Nothing was written: this execution was started with the same key before."""
+
+    execution_id: str
+
+
+Verdict: TypeAlias = Committed | Conflict | KeyTaken
+
+
+class Entry(NamedTuple):
+    """A row at its position in the order of commits, over all executions."""
+
+    pos: int
+    execution_id: str
+    row: Row
+
+
+class ExecutionRecord(Struct, frozen=True, kw_only=True):
+    """What is known about an execution without reading its rows. See `Effects` for the facts."""
+
+    execution_id: str
+    version: int
+    started_at: int
+    """The time of the first row."""
+    updated_at: int
+    """The time of the last row."""
+    status: str
+    path: str
+    playbook: str
+    namespace: str
+    parent: str
+    root: str
+    labels: dict[str, str]
+    priority: int
+    fair_key: str
+    next_wake: int
+    ended_at: int
+    expires_at: int
+
+
+class Query(Struct, frozen=True, kw_only=True):
+    """Which executions to list: those for which everything given holds.
+
+    `path` is the beginning of their path, `since` the earliest start, `labels` must all be there.
+    `cursor` is the `next` of the page before.
+    """
+
+    status: tuple[str, ...] = ()
+    path: str = ""
+    labels: Mapping[str, str] = {}
+    since: int = 0
+    parent: str = ""
+    cursor: str = ""
+    limit: int = 100
+
+
+EVERYTHING = Query()
+
+
+class Page(Struct, frozen=True):
+    """Executions, newest first. `next` is the cursor of the next page, empty on the last one."""
+
+    executions: list[ExecutionRecord]
+    next: str
+
+
+class Timer(NamedTuple):
+    due: int
+    execution_id: str
+    key: str
+
+
+class Message(NamedTuple):
+    """Something that an execution has to tell others. `id` grows in the order of commits."""
+
+    id: int
+    execution_id: str
+    key: str
+    body: bytes
+
+
+class Letter(NamedTuple):
+    """A command to an execution from somebody who does not own it. `id` grows in the order of sending."""
+
+    id: int
+    execution_id: str
+    body: bytes
+
+
+class Snapshot(NamedTuple):
+    """The state after row `seq`. `format` says how it is encoded; another format is never returned."""
+
+    seq: int
+    format: int
+    body: bytes
+
+
+class Inconsistency(NamedTuple):
+    """Something in the store that cannot be. `execution_id` is empty where it concerns no single one."""
+
+    execution_id: str
+    message: str
+
+
+class StoreError(NoetlError):
+    """The store could not do what was asked. `hint` says what to do about it.
+
+    StoreError           the world failed: reading or writing did not work
+    ├── StoreUnusable    this cannot be opened as a store, and trying again does not help
+    ├── StoreBusy        somebody else held it for too long: try again
+    ├── StoreFull        there is no room; nothing was written, and what was written before is safe
+    ├── StoreClosed      it was closed before
+    └── ExecutionUnknown there is no such execution
+    """
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class StoreUnusable(StoreError): ...
+
+
+class StoreBusy(StoreError): ...
+
+
+class StoreFull(StoreError): ...
+
+
+class StoreClosed(StoreError): ...
+
+
+class ExecutionUnknown(StoreError): ...
+
+
+class Store(Protocol):
+    """Every method that writes returns when the data is durable: it survives the loss of power.
+
+    Writes take effect in the order of their calls. When one fails with a StoreError nothing of it was
+    written. Cancelling a write that waits may or may not take it back: read to find out.
+    Reads see every write that has returned. An execution that does not exist has no rows, letters
+    or snapshots; only where it says so is ExecutionUnknown raised.
+    """
+
+    async def commit(self, appends: Sequence[Append]) -> list[Verdict]:
+        """Appends to any number of executions; a verdict for each append, in the same order.
+
+        An append is written whole, with its effects, or not at all, and those that are refused do not
+        hinder the others. Several appends to one execution are judged one after the other, so a caller
+        may send the next before it knows the verdict on the last: after a refused one, those that were
+        built on it are refused, too. The same append again is a Conflict, or KeyTaken if it had a key.
+        A key is free again when its execution is deleted.
+
+        Waits while too much is queued. Raises ValueError if rows are not numbered as `Append` says.
+        """
+        ...
+
+    async def read(self, execution_id: str, *, after: int = 0, limit: int = 1_000) -> list[Row]:
+        """Up to `limit` rows with numbers above `after`, in order. Fewer than `limit` means: no more."""
+        ...
+
+    async def feed(self, *, after: int = 0, limit: int = 1_000) -> list[Entry]:
+        """Rows of all executions in the order of commits, above position `after`.
+
+        A position is never used twice, and nothing appears later below one that was seen. The rows of
+        a deleted execution are missing.
+        """
+        ...
+
+    def changes(self) -> AsyncIterator[None]:
+        """Rings at once, and then whenever another store object may have written something.
+
+        Rings come together and may be false; whoever reads what is new at every ring misses nothing.
+        Ends when the store is closed.
+        """
+        ...
+
+    async def execution(self, execution_id: str) -> ExecutionRecord | None: ...
+
+    async def executions(self, query: Query = EVERYTHING) -> Page:
+        """The executions that match, in the reverse order of their first appends.
+
+        Executions that start between two pages appear on neither. Raises ValueError for what is not
+        a cursor of this store.
+        """
+        ...
+
+    async def timers(self, *, until: int | None = None, limit: int = 1_000) -> list[Timer]:
+        """Timers due at or before `until`, all if None, the earliest first.
+
+        A timer stays until an append takes it away: asking twice gives it twice.
+        """
+        ...
+
+    async def outbox(self, *, limit: int = 1_000) -> list[Message]:
+        """What has still to be sent, the oldest first. A message stays until it is `sent` or taken back."""
+        ...
+
+    async def sent(self, messages: Sequence[Message]) -> None:
+        """Removes messages that were delivered. One that was replaced meanwhile, or is gone, is left alone.
+
+        After a crash or `rebuild` a message may be there again: receivers must expect it twice.
+        """
+        ...
+
+    async def put_snapshot(self, execution_id: str, snapshot: Snapshot) -> None:
+        """Keeps a snapshot, and of all its snapshots the two with the highest `seq`.
+
+        A second one at the same `seq` replaces the first. Raises ExecutionUnknown, and ValueError if
+        `seq` is above the version: nothing may rest on rows that are not durable.
+        """
+        ...
+
+    async def snapshot(
+        self, execution_id: str, *, state_format: int, at: int | None = None
+    ) -> Snapshot | None:
+        """The newest snapshot in this format, at or before row `at`."""
+        ...
+
+    async def put_playbook(self, playbook_hash: str, document: bytes) -> None:
+        """Keeps a document under the hash of its content. A second call with the same hash does nothing."""
+        ...
+
+    async def playbook(self, playbook_hash: str) -> bytes | None: ...
+
+    async def send(self, execution_id: str, body: bytes) -> Letter:
+        """Puts a command into the inbox of an execution, for whoever owns it. Raises ExecutionUnknown."""
+        ...
+
+    async def inbox(self, execution_ids: Sequence[str]) -> list[Letter]:
+        """The letters to these executions, the oldest first.
+
+        A letter stays until an append has `taken` it, in the same commit as the rows that answer it,
+        or until `take`.
+        """
+        ...
+
+    async def take(self, letters: Sequence[Letter]) -> None:
+        """Removes letters that no row answers. Those that are gone are left alone."""
+        ...
+
+    async def delete(self, execution_id: str) -> bool:
+        """Removes an execution with everything that belongs to it; False if there is none.
+
+        It does not ask whether the execution runs: own it first. Documents stay.
+        """
+        ...
+
+    async def prune(self, *, before: int, limit: int = 100) -> list[str]:
+        """Deletes up to `limit` executions that ended before this time, the oldest first.
+
+        Returns their ids, for the caller to remove what it keeps elsewhere.
+        """
+        ...
+
+    async def check(self, derive: Derive | None = None) -> list[Inconsistency]:
+        """What is wrong with the store; empty if nothing is. With `derive`, derived facts are compared, too.
+
+        A message that was `sent` and that no row has taken back does not count as missing.
+        """
+        ...
+
+    async def rebuild(self, derive: Derive) -> int:
+        """Recreates all that is derived from the rows; the number of executions it was done for.
+
+        A second call changes nothing. Whatever `derive` raises comes through.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Waits for what was asked, then frees everything. A second call does nothing.
+
+        Afterwards every other method raises StoreClosed.
+        """
+        ...

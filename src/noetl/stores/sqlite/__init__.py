@@ -1,0 +1,3 @@
+from noetl.stores.sqlite.store import SqliteStore
+
+__all__ = ["SqliteStore"]

@@ -1,0 +1,131 @@
+"""Many appends in one transaction: judged in order, then written with as few statements as possible.
+
+SQLite's statements release the interpreter's lock, and taking it back beside a busy thread costs up to a
+switch interval each time. So the number of statements must not grow with the number of rows or
+executions: hence one question for all versions, and many rows in each INSERT.
+"""
+
+from collections.abc import Sequence
+
+import apsw
+import msgspec
+
+from noetl.ports.store import FACTS, NO_EFFECTS, Append, Committed, Conflict, KeyTaken, Verdict, merge
+from noetl.stores.sqlite.derived import as_json, facts, full_facts, insert, insert_effects
+from noetl.stores.sqlite.queries import WRITE
+
+
+def validate(append: Append) -> None:
+    """Raises ValueError if the rows are not what an append is made of."""
+    first = append.expected_version + 1
+    if not append.rows or [row.seq for row in append.rows] != list(range(first, first + len(append.rows))):
+        raise ValueError(f"{append.execution_id}: rows must be numbered {first}, {first + 1}, …")
+    if not append.rows[-1].last:
+        raise ValueError(f"{append.execution_id}: the last row of an append must be marked")
+    if append.start_key and append.expected_version:
+        raise ValueError(f"{append.execution_id}: only the first append can have a start key")
+
+
+class _Change:
+    """What the batch does to one execution."""
+
+    def __init__(self, execution_id: str, x: int, version: int) -> None:
+        self.execution_id = execution_id
+        self.x = x
+        self.version = version
+        self.new = version == 0
+        self.started_at = 0
+        self.updated_at = 0
+        self.appends = 0
+        self.effects = NO_EFFECTS
+
+    def advance(self, append: Append) -> None:
+        if self.version == 0:
+            self.started_at = append.rows[0].ts
+        self.version += len(append.rows)
+        self.updated_at = append.rows[-1].ts
+        self.effects = merge(self.effects, append.effects)
+        self.appends += 1
+
+    @property
+    def describes(self) -> bool:
+        return self.effects is not NO_EFFECTS and any(
+            getattr(self.effects, name) is not None for name in FACTS
+        )
+
+
+class Batch:
+    """Judges appends and collects what they write. One object serves one transaction."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._changes: dict[str, _Change] = {}
+        self._keys: dict[str, str] = {}
+        self._starts: list[tuple[str, int]] = []
+        self._events: list[tuple[object, ...]] = []
+        self._taken: list[int] = []
+        self._highest = 0
+
+    def apply(self, appends: Sequence[Append]) -> list[Verdict]:
+        """Writes what is accepted; a verdict for each."""
+        self._look_up(appends)
+        verdicts = [self._judge(append) for append in appends]
+        self._write()
+        return verdicts
+
+    def _look_up(self, appends: Sequence[Append]) -> None:
+        ids = as_json([append.execution_id for append in appends])
+        keys = as_json([append.start_key for append in appends if append.start_key])
+        found, taken, self._highest = self._connection.execute(WRITE["current"], (ids, keys)).get
+        for execution_id, (x, version) in msgspec.json.decode(found).items():
+            self._changes[execution_id] = _Change(execution_id, x, version)
+        self._keys = msgspec.json.decode(taken)
+
+    def _judge(self, append: Append) -> Verdict:
+        if append.start_key in self._keys:
+            return KeyTaken(self._keys[append.start_key])
+        change = self._changes.get(append.execution_id)
+        version = change.version if change else 0
+        if append.expected_version != version:
+            return Conflict(version)
+        if change is None:
+            self._highest += 1
+            change = self._changes[append.execution_id] = _Change(append.execution_id, self._highest, 0)
+        if append.start_key:
+            self._keys[append.start_key] = append.execution_id
+            self._starts.append((append.start_key, change.x))
+        x = change.x
+        self._events += [
+            (x, seq, ts, kind, last, form, body) for seq, ts, kind, form, body, last in append.rows
+        ]
+        self._taken += append.taken
+        change.advance(append)
+        return Committed(change.version)
+
+    def _write(self) -> None:
+        touched = [change for change in self._changes.values() if change.appends]
+        known = [change for change in touched if not change.new]
+        insert(self._connection, "begin_executions", [_beginning(change) for change in touched if change.new])
+        insert(
+            self._connection,
+            "advance_executions",
+            [(change.x, change.version, change.updated_at) for change in known],
+        )
+        insert(
+            self._connection,
+            "describe_executions",
+            [(change.x, *facts(change.effects)) for change in known if change.describes],
+        )
+        insert(self._connection, "insert_starts", self._starts)
+        insert(self._connection, "insert_events", self._events)
+        insert_effects(
+            self._connection,
+            [(change.x, change.effects) for change in touched if change.effects is not NO_EFFECTS],
+        )
+        if self._taken:
+            self._connection.execute(WRITE["take"], (as_json(self._taken),))
+
+
+def _beginning(change: _Change) -> tuple[object, ...]:
+    times = (change.started_at, change.updated_at)
+    return (change.x, change.execution_id, change.version, *times, *full_facts(change.effects))

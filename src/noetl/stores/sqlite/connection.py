@@ -1,0 +1,86 @@
+"""Opening a database file as a store."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+import apsw
+
+from noetl.ports.store import StoreUnusable
+from noetl.stores.sqlite import queries
+from noetl.stores.sqlite.failure import translated
+from noetl.stores.sqlite.migration import APPLICATION_ID, create, migrate
+
+MEMORY = ":memory:"
+OPENING_MS = 10_000
+"""How long opening waits for others who create or migrate the same file."""
+
+
+def open_writer(place: str) -> apsw.Connection:
+    """A connection to a store of the current schema; creates or migrates it first where necessary.
+
+    Raises StoreUnusable, StoreBusy.
+    """
+    with translated(place):
+        connection = _connect(place)
+        try:
+            _prepare(connection, place)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def open_reader(place: str) -> apsw.Connection:
+    """Another connection to a store that is open already. It cannot write."""
+    with translated(place):
+        connection = _connect(place)
+        connection.execute("PRAGMA query_only = ON")
+        return connection
+
+
+def _connect(place: str) -> apsw.Connection:
+    connection = apsw.Connection(place)
+    connection.set_busy_timeout(OPENING_MS)
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA journal_size_limit = 67108864")
+    return connection
+
+
+def _prepare(connection: apsw.Connection, place: str) -> None:
+    if connection.readonly("main"):
+        raise apsw.ReadOnlyError(place)
+    target = len(queries.migrations())
+    if _schema_version(connection, place, target) != target:
+        # changing the journal mode does not wait for others, and two may do it at once
+        with nullcontext() if place == MEMORY else _alone(Path(place).parent):
+            if version := _schema_version(connection, place, target):
+                migrate(connection, version, queries.migrations())
+            else:
+                create(connection)
+
+
+def _schema_version(connection: apsw.Connection, place: str, target: int) -> int:
+    application = connection.pragma("application_id")
+    version = connection.pragma("user_version")
+    if application != APPLICATION_ID:
+        if version or application or connection.execute("SELECT count(*) FROM sqlite_schema").get:
+            raise StoreUnusable(f"{place} is a database of another program", "choose another file")
+        return 0
+    if version > target:
+        message = f"{place} was written by a newer NoETL: schema {version}, this one knows {target}"
+        raise StoreUnusable(message, "upgrade NoETL, or choose another file")
+    return int(version)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Waits until no other process makes or migrates a store in this folder."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

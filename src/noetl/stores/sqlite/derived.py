@@ -1,0 +1,58 @@
+"""How facts, timers and messages become rows."""
+
+from collections.abc import Sequence
+
+import apsw
+import msgspec
+
+from noetl.ports.store import FACTS, Effects
+from noetl.stores.sqlite.queries import WRITE, repeated
+
+ROWS = 400
+"""Rows in one statement. More gains nothing, and a new number of rows costs a statement to prepare."""
+
+_NONE: dict[str, object] = {"labels": "{}", "priority": 0, "next_wake": 0, "ended_at": 0, "expires_at": 0}
+
+
+def as_json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def facts(effects: Effects) -> list[object]:
+    """The facts as columns, None where one stays as it is."""
+    values = [getattr(effects, name) for name in FACTS]
+    if effects.labels is not None:
+        values[FACTS.index("labels")] = as_json(dict(sorted(effects.labels.items())))
+    return values
+
+
+def full_facts(effects: Effects) -> list[object]:
+    """The facts as columns, "none" where one is not given."""
+    given = zip(FACTS, facts(effects), strict=True)
+    return [_NONE.get(name, "") if value is None else value for name, value in given]
+
+
+def insert(connection: apsw.Connection, name: str, rows: Sequence[Sequence[object]]) -> None:
+    """Runs a query with `VALUES` for these rows; not at all for none."""
+    for start in range(0, len(rows), ROWS):
+        part = rows[start : start + ROWS]
+        connection.execute(repeated(WRITE[name], len(part)), [value for row in part for value in row])
+
+
+def insert_effects(connection: apsw.Connection, effects: Sequence[tuple[int, Effects]]) -> None:
+    """Sets and clears the timers and messages of executions, given by number."""
+    if not effects:
+        return
+    due: list[tuple[object, ...]] = []
+    done: list[tuple[object, ...]] = []
+    unsent: list[tuple[object, ...]] = []
+    unwanted: list[tuple[object, ...]] = []
+    for x, effect in effects:
+        for key, time in effect.timers.items():
+            (done if time is None else due).append((x, key) if time is None else (x, key, time))
+        for key, body in effect.outbox.items():
+            (unwanted if body is None else unsent).append((x, key) if body is None else (x, key, body))
+    insert(connection, "clear_timers", done)
+    insert(connection, "set_timers", due)
+    insert(connection, "clear_messages", unwanted)
+    insert(connection, "set_messages", unsent)

@@ -1,0 +1,36 @@
+"""What SQLite says when it fails, as our errors."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import apsw
+
+from noetl.ports.store import StoreBusy, StoreError, StoreFull, StoreUnusable
+
+
+@contextmanager
+def translated(place: str) -> Iterator[None]:
+    """Raises StoreError, naming `place`, where SQLite fails inside."""
+    try:
+        yield
+    except apsw.Error as error:
+        raise _as_ours(place, error) from error
+
+
+def _as_ours(place: str, error: apsw.Error) -> StoreError:
+    match error:
+        case apsw.BusyError() | apsw.LockedError():
+            return StoreBusy(f"{place} is locked by another process", "try again when it is done")
+        case apsw.FullError():
+            return StoreFull(f"{place}: no room left on the disk", "free some space, then go on")
+        case apsw.NotADBError():
+            return StoreUnusable(f"{place} is not a store: it is no SQLite database", "choose another file")
+        case apsw.ReadOnlyError() | apsw.PermissionsError():
+            return StoreUnusable(f"{place} cannot be written", "check the rights of the file and its folder")
+        case apsw.CantOpenError():
+            hint = "its folder must exist, and you must be allowed to write there"
+            return StoreUnusable(f"{place} cannot be opened", hint)
+        case apsw.CorruptError():
+            return StoreUnusable(f"{place} is damaged: {error}", "restore it from a copy")
+        case _:
+            return StoreError(f"{place}: {error}")

@@ -1,0 +1,63 @@
+"""Jobs for the writer: everything that is written beside appends."""
+
+from collections.abc import Sequence
+
+import apsw
+
+from noetl.ports.store import ExecutionUnknown, Letter, Snapshot
+from noetl.stores.sqlite.queries import WRITE
+from noetl.stores.sqlite.reading import identity
+
+_BELONGINGS = ("event", "start", "inbox", "snapshot", "timer", "outbox", "execution")
+
+
+def put_snapshot(connection: apsw.Connection, execution_id: str, snapshot: Snapshot) -> None:
+    found = identity(connection, execution_id)
+    if found is None:
+        raise ExecutionUnknown(f"there is no execution {execution_id}")
+    x, version = found
+    if snapshot.seq > version:
+        raise ValueError(f"{execution_id}: a snapshot at {snapshot.seq}, but the version is {version}")
+    connection.execute(WRITE["put_snapshot"], (x, snapshot.seq, snapshot.format, snapshot.body))
+    connection.execute(WRITE["thin_snapshots"], (x,))
+
+
+def put_playbook(connection: apsw.Connection, playbook_hash: str, document: bytes) -> None:
+    connection.execute(WRITE["put_playbook"], (playbook_hash, document))
+
+
+def send(connection: apsw.Connection, execution_id: str, body: bytes) -> Letter:
+    number = connection.execute(WRITE["send"], (body, execution_id)).get
+    if number is None:
+        raise ExecutionUnknown(f"there is no execution {execution_id}")
+    return Letter(number, execution_id, body)
+
+
+def take(connection: apsw.Connection, ids: str) -> None:
+    connection.execute(WRITE["take"], (ids,))
+
+
+def sent(connection: apsw.Connection, ids: str) -> None:
+    connection.execute(WRITE["sent"], (ids,))
+
+
+def delete(connection: apsw.Connection, execution_id: str) -> bool:
+    found = identity(connection, execution_id)
+    if found:
+        _delete(connection, [found[0]])
+    return found is not None
+
+
+def prune(connection: apsw.Connection, before: int, limit: int) -> list[str]:
+    found = [*connection.execute(WRITE["ended"], (before, limit))]
+    _delete(connection, [x for x, _ in found])
+    return [execution_id for _, execution_id in found]
+
+
+def _delete(connection: apsw.Connection, executions: Sequence[int]) -> None:
+    for x in executions:
+        for table in _BELONGINGS:
+            connection.execute(WRITE[f"delete_{table}"], (x,))
+
+    # gives the free pages back to the file system
+    connection.execute("PRAGMA incremental_vacuum").fetchall()

@@ -1,0 +1,50 @@
+"""Making the schema, and bringing an older one up to date."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import apsw
+
+from noetl.ports.store import StoreUnusable
+from noetl.stores.sqlite import queries
+
+APPLICATION_ID = 0x4E6F4554
+"""`NoET`: tells a store from the databases of other programs."""
+
+
+def create(connection: apsw.Connection) -> None:
+    """Makes a store of an empty database. What an interrupted call left behind does not disturb.
+
+    Raises StoreUnusable where readers and a writer cannot share a file.
+    """
+    connection.execute("PRAGMA page_size = 8192; PRAGMA auto_vacuum = INCREMENTAL")
+    if connection.pragma("journal_mode", "WAL") not in ("wal", "memory"):
+        hint = "choose a folder on a local disk"
+        raise StoreUnusable(f"{connection.filename}: the file system cannot share a store", hint)
+    _step(connection, queries.schema(), len(queries.migrations()))
+
+
+def migrate(connection: apsw.Connection, version: int, scripts: Sequence[str]) -> None:
+    """Runs the scripts after the first `version`. Each is one transaction: one that fails changes nothing."""
+    for number, script in enumerate(scripts[version:], version + 1):
+        _step(connection, script, number)
+
+
+def _step(connection: apsw.Connection, script: str, version: int) -> None:
+    with transaction(connection):
+        connection.execute(script)
+        connection.pragma("application_id", APPLICATION_ID)
+        connection.pragma("user_version", version)
+
+
+@contextmanager
+def transaction(connection: apsw.Connection) -> Iterator[None]:
+    """Commits what is written inside, or takes all of it back when something is raised."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise

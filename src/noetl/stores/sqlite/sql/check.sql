@@ -1,0 +1,46 @@
+-- Queries for what cannot be, and for what is needed to rebuild it. Each gives an execution's id and a sentence.
+
+-- name: wrong_version
+SELECT id, 'has ' || count(seq) || ' events up to ' || coalesce(max(seq), 0) || ' but version ' || version
+FROM execution LEFT JOIN event USING (x)
+GROUP BY x
+HAVING version <> coalesce(max(seq), 0) OR count(seq) <> version OR min(seq) <> 1;
+
+-- name: wrong_times
+SELECT id, 'started or changed at another time than its first and last event'
+FROM execution
+WHERE started_at <> coalesce((SELECT ts FROM event WHERE event.x = execution.x ORDER BY seq LIMIT 1), started_at)
+  OR updated_at <> coalesce((SELECT ts FROM event WHERE event.x = execution.x ORDER BY seq DESC LIMIT 1), updated_at);
+
+-- name: open_end
+SELECT id, 'the last event does not end an append'
+FROM execution
+WHERE NOT coalesce((SELECT enc & 1 FROM event WHERE event.x = execution.x ORDER BY seq DESC LIMIT 1), 1);
+
+-- name: unknown_encoding
+SELECT coalesce(id, ''), 'event ' || seq || ' has the unknown encoding ' || enc
+FROM event LEFT JOIN execution USING (x)
+WHERE enc NOT IN (0, 1);
+
+-- name: early_snapshot
+SELECT id, 'a snapshot at ' || seq || ' is above version ' || version
+FROM snapshot JOIN execution USING (x)
+WHERE seq > version;
+
+-- name: missing_playbook
+SELECT id, 'the document ' || playbook || ' is missing'
+FROM execution
+WHERE playbook <> '' AND playbook NOT IN (SELECT hash FROM playbook);
+
+-- name: orphans
+SELECT '', count(*) || ' rows of ' || place || ' belong to no execution'
+FROM (
+  SELECT 'event' AS place, x FROM event
+  UNION ALL SELECT 'start', x FROM start
+  UNION ALL SELECT 'inbox', x FROM inbox
+  UNION ALL SELECT 'snapshot', x FROM snapshot
+  UNION ALL SELECT 'timer', x FROM timer
+  UNION ALL SELECT 'outbox', x FROM outbox
+)
+WHERE x NOT IN (SELECT x FROM execution)
+GROUP BY place;

@@ -1,0 +1,79 @@
+CREATE TABLE execution (
+  x INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  version INTEGER NOT NULL,
+  started_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  status TEXT NOT NULL,
+  path TEXT NOT NULL,
+  playbook TEXT NOT NULL,
+  namespace TEXT NOT NULL,
+  parent TEXT NOT NULL,
+  root TEXT NOT NULL,
+  labels TEXT NOT NULL,
+  priority INTEGER NOT NULL,
+  fair_key TEXT NOT NULL,
+  next_wake INTEGER NOT NULL,
+  ended_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX execution_status ON execution (status, x);
+CREATE INDEX execution_path ON execution (path);
+CREATE INDEX execution_parent ON execution (parent) WHERE parent <> '';
+CREATE INDEX execution_ended ON execution (ended_at) WHERE ended_at > 0;
+
+CREATE TABLE event (
+  pos INTEGER PRIMARY KEY AUTOINCREMENT,
+  x INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  ts INTEGER NOT NULL,
+  kind INTEGER NOT NULL,
+  enc INTEGER NOT NULL,
+  v INTEGER NOT NULL,
+  body BLOB NOT NULL,
+  UNIQUE (x, seq)
+) STRICT;
+
+CREATE TABLE start (
+  key TEXT PRIMARY KEY,
+  x INTEGER NOT NULL UNIQUE
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE playbook (
+  hash TEXT NOT NULL UNIQUE,
+  document BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE inbox (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  x INTEGER NOT NULL,
+  body BLOB NOT NULL
+) STRICT;
+
+CREATE INDEX inbox_x ON inbox (x);
+
+CREATE TABLE snapshot (
+  x INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  format INTEGER NOT NULL,
+  body BLOB NOT NULL,
+  UNIQUE (x, seq)
+) STRICT;
+
+CREATE TABLE timer (
+  x INTEGER NOT NULL,
+  key TEXT NOT NULL,
+  due INTEGER NOT NULL,
+  PRIMARY KEY (x, key)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX timer_due ON timer (due);
+
+CREATE TABLE outbox (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  x INTEGER NOT NULL,
+  key TEXT NOT NULL,
+  body BLOB NOT NULL,
+  UNIQUE (x, key)
+) STRICT;

@@ -1,0 +1,60 @@
+-- Queries that only read. A line that ends with `-- if x` stands only when x is given.
+
+-- name: rows
+SELECT seq, ts, kind, v, body, enc
+FROM event
+WHERE x = (SELECT x FROM execution WHERE id = ?) AND seq > ?
+ORDER BY seq LIMIT ?;
+
+-- name: feed
+SELECT pos, id, seq, ts, kind, v, body, enc
+FROM event CROSS JOIN execution USING (x)
+WHERE pos > ?
+ORDER BY pos LIMIT ?;
+
+-- name: execution
+SELECT
+  x, id, version, started_at, updated_at,
+  status, path, playbook, namespace, parent, root, labels, priority, fair_key,
+  next_wake, ended_at, expires_at
+FROM execution WHERE id = ?;
+
+-- name: executions
+SELECT
+  x, id, version, started_at, updated_at,
+  status, path, playbook, namespace, parent, root, labels, priority, fair_key,
+  next_wake, ended_at, expires_at
+FROM execution
+WHERE x < :before
+  AND status IN (SELECT value FROM json_each(:status)) -- if status
+  AND path >= :path AND path < :path || char(0x10ffff) -- if path
+  AND parent <> '' AND parent = :parent -- if parent
+  AND started_at >= :since -- if since
+  AND NOT EXISTS (SELECT key, value FROM json_each(:labels) EXCEPT SELECT key, value FROM json_each(labels)) -- if labels
+ORDER BY x DESC LIMIT :limit;
+
+-- name: timers
+SELECT due, id, key FROM timer CROSS JOIN execution USING (x) WHERE due <= ? ORDER BY due, x, key LIMIT ?;
+
+-- name: outbox
+SELECT outbox.id, execution.id, key, body
+FROM outbox CROSS JOIN execution USING (x)
+ORDER BY outbox.id LIMIT ?;
+
+-- name: inbox
+SELECT inbox.id, execution.id, body
+FROM execution JOIN inbox USING (x)
+WHERE execution.id IN (SELECT value FROM json_each(?))
+ORDER BY inbox.id;
+
+-- name: snapshot
+SELECT seq, format, body
+FROM snapshot
+WHERE x = (SELECT x FROM execution WHERE id = ?) AND format = ? AND seq <= ?
+ORDER BY seq DESC LIMIT 1;
+
+-- name: playbook
+SELECT document FROM playbook WHERE hash = ?;
+
+-- name: identity
+SELECT x, version FROM execution WHERE id = ?;

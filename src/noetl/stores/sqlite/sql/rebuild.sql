@@ -1,0 +1,20 @@
+-- Queries that compare derived rows with the events they follow from, and write them anew.
+
+-- name: ids
+SELECT id FROM execution ORDER BY x;
+
+-- name: events_of
+SELECT seq, ts, kind, v, body, enc FROM event WHERE x = ? ORDER BY seq;
+
+-- name: timers_of
+SELECT key, due FROM timer WHERE x = ?;
+
+-- name: messages_of
+SELECT key, body FROM outbox WHERE x = ?;
+
+-- name: rewrite
+UPDATE execution SET
+  version = ?, started_at = ?, updated_at = ?,
+  status = ?, path = ?, playbook = ?, namespace = ?, parent = ?, root = ?, labels = ?, priority = ?,
+  fair_key = ?, next_wake = ?, ended_at = ?, expires_at = ?
+WHERE x = ?;

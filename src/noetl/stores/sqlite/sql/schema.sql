@@ -1,0 +1,90 @@
+-- What a store looks like in SQLite.
+--
+-- `event` is the truth: the rows of all executions in the order of their commits. An execution has a
+-- short local number `x`, so that a row costs few bytes; `execution` says which id has which number.
+-- Truth are also `start`, `playbook` and `inbox`. Everything else in `execution`, and `timer` and
+-- `outbox`, follows from the rows and can be rebuilt; a `snapshot` only saves folding.
+--
+-- Times are microseconds since 1970, UTC. An empty text and 0 stand for "none".
+-- A change here is also a new file in migrations/; a test proves that both lead to the same schema.
+
+CREATE TABLE execution (
+  x INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  version INTEGER NOT NULL,            -- the seq of its last event
+  started_at INTEGER NOT NULL,         -- the ts of its first event
+  updated_at INTEGER NOT NULL,         -- the ts of its last event
+  status TEXT NOT NULL,
+  path TEXT NOT NULL,
+  playbook TEXT NOT NULL,
+  namespace TEXT NOT NULL,
+  parent TEXT NOT NULL,
+  root TEXT NOT NULL,
+  labels TEXT NOT NULL,                -- a JSON object of texts
+  priority INTEGER NOT NULL,
+  fair_key TEXT NOT NULL,
+  next_wake INTEGER NOT NULL,
+  ended_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX execution_status ON execution (status, x);
+CREATE INDEX execution_path ON execution (path);
+CREATE INDEX execution_parent ON execution (parent) WHERE parent <> '';
+CREATE INDEX execution_ended ON execution (ended_at) WHERE ended_at > 0;
+
+-- AUTOINCREMENT, because a position that was seen in the feed must not come again after a deletion.
+CREATE TABLE event (
+  pos INTEGER PRIMARY KEY AUTOINCREMENT,
+  x INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  ts INTEGER NOT NULL,
+  kind INTEGER NOT NULL,
+  enc INTEGER NOT NULL,                -- 1 if it is the last event of its append, plus 2 times the encoding: 0
+  v INTEGER NOT NULL,                  -- the format of the body
+  body BLOB NOT NULL,
+  UNIQUE (x, seq)
+) STRICT;
+
+CREATE TABLE start (
+  key TEXT PRIMARY KEY,
+  x INTEGER NOT NULL UNIQUE
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE playbook (
+  hash TEXT NOT NULL UNIQUE,
+  document BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE inbox (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  x INTEGER NOT NULL,
+  body BLOB NOT NULL
+) STRICT;
+
+CREATE INDEX inbox_x ON inbox (x);
+
+CREATE TABLE snapshot (
+  x INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  format INTEGER NOT NULL,
+  body BLOB NOT NULL,
+  UNIQUE (x, seq)
+) STRICT;
+
+CREATE TABLE timer (
+  x INTEGER NOT NULL,
+  key TEXT NOT NULL,
+  due INTEGER NOT NULL,
+  PRIMARY KEY (x, key)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX timer_due ON timer (due);
+
+CREATE TABLE outbox (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  x INTEGER NOT NULL,
+  key TEXT NOT NULL,
+  body BLOB NOT NULL,
+  UNIQUE (x, key)
+) STRICT;

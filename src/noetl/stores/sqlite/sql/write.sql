@@ -1,0 +1,102 @@
+-- Queries that write. A single `VALUES (…)` may be repeated for many rows.
+
+-- name: current
+-- One row whatever is asked: every row that is fetched costs a change of threads.
+SELECT
+  (SELECT json_group_object(id, json_array(x, version))
+   FROM execution WHERE id IN (SELECT value FROM json_each(?1))),
+  (SELECT json_group_object(key, id)
+   FROM start JOIN execution USING (x) WHERE key IN (SELECT value FROM json_each(?2))),
+  (SELECT coalesce(max(x), 0) FROM execution);
+
+-- name: begin_executions
+INSERT INTO execution (
+  x, id, version, started_at, updated_at,
+  status, path, playbook, namespace, parent, root, labels, priority, fair_key,
+  next_wake, ended_at, expires_at
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: advance_executions
+-- Apart from the facts: naming an indexed column writes its index, changed or not.
+UPDATE execution SET version = new.column2, updated_at = new.column3
+FROM (VALUES (?, ?, ?)) AS new
+WHERE x = new.column1;
+
+-- name: describe_executions
+UPDATE execution SET
+  status = coalesce(new.column2, status),
+  path = coalesce(new.column3, path),
+  playbook = coalesce(new.column4, playbook),
+  namespace = coalesce(new.column5, namespace),
+  parent = coalesce(new.column6, parent),
+  root = coalesce(new.column7, root),
+  labels = coalesce(new.column8, labels),
+  priority = coalesce(new.column9, priority),
+  fair_key = coalesce(new.column10, fair_key),
+  next_wake = coalesce(new.column11, next_wake),
+  ended_at = coalesce(new.column12, ended_at),
+  expires_at = coalesce(new.column13, expires_at)
+FROM (VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)) AS new
+WHERE x = new.column1;
+
+-- name: insert_events
+INSERT INTO event (x, seq, ts, kind, enc, v, body) VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: insert_starts
+INSERT INTO start (key, x) VALUES (?, ?);
+
+-- name: set_timers
+INSERT OR REPLACE INTO timer (x, key, due) VALUES (?, ?, ?);
+
+-- name: clear_timers
+DELETE FROM timer WHERE (x, key) IN (VALUES (?, ?));
+
+-- name: set_messages
+INSERT OR REPLACE INTO outbox (x, key, body) VALUES (?, ?, ?);
+
+-- name: clear_messages
+DELETE FROM outbox WHERE (x, key) IN (VALUES (?, ?));
+
+-- name: sent
+DELETE FROM outbox WHERE id IN (SELECT value FROM json_each(?));
+
+-- name: send
+INSERT INTO inbox (x, body) SELECT x, ? FROM execution WHERE id = ? RETURNING id;
+
+-- name: take
+DELETE FROM inbox WHERE id IN (SELECT value FROM json_each(?));
+
+-- name: put_snapshot
+INSERT OR REPLACE INTO snapshot (x, seq, format, body) VALUES (?, ?, ?, ?);
+
+-- name: thin_snapshots
+DELETE FROM snapshot WHERE x = ?1 AND seq NOT IN (
+  SELECT seq FROM snapshot WHERE x = ?1 ORDER BY seq DESC LIMIT 2
+);
+
+-- name: put_playbook
+INSERT OR IGNORE INTO playbook (hash, document) VALUES (?, ?);
+
+-- name: ended
+SELECT x, id FROM execution WHERE ended_at > 0 AND ended_at < ? ORDER BY ended_at, x LIMIT ?;
+
+-- name: delete_event
+DELETE FROM event WHERE x = ?;
+
+-- name: delete_start
+DELETE FROM start WHERE x = ?;
+
+-- name: delete_inbox
+DELETE FROM inbox WHERE x = ?;
+
+-- name: delete_snapshot
+DELETE FROM snapshot WHERE x = ?;
+
+-- name: delete_timer
+DELETE FROM timer WHERE x = ?;
+
+-- name: delete_outbox
+DELETE FROM outbox WHERE x = ?;
+
+-- name: delete_execution
+DELETE FROM execution WHERE x = ?;

@@ -1,0 +1,178 @@
+"""The embedded store: one SQLite file, or memory."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+import apsw
+
+from noetl.ports.store import (
+    EVERYTHING,
+    Append,
+    Derive,
+    Entry,
+    ExecutionRecord,
+    Inconsistency,
+    Letter,
+    Message,
+    Page,
+    Query,
+    Row,
+    Snapshot,
+    StoreClosed,
+    Timer,
+    Verdict,
+)
+from noetl.stores.sqlite import keeping, reading, upkeep
+from noetl.stores.sqlite.batch import validate
+from noetl.stores.sqlite.connection import MEMORY, open_reader, open_writer
+from noetl.stores.sqlite.derived import as_json
+from noetl.stores.sqlite.failure import translated
+from noetl.stores.sqlite.writer import Inline, Writer
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+POLL_SECONDS = 0.05
+"""How often `changes` looks at a counter in shared memory: 6 µs each time."""
+
+
+class SqliteStore:
+    """See `noetl.ports.store.Store`. Make one with `at` or `in_memory`.
+
+    Reads are answered in the loop's own thread: they take no locks, and their number of rows is limited.
+    """
+
+    def __init__(self, place: str, *, inline: Inline, patience: float, max_pages: int) -> None:
+        connection = open_writer(place)
+        if max_pages:
+            connection.pragma("max_page_count", max_pages)
+        self._place = place
+        self._reader = connection if place == MEMORY else open_reader(place)
+        self._writer = Writer(connection, place, inline=inline, patience=patience)
+        self._closed = False
+
+    @classmethod
+    def at(
+        cls, path: Path, *, inline: Inline = "commits", patience: float = 30.0, max_pages: int = 0
+    ) -> "SqliteStore":
+        """The store in this file, made if there is none; its folder must exist.
+
+        A server, whose loop must not stand still, says `inline="nothing"`. `patience` is how many seconds
+        another process may hold the file before StoreBusy. `max_pages`, of 8 KiB, limits its size.
+        Raises StoreUnusable, StoreBusy.
+        """
+        return cls(str(path), inline=inline, patience=patience, max_pages=max_pages)
+
+    @classmethod
+    def in_memory(cls, *, max_pages: int = 0) -> "SqliteStore":
+        """A store of its own that ends with this object."""
+        return cls(MEMORY, inline="everything", patience=0, max_pages=max_pages)
+
+    async def commit(self, appends: Sequence[Append]) -> list[Verdict]:
+        for append in appends:
+            validate(append)
+        return await self._writer.commit(appends) if appends else []
+
+    async def read(self, execution_id: str, *, after: int = 0, limit: int = 1_000) -> list[Row]:
+        return self._ask(reading.rows, execution_id, after, limit)
+
+    async def feed(self, *, after: int = 0, limit: int = 1_000) -> list[Entry]:
+        return self._ask(reading.feed, after, limit)
+
+    async def changes(self) -> AsyncIterator[None]:
+        seen = None
+        while not self._closed:
+            if (version := self._ask(apsw.Connection.pragma, "data_version")) != seen:
+                seen = version
+                yield
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def execution(self, execution_id: str) -> ExecutionRecord | None:
+        return self._ask(reading.execution, execution_id)
+
+    async def executions(self, query: Query = EVERYTHING) -> Page:
+        return self._ask(reading.executions, query)
+
+    async def timers(self, *, until: int | None = None, limit: int = 1_000) -> list[Timer]:
+        return self._ask(reading.timers, until, limit)
+
+    async def outbox(self, *, limit: int = 1_000) -> list[Message]:
+        return self._ask(reading.outbox, limit)
+
+    async def sent(self, messages: Sequence[Message]) -> None:
+        ids = as_json([message.id for message in messages])
+        await self._writer.run(lambda connection: keeping.sent(connection, ids))
+
+    async def put_snapshot(self, execution_id: str, snapshot: Snapshot) -> None:
+        await self._writer.run(lambda connection: keeping.put_snapshot(connection, execution_id, snapshot))
+
+    async def snapshot(
+        self, execution_id: str, *, state_format: int, at: int | None = None
+    ) -> Snapshot | None:
+        return self._ask(reading.snapshot, execution_id, state_format, at)
+
+    async def put_playbook(self, playbook_hash: str, document: bytes) -> None:
+        await self._writer.run(lambda connection: keeping.put_playbook(connection, playbook_hash, document))
+
+    async def playbook(self, playbook_hash: str) -> bytes | None:
+        return self._ask(reading.playbook, playbook_hash)
+
+    async def send(self, execution_id: str, body: bytes) -> Letter:
+        return await self._writer.run(lambda connection: keeping.send(connection, execution_id, body))
+
+    async def inbox(self, execution_ids: Sequence[str]) -> list[Letter]:
+        return self._ask(reading.inbox, as_json(execution_ids))
+
+    async def take(self, letters: Sequence[Letter]) -> None:
+        ids = as_json([letter.id for letter in letters])
+        await self._writer.run(lambda connection: keeping.take(connection, ids))
+
+    async def delete(self, execution_id: str) -> bool:
+        return await self._writer.run(lambda connection: keeping.delete(connection, execution_id))
+
+    async def prune(self, *, before: int, limit: int = 100) -> list[str]:
+        return await self._writer.run(lambda connection: keeping.prune(connection, before, limit))
+
+    async def check(self, derive: Derive | None = None) -> list[Inconsistency]:
+        self._refuse_closed()
+        if self._place == MEMORY:
+            return upkeep.check(self._reader, derive)
+        return await asyncio.to_thread(self._check_aside, derive)
+
+    def _check_aside(self, derive: Derive | None) -> list[Inconsistency]:
+        connection = open_reader(self._place)
+        try:
+            with translated(self._place):
+                return upkeep.check(connection, derive)
+        finally:
+            connection.close()
+
+    async def rebuild(self, derive: Derive) -> int:
+        done = 0
+        for execution_id in self._ask(upkeep.ids):
+            done += await self._writer.run(partial(upkeep.rebuild, execution_id=execution_id, derive=derive))
+        return done
+
+    @property
+    def queued_bytes(self) -> int:
+        """What waits to be written, roughly: a server refuses new work before callers must wait."""
+        return self._writer.queued_bytes
+
+    async def close(self) -> None:
+        self._closed = True
+        await self._writer.close()
+        self._reader.close()
+
+    def _ask(
+        self, question: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **named: P.kwargs
+    ) -> T:
+        self._refuse_closed()
+        with translated(self._place):
+            return question(self._reader, *args, **named)
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise StoreClosed(f"{self._place} is closed")

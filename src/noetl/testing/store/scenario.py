@@ -1,0 +1,91 @@
+"""What the tests of stores are written with."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import reduce
+from typing import Any, TypeAlias
+
+import msgspec
+
+from noetl.ports.store import NO_EFFECTS, Append, Committed, Effects, Row, Store, merge
+
+Opener: TypeAlias = Callable[[], Store]
+
+
+def scenario(test: Callable[[Any, Store], Awaitable[None]]) -> Callable[[Any, Opener], None]:
+    """A test of one store, which is open while it runs."""
+
+    def run(self: Any, open_store: Opener) -> None:
+        async def play() -> None:
+            store = open_store()
+            try:
+                await test(self, store)
+            finally:
+                await store.close()
+
+        asyncio.run(play())
+
+    run.__name__, run.__doc__ = test.__name__, test.__doc__
+    return run
+
+
+def shared_scenario(test: Callable[[Any, Store, Store], Awaitable[None]]) -> Callable[[Any, Opener], None]:
+    """A test of two stores on the same data."""
+
+    def run(self: Any, open_store: Opener) -> None:
+        async def play() -> None:
+            one, other = open_store(), open_store()
+            try:
+                await test(self, one, other)
+            finally:
+                await one.close()
+                await other.close()
+
+        asyncio.run(play())
+
+    run.__name__, run.__doc__ = test.__name__, test.__doc__
+    return run
+
+
+def derive(row: Row) -> Effects:
+    """Rows of these tests say in their bodies what they change."""
+    return msgspec.json.decode(row.body, type=Effects)
+
+
+def append(
+    execution_id: str,
+    expected_version: int,
+    *effects: Effects,
+    ts: int = 0,
+    start_key: str = "",
+    taken: tuple[int, ...] = (),
+) -> Append:
+    """One row for each of `effects`, or one that changes nothing. The time of row n is `ts` + n."""
+    changes = effects or (NO_EFFECTS,)
+    return Append(
+        execution_id=execution_id,
+        expected_version=expected_version,
+        rows=rows(expected_version, *changes, ts=ts),
+        effects=reduce(merge, changes),
+        start_key=start_key,
+        taken=taken,
+    )
+
+
+def rows(after: int, *effects: Effects, ts: int = 0) -> list[Row]:
+    last = after + len(effects)
+    return [
+        Row(seq, ts + seq, seq % 7, 1 + seq % 2, msgspec.json.encode(effect), seq == last)
+        for seq, effect in enumerate(effects, after + 1)
+    ]
+
+
+async def begin(store: Store, execution_id: str, *effects: Effects, ts: int = 0) -> None:
+    """Makes an execution with its first append."""
+    await accepted(store, append(execution_id, 0, *effects, ts=ts))
+
+
+async def accepted(store: Store, *appends: Append) -> None:
+    """Commits what must not be refused."""
+    verdicts = await store.commit(appends)
+    assert all(isinstance(verdict, Committed) for verdict in verdicts), verdicts

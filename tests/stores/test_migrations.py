@@ -1,0 +1,117 @@
+"""The schema, the ways to it, and the queries on it."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from apsw.ext import query_info
+
+from noetl.ports.store import StoreUnusable
+from noetl.stores.sqlite import SqliteStore, queries
+from noetl.stores.sqlite.migration import APPLICATION_ID, create, migrate
+
+
+@pytest.fixture
+def database() -> Iterator[apsw.Connection]:
+    connection = apsw.Connection(":memory:")
+    yield connection
+    connection.close()
+
+
+def shape(connection: apsw.Connection) -> dict[str, Any]:
+    """Everything that a schema says, without the words that it is said in."""
+    tables = [
+        *connection.execute("SELECT name, type, wr, strict FROM pragma_table_list WHERE schema = 'main'")
+    ]
+    indexes = 'SELECT name, "unique", origin, partial FROM pragma_index_list(?)'
+    return {
+        name: (
+            (kind, without_rowid, strict),
+            [*connection.execute("SELECT * FROM pragma_table_xinfo(?)", (name,))],
+            {
+                index: (rest, [*connection.execute("SELECT * FROM pragma_index_xinfo(?)", (index,))])
+                for index, *rest in connection.execute(indexes, (name,))
+            },
+        )
+        for name, kind, without_rowid, strict in tables
+        if name != "sqlite_schema"
+    }
+
+
+def test_the_migrations_lead_to_the_schema(database: apsw.Connection) -> None:
+    migrate(database, 0, queries.migrations())
+    other = apsw.Connection(":memory:")
+    create(other)
+    assert shape(database) == shape(other)
+    assert "event" in shape(other)
+    assert database.pragma("user_version") == other.pragma("user_version") == len(queries.migrations())
+    other.close()
+
+
+def test_a_difference_would_be_seen(database: apsw.Connection) -> None:
+    create(database)
+    before = shape(database)
+    database.execute("CREATE INDEX more ON event (kind)")
+    assert shape(database) != before
+
+
+def test_only_what_is_missing_is_run(database: apsw.Connection) -> None:
+    scripts = ["CREATE TABLE one (a)", "CREATE TABLE two (a)", "CREATE TABLE three (a)"]
+    migrate(database, 0, scripts[:1])
+    migrate(database, 1, scripts)
+    migrate(database, 3, scripts)
+    assert shape(database).keys() == {"one", "two", "three"}
+    assert (database.pragma("application_id"), database.pragma("user_version")) == (APPLICATION_ID, 3)
+
+
+def test_a_migration_that_fails_changes_nothing(database: apsw.Connection) -> None:
+    scripts = ["CREATE TABLE one (a)", "CREATE TABLE two (a); INSERT INTO missing VALUES (1)"]
+    with pytest.raises(apsw.SQLError, match="missing"):
+        migrate(database, 0, scripts)
+    assert shape(database).keys() == {"one"}
+    assert database.pragma("user_version") == 1
+
+
+def test_a_place_where_a_store_cannot_be_shared_is_refused() -> None:
+    temporary = apsw.Connection("")
+    with pytest.raises(StoreUnusable, match="cannot share"):
+        create(temporary)
+    temporary.close()
+
+
+def test_an_interrupted_making_is_done_again(tmp_path: Path) -> None:
+    place = tmp_path / "store.db"
+    database = apsw.Connection(str(place))
+    database.execute("PRAGMA page_size = 8192; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL")
+    database.close()
+    asyncio.run(SqliteStore.at(place).close())
+    database = apsw.Connection(str(place))
+    assert "event" in shape(database)
+    assert database.pragma("application_id") == APPLICATION_ID
+    database.close()
+
+
+@pytest.mark.parametrize("query", [*queries.READ, *queries.WRITE, *queries.CHECK, *queries.REBUILD])
+def test_every_query_fits_the_schema(database: apsw.Connection, query: str) -> None:
+    create(database)
+    text = {**queries.READ, **queries.WRITE, **queries.CHECK, **queries.REBUILD}[query]
+    assert query_info(database, text).has_vdbe
+
+
+def test_no_query_has_two_meanings() -> None:
+    files = (queries.READ, queries.WRITE, queries.CHECK, queries.REBUILD)
+    names = [name for file in files for name in file]
+    assert len(names) == len(set(names))
+
+
+def test_a_query_for_many_rows_repeats_its_values() -> None:
+    assert queries.repeated("INSERT INTO a VALUES (?, ?);", 3) == "INSERT INTO a VALUES (?, ?),(?, ?),(?, ?);"
+    assert queries.repeated(queries.WRITE["insert_events"], 1) == queries.WRITE["insert_events"]
+
+
+def test_lines_for_what_is_not_given_are_left_out() -> None:
+    query = "SELECT 1\n  AND a = :a -- if a\n  AND b = :b -- if b\nLIMIT 1\n"
+    assert queries.chosen(query, {"b"}) == "SELECT 1\n  AND b = :b -- if b\nLIMIT 1\n"

@@ -1,0 +1,92 @@
+"""Who runs an execution, over all processes of the machine."""
+
+import os
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from noetl.stores.owner import Owners
+from tests.stores.children import child, heard
+
+HOLD = """
+owned = Owners(PLACE).claim("a")
+say(os.getpid() if owned else "refused")
+sys.stdin.readline()
+owned.release()
+say("released")
+sys.stdin.readline()
+"""
+# Claims and releases a thousand times; two owners at once would find each other's mark.
+RACE = """
+owners, mark, won = Owners(PLACE / "owners"), PLACE / "mark", 0
+while won < 300:
+    if owned := owners.claim("a"):
+        os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
+        os.unlink(mark)
+        owned.release()
+        won += 1
+say("done")
+"""
+
+
+@pytest.fixture
+def owners(tmp_path: Path) -> Owners:
+    return Owners(tmp_path / "owners")
+
+
+def test_an_execution_has_one_owner(owners: Owners) -> None:
+    owned = owners.claim("a")
+    assert owned
+    assert owners.claim("a") is None
+    assert owners.claim("b")
+    assert owners.owner("a") == os.getpid()
+    owned.release()
+    owned.release()
+    assert owners.owner("a") is None
+    assert owners.claim("a")
+
+
+def test_nobody_owns_what_was_never_claimed(owners: Owners) -> None:
+    assert owners.owner("a") is None
+
+
+def test_releasing_leaves_no_file_behind(owners: Owners, tmp_path: Path) -> None:
+    owned = owners.claim("a")
+    assert owned
+    with owned:
+        assert [path.name for path in (tmp_path / "owners").iterdir()] == ["a"]
+    assert [*(tmp_path / "owners").iterdir()] == []
+
+
+def test_another_process_owns_it_until_it_releases(owners: Owners, tmp_path: Path) -> None:
+    with child(HOLD, tmp_path / "owners") as process:
+        owner = int(heard(process))
+        assert owner == process.pid
+        assert owners.owner("a") == owner
+        assert owners.claim("a") is None
+        assert process.stdin
+        process.stdin.write("\n")
+        process.stdin.flush()
+        assert heard(process) == "released"
+        owned = owners.claim("a")
+        assert owned
+        owned.release()
+
+
+def test_the_kernel_frees_what_a_killed_process_owned(owners: Owners, tmp_path: Path) -> None:
+    with child(HOLD, tmp_path / "owners") as process:
+        assert int(heard(process)) == process.pid
+        process.kill()
+        process.wait()
+        assert owners.owner("a") is None
+        owned = owners.claim("a")
+        assert owned
+        assert owners.owner("a") == os.getpid()
+        owned.release()
+
+
+def test_processes_that_claim_at_once_never_own_it_together(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        processes = [stack.enter_context(child(RACE, tmp_path)) for _ in range(3)]
+        assert [heard(process) for process in processes] == ["done"] * 3
