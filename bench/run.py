@@ -5,12 +5,13 @@ import platform
 from pathlib import Path
 
 from bench.load import measure_load
+from bench.python_tool import measure_python_tool
 
 HERE = Path(__file__).parent
 
 
 def main() -> None:
-    rows = [*measure_load()]
+    rows = [*measure_load(), *measure_python_tool()]
     width = max(len(row.name) for row in rows)
     for row in rows:
         goal = f"(goal: {row.goal})" if row.goal else ""

@@ -93,7 +93,13 @@ def test_comprehensions_keep_their_own_names() -> None:
 
 @pytest.mark.parametrize(
     "source",
-    ["return 1\nyield 2", "return (yield)", "return await x", "class A:\n    return 1", "return 1\nnonlocal a"],
+    [
+        "return 1\nyield 2",
+        "return (yield)",
+        "return await x",
+        "class A:\n    return 1",
+        "return 1\nnonlocal a",
+    ],
 )
 def test_only_return_may_stand_there(source: str) -> None:
     with pytest.raises(SyntaxError):

@@ -4,7 +4,7 @@ import math
 from collections import Counter, OrderedDict, UserDict, namedtuple
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
-from enum import Enum, IntEnum
+from enum import IntEnum, StrEnum
 from typing import Any
 
 import msgspec
@@ -17,7 +17,7 @@ from noetl.model.normal import MAX_DEPTH, NotJson, normalise
 Point = namedtuple("Point", "x y")
 
 
-class Colour(str, Enum):
+class Colour(StrEnum):
     RED = "red"
 
 

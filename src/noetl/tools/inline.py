@@ -2,8 +2,9 @@
 
 import asyncio
 import io
-from collections.abc import Callable
-from contextlib import suppress
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from threading import Thread
 from types import ModuleType
 from typing import Any
@@ -14,30 +15,56 @@ from noetl.guest.task import answer_to
 from noetl.tools.output import Lines
 
 
-async def run_inline(request: Request, log: Callable[[str], None]) -> Answer:
-    """Runs the code in a thread. If the waiting is cut short, the code goes on to its end unheard."""
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[Answer] = loop.create_future()
+class Inline:
+    """Runs code in threads of this process. All of them have one environment and one folder."""
 
-    def hand_over(line: str) -> None:
-        loop.call_soon_threadsafe(log, line)
+    def __init__(self) -> None:
+        self._env = asyncio.Lock()
+        """Held by the one task that adds to the environment."""
 
-    def settle(found: Answer) -> None:
-        if not answer.done():
-            answer.set_result(found)
+    async def run(self, request: Request, log: Callable[[str], None]) -> Answer:
+        """The answer to the request. If the waiting is cut short, the code goes on to its end unheard."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Answer] = loop.create_future()
+        if request.env:
+            await self._env.acquire()
 
-    def work() -> None:
-        lines = Lines(hand_over)
-        module = ModuleType(MODULE)
-        module.__dict__["print"] = _printer(lines)
-        with suppress(RuntimeError):  # the loop may be closed by now
-            found = answer_to(request, module)
-            lines.finish()
-            loop.call_soon_threadsafe(settle, found)
+        def hand_over(line: str) -> None:
+            loop.call_soon_threadsafe(log, line)
 
-    # A thread that never ends must not keep the worker from ending.
-    Thread(target=work, name="noetl-inline", daemon=True).start()
-    return await answer
+        def settle(found: Answer) -> None:
+            if request.env:
+                self._env.release()
+            if not answer.done():
+                answer.set_result(found)
+
+        def work() -> None:
+            lines = Lines(hand_over)
+            module = ModuleType(MODULE)
+            module.__dict__["print"] = _printer(lines)
+            with suppress(RuntimeError):  # the loop may be closed by now
+                with _added(request.env):
+                    found = answer_to(request, module)
+                lines.finish()
+                loop.call_soon_threadsafe(settle, found)
+
+        # A daemon: code that never ends must not keep the worker from ending.
+        Thread(target=work, name="noetl-inline", daemon=True).start()
+        return await answer
+
+
+@contextmanager
+def _added(env: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in env}
+    os.environ.update(env)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def _printer(lines: Lines) -> Callable[..., None]:

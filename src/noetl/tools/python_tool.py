@@ -14,7 +14,7 @@ from noetl.guest.frame import Answer, Lib, Request, pack
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, ErrorKind, Outcome, failed, succeeded
 from noetl.ports.tool import Call
-from noetl.tools.inline import run_inline
+from noetl.tools.inline import Inline
 from noetl.tools.inputs import Scalar, byte_count
 from noetl.tools.pool import Pool
 from noetl.tools.python import PythonInputs, PythonSpec
@@ -50,6 +50,7 @@ class PythonTool:
             return Pool(partial(WarmChild, isolation, env), size=size, idle=idle, uses=uses)
 
         self._pools: dict[Isolation, Pool] = {"pool": pool("pool"), "fork": pool("fork")}
+        self._inline = Inline()
         self._max_result = max_result
         self._max_output = max_output
 
@@ -82,10 +83,10 @@ class PythonTool:
         try:
             async with asyncio.timeout(call.timeout):
                 match spec.isolation:
-                    case "inline" if spec.memory or spec.env:
-                        return _error("input", "`spec.memory` and `spec.env` cannot be kept inline")
+                    case "inline" if spec.memory:
+                        return _error("input", "`spec.memory` cannot be kept with `isolation: inline`")
                     case "inline":
-                        return _outcome(await run_inline(request, call.log))
+                        return _outcome(await self._inline.run(request, call.log))
                     case None | "pool" | "fork" as isolation:
                         memory = byte_count(spec.memory) if spec.memory else None
                         return await self._in_child(call, request, isolation or "pool", memory)

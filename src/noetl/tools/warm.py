@@ -13,14 +13,14 @@ from msgspec import MsgspecError
 import noetl
 from noetl.guest.frame import Answer, Frames, unpack
 from noetl.tools.output import Lines
-from noetl.tools.process import kill_family, resident
+from noetl.tools.process import HAS_PROC, kill_family, resident
 
 Isolation: TypeAlias = Literal["pool", "fork"]
 
 _ROOT = str(Path(noetl.__file__).parents[1])
 _START = "import sys; sys.path.append(sys.argv[1]); from noetl.guest.host import serve; serve(sys.argv[2])"
 _CHUNK = 65_536
-_WEIGH = 0.02
+_WEIGH = 0.02 if HAS_PROC else 0.5
 """Seconds between two looks at a child's memory."""
 
 
