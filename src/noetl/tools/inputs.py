@@ -18,6 +18,19 @@ Size: TypeAlias = (
 )
 """Bytes, as a number or as text such as `512MB` or `2 GiB`."""
 
+_UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+
+
+def byte_count(size: int | str) -> int:
+    """The bytes that a `Size` says: `1KB` is 1000 of them, `1KiB` 1024."""
+    if isinstance(size, int):
+        return size
+    digits = size.rstrip("KMGTiB ")
+    unit = size[len(digits) :].strip().rstrip("B")
+    factor: int = (1024 if unit.endswith("i") else 1000) ** _UNITS[unit.rstrip("i")]
+    return int(digits) * factor
+
+
 Format: TypeAlias = Literal["json", "text", "bytes", "csv", "parquet"]
 
 Inputs: TypeAlias = Mapping[str, Json]

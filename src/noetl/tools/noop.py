@@ -1,7 +1,22 @@
 from noetl.dsl.kinds import Kind
+from noetl.model.outcome import Outcome, succeeded
+from noetl.ports.tool import Call
 
 KIND = Kind(
     name="noop",
     summary="Does nothing: passes `_prev` through, or gives its `args` as the result.",
     effect="pure",
 )
+
+
+class NoopTool:
+    """Gives the task's own `args`, an input of this kind, or passes `prev` on if it has none.
+
+    `call.args` would not do: the token's are in it, and they are no reason to drop `prev`.
+    """
+
+    async def run(self, call: Call) -> Outcome:
+        return succeeded(call.inputs.get("args", call.prev))
+
+    async def close(self) -> None:
+        """Nothing is held."""

@@ -1,23 +1,10 @@
 """Whether the Python code in a playbook compiles. Nothing of it is run."""
 
-import ast
 import re
 import warnings
 
 from noetl.dsl.kinds import Fault
-
-
-class _TopLevelReturns(ast.NodeTransformer):
-    """Turns every `return` outside a function into its bare value, which compiles anywhere."""
-
-    def visit(self, node: ast.AST) -> ast.AST:
-        match node:
-            case ast.Return():
-                return ast.copy_location(ast.Expr(node.value or ast.Constant(None)), node)
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Lambda():
-                return node
-            case _:
-                return self.generic_visit(node)
+from noetl.guest.code import compile_code
 
 
 def syntax_error(code: str, key: str) -> Fault | None:
@@ -25,7 +12,7 @@ def syntax_error(code: str, key: str) -> Fault | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            _compile(code)
+            compile_code(code, "<code>")
     except SyntaxError as error:
         message = f"the code does not compile: {error.msg}"
         return Fault(message, key=key, hint=_hint(error.msg, code), line=error.lineno or 1)

@@ -1,0 +1,114 @@
+"""What worker and child say to each other: a length, then that many bytes of MessagePack."""
+
+import struct
+from collections.abc import Iterator
+from typing import Any, Final, Literal, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+LENGTH: Final = struct.Struct("<Q")
+READY: Final = LENGTH.pack(0)
+"""The first frame of a child, empty: it has started."""
+
+_INTEGER = 1
+"""The code of the extension for integers over 64 bits, which MessagePack lacks."""
+
+Message = TypeVar("Message", bound=Struct)
+
+
+class Lib(Struct, frozen=True):
+    """`import module as name`, or `from module import thing as name`."""
+
+    name: str
+    module: str
+    thing: str | None = None
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """One piece of code to run. `script` is its absolute path if it came from a file."""
+
+    code: str
+    name: str
+    args: dict[str, Any]
+    folder: str
+    script: str | None = None
+    libs: list[Lib] = []
+    env: dict[str, str] = {}
+    max_result: int
+
+
+class Failure(Struct, frozen=True, kw_only=True):
+    """Why there is no result. `exception_type` is empty if it was no exception of the code."""
+
+    kind: Literal["python", "limit", "not_found"]
+    message: str
+    exception_type: str = ""
+    text: str = ""
+    """The exception's own message."""
+    traceback: str = ""
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """The end of a task. `spent` says that the process is not fit for another."""
+
+    result: Any = None
+    failure: Failure | None = None
+    spent: bool = False
+
+
+class Frames:
+    """Cuts bytes that come in parts into the bodies of frames."""
+
+    def __init__(self) -> None:
+        self._parts = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[bytearray]:
+        """Takes the next part; gives the bodies that are whole by now."""
+        self._parts += data
+        while (end := LENGTH.size + self.size) <= len(self._parts):
+            body = self._parts[LENGTH.size : end]
+            del self._parts[:end]
+            yield body
+
+    @property
+    def size(self) -> int:
+        """Bytes in the body of the frame that is under way; 0 if that is not known yet."""
+        if len(self._parts) < LENGTH.size:
+            return 0
+        found: int = LENGTH.unpack_from(self._parts)[0]
+        return found
+
+
+def pack(message: Struct) -> bytes:
+    """The message as one frame."""
+    try:
+        body = msgspec.msgpack.encode(message)
+    except OverflowError:
+        names = message.__struct_fields__
+        wide = type(message)(**{name: _boxed(getattr(message, name)) for name in names})
+        body = msgspec.msgpack.encode(wide)
+    return LENGTH.pack(len(body)) + body
+
+
+def unpack(body: bytes | bytearray, kind: type[Message]) -> Message:
+    """The message of a frame without its length."""
+    return msgspec.msgpack.decode(body, type=kind, ext_hook=_unboxed)
+
+
+def _boxed(value: Any) -> Any:
+    match value:
+        case int() if not -(2**63) <= value < 2**64:
+            size = value.bit_length() // 8 + 1
+            return msgspec.msgpack.Ext(_INTEGER, value.to_bytes(size, "big", signed=True))
+        case dict():
+            return {key: _boxed(item) for key, item in value.items()}
+        case list():
+            return [_boxed(item) for item in value]
+    return value
+
+
+def _unboxed(code: int, data: memoryview) -> int:
+    if code != _INTEGER:
+        raise ValueError(f"unknown extension {code}")
+    return int.from_bytes(data, "big", signed=True)

@@ -1,0 +1,151 @@
+"""What a tool gives, as JSON values: the same live as read back from the log."""
+
+import math
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime, time
+from decimal import Decimal
+
+from noetl.model.errors import NoetlError
+from noetl.model.json import Json
+
+MAX_DEPTH = 100
+"""Lists and mappings inside one another; expressions take no more."""
+MAX_VALUES = 20_000_000
+"""Values in all, a shared one as often as it appears."""
+MAX_INTEGER_BITS = 4096
+"""As in expressions."""
+EXACT_DIGITS = 15
+"""Decimal digits that a float keeps."""
+
+
+class NotJson(NoetlError):
+    """A value has no form in JSON. `path` says which: `$.rows[3].price`."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.trail: list[str] = []
+        """The steps of the path, innermost first."""
+
+    @property
+    def path(self) -> str:
+        return "$" + "".join(reversed(self.trail))
+
+    def __str__(self) -> str:
+        return f"`{self.path}` {self.reason}"
+
+
+def normalise(value: object) -> Json:
+    """The value in plain JSON types; NotJson if there is no faithful form.
+
+    Tuples become lists; dates and times ISO text; a Decimal a number if 15 digits hold it, else text.
+    """
+    return _Walk().value(value)
+
+
+class _Walk:
+    """One pass over a value. `open` holds the containers around the place it is at."""
+
+    __slots__ = ("left", "open")
+
+    def __init__(self) -> None:
+        self.open: set[int] = set()
+        self.left = MAX_VALUES
+
+    def value(self, value: object) -> Json:
+        kind = type(value)
+        if kind is str:
+            return _text(value)  # type: ignore[arg-type]  # mypy does not narrow by `type(…) is`
+        if value is None or kind is bool:
+            return value  # type: ignore[return-value]  # likewise
+        match value:
+            case int():
+                return _integer(value)
+            case float():
+                return _number(value)
+            case Mapping():
+                return self.mapping(value)
+            case list() | tuple():
+                return self.items(value)
+            case str():
+                return _text(str.__str__(value))
+            case Decimal():
+                return _decimal(value)
+            case datetime() | date() | time():
+                return _moment(value)
+        raise NotJson(f"is of type `{kind.__name__}`, which JSON has no form for")
+
+    def items(self, values: list[object] | tuple[object, ...]) -> list[Json]:
+        self.enter(values, len(values))
+        found = []
+        for index, item in enumerate(values):
+            try:
+                found.append(self.value(item))
+            except NotJson as fault:
+                fault.trail.append(f"[{index}]")
+                raise
+        self.open.discard(id(values))
+        return found
+
+    def mapping(self, values: Mapping[object, object]) -> dict[str, Json]:
+        self.enter(values, len(values))
+        found: dict[str, Json] = {}
+        for key, item in values.items():
+            if not isinstance(key, str):
+                raise NotJson(f"has the key `{key!r:.100}` of type `{type(key).__name__}`: keys must be text")
+            try:
+                found[_text(str.__str__(key))] = self.value(item)
+            except NotJson as fault:
+                fault.trail.append(f".{key}" if key.isidentifier() else f"[{key!r}]")
+                raise
+        self.open.discard(id(values))
+        return found
+
+    def enter(self, values: Iterable[object], count: int) -> None:
+        if id(values) in self.open:
+            raise NotJson("contains itself")
+        if len(self.open) >= MAX_DEPTH:
+            raise NotJson(f"lies deeper than {MAX_DEPTH} levels")
+        self.left -= count
+        if self.left < 0:
+            raise NotJson(f"brings the number of values over {MAX_VALUES:,}")
+        self.open.add(id(values))
+
+
+def _text(text: str) -> str:
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise NotJson("is text with half a surrogate pair, which UTF-8 cannot hold") from None
+    return text
+
+
+def _integer(number: int) -> int:
+    if number.bit_length() > MAX_INTEGER_BITS:
+        raise NotJson(f"is an integer of more than {MAX_INTEGER_BITS} bits")
+    return int.__int__(number)
+
+
+def _number(number: float) -> float:
+    if not math.isfinite(number):
+        raise NotJson(f"is {number}, which JSON has no form for")
+    return float.__float__(number)
+
+
+def _decimal(number: Decimal) -> int | float | str:
+    if not number.is_finite():
+        raise NotJson(f"is {number}, which JSON has no form for")
+    if number.adjusted() < EXACT_DIGITS and number == number.to_integral_value():
+        return int(number)
+    digits = "".join(map(str, number.as_tuple().digits)).strip("0")
+    nearest = float(number)
+    if len(digits) <= EXACT_DIGITS and math.isfinite(nearest) and Decimal(repr(nearest)) == number:
+        return nearest
+    return str(number)
+
+
+def _moment(moment: datetime | date | time) -> str:
+    if moment != moment:  # noqa: PLR0124  # libraries have a datetime that is none, unequal to itself
+        raise NotJson("is no time")
+    return moment.isoformat()

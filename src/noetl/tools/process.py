@@ -1,0 +1,79 @@
+"""The processes under one of ours: what they hold, and their end."""
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+_PROC = Path("/proc")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+HAS_PROC = (_PROC / "self" / "statm").exists()
+"""Whether the system tells about processes in files; elsewhere `ps` does, which takes far longer."""
+
+
+def family(pid: int) -> list[int]:
+    """The process and all that descend from it."""
+    return _family_in_proc(pid) if HAS_PROC else list(_family_by_ps(pid))
+
+
+def resident(pid: int) -> int:
+    """Bytes of memory that the process and its descendants hold."""
+    return _resident_in_proc(pid) if HAS_PROC else sum(_family_by_ps(pid).values())
+
+
+def kill_family(leader: int) -> None:
+    """Kills a process group by its leader, and descendants that have left the group.
+
+    The leader must not have been reaped, or its number may be another's by now.
+    """
+    members = family(leader)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
+    for pid in members[1:]:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _family_in_proc(pid: int) -> list[int]:
+    found = [pid]
+    for one in found:
+        # A process or a thread may end while it is looked at.
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(_PROC / str(one) / "task"):
+                found += map(
+                    int, (_PROC / str(one) / "task" / thread / "children").read_text("ascii").split()
+                )
+    return found
+
+
+def _resident_in_proc(pid: int) -> int:
+    total = 0
+    for one in _family_in_proc(pid):
+        with contextlib.suppress(OSError):
+            total += int((_PROC / str(one) / "statm").read_text("ascii").split()[1]) * _PAGE
+    return total
+
+
+def _family_by_ps(pid: int) -> dict[int, int]:
+    """The bytes that each of the family holds, the process itself first."""
+    rows = {row[0]: row[1:] for row in _rows()}
+    found = {pid: rows.get(pid, (0, 0))[1]}
+    waiting = [pid]
+    for one in waiting:
+        for child, (parent, held) in rows.items():
+            if parent == one and child not in found:
+                found[child] = held
+                waiting.append(child)
+    return found
+
+
+def _rows() -> Iterator[tuple[int, int, int]]:
+    """Number, parent and resident bytes of every process."""
+    command = ["ps", "-axo", "pid=,ppid=,rss="]
+    listed = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    for line in listed.stdout.splitlines():
+        pid, parent, kilobytes = map(int, line.split())
+        yield pid, parent, kilobytes * 1024

@@ -1,0 +1,96 @@
+"""Calls of the Python tool for tests, and a look at processes without waiting blindly."""
+
+import asyncio
+import os
+import select
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from noetl.model import Json
+from noetl.model.outcome import Outcome
+from noetl.ports.tool import Call
+from noetl.tools.python_tool import PythonTool
+
+HERE = Path(__file__).parent
+
+
+def call(
+    code: str | None = None,
+    *,
+    args: dict[str, Json] | None = None,
+    spec: dict[str, Json] | None = None,
+    timeout: float = 30.0,
+    folder: Path = HERE,
+    log: Callable[[str], None] = str,  # type: ignore[assignment]  # takes a line and keeps nothing
+    **inputs: Json,
+) -> Call:
+    if code is not None:
+        inputs["code"] = textwrap.dedent(code)
+    return Call(
+        execution_id="x",
+        task="t",
+        kind="python",
+        inputs=inputs,
+        args=args or {},
+        spec=spec or {},
+        prev=None,
+        attempt=1,
+        idempotency_key="k",
+        timeout=timeout,
+        folder=folder,
+        log=log,
+    )
+
+
+def run(*calls: Call, **options: Any) -> list[Outcome]:
+    """The outcomes of the calls, one after the other on one tool, which is closed at the end."""
+
+    async def whole() -> list[Outcome]:
+        tool = PythonTool(**options)
+        try:
+            return [await tool.run(one) for one in calls]
+        finally:
+            await tool.close()
+
+    return asyncio.run(whole())
+
+
+def results(*codes: str, **options: Any) -> list[Json]:
+    """The results of the pieces of code, which all succeed."""
+    found = run(*(call(code) for code in codes), **options)
+    assert [outcome.error for outcome in found] == [None] * len(codes)
+    return [outcome.result for outcome in found]
+
+
+def result(code: str | None = None, **about: Any) -> Any:
+    """The result of one call, which succeeds."""
+    (outcome,) = run(call(code, **about))
+    assert outcome.error is None, outcome
+    return outcome.result
+
+
+def failure(code: str | None = None, **about: Any) -> Outcome:
+    """The outcome of one call, which fails. After it the same tool runs another call well."""
+    outcome, after = run(call(code, **about), call("result = 'alive'"))
+    assert outcome.status == "error"
+    assert after.result == "alive"
+    return outcome
+
+
+def kind_and_message(outcome: Outcome) -> tuple[str, str]:
+    assert outcome.error is not None
+    return outcome.error.kind, outcome.error.message
+
+
+def ends(pid: int, seconds: float = 10.0) -> bool:
+    """Whether the process is gone within that time; a zombie is."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([handle], [], [], seconds)[0])
+    finally:
+        os.close(handle)

@@ -1,0 +1,172 @@
+"""No process outlives its task, its tool or its worker."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from noetl.model.outcome import Outcome
+from noetl.tools.python_tool import PythonTool
+from tests.tools.python_calls import call, ends
+
+CHILDREN = ("pool", "fork")
+BUSY = """
+import os, subprocess
+helper = subprocess.Popen(["sleep", "1000"])
+print(os.getpid(), helper.pid)
+while True: pass
+"""
+
+
+class Heard:
+    """The lines of a task's log, to be waited for."""
+
+    def __init__(self) -> None:
+        self.lines: asyncio.Queue[str] = asyncio.Queue()
+
+    def __call__(self, line: str) -> None:
+        self.lines.put_nowait(line)
+
+    async def pids(self) -> list[int]:
+        return [int(word) for word in (await self.lines.get()).split()]
+
+
+def test_lines_come_while_the_code_runs(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    code = """
+    import os, sys
+    print("one")
+    sys.stderr.write("two\\n")
+    os.system("echo three")
+    open(gate).read()
+    print("ä" * 5, end="")
+    """
+
+    async def whole() -> list[str]:
+        heard = Heard()
+        tool = PythonTool()
+        task = asyncio.create_task(tool.run(call(code, args={"gate": str(gate)}, log=heard)))
+        early = [await heard.lines.get() for _ in range(3)]
+        assert not task.done()
+        await asyncio.to_thread(gate.write_text, "go")
+        await task
+        await tool.close()
+        return [*early, heard.lines.get_nowait()]
+
+    assert asyncio.run(whole()) == ["one", "two", "three", "äääää"]
+
+
+@pytest.mark.parametrize("isolation", CHILDREN)
+def test_cancelling_kills_the_code_within_a_second(isolation: str) -> None:
+    async def whole() -> None:
+        heard = Heard()
+        tool = PythonTool()
+        task = asyncio.create_task(tool.run(call(BUSY, log=heard, spec={"isolation": isolation})))
+        pids = await heard.pids()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        for pid in pids:
+            assert await asyncio.to_thread(ends, pid, 1.0)
+        assert (await tool.run(call("result = 1"))).result == 1
+        await tool.close()
+
+    asyncio.run(whole())
+
+
+def test_cancelling_what_waits_for_a_process_leaves_the_others_alone() -> None:
+    async def whole() -> Outcome:
+        heard = Heard()
+        tool = PythonTool(size=1)
+        busy = asyncio.create_task(tool.run(call(BUSY, log=heard)))
+        await heard.pids()
+        waiting = asyncio.create_task(tool.run(call("result = 1")))
+        next_one = asyncio.create_task(tool.run(call("result = 2")))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert not busy.done()
+        busy.cancel()
+        found = await next_one
+        await tool.close()
+        return found
+
+    assert asyncio.run(whole()).result == 2
+
+
+@pytest.mark.parametrize("isolation", CHILDREN)
+def test_closing_ends_busy_and_idle_processes(isolation: str) -> None:
+    async def whole() -> None:
+        heard = Heard()
+        tool = PythonTool()
+        spec = {"isolation": isolation}
+        code = "import os\nresult = [os.getpid(), os.getppid()]"
+        busy = asyncio.create_task(tool.run(call(BUSY, log=heard, spec=dict(spec))))
+        pids = await heard.pids()
+        idle = (await tool.run(call(code, spec=dict(spec)))).result
+        if isolation == "pool":
+            idle.remove(os.getpid())
+        await tool.close()
+        await tool.close()
+        outcome = await busy
+        assert outcome.error
+        assert outcome.error.kind == "cancelled"
+        for pid in pids + idle:
+            assert ends(pid, 0)
+        after = await tool.run(call("result = 1"))
+        assert after.error
+        assert after.error.kind == "cancelled"
+
+    asyncio.run(whole())
+
+
+WORKER = """
+import asyncio, json, sys
+from tests.tools.python_calls import call
+from noetl.tools.python_tool import PythonTool
+
+async def main(code, isolation):
+    tool = PythonTool()
+    spec = {"isolation": isolation}
+    outcome = await tool.run(call(code, spec=spec, timeout=60, log=lambda line: print(line, flush=True)))
+    print("done", flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+STUBBORN = """
+import os, signal
+for number in range(1, 32):
+    try:
+        signal.signal(number, signal.SIG_IGN)
+    except OSError:
+        pass
+print(os.getpid(), os.getppid())
+x = 10 ** (10 ** 9)  # never gives up the interpreter
+"""
+IDLE = "import os\nprint(os.getpid(), os.getppid())"
+
+
+@pytest.mark.parametrize("isolation", CHILDREN)
+@pytest.mark.parametrize("code", [BUSY, STUBBORN, IDLE])
+def test_no_process_outlives_a_worker_that_is_killed(isolation: str, code: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", WORKER, code, isolation],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    ) as worker:
+        assert worker.stdout
+        pids = [int(word) for word in worker.stdout.readline().split()]
+        if code is IDLE:
+            assert worker.stdout.readline() == "done\n"
+        worker.send_signal(signal.SIGKILL)
+        worker.wait()
+    assert all(ends(pid, 5.0) for pid in pids)
