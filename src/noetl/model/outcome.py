@@ -57,7 +57,7 @@ class ErrorInfo(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Outcome(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The final outcome of one attempt. `helpers` are the blocks of its kind: `http`, `pg`, `py`, …"""
+    """The final outcome of one attempt. `helpers` are the blocks of its kind, for example `http` or `pg`."""
 
     status: Literal["ok", "error"]
     result: Any = None

@@ -12,7 +12,7 @@ def syntax_error(code: str, key: str) -> Fault | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            compile_code(code, "<code>")
+            _compile(code)
     except SyntaxError as error:
         message = f"the code does not compile: {error.msg}"
         return Fault(message, key=key, hint=_hint(error.msg, code), line=error.lineno or 1)
@@ -22,15 +22,13 @@ def syntax_error(code: str, key: str) -> Fault | None:
 
 
 def _compile(code: str) -> None:
-    """Compiles the code as it is, and only if that needs it without its returns: that takes longer."""
+    """Compiles the code as it is, and only if that needs it with its returns: that takes longer."""
     try:
         compile(code, "<code>", "exec", dont_inherit=True)
     except SyntaxError as error:
         if error.msg != "'return' outside function":
             raise
-        tree = ast.parse(code)
-        _TopLevelReturns().visit(tree)
-        compile(ast.fix_missing_locations(tree), "<code>", "exec", dont_inherit=True)
+        compile_code(code, "<code>")
 
 
 def _hint(message: str, code: str) -> str:

@@ -10,14 +10,14 @@ from typing import Literal, TypeAlias
 
 from msgspec import MsgspecError
 
-import noetl
+from noetl import guest
 from noetl.guest.frame import Answer, Frames, unpack
 from noetl.tools.output import Lines
 from noetl.tools.process import HAS_PROC, kill_family, resident
 
 Isolation: TypeAlias = Literal["pool", "fork"]
 
-_ROOT = str(Path(noetl.__file__).parents[1])
+_ROOT = str(Path(guest.__file__).parents[2])
 _START = "import sys; sys.path.append(sys.argv[1]); from noetl.guest.host import serve; serve(sys.argv[2])"
 _CHUNK = 65_536
 _WEIGH = 0.02 if HAS_PROC else 0.5
