@@ -122,7 +122,7 @@ def test_joins_that_wait_for_each_other_fire_by_lowest_arrival_one_at_a_time() -
 
 
 def test_a_parked_token_counts_as_live_until_quiescence() -> None:
-    gate = "  spec: {policy: {admit: {rules: [{when: \"{{ ctx.never }}\", then: {allow: true}}]}}}\n"
+    gate = '  spec: {policy: {admit: {rules: [{when: "{{ ctx.never }}", then: {allow: true}}]}}}\n'
     text = fan("all").replace("- step: c\n", "- step: c\n" + gate)
     driver = run(text)
     assert meets(driver) == 1

@@ -2,7 +2,13 @@
 
 import pytest
 
-from noetl.events.bodies import NextEvaluated, PlaybookRequestEvaluated, StepDone, StepScheduled, WorkflowStarted
+from noetl.events.bodies import (
+    NextEvaluated,
+    PlaybookRequestEvaluated,
+    StepDone,
+    StepScheduled,
+    WorkflowStarted,
+)
 from noetl.kernel.net.commands import Request
 from noetl.model.outcome import ErrorInfo
 from tests.kernel.driver import Driver, error, run

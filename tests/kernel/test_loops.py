@@ -4,7 +4,13 @@ from typing import Any
 
 import pytest
 
-from noetl.events.bodies import LoopDone, LoopIterationCompleted, LoopIterationStarted, LoopStarted, StepFailed
+from noetl.events.bodies import (
+    LoopDone,
+    LoopIterationCompleted,
+    LoopIterationStarted,
+    LoopStarted,
+    StepFailed,
+)
 from noetl.kernel.pipeline.advance import advance
 from noetl.kernel.pipeline.moves import Record, RunTask, Wait
 from noetl.kernel.pipeline.policy import judge
@@ -52,7 +58,12 @@ def test_each_iteration_has_its_own_scope() -> None:
 
 @pytest.mark.parametrize(
     ("items", "results"),
-    [("[]", []), ("{'a': 1}", [{"key": "a", "value": 1}]), ("'[1, 2]'", [1, 2]), ("range(3) | list", [0, 1, 2])],
+    [
+        ("[]", []),
+        ("{'a': 1}", [{"key": "a", "value": 1}]),
+        ("'[1, 2]'", [1, 2]),
+        ("range(3) | list", [0, 1, 2]),
+    ],
 )
 def test_what_a_loop_runs_over(items: str, results: list[Any]) -> None:
     driver = run(loop(items=items), {"t": lambda call: call.args["n"]})
@@ -76,7 +87,7 @@ def test_fail_fast_starts_nothing_new_and_publishes_no_loop_done() -> None:
 
 
 def test_best_effort_runs_all_and_leaves_none_in_place() -> None:
-    after = "  next: {arcs: [{step: b, args: {n: \"{{ event.loop.failed }}\", first: \"{{ event.loop.failures[0].index }}\"}}]}\n- step: b\n  tool: {kind: noop, args: {n: \"{{ args.n }}\", first: \"{{ args.first }}\"}}"
+    after = '  next: {arcs: [{step: b, args: {n: "{{ event.loop.failed }}", first: "{{ event.loop.failures[0].index }}"}}]}\n- step: b\n  tool: {kind: noop, args: {n: "{{ args.n }}", first: "{{ args.first }}"}}'
     driver = run(loop("policy: {failure: {mode: best_effort}}", after=after), {"t": [1, error(), 3]})
     assert driver.bodies(LoopDone)[0].result == [1, None, 3]
     assert driver.state.status == "completed"
@@ -154,7 +165,7 @@ def test_reducers_combine_in_index_order_onto_the_value_at_the_end(
 
 def test_lists_are_concatenated_and_mappings_merged() -> None:
     task = ', set: {ctx.l: "{{ [iter.item, 0] }}", run.m: "{{ {iter.index | string: iter.item} }}"}'
-    after = "  next: {arcs: [{step: b, args: {m: \"{{ run.m }}\"}}]}\n- step: b\n  tool: {kind: noop, args: {m: \"{{ args.m }}\"}}"
+    after = '  next: {arcs: [{step: b, args: {m: "{{ run.m }}"}}]}\n- step: b\n  tool: {kind: noop, args: {m: "{{ args.m }}"}}'
     driver = run(loop("mode: parallel, reduce: {ctx.l: concat, run.m: merge}", task, after=after))
     assert driver.ctx == {"l": [3, 0, 4, 0, 5, 0]}
     assert driver.state.result == {"m": {"0": 3, "1": 4, "2": 5}}
@@ -162,7 +173,9 @@ def test_lists_are_concatenated_and_mappings_merged() -> None:
 
 def test_failed_iterations_contribute_nothing_and_a_failed_loop_publishes_nothing() -> None:
     rules = ', spec: {policy: {rules: [{when: "{{ outcome.status == \'ok\' }}", then: {do: continue, set_ctx: {out: "{{ iter.item }}"}}}, {else: {then: {do: fail, set_ctx: {out: 1000}}}}]}}'
-    best = run(loop("reduce: {out: sum}, policy: {failure: {mode: best_effort}}", rules), {"t": [1, error(), 1]})
+    best = run(
+        loop("reduce: {out: sum}, policy: {failure: {mode: best_effort}}", rules), {"t": [1, error(), 1]}
+    )
     assert best.ctx == {"out": 8}
     fast = run(loop("reduce: {out: sum}", rules), {"t": [1, error(), 1]})
     assert fast.ctx == {}
@@ -182,12 +195,12 @@ def test_an_iteration_reads_the_base_plus_its_own() -> None:
 
 
 def test_values_that_a_reducer_cannot_combine_fail_the_step() -> None:
-    driver = run(loop("reduce: {out: sum}", ', set: {ctx.out: "{{ \'x\' }}"}'))
+    driver = run(loop("reduce: {out: sum}", ", set: {ctx.out: \"{{ 'x' }}\"}"))
     assert driver.state.error.details["cause"]["kind"] == "expression"  # type: ignore[union-attr]
     assert "reducer `sum`" in driver.state.error.message  # type: ignore[union-attr]
 
 
 def test_retries_count_for_each_iteration() -> None:
-    task = ', spec: {policy: {rules: [{when: "{{ outcome.status == \'error\' }}", then: {do: retry, attempts: 2}}]}}'
+    task = ", spec: {policy: {rules: [{when: \"{{ outcome.status == 'error' }}\", then: {do: retry, attempts: 2}}]}}"
     driver = run(loop(task=task), {"t": [error(), 1, error(), 2, 3]})
     assert driver.state.result == [1, 2, 3]

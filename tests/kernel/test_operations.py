@@ -2,7 +2,14 @@
 
 import pytest
 
-from noetl.events.bodies import CancelRequested, ExecutionRetried, Patch, StepFailed, TaskProcessed, TaskStarted
+from noetl.events.bodies import (
+    CancelRequested,
+    ExecutionRetried,
+    Patch,
+    StepFailed,
+    TaskProcessed,
+    TaskStarted,
+)
 from noetl.kernel.errors import NotOwner, Refused, WrongSequence
 from noetl.kernel.net.commands import (
     Cancel,
@@ -152,7 +159,10 @@ def test_nothing_is_claimed_while_paused() -> None:
 
 
 def test_retry_goes_on_at_the_failed_task_with_new_tries_and_the_same_keys() -> None:
-    text = TWO.replace('- b: {kind: python, code: "1"}', '- b: {kind: python, code: "1", spec: {policy: {rules: [{when: "{{ outcome.status == \'error\' }}", then: {do: retry, attempts: 2}}]}}}').replace("arcs: [{step: after}]", "arcs: [{step: after, when: \"{{ event.name == 'step.done' }}\"}]")
+    text = TWO.replace(
+        '- b: {kind: python, code: "1"}',
+        '- b: {kind: python, code: "1", spec: {policy: {rules: [{when: "{{ outcome.status == \'error\' }}", then: {do: retry, attempts: 2}}]}}}',
+    ).replace("arcs: [{step: after}]", "arcs: [{step: after, when: \"{{ event.name == 'step.done' }}\"}]")
     driver = run(text, {"b": [error(), error(), error(), 5]})
     assert driver.state.status == "failed"
     assert driver.ran == ["a", "b", "b"]
@@ -176,7 +186,7 @@ def test_retry_runs_failed_iterations_alone() -> None:
 
 
 def test_retry_routes_again_where_a_guard_had_raised() -> None:
-    text = "- step: start\n  tool: {kind: noop, args: {x: 1}}\n  next: {arcs: [{step: b, when: \"{{ 1 / ctx.n > 0 }}\"}]}\n- step: b\n  tool: {kind: noop}\n"
+    text = '- step: start\n  tool: {kind: noop, args: {x: 1}}\n  next: {arcs: [{step: b, when: "{{ 1 / ctx.n > 0 }}"}]}\n- step: b\n  tool: {kind: noop}\n'
     driver = run(text, ctx={"n": 0})
     assert driver.state.status == "failed"
     driver.give(Retry())
@@ -198,7 +208,9 @@ def test_ctx_can_be_patched_from_outside() -> None:
 
 
 def test_a_step_has_a_timeout_that_its_arcs_can_handle() -> None:
-    text = TWO.replace("- step: start\n", "- step: start\n  spec: {timeout: 5}\n").replace("{step: after}", "{step: after, when: \"{{ event.error.kind == 'timeout' }}\"}")
+    text = TWO.replace("- step: start\n", "- step: start\n  spec: {timeout: 5}\n").replace(
+        "{step: after}", "{step: after, when: \"{{ event.error.kind == 'timeout' }}\"}"
+    )
     driver = Driver(text).start()
     call = started(driver)
     state = driver.state.runs[call.started.run]
@@ -223,7 +235,9 @@ def test_a_fork_has_no_owners_and_its_own_keys() -> None:
     call = started(driver)
     other = Driver(driver.plan.playbook)
     other.state = replay(other.plan, "another", driver.events)
-    other.give(Fork(driver.state.execution_id, driver.state.version, (Patch(scope="ctx", path=("x",), value=1),)))
+    other.give(
+        Fork(driver.state.execution_id, driver.state.version, (Patch(scope="ctx", path=("x",), value=1),))
+    )
     assert list(other.state.claimed_runs()) == []
     other.run()
     assert other.state.status == "completed"

@@ -39,20 +39,20 @@ def test_the_first_matching_rule_wins() -> None:
 
 @pytest.mark.spec("000 §6.3 (2)")
 def test_else_applies_if_no_rule_matches() -> None:
-    driver = run(policy('{when: false, then: {do: continue}}, {else: {then: {do: break}}}'))
+    driver = run(policy("{when: false, then: {do: continue}}, {else: {then: {do: break}}}"))
     assert driver.ran == ["first"]
     assert driver.bodies(TaskProcessed)[0].rule == -1
 
 
 @pytest.mark.spec("000 §6.3 (4)")
 def test_no_match_and_no_else_continues_even_after_an_error() -> None:
-    driver = run(policy('{when: false, then: {do: break}}'), {"first": error()})
+    driver = run(policy("{when: false, then: {do: break}}"), {"first": error()})
     assert driver.ran == ["first", "second", "third"]
     assert driver.state.status == "completed"
 
 
 def test_on_unmatched_fail_stops_errors() -> None:
-    driver = run(policy('{when: false, then: {do: break}}', ", on_unmatched: fail"), {"first": error()})
+    driver = run(policy("{when: false, then: {do: break}}", ", on_unmatched: fail"), {"first": error()})
     assert (driver.ran, driver.state.status) == (["first"], "failed")
 
 
@@ -76,13 +76,16 @@ def test_endless_jumps_are_bounded() -> None:
     assert driver.state.error.kind == "jump_limit"  # type: ignore[union-attr]
 
 
-RETRY = '{when: "{{ outcome.status == \'error\' }}", then: {do: retry, %s}}'
+RETRY = "{when: \"{{ outcome.status == 'error' }}\", then: {do: retry, %s}}"
 
 
 @pytest.mark.spec("000 §6.4")
 @pytest.mark.spec("001 §9.1")
 def test_retry_counts_all_tries_and_fails_with_the_last_error() -> None:
-    driver = run(policy(RETRY % "attempts: 3"), {"first": [error("timeout", "one"), error("timeout", "two"), error("sql", "three")]})
+    driver = run(
+        policy(RETRY % "attempts: 3"),
+        {"first": [error("timeout", "one"), error("timeout", "two"), error("sql", "three")]},
+    )
     failure = driver.state.error
     assert failure is not None
     assert driver.ran == ["first"] * 3
@@ -115,7 +118,10 @@ def test_the_wait_before_the_next_try(options: str, waits: list[int]) -> None:
 
 
 def test_a_date_is_a_delay() -> None:
-    driver = run(policy(RETRY % 'attempts: 2, delay: "{{ outcome.error.at }}"'), {"first": error(at="Tue, 14 Nov 2023 22:14:20 GMT")})
+    driver = run(
+        policy(RETRY % 'attempts: 2, delay: "{{ outcome.error.at }}"'),
+        {"first": error(at="Tue, 14 Nov 2023 22:14:20 GMT")},
+    )
     assert driver.bodies(TaskProcessed)[0].retry_at == 1_700_000_060 * SECOND
 
 
@@ -136,7 +142,7 @@ def test_a_long_wait_suspends_the_run_and_holds_no_worker() -> None:
 
 
 def test_polling_that_never_ends_is_retry_exhausted() -> None:
-    rule = '{when: "{{ outcome.result.state != \'done\' }}", then: {do: retry, attempts: 2}}'
+    rule = "{when: \"{{ outcome.result.state != 'done' }}\", then: {do: retry, attempts: 2}}"
     driver = run(policy(rule), {"first": {"state": "busy"}})
     assert driver.state.error.kind == "retry_exhausted"  # type: ignore[union-attr]
 
@@ -144,15 +150,20 @@ def test_polling_that_never_ends_is_retry_exhausted() -> None:
 def test_a_retry_after_an_error_keeps_the_key_and_polling_gets_a_new_one() -> None:
     errors = run(policy(RETRY % "attempts: 3"), {"first": error()})
     assert len({call.idempotency_key for call in errors.calls}) == 1
-    rule = '{when: true, then: {do: retry, attempts: 3}}'
+    rule = "{when: true, then: {do: retry, attempts: 3}}"
     polls = run(policy(rule), {"first": 1})
     assert len({call.idempotency_key for call in polls.calls}) == 3
-    each = run(policy(RETRY % "attempts: 3").replace("spec: {policy", "spec: {idempotency: per_attempt, policy"), {"first": error()})
+    each = run(
+        policy(RETRY % "attempts: 3").replace("spec: {policy", "spec: {idempotency: per_attempt, policy"),
+        {"first": error()},
+    )
     assert len({call.idempotency_key for call in each.calls}) == 3
 
 
 def test_fail_on_success_is_kind_policy() -> None:
-    driver = run(policy('{when: true, then: {do: fail, message: "too few: {{ outcome.result }}"}}'), {"first": 3})
+    driver = run(
+        policy('{when: true, then: {do: fail, message: "too few: {{ outcome.result }}"}}'), {"first": 3}
+    )
     failure = driver.state.error
     assert failure is not None
     assert (failure.kind, failure.message) == ("policy", "too few: 3")
@@ -174,19 +185,22 @@ def test_writes_are_made_in_order_and_seen_at_once() -> None:
 
 
 def test_a_path_under_a_scalar_makes_it_a_mapping() -> None:
-    driver = run(policy('{when: true, then: {do: continue, set_ctx: {a.b.c: 1, d: {e: 1}}}}'), ctx={"a": 5, "d": {"f": 2}})
+    driver = run(
+        policy("{when: true, then: {do: continue, set_ctx: {a.b.c: 1, d: {e: 1}}}}"),
+        ctx={"a": 5, "d": {"f": 2}},
+    )
     assert driver.ctx == {"a": {"b": {"c": 1}}, "d": {"e": 1}}
 
 
 def test_writes_stay_if_the_step_fails_later() -> None:
-    driver = run(policy('{when: true, then: {do: continue, set_ctx: {a: 1}}}'), {"second": error()})
+    driver = run(policy("{when: true, then: {do: continue, set_ctx: {a: 1}}}"), {"second": error()})
     assert (driver.state.status, driver.ctx) == ("failed", {"a": 1})
 
 
 PREV = pipeline(
     "    - a: {kind: python, code: '1', spec: {policy: {rules: [{when: false, then: {do: break}}]}}}\n"
     "    - b: {kind: noop}\n"
-    "    - c: {kind: noop, args: {prev: \"{{ _prev }}\", a: \"{{ a | default('none') }}\", task: \"{{ _task }}\"}}\n"
+    '    - c: {kind: noop, args: {prev: "{{ _prev }}", a: "{{ a | default(\'none\') }}", task: "{{ _task }}"}}\n'
 )
 
 
@@ -200,8 +214,8 @@ def test_set_prev_overrides_prev_and_set_run_is_seen_by_arcs() -> None:
     text = pipeline(
         "    - a: {kind: noop, args: {x: 1}, spec: {policy: {rules: [{when: true, then: {do: continue, set_prev: 9, set_run: {k: 2}}}]}}}\n"
         "    - b: {kind: noop}\n",
-        "  next: {arcs: [{step: c, args: {k: \"{{ run.k }}\", r: \"{{ event.result }}\"}}]}\n"
-        "- step: c\n  tool: {kind: noop, args: {k: \"{{ args.k }}\", r: \"{{ args.r }}\"}}\n",
+        '  next: {arcs: [{step: c, args: {k: "{{ run.k }}", r: "{{ event.result }}"}}]}\n'
+        '- step: c\n  tool: {kind: noop, args: {k: "{{ args.k }}", r: "{{ args.r }}"}}\n',
     )
     assert run(text).state.result == {"k": 2, "r": 9}
 
@@ -223,7 +237,7 @@ def test_task_args_lie_over_the_tokens_for_inputs_and_policy() -> None:
 
 def test_task_level_set_applies_after_success_before_the_rules() -> None:
     text = pipeline(
-        "    - a: {kind: python, code: '1', set: {ctx.n: \"{{ outcome.result }}\"}, spec: {policy: {rules: [{when: \"{{ ctx.n is defined }}\", then: {do: continue, set_ctx: {m: \"{{ ctx.n + 1 }}\"}}}]}}}\n"
+        '    - a: {kind: python, code: \'1\', set: {ctx.n: "{{ outcome.result }}"}, spec: {policy: {rules: [{when: "{{ ctx.n is defined }}", then: {do: continue, set_ctx: {m: "{{ ctx.n + 1 }}"}}}]}}}\n'
     )
     assert run(text, {"a": 1}).ctx == {"n": 1, "m": 2}
     assert run(text, {"a": error()}).ctx == {}
@@ -239,14 +253,17 @@ def test_task_level_set_applies_after_success_before_the_rules() -> None:
     ],
 )
 def test_an_expression_that_raises_fails_the_pipeline(broken: str) -> None:
-    loaded = Driver(policy(broken.replace('"soon"', '"{{ \'soon\' }}"'))).run()
+    loaded = Driver(policy(broken.replace('"soon"', "\"{{ 'soon' }}\""))).run()
     (failure,) = loaded.bodies(StepFailed)
     assert failure.error.kind == "expression"
     assert failure.task == "first"
 
 
 def test_an_input_that_raises_fails_the_pipeline_before_the_task_starts() -> None:
-    text = pipeline("    - a: {kind: shell, command: \"echo {{ nothing }}\"}\n", "  next: {arcs: [{step: b, when: \"{{ event.error.kind == 'expression' }}\"}]}\n- step: b\n  tool: {kind: noop}\n")
+    text = pipeline(
+        '    - a: {kind: shell, command: "echo {{ nothing }}"}\n',
+        "  next: {arcs: [{step: b, when: \"{{ event.error.kind == 'expression' }}\"}]}\n- step: b\n  tool: {kind: noop}\n",
+    )
     driver = run(text)
     assert driver.state.status == "completed"
     assert driver.names.count("TaskStarted") == 1
@@ -272,7 +289,9 @@ def test_a_run_reads_the_ctx_pinned_when_it_was_scheduled_plus_its_own_writes() 
 
 
 def test_timeouts_and_spec_are_given_with_the_task() -> None:
-    text = pipeline("    - a: {kind: python, code: '1'}\n    - b: {kind: python, code: '1', spec: {timeout: 7}}\n")
+    text = pipeline(
+        "    - a: {kind: python, code: '1'}\n    - b: {kind: python, code: '1', spec: {timeout: 7}}\n"
+    )
     assert [call.timeout for call in run(text).calls] == [300.0, 7.0]
 
 

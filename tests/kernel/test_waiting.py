@@ -49,7 +49,7 @@ def test_a_signal_sent_before_is_kept_for_the_wait() -> None:
 
 
 def test_signals_are_queued_and_each_wait_takes_the_oldest() -> None:
-    text = "- step: start\n  loop: {in: \"{{ [0, 1] }}\", iterator: i, spec: {mode: parallel}}\n  tool: [{w: {kind: wait, signal: go}}]\n"
+    text = '- step: start\n  loop: {in: "{{ [0, 1] }}", iterator: i, spec: {mode: parallel}}\n  tool: [{w: {kind: wait, signal: go}}]\n'
     driver = Driver(text).start()
     driver.give(Signal("go", "first"))
     driver.run()
