@@ -182,6 +182,10 @@ class Driver:
         return [call.task.label for call in self.calls]
 
     @property
+    def status(self) -> str:
+        return self.state.status
+
+    @property
     def statuses(self) -> dict[str, str]:
         return {name: summary.status for name, summary in self.state.summaries.items()}
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from noetl.dsl.playbook import Playbook
 from noetl.events import FORMAT, decode, encode, kind_of
 from noetl.events.event import Event
-from noetl.kernel.net.commands import ChildEnded, LeaseLost, Pause, Resume, Signal
+from noetl.kernel.net.commands import Cancel, ChildEnded, LeaseLost, Pause, Resume, Retry, Signal
 from noetl.kernel.pipeline.advance import advance, cancelled, pause
 from noetl.kernel.pipeline.moves import Finish, Record, RunTask, Suspend, Wait
 from noetl.kernel.pipeline.policy import judge
@@ -143,6 +143,9 @@ class Chaos(Driver):
         if choice % 23 == 22:
             self.give(Resume() if state.paused else Pause())
             return True
+        if choice % 97 == 96:
+            self.give(Cancel())
+            return True
         if choice % 19 == 18 and owned:
             run = owned[choice % len(owned)]
             self.give(LeaseLost(run.id, run.fence))
@@ -215,6 +218,13 @@ class Chaos(Driver):
             if not self.act(choice) and not self.unblock():
                 break
         return self.settle()
+
+    def try_again(self) -> "Chaos":
+        """Retry the failed execution, if it can be retried, and see it to its end."""
+        if self.state.status == "failed" and self.state.failed_runs and not self.state.stopping:
+            self.give(Retry())
+            self.settle()
+        return self
 
     def settle(self) -> "Chaos":
         for _ in range(5000):

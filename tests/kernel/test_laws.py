@@ -8,18 +8,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noetl.dsl.playbook import Playbook
-from noetl.events.bodies import EventBody, TaskProcessed
+from noetl.events.bodies import EventBody, TaskProcessed, TokenClaimed
 from noetl.events.event import Event
 from noetl.kernel import fold
 from noetl.kernel.fold import evolve
 from noetl.kernel.invariants import gaps, violations
 from noetl.kernel.net.commands import LeaseLost
+from noetl.kernel.pipeline.fold import FOLDS, evolve_run
 from noetl.kernel.replay import dump, dump_run, load, load_run, replay
-from noetl.kernel.state import new_state
+from noetl.kernel.run import RunState
+from noetl.kernel.state import ExecutionState, new_state
 from tests.kernel.driver import EXECUTION, Driver
 from tests.kernel.random_playbooks import Chaos, by_place, outcomes, playbooks, stored
 
 choices = st.lists(st.integers(0, 1000), max_size=60)
+
+
+def differences(one: ExecutionState, other: ExecutionState) -> list[Any]:
+    """The fields in which two states differ; comparing whole states would say no more than that they do."""
+    return [
+        (name, getattr(one, name), getattr(other, name))
+        for name in one.__struct_fields__
+        if getattr(one, name) != getattr(other, name)
+    ]
 
 
 def test_the_fold_knows_every_event() -> None:
@@ -41,10 +52,10 @@ def test_invariants_hold_after_every_event_and_the_stored_history_gives_the_same
         for event in events:
             evolve(mirror, stored(event))
             assert violations(mirror) == []
-        assert mirror == driver.state
+        assert differences(mirror, driver.state) == []
 
     driver.on_append = check
-    driver.live(order)
+    driver.live(order).try_again()
     assert driver.state.over, "nothing is left that could happen"
     assert list(gaps(driver.events)) == []
 
@@ -61,7 +72,7 @@ def test_a_snapshot_and_its_tail_are_the_whole_history(
     state = load(driver.plan, snapshot)
     for event in events[cut:]:
         evolve(state, event)
-    assert state == driver.state
+    assert differences(state, driver.state) == []
 
 
 @settings(max_examples=50)
@@ -70,11 +81,18 @@ def test_a_worker_that_folds_what_it_reports_knows_what_the_server_knows(
     playbook: Playbook, turns: list[int], order: list[int]
 ) -> None:
     driver = Chaos(playbook, turns)
+    copies: dict[str, RunState] = {}
 
-    def check(_: list[Event]) -> None:
-        for run in driver.state.runs.values():
-            copy = load_run(driver.plan, driver.state.given, json.loads(json.dumps(dump_run(run))))
-            assert copy == run
+    def check(events: list[Event]) -> None:
+        for event in events:
+            if isinstance(event.body, TokenClaimed):
+                run = replay(driver.plan, EXECUTION, driver.events[: event.seq]).runs[event.body.run]
+                plain = json.loads(json.dumps(dump_run(run)))
+                copies[run.id] = load_run(driver.plan, driver.state.given, plain)
+            elif type(event.body) in FOLDS and event.body.run in copies:  # type: ignore[union-attr]
+                evolve_run(copies[event.body.run], event.body)  # type: ignore[union-attr]
+        for run in driver.state.claimed_runs():
+            assert copies[run.id] == run
 
     driver.on_append = check
     driver.live(order)

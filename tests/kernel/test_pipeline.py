@@ -1,5 +1,7 @@
 """Inside a step: outcomes, rules, directives."""
 
+import itertools
+
 import pytest
 
 from noetl.events.bodies import RunSuspended, StepFailed, TaskProcessed, TaskStarted
@@ -114,7 +116,7 @@ def test_a_retry_that_succeeds_goes_on() -> None:
 def test_the_wait_before_the_next_try(options: str, waits: list[int]) -> None:
     driver = run(policy(RETRY % f"attempts: 4, {options}"), {"first": error(wait="3")})
     times = [event.ts for event in driver.events if isinstance(event.body, TaskStarted)]
-    assert [round((b - a) / SECOND) for a, b in zip(times, times[1:], strict=False)] == waits
+    assert [round((b - a) / SECOND) for a, b in itertools.pairwise(times)] == waits
 
 
 def test_a_date_is_a_delay() -> None:
