@@ -302,3 +302,9 @@ def test_helpers_of_a_kind_are_beside_the_result() -> None:
     driver = run(policy('{when: "{{ outcome.http.status == 429 }}", then: {do: break}}'), {"first": outcome})
     assert driver.ran == ["first"]
     assert succeeded(1).status == "ok"
+
+
+def test_ctx_has_a_bounded_number_of_keys() -> None:
+    text = policy("{when: true, then: {do: continue, set_ctx: {one_more: 1}}}")
+    driver = run(text, ctx={f"k{number}": number for number in range(1000)})
+    assert "more than 1000 keys" in driver.state.error.message  # type: ignore[union-attr]
