@@ -60,6 +60,14 @@ def test_invariants_hold_after_every_event_and_the_stored_history_gives_the_same
     assert list(gaps(driver.events)) == []
 
 
+def test_a_ctx_that_many_runs_have_pinned_is_in_a_snapshot_once() -> None:
+    arcs = ", ".join(["{step: b}"] * 20)
+    text = f"- step: start\n  next: {{spec: {{mode: inclusive}}, arcs: [{arcs}]}}\n- step: b\n  tool: {{kind: noop}}\n"
+    driver = Driver(text).start(ctx={"a": 1})
+    assert len(driver.state.runs) == 20
+    assert [mapping for mapping in dump(driver.state)["mappings"] if mapping] == [{"a": 1}]
+
+
 @settings(max_examples=50)
 @given(playbooks(), outcomes, choices, st.floats(0, 1))
 def test_a_snapshot_and_its_tail_are_the_whole_history(
