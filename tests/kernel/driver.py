@@ -7,7 +7,7 @@ from noetl.dsl.playbook import Playbook
 from noetl.events.bodies import EventBody
 from noetl.events.event import Event
 from noetl.kernel.net.commands import Claim, Command, Report, Request, TimerFired
-from noetl.kernel.net.deciding import handle
+from noetl.kernel.net.deciding import due, handle, proceed
 from noetl.kernel.pipeline.advance import advance
 from noetl.kernel.pipeline.moves import Finish, Record, RunTask, Suspend, Wait
 from noetl.kernel.pipeline.policy import SECOND, judge
@@ -56,6 +56,10 @@ class Driver:
         if events:
             self.appends.append(events)
             self.on_append(events)
+        while due(self.state) and (more := proceed(self.state, self.now)):
+            self.appends.append(more)
+            self.on_append(more)
+            events = events + more
         return events
 
     def start(self, **request: Any) -> "Driver":
@@ -176,6 +180,10 @@ class Driver:
     def ran(self) -> list[str]:
         """The labels of the tasks that ran, in order."""
         return [call.task.label for call in self.calls]
+
+    @property
+    def status(self) -> str:
+        return self.state.status
 
     @property
     def statuses(self) -> dict[str, str]:

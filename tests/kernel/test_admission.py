@@ -110,6 +110,7 @@ def test_a_rule_that_raises_ends_the_branch_unhandled_and_others_finish() -> Non
 
 def test_rules_that_read_a_steps_outcome_are_asked_when_it_ends() -> None:
     driver = run(
-        gated("{rules: [{when: \"{{ steps.other.status == 'ok' }}\", then: {allow: true}}]}"), {"work": 1}
+        gated("{rules: [{when: \"{{ steps.other.status == 'completed' }}\", then: {allow: true}}]}"),
+        {"work": 1},
     )
     assert driver.ran == ["work", "inside"]

@@ -10,6 +10,7 @@ from noetl.events.bodies import (
     WorkflowStarted,
 )
 from noetl.kernel.net.commands import Request
+from noetl.kernel.net.deciding import MOST_AT_ONCE
 from noetl.model.outcome import ErrorInfo
 from tests.kernel.driver import Driver, error, run
 
@@ -298,3 +299,16 @@ def test_the_final_step_runs_after_a_failure_and_its_own_failure_fails() -> None
     driver = run(FINAL, {"task_0": 7, "note": error("sql", "gone")})
     assert driver.state.status == "failed"
     assert driver.state.error.details["step"] == "last"  # type: ignore[union-attr]
+
+
+def test_a_long_way_without_tools_is_recorded_in_several_appends() -> None:
+    text = """
+executor: {kind: local, spec: {max_step_runs: 4000}}
+workflow:
+- step: start
+  next: {arcs: [{step: start, when: "{{ ctx.stop is not defined }}"}]}
+""".lstrip()
+    driver = run(text)
+    assert driver.state.error.kind == "limit"  # type: ignore[union-attr]
+    assert len(driver.appends) == 2
+    assert len(driver.events) > MOST_AT_ONCE

@@ -1,5 +1,7 @@
 """Inside a step: outcomes, rules, directives."""
 
+import itertools
+
 import pytest
 
 from noetl.events.bodies import RunSuspended, StepFailed, TaskProcessed, TaskStarted
@@ -114,7 +116,7 @@ def test_a_retry_that_succeeds_goes_on() -> None:
 def test_the_wait_before_the_next_try(options: str, waits: list[int]) -> None:
     driver = run(policy(RETRY % f"attempts: 4, {options}"), {"first": error(wait="3")})
     times = [event.ts for event in driver.events if isinstance(event.body, TaskStarted)]
-    assert [round((b - a) / SECOND) for a, b in zip(times, times[1:], strict=False)] == waits
+    assert [round((b - a) / SECOND) for a, b in itertools.pairwise(times)] == waits
 
 
 def test_a_date_is_a_delay() -> None:
@@ -300,3 +302,9 @@ def test_helpers_of_a_kind_are_beside_the_result() -> None:
     driver = run(policy('{when: "{{ outcome.http.status == 429 }}", then: {do: break}}'), {"first": outcome})
     assert driver.ran == ["first"]
     assert succeeded(1).status == "ok"
+
+
+def test_ctx_has_a_bounded_number_of_keys() -> None:
+    text = policy("{when: true, then: {do: continue, set_ctx: {one_more: 1}}}")
+    driver = run(text, ctx={f"k{number}": number for number in range(1000)})
+    assert "more than 1000 keys" in driver.state.error.message  # type: ignore[union-attr]

@@ -98,7 +98,6 @@ def _pipeline(state: ExecutionState, body: Any, _: Event) -> None:
     run = run_of(state, body.run)
     if run.phase != "claimed":
         raise WrongSequence(f"{run.id} is {run.phase}, so nothing can happen in it")
-    run.reported += 1
     pipeline.evolve_run(run, body)
     if run.phase != "claimed":
         state.summaries[run.step.name].status = "waiting"
@@ -227,7 +226,7 @@ def _unhandled(state: ExecutionState, run: RunState, error: ErrorInfo) -> None:
         details=details,
     )
     state.failures.append(Failure(run.id, located))
-    state.failed_runs[run.id] = run
+    run.unhandled = True
 
 
 def _next_evaluated(state: ExecutionState, body: of.NextEvaluated, _: Event) -> None:
@@ -268,6 +267,10 @@ def _cancel_requested(state: ExecutionState, body: of.CancelRequested, _: Event)
     state.stop_error = body.error
     state.paused = False
     state.status = "running"
+    for run in [run for run in state.runs.values() if run.phase == "ended"]:
+        state.agenda.discard(run.id)
+        _branch_ended(state, run, handled=False)
+        marking.drop_run(state, run)
 
 
 def _paused(state: ExecutionState, _: of.ExecutionPaused, __: Event) -> None:
@@ -287,6 +290,7 @@ def _retried(state: ExecutionState, body: of.ExecutionRetried, _: Event) -> None
     state.failures = []
     for name in body.runs:
         run = state.failed_runs.pop(name)
+        run.unhandled = False
         marking.reopen_run(state, run)
         if run.error is None:
             state.agenda.add(run.id)

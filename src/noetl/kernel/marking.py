@@ -214,7 +214,7 @@ def summarise(state: ExecutionState, run: RunState) -> None:
         summary.status = "cancelled" if error.kind == "cancelled" else "failed"
     if run.step.keeps_result:
         state.outcomes[name] = {
-            "status": "ok" if error is None else "error",
+            "status": summary.status,
             "result": run.result,
             "error": error.as_value() if error is not None else None,
         }
@@ -224,8 +224,10 @@ def summarise(state: ExecutionState, run: RunState) -> None:
 
 
 def drop_run(state: ExecutionState, run: RunState) -> None:
-    """The run is routed: nothing of it is left in the net."""
+    """The run is routed: nothing of it is left in the net. One that failed unhandled can be retried."""
     del state.runs[run.id]
+    if run.unhandled:
+        state.failed_runs[run.id] = run
     here = state.occupancy[run.step.number]
     here.runs -= 1
     settle(state, run.step.number)

@@ -12,6 +12,7 @@ from noetl.kernel.ordered import Queue
 from noetl.kernel.plan import Plan, StepPlan
 from noetl.kernel.run import Given, RunState
 from noetl.kernel.state import STATE_FORMAT, ExecutionState, new_state
+from noetl.kernel.variables import Variables
 
 T = TypeVar("T")
 
@@ -26,12 +27,14 @@ def replay(plan: Plan, execution_id: str, events: Iterable[Event]) -> ExecutionS
 
 def dump(state: ExecutionState) -> dict[str, Any]:
     """The state as values that JSON knows; the playbook is named by its hash alone."""
+    mappings = _Mappings()
     return {
         "format": STATE_FORMAT,
         "hash": state.plan.playbook.hash,
         "execution_id": state.execution_id,
         "workload": state.given.workload,
-        "state": msgspec.to_builtins(state, str_keys=True, enc_hook=_plain),
+        "state": msgspec.to_builtins(state, str_keys=True, enc_hook=mappings.plain),
+        "mappings": mappings.table,
     }
 
 
@@ -40,33 +43,52 @@ def load(plan: Plan, data: dict[str, Any]) -> ExecutionState:
     if data["format"] != STATE_FORMAT or data["hash"] != plan.playbook.hash:
         raise WrongSequence("the snapshot is of another format or playbook")
     given = Given(data["execution_id"], data["workload"])
-    return _loaded(data["state"], ExecutionState, plan, given)
+    return _loaded(data, ExecutionState, plan, given)
 
 
 def dump_run(run: RunState) -> dict[str, Any]:
     """A run as values that JSON knows, without playbook and workload: what a worker needs to go on."""
-    plain: dict[str, Any] = msgspec.to_builtins(run, str_keys=True, enc_hook=_plain)
-    return plain
+    mappings = _Mappings()
+    plain = msgspec.to_builtins(run, str_keys=True, enc_hook=mappings.plain)
+    return {"state": plain, "mappings": mappings.table}
 
 
 def load_run(plan: Plan, given: Given, data: dict[str, Any]) -> RunState:
     return _loaded(data, RunState, plan, given)
 
 
-def _plain(value: Any) -> Any:
-    match value:
-        case Queue():
-            return list(value)
-        case StepPlan():
-            return value.name
-        case Plan() | Given():
-            return None
-        case _:
-            raise NotImplementedError(type(value))
+class _Mappings:
+    """What runs have pinned is mostly one and the same ctx: it is written once."""
+
+    def __init__(self) -> None:
+        self.table: list[dict[str, Any]] = []
+        self._known: dict[int, int] = {}
+
+    def plain(self, value: Any) -> Any:
+        match value:
+            case Variables():
+                return [self._number(value.values), value.shared]
+            case Queue():
+                return list(value)
+            case StepPlan():
+                return value.name
+            case Plan() | Given():
+                return None
+            case _:
+                raise NotImplementedError(type(value))
+
+    def _number(self, values: dict[str, Any]) -> int:
+        number = self._known.setdefault(id(values), len(self.table))
+        if number == len(self.table):
+            self.table.append(dict(values))
+        return number
 
 
-def _loaded(data: Any, kind: type[T], plan: Plan, given: Given) -> T:
+def _loaded(data: dict[str, Any], kind: type[T], plan: Plan, given: Given) -> T:
     def restored(wanted: type, value: Any) -> Any:
+        if wanted is Variables:
+            number, shared = value
+            return Variables(data["mappings"][number], shared=shared)
         if wanted is Queue:
             return Queue(value)
         if wanted is StepPlan:
@@ -77,4 +99,4 @@ def _loaded(data: Any, kind: type[T], plan: Plan, given: Given) -> T:
             return given
         raise NotImplementedError(wanted)
 
-    return msgspec.convert(data, kind, str_keys=True, dec_hook=restored)
+    return msgspec.convert(data["state"], kind, str_keys=True, dec_hook=restored)

@@ -127,6 +127,7 @@ class RunState(Struct):
     ended_by: Source = "worker"
     ended_seq: int = 0
     ended_at: int = 0
+    unhandled: bool = False
     owed: int = 0
     """Tokens that its arcs still send."""
 

@@ -10,7 +10,10 @@ from noetl.expr import Data, Scope, Site, render, truthy
 from noetl.kernel.reducers import combine
 from noetl.kernel.run import Frame, Given, RunState, reducer_of
 from noetl.kernel.variables import read, written
-from noetl.model import Json
+from noetl.model import ExpressionError, Json
+
+CTX_KEYS = 1_000
+"""The most keys that `ctx` may have."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -53,8 +56,11 @@ class Surroundings:
         """Evaluate one assignment. Raises ExpressionError."""
         assert write.scope != "args"  # noqa: S101 -- the reader makes those the args of their arc
         patch = Patch(scope=write.scope, path=write.path, value=self.value(write.value))
+        values = _seen(self.spaces.get(patch.scope), patch, self._run)
+        if patch.scope == "ctx" and len(values) > CTX_KEYS:
+            raise ExpressionError(f"ctx would have more than {CTX_KEYS} keys")
         self.patches.append(patch)
-        self.spaces[patch.scope] = _seen(self.spaces.get(patch.scope), patch, self._run)
+        self.spaces[patch.scope] = values
 
     def see(self, patch: Patch) -> None:
         """Take over a write that is evaluated already."""

@@ -3,16 +3,17 @@
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from msgspec import Struct
-
 Path: TypeAlias = tuple[str, ...]
 
 
-class Variables(Struct):
+class Variables:
     """A mapping that is copied when it is written and somebody else still reads it."""
 
-    values: dict[str, Any] = {}
-    shared: bool = False
+    __slots__ = ("shared", "values")
+
+    def __init__(self, values: dict[str, Any] | None = None, *, shared: bool = False) -> None:
+        self.values: dict[str, Any] = {} if values is None else values
+        self.shared = shared
 
     def pinned(self) -> "Variables":
         """As it is now, whatever is written here later."""
@@ -26,6 +27,14 @@ class Variables(Struct):
             self.shared = False
         key = path[0]
         self.values[key] = value if len(path) == 1 else written(self.values.get(key), path[1:], value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Variables) and self.values == other.values and self.shared == other.shared
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Variables({self.values!r}, shared={self.shared})"
 
 
 def written(values: object, path: Path, value: Any) -> dict[str, Any]:

@@ -68,6 +68,8 @@ def schedule(state: ExecutionState, tokens: Sequence[Token], now: int) -> list[E
 
 def refuse(state: ExecutionState, tokens: Sequence[Token], error: ErrorInfo) -> list[EventBody]:
     """A run that fails at once, so that the step's own arcs can handle it."""
+    if limit := _too_many(state):
+        return limit
     step = state.step_of(tokens[0]).step
     args: dict[str, Any] = {}
     for token in tokens:
@@ -81,7 +83,8 @@ def _broken(state: ExecutionState, tokens: Sequence[Token], error: ExpressionErr
     fault = expression_failed(error)
     bodies = refuse(state, tokens, fault)
     executor = state.plan.playbook.executor
-    if state.step_of(tokens[0]).step.arcs or executor.no_next_is_error:
+    failed = isinstance(bodies[-1], StepFailed)
+    if failed and (state.step_of(tokens[0]).step.arcs or executor.no_next_is_error):
         run = run_id(state.version + 1)
         bodies.append(NextEvaluated(run=run, event="step.failed", handled=False, error=fault))
     return bodies

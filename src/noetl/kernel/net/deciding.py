@@ -30,6 +30,9 @@ from noetl.kernel.net.routing import route, seal
 from noetl.kernel.pipeline.advance import cancelled
 from noetl.kernel.state import ExecutionState
 
+MOST_AT_ONCE = 10_000
+"""Events after which `handle` leaves the rest for another append."""
+
 
 def decide(state: ExecutionState, command: Command, now: int) -> list[EventBody]:
     """What a command amounts to. The state is not changed.
@@ -103,16 +106,35 @@ def _stop(state: ExecutionState) -> list[EventBody]:
 def handle(state: ExecutionState, command: Command, now: int) -> list[Event]:
     """Decide, and everything that follows; the state is brought up to date in place.
 
-    All events belong into one append. Raises Refused and NotOwner with the state unchanged.
+    All events belong into one append. Raises Refused and NotOwner with the state unchanged. After very
+    many events it stops, so that an append stays small: `due` is then true, and `proceed` goes on.
     """
     events: list[Event] = []
-    bodies = decide(state, command, now)
-    while bodies:
-        for body in bodies:
-            if isinstance(body, StepDone | StepFailed | LoopDone):
-                body = seal(state, state.runs[body.run], body, now)  # noqa: PLW2901 -- what is recorded
-            event = Event(state.version + 1, now, body)
-            evolve(state, event)
-            events.append(event)
-        bodies = follow(state, now)
+    _record(state, decide(state, command, now), events, now)
+    return _proceed(state, events, now) if events else events
+
+
+def proceed(state: ExecutionState, now: int) -> list[Event]:
+    """What the state itself demands, as `handle` does after a command."""
+    return _proceed(state, [], now)
+
+
+def due(state: ExecutionState) -> bool:
+    """Whether something must be decided that `handle` left for another append."""
+    return len(state.agenda) > 0 and state.status == "running"
+
+
+def _proceed(state: ExecutionState, events: list[Event], now: int) -> list[Event]:
+    while len(events) < MOST_AT_ONCE and (bodies := follow(state, now)):
+        _record(state, bodies, events, now)
     return events
+
+
+def _record(state: ExecutionState, bodies: list[EventBody], events: list[Event], now: int) -> None:
+    for body in bodies:
+        if isinstance(body, StepDone | StepFailed | LoopDone):
+            event = Event(state.version + 1, now, seal(state, state.runs[body.run], body, now))
+        else:
+            event = Event(state.version + 1, now, body)
+        evolve(state, event)
+        events.append(event)

@@ -6,7 +6,7 @@ from typing import Any
 
 from noetl.dsl.playbook import Task
 from noetl.events.bodies import TaskStarted
-from noetl.expr import uses_of
+from noetl.expr import Constant, uses_of
 from noetl.kernel.pipeline.moves import RunTask
 from noetl.kernel.run import Frame, RunState
 from noetl.kernel.scopes import Surroundings, task_scope
@@ -85,6 +85,6 @@ def idempotency_key(run: RunState, frame: Frame, task: Task, attempt: int) -> st
     place = [run.given.execution_id, run.id, str(frame.index), task.label, str(frame.visits[task.label])]
     if frame.polls:
         place.append(f"poll {frame.polls}")
-    if (mode := task.spec.get("idempotency")) is not None and getattr(mode, "value", "") == "per_attempt":
+    if task.spec.get("idempotency") == Constant("per_attempt"):
         place.append(f"attempt {attempt}")
     return hashlib.sha256("/".join(place).encode()).hexdigest()[:32]

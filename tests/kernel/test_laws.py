@@ -1,0 +1,172 @@
+"""What holds for every playbook, every outcome and every order of events."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from noetl.dsl.playbook import Playbook
+from noetl.events.bodies import EventBody, TaskProcessed, TokenClaimed
+from noetl.events.event import Event
+from noetl.kernel import fold
+from noetl.kernel.fold import evolve
+from noetl.kernel.invariants import gaps, violations
+from noetl.kernel.net.commands import LeaseLost
+from noetl.kernel.pipeline.fold import FOLDS, evolve_run
+from noetl.kernel.replay import dump, dump_run, load, load_run, replay
+from noetl.kernel.run import RunState
+from noetl.kernel.state import ExecutionState, new_state
+from tests.kernel.driver import EXECUTION, Driver
+from tests.kernel.random_playbooks import Chaos, by_place, outcomes, playbooks, stored
+
+choices = st.lists(st.integers(0, 1000), max_size=60)
+
+
+def differences(one: ExecutionState, other: ExecutionState) -> list[Any]:
+    """The fields in which two states differ; comparing whole states would say no more than that they do."""
+    return [
+        (name, getattr(one, name), getattr(other, name))
+        for name in one.__struct_fields__
+        if getattr(one, name) != getattr(other, name)
+    ]
+
+
+def test_the_fold_knows_every_event() -> None:
+    from typing import get_args
+
+    assert set(fold._FOLDS) == set(get_args(EventBody))
+
+
+@pytest.mark.spec("000 §10.3")
+@settings(max_examples=100)
+@given(playbooks(), outcomes, choices)
+def test_invariants_hold_after_every_event_and_the_stored_history_gives_the_same_state(
+    playbook: Playbook, turns: list[int], order: list[int]
+) -> None:
+    driver = Chaos(playbook, turns)
+    mirror = new_state(driver.plan, EXECUTION)
+
+    def check(events: list[Event]) -> None:
+        for event in events:
+            evolve(mirror, stored(event))
+            assert violations(mirror) == []
+        assert differences(mirror, driver.state) == []
+
+    driver.on_append = check
+    driver.live(order).try_again()
+    assert driver.state.over, "nothing is left that could happen"
+    assert list(gaps(driver.events)) == []
+
+
+def test_a_ctx_that_many_runs_have_pinned_is_in_a_snapshot_once() -> None:
+    arcs = ", ".join(["{step: b}"] * 20)
+    text = f"- step: start\n  next: {{spec: {{mode: inclusive}}, arcs: [{arcs}]}}\n- step: b\n  tool: {{kind: noop}}\n"
+    driver = Driver(text).start(ctx={"a": 1})
+    assert len(driver.state.runs) == 20
+    assert [mapping for mapping in dump(driver.state)["mappings"] if mapping] == [{"a": 1}]
+
+
+@settings(max_examples=50)
+@given(playbooks(), outcomes, choices, st.floats(0, 1))
+def test_a_snapshot_and_its_tail_are_the_whole_history(
+    playbook: Playbook, turns: list[int], order: list[int], where: float
+) -> None:
+    driver = Chaos(playbook, turns).live(order)
+    events = driver.events
+    cut = round(where * len(events))
+    snapshot = json.loads(json.dumps(dump(replay(driver.plan, EXECUTION, events[:cut]))))
+    state = load(driver.plan, snapshot)
+    for event in events[cut:]:
+        evolve(state, event)
+    assert differences(state, driver.state) == []
+
+
+@settings(max_examples=50)
+@given(playbooks(), outcomes, choices)
+def test_a_worker_that_folds_what_it_reports_knows_what_the_server_knows(
+    playbook: Playbook, turns: list[int], order: list[int]
+) -> None:
+    driver = Chaos(playbook, turns)
+    copies: dict[str, RunState] = {}
+
+    def check(events: list[Event]) -> None:
+        for event in events:
+            if isinstance(event.body, TokenClaimed):
+                run = replay(driver.plan, EXECUTION, driver.events[: event.seq]).runs[event.body.run]
+                plain = json.loads(json.dumps(dump_run(run)))
+                copies[run.id] = load_run(driver.plan, driver.state.given, plain)
+            elif type(event.body) in FOLDS and event.body.run in copies:  # type: ignore[union-attr]
+                evolve_run(copies[event.body.run], event.body)  # type: ignore[union-attr]
+        for run in driver.state.claimed_runs():
+            assert copies[run.id] == run
+
+    driver.on_append = check
+    driver.live(order)
+
+
+def _end(driver: Driver) -> tuple[Any, ...]:
+    state = driver.state
+    failures = sorted(
+        (failure.error.kind, str(failure.error.details.get("step"))) for failure in state.failures
+    )
+    return state.status, state.result, state.ctx.values, driver.statuses, failures
+
+
+@settings(max_examples=50)
+@given(playbooks(), outcomes, st.floats(0, 1))
+def test_a_crash_anywhere_ends_in_the_same_state_and_runs_no_recorded_task_again(
+    playbook: Playbook, turns: list[int], where: float
+) -> None:
+    whole = Chaos(playbook, turns)
+    whole.start()
+    whole.settle()
+    cut = 1 + round(where * (len(whole.appends) - 1))
+    kept = [event for append in whole.appends[:cut] for event in append]
+    after = Chaos(playbook, turns)
+    after.state = replay(after.plan, EXECUTION, kept)
+    after.now = kept[-1].ts
+    for run in list(after.state.claimed_runs()):
+        after.give(LeaseLost(run.id, run.fence))
+        after.claim(run.id)
+    after.settle()
+    assert _end(after) == _end(whole)
+    recorded = {_place(event.body) for event in kept if isinstance(event.body, TaskProcessed)}
+    again = {_place(call.started) for call in after.calls}
+    assert not recorded & again
+
+
+def _place(body: Any) -> tuple[Any, ...]:
+    return body.run, body.iteration, body.task, body.visit, body.attempt
+
+
+LOOP = """
+- step: start
+  loop: {in: "{{ range(%d) | list }}", iterator: n, spec: {mode: %s, max_in_flight: %d, policy: {failure: {mode: best_effort}}, reduce: {total: sum, seen: append, big: max}}}
+  tool:
+    - t0: {kind: python, code: '1', spec: {policy: {rules: [{when: "{{ outcome.status == 'error' and _attempt < 3 }}", then: {do: retry}}]}}}
+    - t1: {kind: noop, args: {n: "{{ iter.n }}"}, set: {ctx.total: "{{ iter.n }}", ctx.seen: "{{ iter.n }}", ctx.big: "{{ iter.n * 2 }}"}}
+"""
+
+
+@settings(max_examples=50)
+@given(st.integers(0, 12), st.integers(1, 5), outcomes, choices)
+def test_a_parallel_loop_ends_as_a_sequential_one(
+    size: int, flying: int, turns: list[int], order: list[int]
+) -> None:
+    from tests.playbooks import playbook_of
+
+    ends = []
+    for mode in ("sequential", "parallel"):
+        driver = Chaos(playbook_of((LOOP % (size, mode, flying)).lstrip()), turns)
+        del driver.script["t1"]
+        driver.live([choice for choice in order if choice % 19 != 18])
+        ends.append((driver.state.status, driver.state.result, driver.ctx))
+    assert ends[0] == ends[1]
+
+
+def test_outcomes_of_a_place_are_the_same_when_asked_again() -> None:
+    driver = Driver("- step: start\n  tool: [{t0: {kind: python, code: '1'}}]\n").run()
+    outcome = by_place([1, 2, 3])
+    assert outcome(driver.calls[0]) == outcome(driver.calls[0])

@@ -1,0 +1,96 @@
+"""What expressions see, and what they do not."""
+
+import pytest
+
+from noetl.kernel.pipeline.advance import advance
+from noetl.kernel.pipeline.moves import RunTask
+from noetl.kernel.pipeline.tasks import Secrets
+from tests.kernel.driver import Driver, run
+
+SECRET = """
+keychain: [{name: db, kind: static, value: x}]
+workflow:
+- step: start
+  tool: [{t: {kind: shell, command: "login {{ keychain.db.value | upper }}", env: {U: "{{ workload.user }}"}}}]
+""".lstrip()
+
+
+@pytest.mark.spec("000 §3.2 (5)")
+def test_a_tool_gets_the_real_secret_and_the_event_what_stands_for_it() -> None:
+    driver = Driver(SECRET).start(workload={"user": "me"})
+    state = driver.claim(driver.state.ready.first)
+    move = advance(state, driver.now, Secrets({"db": {"value": "hunter2"}}, {"db": {"value": "<db>"}}))
+    assert isinstance(move, RunTask)
+    assert move.inputs == {"command": "login HUNTER2", "env": {"U": "me"}}
+    assert move.started.input == {"command": "login <DB>", "env": {"U": "me"}}
+
+
+@pytest.mark.spec("000 §3.2 (1)")
+@pytest.mark.spec("000 §3.3")
+def test_bare_names_are_looked_for_in_args_ctx_iter_workload_tasks_and_steps() -> None:
+    text = """
+workload: {a: workload, b: workload, c: workload, d: workload}
+workflow:
+- step: first
+  tool: {kind: noop, args: {x: 1}}
+  next: {arcs: [{step: second, args: {a: args}}]}
+- step: second
+  loop: {in: "{{ ['iter'] }}", iterator: c}
+  tool:
+    - t: {kind: noop, args: {y: 2}}
+    - u: {kind: noop, args: {all: "{{ [a, b, c, d, t.y, first.x, steps.first.status, execution_id | length] }}"}}
+""".lstrip()
+    driver = run(text, ctx={"a": "ctx", "b": "ctx"})
+    assert driver.state.result == [{"all": ["args", "ctx", "iter", "workload", 2, 1, "completed", 36]}]
+
+
+@pytest.mark.spec("000 §3.2 (2)")
+def test_iter_exists_outside_of_loops_too() -> None:
+    text = """
+- step: start
+  tool:
+    - a: {kind: noop, set: {iter.n: 4}}
+    - b: {kind: noop, args: {n: "{{ iter.n }}", i: "{{ iter.index }}"}}
+""".lstrip()
+    assert run(text).state.result == {"n": 4, "i": 0}
+
+
+def test_now_is_the_time_of_the_decision() -> None:
+    driver = run('- step: start\n  tool: {kind: noop, args: {at: "{{ now() }}"}}\n')
+    assert driver.state.result == {"at": "2023-11-14T22:13:20Z"}
+
+
+@pytest.mark.spec("000 §3.2 (4)")
+def test_arcs_see_the_whole_event() -> None:
+    text = """
+- step: start
+  tool: {kind: noop, args: {n: 1}}
+  next: {arcs: [{step: b, args: {e: "{{ event }}"}}]}
+- step: b
+  tool: {kind: noop, args: {e: "{{ args.e }}"}}
+""".lstrip()
+    event = run(text).state.result["e"]
+    assert event["event_id"].endswith("/9")
+    assert (event["source"], event["name"], event["entity"], event["status"]) == (
+        "worker",
+        "step.done",
+        "step",
+        "success",
+    )
+    assert (event["step"], event["result"], event["error"], event["result_ref"]) == (
+        "start",
+        {"n": 1},
+        None,
+        None,
+    )
+
+
+def test_only_results_that_somebody_reads_are_kept() -> None:
+    text = """
+- step: start
+  tool: {kind: noop, args: {n: 1}}
+  next: {arcs: [{step: b}]}
+- step: b
+  tool: {kind: noop, args: {n: "{{ start.n }}"}}
+""".lstrip()
+    assert set(run(text).state.outcomes) == {"start"}
