@@ -269,3 +269,18 @@ def test_asking_again_without_recording_gives_the_same_answer() -> None:
     assert advance(state, driver.now) == advance(state, driver.now)
     driver.work(state)
     assert not isinstance(state.event, Finish)
+
+
+def test_a_retried_run_has_its_whole_time_again() -> None:
+    text = TWO.replace("- step: start\n", "- step: start\n  spec: {timeout: 5}\n").replace(
+        "{step: after}", "{step: after, when: \"{{ event.name == 'step.done' }}\"}"
+    )
+    driver = Driver(text).start()
+    call = started(driver)
+    driver.now += 5 * SECOND
+    driver.give(TimerFired(call.started.run))
+    assert driver.status == "failed"
+    driver.now += 100 * SECOND
+    driver.give(Retry())
+    assert driver.give(TimerFired(call.started.run)) == []
+    assert driver.run().status == "completed"

@@ -52,10 +52,11 @@ def _evaluated(state: ExecutionState, body: of.PlaybookRequestEvaluated, _: Even
         state.status = "refused"
 
 
-def _started(state: ExecutionState, body: of.WorkflowStarted, _: Event) -> None:
+def _started(state: ExecutionState, body: of.WorkflowStarted, event: Event) -> None:
     state.given.workload = body.workload
     state.ctx.values = dict(body.ctx)
     state.deadline = body.deadline
+    state.timed_from = event.ts
 
 
 def _finished(state: ExecutionState, body: of.WorkflowFinished, _: Event) -> None:
@@ -283,7 +284,10 @@ def _unpaused(state: ExecutionState, _: of.ExecutionResumed, __: Event) -> None:
     state.status = "running"
 
 
-def _retried(state: ExecutionState, body: of.ExecutionRetried, _: Event) -> None:
+def _retried(state: ExecutionState, body: of.ExecutionRetried, event: Event) -> None:
+    if state.deadline is not None:
+        state.deadline += event.ts - state.timed_from
+        state.timed_from = event.ts
     state.status, state.finished, state.error, state.result = "running", "", None, None
     state.ended_at = 0
     state.final = ""
@@ -291,6 +295,9 @@ def _retried(state: ExecutionState, body: of.ExecutionRetried, _: Event) -> None
     for name in body.runs:
         run = state.failed_runs.pop(name)
         run.unhandled = False
+        if run.deadline is not None:
+            run.deadline += event.ts - run.began_at
+            run.began_at = event.ts
         marking.reopen_run(state, run)
         if run.error is None:
             state.agenda.add(run.id)

@@ -167,6 +167,7 @@ def step_scheduled(state: ExecutionState, body: of.StepScheduled, event: Event) 
         ctx=state.ctx.pinned(),
         steps={name: state.outcomes[name] for name in plan.reads_steps if name in state.outcomes},
         deadline=body.deadline,
+        began_at=event.ts,
         final=body.final,
         token=body.tokens[0] if body.tokens else "",
     )

@@ -108,6 +108,7 @@ class RunState(Struct):
     joined: list[dict[str, Any]] | None = None
     inherited: Any = None
     deadline: int | None = None
+    began_at: int = 0
     final: bool = False
     token: str = ""
     """The first of its tokens."""

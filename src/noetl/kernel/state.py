@@ -73,6 +73,7 @@ class ExecutionState(Struct):
     started_at: int = 0
     ended_at: int = 0
     deadline: int | None = None
+    timed_from: int = 0
     ctx: Variables = field(default_factory=Variables)
     agenda: Queue = field(default_factory=Queue)
     tokens: dict[str, Token] = {}
