@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from noetl.guest.frame import LENGTH, READY, Answer, Request, pack, unpack
 from noetl.model.outcome import Outcome
 from noetl.tools.python_tool import PythonTool
 from tests.tools.python_calls import call, ends
 
 CHILDREN = ("pool", "fork")
+SRC = Path(__file__).parents[2] / "src"
 BUSY = """
 import os, subprocess
 helper = subprocess.Popen(["sleep", "1000"])
@@ -151,6 +153,30 @@ print(os.getpid(), os.getppid())
 x = 10 ** (10 ** 9)  # never gives up the interpreter
 """
 IDLE = "import os\nprint(os.getpid(), os.getppid())"
+
+
+def test_a_spent_process_ends_when_its_worker_does() -> None:
+    code = "import subprocess\nhelper = subprocess.Popen(['sleep', '1000'])\nresult = helper.pid"
+    start = "import sys; sys.path.append(sys.argv[1]); from noetl.guest.host import serve; serve(sys.argv[2])"
+    request = Request(code=code, name="<code>", args={}, folder="/", max_result=1000)
+    for isolation in CHILDREN:
+        with subprocess.Popen(
+            [sys.executable, "-P", "-c", start, str(SRC), isolation],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        ) as child:
+            assert child.stdin
+            assert child.stdout
+            child.stdin.write(pack(request))
+            child.stdin.flush()
+            assert child.stdout.read(len(READY)) == READY
+            size = LENGTH.unpack(child.stdout.read(LENGTH.size))[0]
+            answer = unpack(child.stdout.read(size), Answer)
+            assert answer.spent
+            child.stdin.close()
+            assert child.wait() == -signal.SIGKILL
+        assert ends(answer.result, 5.0)
 
 
 @pytest.mark.parametrize("isolation", CHILDREN)

@@ -70,8 +70,8 @@ class Host:
         os.set_blocking(self._told, False)
         self._surroundings = Surroundings()
 
-    def run(self, request: Request) -> bool:
-        """Runs the task and sends its answer; whether the process is fit for another."""
+    def run(self, request: Request) -> None:
+        """Runs the task and sends its answer. Returns only if the process is fit for another."""
         process = os.getpid()
         module = ModuleType(MODULE)
         try:
@@ -88,15 +88,16 @@ class Host:
         frame = framed(Answer(result=answer.result, failure=answer.failure, spent=not fit), request)
         self.notice.disarm()
         _send(self._answers, frame)
-        return fit
+        if not fit:
+            self.notice.arm()
+            while True:
+                signal.pause()  # until the worker kills it, with all that the code left behind
 
     def fork(self, request: Request) -> None:
         """Runs the task in a copy of this process. If the copy dies unheard, this process dies alike."""
         copy = os.fork()
         if copy == 0:
-            fit = self.run(request)
-            while not fit:
-                signal.pause()  # until the worker kills it with all that the code left behind
+            self.run(request)
             os.write(self._tell, b".")
             os._exit(0)
         _, status = os.waitpid(copy, 0)

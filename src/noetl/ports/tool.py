@@ -14,7 +14,8 @@ class Call(Struct, frozen=True, kw_only=True):
     """One attempt of one task, with everything rendered.
 
     `inputs` and `spec` are plain values under their canonical names; `args` are the task's own over
-    the token's. `folder` is where relative paths start. `log` takes lines for the task's log.
+    the token's, and the task's own stand in `inputs`, too, if it gives any. `folder` is where relative
+    paths start. `log` takes lines for the task's log.
     """
 
     execution_id: str
