@@ -8,16 +8,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from msgspec import MsgspecError
+from msgspec import MsgspecError, Struct
 
-from noetl import guest
 from noetl.guest.frame import Answer, Frames, unpack
 from noetl.tools.output import Lines
 from noetl.tools.process import HAS_PROC, kill_family, resident
 
 Isolation: TypeAlias = Literal["pool", "fork"]
 
-_ROOT = str(Path(guest.__file__).parents[2])
+_ROOT = str(Path(__file__).parents[2])
+"""Where the package lies."""
 _START = "import sys; sys.path.append(sys.argv[1]); from noetl.guest.host import serve; serve(sys.argv[2])"
 _CHUNK = 65_536
 _WEIGH = 0.02 if HAS_PROC else 0.5
@@ -36,13 +36,12 @@ class LimitPassed(Exception):
     """The code used more than it may; the text says what of."""
 
 
-class Limits:
+class Limits(Struct, frozen=True, kw_only=True):
     """What one task may use: bytes of memory and of output, and of the frame with its answer."""
 
-    __slots__ = ("answer", "memory", "output")
-
-    def __init__(self, *, memory: int | None, output: int, answer: int) -> None:
-        self.memory, self.output, self.answer = memory, output, answer
+    memory: int | None
+    output: int
+    answer: int
 
 
 class WarmChild:
@@ -82,7 +81,7 @@ class WarmChild:
             os.set_blocking(pipe, False)
         self._loop.add_reader(self._answers, self._on_answer)
         self._loop.add_reader(self._log, self._on_output)
-        self._exit = os.pidfd_open(self.pid) if hasattr(os, "pidfd_open") else None
+        self._exit = _handle(self.pid)
         if self._exit is not None:
             # A process that the code forked may hold the pipes open after the child is gone.
             self._loop.add_reader(self._exit, self._on_end)
@@ -175,6 +174,8 @@ class WarmChild:
         if not data:
             self._loop.remove_reader(self._answers)
             self._fail(ChildEnded(started=self._started))
+            if self._exit is None:
+                self._gone.set()
             return
         for body in self._frames.feed(data):
             self._take(body)
@@ -237,3 +238,13 @@ class WarmChild:
         if self._exit is not None:
             self._loop.remove_reader(self._exit)
             os.close(self._exit)
+
+
+def _handle(pid: int) -> int | None:
+    """A descriptor that can be read once the process has ended; None if the system has none."""
+    if not hasattr(os, "pidfd_open"):
+        return None
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        return None
