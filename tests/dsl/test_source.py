@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noetl.dsl import source
-from noetl.dsl.source import Lines, Mapping, Scalar, Sequence, SourceError, compose, plain, position_in
+from noetl.dsl.position import position_in
+from noetl.dsl.source import Lines, Mapping, Scalar, Sequence, SourceError, compose, plain
 from noetl.model import Json
 
 

@@ -47,7 +47,7 @@ class Missing(Undefined):
 
     def compared(self, operator: str) -> bool:
         """The answer to a comparison with this on either side."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} does not answer `{operator}`")
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = fail
     __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = fail

@@ -75,7 +75,7 @@ class _Mappings:
             case Plan() | Given():
                 return None
             case _:
-                raise NotImplementedError(type(value))
+                raise TypeError(f"a snapshot cannot hold {type(value).__name__}")
 
     def _number(self, values: dict[str, Any]) -> int:
         number = self._known.setdefault(id(values), len(self.table))
@@ -97,6 +97,6 @@ def _loaded(data: dict[str, Any], kind: type[T], plan: Plan, given: Given) -> T:
             return plan
         if wanted is Given:
             return given
-        raise NotImplementedError(wanted)
+        raise TypeError(f"a snapshot cannot restore {wanted.__name__}")
 
     return msgspec.convert(data["state"], kind, str_keys=True, dec_hook=restored)

@@ -11,9 +11,10 @@ from noetl.dsl.codes import CODES
 from noetl.dsl.document import CALLED, MOVED, NAME
 from noetl.dsl.kinds import Kinds
 from noetl.dsl.playbook import Guard, Place, Write
+from noetl.dsl.position import position_in
 from noetl.dsl.problem import Problem
 from noetl.dsl.shape import Shaper, kind_of
-from noetl.dsl.source import Lines, Located, Mapping, Node, Scalar, Sequence, position_in
+from noetl.dsl.source import Lines, Located, Mapping, Node, Scalar, Sequence
 from noetl.expr import (
     NAMESPACES,
     Constant,
