@@ -31,6 +31,25 @@ print(json.dumps({"import": imported - started, "load": finished - imported}))
 """
 
 
+_PARSE = """
+import json, sys, time
+from noetl.expr import parse
+texts = json.load(sys.stdin)
+began = time.process_time()
+for text in texts:
+    parse(text)
+print(time.process_time() - began)
+"""
+
+EXPRESSIONS = (
+    "{{ outcome.status == 'error' and outcome.http.status in [429, 500, N] }}",
+    "{{ (iter.page | int) + N }}",
+    "{{ workload.api_url }}/N/{{ iter.endpoint.path }}",
+    "{{ outcome.result.data.pagingN.hasMore | default(false) }}",
+    "{{ event.name == 'step.done' and ctx.n != N }}",
+)
+
+
 def large_playbook(steps: int = STEPS, size: int = BYTES) -> str:
     """A chain of steps with retries, loops and branches, padded with descriptions to `size` bytes."""
     header = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: large, path: bench/large }\n"
@@ -96,6 +115,15 @@ def measure_load() -> Iterator[Row]:
     yield Row("load: text", len(text.encode()) / 1e6, "MB")
     yield Row("load: import", best["import"], "s")
     yield Row("load: 1,000 steps, loaded and checked", best["load"], "s", "under 2")
+
+
+def measure_parse() -> Iterator[Row]:
+    """What one expression costs to read and analyse; the texts all differ, because equal ones are shared."""
+    texts = [source.replace("N", str(number)) for number in range(800) for source in EXPRESSIONS]
+    done = subprocess.run(
+        [sys.executable, "-c", _PARSE], input=json.dumps(texts), capture_output=True, text=True, check=True
+    )
+    yield Row("load: one expression, read and analysed", float(done.stdout) / len(texts) * 1e6, "µs")
 
 
 def _run(path: Path) -> dict[str, float]:

@@ -1,7 +1,6 @@
-"""What is within the limits works, and reading is fast."""
+"""What is within the limits works."""
 
 import sys
-import time
 from typing import Any
 
 import pytest
@@ -80,24 +79,6 @@ def test_what_a_namespace_raises_on_purpose_goes_through() -> None:
 
     with pytest.raises(NoetlError, match=r"^not at hand$"):
         parse("{{ x + 1 }}").evaluate(Scope({"ctx": Refusing()}))
-
-
-def test_four_thousand_expressions_are_read_quickly() -> None:
-    sources = [
-        source.replace("N", str(number))
-        for number in range(800)
-        for source in (
-            "{{ outcome.status == 'error' and outcome.http.status in [429, 500, N] }}",
-            "{{ (iter.page | int) + N }}",
-            "{{ workload.api_url }}/N/{{ iter.endpoint.path }}",
-            "{{ outcome.result.data.pagingN.hasMore | default(false) }}",
-            "{{ event.name == 'step.done' and ctx.n != N }}",
-        )
-    ]
-    began = time.process_time()
-    for source in sources:
-        parse(source)
-    assert time.process_time() - began < 2
 
 
 def test_a_guard_may_ask_for_fifty_things() -> None:
