@@ -59,6 +59,8 @@ class PlaybookExecutionRequested(Body):
     """The version of the rules by which the server decides."""
     trace_id: str = ""
     """The trace that the request belongs to, if it named one."""
+    file: str = ""
+    """Where the document was read; relative paths in it start there."""
 
 
 class PlaybookRequestEvaluated(Body):
@@ -315,6 +317,10 @@ class ExecutionForked(Body):
     at: int
     """Its last event that was copied."""
     by: str = ""
+    hash: str = ""
+    """Of the document that it runs from here on, if that is another one."""
+    file: str = ""
+    """Where that document was read."""
 
 
 EventBody: TypeAlias = (

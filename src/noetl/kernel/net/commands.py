@@ -18,6 +18,10 @@ class Request(Struct, frozen=True, kw_only=True):
     parent: Parent | None = None
     idempotency_key: str = ""
     requested_by: str = ""
+    trace_id: str = ""
+    file: str = ""
+    timeout: float | None = None
+    """Seconds the execution may take; None leaves it to the playbook."""
     error: ErrorInfo | None = None
 
 
@@ -106,6 +110,8 @@ class Fork(Struct, frozen=True):
     at: int
     patches: tuple[Patch, ...] = ()
     by: str = ""
+    hash: str = ""
+    file: str = ""
 
 
 Command: TypeAlias = (

@@ -100,7 +100,9 @@ def patch_ctx(state: ExecutionState, command: PatchCtx) -> list[EventBody]:
 
 
 def fork(command: Fork) -> list[EventBody]:
-    forked = ExecutionForked(source=command.source, at=command.at, by=command.by)
+    forked = ExecutionForked(
+        source=command.source, at=command.at, by=command.by, hash=command.hash, file=command.file
+    )
     return [forked, CtxPatched(patches=command.patches, by=command.by)] if command.patches else [forked]
 
 

@@ -38,6 +38,8 @@ def begin(state: ExecutionState, command: Request, now: int) -> list[EventBody]:
         idempotency_key=command.idempotency_key,
         requested_by=command.requested_by,
         decider=DECIDER,
+        trace_id=command.trace_id,
+        file=command.file,
     )
     error = command.error
     workload: dict[str, Any] = {}
@@ -78,7 +80,7 @@ def _over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
 
 
 def _deadline(state: ExecutionState, workload: dict[str, Any], command: Request, now: int) -> int | None:
-    timeout = state.plan.playbook.executor.timeout
+    timeout = state.plan.playbook.executor.timeout if command.timeout is None else command.timeout
     if isinstance(timeout, Expression):
         around = state_scope(state.given, command.ctx, {}, now)
         around.spaces["workload"] = workload

@@ -1,0 +1,1 @@
+"""Server and worker in one process."""

@@ -1,0 +1,1 @@
+"""The control plane: what is decided, written and remembered about executions."""

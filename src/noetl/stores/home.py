@@ -1,0 +1,45 @@
+"""The folder that holds an embedded store and what belongs to it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+FOLDER = ".noetl"
+
+
+class Home:
+    """The store, large results, task logs and the locks of owners, below one folder.
+
+    Nothing is made before `make`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.store = folder / "store.db"
+        self.results = folder / "results"
+        self.logs = folder / "logs"
+        self.owners = folder / "owners"
+
+    @property
+    def exists(self) -> bool:
+        return self.store.is_file()
+
+    def make(self) -> None:
+        """Makes the folder if it is not there, with a `.gitignore` of its own. Raises OSError."""
+        if self.folder.is_dir():
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / ".gitignore").write_text("*\n", "utf-8")
+
+
+def find_home(directory: Path, environment: Mapping[str, str]) -> Home:
+    """That of the working directory or of its nearest parent, stopping before the home directory.
+
+    Where there is none it is that of the working directory, not made yet.
+    """
+    user = environment.get("HOME")
+    for place in (directory, *directory.parents):
+        if user and place == Path(user) and place != directory:
+            break
+        if (place / FOLDER).is_dir():
+            return Home(place / FOLDER)
+    return Home(directory / FOLDER)
