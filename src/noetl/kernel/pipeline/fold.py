@@ -30,6 +30,23 @@ def released(run: RunState) -> None:
             run.busy.add(str(frame.index))
 
 
+def forked(run: RunState) -> None:
+    """A copy goes on by itself: it owns nothing of the original, neither leases nor children."""
+    for frame in run.frames.values():
+        if frame.suspension is not None and frame.suspension.child:
+            frame.suspension = None
+            run.suspended -= 1
+    if run.phase == "claimed":
+        released(run)
+    for frame in run.frames.values():
+        if frame.running and frame.suspension is None and frame.resumption is None:
+            frame.running = False
+            run.busy.add(str(frame.index))
+        frame.losses = 0
+    if run.phase == "suspended" and not run.stalled:
+        run.phase = "ready"
+
+
 def open_frame(run: RunState, index: int) -> Frame:
     frame = run.frames[index] = Frame(index)
     tasks = run.step.step.tasks
