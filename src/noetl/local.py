@@ -1,6 +1,7 @@
 """Server and worker in one process: what runs a playbook here."""
 
 import asyncio
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -100,6 +101,8 @@ class Local:
         """
         document = self.playbooks.read(source)
         self.check(document)
+        # Without a file, relative paths start in the working directory, also when it is resumed elsewhere.
+        file = source.file or os.path.join(os.getcwd(), source.name)
         request = Request(
             version=document.playbook.metadata.version or "",
             workload=dict(workload or {}),
@@ -108,9 +111,9 @@ class Local:
             idempotency_key=idempotency_key,
             requested_by=by,
             timeout=timeout,
-            file=source.file,
+            file=file,
         )
-        live = self._service.begin(document, request, Origin(file=source.file), key=idempotency_key)
+        live = self._service.begin(document, request, Origin(file=file), key=idempotency_key)
         self._expect(live.execution_id)
         if idempotency_key:
             await self._service.journal.flush()
