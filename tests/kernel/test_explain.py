@@ -160,7 +160,7 @@ def test_the_first_unhandled_failure_is_told_with_its_input_and_place() -> None:
     failure = golden("failures").failure
     assert failure is not None
     assert (failure.step, failure.task, failure.attempt, failure.line) == ("bad", "boom", 1, 9)
-    assert failure.input == {"code": "1"}
+    assert failure.input == {"code": "1", "args": {"n": 7}}
     assert failure.error["message"] == "no such column"
     assert failure.iteration is None
 
