@@ -1,0 +1,45 @@
+"""What an attempt of a task comes to, whatever happens in it."""
+
+import time
+from collections.abc import Awaitable
+from datetime import UTC, datetime
+
+from msgspec import structs
+
+from noetl.model import Json
+from noetl.model.outcome import ErrorInfo, ErrorKind, Outcome, ToolError, failed
+
+
+async def attempted(work: Awaitable[Outcome]) -> Outcome:
+    """The outcome of the work, with its times. An exception of it is told as an error, `tool` if unnamed."""
+    started, clock = datetime.now(UTC), time.perf_counter()
+    try:
+        outcome = await work
+    except ToolError as error:
+        outcome = failed(error.info)
+    except Exception as error:  # noqa: BLE001  # a tool never raises: this is a fault of its own, told as one
+        outcome = failure("tool", _told(error))
+    meta: dict[str, Json] = {
+        **outcome.meta,
+        "duration_ms": round((time.perf_counter() - clock) * 1e3, 3),
+        "started_at": started.isoformat(),
+        "finished_at": datetime.now(UTC).isoformat(),
+    }
+    return structs.replace(outcome, meta=meta)
+
+
+def failure(
+    kind: ErrorKind, message: str, *, retryable: bool = False, details: dict[str, Json] | None = None
+) -> Outcome:
+    """An error outcome of this kind."""
+    return failed(ErrorInfo(kind=kind, message=message, retryable=retryable, details=details or {}))
+
+
+def _told(error: Exception) -> str:
+    """The exception in words that an event can hold, whatever its message is."""
+    try:
+        message = str(error).encode(errors="replace").decode()
+    except Exception:  # noqa: BLE001  # the message is made by code of others, too
+        message = ""
+    name = type(error).__name__
+    return f"{name}: {message}" if message else name
