@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
 
 from noetl.model import Json
-from noetl.tools.http_answer import MAX_BINARY, retry_after
+from noetl.model.normal import normalise
+from noetl.tools.http_answer import MAX_BINARY, content_of, retry_after
 from noetl.tools.http_tool import HttpTool
 from tests.tools.http_calls import answer, at, call, data, error, outcome, run, serving
 
@@ -87,7 +90,14 @@ ODD: list[tuple[str, bytes, str, str]] = [
     ("text/plain; charset=utf-8", b"gr\xfc", "gr\ufffd", "not the utf-8 that it says"),
     ("text/plain; charset=klingon", "ü".encode(), "ü", "the charset `klingon` of the body is unknown"),
     ("text/plain; charset=base64", b"YQ==", "YQ==", "the charset `base64` of the body is unknown"),
-    ("text/plain; charset=unicode_escape", b"\\ud800", "?", "not the unicode_escape that it says"),
+    (
+        "text/plain; charset=unicode_escape",
+        b"\\ud800",
+        "\\ud800",
+        "the charset `unicode_escape` of the body is unknown",
+    ),
+    ("text/plain; charset=punycode", b"\xfc", "ü", "the charset `punycode` of the body is unknown"),
+    ("text/plain; charset=utf-16-le", b"\x00\xd8", "\ufffd", "not the utf-16-le that it says"),
 ]
 
 
@@ -129,6 +139,29 @@ def test_a_binary_body_that_no_result_can_hold_is_refused() -> None:
 def packed(body: bytes) -> web.Response:
     headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
     return web.Response(body=gzip.compress(body), headers=headers)
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    ["application/zip", "application/octet-stream; charset=binary", "application/x+zip", "odd"],
+)
+def test_what_is_no_text_says_its_type(content_type: str) -> None:
+    found = data(answer(body=b"\x00\xff", headers={"Content-Type": content_type}))
+    assert found["content_type"] == (
+        content_type.split(";", maxsplit=1)[0] if "/" in content_type else "odd/"
+    )
+
+
+words = st.sampled_from(
+    ["text", "application", "json", "plain", "/", ";", "+", "=", "charset", "utf-16", "idna", " ", '"']
+)
+
+
+@given(body=st.binary(max_size=40), parts=st.lists(words, max_size=8))
+def test_any_body_of_any_type_is_a_json_value(body: bytes, parts: list[str]) -> None:
+    found = content_of(body, "".join(parts))
+    assert normalise(found.data) == found.data
+    assert (found.data is None) <= (not body or body.strip() == b"null")
 
 
 def test_a_packed_body_is_unpacked_and_bounded_unpacked() -> None:

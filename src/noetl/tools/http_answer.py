@@ -35,6 +35,9 @@ _TEXTS = frozenset(
     }
 )
 
+_NOT_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape"})
+"""Codecs of Python that no server means; some take very long."""
+
 
 class Content(NamedTuple):
     """The body as a value, and what was odd about it."""
@@ -78,6 +81,10 @@ def content_of(body: bytes, content_type: str) -> Content:
         return Content(None)
     about = parse_mimetype(content_type)
     kind, charset = f"{about.type}/{about.subtype}", about.parameters.get("charset", "")
+    if about.suffix:
+        kind += f"+{about.suffix}"
+    if charset.lower() == "binary":  # as some servers say that there is none
+        charset = ""
     if kind == "application/json" or about.suffix == "json" or kind == "text/json":
         return _json(body, charset)
     if about.type == "text" or about.suffix in ("xml", "yaml") or kind in _TEXTS or charset:
@@ -139,6 +146,8 @@ def _codec(charset: str) -> tuple[str, str]:
         name = codecs.lookup(charset or "utf-8").name
         "".encode(name)  # not every codec makes text
     except (LookupError, ValueError):
+        name = ""
+    if not name or name in _NOT_CHARSETS:
         return "utf-8-sig", f"the charset `{charset}` of the body is unknown"
     return ("utf-8-sig" if name == "utf-8" else name), ""
 
