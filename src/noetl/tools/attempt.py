@@ -1,13 +1,29 @@
 """What an attempt of a task comes to, whatever happens in it."""
 
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from datetime import UTC, datetime
+from typing import TypeVar
 
-from msgspec import structs
+import msgspec
+from msgspec import Struct, structs
 
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, ErrorKind, Outcome, ToolError, failed
+from noetl.ports.tool import Call
+
+Inputs = TypeVar("Inputs", bound=Struct)
+
+
+def inputs_of(call: Call, model: type[Inputs]) -> Inputs:
+    """The inputs of the call, typed. ToolError of kind `input` if they do not fit."""
+    own: Mapping[str, Json] = call.inputs
+    if "args" in own and "args" not in model.__struct_encode_fields__:
+        own = {name: value for name, value in own.items() if name != "args"}
+    try:
+        return msgspec.convert(own, model)
+    except msgspec.ValidationError as error:
+        raise ToolError("input", str(error)) from None
 
 
 async def attempted(work: Awaitable[Outcome]) -> Outcome:

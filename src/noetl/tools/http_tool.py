@@ -15,7 +15,7 @@ import msgspec
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, Outcome, ToolError, failed
 from noetl.ports.tool import Call
-from noetl.tools.attempt import attempted, failure
+from noetl.tools.attempt import attempted, failure, inputs_of
 from noetl.tools.http import HttpInputs, HttpSpec, HttpTimeout, check
 from noetl.tools.http_answer import Content, body_of, content_of, headers_of, retry_after
 from noetl.tools.http_failure import cut, failure_of
@@ -156,13 +156,12 @@ class _Answer(NamedTuple):
 
 
 def _typed(call: Call) -> tuple[HttpInputs, HttpSpec]:
-    own = {name: value for name, value in call.inputs.items() if name != "args"}
+    inputs = inputs_of(call, HttpInputs)
     try:
-        inputs = msgspec.convert(own, HttpInputs)
         spec = msgspec.convert({name: call.spec.get(name) for name in _KNOBS}, HttpSpec)
     except msgspec.ValidationError as error:
         raise ToolError("input", str(error)) from None
-    for fault in check(own, call.spec):
+    for fault in check(call.inputs, call.spec):
         raise ToolError("input", f"{fault.message}: {fault.hint}" if fault.hint else fault.message)
     if spec.proxy is not None:
         address(spec.proxy, "spec.proxy")

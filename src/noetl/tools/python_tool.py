@@ -11,7 +11,7 @@ from noetl.guest.frame import Answer, Lib, Request, pack
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded
 from noetl.ports.tool import Call
-from noetl.tools.attempt import attempted, failure
+from noetl.tools.attempt import attempted, failure, inputs_of
 from noetl.tools.inline import Inline
 from noetl.tools.inputs import as_text, byte_count
 from noetl.tools.pool import Pool
@@ -60,8 +60,7 @@ class PythonTool:
 
     async def _attempt(self, call: Call) -> Outcome:
         try:
-            own = {name: value for name, value in call.inputs.items() if name != "args"}
-            inputs = msgspec.convert(own, PythonInputs)
+            inputs = inputs_of(call, PythonInputs)
             spec = msgspec.convert({name: call.spec.get(name) for name in _KNOBS}, PythonSpec)
             request = self._request(call, inputs, spec)
         except msgspec.ValidationError as error:
