@@ -10,13 +10,14 @@ from typing import Any
 from noetl.events.event import Event
 from noetl.kernel import ExecutionState, Refused
 from noetl.kernel.net.commands import Claim, Request, Retry
-from noetl.model import NoetlError
+from noetl.loading import installed_kinds
 from noetl.ports.store import Store
 from noetl.server.clock import now
+from noetl.server.fitness import CannotRun, check
 from noetl.server.forking import copied_rows, fork_command, write_copy
 from noetl.server.letters import Order
 from noetl.server.live import Live, Logs, Origin
-from noetl.server.playbooks import Document, Playbooks, Source
+from noetl.server.playbooks import Playbooks, Source
 from noetl.server.service import AlreadyRunning, Service
 from noetl.stores.owner import Owners
 from noetl.tools.hosting import Tools
@@ -27,14 +28,6 @@ __all__ = ["AlreadyRunning", "CannotRun", "Local", "Source"]
 SLOTS = 32
 FLUSH_AT = 512
 """Events that wait before a turn ends with a commit though more could be done."""
-
-
-class CannotRun(NoetlError):
-    """A valid playbook needs something that is not here."""
-
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.hint = hint
 
 
 class Local:
@@ -51,13 +44,14 @@ class Local:
         owners: Owners | None = None,
         slots: int = SLOTS,
         catalogs: Iterable[Path] = (),
-        allow_kinds: Iterable[str] = (),
+        allow_kinds: Sequence[str] = (),
         watch: Callable[[str, Sequence[Event], ExecutionState], None] | None = None,
         logs: Logs | None = None,
         tools: Tools | None = None,
     ) -> None:
         self.playbooks = Playbooks(catalogs, allow_kinds)
-        self._tools = tools or Tools()
+        self._kinds = installed_kinds().allowing(allow_kinds)
+        self._tools = tools or Tools(self._kinds)
         self._service = Service(store, self.playbooks, owners, self, watch=watch, logs=logs)
         self._runner = Runner(self._tools, now=now, wake=self._wake, at=self._service.timers.at)
         self._slots = slots
@@ -100,7 +94,7 @@ class Local:
         Raises PlaybookInvalid, CannotRun, StoreError.
         """
         document = self.playbooks.read(source)
-        self.check(document)
+        check(document, self.playbooks, self._kinds)
         # Without a file, relative paths start in the working directory, also when it is resumed elsewhere.
         file = source.file or os.path.join(os.getcwd(), source.name)
         request = Request(
@@ -166,7 +160,7 @@ class Local:
             if source is None
             else self.playbooks.read(source)
         )
-        self.check(document)
+        check(document, self.playbooks, self._kinds)
         forked = await write_copy(store, rows, document)
         live = await self._service.open(forked)
         live.give(
@@ -203,13 +197,6 @@ class Local:
         """Ends everything at once. What is not recorded is lost, and can be done again."""
         await self._runner.kill()
         self._stop(None)
-
-    def check(self, document: Document) -> None:
-        """Raises CannotRun if the playbook needs what is not here."""
-
-    @property
-    def state_of(self) -> Callable[[str], ExecutionState]:
-        return lambda execution_id: self._service.lives[execution_id].state
 
     def ready(self, live: Live) -> None:
         self._ready[live.execution_id] = live
