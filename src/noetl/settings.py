@@ -11,10 +11,10 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import Annotated, Literal, TypeAlias, get_args
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from noetl.model import NoetlError
 
@@ -32,6 +32,14 @@ class Settings(Struct, frozen=True):
     """Colour on a terminal. The environment's `NO_COLOR` and `TERM=dumb` turn it off, too."""
     debug: bool = False
     """Show the traceback of an error that is ours."""
+    home: str = ""
+    """The folder of the embedded store and what belongs to it. Empty: the nearest `.noetl`."""
+    store: str = ""
+    """The URL of the store. Empty: the one in `home`."""
+    slots: Annotated[int, Meta(ge=1)] = 32
+    """How many step runs are worked on at the same time."""
+    keep_days: Annotated[int, Meta(ge=0)] = 30
+    """How long executions are kept after their end; 0 is for ever."""
 
 
 class Origin(Struct, frozen=True):
@@ -47,6 +55,10 @@ class Configuration(Struct, frozen=True):
     settings: Settings
     origins: Mapping[str, Origin]
     """By the name of the setting; every setting has one."""
+    directory: Path = Path()
+    """Where relative values start."""
+    user_home: str = ""
+    """The user's home directory, empty if there is none: looking upwards ends before it."""
 
 
 class SettingsWrong(NoetlError):
@@ -94,7 +106,8 @@ def read(
     ):
         for name, value, origin in layer:
             values[name], origins[name] = _typed(name, value, origin), origin
-    return Configuration(msgspec.convert(values, Settings), origins)
+    settings = msgspec.convert(values, Settings)
+    return Configuration(settings, origins, directory, environment.get("HOME", ""))
 
 
 def _working_directory() -> Path:
@@ -172,6 +185,8 @@ def _typed(name: str, value: object, origin: Origin) -> object:
         value = _WORDS.get(value.lower(), value)
     elif isinstance(value, str) and field == tuple[str, ...] and origin.source != "noetl.toml":
         value = tuple(part for item in value.split(",") if (part := item.strip()))
+    elif isinstance(value, str) and _is_number(field) and origin.source != "noetl.toml":
+        value = int(value) if re.fullmatch(r"\s*[0-9]{1,18}\s*", value) else value
     try:
         return msgspec.convert(value, field)
     except msgspec.ValidationError:
@@ -182,6 +197,12 @@ def _typed(name: str, value: object, origin: Origin) -> object:
 def _allowed(field: object) -> str:
     if field is bool:
         return "true or false"
+    if _is_number(field):
+        return f"a whole number, {get_args(field)[1].ge} or more"
     if choices := get_args(field):
         return "a list of names" if str in choices else f"one of: {', '.join(choices)}"
     return ""
+
+
+def _is_number(field: object) -> bool:
+    return get_args(field)[:1] == (int,)

@@ -46,3 +46,12 @@ out = click.option(
     metavar="OUT",
     help="Write to this file, not to standard output.",
 )
+home = click.option(
+    "--home",
+    type=FileName(),
+    metavar="DIR",
+    help="The folder of the embedded store.  [default: the nearest .noetl, here or above]",
+)
+store = click.option(
+    "--store", metavar="URL", help="The store, for example sqlite:///runs.db.  [default: the one in HOME]"
+)

@@ -1,12 +1,13 @@
 """`noetl config`."""
 
 import json
+from typing import Any
 
 import click
 import msgspec
 
 from noetl.cli import option, stream
-from noetl.settings import read
+from noetl.settings import Configuration, read
 
 
 @click.group()
@@ -22,7 +23,7 @@ def show(output: str | None) -> None:
     In this order: flags, `NOETL_*` in the environment, `.env`, `noetl.toml`, defaults.
     """
     configuration = read({"output": output})
-    values = msgspec.to_builtins(configuration.settings)
+    values = _values(configuration)
     if configuration.settings.output == "json":
         stream.write_json(
             {
@@ -42,3 +43,11 @@ def show(output: str | None) -> None:
     stream.write_text(
         "".join(f"{name:<{names}}  {text:<{texts}}  {stream.visible(place)}\n" for name, text, place in rows)
     )
+
+
+def _values(configuration: Configuration) -> dict[str, Any]:
+    """The settings as they take effect: places that are not set are those that will be used."""
+    from noetl.cli.execution.place import home_of, store_url
+
+    values: dict[str, Any] = msgspec.to_builtins(configuration.settings)
+    return {**values, "home": str(home_of(configuration).folder), "store": store_url(configuration)}

@@ -1,0 +1,1 @@
+"""Executions on the command line: what goes in, what is shown meanwhile, what is said at the end."""

@@ -1,0 +1,38 @@
+"""What is worth a line while an execution runs."""
+
+from typing import Literal, TypeAlias, assert_never
+
+from msgspec import Struct
+
+Kind: TypeAlias = Literal["started", "done", "failed", "retry", "loop", "wait", "detail"]
+"""`detail` only where every task and decision was asked for."""
+
+
+class News(Struct):
+    """Something that happened at `ts` in a step, or, if that is empty, to the execution.
+
+    `child` names the execution if it is not the one that was asked for. `void`: no longer worth it.
+    """
+
+    kind: Kind
+    ts: int
+    step: str
+    text: str
+    child: str = ""
+    void: bool = False
+
+    def sentence(self) -> str:
+        """For a plain line: `step fetch done in 0.1 s`."""
+        subject = f"step {self.step}" if self.step else "execution"
+        match self.kind:
+            case "started":
+                told = subject
+            case "done":
+                told = f"{subject} done in {self.text}"
+            case "failed":
+                told = f"{subject} failed: {self.text}"
+            case "retry" | "loop" | "wait" | "detail":
+                told = f"{subject}: {self.text}"
+            case _:
+                assert_never(self.kind)
+        return f"[{self.child}] {told}" if self.child else told

@@ -1,0 +1,173 @@
+"""How an execution ended: one JSON document for programs, a few paragraphs for people."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import Struct
+
+from noetl.cli.execution.document import Document
+from noetl.cli.execution.evidence import Evidence
+from noetl.cli.execution.place import Again
+from noetl.cli.execution.wording import cut, duration, yaml_lines
+from noetl.cli.problems import counted
+from noetl.cli.stream import Paint, plain, visible
+from noetl.kernel.state import ExecutionState
+from noetl.model.outcome import ErrorInfo
+
+MOST_LINES = 40
+"""Of a result, on a terminal."""
+_MOST_INPUT = 20
+_MOST_DISCARDED = 10
+
+_WHY = {
+    "denied": "its admission denied it",
+    "parked": "it was not admitted before the end",
+    "remainder": "too few tokens came to its join",
+    "cancelled": "the execution was cancelled",
+}
+
+
+def report_json(state: ExecutionState, *, version: str | None = None, last: int = 0) -> dict[str, Any]:
+    """The document that `run` prints. `last` is the time of the last event, if the execution is not over."""
+    metadata = state.plan.playbook.metadata
+    return {
+        "execution_id": state.execution_id,
+        "playbook": metadata.path,
+        "version": version or metadata.version,
+        "status": state.status,
+        "result": state.result,
+        "ctx": state.ctx.values,
+        "error": error_json(state),
+        "duration_ms": elapsed(state, last) // 1_000,
+        "discarded": [{"step": one["step"], "reason": one["reason"]} for one in state.discarded],
+        "steps": {
+            name: {"status": summary.status, "runs": summary.runs}
+            for name, summary in state.summaries.items()
+        },
+    }
+
+
+def error_of(state: ExecutionState) -> ErrorInfo | None:
+    """The first unhandled failure, also while the rest still runs."""
+    if state.error is not None or state.over or not state.failures:
+        return state.error
+    return state.failures[0].error
+
+
+def error_json(state: ExecutionState) -> dict[str, Any] | None:
+    """`{step, task, attempt, kind, message}`, with None where it failed outside of a step or task."""
+    error = error_of(state)
+    if error is None:
+        return None
+    where = {name: error.details.get(name) for name in ("step", "task", "attempt")}
+    return {**where, "kind": error.kind, "message": error.message}
+
+
+def elapsed(state: ExecutionState, last: int = 0) -> int:
+    """Microseconds from the request's first event to the last."""
+    return max((state.ended_at or last or state.started_at) - state.started_at, 0)
+
+
+class Report(Struct, frozen=True):
+    """An execution as people shall read it. `document` is None where the file is gone or has changed."""
+
+    state: ExecutionState
+    again: Again
+    document: Document | None = None
+    evidence: Evidence | None = None
+    last: int = 0
+    paint: Paint = plain
+
+    def result(self, *, most: int | None = None) -> str:
+        """The result as YAML, of no more than `most` lines; empty if there is none."""
+        if self.state.result is None:
+            return ""
+        lines = list(yaml_lines(self.state.result))
+        if most is not None and len(lines) > most:
+            command = self.again.executions("result", self.state.execution_id)
+            lines = [*cut(lines, most), f"all of it: {command}"]
+        return "".join(f"{line}\n" for line in lines)
+
+    def ending(self) -> str:
+        """What is said at the end: how it ended, what was discarded, and for a failure everything known."""
+        parts = [*self._discarded(), self._headline()]
+        if self.state.status == "failed":
+            parts += [*self._failure(), *self._next()]
+        return "\n".join(parts)
+
+    def _headline(self) -> str:
+        state, took = self.state, duration(elapsed(self.state, self.last))
+        name = f"{visible(state.plan.playbook.metadata.path)} {state.execution_id}"
+        match state.status:
+            case "completed":
+                return f"completed in {took}: {name}"
+            case "failed" | "cancelled":
+                return self.paint("error", f"{state.status} after {took}") + f": {name}"
+            case status:
+                return f"{status}, {took} so far: {name}"
+
+    def _discarded(self) -> list[str]:
+        found: dict[tuple[str, str], int] = {}
+        for one in self.state.discarded:
+            key = one["step"], one["reason"]
+            found[key] = found.get(key, 0) + 1
+        warning = self.paint("warning", "warning")
+        lines = [
+            f"{warning}: {counted(number, 'token')} for step `{step}` discarded: {_WHY.get(reason, reason)}"
+            for (step, reason), number in found.items()
+        ]
+        return cut(lines, _MOST_DISCARDED, width=1_000)
+
+    def _failure(self) -> list[str]:
+        error = error_of(self.state)
+        if error is None:
+            return []
+        where = [
+            f"{name} {error.details[name]}" if name == "attempt" else f"{name} `{error.details[name]}`"
+            for name in ("step", "task", "attempt")
+            if error.details.get(name)
+        ]
+        if error.kind == "iteration_failed":
+            where.insert(1, f"iteration {error.details.get('index')}")
+        lines = [f"  {', '.join(where)}: {error.kind}" if where else f"  {error.kind}"]
+        lines += [f"    {visible(line)}" for line in error.message.rstrip().split("\n")]
+        return [*lines, *self._where(error), *self._attempt(error)]
+
+    def _where(self, error: ErrorInfo) -> list[str]:
+        if self.document is None:
+            return []
+        place = self.document.place_of(str(error.details.get("step")), str(error.details.get("task")))
+        if place is None:
+            return []
+        return ["", *(f"  {line}" for line in self.document.excerpt(place, self.paint))]
+
+    def _attempt(self, error: ErrorInfo) -> list[str]:
+        """What the failed attempt got, and the traceback of Python code."""
+        run = next((one.run for one in self.state.failures if one.error == error), "")
+        attempt = self.evidence.attempt(run) if self.evidence is not None else None
+        if attempt is None:
+            return []
+        lines = []
+        if attempt.started.input is not None:
+            lines += ["", "  input:", *_indented(cut(list(yaml_lines(attempt.started.input)), _MOST_INPUT))]
+        helpers = attempt.processed.outcome.helpers if attempt.processed is not None else {}
+        traceback = helpers.get("py", {}).get("traceback")
+        if isinstance(traceback, str) and traceback.strip():
+            lines += [
+                "",
+                "  traceback:",
+                *_indented(visible(line) for line in traceback.rstrip().split("\n")),
+            ]
+        return lines
+
+    def _next(self) -> list[str]:
+        state, again = self.state, self.again
+        rows = [(again.executions("show", state.execution_id), "what happened")]
+        if state.failures:
+            rows.insert(0, (again.executions("retry", state.execution_id), "goes on from what failed"))
+        width = max(len(command) for command, _ in rows)
+        return ["", *(f"  {command:<{width}}  {meaning}" for command, meaning in rows)]
+
+
+def _indented(lines: Iterable[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
