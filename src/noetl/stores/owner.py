@@ -77,6 +77,21 @@ class Owners:
         finally:
             os.close(descriptor)
 
+    def wait(self, execution_id: str) -> None:
+        """Returns when nobody owns the execution. It blocks: give it a thread of its own."""
+        path = self._folder / execution_id
+        while True:
+            try:
+                descriptor = os.open(path, os.O_RDONLY)
+            except FileNotFoundError:
+                return
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_SH)
+                if _is_at(descriptor, path):
+                    return
+            finally:
+                os.close(descriptor)
+
 
 def _is_at(descriptor: int, path: Path) -> bool:
     try:
