@@ -1,13 +1,15 @@
 """What earlier releases recorded is read, folded and decided as it was."""
 
+import json
 from itertools import pairwise
 
 import pytest
 
 from noetl.events.bodies import ExecutionForked
+from noetl.kernel.fold import evolve
 from noetl.kernel.invariants import gaps, violations
 from noetl.kernel.net.requests import DECIDER
-from noetl.kernel.replay import replay
+from noetl.kernel.replay import dump, load, replay
 from noetl.kernel.verify import verify
 from tests.golden.normal_form import normal_form
 from tests.golden.recording import history, record
@@ -49,6 +51,17 @@ def test_after_every_append_the_history_is_whole(name: str) -> None:
         later = (fork.body.source for fork in forks if fork.seq > end)  # type: ignore[union-attr]
         owner = next(later, golden.execution_id)
         assert verify(golden.plan, owner, golden.events[:end]).differences == ()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_snapshot_anywhere_and_the_rest_is_the_whole(name: str) -> None:
+    golden = history(name)
+    for cut in range(len(golden.events)):
+        before = replay(golden.plan, golden.execution_id, golden.events[:cut])
+        state = load(golden.plan, json.loads(json.dumps(dump(before))))
+        for event in golden.events[cut:]:
+            evolve(state, event)
+        assert normal_form(state) == golden.expected
 
 
 def test_what_is_recorded_is_not_written_again() -> None:

@@ -5,25 +5,43 @@ from typing import Any
 
 TEXT = 300
 ENTRIES = 20
-DEPTH = 4
+DEPTH = 5
+VALUES = 200
 
 
-def shown(value: Any, depth: int = DEPTH) -> Any:
-    """The value, or as much of it as fits: long text ends in `…`, and so do long lists and mappings."""
-    if isinstance(value, str):
-        return value if len(value) <= TEXT else value[:TEXT] + "…"
-    if isinstance(value, Mapping):
-        if depth == 0 and value:
-            return "{…}"
-        found = {str(key): shown(item, depth - 1) for key, item in _first(value.items())}
-        return found if len(value) <= ENTRIES else {**found, "…": f"{len(value) - ENTRIES} more"}
-    if isinstance(value, list | tuple):
-        if depth == 0 and value:
-            return "[…]"
-        items = [shown(item, depth - 1) for item in _first(value)]
-        return items if len(value) <= ENTRIES else [*items, f"… {len(value) - ENTRIES} more"]
-    return value
+def shown(value: Any) -> Any:
+    """The value, or as much of it as fits: what was left out is marked by `…`."""
+    return _Cut().value(value, DEPTH)
 
 
-def _first(entries: Any) -> Any:
-    return (entry for _, entry in zip(range(ENTRIES), entries, strict=False))
+class _Cut:
+    """One value. `left` is how many more values in it are shown."""
+
+    def __init__(self) -> None:
+        self.left = VALUES
+
+    def value(self, value: Any, depth: int) -> Any:
+        self.left -= 1
+        if isinstance(value, str):
+            return value if len(value) <= TEXT else value[:TEXT] + "…"
+        if isinstance(value, Mapping):
+            return self.mapping(value, depth)
+        return self.items(value, depth) if isinstance(value, list | tuple) else value
+
+    def mapping(self, value: Mapping[str, Any], depth: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, item in value.items():
+            if len(found) >= ENTRIES or self.left < 1 or depth == 0:
+                found["…"] = f"{len(value) - len(found)} more"
+                break
+            found[str(key)] = self.value(item, depth - 1)
+        return found
+
+    def items(self, value: list[Any] | tuple[Any, ...], depth: int) -> list[Any]:
+        found: list[Any] = []
+        for item in value:
+            if len(found) >= ENTRIES or self.left < 1 or depth == 0:
+                found.append(f"… {len(value) - len(found)} more")
+                break
+            found.append(self.value(item, depth - 1))
+        return found
