@@ -19,6 +19,10 @@ EVERY_COMMAND = [
     ["upgrade", "valid.yaml"],
     ["config", "show"],
     ["completion", "bash"],
+    ["executions", "list"],
+    ["executions", "prune"],
+    ["store", "migrate"],
+    ["store", "prune"],
 ]
 
 
@@ -43,6 +47,10 @@ def test_every_command_prints_one_json_document(arguments: list[str], tmp_path: 
         ["config", "shw", "--output=json"],
         ["graph", "x.yaml", "--format", "gif", "-o", "json"],
         ["upgrade", "-", "--in-place", "-o", "json"],
+        ["graph", "-o", "json"],
+        ["executions", "shw", "x", "-o", "json"],
+        ["executions", "show", "-o", "json"],
+        ["executions", "list", "--status", "gone", "-o", "json"],
     ],
     ids=" ".join,
 )
