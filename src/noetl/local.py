@@ -1,17 +1,19 @@
 """Server and worker in one process: what runs a playbook here."""
 
 import asyncio
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from noetl.events.event import Event
-from noetl.kernel import ExecutionState
-from noetl.kernel.net.commands import Claim, Request
+from noetl.kernel import ExecutionState, Refused
+from noetl.kernel.net.commands import Claim, Request, Retry
 from noetl.model import NoetlError
 from noetl.ports.store import Store
 from noetl.server.clock import now
+from noetl.server.forking import copied_rows, fork_command, write_copy
 from noetl.server.letters import Order
 from noetl.server.live import Live, Logs, Origin
 from noetl.server.playbooks import Document, Playbooks, Source
@@ -99,6 +101,8 @@ class Local:
         """
         document = self.playbooks.read(source)
         self.check(document)
+        # Without a file, relative paths start in the working directory, also when it is resumed elsewhere.
+        file = source.file or os.path.join(os.getcwd(), source.name)
         request = Request(
             version=document.playbook.metadata.version or "",
             workload=dict(workload or {}),
@@ -107,9 +111,9 @@ class Local:
             idempotency_key=idempotency_key,
             requested_by=by,
             timeout=timeout,
-            file=source.file,
+            file=file,
         )
-        live = self._service.begin(document, request, Origin(file=source.file), key=idempotency_key)
+        live = self._service.begin(document, request, Origin(file=file), key=idempotency_key)
         self._expect(live.execution_id)
         if idempotency_key:
             await self._service.journal.flush()
@@ -122,13 +126,58 @@ class Local:
     async def resume(self, execution_id: str) -> str:
         """Goes on with an execution that nobody runs. Raises ExecutionUnknown, AlreadyRunning, StoreError."""
         live = await self._service.open(execution_id)
+        if not live.state.over:
+            return await self._take_up(live)
         self._expect(execution_id)
-        if live.state.over:
-            live.release()
-            self.over(live)
-        else:
-            await self._service.go_on(live)
+        live.release()
+        self.over(live)
         return execution_id
+
+    async def retry(self, execution_id: str, *, by: str = "") -> str:
+        """Goes on with a failed execution at what failed. Raises Refused, and as `resume`."""
+        live = await self._service.open(execution_id)
+        try:
+            live.give(Retry(by))
+        except Refused:
+            live.release()
+            raise
+        return await self._take_up(live)
+
+    async def fork(
+        self,
+        execution_id: str,
+        *,
+        at: int,
+        source: Source | None = None,
+        workload: Mapping[str, Any] | None = None,
+        ctx: Mapping[str, Any] | None = None,
+        by: str = "",
+    ) -> str:
+        """A new execution with the history of another one up to event `at`; its id.
+
+        Raises CannotFork, ExecutionUnknown, PlaybookInvalid, CannotRun, StoreError.
+        """
+        store = self._service.store
+        rows = await copied_rows(store, execution_id, at)
+        record = await store.execution(execution_id)
+        assert record is not None  # noqa: S101 -- it has rows
+        document = (
+            await self.playbooks.stored(store, record.playbook)
+            if source is None
+            else self.playbooks.read(source)
+        )
+        self.check(document)
+        forked = await write_copy(store, rows, document)
+        live = await self._service.open(forked)
+        live.give(
+            fork_command(execution_id, rows[-1].seq, document, ctx=ctx or {}, workload=workload or {}, by=by)
+        )
+        return await self._take_up(live)
+
+    async def _take_up(self, live: Live) -> str:
+        self._expect(live.execution_id)
+        await self._service.go_on(live)
+        return live.execution_id
 
     async def finished(self, execution_id: str) -> ExecutionState:
         """The state at the end of an execution and of all that it started; or as far as it got."""

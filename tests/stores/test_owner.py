@@ -1,6 +1,7 @@
 """Who runs an execution, over all processes of the machine."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -51,12 +52,36 @@ def test_nobody_owns_what_was_never_claimed(owners: Owners) -> None:
     assert owners.owner("a") is None
 
 
-def test_releasing_leaves_no_file_behind(owners: Owners, tmp_path: Path) -> None:
+def test_thousands_can_be_owned_and_leave_one_empty_file(owners: Owners, tmp_path: Path) -> None:
+    owned = [owners.claim(f"x{number}") for number in range(5_000)]
+    assert all(owned)
+    for one in owned:
+        assert one
+        one.release()
+    assert owners.owner("x7") is None
+    assert (tmp_path / "owners").stat().st_size == 0
+
+
+def test_two_objects_on_one_file_know_of_each_other(owners: Owners, tmp_path: Path) -> None:
+    other = Owners(tmp_path / "owners")
     owned = owners.claim("a")
     assert owned
-    with owned:
-        assert [path.name for path in (tmp_path / "owners").iterdir()] == ["a"]
-    assert [*(tmp_path / "owners").iterdir()] == []
+    assert other.claim("a") is None
+    assert other.owner("a") == os.getpid()
+    assert other.owner("b") is None
+    assert owners.claim("a") is None
+    owned.release()
+    assert other.claim("a")
+
+
+def test_waiting_ends_with_the_owner(owners: Owners, tmp_path: Path) -> None:
+    with child(HOLD, tmp_path / "owners") as process:
+        heard(process)
+        with ThreadPoolExecutor() as pool:
+            waits = pool.submit(owners.wait, "a")
+            process.kill()
+            waits.result()
+    assert owners.owner("a") is None
 
 
 def test_another_process_owns_it_until_it_releases(owners: Owners, tmp_path: Path) -> None:

@@ -82,26 +82,27 @@ class Plan:
         return self.by_name[self.playbook.entry]
 
 
-def _expressions(value: object) -> Iterator[Expression]:
+def expressions_of(value: object) -> Iterator[Expression]:
+    """Every expression in a part of a playbook."""
     match value:
         case Expression():
             yield value
         case Struct():
             for name in value.__struct_fields__:
                 if name != "document":
-                    yield from _expressions(getattr(value, name))
+                    yield from expressions_of(getattr(value, name))
         case Mapping():
             for item in value.values():
-                yield from _expressions(item)
+                yield from expressions_of(item)
         case tuple() | list():
             for item in value:
-                yield from _expressions(item)
+                yield from expressions_of(item)
 
 
 def _steps_read(value: object, names: frozenset[str]) -> frozenset[str]:
     """The steps whose outcomes expressions in there may read; all of them if that cannot be told."""
     found: set[str] = set()
-    for expression in _expressions(value):
+    for expression in expressions_of(value):
         for use in expression.uses:
             name, *rest = use.path
             if name == "steps":
@@ -114,7 +115,7 @@ def _steps_read(value: object, names: frozenset[str]) -> frozenset[str]:
 def _watches(step: Step, names: frozenset[str]) -> Iterator[Watch]:
     if step.admit is None:
         return
-    for expression in _expressions(step.admit.rules):
+    for expression in expressions_of(step.admit.rules):
         for use in expression.uses:
             name, *rest = use.path
             if name == "ctx":

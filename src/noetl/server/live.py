@@ -54,6 +54,7 @@ class Live:
     ) -> None:
         self.state = state
         self.origin = origin
+        self.folder = origin.folder
         self.durable = state.version
         self.snapshot_at = state.version
         self.pending: list[Event] = []
@@ -72,10 +73,6 @@ class Live:
     @property
     def trace_id(self) -> str:
         return self.origin.trace_id or self.execution_id.replace("-", "")
-
-    @property
-    def folder(self) -> Path:
-        return self.origin.folder
 
     @property
     def paused(self) -> bool:
@@ -128,8 +125,8 @@ class Live:
             kind = kind_of(event.body)
             data = encode(event.body)
             rows.append(Row(event.seq, event.ts, kind.number, FORMAT, data, event.seq in boundaries))
-            change = effects_of(event.ts, event.body)
-            effects = change if effects is NO_EFFECTS else merge(effects, change)
+            if (change := effects_of(event.ts, event.body)) is not NO_EFFECTS:
+                effects = merge(effects, change)
         taken, self.taken = self.taken, []
         append = Append(
             execution_id=self.execution_id,

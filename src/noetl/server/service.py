@@ -81,7 +81,7 @@ class Service:
         self._owners = owners
         self._dispatcher = dispatcher
         self._watch = watch
-        self._children = Children(self)
+        self.children = Children(self)
         self._snapshots: set[asyncio.Task[None]] = set()
 
     def begin(
@@ -121,17 +121,16 @@ class Service:
                 ownership.release()
             raise
         live = Live(state, origin, self._noticed, ownership, self._logs)
-        if not state.over:
-            self.lives[execution_id] = live
-            self._void_leases(live)
+        self._void_leases(live)
         return live
 
     async def go_on(self, live: Live) -> None:
         """Takes up an opened execution where it stands: timers, children, runs that are ready."""
+        self.lives[live.execution_id] = live
         if live.paused:
             live.give(Resume())
         self._arm(live)
-        await self._children.take_up(live)
+        await self.children.take_up(live)
         await self.hear([live.execution_id])
         self._dispatcher.ready(live)
 
@@ -246,27 +245,27 @@ class Service:
             case of.WorkflowStarted(deadline=deadline):
                 self._timer(live, deadline, "")
             case of.TaskStarted() as body:
-                self._children.started(live, body)
+                self.children.started(live, body)
             case of.RunSuspended() as body:
                 self._timer(live, body.until, body.run, body.iteration)
                 if body.child:
-                    self._children.wanted(live, body.run, body.iteration)
+                    self.children.wanted(live, body.run, body.iteration)
             case of.RunResumed(run=run, reason=reason, iteration=iteration):
                 self._dispatcher.changed(live, run)
                 if reason == "timeout":
-                    self._children.forsaken(live, run, iteration)
+                    self.children.forsaken(live, run, iteration)
             case of.StepFailed(source="server", run=run):
                 self._dispatcher.changed(live, run)
-                self._children.forsaken(live, run)
+                self.children.forsaken(live, run)
             case of.CancelRequested() as body:
                 self._dispatcher.halted(live)
-                self._children.stop(live, by=body.by, reason=body.reason)
+                self.children.stop(live, by=body.by, reason=body.reason)
             case of.ExecutionPaused():
                 self._dispatcher.halted(live)
             case of.ExecutionRetried():
                 self._arm(live)
             case of.PlaybookProcessed():
-                self._children.ended(live)
+                self.children.ended(live)
             case _:
                 pass
 

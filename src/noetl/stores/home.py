@@ -17,7 +17,7 @@ class Home:
         self.store = folder / "store.db"
         self.results = folder / "results"
         self.logs = folder / "logs"
-        self.owners = folder / "owners"
+        self.owners = folder / "owners.lock"
 
     @property
     def exists(self) -> bool:

@@ -1,31 +1,54 @@
-"""Who runs an execution on this machine: whoever holds the lock on its file.
+"""Who runs an execution on this machine: whoever holds the lock on its byte of one file.
 
-The kernel frees the lock when the process ends, however it ends. A child that is forked without `exec`
-shares it; one that is started as a program does not.
+The kernel frees the locks of a process when it ends, however it ends, and tells who holds one. Locks of
+this kind belong to the process: closing the file anywhere in it would free them all, so each process opens
+the file once and keeps it. A child that is forked does not share them.
 """
 
 import fcntl
+import hashlib
 import os
+import struct
+import sys
+import threading
 from pathlib import Path
 from types import TracebackType
+
+# struct flock, as the system lays it out: where the type, the byte and the process stand
+_LAYOUT = "qqihh" if sys.platform == "darwin" else "hhqqi"
+
+
+class _Locks:
+    """The file, opened once in this process, and the bytes of it that this process has locked."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self.held: set[int] = set()
+        self.process = os.getpid()
+
+
+_FILES: dict[str, _Locks] = {}
+_GUARD = threading.Lock()
 
 
 class Ownership:
     """The right to append to one execution, until `release` or the end of the process."""
 
-    def __init__(self, path: Path, descriptor: int) -> None:
-        self._path = path
-        self._descriptor = descriptor
+    def __init__(self, locks: _Locks, byte: int) -> None:
+        self._locks = locks
+        self._byte = byte
+        self._mine = True
 
     def release(self) -> None:
         """Lets others own it. A second call does nothing."""
-        if self._descriptor < 0:
-            return
-        descriptor, self._descriptor = self._descriptor, -1
-        self._path.unlink(
-            missing_ok=True
-        )  # before the lock is free: afterwards it may be somebody else's file
-        os.close(descriptor)
+        with _GUARD:
+            if not self._mine:
+                return
+            self._mine = False
+            if self._locks.process == os.getpid():
+                fcntl.lockf(self._locks.descriptor, fcntl.LOCK_UN, 1, self._byte)
+                self._locks.held.discard(self._byte)
 
     def __enter__(self) -> "Ownership":
         return self
@@ -37,49 +60,77 @@ class Ownership:
 
 
 class Owners:
-    """The owners of executions, in a folder that all processes on the store share. It is made when needed."""
+    """The owners of executions, in a file that all processes on the store share. It is made when needed."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, file: Path) -> None:
+        self._file = file
 
     def claim(self, execution_id: str) -> Ownership | None:
         """Owns an execution from here on; None if it has an owner, this process included. Never waits."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        path = self._folder / execution_id
-        while True:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if _is_at(descriptor, path):
-                    os.truncate(descriptor, 0)
-                    os.pwrite(descriptor, str(os.getpid()).encode(), 0)
-                    return Ownership(path, descriptor)
-            except BlockingIOError:
-                os.close(descriptor)
+        byte = _byte_of(execution_id)
+        with _GUARD:
+            locks = self._locks()
+            if byte in locks.held:
                 return None
-            os.close(descriptor)  # its last owner removed the file between our opening and locking it
+            try:
+                fcntl.lockf(locks.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
+            except (BlockingIOError, PermissionError):  # the two ways in which systems say: taken
+                return None
+            locks.held.add(byte)
+            return Ownership(locks, byte)
 
     def owner(self, execution_id: str) -> int | None:
-        """The process that owns an execution; None if nobody does.
+        """The process that owns an execution; None if nobody does."""
+        byte = _byte_of(execution_id)
+        with _GUARD:
+            if not self._file.is_file():
+                return None
+            locks = self._locks()
+            if byte in locks.held:
+                return os.getpid()
+            return _holder(locks.descriptor, byte)
 
-        0 for an owner that has not yet said who it is.
-        """
-        try:
-            descriptor = os.open(self._folder / execution_id, os.O_RDONLY)
-        except FileNotFoundError:
-            return None
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return int(os.pread(descriptor, 32, 0) or b"0")
-        else:
-            return None
-        finally:
-            os.close(descriptor)
+    def wait(self, execution_id: str) -> None:
+        """Returns when no other process owns the execution. It blocks: give it a thread of its own."""
+        byte = _byte_of(execution_id)
+        with _GUARD:
+            locks = self._locks()
+            if byte in locks.held:
+                return
+        fcntl.lockf(locks.descriptor, fcntl.LOCK_EX, 1, byte)
+        with _GUARD:
+            if byte not in locks.held:
+                fcntl.lockf(locks.descriptor, fcntl.LOCK_UN, 1, byte)
+
+    def _locks(self) -> _Locks:
+        place = os.path.realpath(self._file)
+        known = _FILES.get(place)
+        if known is None or known.process != os.getpid() or not _is_at(known.descriptor, place):
+            known = _FILES[place] = _Locks(Path(place))
+        return known
 
 
-def _is_at(descriptor: int, path: Path) -> bool:
+def _byte_of(execution_id: str) -> int:
+    return int.from_bytes(hashlib.sha256(execution_id.encode()).digest()[:8]) >> 2
+
+
+def _holder(descriptor: int, byte: int) -> int | None:
+    if sys.platform == "darwin":
+        answer = fcntl.fcntl(
+            descriptor, fcntl.F_GETLK, struct.pack(_LAYOUT, byte, 1, 0, fcntl.F_WRLCK, os.SEEK_SET)
+        )
+        _, _, process, kind, _ = struct.unpack(_LAYOUT, answer)
+    else:
+        answer = fcntl.fcntl(
+            descriptor, fcntl.F_GETLK, struct.pack(_LAYOUT, fcntl.F_WRLCK, os.SEEK_SET, byte, 1, 0)
+        )
+        kind, _, _, _, process = struct.unpack(_LAYOUT, answer)
+    return None if kind == fcntl.F_UNLCK else int(process)
+
+
+def _is_at(descriptor: int, place: str) -> bool:
+    """Whether it is still the file of this name, which somebody may have removed."""
     try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
+        return os.path.samestat(os.fstat(descriptor), os.stat(place))
     except FileNotFoundError:
         return False

@@ -29,7 +29,7 @@ def admit(state: ExecutionState, token: Token, now: int) -> list[EventBody]:
     plan = state.step_of(token)
     policy = plan.step.admit
     if policy is not None:
-        around = _around(state, token, now)
+        around = around_token(state, token, now)
         try:
             if not _allows(policy, around):
                 return _denied(state, token, policy, around, now)
@@ -51,7 +51,7 @@ def schedule(state: ExecutionState, tokens: Sequence[Token], now: int) -> list[E
     deadline = None
     if step.args or step.timeout is not None:
         try:
-            around = _around(state, tokens[0], now)
+            around = around_token(state, tokens[0], now)
             around.spaces["args"] = args
             if step.join is not None:
                 around.spaces["joined"] = [
@@ -126,7 +126,8 @@ def _denied(
             assert_never(policy.on_deny)
 
 
-def _around(state: ExecutionState, token: Token, now: int) -> Surroundings:
+def around_token(state: ExecutionState, token: Token, now: int) -> Surroundings:
+    """What the rules of admission see for this token."""
     return state_scope(state.given, state.ctx.values, state.outcomes, now, args=token.args)
 
 

@@ -23,7 +23,7 @@ from noetl.model.outcome import ErrorInfo
 def route(state: ExecutionState, run: RunState, now: int) -> list[EventBody]:
     """Judge the arcs, and send a token along each that is selected."""
     arcs = run.step.step.arcs
-    around = _around(state, run, _event_of(state, run), now)
+    around = around_end(state, run, now)
     verdicts: list[bool | None] = [None] * len(arcs)
     tokens: list[EventBody] = []
     selected: list[int] = []
@@ -91,6 +91,11 @@ def _with_patches(
 ) -> StepDone | StepFailed | LoopDone:
     fields = {name: getattr(body, name) for name in body.__struct_fields__}
     return type(body)(**{**fields, "patches": patches})
+
+
+def around_end(state: ExecutionState, run: RunState, now: int) -> Surroundings:
+    """What the arcs of a run that has ended see."""
+    return _around(state, run, _event_of(state, run), now)
 
 
 def _around(state: ExecutionState, run: RunState, event: dict[str, Any], now: int) -> Surroundings:

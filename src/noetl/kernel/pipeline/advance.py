@@ -121,3 +121,8 @@ def _ended(run: RunState, frame: Frame, error: ErrorInfo) -> Move:
         return Record(LoopIterationCompleted(run=run.id, index=frame.index, status="error", error=error))
     task = run.task(frame).label
     return Finish(StepFailed(run=run.id, error=error, task=task, attempt=frame.attempt))
+
+
+def next_of(run: RunState, index: int, now: int, secrets: Secrets | None = None) -> Move:
+    """What one open iteration wants next, whatever the others want."""
+    return _frame_move(run, run.frames[index], now, secrets)

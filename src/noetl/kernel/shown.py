@@ -1,0 +1,47 @@
+"""Values cut to a length that a person reads."""
+
+from collections.abc import Mapping
+from typing import Any
+
+TEXT = 300
+ENTRIES = 20
+DEPTH = 5
+VALUES = 200
+
+
+def shown(value: Any) -> Any:
+    """The value, or as much of it as fits: what was left out is marked by `…`."""
+    return _Cut().value(value, DEPTH)
+
+
+class _Cut:
+    """One value. `left` is how many more values in it are shown."""
+
+    def __init__(self) -> None:
+        self.left = VALUES
+
+    def value(self, value: Any, depth: int) -> Any:
+        self.left -= 1
+        if isinstance(value, str):
+            return value if len(value) <= TEXT else value[:TEXT] + "…"
+        if isinstance(value, Mapping):
+            return self.mapping(value, depth)
+        return self.items(value, depth) if isinstance(value, list | tuple) else value
+
+    def mapping(self, value: Mapping[str, Any], depth: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, item in value.items():
+            if len(found) >= ENTRIES or self.left < 1 or depth == 0:
+                found["…"] = f"{len(value) - len(found)} more"
+                break
+            found[str(key)] = self.value(item, depth - 1)
+        return found
+
+    def items(self, value: list[Any] | tuple[Any, ...], depth: int) -> list[Any]:
+        found: list[Any] = []
+        for item in value:
+            if len(found) >= ENTRIES or self.left < 1 or depth == 0:
+                found.append(f"… {len(value) - len(found)} more")
+                break
+            found.append(self.value(item, depth - 1))
+        return found

@@ -1,0 +1,52 @@
+"""States in a form that outlives releases: plain values, without what is as it is by default."""
+
+from typing import Any
+
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import fields
+
+from noetl.kernel.ordered import Queue
+from noetl.kernel.plan import Plan, StepPlan
+from noetl.kernel.run import Given
+from noetl.kernel.state import ExecutionState
+from noetl.kernel.variables import Variables
+
+
+def normal_form(state: ExecutionState) -> dict[str, Any]:
+    """Equal for states that mean the same, also across releases that give them new optional fields."""
+    return {
+        "execution_id": state.execution_id,
+        "workload": state.given.workload,
+        "state": _plain(state),
+    }
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Struct():
+            return {
+                field.name: _plain(found)
+                for field in fields(value)
+                if not isinstance(found := getattr(value, field.name), Plan | Given)
+                and _plain(found) != _default(field)
+            }
+        case Variables():
+            return value.values
+        case StepPlan():
+            return value.name
+        case Queue():
+            return list(value)
+        case set():
+            return sorted(value)
+        case dict():
+            return {str(key): _plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case _:
+            return value
+
+
+def _default(field: Any) -> Any:
+    if field.default is not NODEFAULT:
+        return _plain(field.default)
+    return _plain(field.default_factory()) if field.default_factory is not NODEFAULT else NODEFAULT

@@ -1,0 +1,71 @@
+"""What earlier releases recorded is read, folded and decided as it was."""
+
+import json
+from itertools import pairwise
+
+import pytest
+
+from noetl.events.bodies import ExecutionForked
+from noetl.kernel.fold import evolve
+from noetl.kernel.invariants import gaps, violations
+from noetl.kernel.net.requests import DECIDER
+from noetl.kernel.replay import dump, load, replay
+from noetl.kernel.verify import verify
+from tests.golden.normal_form import normal_form
+from tests.golden.recording import history, record
+from tests.golden.scenarios import RECORDED, SCENARIOS
+
+NAMES = sorted(path.stem for path in RECORDED.glob("*.jsonl"))
+
+
+def test_every_scenario_is_recorded() -> None:
+    assert sorted(SCENARIOS) == NAMES
+    assert sorted(path.stem for path in RECORDED.glob("*.yaml")) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_recorded_history_leads_to_the_recorded_state(name: str) -> None:
+    golden = history(name)
+    state = replay(golden.plan, golden.execution_id, golden.events)
+    assert list(gaps(golden.events)) == []
+    assert violations(state) == []
+    assert normal_form(state) == golden.expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_recorded_history_is_decided_as_it_was(name: str) -> None:
+    golden = history(name)
+    found = verify(golden.plan, golden.execution_id, golden.events)
+    assert found.events == len(golden.events)
+    if golden.events[0].body.decider == DECIDER:  # type: ignore[union-attr]
+        assert (found.differences, found.notes) == ((), ())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_after_every_append_the_history_is_whole(name: str) -> None:
+    golden = history(name)
+    forks = [event for event in golden.events if isinstance(event.body, ExecutionForked)]
+    assert golden.ends[-1] == len(golden.events)
+    for begin, end in pairwise([0, *golden.ends]):
+        assert len({event.ts for event in golden.events[begin:end]}) == 1
+        later = (fork.body.source for fork in forks if fork.seq > end)  # type: ignore[union-attr]
+        owner = next(later, golden.execution_id)
+        assert verify(golden.plan, owner, golden.events[:end]).differences == ()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_snapshot_anywhere_and_the_rest_is_the_whole(name: str) -> None:
+    golden = history(name)
+    for cut in range(len(golden.events)):
+        before = replay(golden.plan, golden.execution_id, golden.events[:cut])
+        state = load(golden.plan, json.loads(json.dumps(dump(before))))
+        for event in golden.events[cut:]:
+            evolve(state, event)
+        assert normal_form(state) == golden.expected
+
+
+def test_what_is_recorded_is_not_written_again() -> None:
+    before = (RECORDED / "chain.jsonl").read_bytes()
+    with pytest.raises(FileExistsError):
+        record("chain")
+    assert (RECORDED / "chain.jsonl").read_bytes() == before

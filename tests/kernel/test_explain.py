@@ -1,0 +1,264 @@
+"""What is told about why things happened."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from noetl.dsl.playbook import Playbook
+from noetl.events.bodies import RunSuspended, TokenDiscarded
+from noetl.events.event import Event
+from noetl.kernel.explain import Explanation, explain
+from noetl.kernel.net.commands import Pause, Signal
+from noetl.kernel.pipeline.advance import pause
+from noetl.kernel.pipeline.policy import SECOND
+from noetl.kernel.reading import Reading
+from noetl.kernel.shown import shown
+from noetl.kernel.story.parts import Reaching, RunStory, Waiting
+from tests.golden.recording import history
+from tests.golden.scenarios import SCENARIOS
+from tests.kernel.driver import EXECUTION, Driver, error, run
+from tests.kernel.random_playbooks import Chaos, outcomes, playbooks
+
+choices = st.lists(st.integers(0, 1000), max_size=60)
+
+
+def told(driver: Driver) -> Explanation:
+    found = explain(driver.plan, driver.state.execution_id, driver.events)
+    assert msgspec.json.decode(msgspec.json.encode(found), type=Explanation) == found
+    return found
+
+
+def runs_of(found: Explanation, step: str) -> list[RunStory]:
+    return [one for one in found.runs if one.step == step]
+
+
+def run_of(found: Explanation, step: str) -> RunStory:
+    (only,) = runs_of(found, step)
+    return only
+
+
+@settings(max_examples=40)
+@given(playbooks(), outcomes, choices)
+def test_every_history_can_be_explained_after_every_append(
+    playbook: Playbook, turns: list[int], order: list[int]
+) -> None:
+    driver = Chaos(playbook, turns)
+    kept: list[Event] = []
+
+    def check(events: list[Event]) -> None:
+        kept.extend(events)
+        if len(kept) > 400:
+            return
+        found = explain(driver.plan, EXECUTION, kept)
+        state = driver.state
+        msgspec.json.encode(found)
+        assert len(found.runs) == state.scheduled
+        assert [one.arrival.token for one in found.parked] == list(state.parked)
+        assert sum(join.arrived for join in found.joins) == sum(
+            token.place == "joined" for token in state.tokens.values()
+        )
+        assert [one.arrival.token for one in found.discarded] == [one["token"] for one in state.discarded]
+        assert (found.failure is None) == (not state.failures)
+        assert all(one.waits for one in found.runs if one.phase == "suspended")
+
+    driver.on_append = check
+    driver.live(order).try_again()
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_golden_histories_can_be_explained_after_every_append(name: str) -> None:
+    golden = history(name)
+    for end in golden.ends:
+        msgspec.json.encode(explain(golden.plan, golden.execution_id, golden.events[:end]))
+
+
+def golden(name: str) -> Explanation:
+    found = history(name)
+    return explain(found.plan, found.execution_id, found.events)
+
+
+def test_a_run_names_the_token_the_arc_and_the_step_that_brought_it() -> None:
+    found = run_of(golden("chain"), "load")
+    (arrival,) = found.arrivals
+    assert (arrival.step, arrival.arc, arrival.args) == ("start", 1, {"twice": 24})
+    assert arrival.line == 16
+    assert found.args == {"mode": "append", "twice": 24}
+    assert run_of(golden("chain"), "start").arrivals[0].step is None
+
+
+def test_routing_names_each_guard_its_verdict_and_what_it_read() -> None:
+    routing = run_of(golden("chain"), "start").routing
+    assert routing is not None
+    none, load = routing.arcs
+    assert (none.condition.holds, load.condition.holds, load.selected) == (False, True, True)
+    assert none.condition.text == "{{ ctx.rows == 0 }}"
+    assert none.condition.reads == (Reading("ctx.rows", 12),)
+    assert load.condition.reads == (Reading("event.result.twice", 24), Reading("workload.limit", 20))
+
+
+def test_arcs_that_were_not_asked_read_nothing_and_one_that_raised_did() -> None:
+    text = '- step: start\n  tool: {kind: noop, args: {x: 1}}\n  next: {arcs: [{step: b, when: "{{ 1 / ctx.n > 0 }}"}, {step: b, when: "{{ ctx.m }}"}]}\n- step: b\n  tool: {kind: noop}\n'
+    routing = run_of(told(run(text, ctx={"n": 0})), "start").routing
+    assert routing is not None
+    assert [arc.condition.reads for arc in routing.arcs] == [(Reading("ctx.n", 0),), ()]
+    assert routing.error is not None
+    fine = run_of(told(run(text, ctx={"n": 1})), "start").routing
+    assert fine is not None
+    assert [arc.condition.holds for arc in fine.arcs] == [True, None]
+
+
+def test_admission_says_which_rule_decided_and_what_it_read() -> None:
+    found = golden("admission_park")
+    (gate,) = run_of(found, "gate").gates
+    assert (gate.verdict, gate.asked) == ("admitted", 4)
+    assert [rule.holds for rule in gate.rules] == [False, True]
+    assert gate.rules[1].reads == (Reading("ctx.level", 2), Reading("steps.level.status", "completed"))
+    (lost,) = found.discarded
+    assert (lost.step, lost.reason, lost.arrival.args) == ("gate", "parked", {"x": 2})
+    assert [rule.holds for rule in lost.rules] == [True, None]
+
+
+def test_a_denied_token_is_told_with_its_rules() -> None:
+    found = golden("admission_drop_fail")
+    (lost,) = found.discarded
+    assert (lost.step, lost.reason) == ("dropped", "denied")
+    assert lost.rules[0].reads == (Reading("workload.open", missing=True),)
+    assert run_of(found, "failing").gates[0].verdict == "failed"
+    broken = run_of(found, "broken").gates[0]
+    assert (broken.verdict, broken.rules[0].error[:16]) == ("failed", "division by zero")
+
+
+def test_tasks_say_which_rules_matched_and_why_they_were_tried_again() -> None:
+    found = golden("retries")
+    (fetch,) = run_of(found, "start").tasks
+    assert (fetch.attempts, fetch.failed, fetch.retried) == (4, 2, 3)
+    assert [(rule.line, rule.do, rule.times) for rule in fetch.rules] == [
+        (13, "retry", 2),
+        (14, "retry", 1),
+        (None, "continue", 1),
+    ]
+    first, _, third = fetch.retries
+    assert first.error is not None
+    assert (first.error["kind"], third.result, third.line) == ("connection", "later", 14)
+    (send,) = run_of(found, "strict").tasks
+    assert [(rule.do, rule.times) for rule in send.rules] == [("retry", 1), ("fail", 1)]
+
+
+def test_lost_workers_and_loops_are_counted() -> None:
+    found = golden("lost_lease")
+    first, loop = found.runs
+    assert (first.claims, first.lost) == (4, 3)
+    assert {task.task: task.redelivered for task in first.tasks} == {"steady": 0, "shaky": 2, "shelter": 0}
+    assert loop.loop is not None
+    assert (loop.loop.total, loop.loop.succeeded, loop.loop.open) == (3, 3, 0)
+
+
+def test_the_first_unhandled_failure_is_told_with_its_input_and_place() -> None:
+    failure = golden("failures").failure
+    assert failure is not None
+    assert (failure.step, failure.task, failure.attempt, failure.line) == ("bad", "boom", 1, 9)
+    assert failure.input == {"code": "1", "args": {"n": 7}}
+    assert failure.error["message"] == "no such column"
+    assert failure.iteration is None
+
+
+def test_the_failure_of_a_loop_names_its_iteration() -> None:
+    text = "- step: start\n  loop: {in: \"{{ [7, 8, 9] }}\", iterator: i}\n  tool: [{t: {kind: http, url: 'http://x/{{ iter.i }}'}}]\n"
+    failure = told(run(text, {"t": [1, error()]})).failure
+    assert failure is not None
+    assert (failure.iteration, failure.input["url"]) == (1, "http://x/8")
+
+
+def test_a_guard_that_raised_is_a_failure_of_the_router() -> None:
+    text = '- step: start\n  tool: {kind: noop, args: {x: 1}}\n  next:\n    arcs: [{step: b, when: "{{ 1 / ctx.n > 0 }}"}]\n- step: b\n  tool: {kind: noop}\n'
+    failure = told(run(text, ctx={"n": 0})).failure
+    assert failure is not None
+    assert (failure.task, failure.line) == ("", 8)
+
+
+def test_a_parked_token_is_told_with_the_values_as_they_are_now() -> None:
+    text = """
+- step: start
+  next: {arcs: [{step: gate, args: {x: 1}}]}
+- step: gate
+  spec: {policy: {admit: {rules: [{when: "{{ ctx.signals.go == args.x }}", then: {allow: true}}], timeout: 60}}}
+  tool: {kind: noop}
+""".lstrip()
+    driver = Driver(text).start()
+    (waiting,) = told(driver).parked
+    assert (waiting.step, waiting.mode, waiting.until) == ("gate", "waiting", driver.now + 60 * SECOND)
+    assert waiting.rules[0].reads == (Reading("ctx.signals.go", missing=True), Reading("args.x", 1))
+    driver.give(Signal("go", 2))
+    (still,) = told(driver).parked
+    assert still.rules[0].reads[0] == Reading("ctx.signals.go", 2)
+    assert still.seq > waiting.seq
+
+
+def test_a_join_says_who_has_come_and_who_may_still_come() -> None:
+    found = history("join_all")
+    for end in found.ends:
+        told_then = explain(found.plan, found.execution_id, found.events[:end])
+        if told_then.joins:
+            break
+    (join,) = told_then.joins
+    assert (join.mode, join.arrived, join.needed) == ("all", 1, None)
+    assert [arrival.step for arrival in join.arrivals] == ["b"]
+    assert join.waits_for == (Reaching(step="a", runs=1), Reaching(step="gate", tokens=1))
+
+
+def test_a_join_of_a_number_says_how_many_it_has_of_how_many() -> None:
+    found = history("join_count")
+    cut = next(event.seq for event in found.events if isinstance(event.body, TokenDiscarded)) - 1
+    (join,) = explain(found.plan, found.execution_id, found.events[:cut]).joins
+    assert (join.mode, join.arrived, join.needed) == ("count", 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        ("kind: wait, seconds: 9", {"reason": "wait", "until": 1_700_000_009 * SECOND}),
+        ("kind: wait, signal: go", {"reason": "signal", "signal": "go"}),
+    ],
+)
+def test_a_suspended_run_says_what_it_waits_for(task: str, expected: dict[str, Any]) -> None:
+    driver = Driver(f"- step: start\n  tool: [{{w: {{{task}}}}}]\n").start()
+    driver.step()
+    found = run_of(told(driver), "start")
+    assert (found.phase, found.waits) == ("suspended", (Waiting(**expected),))
+
+
+def test_a_child_and_a_pause_are_waited_for() -> None:
+    driver = run("- step: start\n  tool: [{w: {kind: playbook, path: a/b}}]\n")
+    (waits,) = run_of(told(driver), "start").waits
+    (child,) = (body.child for body in driver.bodies(RunSuspended))
+    assert (waits.reason, waits.child) == ("child", child)
+    paused = Driver("- step: start\n  tool: {kind: noop}\n").start()
+    state = paused.claim(paused.state.ready.first)
+    paused.give(Pause())
+    suspended = pause(state)
+    assert suspended is not None
+    paused.report(state, suspended)
+    found = told(paused)
+    assert (found.status, run_of(found, "start").waits) == ("paused", (Waiting(reason="pause"),))
+
+
+def test_the_error_of_an_execution_that_ran_out_of_time_is_told() -> None:
+    found = golden("deadlines")
+    assert found.error is not None
+    assert found.error["kind"] == "timeout"
+    assert found.failure is None
+
+
+def test_long_values_are_cut() -> None:
+    assert shown("x" * 1000) == "x" * 300 + "…"
+    assert shown(list(range(30)))[-1] == "… 10 more"
+    assert shown({str(number): 1 for number in range(30)})["…"] == "10 more"
+    deep: Any = 1
+    for _ in range(100):
+        deep = [deep]
+    assert len(str(shown(deep))) < 50
+    wide = [[[[list(range(20))] * 20] * 20] * 20] * 20
+    assert len(str(shown(wide))) < 5000

@@ -1,0 +1,368 @@
+"""Deciding a history again: no false alarm, and nothing that was changed goes unnoticed."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from noetl.dsl.playbook import Playbook
+from noetl.events.bodies import CtxPatched, LoopStarted, NextEvaluated, Patch, RunSuspended, SignalReceived
+from noetl.events.event import Event
+from noetl.kernel.net import deciding
+from noetl.kernel.net.commands import Fork, PatchCtx, Report, Request, Signal
+from noetl.kernel.pipeline.advance import advance
+from noetl.kernel.pipeline.moves import Finish, RunTask
+from noetl.kernel.pipeline.policy import SECOND, judge
+from noetl.kernel.pipeline.tasks import Secrets
+from noetl.kernel.replay import replay
+from noetl.kernel.review import history as walk
+from noetl.kernel.verify import Difference, verify
+from noetl.model import Json
+from noetl.model.outcome import succeeded
+from tests.golden.recording import history
+from tests.golden.scenarios import SCENARIOS
+from tests.kernel.driver import EXECUTION, Driver, run
+from tests.kernel.random_playbooks import Chaos, outcomes, playbooks, stored
+
+choices = st.lists(st.integers(0, 1000), max_size=60)
+
+
+def difference(driver: Driver, events: list[Event] | None = None) -> Difference:
+    found = verify(driver.plan, EXECUTION, driver.events if events is None else events)
+    assert found.differences
+    return found.differences[0]
+
+
+def nothing(driver: Driver) -> None:
+    found = verify(driver.plan, driver.state.execution_id, [stored(event) for event in driver.events])
+    assert (found.differences, found.notes) == ((), ())
+
+
+def changed(event: Event, **fields: Any) -> Event:
+    return Event(event.seq, event.ts, msgspec.structs.replace(event.body, **fields))
+
+
+@settings(max_examples=150)
+@given(playbooks(), outcomes, choices)
+def test_no_history_raises_a_false_alarm(playbook: Playbook, turns: list[int], order: list[int]) -> None:
+    driver = Chaos(playbook, turns)
+    driver.live(order).try_again()
+    found = verify(driver.plan, EXECUTION, [stored(event) for event in driver.events])
+    assert (found.differences, found.notes, found.unjudged) == ((), (), 0)
+
+
+@settings(max_examples=30)
+@given(playbooks(), outcomes, choices, st.floats(0, 1), st.booleans())
+def test_no_fork_raises_a_false_alarm(
+    playbook: Playbook, turns: list[int], order: list[int], where: float, patched: bool
+) -> None:
+    source = Chaos(playbook, turns).live(order)
+    kept = source.appends[: 1 + round(where * (len(source.appends) - 1))]
+    driver = Chaos(playbook, turns)
+    driver.appends = list(kept)
+    driver.state = replay(driver.plan, "another", driver.events)
+    driver.now = source.now
+    patches = (Patch(scope="ctx", path=("flag",), value=True),) if patched else ()
+    driver.give(Fork(EXECUTION, driver.state.version, patches, "me"))
+    if not driver.state.over:
+        driver.settle()
+    nothing(driver)
+
+
+class Slow(Chaos):
+    """A worker whose clock is not the server's: what it decides is recorded a while later."""
+
+    def report(self, run: Any, *bodies: Any) -> list[Event]:
+        self.now += 1_234_567
+        return super().report(run, *bodies)
+
+
+@settings(max_examples=50)
+@given(playbooks(), outcomes, choices)
+def test_a_worker_has_a_clock_of_its_own(playbook: Playbook, turns: list[int], order: list[int]) -> None:
+    nothing(Slow(playbook, turns).live(order).try_again())
+
+
+def _leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    if isinstance(value, dict) and value:
+        for key, item in value.items():
+            yield from _leaves(item, (*path, key))
+    elif isinstance(value, list) and value:
+        for index, item in enumerate(value):
+            yield from _leaves(item, (*path, index))
+    else:
+        yield path, value
+
+
+def _other(value: Any) -> Iterator[Any]:
+    match value:
+        case bool():
+            yield not value
+        case int() | float():
+            yield value + 1_000_000_000_000
+        case str():
+            yield value + "x"
+            yield from ("park", "wait", "retry", "fail", "continue", "error", "success", "failed", "timer")
+        case None | [] | {}:
+            yield from ("x", {"x": 1}, [1])
+
+
+def _put(value: Any, path: tuple[Any, ...], leaf: Any) -> Any:
+    if not path:
+        return leaf
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = _put(copy[path[0]], path[1:], leaf)
+    return copy
+
+
+def tampered(event: Event) -> Iterator[tuple[tuple[Any, ...], Event]]:
+    """The event with one thing in it changed, for every thing in it."""
+    body = event.body
+    plain = {name: msgspec.to_builtins(getattr(body, name)) for name in body.__struct_fields__}
+    for path, leaf in _leaves(plain):
+        for other in _other(leaf):
+            if other == leaf:
+                continue
+            try:
+                wrong = msgspec.convert(_put(plain, path, other), type(body))
+            except msgspec.ValidationError:
+                continue
+            yield path, Event(event.seq, event.ts, wrong)
+            break
+
+
+INPUTS: dict[str, tuple[str, ...]] = {
+    "PlaybookExecutionRequested": (
+        "version",
+        "workload",
+        "ctx",
+        "labels",
+        "parent",
+        "idempotency_key",
+        "requested_by",
+        "decider",
+        "trace_id",
+        "file",
+    ),
+    "WorkflowStarted": ("deadline",),
+    "TokenClaimed": ("worker",),
+    "TaskProcessed": ("outcome",),
+    "SignalReceived": ("signal", "payload", "by"),
+    "CtxPatched": ("patches", "by"),
+    "CancelRequested": ("by", "reason", "error"),
+    "ExecutionPaused": ("by",),
+    "ExecutionResumed": ("by",),
+    "ExecutionRetried": ("by",),
+    "ExecutionForked": ("source", "at", "by", "hash", "file", "workload"),
+}
+"""What came from outside: if it is changed, what follows from it may differ, or nothing does.
+
+So may the playbook before a fork: it can be another one.
+"""
+
+
+def _is_input(event: Event, path: tuple[Any, ...], *, forked: bool) -> bool:
+    body = event.body
+    if path == ("hash",):
+        return forked
+    if body.__class__.__name__ == "RunResumed" and body.reason == "child":  # type: ignore[union-attr]
+        return path[0] == "payload" and path[1:] != ("execution_id",)
+    if body.__class__.__name__ == "StepFailed" and body.error.kind == "cancelled":  # type: ignore[union-attr]
+        return True
+    return path[0] in INPUTS.get(type(body).__name__, ())
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_change_to_a_history_is_found_where_it_was_made(name: str) -> None:
+    golden = history(name)
+    found = 0
+    for position, event in enumerate(golden.events):
+        for path, wrong in tampered(event):
+            if _is_input(event, path, forked=name == "fork"):
+                continue
+            events = [*golden.events[:position], wrong, *golden.events[position + 1 :]]
+            differences = verify(golden.plan, golden.execution_id, events).differences
+            assert [one.seq for one in differences] == [event.seq], (event, path, differences)
+            found += 1
+    assert found > len(golden.events)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_an_event_that_is_missing_twice_there_or_renumbered_is_found(name: str) -> None:
+    golden = history(name)
+    events = golden.events
+    for position, event in enumerate(events):
+        renumbered = Event(event.seq + 1, event.ts, event.body)
+        without = [*events[:position], *events[position + 1 :]]
+        counted = [Event(seq, one.ts, one.body) for seq, one in enumerate(without, 1)]
+        twice = [*events[: position + 1], renumbered, *events[position + 1 :]]
+        for wrong in ([*events[:position], renumbered, *events[position + 1 :]], without, twice):
+            if wrong and position < len(events) - 1:
+                assert verify(golden.plan, golden.execution_id, wrong).differences
+        if counted and _matters(event) and name not in CUT_OFF:
+            assert verify(golden.plan, golden.execution_id, counted).differences, event
+
+
+CUT_OFF = ("cancel", "deadlines")
+"""Where runs are cut off: what they did last before that may be missing."""
+
+
+def _matters(event: Event) -> bool:
+    """Without these a history can still be one: nobody asked."""
+    return not isinstance(event.body, CtxPatched | SignalReceived)
+
+
+def test_a_difference_says_what_where_and_in_which_line() -> None:
+    driver = run(
+        "- step: start\n  tool: {kind: noop, args: {n: 1}}\n  next:\n    arcs:\n"
+        '    - {step: a, when: "{{ event.result.n > 1 }}"}\n    - {step: b}\n'
+        "- step: a\n  tool: {kind: noop}\n- step: b\n  tool: {kind: noop}\n"
+    )
+    events = driver.events
+    at = next(i for i, event in enumerate(events) if isinstance(event.body, NextEvaluated))
+    events[at] = changed(events[at], verdicts=(True, True))
+    found = difference(driver, events)
+    assert (found.seq, found.event, found.what) == (events[at].seq, "NextEvaluated", "verdicts[0]")
+    assert (found.recorded, found.decided, found.step, found.line) == (True, False, "start", 9)
+    assert "decides otherwise" in found.why
+    assert msgspec.json.encode(found)
+
+
+def test_a_history_that_ends_too_early_is_found() -> None:
+    driver = run("- step: start\n  tool: {kind: noop}\n")
+    found = difference(driver, driver.events[:-1])
+    assert (found.seq, found.decided) == (driver.state.version, "PlaybookProcessed")
+
+
+def test_another_version_of_the_rules_is_a_note() -> None:
+    driver = run("- step: start\n  tool: {kind: noop}\n")
+    events = [changed(driver.events[0], decider=99), *driver.events[1:]]
+    found = verify(driver.plan, EXECUTION, events)
+    assert found.differences == ()
+    assert found.notes == ("version 99 of the rules decided; they were tried with version 1",)
+
+
+def test_another_playbook_is_a_difference_but_not_before_a_fork() -> None:
+    text = "- step: start\n  tool: [{%s: {kind: python, code: '1'}}]\n"
+    source, other = run(text % "a"), Driver(text % "b")
+    assert difference(other, source.events).what == "hash"
+    other.appends = source.appends[:1]
+    other.state = replay(other.plan, "another", other.events)
+    other.give(Fork(EXECUTION, other.state.version))
+    other.run()
+    found = verify(other.plan, "another", other.events)
+    assert found.differences == ()
+    assert found.notes == (
+        f"the first {source.appends[0][-1].seq + 1} events came about with another playbook and are not judged",
+    )
+
+
+def test_no_history_is_no_difference() -> None:
+    driver = Driver("- step: start\n  tool: {kind: noop}\n")
+    assert verify(driver.plan, EXECUTION, []).differences == ()
+
+
+PARKED = """
+- step: start
+  next: {spec: {mode: inclusive}, arcs: [{step: gate}, {step: work}]}
+- step: gate
+  spec: {policy: {admit: {rules: [{when: "{{ ctx.go }}", then: {allow: true}}]}}}
+  tool: {kind: noop}
+- step: work
+  tool:
+    - a: {kind: python, code: "1", set: {ctx.go: true}}
+    - b: {kind: python, code: "1"}
+""".lstrip()
+
+
+def test_a_report_is_recorded_as_a_whole_before_anything_follows_from_it() -> None:
+    driver = Driver(PARKED).start()
+    state = driver.claim(driver.state.ready.first)
+    move = advance(state, driver.now)
+    assert isinstance(move, RunTask)
+    driver.report(state, move.started)
+    shadow = replay(driver.plan, EXECUTION, driver.events)
+    first = judge(state, 0, succeeded(1), driver.now)
+    deciding.handle(shadow, Report(state.id, state.fence, state.reported, (first,)), driver.now)
+    second = advance(shadow.runs[state.id], driver.now)
+    assert isinstance(second, RunTask)
+    driver.report(state, first, second.started)
+    assert driver.names[-4:] != driver.names[-2:], "the parked token is let in after the report"
+    driver.report(state, judge(state, 0, succeeded(2), driver.now))
+    driver.run()
+    nothing(driver)
+
+
+def test_very_long_appends_are_cut_and_somebody_may_come_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (deciding, walk):
+        monkeypatch.setattr(module, "MOST_AT_ONCE", 6)
+    driver = Driver(PARKED)
+    events = deciding.handle(driver.state, Request(), driver.now)
+    assert deciding.due(driver.state)
+    events += deciding.handle(driver.state, Signal("x"), driver.now)
+    events += deciding.handle(
+        driver.state, PatchCtx((Patch(scope="ctx", path=("go",), value=1),)), driver.now
+    )
+    driver.appends = [events]
+    driver.run()
+    nothing(driver)
+
+
+SECRET = """
+keychain: [{name: door, kind: static}]
+workflow:
+- step: start
+  tool:
+    - open: {kind: http, url: "{{ args.url }}", headers: {x: "{{ keychain.door.value | upper }}"}, args: {url: "http://x/{{ keychain.door.value }}"}}
+    - after: {kind: python, code: "1", args: {len: "{{ open.key | length }}"}}
+""".lstrip()
+
+
+def test_what_rests_on_secrets_is_left_out_and_counted() -> None:
+    key: dict[str, Json] = {"key": {"$noetl": "secret", "name": "door"}}
+    shown = {"door": {"value": "***"}}
+    driver = Driver(SECRET).start()
+    state = driver.claim(driver.state.ready.first)
+    secrets = Secrets({"door": {"value": "sesame"}}, shown)
+    move = advance(state, driver.now, secrets)
+    assert isinstance(move, RunTask)
+    driver.report(state, move.started)
+    driver.report(state, judge(state, 0, succeeded(key), driver.now, shown))
+    second = advance(state, driver.now, secrets)
+    assert isinstance(second, RunTask)
+    driver.report(state, msgspec.structs.replace(second.started, input={"code": "1", "len": 6}))
+    driver.report(state, judge(state, 0, succeeded(1), driver.now))
+    move_last = advance(state, driver.now)
+    assert isinstance(move_last, Finish)
+    driver.report(state, move_last.body)
+    found = verify(driver.plan, EXECUTION, driver.events)
+    assert found.differences == ()
+    assert found.unjudged == 2
+    assert "secrets" in found.notes[0]
+
+
+def test_references_in_place_of_values_are_left_out() -> None:
+    driver = run('- step: start\n  loop: {in: "{{ range(3) | list }}", iterator: n}\n  tool: {kind: noop}\n')
+    events = driver.events
+    at = next(i for i, event in enumerate(events) if isinstance(event.body, LoopStarted))
+    events[at] = changed(events[at], items=[{"$noetl": "ref"}, 1, 2])
+    found = verify(driver.plan, EXECUTION, events)
+    assert found.differences == ()
+    assert found.unjudged == 1
+
+
+def test_a_time_that_no_clock_explains_is_found() -> None:
+    text = "- step: start\n  tool: [{w: {kind: wait, seconds: 60}}]\n"
+    driver = Driver(text).start()
+    driver.step()
+    events = driver.events
+    assert isinstance(events[-1].body, RunSuspended)
+    until = events[-1].body.until
+    assert until is not None
+    near = [*events[:-1], changed(events[-1], until=until - SECOND)]
+    assert verify(driver.plan, EXECUTION, near).differences == ()
+    far = [*events[:-1], changed(events[-1], until=until + 3600 * SECOND)]
+    assert difference(driver, far).what == "until"
