@@ -17,8 +17,9 @@ from noetl.server.fitness import CannotRun, check
 from noetl.server.forking import copied_rows, fork_command, write_copy
 from noetl.server.letters import Order
 from noetl.server.live import Live, Logs, Origin
-from noetl.server.playbooks import Playbooks, Source
+from noetl.server.playbooks import Playbooks
 from noetl.server.service import AlreadyRunning, Service
+from noetl.server.stored import Source
 from noetl.stores.owner import Owners
 from noetl.tools.hosting import Tools
 from noetl.worker.runner import Runner

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from noetl.cli import stream
-from noetl.cli.execution.place import home_of, store_url
 from noetl.cli.failure import Failure
+from noetl.homes import home_of, store_url
 from noetl.ports.store import ExecutionUnknown, Store, StoreError, StoreUnusable
 from noetl.settings import Configuration
 from noetl.stores import file_of, open_store

@@ -3,9 +3,9 @@
 import asyncio
 from typing import NamedTuple
 
-from noetl.cli.execution.place import home_of, store_url
 from noetl.cli.failure import Failure
 from noetl.cli.store import explained
+from noetl.homes import home_of, store_url
 from noetl.ports.store import StoreUnusable
 from noetl.settings import Configuration
 from noetl.stores import file_of, open_store

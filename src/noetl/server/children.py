@@ -13,7 +13,8 @@ from noetl.kernel.run import Frame, RunState
 from noetl.model.outcome import ErrorInfo
 from noetl.ports.store import Query
 from noetl.server.live import Live, Origin
-from noetl.server.playbooks import Document, PlaybookMissing, Source
+from noetl.server.playbooks import Document, PlaybookMissing
+from noetl.server.stored import Source
 
 if TYPE_CHECKING:
     from noetl.server.service import Service

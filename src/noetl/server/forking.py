@@ -11,8 +11,8 @@ from noetl.kernel.net.commands import Fork
 from noetl.model import NoetlError
 from noetl.ports.store import NO_EFFECTS, Append, Committed, ExecutionUnknown, Row, Store, merge
 from noetl.server.effects import derive
+from noetl.server.history import PAGE, decoded
 from noetl.server.playbooks import Document
-from noetl.server.reading import PAGE, event_of
 
 
 class CannotFork(NoetlError):
@@ -43,7 +43,7 @@ async def write_copy(store: Store, rows: Sequence[Row], document: Document) -> s
     """
     execution_id = str(uuid_utils.uuid7())
     try:
-        replay(document.plan, execution_id, map(event_of, rows))
+        replay(document.plan, execution_id, decoded(execution_id, rows))
     except (WrongSequence, KeyError, IndexError) as error:
         message = f"the history cannot go on with {document.source.name}: {error}"
         raise CannotFork(message, "the steps that ran so far must be there under the same names") from None

@@ -137,24 +137,21 @@ async def read_history(store: Store, name: str, allow_kinds: Iterable[str] = ())
     return History(record, plan, events, state)
 
 
-async def read_state(
-    store: Store, record: ExecutionRecord, allow_kinds: Iterable[str] = ()
-) -> ExecutionState:
+async def read_state(store: Store, plan: Plan, execution_id: str) -> ExecutionState:
     """What has become of an execution: the newest snapshot and the events since. Raises HistoryUnreadable."""
-    plan = await read_plan(store, record, allow_kinds)
-    state = await _remembered(store, record, plan) or new_state(plan, record.execution_id)
-    async for page in read_events(store, record.execution_id, after=state.version):
+    state = await _remembered(store, plan, execution_id) or new_state(plan, execution_id)
+    async for page in read_events(store, execution_id, after=state.version):
         _fold(state, page)
     return state
 
 
-async def _remembered(store: Store, record: ExecutionRecord, plan: Plan) -> ExecutionState | None:
-    snapshot = await store.snapshot(record.execution_id, state_format=STATE_FORMAT)
+async def _remembered(store: Store, plan: Plan, execution_id: str) -> ExecutionState | None:
+    snapshot = await store.snapshot(execution_id, state_format=STATE_FORMAT)
     if snapshot is None:
         return None
     try:
         return load(plan, msgspec.json.decode(snapshot.body))
-    except (WrongSequence, msgspec.DecodeError, KeyError):
+    except (WrongSequence, msgspec.DecodeError, msgspec.ValidationError, KeyError):
         return None  # of another release or document: the events tell it all
 
 

@@ -16,11 +16,11 @@ from noetl.kernel.state import STATE_FORMAT
 from noetl.model import NoetlError
 from noetl.ports.store import ExecutionRecord, ExecutionUnknown, Snapshot, Store, StoreError
 from noetl.server.children import Children
+from noetl.server.history import decoded, read_state, request_in
 from noetl.server.journal import Journal
 from noetl.server.letters import read_letter
 from noetl.server.live import Live, Logs, Origin
 from noetl.server.playbooks import Document, Playbooks
-from noetl.server.reading import event_of, read_state
 from noetl.server.timers import Timers
 from noetl.stores.owner import Owners
 
@@ -137,9 +137,7 @@ class Service:
     async def origin_of(self, record: ExecutionRecord) -> Origin:
         """What the first event says, and a fork's own document."""
         rows = await self.store.read(record.execution_id, limit=1)
-        body = event_of(rows[0]).body
-        if not isinstance(body, of.PlaybookExecutionRequested):
-            raise ExecutionUnknown(f"{record.execution_id} does not begin with a request")
+        body = request_in(decoded(record.execution_id, rows))
         depth, parent = 0, body.parent.execution_id if body.parent is not None else ""
         while parent and depth < 1_000:
             depth += 1

@@ -16,23 +16,24 @@ class PlaybookUnreadable(StoreError):
     """A stored document cannot be read as the playbook that it was."""
 
 
-class StoredPlaybook(Struct, frozen=True):
-    """A playbook as its author wrote it. `name` is what problems call the file."""
+class Source(Struct, frozen=True):
+    """A document as its author wrote it. `name` is what problems call it, `file` where it was read, if so."""
 
-    name: str
     text: str
+    name: str
+    file: str = ""
     dialect: str | None = None
 
 
-def packed(document: StoredPlaybook) -> bytes:
+def packed(document: Source) -> bytes:
     """What `Store.put_playbook` gets."""
     return msgspec.json.encode(document)
 
 
-def unpacked(data: bytes) -> StoredPlaybook:
+def unpacked(data: bytes) -> Source:
     """Raises PlaybookUnreadable."""
     try:
-        return msgspec.json.decode(data, type=StoredPlaybook)
+        return msgspec.json.decode(data, type=Source)
     except (msgspec.DecodeError, UnicodeDecodeError) as fault:
         raise PlaybookUnreadable(f"the stored playbook is damaged: {fault}", _DAMAGED) from None
 
@@ -57,7 +58,7 @@ def playbook_in(data: bytes, allow_kinds: Iterable[str] = ()) -> Playbook:
 _DAMAGED = "`noetl store check` says what else is wrong"
 
 
-def _load(document: StoredPlaybook, allow_kinds: Iterable[str]) -> Loaded:
+def _load(document: Source, allow_kinds: Iterable[str]) -> Loaded:
     return examine(document.text, document.name, dialect=document.dialect, allow_kinds=allow_kinds)
 
 

@@ -6,7 +6,6 @@ import click
 from msgspec import Struct
 
 from noetl.cli import stream
-from noetl.cli.execution.document import Document
 from noetl.cli.execution.evidence import Evidence
 from noetl.cli.execution.place import Again
 from noetl.cli.execution.report import MOST_LINES, Report, report_json
@@ -19,7 +18,7 @@ from noetl.cli.store import consult
 from noetl.cli.when import clock, iso
 from noetl.ports.store import ExecutionRecord, Query, Store
 from noetl.server.history import History, read_history
-from noetl.server.stored import unpacked
+from noetl.server.stored import Source, unpacked
 from noetl.settings import Configuration
 from noetl.stores.home import Home
 
@@ -30,7 +29,7 @@ class Shown(Struct, frozen=True):
     """All there is to say about an execution."""
 
     history: History
-    document: Document
+    source: Source
     owner: Owner | None
     children: list[ExecutionRecord]
 
@@ -58,7 +57,7 @@ async def _look(home: Home, store: Store, name: str, configuration: Configuratio
     children = await store.executions(Query(parent=record.execution_id, limit=CHILDREN))
     return Shown(
         history,
-        Document(stored.name, stored.text, history.playbook),
+        stored,
         await owner_of(home, store, record),
         children.executions[::-1],
     )
@@ -93,9 +92,9 @@ def _text(shown: Shown, configuration: Configuration) -> list[str]:
     state = history.state
     again = Again(configuration)
     evidence = Evidence()
-    evidence.see(history.events)
+    evidence.see(state.execution_id, history.events)
     paint = stream.paint_of_stdout(color=configuration.settings.color)
-    report = Report(state, again, shown.document, evidence, history.events[-1].ts, paint)
+    report = Report(state, again, shown.source, evidence, history.events[-1].ts, paint)
     parts = [report.ending(), *_facts(shown)]
     steps = [(stream.visible(name), one.status, str(one.runs)) for name, one in state.summaries.items()]
     if steps:

@@ -71,7 +71,7 @@ def _print(page: list[Event], places: Places, configuration: Configuration) -> N
 def _print_end(history: History, configuration: Configuration) -> None:
     again = Again(configuration)
     evidence = Evidence()
-    evidence.see(history.events)
+    evidence.see(history.record.execution_id, history.events)
     report = Report(history.state, again, evidence=evidence, last=history.events[-1].ts)
     stream.say(report.ending())
     if not history.state.over:
