@@ -284,3 +284,14 @@ def test_a_retried_run_has_its_whole_time_again() -> None:
     driver.give(Retry())
     assert driver.give(TimerFired(call.started.run)) == []
     assert driver.run().status == "completed"
+
+
+def test_a_run_that_is_paused_after_the_execution_was_resumed_goes_on() -> None:
+    driver = Driver(TWO).start()
+    owner = driver.claim(driver.state.ready.first)
+    suspended = pause(owner)
+    assert suspended is not None
+    driver.give(Pause())
+    driver.give(Resume())
+    driver.report(owner, suspended)
+    assert driver.run().status == "completed"
