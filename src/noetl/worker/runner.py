@@ -52,7 +52,7 @@ class Runner:
     @property
     def busy(self) -> bool:
         """Whether `drive` has something to do."""
-        return bool(self._todo)
+        return bool(self._todo) and not self._held
 
     @property
     def in_flight(self) -> int:
