@@ -164,12 +164,10 @@ class Local:
             else self.playbooks.read(source)
         )
         self.check(document)
-        forked = await write_copy(store, rows, document)
-        live = await self._service.open(forked)
-        live.give(
-            fork_command(execution_id, rows[-1].seq, document, ctx=ctx or {}, workload=workload or {}, by=by)
+        command = fork_command(
+            execution_id, rows[-1].seq, document, ctx=ctx or {}, workload=workload or {}, by=by
         )
-        return await self._take_up(live)
+        return await self._take_up(await self._service.open(await write_copy(store, rows, document, command)))
 
     async def _take_up(self, live: Live) -> str:
         self._expect(live.execution_id)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from noetl.local import Local
+from noetl.server.forking import CannotFork
 from tests.local.engine import Bench, source
 
 
@@ -39,3 +40,15 @@ def test_an_interrupt_records_what_is_in_flight_and_begins_nothing_new(bench: Be
     assert (names.count("TaskStarted"), names.count("TaskProcessed")) == (1, 1)
     assert bench.resume(execution_id).result == 2
     assert bench.names(execution_id).count("TaskStarted") == 2
+
+
+def test_what_is_over_cannot_be_forked_at_its_end(bench: Bench) -> None:
+    state = bench.run(TWO)
+
+    async def fork(local: Local) -> None:
+        await local.fork(state.execution_id, at=state.version)
+
+    with pytest.raises(CannotFork, match="was completed by event"):
+        bench.with_local(fork)
+
+
