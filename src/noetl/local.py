@@ -62,6 +62,7 @@ class Local:
         self._slots = slots
         self._ready: dict[str, Live] = {}
         self._ends: dict[str, asyncio.Future[ExecutionState]] = {}
+        self._last: dict[str, ExecutionState] = {}
         self._bell = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
@@ -122,13 +123,7 @@ class Local:
 
     async def resume(self, execution_id: str) -> str:
         """Goes on with an execution that nobody runs. Raises ExecutionUnknown, AlreadyRunning, StoreError."""
-        live = await self._service.open(execution_id)
-        if not live.state.over:
-            return await self._take_up(live)
-        self._expect(execution_id)
-        live.release()
-        self.over(live)
-        return execution_id
+        return await self._take_up(await self._service.open(execution_id))
 
     async def retry(self, execution_id: str, *, by: str = "") -> str:
         """Goes on with a failed execution at what failed. Raises Refused, and as `resume`."""
@@ -171,7 +166,12 @@ class Local:
 
     async def _take_up(self, live: Live) -> str:
         self._expect(live.execution_id)
-        await self._service.go_on(live)
+        if live.state.over:
+            live.release()
+            await self._service.children.take_up(live)
+            self.over(live)
+        else:
+            await self._service.go_on(live)
         return live.execution_id
 
     async def finished(self, execution_id: str) -> ExecutionState:
@@ -182,7 +182,7 @@ class Local:
         await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         if not end.done():
             self._stopped.result()
-            return self._service.lives[execution_id].state
+            return self._last.get(execution_id) or self._service.lives[execution_id].state
         return end.result()
 
     async def tell(self, execution_id: str, order: Order) -> None:
@@ -217,12 +217,17 @@ class Local:
         self._runner.look_at_all(live.execution_id)
 
     def over(self, live: Live) -> None:
-        end = self._ends.get(live.execution_id)
-        if end is not None and not end.done():
-            end.set_result(live.state)
+        if live.execution_id in self._ends:
+            self._last[live.execution_id] = live.state
+        end, last = self._ends.get(live.root), self._last.get(live.root)
+        if end is None or end.done() or last is None:
+            return
+        if all(one.root != live.root for one in self._service.lives.values()):
+            end.set_result(last)
 
     def _expect(self, execution_id: str) -> None:
         self._ends[execution_id] = asyncio.get_running_loop().create_future()
+        self._last.pop(execution_id, None)
 
     def _wake(self) -> None:
         self._bell.set()

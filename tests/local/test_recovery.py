@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from noetl.kernel.net.commands import Signal
 from noetl.local import Local
 from noetl.server.forking import CannotFork
+from noetl.stores.owner import Owners
+from noetl.stores.sqlite import SqliteStore
 from tests.local.engine import Bench, source
 
 
@@ -52,3 +55,52 @@ def test_what_is_over_cannot_be_forked_at_its_end(bench: Bench) -> None:
         bench.with_local(fork)
 
 
+DETACHED = """
+workflow:
+- step: start
+  tool:
+    kind: playbook
+    spec: {wait: false}
+    document:
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: child, path: child}
+      workflow:
+      - step: start
+        tool: {kind: wait, signal: go}
+"""
+
+
+def test_what_an_execution_started_and_did_not_wait_for_goes_on_with_it(bench: Bench) -> None:
+    async def begin(local: Local) -> str:
+        execution_id = await local.start(source(DETACHED))
+        await until(bench, "RunSuspended")
+        local.interrupt()
+        assert (await local.finished(execution_id)).status == "completed"
+        return execution_id
+
+    parent = bench.with_local(begin)
+    child = next(execution_id for execution_id, _ in bench.seen if execution_id != parent)
+
+    async def go_on(local: Local) -> str:
+        await local.resume(parent)
+        await local.tell(child, Signal("go", 5))
+        return (await local.finished(parent)).status
+
+    assert bench.with_local(go_on) == "completed"
+    assert bench.names(child)[-1] == "PlaybookProcessed"
+
+
+def test_a_parent_leaves_a_child_alone_that_another_process_runs(bench: Bench) -> None:
+    parent = ""
+
+    async def run(local: Local) -> None:
+        nonlocal parent
+        parent = await local.start(source(DETACHED))
+        await until(bench, "RunSuspended")
+        store = SqliteStore.at(bench.home.store)
+        async with Local(store, owners=Owners(bench.home.owners)) as other:
+            assert (await other.finished(await other.resume(parent))).status == "completed"
+        await store.close()
+
+    bench.with_local(run)

@@ -134,6 +134,12 @@ class Service:
         await self.hear([live.execution_id])
         self._dispatcher.ready(live)
 
+    def runs_elsewhere(self, execution_id: str) -> bool:
+        """Whether another process owns it."""
+        if self._owners is None or execution_id in self.lives:
+            return False
+        return self._owners.owner(execution_id) is not None
+
     async def origin_of(self, record: ExecutionRecord) -> Origin:
         """What the first event says, and a fork's own document."""
         rows = await self.store.read(record.execution_id, limit=1)
