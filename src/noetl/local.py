@@ -127,6 +127,8 @@ class Local:
 
     async def retry(self, execution_id: str, *, by: str = "") -> str:
         """Goes on with a failed execution at what failed. Raises Refused, and as `resume`."""
+        if execution_id in self._service.lives:
+            raise Refused("only a failed execution can be retried, this one is running")
         live = await self._service.open(execution_id)
         try:
             live.give(Retry(by))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from noetl.kernel import Refused
 from noetl.kernel.net.commands import Signal
 from noetl.local import Local
 from noetl.server.forking import CannotFork
@@ -28,6 +29,8 @@ workflow:
 - step: start
   tool: [{kind: python, code: "result = 1"}, {kind: python, code: "result = 2"}]
 """
+
+DONE = "workflow:\n- step: start\n  tool: {kind: noop}"
 
 
 def test_an_interrupt_records_what_is_in_flight_and_begins_nothing_new(bench: Bench) -> None:
@@ -104,3 +107,25 @@ def test_a_parent_leaves_a_child_alone_that_another_process_runs(bench: Bench) -
         await store.close()
 
     bench.with_local(run)
+
+
+def test_a_retry_that_is_refused_leaves_the_execution_alone(bench: Bench) -> None:
+    async def begin(local: Local) -> str:
+        execution_id = await local.start(source(TWO))
+        await until(bench, "TaskStarted")
+        with pytest.raises(Refused, match="running"):
+            await local.retry(execution_id)
+        await local.kill()
+        return execution_id
+
+    execution_id = bench.with_local(begin)
+    before = bench.names(execution_id)
+
+    async def refused(local: Local) -> None:
+        with pytest.raises(Refused, match="running"):
+            await local.retry(execution_id)
+        await local.finished(await local.start(source(DONE)))
+
+    bench.with_local(refused)
+    assert bench.names(execution_id) == before
+    assert bench.resume(execution_id).result == 2

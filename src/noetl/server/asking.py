@@ -62,6 +62,7 @@ async def _decide_here(
     live = await service.open(execution_id)
     service.lives[execution_id] = live
     try:
+        service.void_leases(live)
         if isinstance(order, Cancel):
             await service.children.take_up(live)
         live.give(order)

@@ -100,7 +100,7 @@ class Service:
         return live
 
     async def open(self, execution_id: str) -> Live:
-        """An execution from the store, owned from here on, with the leases of its last owner void.
+        """An execution from the store, owned from here on. Nothing happens to it before `go_on`.
 
         Raises ExecutionUnknown, AlreadyRunning, StoreError.
         """
@@ -120,19 +120,23 @@ class Service:
             if ownership is not None:
                 ownership.release()
             raise
-        live = Live(state, origin, self._noticed, ownership, self._logs)
-        self._void_leases(live)
-        return live
+        return Live(state, origin, self._noticed, ownership, self._logs)
 
     async def go_on(self, live: Live) -> None:
         """Takes up an opened execution where it stands: timers, children, runs that are ready."""
         self.lives[live.execution_id] = live
+        self.void_leases(live)
         if live.paused:
             live.give(Resume())
         self._arm(live)
         await self.children.take_up(live)
         await self.hear([live.execution_id])
         self._dispatcher.ready(live)
+
+    def void_leases(self, live: Live) -> None:
+        """Its last owner is gone: what that one had claimed is free again."""
+        for run in list(live.state.claimed_runs()):
+            live.give(LeaseLost(run.id, run.fence))
 
     def runs_elsewhere(self, execution_id: str) -> bool:
         """Whether another process owns it."""
@@ -184,10 +188,6 @@ class Service:
         for live in self.lives.values():
             live.release()
         self.lives.clear()
-
-    def _void_leases(self, live: Live) -> None:
-        for run in list(live.state.claimed_runs()):
-            live.give(LeaseLost(run.id, run.fence))
 
     def _arm(self, live: Live) -> None:
         """All timers of a state that was folded."""
