@@ -188,8 +188,15 @@ class Local:
         return end.result()
 
     async def tell(self, execution_id: str, order: Order) -> None:
-        """Asks something of an execution that runs here. Raises Refused."""
-        self._service.lives[execution_id].give(order)
+        """Asks something of an execution that runs here; it is recorded then. Raises Refused, StoreError."""
+        live = self._service.lives[execution_id]
+        assert self._stopped is not None  # noqa: S101 -- only within the context
+        if live.give(order):
+            written: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+            live.when_durable(lambda: None if written.done() else written.set_result(None))
+            await asyncio.wait([written, self._stopped], return_when=asyncio.FIRST_COMPLETED)
+            if not written.done():
+                self._stopped.result()
 
     def interrupt(self) -> None:
         """Begins nothing new; `finished` returns when the attempts in flight are recorded."""
@@ -207,6 +214,9 @@ class Local:
     @property
     def state_of(self) -> Callable[[str], ExecutionState]:
         return lambda execution_id: self._service.lives[execution_id].state
+
+    def decided(self, _: Live) -> None:
+        self._wake()
 
     def ready(self, live: Live) -> None:
         self._ready[live.execution_id] = live

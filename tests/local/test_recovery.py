@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from noetl.events.bodies import SignalReceived
 from noetl.kernel import Refused
-from noetl.kernel.net.commands import Signal
+from noetl.kernel.net.commands import Cancel, Signal
 from noetl.local import Local
 from noetl.server.forking import CannotFork
 from noetl.stores.owner import Owners
@@ -129,3 +130,37 @@ def test_a_retry_that_is_refused_leaves_the_execution_alone(bench: Bench) -> Non
     bench.with_local(refused)
     assert bench.names(execution_id) == before
     assert bench.resume(execution_id).result == 2
+
+
+WAITING = """
+workflow:
+- step: start
+  tool: {kind: wait, signal: go}
+"""
+
+
+def test_a_cancelled_wait_ends_at_once(bench: Bench) -> None:
+    async def work(local: Local) -> str:
+        execution_id = await local.start(source(WAITING))
+        await until(bench, "RunSuspended")
+        await local.tell(execution_id, Cancel())
+        return (await local.finished(execution_id)).status
+
+    assert bench.with_local(work) == "cancelled"
+
+
+def test_a_wait_ends_when_the_time_of_its_execution_is_over(bench: Bench) -> None:
+    state = bench.run(WAITING, timeout=0.05)
+    assert state.error is not None
+    assert (state.status, state.error.kind) == ("failed", "timeout")
+
+
+def test_what_was_told_is_durable(bench: Bench) -> None:
+    async def work(local: Local) -> str:
+        execution_id = await local.start(source(WAITING))
+        await until(bench, "RunSuspended")
+        await local.tell(execution_id, Signal("nobody listens"))
+        assert bench.seen[-1][1].body == SignalReceived(signal="nobody listens")
+        return execution_id
+
+    bench.with_local(work)

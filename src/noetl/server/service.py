@@ -39,6 +39,10 @@ class AlreadyRunning(NoetlError):
 class Dispatcher(Protocol):
     """Who runs the runs. All of it is told before the events are durable."""
 
+    def decided(self, live: Live) -> None:
+        """Something waits to be written."""
+        ...
+
     def ready(self, live: Live) -> None:
         """A run may be claimed."""
         ...
@@ -211,6 +215,7 @@ class Service:
 
     def _noticed(self, live: Live, events: list[Event]) -> None:
         self.journal.add(live, len(events))
+        self._dispatcher.decided(live)
         for event in events:
             if type(event.body) in _TELLING:
                 self._notice(live, event)
