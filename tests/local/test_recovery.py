@@ -7,9 +7,10 @@ import pytest
 
 from noetl.events.bodies import SignalReceived
 from noetl.kernel import Refused
-from noetl.kernel.net.commands import Cancel, Signal
+from noetl.kernel.net.commands import Cancel, Resume, Signal
 from noetl.local import Local
 from noetl.server.forking import CannotFork
+from noetl.server.letters import write_letter
 from noetl.stores.owner import Owners
 from noetl.stores.sqlite import SqliteStore
 from tests.local.engine import Bench, source
@@ -164,3 +165,28 @@ def test_what_was_told_is_durable(bench: Bench) -> None:
         return execution_id
 
     bench.with_local(work)
+
+
+def test_a_letter_is_answered_once(bench: Bench) -> None:
+    async def begin(local: Local) -> str:
+        execution_id = await local.start(source(WAITING))
+        await until(bench, "RunSuspended")
+        return execution_id
+
+    execution_id = bench.with_local(begin)
+
+    async def send() -> None:
+        store = SqliteStore.at(bench.home.store)
+        await store.send(execution_id, write_letter(Signal("other")))
+        await store.send(execution_id, write_letter(Resume()))  # answered by nothing
+        await store.close()
+
+    asyncio.run(send())
+
+    async def go_on(local: Local) -> None:
+        await local.resume(execution_id)
+        await local.tell(execution_id, Signal("go"))
+        await local.finished(execution_id)
+
+    bench.with_local(go_on)
+    assert bench.names(execution_id).count("SignalReceived") == 2

@@ -87,6 +87,7 @@ class Service:
         self._watch = watch
         self.children = Children(self)
         self._snapshots: set[asyncio.Task[None]] = set()
+        self._answered: set[int] = set()
 
     def begin(
         self, document: Document, request: Request, origin: Origin, execution_id: str = "", key: str = ""
@@ -174,6 +175,8 @@ class Service:
     async def hear(self, execution_ids: Sequence[str]) -> None:
         """Does what others asked of these executions."""
         for letter in await self.store.inbox(execution_ids):
+            if letter.id in self._answered:
+                continue  # it lies there until the answer is written
             live = self.lives.get(letter.execution_id)
             order = read_letter(letter.body)
             try:
@@ -182,6 +185,7 @@ class Service:
                 done = []
             if live is not None and done:
                 live.taken.append(letter.id)
+                self._answered.add(letter.id)
             else:
                 await self.store.take([letter])
 
