@@ -118,11 +118,14 @@ class Local:
             if (other := self._service.journal.taken_keys.get(live.execution_id)) is not None:
                 self._service.drop(live)
                 return await self.resume(other)
-        self._wake()
+            self.ready(live)
         return live.execution_id
 
     async def resume(self, execution_id: str) -> str:
         """Goes on with an execution that nobody runs. Raises ExecutionUnknown, AlreadyRunning, StoreError."""
+        if execution_id in self._service.lives:
+            self._expect(execution_id)
+            return execution_id
         return await self._take_up(await self._service.open(execution_id))
 
     async def retry(self, execution_id: str, *, by: str = "") -> str:
@@ -219,6 +222,8 @@ class Local:
         self._wake()
 
     def ready(self, live: Live) -> None:
+        if live.start_key and not live.durable:
+            return  # another execution may have its key
         self._ready[live.execution_id] = live
         self._wake()
 
@@ -238,6 +243,8 @@ class Local:
             end.set_result(last)
 
     def _expect(self, execution_id: str) -> None:
+        if (end := self._ends.get(execution_id)) is not None and not end.done():
+            return  # somebody waits for it already
         self._ends[execution_id] = asyncio.get_running_loop().create_future()
         self._last.pop(execution_id, None)
 

@@ -190,3 +190,19 @@ def test_a_letter_is_answered_once(bench: Bench) -> None:
 
     bench.with_local(go_on)
     assert bench.names(execution_id).count("SignalReceived") == 2
+
+
+def test_a_key_that_is_taken_disturbs_nobody(bench: Bench) -> None:
+    """Ten ask for the same at once, while something else runs: one execution, and all slots stay free."""
+
+    async def work(local: Local) -> set[str]:
+        other = await local.start(source(WAITING))
+        ids = await asyncio.gather(*(local.start(source(TWO), idempotency_key="k") for _ in range(10)))
+        assert [(await local.finished(one)).result for one in ids] == [2] * 10
+        await local.tell(other, Signal("go"))
+        assert (await local.finished(other)).status == "completed"
+        local.interrupt()
+        return set(ids)
+
+    (execution_id,) = bench.with_local(work, slots=2)
+    assert bench.names(execution_id).count("TaskStarted") == 2

@@ -170,6 +170,7 @@ class Service:
         """Forgets an execution that was never written."""
         self.lives.pop(live.execution_id, None)
         live.pending.clear()
+        self.journal.forget(live)
         live.release()
 
     async def hear(self, execution_ids: Sequence[str]) -> None:
