@@ -39,6 +39,10 @@ class AlreadyRunning(NoetlError):
 class Dispatcher(Protocol):
     """Who runs the runs. All of it is told before the events are durable."""
 
+    def decided(self, live: Live) -> None:
+        """Something waits to be written."""
+        ...
+
     def ready(self, live: Live) -> None:
         """A run may be claimed."""
         ...
@@ -83,6 +87,7 @@ class Service:
         self._watch = watch
         self.children = Children(self)
         self._snapshots: set[asyncio.Task[None]] = set()
+        self._answered: set[int] = set()
 
     def begin(
         self, document: Document, request: Request, origin: Origin, execution_id: str = "", key: str = ""
@@ -100,7 +105,7 @@ class Service:
         return live
 
     async def open(self, execution_id: str) -> Live:
-        """An execution from the store, owned from here on, with the leases of its last owner void.
+        """An execution from the store, owned from here on. Nothing happens to it before `go_on`.
 
         Raises ExecutionUnknown, AlreadyRunning, StoreError.
         """
@@ -120,19 +125,29 @@ class Service:
             if ownership is not None:
                 ownership.release()
             raise
-        live = Live(state, origin, self._noticed, ownership, self._logs)
-        self._void_leases(live)
-        return live
+        return Live(state, origin, self._noticed, ownership, self._logs)
 
     async def go_on(self, live: Live) -> None:
         """Takes up an opened execution where it stands: timers, children, runs that are ready."""
         self.lives[live.execution_id] = live
+        self.void_leases(live)
         if live.paused:
             live.give(Resume())
         self._arm(live)
         await self.children.take_up(live)
         await self.hear([live.execution_id])
         self._dispatcher.ready(live)
+
+    def void_leases(self, live: Live) -> None:
+        """Its last owner is gone: what that one had claimed is free again."""
+        for run in list(live.state.claimed_runs()):
+            live.give(LeaseLost(run.id, run.fence))
+
+    def runs_elsewhere(self, execution_id: str) -> bool:
+        """Whether another process owns it."""
+        if self._owners is None or execution_id in self.lives:
+            return False
+        return self._owners.owner(execution_id) is not None
 
     async def origin_of(self, record: ExecutionRecord) -> Origin:
         """What the first event says, and a fork's own document."""
@@ -153,11 +168,14 @@ class Service:
         """Forgets an execution that was never written."""
         self.lives.pop(live.execution_id, None)
         live.pending.clear()
+        self.journal.forget(live)
         live.release()
 
     async def hear(self, execution_ids: Sequence[str]) -> None:
         """Does what others asked of these executions."""
         for letter in await self.store.inbox(execution_ids):
+            if letter.id in self._answered:
+                continue  # it lies there until the answer is written
             live = self.lives.get(letter.execution_id)
             order = read_letter(letter.body)
             try:
@@ -166,6 +184,7 @@ class Service:
                 done = []
             if live is not None and done:
                 live.taken.append(letter.id)
+                self._answered.add(letter.id)
             else:
                 await self.store.take([letter])
 
@@ -176,10 +195,6 @@ class Service:
         for live in self.lives.values():
             live.release()
         self.lives.clear()
-
-    def _void_leases(self, live: Live) -> None:
-        for run in list(live.state.claimed_runs()):
-            live.give(LeaseLost(run.id, run.fence))
 
     def _arm(self, live: Live) -> None:
         """All timers of a state that was folded."""
@@ -203,6 +218,7 @@ class Service:
 
     def _noticed(self, live: Live, events: list[Event]) -> None:
         self.journal.add(live, len(events))
+        self._dispatcher.decided(live)
         for event in events:
             if type(event.body) in _TELLING:
                 self._notice(live, event)
