@@ -8,8 +8,20 @@ if TYPE_CHECKING:
     from noetl.dsl.problem import PlaybookInvalid, Problem
     from noetl.loading import load, validate
     from noetl.model import ExpressionError, NoetlError
+    from noetl.model.outcome import ToolError
+    from noetl.tools.declaration import tool
 
-__all__ = ["ExpressionError", "NoetlError", "Playbook", "PlaybookInvalid", "Problem", "load", "validate"]
+__all__ = [
+    "ExpressionError",
+    "NoetlError",
+    "Playbook",
+    "PlaybookInvalid",
+    "Problem",
+    "ToolError",
+    "load",
+    "tool",
+    "validate",
+]
 
 _HOMES = {
     "ExpressionError": "noetl.model",
@@ -17,7 +29,9 @@ _HOMES = {
     "Playbook": "noetl.dsl.playbook",
     "PlaybookInvalid": "noetl.dsl.problem",
     "Problem": "noetl.dsl.problem",
+    "ToolError": "noetl.model.outcome",
     "load": "noetl.loading",
+    "tool": "noetl.tools.declaration",
     "validate": "noetl.loading",
 }
 

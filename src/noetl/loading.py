@@ -17,6 +17,8 @@ from noetl.dsl.schema import document_schema
 from noetl.dsl.source import MAX_CHARACTERS
 from noetl.model import Json, NoetlError
 from noetl.tools import BUILTIN
+from noetl.tools.declaration import kind_from
+from noetl.tools.registry import registered
 
 Source: TypeAlias = str | os.PathLike[str]
 
@@ -99,16 +101,24 @@ def read_text(stream: BinaryIO, name: str) -> str:
         raise SourceUnreadable(f"{name} is not UTF-8 text (byte {error.start})") from None
 
 
-@cache
 def installed_kinds() -> Kinds:
-    """The built-in kinds and those of installed packages (entry point group `noetl.tools`)."""
-    kinds = Kinds(BUILTIN)
-    for point in entry_points(group="noetl.tools"):
-        try:
-            kind = point.load()
-        except Exception as error:
-            raise PluginBroken(f"the tool package `{point.value}` cannot be loaded: {error}") from error
-        if not isinstance(kind, Kind):
-            raise PluginBroken(f"the entry point `{point.name}` ({point.value}) is no tool kind")
+    """The built-in kinds, those of installed packages, and those declared in this process."""
+    kinds = Kinds([*BUILTIN, *_packaged()])
+    for kind in registered():
         kinds.register(kind)
     return kinds
+
+
+@cache
+def _packaged() -> tuple[Kind, ...]:
+    """The kinds that installed packages bring (entry point group `noetl.tools`)."""
+    found = []
+    for point in entry_points(group="noetl.tools"):
+        try:
+            kind = kind_from(point.load(), point.name)
+        except Exception as error:
+            raise PluginBroken(f"the tool package `{point.value}` cannot be loaded: {error}") from error
+        if kind is None:
+            raise PluginBroken(f"the entry point `{point.name}` ({point.value}) is no tool kind")
+        found.append(kind)
+    return tuple(found)

@@ -1,1 +1,270 @@
-"""Server and worker in one process."""
+"""Server and worker in one process: what runs a playbook here."""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from noetl.events.event import Event
+from noetl.kernel import ExecutionState, Refused
+from noetl.kernel.net.commands import Claim, Request, Retry
+from noetl.loading import installed_kinds
+from noetl.ports.store import Store
+from noetl.server.clock import now
+from noetl.server.fitness import CannotRun, check
+from noetl.server.forking import copied_rows, fork_command, write_copy
+from noetl.server.letters import Order
+from noetl.server.live import Live, Logs, Origin
+from noetl.server.playbooks import Playbooks, Source
+from noetl.server.service import AlreadyRunning, Service
+from noetl.stores.owner import Owners
+from noetl.tools.hosting import Tools
+from noetl.worker.runner import Runner
+
+__all__ = ["AlreadyRunning", "CannotRun", "Local", "Source"]
+
+SLOTS = 32
+FLUSH_AT = 512
+"""Events that wait before a turn ends with a commit though more could be done."""
+
+
+class Local:
+    """Runs executions, their children too, until they are over or it is told to stop.
+
+    An async context manager. `watch` gets the events of an execution when they are durable, together with
+    its state, which may be ahead of them.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        owners: Owners | None = None,
+        slots: int = SLOTS,
+        catalogs: Iterable[Path] = (),
+        allow_kinds: Sequence[str] = (),
+        watch: Callable[[str, Sequence[Event], ExecutionState], None] | None = None,
+        logs: Logs | None = None,
+        tools: Tools | None = None,
+    ) -> None:
+        self.playbooks = Playbooks(catalogs, allow_kinds)
+        self._kinds = installed_kinds().allowing(allow_kinds)
+        self._tools = tools or Tools(self._kinds)
+        self._service = Service(store, self.playbooks, owners, self, watch=watch, logs=logs)
+        self._runner = Runner(self._tools, now=now, wake=self._wake, at=self._service.timers.at)
+        self._slots = slots
+        self._ready: dict[str, Live] = {}
+        self._ends: dict[str, asyncio.Future[ExecutionState]] = {}
+        self._bell = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stopping = False
+        self._stopped: asyncio.Future[None] | None = None
+
+    async def __aenter__(self) -> "Local":
+        loop = asyncio.get_running_loop()
+        self._stopped = loop.create_future()
+        self._tasks = [loop.create_task(self._work()), loop.create_task(self._listen())]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._runner.kill()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tools.close()
+        await self._service.close()
+
+    async def start(
+        self,
+        source: Source,
+        *,
+        workload: Mapping[str, Any] | None = None,
+        ctx: Mapping[str, Any] | None = None,
+        labels: Mapping[str, str] | None = None,
+        idempotency_key: str = "",
+        timeout: float | None = None,
+        by: str = "",
+    ) -> str:
+        """A new execution; its id. With a key that was used before, the id of the execution that has it.
+
+        Raises PlaybookInvalid, CannotRun, StoreError.
+        """
+        document = self.playbooks.read(source)
+        check(document, self.playbooks, self._kinds)
+        # Without a file, relative paths start in the working directory, also when it is resumed elsewhere.
+        file = source.file or os.path.join(os.getcwd(), source.name)
+        request = Request(
+            version=document.playbook.metadata.version or "",
+            workload=dict(workload or {}),
+            ctx=dict(ctx or {}),
+            labels=dict(labels or {}),
+            idempotency_key=idempotency_key,
+            requested_by=by,
+            timeout=timeout,
+            file=file,
+        )
+        live = self._service.begin(document, request, Origin(file=file), key=idempotency_key)
+        self._expect(live.execution_id)
+        if idempotency_key:
+            await self._service.journal.flush()
+            if (other := self._service.journal.taken_keys.get(live.execution_id)) is not None:
+                self._service.drop(live)
+                return await self.resume(other)
+        self._wake()
+        return live.execution_id
+
+    async def resume(self, execution_id: str) -> str:
+        """Goes on with an execution that nobody runs. Raises ExecutionUnknown, AlreadyRunning, StoreError."""
+        live = await self._service.open(execution_id)
+        if not live.state.over:
+            return await self._take_up(live)
+        self._expect(execution_id)
+        live.release()
+        self.over(live)
+        return execution_id
+
+    async def retry(self, execution_id: str, *, by: str = "") -> str:
+        """Goes on with a failed execution at what failed. Raises Refused, and as `resume`."""
+        live = await self._service.open(execution_id)
+        try:
+            live.give(Retry(by))
+        except Refused:
+            live.release()
+            raise
+        return await self._take_up(live)
+
+    async def fork(
+        self,
+        execution_id: str,
+        *,
+        at: int,
+        source: Source | None = None,
+        workload: Mapping[str, Any] | None = None,
+        ctx: Mapping[str, Any] | None = None,
+        by: str = "",
+    ) -> str:
+        """A new execution with the history of another one up to event `at`; its id.
+
+        Raises CannotFork, ExecutionUnknown, PlaybookInvalid, CannotRun, StoreError.
+        """
+        store = self._service.store
+        rows = await copied_rows(store, execution_id, at)
+        record = await store.execution(execution_id)
+        assert record is not None  # noqa: S101 -- it has rows
+        document = (
+            await self.playbooks.stored(store, record.playbook)
+            if source is None
+            else self.playbooks.read(source)
+        )
+        check(document, self.playbooks, self._kinds)
+        forked = await write_copy(store, rows, document)
+        live = await self._service.open(forked)
+        live.give(
+            fork_command(execution_id, rows[-1].seq, document, ctx=ctx or {}, workload=workload or {}, by=by)
+        )
+        return await self._take_up(live)
+
+    async def _take_up(self, live: Live) -> str:
+        self._expect(live.execution_id)
+        await self._service.go_on(live)
+        return live.execution_id
+
+    async def finished(self, execution_id: str) -> ExecutionState:
+        """The state at the end of an execution and of all that it started; or as far as it got."""
+        end = self._ends[execution_id]
+        assert self._stopped is not None  # noqa: S101 -- only within the context
+        both: list[asyncio.Future[Any]] = [end, self._stopped]
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        if not end.done():
+            self._stopped.result()
+            return self._service.lives[execution_id].state
+        return end.result()
+
+    async def tell(self, execution_id: str, order: Order) -> None:
+        """Asks something of an execution that runs here. Raises Refused."""
+        self._service.lives[execution_id].give(order)
+
+    def interrupt(self) -> None:
+        """Begins nothing new; `finished` returns when the attempts in flight are recorded."""
+        self._stopping = True
+        self._wake()
+
+    async def kill(self) -> None:
+        """Ends everything at once. What is not recorded is lost, and can be done again."""
+        await self._runner.kill()
+        self._stop(None)
+
+    def ready(self, live: Live) -> None:
+        self._ready[live.execution_id] = live
+        self._wake()
+
+    def changed(self, live: Live, run: str) -> None:
+        self._runner.look(live.execution_id, run)
+
+    def halted(self, live: Live) -> None:
+        self._runner.look_at_all(live.execution_id)
+
+    def over(self, live: Live) -> None:
+        end = self._ends.get(live.execution_id)
+        if end is not None and not end.done():
+            end.set_result(live.state)
+
+    def _expect(self, execution_id: str) -> None:
+        self._ends[execution_id] = asyncio.get_running_loop().create_future()
+
+    def _wake(self) -> None:
+        self._bell.set()
+
+    def _claim(self) -> None:
+        """Free slots take runs, one of each execution in turn."""
+        while self._ready and self._runner.seats < self._slots and not self._stopping:
+            execution_id = next(iter(self._ready))
+            live = self._ready.pop(execution_id)
+            state = live.state
+            if not state.ready or state.paused or state.stopping or state.over:
+                continue
+            run = state.ready.first
+            live.give(Claim(run, "local"))
+            self._runner.take(live, state.runs[run])
+            if state.ready:
+                self._ready[execution_id] = live
+
+    async def _work(self) -> None:
+        journal = self._service.journal
+        try:
+            while True:
+                self._bell.clear()
+                if self._stopping:
+                    self._runner.hold()
+                self._claim()
+                self._runner.drive()
+                if journal.dirty and (not self._runner.busy or journal.weight >= FLUSH_AT):
+                    await journal.flush()
+                if self._stopping and not self._runner.in_flight and not journal.dirty:
+                    self._stop(None)
+                    return
+                if self._bell.is_set():
+                    await asyncio.sleep(0)
+                else:
+                    await self._bell.wait()
+        except Exception as error:  # noqa: BLE001 -- whoever waits for an execution gets it
+            await self._runner.kill()
+            self._stop(error)
+
+    async def _listen(self) -> None:
+        """What other processes ask."""
+        async for _ in self._service.store.changes():
+            if self._service.lives:
+                await self._service.hear(list(self._service.lives))
+
+    def _stop(self, error: Exception | None) -> None:
+        if self._stopped is None or self._stopped.done():
+            return
+        if error is None:
+            self._stopped.set_result(None)
+        else:
+            self._stopped.set_exception(error)

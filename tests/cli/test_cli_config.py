@@ -70,6 +70,11 @@ def test_dotenv_lines(text: str, expected: bool, tmp_path: Path) -> None:
         ("noetl.toml", 'allow_kinds = "a"', "a list of names"),
         ("noetl.toml", "alow_kinds = []", "did you mean `allow_kinds`?"),
         ("noetl.toml", "zzz = 1", "allow_kinds, output"),
+        ("noetl.toml", "slots = 0", "a whole number, 1 or more"),
+        ("noetl.toml", 'slots = "8"', "a whole number, 1 or more"),
+        (".env", "NOETL_SLOTS=many", "a whole number, 1 or more"),
+        (".env", "NOETL_KEEP_DAYS=-1", "a whole number, 0 or more"),
+        ("noetl.toml", "home = 1", "`home` cannot be 1"),
         ("noetl.toml", "not toml", "noetl.toml"),
         (".env", "NOETL_OUTPUT=xml", "text, json"),
     ],
@@ -93,3 +98,30 @@ def test_settings_files_that_are_not_text_are_refused(tmp_path: Path) -> None:
     (tmp_path / ".env").write_bytes(b"\xff\xfe")
     with pytest.raises(SettingsWrong, match="UTF-8"):
         read(environment={}, directory=tmp_path)
+
+
+def test_numbers_come_from_anywhere(tmp_path: Path) -> None:
+    (tmp_path / "noetl.toml").write_text("slots = 4\nkeep_days = 7\n")
+    settings = read(environment={"NOETL_SLOTS": " 8 "}, directory=tmp_path).settings
+    assert (settings.slots, settings.keep_days) == (8, 7)
+    assert read({"slots": 16}, environment={"NOETL_SLOTS": "8"}, directory=tmp_path).settings.slots == 16
+
+
+def shown(directory: Path, **env: str) -> dict[str, str]:
+    settings = run("config", "show", "-o", "json", cwd=directory, env=env).json["settings"]
+    return {name: settings[name]["value"] for name in ("home", "store")}
+
+
+def test_the_home_is_the_nearest_one_unless_it_is_set(tmp_path: Path) -> None:
+    deep = tmp_path / "project" / "deep"
+    deep.mkdir(parents=True)
+    here = {"HOME": str(tmp_path)}
+    assert shown(deep, **here)["home"] == str(deep / ".noetl")
+    (tmp_path / ".noetl").mkdir()
+    assert shown(deep, **here)["home"] == str(deep / ".noetl")
+    (tmp_path / "project" / ".noetl").mkdir()
+    assert shown(deep, **here)["home"] == str(tmp_path / "project" / ".noetl")
+    assert not (deep / ".noetl").exists()
+    found = shown(deep, **here, NOETL_HOME="runs")
+    assert found == {"home": str(deep / "runs"), "store": f"sqlite:///{deep}/runs/store.db"}
+    assert shown(deep, **here, NOETL_STORE="sqlite:///x.db")["store"] == "sqlite:///x.db"

@@ -17,6 +17,8 @@ EVERY_COMMAND = [
     ["schema"],
     ["graph", "valid.yaml"],
     ["upgrade", "valid.yaml"],
+    ["run", "valid.yaml"],
+    ["run", "valid.yaml", "--dry-run"],
     ["config", "show"],
     ["completion", "bash"],
     ["executions", "list"],

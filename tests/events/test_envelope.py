@@ -146,7 +146,7 @@ def test_what_the_server_says_itself_has_source_server(body: EventBody) -> None:
 def test_a_fork_keeps_the_source_of_its_history_in_data() -> None:
     whole = of_body(of.ExecutionForked(source="x", at=4))
     assert whole["source"] == "server"
-    assert whole["data"] == {"source": "x", "at": 4, "by": "", "hash": "", "file": ""}
+    assert whole["data"] == {"source": "x", "at": 4, "by": "", "hash": "", "file": "", "workload": None}
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from noetl.events.bodies import (
     CancelRequested,
     ExecutionRetried,
     Patch,
+    RunSuspended,
     StepFailed,
     TaskProcessed,
     TaskStarted,
@@ -142,6 +143,20 @@ def test_pause_schedules_nothing_new_and_runs_suspend_at_the_next_boundary() -> 
     assert [body.task for body in driver.bodies(TaskStarted)] == ["a", "b", "c"]
 
 
+def test_a_run_that_pauses_too_late_goes_on() -> None:
+    driver = Driver(TWO).start()
+    call = started(driver)
+    state = driver.state.runs[call.started.run]
+    driver.give(Pause())
+    driver.report(state, judge(state, 0, succeeded(1), driver.now))
+    suspended = pause(state)
+    assert suspended is not None
+    driver.give(Resume())
+    driver.report(state, suspended)
+    assert driver.run().state.status == "completed"
+    assert [body.task for body in driver.bodies(TaskStarted)] == ["a", "b", "c"]
+
+
 def test_a_run_that_ends_while_paused_is_routed_after_resume() -> None:
     driver = Driver(TWO).start()
     state = driver.claim(driver.state.ready.first)
@@ -244,6 +259,20 @@ def test_a_fork_has_no_owners_and_its_own_keys() -> None:
     assert other.state.status == "completed"
     assert other.ctx == {"x": 1}
     assert other.calls[0].idempotency_key != call.idempotency_key
+    assert other.calls[0].started.attempt == call.started.attempt, "what the original began is no try here"
+
+
+def test_a_fork_of_one_that_waits_for_a_child_starts_its_own() -> None:
+    text = "workflow:\n- step: start\n  tool: {kind: playbook, path: other}\n"
+    driver = run(text)
+    other = Driver(driver.plan.playbook)
+    other.state = replay(other.plan, "another", driver.events)
+    other.give(Fork(driver.state.execution_id, driver.state.version, workload={"a": 1}))
+    other.step()
+    (theirs,) = driver.bodies(RunSuspended)
+    (own,) = other.bodies(RunSuspended)
+    assert theirs.child != own.child
+    assert other.state.given.workload == {"a": 1}
 
 
 def test_the_fold_refuses_what_cannot_follow() -> None:

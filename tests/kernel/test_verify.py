@@ -145,7 +145,9 @@ INPUTS: dict[str, tuple[str, ...]] = {
         "requested_by",
         "decider",
         "trace_id",
+        "file",
     ),
+    "WorkflowStarted": ("deadline",),
     "TokenClaimed": ("worker",),
     "TaskProcessed": ("outcome",),
     "SignalReceived": ("signal", "payload", "by"),
@@ -154,7 +156,7 @@ INPUTS: dict[str, tuple[str, ...]] = {
     "ExecutionPaused": ("by",),
     "ExecutionResumed": ("by",),
     "ExecutionRetried": ("by",),
-    "ExecutionForked": ("source", "at", "by"),
+    "ExecutionForked": ("source", "at", "by", "hash", "file", "workload"),
 }
 """What came from outside: if it is changed, what follows from it may differ, or nothing does.
 

@@ -36,7 +36,9 @@ def test_the_public_names_are_these() -> None:
         "Playbook",
         "PlaybookInvalid",
         "Problem",
+        "ToolError",
         "load",
+        "tool",
         "validate",
     ]
     assert dir(noetl) == noetl.__all__

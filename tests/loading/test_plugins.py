@@ -6,6 +6,8 @@ import sys
 from importlib.metadata import metadata
 from pathlib import Path
 
+import pytest
+
 from noetl.loading import installed_kinds
 
 PLAYBOOK = """\
@@ -32,6 +34,32 @@ class GreetInputs(Struct, forbid_unknown_fields=True):
 KIND = Kind(name="greet", summary="Says hello.", inputs=GreetInputs)
 """
 
+DECLARED = """\
+import noetl
+
+
+@noetl.tool("greet")
+async def greet(whom: str) -> str:
+    return f"Hello {whom}"
+"""
+
+PLAIN = """\
+async def hello(whom: str) -> str:
+    return f"Hello {whom}"
+"""
+
+RUNNING = """\
+import asyncio
+from pathlib import Path
+from noetl.loading import installed_kinds
+from noetl.ports.tool import Call
+from noetl.tools.hosting import Tools
+tool = Tools(installed_kinds()).get("greet")
+call = Call(execution_id="x", task="t", kind="greet", inputs={"whom": "Ada"}, args={}, spec={}, prev=None,
+            attempt=1, idempotency_key="k", timeout=9.0, folder=Path(), log=print)
+print(asyncio.run(tool.run(call)).result)
+"""
+
 CHILD = """\
 import json, sys
 import noetl
@@ -50,8 +78,8 @@ def install(folder: Path, module: str, entry: str) -> None:
     (info / "entry_points.txt").write_text(f"[noetl.tools]\ngreet = {entry}\n")
 
 
-def run(folder: Path, playbook: str) -> subprocess.CompletedProcess[str]:
-    code = f"import sys; sys.path.insert(0, {str(folder)!r})\n{CHILD}"
+def run(folder: Path, playbook: str, child: str = CHILD) -> subprocess.CompletedProcess[str]:
+    code = f"import sys; sys.path.insert(0, {str(folder)!r})\n{child}"
     return subprocess.run([sys.executable, "-c", code, playbook], capture_output=True, text=True, check=False)
 
 
@@ -65,6 +93,19 @@ def test_its_inputs_are_checked_like_any_other(tmp_path: Path) -> None:
     install(tmp_path, MODULE, "greet_tool:KIND")
     found = json.loads(run(tmp_path, PLAYBOOK.replace("whom: Ada", "who: Ada")).stdout)
     assert [6, 26, "unknown-key", "a task of kind `greet` has no key `who`"] in found["problems"]
+
+
+@pytest.mark.parametrize(("module", "entry"), [(DECLARED, "greet_tool:greet"), (PLAIN, "greet_tool:hello")])
+def test_a_package_may_bring_a_function(tmp_path: Path, module: str, entry: str) -> None:
+    install(tmp_path, module, entry)
+    assert json.loads(run(tmp_path, PLAYBOOK).stdout) == {"problems": [], "schema": True}
+    assert run(tmp_path, PLAYBOOK, RUNNING).stdout == "Hello Ada\n"
+
+
+def test_a_function_that_cannot_be_a_tool_is_named(tmp_path: Path) -> None:
+    install(tmp_path, PLAIN.replace("async ", ""), "greet_tool:hello")
+    found = run(tmp_path, PLAYBOOK).stderr
+    assert "`greet_tool:hello` cannot be loaded: the tool `greet` must be a class or an `async def`" in found
 
 
 def test_without_the_package_the_kind_is_unknown(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ SECTIONS = {
         "graph": "Draw a playbook as a picture.",
         "upgrade": "Rewrite an older playbook in the canonical form.",
     },
-    "Look": {
+    "Run": {
+        "run": "Run a playbook here, or go on with one that was interrupted.",
         "executions": "See what executions did, and why.",
     },
     "Set up": {
@@ -60,11 +61,11 @@ def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> 
     help="Show the version.",
 )
 def app() -> None:
-    """Check, draw and upgrade playbooks: workflows written in YAML with Jinja2 expressions."""
+    """Check, draw, upgrade and run playbooks: workflows written in YAML with Jinja2 expressions."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run one command and exit: 0 done, 1 interrupted, 2 the request is wrong, 3 the environment is."""
+    """Run one command and exit: 0 done, 1 failed or stopped, 2 the request is wrong, 3 the environment is."""
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         code = app.main(list(arguments), prog_name="noetl", standalone_mode=False)

@@ -75,7 +75,13 @@ def _refused(error: NoetlError) -> Failure:
 
     if isinstance(error, PluginBroken | KindTaken):
         return Failure("plugin", str(error), hint="repair or remove that package", exit_code=3)
-    return Failure("request", str(error))
+    from noetl.ports.store import ExecutionUnknown, StoreError
+
+    if isinstance(error, ExecutionUnknown):
+        return Failure("unknown-execution", str(error), hint=error.hint)
+    if isinstance(error, StoreError):
+        return Failure("store", str(error), hint=error.hint, exit_code=3)
+    return Failure("request", str(error), hint=getattr(error, "hint", ""))
 
 
 class _Usage(Failure):

@@ -120,6 +120,11 @@ class Kind(Struct, frozen=True, kw_only=True):
     check: Callable[[Mapping[str, Json], Mapping[str, Json]], Iterable[Fault]] | None = None
     extra: str = ""
     """The extra that installs its driver; empty if it needs none."""
+    implementation: str | Callable[[], Any] | None = None
+    """What makes the tool that runs it (`ports.tool`), which keeps all that a tool promises.
+
+    Text is `module:name`, imported on first use. None: it is a document's word only.
+    """
 
 
 class KindTaken(NoetlError):

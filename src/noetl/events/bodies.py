@@ -321,6 +321,8 @@ class ExecutionForked(Body):
     """Of the document that it runs from here on, if that is another one."""
     file: str = ""
     """Where that document was read."""
+    workload: dict[str, Any] | None = None
+    """The workload from here on, if it is another one."""
 
 
 EventBody: TypeAlias = (

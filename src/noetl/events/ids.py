@@ -11,6 +11,11 @@ def run_id(seq: int) -> str:
     return f"r{seq}"
 
 
+def seq_of(name: str) -> int:
+    """The number of the event that made this token or run."""
+    return int(name[1:])
+
+
 def iteration_id(run: str, index: int) -> str:
     """One iteration of a run's loop."""
     return f"{run}/{index}"

@@ -311,12 +311,13 @@ def _retried(state: ExecutionState, body: of.ExecutionRetried, event: Event) -> 
         _offer(state, run)
 
 
-def _forked(state: ExecutionState, _: of.ExecutionForked, __: Event) -> None:
-    for run in list(state.claimed_runs()):
-        pipeline.released(run)
-        for frame in run.frames.values():
-            frame.losses = 0
-        _offer(state, run)
+def _forked(state: ExecutionState, body: of.ExecutionForked, _: Event) -> None:
+    if body.workload is not None:
+        state.given.workload = body.workload
+    for run in state.runs.values():
+        if run.phase in ("claimed", "suspended"):
+            pipeline.forked(run)
+            _offer(state, run)
 
 
 _FOLDS: dict[type[EventBody], Callable[[ExecutionState, Any, Event], None]] = {

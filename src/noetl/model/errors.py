@@ -5,6 +5,8 @@ NoetlError
 ├── EventUnwritable   (noetl.events) a body holds what JSON cannot say: nothing was written
 ├── EventUnreadable   (noetl.events) a stored event is damaged, or a newer release wrote it
 ├── EventNameUnknown  (noetl.events) a filter names no event: show the hint
+├── ToolError         (noetl.model.outcome) a tool's own code fails its task: becomes the task's error
+├── ToolRefused       (noetl.tools) a class or function cannot be a tool: mend its declaration
 ├── StoreError        (noetl.ports) the store cannot be opened, read or written: show the hint
 └── ExpressionError   an expression is wrong, refused, or failed on the values it met
 """

@@ -4,6 +4,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
+from noetl.model.errors import NoetlError
 from noetl.model.json import Json
 
 ErrorKind: TypeAlias = Literal[
@@ -74,6 +75,21 @@ class Outcome(Struct, frozen=True, omit_defaults=True, kw_only=True):
             "error": self.error.as_value() if self.error else None,
             "meta": self.meta,
         }
+
+
+class ToolError(NoetlError):
+    """What a tool's own code raises to fail its task with an error of this kind.
+
+    `retryable` says that another attempt may end well, `retry_after` how many seconds to leave between.
+    """
+
+    def __init__(
+        self, kind: ErrorKind, message: str, *, retryable: bool = False, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message)
+        if kind not in ERROR_KINDS:
+            raise ValueError(f"`{kind}` is no kind of error: there are {', '.join(sorted(ERROR_KINDS))}")
+        self.info = ErrorInfo(kind=kind, message=message, retryable=retryable, retry_after=retry_after)
 
 
 def succeeded(result: Json = None, **helpers: dict[str, Json]) -> Outcome:

@@ -9,6 +9,8 @@ from noetl.ports.store import NO_EFFECTS, Effects, Row
 
 def effects_of(ts: int, body: EventBody) -> Effects:
     """A function of the event alone, so that a store can be rebuilt from its rows."""
+    if type(body) not in _TELLING:
+        return NO_EFFECTS
     match body:
         case of.PlaybookExecutionRequested():
             parent = body.parent.execution_id if body.parent is not None else ""
@@ -29,16 +31,13 @@ def effects_of(ts: int, body: EventBody) -> Effects:
 
 def derive(row: Row) -> Effects:
     """The same for a stored row: what `Store.check` and `Store.rebuild` want."""
-    if row.kind not in _TELLING:
+    if row.kind not in _NUMBERS:
         return NO_EFFECTS
     return effects_of(row.ts, decode(row.kind, row.body, row.version))
 
 
-_TELLING = frozenset(
-    kind.number
-    for kind in EVENT_KINDS
-    if kind.body
-    in (
+_TELLING: frozenset[type] = frozenset(
+    {
         of.PlaybookExecutionRequested,
         of.PlaybookProcessed,
         of.ExecutionForked,
@@ -46,5 +45,6 @@ _TELLING = frozenset(
         of.ExecutionResumed,
         of.ExecutionRetried,
         of.CancelRequested,
-    )
+    }
 )
+_NUMBERS = frozenset(kind.number for kind in EVENT_KINDS if kind.body in _TELLING)

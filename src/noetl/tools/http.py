@@ -110,4 +110,5 @@ KIND = Kind(
     defaults={"verify": True, "follow_redirects": True},
     spellings={"endpoint": "url", "payload": content, "data": content, "credential": "auth"},
     check=check,
+    implementation="noetl.tools.http_tool:HttpTool",
 )

@@ -10,6 +10,12 @@ from noetl.model import Json
 
 Scalar: TypeAlias = str | int | float | bool
 
+
+def as_text(value: Scalar) -> str:
+    """The value as headers, forms and environments hold it: `true`, not `True`."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 Size: TypeAlias = (
     Annotated[int, Meta(ge=1)]
     | Annotated[

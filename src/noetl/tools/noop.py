@@ -2,12 +2,6 @@ from noetl.dsl.kinds import Kind
 from noetl.model.outcome import Outcome, succeeded
 from noetl.ports.tool import Call
 
-KIND = Kind(
-    name="noop",
-    summary="Does nothing: passes `_prev` through, or gives its `args` as the result.",
-    effect="pure",
-)
-
 
 class NoopTool:
     """Gives the task's own `args`, an input of this kind, or passes `prev` on if it has none.
@@ -20,3 +14,11 @@ class NoopTool:
 
     async def close(self) -> None:
         """Nothing is held."""
+
+
+KIND = Kind(
+    name="noop",
+    summary="Does nothing: passes `_prev` through, or gives its `args` as the result.",
+    effect="pure",
+    implementation=NoopTool,
+)

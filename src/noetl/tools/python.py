@@ -124,4 +124,5 @@ KIND = Kind(
     spec=PythonSpec,
     defaults={"isolation": "pool"},
     check=check,
+    implementation="noetl.tools.python_tool:PythonTool",
 )

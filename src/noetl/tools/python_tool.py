@@ -2,20 +2,18 @@
 
 import asyncio
 import signal
-import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from functools import partial
 
 import msgspec
-from msgspec import structs
 
 from noetl.guest.frame import Answer, Lib, Request, pack
 from noetl.model import Json
-from noetl.model.outcome import ErrorInfo, ErrorKind, Outcome, failed, succeeded
+from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded
 from noetl.ports.tool import Call
+from noetl.tools.attempt import attempted, failure, inputs_of
 from noetl.tools.inline import Inline
-from noetl.tools.inputs import Scalar, byte_count
+from noetl.tools.inputs import as_text, byte_count
 from noetl.tools.pool import Pool
 from noetl.tools.python import PythonInputs, PythonSpec
 from noetl.tools.script import ScriptUnread, source_of
@@ -55,43 +53,32 @@ class PythonTool:
         self._max_output = max_output
 
     async def run(self, call: Call) -> Outcome:
-        started, clock = datetime.now(UTC), time.perf_counter()
-        try:
-            outcome = await self._attempt(call)
-        except Exception as error:  # noqa: BLE001  # a tool never raises: this is a fault of ours, told as one
-            outcome = _error("tool", f"{type(error).__name__}: {error}")
-        meta: dict[str, Json] = {
-            "duration_ms": round((time.perf_counter() - clock) * 1e3, 3),
-            "started_at": started.isoformat(),
-            "finished_at": datetime.now(UTC).isoformat(),
-        }
-        return structs.replace(outcome, meta=meta)
+        return await attempted(self._attempt(call))
 
     async def close(self) -> None:
         await asyncio.gather(*(pool.close() for pool in self._pools.values()))
 
     async def _attempt(self, call: Call) -> Outcome:
         try:
-            own = {name: value for name, value in call.inputs.items() if name != "args"}
-            inputs = msgspec.convert(own, PythonInputs)
+            inputs = inputs_of(call, PythonInputs)
             spec = msgspec.convert({name: call.spec.get(name) for name in _KNOBS}, PythonSpec)
             request = self._request(call, inputs, spec)
         except msgspec.ValidationError as error:
-            return _error("input", str(error))
+            return failure("input", str(error))
         except ScriptUnread as error:
-            return _error(error.kind, str(error))
+            return failure(error.kind, str(error))
         try:
             async with asyncio.timeout(call.timeout):
                 match spec.isolation:
                     case "inline" if spec.memory:
-                        return _error("input", "`spec.memory` cannot be kept with `isolation: inline`")
+                        return failure("input", "`spec.memory` cannot be kept with `isolation: inline`")
                     case "inline":
                         return _outcome(await self._inline.run(request, call.log))
                     case None | "pool" | "fork" as isolation:
                         memory = byte_count(spec.memory) if spec.memory else None
                         return await self._in_child(call, request, isolation or "pool", memory)
         except TimeoutError:
-            return _error("timeout", f"the code was not done within {call.timeout:g} s", retryable=True)
+            return failure("timeout", f"the code was not done within {call.timeout:g} s", retryable=True)
 
     def _request(self, call: Call, inputs: PythonInputs, spec: PythonSpec) -> Request:
         source = source_of(inputs, call.folder)
@@ -105,7 +92,7 @@ class PythonTool:
                 Lib(name, lib) if isinstance(lib, str) else Lib(name, lib.from_, lib.import_)
                 for name, lib in (inputs.libs or {}).items()
             ],
-            env={name: _variable(value) for name, value in (spec.env or {}).items()},
+            env={name: as_text(value) for name, value in (spec.env or {}).items()},
             max_result=self._max_result,
         )
 
@@ -114,11 +101,11 @@ class PythonTool:
     ) -> Outcome:
         pool = self._pools[isolation]
         if pool.closed:
-            return _error("cancelled", "the worker is ending")
+            return failure("cancelled", "the worker is ending")
         try:
             frame = pack(request)
         except (ValueError, TypeError, RecursionError) as error:
-            return _error("input", f"the inputs cannot be sent to a process: {error}")
+            return failure("input", f"the inputs cannot be sent to a process: {error}")
         limits = Limits(memory=memory, output=self._max_output, answer=self._max_result + 65_536)
         try:
             async with pool.child() as lease:
@@ -130,9 +117,9 @@ class PythonTool:
                     return _ended(await lease.child.reap(), started=ended.started, closed=pool.closed)
                 lease.spent = answer.spent
         except LimitPassed as passed:
-            return _error("limit", str(passed))
+            return failure("limit", str(passed))
         except OSError as error:
-            return _error("limit", f"no process could be started: {error}", retryable=True)
+            return failure("limit", f"no process could be started: {error}", retryable=True)
         return _outcome(answer)
 
 
@@ -155,24 +142,14 @@ def _outcome(answer: Answer) -> Outcome:
 def _ended(code: int, *, started: bool, closed: bool) -> Outcome:
     """What the end of a process before its answer means; `code` is minus the signal that killed it."""
     if closed:
-        return _error("cancelled", "the worker is ending")
+        return failure("cancelled", "the worker is ending")
     if not started:
-        return _error("tool", f"the process for the code could not start (exit code {code}): see the log")
+        return failure("tool", f"the process for the code could not start (exit code {code}): see the log")
     if code >= 0:
         message = f"the process ended with exit code {code} before the code was done"
-        return _error("process_exit", message, details={"exit_code": code})
+        return failure("process_exit", message, details={"exit_code": code})
     name = signal.Signals(-code).name
     # Nobody but the system or an operator sends these: another try may end well.
     foreign = -code in (signal.SIGKILL, signal.SIGTERM)
     message = f"the process was killed by {name}"
-    return _error("process_exit", message, retryable=foreign, details={"signal": name})
-
-
-def _error(
-    kind: ErrorKind, message: str, *, retryable: bool = False, details: dict[str, Json] | None = None
-) -> Outcome:
-    return failed(ErrorInfo(kind=kind, message=message, retryable=retryable, details=details or {}))
-
-
-def _variable(value: Scalar) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return failure("process_exit", message, retryable=foreign, details={"signal": name})

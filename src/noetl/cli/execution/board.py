@@ -16,7 +16,7 @@ from noetl.cli.execution.running import (
 from noetl.cli.execution.wording import duration, said
 from noetl.events import bodies as of
 from noetl.events.event import Event
-from noetl.events.ids import run_id
+from noetl.events.ids import run_id, seq_of
 from noetl.kernel.state import ExecutionState
 
 
@@ -42,8 +42,7 @@ class Board:
         execution = self._executions.get(execution_id)
         if execution is None:
             execution = self._executions[execution_id] = self._met(execution_id, state)
-            if not events or events[0].seq > 1:
-                self._take_over(execution)
+            self._take_over(execution, events[0].seq if events else state.version + 1)
         execution.state = state
         known = _HANDLERS
         for event in events:
@@ -67,9 +66,9 @@ class Board:
         number = self._names[path] = self._names.get(path, 0) + 1
         return Execution(path if number == 1 else f"{path}#{number}", state)
 
-    def _take_over(self, execution: Execution) -> None:
+    def _take_over(self, execution: Execution, before: int) -> None:
         for name, run in execution.state.runs.items():
-            if run.phase == "ended":
+            if run.phase == "ended" or seq_of(name) >= before:
                 continue
             running = execution.runs[name] = Running(run.step.name, run.began_at, execution.child)
             if run.loop is not None:

@@ -1,7 +1,6 @@
 """What the last attempts got and gave: enough to explain a failure afterwards."""
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
 
 from msgspec import Struct
 
@@ -23,56 +22,56 @@ class Evidence:
     """
 
     def __init__(self) -> None:
-        self._open: dict[str, dict[int, Attempt]] = {}
-        self._failed: dict[str, Attempt] = {}
-        self._see: dict[type, Callable[[Any], None]] = {
-            of.TaskStarted: self._started,
-            of.TaskProcessed: self._processed,
-            of.LoopIterationCompleted: self._iterated,
-            of.StepDone: self._done,
-            of.LoopDone: self._done,
-            of.StepFailed: self._step_failed,
-            of.ExecutionRetried: self._retried,
-        }
+        self._open: dict[tuple[str, str], dict[int, Attempt]] = {}
+        self._failed: dict[tuple[str, str], Attempt] = {}
 
-    def see(self, events: Iterable[Event]) -> None:
-        known = self._see
+    def see(self, execution_id: str, events: Iterable[Event]) -> None:
         for event in events:
             body = event.body
-            handler = known.get(type(body))
-            if handler is not None:
-                handler(body)
+            # The three that come for every iteration first: there may be a hundred thousand of them.
+            if isinstance(body, of.TaskStarted):
+                self._started((execution_id, body.run), body)
+            elif isinstance(body, of.TaskProcessed):
+                self._processed((execution_id, body.run), body)
+            elif isinstance(body, of.LoopIterationCompleted):
+                self._iterated((execution_id, body.run), body)
+            else:
+                self._see_other(execution_id, body)
 
-    def attempt(self, run: str) -> Attempt | None:
+    def attempt(self, execution_id: str, run: str) -> Attempt | None:
         """The attempt with which this run failed; None if that was not seen, or no task did."""
-        return self._failed.get(run)
+        return self._failed.get((execution_id, run))
 
-    def _started(self, body: of.TaskStarted) -> None:
-        run = self._open.get(body.run)
-        if run is None:
-            run = self._open[body.run] = {}
-        run[body.iteration] = Attempt(body)
+    def _see_other(self, execution_id: str, body: of.EventBody) -> None:
+        match body:
+            case of.StepDone() | of.LoopDone():
+                self._open.pop((execution_id, body.run), None)
+                self._failed.pop((execution_id, body.run), None)
+            case of.StepFailed():
+                self._step_failed((execution_id, body.run), body)
+            case of.ExecutionRetried():
+                for run in body.runs:
+                    self._failed.pop((execution_id, run), None)
+            case _:
+                pass
 
-    def _processed(self, body: of.TaskProcessed) -> None:
-        attempt = self._open.get(body.run, {}).get(body.iteration)
+    def _started(self, run: tuple[str, str], body: of.TaskStarted) -> None:
+        attempts = self._open.get(run)
+        if attempts is None:
+            attempts = self._open[run] = {}
+        attempts[body.iteration] = Attempt(body)
+
+    def _processed(self, run: tuple[str, str], body: of.TaskProcessed) -> None:
+        attempt = self._open.get(run, {}).get(body.iteration)
         if attempt is not None:
             attempt.processed = body
 
-    def _iterated(self, body: of.LoopIterationCompleted) -> None:
-        attempt = self._open.get(body.run, {}).pop(body.index, None)
+    def _iterated(self, run: tuple[str, str], body: of.LoopIterationCompleted) -> None:
+        attempt = self._open.get(run, {}).pop(body.index, None)
         if body.status == "error" and attempt is not None:
-            self._failed.setdefault(body.run, attempt)
+            self._failed.setdefault(run, attempt)
 
-    def _done(self, body: of.StepDone | of.LoopDone) -> None:
-        self._open.pop(body.run, None)
-        self._failed.pop(body.run, None)
-
-    def _step_failed(self, body: of.StepFailed) -> None:
-        attempts = self._open.pop(body.run, {})
-        attempt = attempts.get(0)
+    def _step_failed(self, run: tuple[str, str], body: of.StepFailed) -> None:
+        attempt = self._open.pop(run, {}).get(0)
         if attempt is not None and attempt.started.task == body.task:
-            self._failed.setdefault(body.run, attempt)
-
-    def _retried(self, body: of.ExecutionRetried) -> None:
-        for run in body.runs:
-            self._failed.pop(run, None)
+            self._failed.setdefault(run, attempt)

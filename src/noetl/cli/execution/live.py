@@ -34,6 +34,8 @@ def console_on(file: TextIO, *, color: bool) -> Console:
 class Live:
     """Runs that have ended scroll by, those that go on have a line each below, the last line counts."""
 
+    interval: float | None = 0.1
+
     def __init__(
         self,
         board: Board,
@@ -69,12 +71,12 @@ class Live:
         self._region.update(self.picture(), refresh=True)
 
     def say(self, message: str) -> None:
-        self._console.print(Text(message))
+        self._console.print(Text(message), soft_wrap=True)
 
     def close(self) -> None:
         if self._region.is_started:
-            self._print(self._board.take())
             self._region.update(Text(""))
+            self._print(self._board.take())
             self._region.stop()
 
     def picture(self) -> Group:
@@ -137,7 +139,7 @@ class Live:
         lines = [self._told(one) for one in wanted if id(one) in kept]
         left = len(wanted) - len(lines)
         if left:
-            lines.insert(0, Text(f"  … {left:,} more", "dim") if self._utf8 else Text(f"  {left:,} more"))
+            lines.insert(0, Text(f"  {left:,} more", "dim"))
         self._console.print(Text("\n").join(lines), soft_wrap=True)
 
     def _told(self, news: News) -> Text:

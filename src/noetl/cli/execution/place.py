@@ -5,6 +5,7 @@ from shlex import quote
 
 from noetl.settings import Configuration
 from noetl.stores.home import Home, find_home
+from noetl.stores.owner import Owners
 
 
 def home_of(configuration: Configuration) -> Home:
@@ -18,6 +19,15 @@ def home_of(configuration: Configuration) -> Home:
 def store_url(configuration: Configuration) -> str:
     """The store that is set, else that of the home."""
     return configuration.settings.store or f"sqlite:///{home_of(configuration).store}"
+
+
+def owners_of(configuration: Configuration) -> Owners:
+    """Who runs what, in a folder beside the store that all its users find."""
+    url = configuration.settings.store
+    file = url.removeprefix("sqlite:///") if url.startswith("sqlite:///") else ""
+    if file and file != ":memory:":
+        return Owners(configuration.directory / f"{file}.owners")
+    return Owners(home_of(configuration).owners)
 
 
 class Again:

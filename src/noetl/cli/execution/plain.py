@@ -13,6 +13,8 @@ from noetl.kernel.state import ExecutionState
 class Plain:
     """A line for what is worth one, with the local time: `12:00:01 step fetch done in 0.12 s`."""
 
+    interval: float | None = None
+
     def __init__(self, board: Board, write: Callable[[str], None] = stream.say) -> None:
         self._board = board
         self._write = write

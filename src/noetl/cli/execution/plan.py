@@ -31,7 +31,9 @@ def plan_json(playbook: Playbook, workload: dict[str, Any], ctx: dict[str, Any],
         "workload": merged,
         "ctx": ctx,
         "keychain": [
-            {"name": name, "kind": playbook.keychain[name].kind} if name in playbook.keychain else {"name": name}
+            {"name": name, "kind": playbook.keychain[name].kind}
+            if name in playbook.keychain
+            else {"name": name}
             for name in _credentials(playbook)
         ],
         "steps": [_step(step) for step in playbook.workflow],
@@ -99,7 +101,9 @@ def plan_text(plan: dict[str, Any]) -> str:
             lines += [f"{name}:", *yaml_lines(plan[name], "  "), ""]
     if plan["keychain"]:
         lines.append("keychain:")
-        lines += [f"  {one['name']}  {one.get('kind', 'from the credential store')}" for one in plan["keychain"]]
+        lines += [
+            f"  {one['name']}  {one.get('kind', 'from the credential store')}" for one in plan["keychain"]
+        ]
         lines.append("")
     lines.append("steps:")
     for step in plan["steps"]:

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
-from noetl.cli import stream
 from noetl.cli.execution.board import Board
 from noetl.cli.execution.place import Again
 from noetl.events.event import Event
@@ -12,7 +11,9 @@ from noetl.kernel.state import ExecutionState
 
 
 class Progress(Protocol):
-    """`see` is told of events when they are durable. `draw` is called a few times a second."""
+    """`see` is told of events when they are durable. `draw` is called every `interval` seconds, if any."""
+
+    interval: float | None
 
     @property
     def last(self) -> int:
@@ -33,7 +34,9 @@ class Progress(Protocol):
 
 
 class Silent:
-    """Nothing but messages."""
+    """Nothing is shown."""
+
+    interval: float | None = None
 
     def __init__(self) -> None:
         self.last = 0
@@ -44,8 +47,7 @@ class Silent:
 
     def draw(self) -> None: ...
 
-    def say(self, message: str) -> None:
-        stream.say(message)
+    def say(self, message: str) -> None: ...
 
     def close(self) -> None: ...
 

@@ -5,14 +5,17 @@ from typing import Any
 
 from msgspec import Struct
 
-from noetl.cli.execution.document import Document
+from noetl.cli.excerpt import excerpt
 from noetl.cli.execution.evidence import Evidence
 from noetl.cli.execution.place import Again
 from noetl.cli.execution.wording import cut, duration, yaml_lines
 from noetl.cli.problems import counted
 from noetl.cli.stream import Paint, plain, visible
+from noetl.dsl.playbook import Place
+from noetl.dsl.source import Lines
 from noetl.kernel.state import ExecutionState
 from noetl.model.outcome import ErrorInfo
+from noetl.server.playbooks import Source
 
 MOST_LINES = 40
 """Of a result, on a terminal."""
@@ -69,11 +72,11 @@ def elapsed(state: ExecutionState, last: int = 0) -> int:
 
 
 class Report(Struct, frozen=True):
-    """An execution as people shall read it. `document` is None where the file is gone or has changed."""
+    """An execution as people shall read it. `source` is what its playbook was read from."""
 
     state: ExecutionState
     again: Again
-    document: Document | None = None
+    source: Source | None = None
     evidence: Evidence | None = None
     last: int = 0
     paint: Paint = plain
@@ -88,9 +91,22 @@ class Report(Struct, frozen=True):
             lines = [*cut(lines, most), f"all of it: {command}"]
         return "".join(f"{line}\n" for line in lines)
 
+    def warnings(self) -> list[str]:
+        """What was discarded: that is never silent."""
+        found: dict[tuple[str, str], int] = {}
+        for one in self.state.discarded:
+            key = one["step"], one["reason"]
+            found[key] = found.get(key, 0) + 1
+        warning = self.paint("warning", "warning")
+        lines = [
+            f"{warning}: {counted(number, 'token')} for step `{step}` discarded: {_WHY.get(reason, reason)}"
+            for (step, reason), number in found.items()
+        ]
+        return cut(lines, _MOST_DISCARDED, width=1_000)
+
     def ending(self) -> str:
         """What is said at the end: how it ended, what was discarded, and for a failure everything known."""
-        parts = [*self._discarded(), self._headline()]
+        parts = [*self.warnings(), self._headline()]
         if self.state.status == "failed":
             parts += [*self._failure(), *self._next()]
         return "\n".join(parts)
@@ -105,18 +121,6 @@ class Report(Struct, frozen=True):
                 return self.paint("error", f"{state.status} after {took}") + f": {name}"
             case status:
                 return f"{status}, {took} so far: {name}"
-
-    def _discarded(self) -> list[str]:
-        found: dict[tuple[str, str], int] = {}
-        for one in self.state.discarded:
-            key = one["step"], one["reason"]
-            found[key] = found.get(key, 0) + 1
-        warning = self.paint("warning", "warning")
-        lines = [
-            f"{warning}: {counted(number, 'token')} for step `{step}` discarded: {_WHY.get(reason, reason)}"
-            for (step, reason), number in found.items()
-        ]
-        return cut(lines, _MOST_DISCARDED, width=1_000)
 
     def _failure(self) -> list[str]:
         error = error_of(self.state)
@@ -134,17 +138,28 @@ class Report(Struct, frozen=True):
         return [*lines, *self._where(error), *self._attempt(error)]
 
     def _where(self, error: ErrorInfo) -> list[str]:
-        if self.document is None:
+        place = self._place(str(error.details.get("step")), str(error.details.get("task")))
+        if place is None or self.source is None:
             return []
-        place = self.document.place_of(str(error.details.get("step")), str(error.details.get("task")))
-        if place is None:
-            return []
-        return ["", *(f"  {line}" for line in self.document.excerpt(place, self.paint))]
+        lines = list(Lines(self.source.text))
+        found = ["", "  " + self.paint("place", f"{visible(self.source.name)}:{place.line}:{place.column}")]
+        if place.line <= len(lines):
+            shown, before = excerpt(lines[place.line - 1], place.column)
+            found.append(f"  {self.paint('faint', f'{place.line:>5} |')} {shown}")
+            found.append(f"  {self.paint('faint', '      |')} {' ' * before}{self.paint('caret', '^')}")
+        return found
+
+    def _place(self, step: str, task: str) -> Place | None:
+        """Where a task stands, or its step if there is no such task."""
+        found = self.state.plan.playbook.steps.get(step)
+        if found is None:
+            return None
+        return next((one.place for one in found.tasks if one.label == task), found.place)
 
     def _attempt(self, error: ErrorInfo) -> list[str]:
         """What the failed attempt got, and the traceback of Python code."""
         run = next((one.run for one in self.state.failures if one.error == error), "")
-        attempt = self.evidence.attempt(run) if self.evidence is not None else None
+        attempt = self.evidence.attempt(self.state.execution_id, run) if self.evidence is not None else None
         if attempt is None:
             return []
         lines = []

@@ -68,6 +68,7 @@ class Execution:
 
 
 def of_iteration(running: Running, index: int) -> str:
+    """Which iteration it is, where there is a loop."""
     return f", iteration {index}" if running.total >= 0 else ""
 
 
@@ -78,6 +79,7 @@ def next_mark(running: Running) -> int:
 
 
 def loop_text(running: Running) -> str:
+    """How far a loop is."""
     text = f"{running.done:,} of {running.total:,} ({running.done * 100 // running.total} %)"
     if running.failed:
         text += f", {running.failed:,} failed"
@@ -85,6 +87,7 @@ def loop_text(running: Running) -> str:
 
 
 def waiting_for(body: of.RunSuspended) -> str:
+    """What a suspended run does."""
     match body.reason:
         case "retry":
             return "waits to try again"

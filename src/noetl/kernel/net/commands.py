@@ -112,6 +112,8 @@ class Fork(Struct, frozen=True):
     by: str = ""
     hash: str = ""
     file: str = ""
+    workload: dict[str, Any] = {}
+    """Laid over the workload so far."""
 
 
 Command: TypeAlias = (

@@ -65,7 +65,7 @@ def decide(state: ExecutionState, command: Command, now: int) -> list[EventBody]
         case ChildEnded():
             return operations.child_ended(state, command)
         case Fork():
-            return operations.fork(command)
+            return operations.fork(state, command)
         case _:
             assert_never(command)
 

@@ -29,6 +29,7 @@ from noetl.kernel.net.commands import (
     Signal,
     TimerFired,
 )
+from noetl.kernel.net.requests import laid_over
 from noetl.kernel.pipeline.advance import cancelled
 from noetl.kernel.run import RunState
 from noetl.kernel.state import ExecutionState
@@ -99,9 +100,15 @@ def patch_ctx(state: ExecutionState, command: PatchCtx) -> list[EventBody]:
     return [CtxPatched(patches=command.patches, by=command.by)]
 
 
-def fork(command: Fork) -> list[EventBody]:
+def fork(state: ExecutionState, command: Fork) -> list[EventBody]:
+    workload = laid_over(state.given.workload, command.workload) if command.workload else None
     forked = ExecutionForked(
-        source=command.source, at=command.at, by=command.by, hash=command.hash, file=command.file
+        source=command.source,
+        at=command.at,
+        by=command.by,
+        hash=command.hash,
+        file=command.file,
+        workload=workload,
     )
     return [forked, CtxPatched(patches=command.patches, by=command.by)] if command.patches else [forked]
 

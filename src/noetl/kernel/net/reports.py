@@ -6,6 +6,7 @@ from noetl.events.bodies import (
     LoopIterationCompleted,
     LoopIterationStarted,
     LoopStarted,
+    RunResumed,
     RunSuspended,
     StepDone,
     StepFailed,
@@ -28,7 +29,10 @@ _ENDS = (StepDone, StepFailed, LoopDone)
 
 
 def report(state: ExecutionState, command: Report) -> list[EventBody]:
-    """The report's events, or none if they are recorded already. Only the last may end the run."""
+    """The report's events, or none if they are recorded already. Only the last may end the run.
+
+    A worker that pauses a run when the execution goes on again gets it back.
+    """
     run = state.runs.get(command.run)
     if run is None or run.phase != "claimed" or run.fence != command.fence:
         raise NotOwner(f"{command.run} is not owned under fence {command.fence}")
@@ -42,4 +46,7 @@ def report(state: ExecutionState, command: Report) -> list[EventBody]:
             raise Refused(f"a worker does not report {type(body).__name__} here")
         if body.run != run.id:
             raise Refused(f"{type(body).__name__} is about {body.run}, not {run.id}")
+    late = isinstance(command.bodies[-1], RunSuspended) and command.bodies[-1].reason == "pause"
+    if late and not state.paused:
+        return [*command.bodies, RunResumed(run=run.id, reason="resume")]
     return list(command.bodies)

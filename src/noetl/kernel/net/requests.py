@@ -65,17 +65,22 @@ def merged_workload(state: ExecutionState, given: dict[str, Any], now: int) -> d
         if key in given and not isinstance(asked, dict):
             continue
         value = workload_scope(state.given, merged, now).value(default)
-        merged[key] = _over(value, asked) if isinstance(value, dict) and isinstance(asked, dict) else value
+        merged[key] = (
+            laid_over(value, asked) if isinstance(value, dict) and isinstance(asked, dict) else value
+        )
         if isinstance(asked, dict) and not isinstance(value, dict):
             merged[key] = asked
     return merged
 
 
-def _over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+def laid_over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """Mappings merge deep; anything else is replaced."""
     merged = dict(below)
     for key, value in above.items():
         under = merged.get(key)
-        merged[key] = _over(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
+        merged[key] = (
+            laid_over(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
+        )
     return merged
 
 

@@ -30,6 +30,24 @@ def released(run: RunState) -> None:
             run.busy.add(str(frame.index))
 
 
+def forked(run: RunState) -> None:
+    """A copy goes on by itself: it owns nothing of the original, neither leases nor children.
+
+    What was in flight there begins anew here, and does not count as a try.
+    """
+    for frame in run.frames.values():
+        if frame.suspension is not None and frame.suspension.child:
+            frame.suspension = None
+            run.suspended -= 1
+        if frame.running and frame.suspension is None and frame.resumption is None:
+            frame.running = False
+            frame.attempt -= 1
+            run.busy.add(str(frame.index))
+        frame.losses = 0
+    run.fence = 0
+    run.phase = "suspended" if run.stalled else "ready"
+
+
 def open_frame(run: RunState, index: int) -> Frame:
     frame = run.frames[index] = Frame(index)
     tasks = run.step.step.tasks

@@ -61,10 +61,12 @@ def attempt_of(run: RunState, frame: Frame, now: int, secrets: Secrets | None) -
 
 
 def _rendered(run: RunState, task: Task, around: Surroundings) -> tuple[dict[str, Any], Mapping[str, Any]]:
-    args: Mapping[str, Any] = run.args
-    if task.args:
-        args = around.spaces["args"] = {**run.args, **around.mapping(task.args)}
-    return around.mapping(task.inputs), args
+    """What the tool gets, the task's own args among it, and these over the token's."""
+    if task.args is None:
+        return around.mapping(task.inputs), run.args
+    own = around.mapping(task.args)
+    args = around.spaces["args"] = {**run.args, **own}
+    return {**around.mapping(task.inputs), "args": own}, args
 
 
 def reads_keychain(task: Task) -> bool:

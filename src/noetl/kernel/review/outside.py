@@ -21,6 +21,7 @@ from noetl.events.bodies import (
     StepFailed,
     StepScheduled,
     TokenClaimed,
+    WorkflowStarted,
 )
 from noetl.events.event import Event
 from noetl.kernel.net.commands import (
@@ -39,6 +40,7 @@ from noetl.kernel.net.commands import (
     TimerFired,
 )
 from noetl.kernel.net.requests import begin
+from noetl.kernel.pipeline.policy import SECOND
 from noetl.kernel.state import ExecutionState
 
 AS_GIVEN = (
@@ -108,21 +110,41 @@ def _request(state: ExecutionState, body: PlaybookExecutionRequested, tail: Sequ
         parent=body.parent,
         idempotency_key=body.idempotency_key,
         requested_by=body.requested_by,
+        trace_id=body.trace_id,
+        file=body.file,
     )
     match tail[1:3]:
         case [Event(body=PlaybookRequestEvaluated(error=error)), Event(body=PlaybookProcessed())]:
             refused = isinstance(begin(state, request, tail[0].ts)[-1], PlaybookProcessed)
             return request if refused else replace(request, error=error)
+        case [_, Event(body=WorkflowStarted(deadline=deadline))]:
+            return _with_timeout(state, request, tail[0].ts, deadline)
         case _:
             return request
 
 
+def _with_timeout(state: ExecutionState, request: Request, ts: int, deadline: int | None) -> Request:
+    """The request may have had a timeout of its own, of which only the deadline is recorded."""
+    decided = begin(state, request, ts)[2]
+    if deadline is None or (isinstance(decided, WorkflowStarted) and decided.deadline == deadline):
+        return request
+    return replace(request, timeout=(deadline - ts) / SECOND)
+
+
 def _fork(body: ExecutionForked, tail: Sequence[Event]) -> Fork:
+    fork = Fork(
+        body.source,
+        body.at,
+        by=body.by,
+        hash=body.hash,
+        file=body.file,
+        workload=body.workload or {},
+    )
     match tail[1:2]:
         case [Event(ts=ts, body=CtxPatched(patches=patches, by=by))] if ts == tail[0].ts and by == body.by:
-            return Fork(body.source, body.at, patches, body.by)
+            return replace(fork, patches=patches)
         case _:
-            return Fork(body.source, body.at, by=body.by)
+            return fork
 
 
 def _child(body: RunResumed) -> Iterator[Command]:

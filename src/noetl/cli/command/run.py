@@ -1,0 +1,224 @@
+"""`noetl run`."""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from msgspec import Struct
+
+from noetl.cli import option, source, stream
+from noetl.cli.failure import Failure, invalid
+from noetl.settings import Configuration, read
+
+if TYPE_CHECKING:
+    from noetl.cli.execution.foreground import Ended, Order, Start
+
+
+class Given(Struct, frozen=True):
+    """What a new execution is started with, as it was typed."""
+
+    file: str
+    sets: tuple[str, ...]
+    payload: str | None
+    ctx: str | None
+    dialect: str | None
+    labels: tuple[str, ...]
+    idempotency_key: str | None
+    timeout: str | None
+
+
+@click.command()
+@click.argument("file", type=option.FileName(), required=False)
+@click.option("--resume", metavar="ID", help="Go on with an execution that a crash or Ctrl-C interrupted.")
+@click.option(
+    "--set",
+    "sets",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set a value of the workload, `a.b=1` inside a mapping; JSON, else text. May be repeated.",
+)
+@click.option("--payload", metavar="JSON|@FILE", help="The workload: a JSON mapping, @FILE, or @- for stdin.")
+@click.option("--ctx", metavar="JSON|@FILE", help="The first ctx: a JSON mapping, @FILE, or @- for stdin.")
+@option.dialect
+@option.allow_kind
+@option.store
+@option.home
+@click.option(
+    "--catalog",
+    "catalogs",
+    multiple=True,
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False),
+    help="Where playbooks that tasks name by path are looked for, too. May be repeated.",
+)
+@click.option(
+    "--slots",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How many step runs are worked on at the same time.  [default: 32]",
+)
+@click.option(
+    "--label", "labels", multiple=True, metavar="KEY=VALUE", help="Label the execution. May be repeated."
+)
+@click.option(
+    "--idempotency-key",
+    metavar="KEY",
+    help="Start it once: a second run with this key shows the first one's execution.",
+)
+@click.option("--timeout", metavar="SECONDS", help="How long the execution may take: 90, 5m, 1h30m.")
+@click.option("--dry-run", is_flag=True, help="Show what would run, and run nothing.")
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+@click.option("-v", "--verbose", is_flag=True, help="Show every task and every decision.")
+@option.output
+def run(
+    *,
+    file: str | None,
+    resume: str | None,
+    allow_kinds: tuple[str, ...],
+    store: str | None,
+    home: str | None,
+    catalogs: tuple[str, ...],
+    slots: int | None,
+    dry_run: bool,
+    quiet: bool,
+    verbose: bool,
+    output: str | None,
+    **start: Any,
+) -> int:
+    """Run a playbook here, or go on with one that was interrupted.
+
+    FILE is a playbook, or `-` for standard input. Everything that happens is kept in an embedded
+    store; the result goes to standard output. Exits with 1 if the execution failed, was cancelled
+    or was interrupted. Ctrl-C stops after the attempts in flight, twice kills.
+    """
+    if quiet and verbose:
+        raise click.UsageError("-q and -v exclude each other")
+    flags = {"output": output, "allow_kinds": allow_kinds, "store": store, "home": home, "slots": slots}
+    configuration = read(flags)
+    if dry_run:
+        return _plan(_given(file, resume, start, dry_run=True), configuration)
+    from noetl.cli.execution.foreground import Resume, run_here
+    from noetl.cli.execution.place import Again
+    from noetl.cli.execution.progress import progress_for
+
+    given = _given(file, resume, start)
+    order: Order = Resume(resume) if given is None and resume is not None else _start(given)
+    settings = configuration.settings
+    progress = progress_for(
+        Again(configuration),
+        quiet=quiet,
+        verbose=verbose,
+        live=settings.output == "text",
+        color=settings.color,
+    )
+    ended = run_here(order, configuration, progress, [Path(one) for one in catalogs])
+    return _tell(ended, configuration, last=progress.last, quiet=quiet)
+
+
+def _given(
+    file: str | None, resume: str | None, start: dict[str, Any], *, dry_run: bool = False
+) -> Given | None:
+    """What to start with; None if there is an execution to resume. Raises UsageError."""
+    if resume is not None:
+        if file is not None:
+            raise click.UsageError("FILE and --resume exclude each other: an execution keeps its playbook")
+        said = [_spelling(name) for name, value in start.items() if value] + ["--dry-run"] * dry_run
+        if said:
+            raise click.UsageError(
+                f"{said[0]} is for a new execution: --resume goes on with what was given then"
+            )
+        return None
+    if file is None:
+        raise click.UsageError("Missing argument 'FILE': a playbook, `-`, or --resume ID")
+    given = Given(file, **start)
+    from noetl.cli.execution.argument import reads_stdin
+
+    if (file == source.STDIN) + reads_stdin(given.payload) + reads_stdin(given.ctx) > 1:
+        raise click.UsageError(
+            "standard input can be read once: FILE `-`, --payload @- and --ctx @- exclude each other"
+        )
+    return given
+
+
+def _spelling(name: str) -> str:
+    return "--" + {"sets": "set", "labels": "label"}.get(name, name.replace("_", "-"))
+
+
+def _start(given: Given | None) -> "Start":
+    """Everything that was typed, read and checked. Raises Failure."""
+    from noetl.cli.execution import inputs
+    from noetl.cli.execution.argument import text_of
+    from noetl.cli.execution.foreground import Start
+    from noetl.local import Source
+
+    assert given is not None  # noqa: S101 -- asked only where there is nothing to resume
+    if given.idempotency_key == "":
+        raise Failure("argument", "--idempotency-key is empty", hint="any text that names this run")
+    labels = inputs.labels_of(given.labels)
+    timeout = None if given.timeout is None else inputs.seconds_of(given.timeout, "--timeout")
+    payload, ctx = (
+        {} if text is None else inputs.mapping_of(text_of(text, name), name)
+        for name, text in (("--payload", given.payload), ("--ctx", given.ctx))
+    )
+    workload = inputs.with_sets(payload, given.sets)
+    name, text = source.read(given.file)
+    file = "" if given.file == source.STDIN else os.path.abspath(given.file)
+    return Start(
+        source=Source(text, name, file, given.dialect),
+        workload=workload,
+        ctx=ctx,
+        labels=labels,
+        idempotency_key=given.idempotency_key or "",
+        timeout=timeout,
+    )
+
+
+def _plan(given: Given | None, configuration: Configuration) -> int:
+    """Show what would run."""
+    import time
+
+    from noetl.cli.execution.plan import plan_json, plan_text
+    from noetl.loading import examine
+
+    start = _start(given)
+    examined = examine(
+        start.source.text,
+        start.source.name,
+        dialect=start.source.dialect,
+        allow_kinds=configuration.settings.allow_kinds,
+    )
+    if examined.playbook is None:
+        raise invalid(examined.problems, start.source.text)
+    plan = plan_json(examined.playbook, start.workload, start.ctx, time.time_ns() // 1_000)
+    if configuration.settings.output == "json":
+        stream.write_json(plan)
+    else:
+        stream.write_text(plan_text(plan))
+    return 0
+
+
+def _tell(ended: "Ended", configuration: Configuration, *, last: int, quiet: bool) -> int:
+    """The result on stdout, everything else on stderr. The exit code."""
+    from noetl.cli.execution.place import Again
+    from noetl.cli.execution.report import MOST_LINES, Report, report_json
+
+    settings, state = configuration.settings, ended.state
+    again = Again(configuration)
+    paint = stream.coloured if settings.color and sys.stderr and sys.stderr.isatty() else stream.plain
+    report = Report(state, again, ended.source, ended.evidence, last, paint)
+    as_json = settings.output == "json"
+    if as_json:
+        stream.write_json(report_json(state, last=last))
+    elif state.status == "completed":
+        most = MOST_LINES if sys.stdout is not None and sys.stdout.isatty() else None
+        stream.write_text(report.result(most=most))
+    if not quiet or not (as_json or state.status == "completed"):
+        stream.say(report.ending())
+    elif not as_json:
+        for warning in report.warnings():
+            stream.say(warning)
+    if not state.over and not (quiet and as_json):
+        stream.say(f"interrupted; go on with: {again.resume(state.execution_id)}")
+    return 0 if state.status == "completed" else 1

@@ -1,0 +1,45 @@
+"""What a worker needs of whoever keeps an execution."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from noetl.events.bodies import EventBody
+from noetl.kernel import RunState
+
+
+class Ledger(Protocol):
+    """One execution, as the worker of its runs sees it."""
+
+    @property
+    def execution_id(self) -> str: ...
+
+    @property
+    def trace_id(self) -> str: ...
+
+    @property
+    def folder(self) -> Path:
+        """Where relative paths of its playbook start."""
+        ...
+
+    @property
+    def paused(self) -> bool:
+        """Whether runs are to let go at the next task boundary."""
+        ...
+
+    @property
+    def stopping(self) -> bool:
+        """Whether runs are to be interrupted."""
+        ...
+
+    def report(self, run: RunState, *bodies: EventBody) -> None:
+        """Records what happened in a run that the worker owns; the run is up to date afterwards."""
+        ...
+
+    def when_durable(self, then: Callable[[], None]) -> None:
+        """Calls `then` once everything reported so far would survive a crash."""
+        ...
+
+    def log(self, run: RunState, iteration: int, task: str, attempt: int, text: str) -> None:
+        """A line that a task printed."""
+        ...

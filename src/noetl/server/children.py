@@ -1,0 +1,148 @@
+"""Executions that tasks of other executions start (semantics §9)."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from noetl.dsl.problem import PlaybookInvalid
+from noetl.events.bodies import Parent, TaskStarted
+from noetl.events.ids import task_run_id
+from noetl.expr import Constant
+from noetl.kernel.net.commands import Cancel, ChildEnded, Request
+from noetl.kernel.pipeline.waits import child_id
+from noetl.kernel.run import Frame, RunState
+from noetl.model.outcome import ErrorInfo
+from noetl.ports.store import Query
+from noetl.server.live import Live, Origin
+from noetl.server.playbooks import Document, PlaybookMissing, Source
+
+if TYPE_CHECKING:
+    from noetl.server.service import Service
+
+MAX_DEPTH = 32
+"""How deep executions may start one another."""
+
+_REFUSED = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: refused, path: %s}
+workflow:
+- step: start
+  tool: {kind: noop}
+"""
+
+
+class Children:
+    """Starts children, tells parents of their end, and stops those nobody waits for any more."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+
+    def started(self, live: Live, body: TaskStarted) -> None:
+        """A task began: one that starts a child without waiting for it starts it here."""
+        run = live.state.runs[body.run]
+        frame = run.frames[body.iteration]
+        task = run.task(frame)
+        if task.kind == "playbook" and not _waits(run, frame):
+            self._start(live, run, frame)
+
+    def wanted(self, live: Live, run: str, iteration: int) -> None:
+        """A run waits for its child, which may be there from before a crash."""
+        run_state = live.state.runs[run]
+        self._start(live, run_state, run_state.frames[iteration])
+
+    def ended(self, live: Live) -> None:
+        """An execution is over: its parent hears of it."""
+        parent = live.origin.parent
+        above = self._service.lives.get(parent.execution_id) if parent is not None else None
+        if parent is None or above is None:
+            return
+        above.give(_end(parent, live))
+
+    def forsaken(self, live: Live, run: str, iteration: int | None = None) -> None:
+        """Nobody waits any more for what this run, or one iteration of it, started."""
+        place = f"{run}/" if iteration is None else f"{run}/{iteration}/"
+        for child, parent in self._of(live):
+            if parent.task_run_id.startswith(place):
+                child.give(Cancel(reason="its parent no longer waits for it"))
+
+    def stop(self, live: Live, *, by: str, reason: str) -> None:
+        """An execution is cancelled, and with it all that it started."""
+        for child, _ in self._of(live):
+            child.give(Cancel(by=by, reason=f"its parent was stopped: {reason or 'cancelled'}"))
+
+    def _of(self, live: Live) -> list[tuple[Live, Parent]]:
+        """The children that have not ended."""
+        found = [(one, one.origin.parent) for one in self._service.lives.values() if not one.state.over]
+        return [(one, up) for one, up in found if up is not None and up.execution_id == live.execution_id]
+
+    async def take_up(self, live: Live) -> None:
+        """After a crash: children go on, and the end of those that ended meanwhile is told."""
+        service = self._service
+        page = await service.store.executions(Query(parent=live.execution_id, limit=10_000))
+        for record in page.executions:
+            child = await service.open(record.execution_id)
+            if child.state.over:
+                parent = child.origin.parent
+                child.release()
+                if parent is not None:
+                    live.give(_end(parent, child))
+            else:
+                await service.go_on(child)
+
+    def _start(self, live: Live, run: RunState, frame: Frame) -> None:
+        execution_id = child_id(run, frame)
+        if execution_id in self._service.lives:
+            return
+        task = run.task(frame).label
+        place = task_run_id(run.id, frame.index, task, frame.visits[task], frame.attempt)
+        given: dict[str, Any] = frame.input or {}
+        document, error = self._document(live, given)
+        origin = Origin(
+            file=document.source.file or live.origin.file,
+            parent=Parent(execution_id=live.execution_id, task_run_id=place),
+            depth=live.origin.depth + 1,
+            trace_id=live.trace_id,
+        )
+        request = Request(
+            version=document.playbook.metadata.version or "",
+            workload=dict(given.get("args") or {}),
+            parent=origin.parent,
+            trace_id=origin.trace_id,
+            file=origin.file,
+            error=error,
+        )
+        self._service.begin(document, request, origin, execution_id)
+
+    def _document(self, live: Live, given: dict[str, Any]) -> tuple[Document, ErrorInfo | None]:
+        """The child's playbook; one that only stands for it, and why, if it cannot run."""
+        playbooks = self._service.playbooks
+        path = str(given.get("path") or "")
+        if live.origin.depth >= MAX_DEPTH:
+            error = ErrorInfo(kind="limit", message=f"more than {MAX_DEPTH} executions start one another")
+            return self._stand_in(path), error
+        try:
+            if (inline := given.get("document")) is not None:
+                text = json.dumps(inline, indent=1, ensure_ascii=False)
+                return playbooks.read(Source(text, "<inline>", live.origin.file)), None
+            return playbooks.named(path, given.get("version"), live.folder), None
+        except PlaybookMissing as missing:
+            message = f"{missing}; {missing.hint}" if missing.hint else str(missing)
+            error = ErrorInfo(kind="not_found", message=message)
+        except (PlaybookInvalid, OSError, UnicodeDecodeError) as invalid:
+            error = ErrorInfo(kind="input", message=f"the playbook `{path}` cannot run: {invalid}")
+        return self._stand_in(path), error
+
+    def _stand_in(self, path: str) -> Document:
+        return self._service.playbooks.read(Source(_REFUSED % json.dumps(path or "inline"), "<refused>"))
+
+
+def _end(parent: Parent, child: Live) -> ChildEnded:
+    run, iteration = parent.task_run_id.split("/")[:2]
+    state = child.state
+    assert state.status in ("completed", "failed", "cancelled")  # noqa: S101 -- asked when it is over
+    return ChildEnded(run, int(iteration), child.execution_id, state.status, state.result, state.error)
+
+
+def _waits(run: RunState, frame: Frame) -> bool:
+    found = run.task(frame).spec.get("wait")
+    return not (isinstance(found, Constant) and found.value is False)

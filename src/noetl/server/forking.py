@@ -1,0 +1,73 @@
+"""A new execution with a copy of another one's history."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import uuid_utils
+
+from noetl.events.bodies import Patch
+from noetl.kernel import WrongSequence, replay
+from noetl.kernel.net.commands import Fork
+from noetl.model import NoetlError
+from noetl.ports.store import NO_EFFECTS, Append, Committed, ExecutionUnknown, Row, Store, merge
+from noetl.server.effects import derive
+from noetl.server.playbooks import Document
+from noetl.server.reading import PAGE, event_of
+
+
+class CannotFork(NoetlError):
+    """There is nothing to copy, or the copy could not go on with the other playbook."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+async def copied_rows(store: Store, execution_id: str, at: int) -> list[Row]:
+    """The rows up to `at`, and on to the end of its append. Raises ExecutionUnknown, CannotFork."""
+    rows: list[Row] = []
+    while page := await store.read(execution_id, after=rows[-1].seq if rows else 0, limit=PAGE):
+        for row in page:
+            rows.append(row)
+            if row.seq >= at and row.last:
+                return rows
+    if not rows:
+        raise ExecutionUnknown(f"there is no execution {execution_id}")
+    raise CannotFork(f"{execution_id} has no event {at}", f"its last one is {rows[-1].seq}")
+
+
+async def write_copy(store: Store, rows: Sequence[Row], document: Document) -> str:
+    """A new execution with these rows; its id. It is not marked as a fork yet.
+
+    Raises CannotFork if the rows could not have come from this document.
+    """
+    execution_id = str(uuid_utils.uuid7())
+    try:
+        replay(document.plan, execution_id, map(event_of, rows))
+    except (WrongSequence, KeyError, IndexError) as error:
+        message = f"the history cannot go on with {document.source.name}: {error}"
+        raise CannotFork(message, "the steps that ran so far must be there under the same names") from None
+    effects = NO_EFFECTS
+    for row in rows:
+        effects = merge(effects, derive(row))
+    await store.put_playbook(document.playbook.hash, document.stored())
+    append = Append(execution_id=execution_id, expected_version=0, rows=rows, effects=effects)
+    (verdict,) = await store.commit([append])
+    assert isinstance(verdict, Committed)  # noqa: S101 -- nobody else knows the id
+    return execution_id
+
+
+def fork_command(
+    source: str, at: int, document: Document, *, ctx: Mapping[str, Any], workload: Mapping[str, Any], by: str
+) -> Fork:
+    """What makes the copy a fork: from here on it runs this document, with these values."""
+    patches = tuple(Patch(scope="ctx", path=(key,), value=value) for key, value in ctx.items())
+    return Fork(
+        source,
+        at,
+        patches,
+        by,
+        hash=document.playbook.hash,
+        file=document.source.file,
+        workload=dict(workload),
+    )

@@ -1,0 +1,76 @@
+"""Where decisions become durable: everything that waits goes into one commit."""
+
+from collections.abc import Callable, Sequence
+from typing import assert_never
+
+from noetl.events.event import Event
+from noetl.ports.store import Committed, Conflict, KeyTaken, Store, StoreError
+from noetl.server.live import Live
+
+
+class WrittenElsewhere(StoreError):
+    """Somebody else appended to an execution that this process owns."""
+
+
+class Journal:
+    """Writes what live executions have pending. `wrote` hears of each append after it is durable."""
+
+    def __init__(self, store: Store, wrote: Callable[[Live, Sequence[Event]], None]) -> None:
+        self._store = store
+        self._wrote = wrote
+        self._dirty: dict[str, Live] = {}
+        self._flushing = False
+        self.weight = 0
+        """Events that wait."""
+        self.taken_keys: dict[str, str] = {}
+        """Executions that were not begun because their key was taken, and who has it."""
+        self._documents: dict[str, bytes] = {}
+        self._kept: set[str] = set()
+
+    def add(self, live: Live, events: int) -> None:
+        self._dirty[live.execution_id] = live
+        self.weight += events
+
+    def keep(self, playbook_hash: str, document: bytes) -> None:
+        """The document is stored before anything that names it."""
+        if playbook_hash not in self._kept:
+            self._documents[playbook_hash] = document
+
+    @property
+    def dirty(self) -> bool:
+        return bool(self._dirty)
+
+    async def flush(self) -> None:
+        """Until nothing waits. Raises StoreError; nothing of the commit that failed was written then."""
+        if self._flushing:
+            return
+        self._flushing = True
+        try:
+            while self._dirty:
+                await self._commit()
+        finally:
+            self._flushing = False
+
+    async def _commit(self) -> None:
+        while self._documents:
+            playbook_hash, document = self._documents.popitem()
+            await self._store.put_playbook(playbook_hash, document)
+            self._kept.add(playbook_hash)
+        # Without a pause from here to the commit: what executions decided about each other stays together.
+        lives = list(self._dirty.values())
+        self._dirty = {}
+        self.weight = 0
+        batch = [(live, *live.take_append()) for live in lives]
+        verdicts = await self._store.commit([append for _, append, _ in batch])
+        for (live, _, events), verdict in zip(batch, verdicts, strict=True):
+            match verdict:
+                case Committed(version=version):
+                    live.written(version)
+                    self._wrote(live, events)
+                case Conflict(version=version):
+                    message = f"{live.execution_id} was written to by somebody else (event {version})"
+                    raise WrittenElsewhere(message, "run it from one process at a time")
+                case KeyTaken(execution_id=other):
+                    self.taken_keys[live.execution_id] = other
+                case _:
+                    assert_never(verdict)

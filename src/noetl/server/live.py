@@ -1,0 +1,150 @@
+"""An execution in memory: its state, and what was decided about it but is not written yet."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+
+from noetl.events.bodies import EventBody, Parent
+from noetl.events.codec import FORMAT, encode
+from noetl.events.event import Event
+from noetl.events.table import kind_of
+from noetl.kernel import ExecutionState, RunState, due, handle, proceed
+from noetl.kernel.net.commands import Command, Report
+from noetl.ports.store import NO_EFFECTS, Append, Row, merge
+from noetl.server.clock import now
+from noetl.server.effects import effects_of
+from noetl.stores.owner import Ownership
+
+
+class Origin(Struct, frozen=True, kw_only=True):
+    """What an execution came from, as far as its state does not say."""
+
+    file: str = ""
+    parent: Parent | None = None
+    depth: int = 0
+    trace_id: str = ""
+
+    @property
+    def folder(self) -> Path:
+        """Where relative paths of its playbook start."""
+        return Path(self.file).parent if self.file else Path.cwd()
+
+
+class Logs(Protocol):
+    """Where the lines go that tasks print."""
+
+    def write(self, execution_id: str, place: Mapping[str, str | int], text: str) -> None: ...
+
+
+class Live:
+    """Decides commands at once; what follows is durable when the journal says so.
+
+    `noticed` is called with the events of each decision, before they are durable.
+    """
+
+    def __init__(
+        self,
+        state: ExecutionState,
+        origin: Origin,
+        noticed: "Callable[[Live, list[Event]], None]",
+        ownership: Ownership | None = None,
+        logs: "Logs | None" = None,
+    ) -> None:
+        self.state = state
+        self.origin = origin
+        self.folder = origin.folder
+        self.durable = state.version
+        self.snapshot_at = state.version
+        self.pending: list[Event] = []
+        self.start_key = ""
+        self.taken: list[int] = []
+        self._boundaries: set[int] = set()
+        self._after: list[tuple[int, Callable[[], None]]] = []
+        self._noticed = noticed
+        self._ownership = ownership
+        self._logs = logs
+
+    @property
+    def execution_id(self) -> str:
+        return self.state.given.execution_id
+
+    @property
+    def trace_id(self) -> str:
+        return self.origin.trace_id or self.execution_id.replace("-", "")
+
+    @property
+    def paused(self) -> bool:
+        return self.state.paused
+
+    @property
+    def stopping(self) -> bool:
+        return self.state.stopping != ""
+
+    def give(self, command: Command) -> list[Event]:
+        """The events of one decision, none if it was made before. Raises Refused and NotOwner."""
+        moment = now()
+        events = handle(self.state, command, moment)
+        if not events:
+            return events
+        self._boundaries.add(events[-1].seq)
+        while due(self.state) and (more := proceed(self.state, moment)):
+            events += more
+            self._boundaries.add(more[-1].seq)
+        self.pending += events
+        self._noticed(self, events)
+        return events
+
+    def report(self, run: RunState, *bodies: EventBody) -> None:
+        """What happened in a run that is claimed."""
+        self.give(Report(run.id, run.fence, run.reported, bodies))
+
+    def when_durable(self, then: Callable[[], None]) -> None:
+        """Calls `then` once everything decided so far is written."""
+        self._after.append((self.state.version, then))
+
+    def log(self, run: RunState, iteration: int, task: str, attempt: int, text: str) -> None:
+        if self._logs is not None:
+            place: dict[str, str | int] = {
+                "step": run.step.name,
+                "run": run.id,
+                "iteration": iteration,
+                "task": task,
+                "attempt": attempt,
+            }
+            self._logs.write(self.execution_id, place, text)
+
+    def take_append(self) -> tuple[Append, list[Event]]:
+        """What is pending, as one append; from here on it is somebody else's to write."""
+        events, self.pending = self.pending, []
+        boundaries, self._boundaries = self._boundaries, set()
+        rows = []
+        effects = NO_EFFECTS
+        for event in events:
+            kind = kind_of(event.body)
+            data = encode(event.body)
+            rows.append(Row(event.seq, event.ts, kind.number, FORMAT, data, event.seq in boundaries))
+            if (change := effects_of(event.ts, event.body)) is not NO_EFFECTS:
+                effects = merge(effects, change)
+        taken, self.taken = self.taken, []
+        append = Append(
+            execution_id=self.execution_id,
+            expected_version=events[0].seq - 1,
+            rows=rows,
+            effects=effects,
+            start_key=self.start_key if events[0].seq == 1 else "",
+            taken=taken,
+        )
+        return append, events
+
+    def written(self, version: int) -> None:
+        """Everything up to this version is durable."""
+        self.durable = version
+        while self._after and self._after[0][0] <= version:
+            self._after.pop(0)[1]()
+
+    def release(self) -> None:
+        """Lets others own the execution. A second call does nothing."""
+        if self._ownership is not None:
+            self._ownership.release()

@@ -1,0 +1,287 @@
+"""The executions that this process owns: what happens to one, and what that means for others."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+import uuid_utils
+
+from noetl.events import bodies as of
+from noetl.events.event import Event
+from noetl.events.ids import run_id
+from noetl.kernel import ExecutionState, Refused, dump, new_state
+from noetl.kernel.net.commands import LeaseLost, Request, Resume, TimerFired
+from noetl.kernel.state import STATE_FORMAT
+from noetl.model import NoetlError
+from noetl.ports.store import ExecutionRecord, ExecutionUnknown, Snapshot, Store, StoreError
+from noetl.server.children import Children
+from noetl.server.journal import Journal
+from noetl.server.letters import read_letter
+from noetl.server.live import Live, Logs, Origin
+from noetl.server.playbooks import Document, Playbooks
+from noetl.server.reading import event_of, read_state
+from noetl.server.timers import Timers
+from noetl.stores.owner import Owners
+
+SNAPSHOT_EVERY = 5_000
+"""Events after which a state is kept, so that opening the execution again folds no more than that."""
+
+
+class AlreadyRunning(NoetlError):
+    """Another process runs this execution."""
+
+    def __init__(self, execution_id: str, process: int | None) -> None:
+        where = f"process {process}" if process else "another process"
+        super().__init__(f"{execution_id} is running in {where}")
+
+
+class Dispatcher(Protocol):
+    """Who runs the runs. All of it is told before the events are durable."""
+
+    def ready(self, live: Live) -> None:
+        """A run may be claimed."""
+        ...
+
+    def changed(self, live: Live, run: str) -> None:
+        """A run was resumed, or ended by the server."""
+        ...
+
+    def halted(self, live: Live) -> None:
+        """The execution pauses, or stops."""
+        ...
+
+    def over(self, live: Live) -> None:
+        """The execution has ended, and that is durable."""
+        ...
+
+
+class Service:
+    """Opens executions, and hears of everything that happens to them.
+
+    `watch` gets the events of an execution when they are durable.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        playbooks: Playbooks,
+        owners: Owners | None,
+        dispatcher: Dispatcher,
+        *,
+        watch: Callable[[str, Sequence[Event], ExecutionState], None] | None = None,
+        logs: Logs | None = None,
+    ) -> None:
+        self._logs = logs
+        self.store = store
+        self.playbooks = playbooks
+        self.lives: dict[str, Live] = {}
+        self.timers = Timers()
+        self.journal = Journal(store, self._wrote)
+        self._owners = owners
+        self._dispatcher = dispatcher
+        self._watch = watch
+        self.children = Children(self)
+        self._snapshots: set[asyncio.Task[None]] = set()
+
+    def begin(
+        self, document: Document, request: Request, origin: Origin, execution_id: str = "", key: str = ""
+    ) -> Live:
+        """A new execution, its first events decided."""
+        execution_id = execution_id or str(uuid_utils.uuid7())
+        ownership = self._owners.claim(execution_id) if self._owners is not None else None
+        if self._owners is not None and ownership is None:
+            raise AlreadyRunning(execution_id, self._owners.owner(execution_id))
+        self.journal.keep(document.playbook.hash, document.stored())
+        live = Live(new_state(document.plan, execution_id), origin, self._noticed, ownership, self._logs)
+        live.start_key = key
+        self.lives[execution_id] = live
+        live.give(request)
+        return live
+
+    async def open(self, execution_id: str) -> Live:
+        """An execution from the store, owned from here on, with the leases of its last owner void.
+
+        Raises ExecutionUnknown, AlreadyRunning, StoreError.
+        """
+        if (known := self.lives.get(execution_id)) is not None:
+            return known
+        record = await self.store.execution(execution_id)
+        if record is None:
+            raise ExecutionUnknown(f"there is no execution {execution_id}")
+        ownership = self._owners.claim(execution_id) if self._owners is not None else None
+        if self._owners is not None and ownership is None:
+            raise AlreadyRunning(execution_id, self._owners.owner(execution_id))
+        try:
+            origin = await self.origin_of(record)
+            document = await self.playbooks.stored(self.store, record.playbook)
+            state = await read_state(self.store, document.plan, execution_id)
+        except BaseException:
+            if ownership is not None:
+                ownership.release()
+            raise
+        live = Live(state, origin, self._noticed, ownership, self._logs)
+        self._void_leases(live)
+        return live
+
+    async def go_on(self, live: Live) -> None:
+        """Takes up an opened execution where it stands: timers, children, runs that are ready."""
+        self.lives[live.execution_id] = live
+        if live.paused:
+            live.give(Resume())
+        self._arm(live)
+        await self.children.take_up(live)
+        await self.hear([live.execution_id])
+        self._dispatcher.ready(live)
+
+    async def origin_of(self, record: ExecutionRecord) -> Origin:
+        """What the first event says, and a fork's own document."""
+        rows = await self.store.read(record.execution_id, limit=1)
+        body = event_of(rows[0]).body
+        if not isinstance(body, of.PlaybookExecutionRequested):
+            raise ExecutionUnknown(f"{record.execution_id} does not begin with a request")
+        depth, parent = 0, body.parent.execution_id if body.parent is not None else ""
+        while parent and depth < 1_000:
+            depth += 1
+            above = await self.store.execution(parent)
+            parent = above.parent if above is not None else ""
+        # A fork may run another document, which was read somewhere else.
+        file = body.file
+        if record.playbook != body.hash:
+            file = (await self.playbooks.stored(self.store, record.playbook)).source.file
+        return Origin(file=file, parent=body.parent, depth=depth, trace_id=body.trace_id)
+
+    def drop(self, live: Live) -> None:
+        """Forgets an execution that was never written."""
+        self.lives.pop(live.execution_id, None)
+        live.pending.clear()
+        live.release()
+
+    async def hear(self, execution_ids: Sequence[str]) -> None:
+        """Does what others asked of these executions."""
+        for letter in await self.store.inbox(execution_ids):
+            live = self.lives.get(letter.execution_id)
+            order = read_letter(letter.body)
+            try:
+                done = live.give(order) if live is not None and order is not None else []
+            except Refused:
+                done = []
+            if live is not None and done:
+                live.taken.append(letter.id)
+            else:
+                await self.store.take([letter])
+
+    async def close(self) -> None:
+        self.timers.close()
+        if self._snapshots:
+            await asyncio.wait(self._snapshots)
+        for live in self.lives.values():
+            live.release()
+        self.lives.clear()
+
+    def _void_leases(self, live: Live) -> None:
+        for run in list(live.state.claimed_runs()):
+            live.give(LeaseLost(run.id, run.fence))
+
+    def _arm(self, live: Live) -> None:
+        """All timers of a state that was folded."""
+        state = live.state
+        self._timer(live, state.deadline, "")
+        for name, token in state.tokens.items():
+            self._timer(live, token.deadline, name)
+        for run in state.runs.values():
+            self._timer(live, run.deadline, run.id)
+            for frame in run.frames.values():
+                if frame.suspension is not None:
+                    self._timer(live, frame.suspension.until, run.id, frame.index)
+
+    def _timer(self, live: Live, due: int | None, target: str, iteration: int = 0) -> None:
+        if due is not None:
+            self.timers.at(due, lambda: self._fire(live, TimerFired(target, iteration)))
+
+    def _fire(self, live: Live, fired: TimerFired) -> None:
+        if live.execution_id in self.lives and not live.state.over:
+            live.give(fired)
+
+    def _noticed(self, live: Live, events: list[Event]) -> None:
+        self.journal.add(live, len(events))
+        for event in events:
+            if type(event.body) in _TELLING:
+                self._notice(live, event)
+        if live.state.ready:
+            self._dispatcher.ready(live)
+
+    def _wrote(self, live: Live, events: Sequence[Event]) -> None:
+        if self._watch is not None:
+            self._watch(live.execution_id, events, live.state)
+        if live.durable - live.snapshot_at >= SNAPSHOT_EVERY and not live.pending:
+            self._keep_snapshot(live)
+        if live.state.over and live.durable == live.state.version:
+            self.lives.pop(live.execution_id, None)
+            live.release()
+            self._dispatcher.over(live)
+
+    def _keep_snapshot(self, live: Live) -> None:
+        live.snapshot_at = live.durable
+        body = msgspec.json.encode(dump(live.state))
+        snapshot = Snapshot(live.durable, STATE_FORMAT, body)
+        task = asyncio.get_running_loop().create_task(self._put_snapshot(live.execution_id, snapshot))
+        self._snapshots.add(task)
+        task.add_done_callback(self._snapshots.discard)
+
+    async def _put_snapshot(self, execution_id: str, snapshot: Snapshot) -> None:
+        try:
+            await self.store.put_snapshot(execution_id, snapshot)
+        except StoreError:
+            return  # it only saves folding; whatever is wrong will stop the next commit
+
+    def _notice(self, live: Live, event: Event) -> None:
+        """What an event means beyond the state: times to wake at, children, runs that changed."""
+        match event.body:
+            case of.StepScheduled(deadline=deadline):
+                self._timer(live, deadline, run_id(event.seq))
+            case of.TokenParked(deadline=deadline, token=token):
+                self._timer(live, deadline, token)
+            case of.WorkflowStarted(deadline=deadline):
+                self._timer(live, deadline, "")
+            case of.TaskStarted() as body:
+                self.children.started(live, body)
+            case of.RunSuspended() as body:
+                self._timer(live, body.until, body.run, body.iteration)
+                if body.child:
+                    self.children.wanted(live, body.run, body.iteration)
+            case of.RunResumed(run=run, reason=reason, iteration=iteration):
+                self._dispatcher.changed(live, run)
+                if reason == "timeout":
+                    self.children.forsaken(live, run, iteration)
+            case of.StepFailed(source="server", run=run):
+                self._dispatcher.changed(live, run)
+                self.children.forsaken(live, run)
+            case of.CancelRequested() as body:
+                self._dispatcher.halted(live)
+                self.children.stop(live, by=body.by, reason=body.reason)
+            case of.ExecutionPaused():
+                self._dispatcher.halted(live)
+            case of.ExecutionRetried():
+                self._arm(live)
+            case of.PlaybookProcessed():
+                self.children.ended(live)
+            case _:
+                pass
+
+
+_TELLING: frozenset[type] = frozenset(
+    {
+        of.CancelRequested,
+        of.ExecutionPaused,
+        of.ExecutionRetried,
+        of.PlaybookProcessed,
+        of.RunResumed,
+        of.RunSuspended,
+        of.StepFailed,
+        of.StepScheduled,
+        of.TaskStarted,
+        of.TokenParked,
+        of.WorkflowStarted,
+    }
+)

@@ -1,0 +1,61 @@
+"""What an attempt of a task comes to, whatever happens in it."""
+
+import time
+from collections.abc import Awaitable, Mapping
+from datetime import UTC, datetime
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct, structs
+
+from noetl.model import Json
+from noetl.model.outcome import ErrorInfo, ErrorKind, Outcome, ToolError, failed
+from noetl.ports.tool import Call
+
+Inputs = TypeVar("Inputs", bound=Struct)
+
+
+def inputs_of(call: Call, model: type[Inputs]) -> Inputs:
+    """The inputs of the call, typed. ToolError of kind `input` if they do not fit."""
+    own: Mapping[str, Json] = call.inputs
+    if "args" in own and "args" not in model.__struct_encode_fields__:
+        own = {name: value for name, value in own.items() if name != "args"}
+    try:
+        return msgspec.convert(own, model)
+    except msgspec.ValidationError as error:
+        raise ToolError("input", str(error)) from None
+
+
+async def attempted(work: Awaitable[Outcome]) -> Outcome:
+    """The outcome of the work, with its times. An exception of it is told as an error, `tool` if unnamed."""
+    started, clock = datetime.now(UTC), time.perf_counter()
+    try:
+        outcome = await work
+    except ToolError as error:
+        outcome = failed(error.info)
+    except Exception as error:  # noqa: BLE001  # a tool never raises: this is a fault of its own, told as one
+        outcome = failure("tool", _told(error))
+    meta: dict[str, Json] = {
+        **outcome.meta,
+        "duration_ms": round((time.perf_counter() - clock) * 1e3, 3),
+        "started_at": started.isoformat(),
+        "finished_at": datetime.now(UTC).isoformat(),
+    }
+    return structs.replace(outcome, meta=meta)
+
+
+def failure(
+    kind: ErrorKind, message: str, *, retryable: bool = False, details: dict[str, Json] | None = None
+) -> Outcome:
+    """An error outcome of this kind."""
+    return failed(ErrorInfo(kind=kind, message=message, retryable=retryable, details=details or {}))
+
+
+def _told(error: Exception) -> str:
+    """The exception in words that an event can hold, whatever its message is."""
+    try:
+        message = str(error).encode(errors="replace").decode()
+    except Exception:  # noqa: BLE001  # the message is made by code of others, too
+        message = ""
+    name = type(error).__name__
+    return f"{name}: {message}" if message else name

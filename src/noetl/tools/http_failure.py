@@ -1,0 +1,76 @@
+"""Why no answer came to an `http` task, in words."""
+
+import aiohttp
+from aiohttp.http_exceptions import ContentEncodingError
+
+from noetl.model.outcome import ErrorInfo
+
+
+def failure_of(error: aiohttp.ClientError, place: str) -> ErrorInfo:
+    """The error that stands for what the client raised; `place` is the request, for the message."""
+    kind, why, retryable = _told(error)
+    if kind == "input":
+        return ErrorInfo(kind="input", message=why)
+    if kind == "timeout":
+        return ErrorInfo(kind="timeout", message=f"{place}: {why}", retryable=True)
+    return ErrorInfo(kind="connection", message=f"{place}: {why}", retryable=retryable)
+
+
+def _told(error: aiohttp.ClientError) -> tuple[str, str, bool]:
+    """Kind, reason, and whether another attempt may end well. The order is from special to general."""
+    match error:
+        case aiohttp.ConnectionTimeoutError():
+            return "timeout", "no connection within the time that `spec.timeout.connect` gives", True
+        case aiohttp.ServerTimeoutError():
+            return "timeout", "no data within the time that `spec.timeout.read` gives", True
+        case aiohttp.TooManyRedirects():
+            last = error.history[-1].headers.get("Location", "") if error.history else ""
+            why = f"it redirects more than {len(error.history) - 1} times, the last to `{cut(last)}`"
+            return "connection", why, False
+        case aiohttp.RedirectClientError():
+            return "connection", f"it redirects to what is no HTTP address: {cut(str(error))}", False
+        case aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
+            return "input", f"`url` is no address: {cut(str(error))}", False
+        case aiohttp.ClientConnectorError():
+            return "connection", *_unconnected(error)
+        case aiohttp.ClientHttpProxyError():
+            return "connection", f"the proxy answers {error.status} {error.message}", True
+        case aiohttp.ClientPayloadError(__cause__=ContentEncodingError()):
+            return "connection", f"the body cannot be unpacked: {cut(str(error.__cause__))}", True
+        case aiohttp.ClientPayloadError():
+            return "connection", "the connection ended before the whole body was there", True
+        case aiohttp.ClientResponseError():
+            return "connection", f"what the server sent is not HTTP: {cut(error.message)}", True
+        case aiohttp.ServerDisconnectedError():
+            return "connection", "the server closed the connection without an answer", True
+        case _:
+            return "connection", f"the connection broke: {cut(str(error) or type(error).__name__)}", True
+
+
+def _unconnected(error: aiohttp.ClientConnectorError) -> tuple[str, bool]:
+    where = f"{error.host}:{error.port}"
+    match error:
+        case aiohttp.ClientConnectorDNSError():
+            return f"the host `{error.host}` is not found", True
+        case aiohttp.ClientProxyConnectionError():
+            return f"no connection to the proxy {where}: {_reason(error.os_error)}", True
+        case aiohttp.ClientConnectorCertificateError():
+            why = getattr(error.certificate_error, "verify_message", "") or str(error.certificate_error)
+            hint = "`spec.verify` can name a file of authorities"
+            return f"the certificate of {where} is not trusted: {why}; {hint}", False
+        case aiohttp.ClientSSLError():
+            return f"no TLS connection to {where}: {_reason(error.os_error)}", True
+        case _:
+            return f"no connection to {where}: {_reason(error.os_error)}", True
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, ConnectionRefusedError):
+        return "it is refused, so nothing may be listening there"
+    return cut(error.strerror or str(error) or type(error).__name__)
+
+
+def cut(text: str) -> str:
+    """The text in one line, and not too much of it."""
+    plain = " ".join(text.encode(errors="replace").decode().split())
+    return plain if len(plain) <= 200 else plain[:199] + "…"

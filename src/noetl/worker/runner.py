@@ -1,0 +1,203 @@
+"""Drives the runs that a worker owns: asks the kernel what they want, and does it."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import assert_never
+
+from noetl.kernel import advance, cancelled, judge, pause
+from noetl.kernel.pipeline.moves import Finish, Record, RunTask, Suspend, Wait
+from noetl.kernel.run import RunState
+from noetl.model.outcome import Outcome
+from noetl.ports.control import Ledger
+from noetl.tools.hosting import Tools
+from noetl.worker.attempt import attempt, attempt_now
+from noetl.worker.seat import Seat
+
+TURN = 0.005
+"""Seconds of work after which the event loop gets its turn."""
+PATIENCE = 2.0
+"""Seconds that an interrupted task has for tidying up."""
+
+
+class Runner:
+    """Runs pipelines of many executions at once.
+
+    `wake` is called when there is something to do for `drive` or a slot is free, `at` calls back at a time.
+    """
+
+    def __init__(
+        self,
+        tools: Tools,
+        *,
+        now: Callable[[], int],
+        wake: Callable[[], None],
+        at: Callable[[int, Callable[[], None]], None],
+    ) -> None:
+        self._tools = tools
+        self._now = now
+        self._wake = wake
+        self._at = at
+        self._seats: dict[tuple[str, str], Seat] = {}
+        self._todo: deque[Seat] = deque()
+        self._held = False
+
+    @property
+    def seats(self) -> int:
+        """How many runs it owns."""
+        return len(self._seats)
+
+    @property
+    def busy(self) -> bool:
+        """Whether `drive` has something to do."""
+        return bool(self._todo) and not self._held
+
+    @property
+    def in_flight(self) -> int:
+        """Attempts that have begun and not ended."""
+        return sum(seat.begun for seat in self._seats.values())
+
+    def take(self, ledger: Ledger, run: RunState) -> None:
+        """Owns a run that was just claimed."""
+        seat = Seat(ledger, run)
+        self._seats[seat.place] = seat
+        self._queue(seat)
+
+    def look(self, execution_id: str, run: str) -> None:
+        """Something about a run has changed from outside."""
+        if seat := self._seats.get((execution_id, run)):
+            self._queue(seat)
+
+    def look_at_all(self, execution_id: str) -> None:
+        """Something about the execution has: it pauses or stops."""
+        for seat in list(self._seats.values()):
+            if seat.ledger.execution_id == execution_id:
+                self._queue(seat)
+
+    def hold(self) -> None:
+        """Begins nothing any more; what is in flight may end."""
+        self._held = True
+
+    async def kill(self) -> None:
+        """Interrupts everything in flight. Nothing is reported."""
+        self._held = True
+        tasks = [task for seat in self._seats.values() for task in seat.tasks.values()]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=PATIENCE)
+
+    def drive(self) -> None:
+        """Works for one turn, or until nothing is to be done before something happens."""
+        until = time.monotonic() + TURN
+        while self._todo and not self._held:
+            seat = self._todo.popleft()
+            seat.queued = False
+            self._go_on(seat, until)
+            if time.monotonic() > until:
+                return
+
+    def _queue(self, seat: Seat) -> None:
+        if not seat.queued:
+            seat.queued = True
+            self._todo.append(seat)
+            self._wake()
+
+    def _go_on(self, seat: Seat, until: float) -> None:
+        ledger, run = seat.ledger, seat.run
+        while seat.owned:
+            if ledger.stopping:
+                self._interrupt(seat)
+                return
+            if ledger.paused:
+                if (body := pause(run)) is None:
+                    return
+                ledger.report(run, body)
+                continue
+            if not self._step(seat):
+                return
+            if time.monotonic() > until:
+                self._queue(seat)
+                return
+        self._leave(seat)
+
+    def _step(self, seat: Seat) -> bool:
+        """One instruction of the kernel. False if the run has to wait for something."""
+        ledger, run = seat.ledger, seat.run
+        move = advance(run, self._now())
+        match move:
+            case Record() | Finish():
+                ledger.report(run, move.body)
+                return True
+            case RunTask():
+                ledger.report(run, move.started)
+                self._run_task(seat, move)
+                return True
+            case Wait(until=moment):
+                if moment is not None and moment != seat.waits_until:
+                    seat.waits_until = moment
+                    self._at(moment, partial(self._queue, seat))
+                return False
+            case Suspend():
+                return False
+            case _:
+                assert_never(move)
+
+    def _run_task(self, seat: Seat, move: RunTask) -> None:
+        if self._tools.effect(move.task.kind) == "pure":
+            self._processed(seat, move, attempt_now(self._tools, seat.ledger, seat.run, move))
+            return
+        seat.begun += 1
+        seat.ledger.when_durable(partial(self._begin, seat, move))
+
+    def _begin(self, seat: Seat, move: RunTask) -> None:
+        if not seat.owned or seat.interrupted:
+            seat.begun -= 1
+            return
+        seat.tasks[move.iteration] = asyncio.get_running_loop().create_task(self._await(seat, move))
+
+    async def _await(self, seat: Seat, move: RunTask) -> None:
+        try:
+            outcome = await attempt(self._tools, seat.ledger, seat.run, move)
+        finally:
+            seat.tasks.pop(move.iteration, None)
+            seat.begun -= 1
+            self._wake()
+        self._processed(seat, move, outcome)
+
+    def _processed(self, seat: Seat, move: RunTask, outcome: Outcome) -> None:
+        if not seat.owned or seat.interrupted:
+            return
+        seat.ledger.report(seat.run, judge(seat.run, move.iteration, outcome, self._now()))
+        self._queue(seat)
+
+    def _interrupt(self, seat: Seat) -> None:
+        """The execution is cancelled: tasks are stopped, then the run ends."""
+        if not seat.interrupted:
+            seat.interrupted = True
+            for task in list(seat.tasks.values()):
+                task.cancel()
+            ends = asyncio.get_running_loop().create_task(
+                self._end_interrupted(seat, list(seat.tasks.values()))
+            )
+            seat.tasks[-1] = ends
+
+    async def _end_interrupted(self, seat: Seat, tasks: list[asyncio.Task[None]]) -> None:
+        if tasks:
+            await asyncio.wait(tasks, timeout=PATIENCE)
+        seat.tasks.clear()
+        if seat.owned:
+            seat.ledger.report(seat.run, cancelled(seat.run))
+        self._leave(seat)
+
+    def _leave(self, seat: Seat) -> None:
+        """The run is no longer ours: it ended, waits without us, or somebody took it away."""
+        if self._seats.get(seat.place) is not seat:
+            return
+        del self._seats[seat.place]
+        for task in seat.tasks.values():
+            if task is not asyncio.current_task():
+                task.cancel()
+        self._wake()

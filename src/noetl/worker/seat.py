@@ -1,0 +1,34 @@
+"""One run that the worker owns, and the attempts in flight in it."""
+
+import asyncio
+
+from noetl.kernel import RunState
+from noetl.ports.control import Ledger
+
+
+class Seat:
+    """Owned under `fence`: as soon as the run has another one, or none, the worker has nothing to say in it.
+
+    `begun` counts attempts that were recorded as started and have not ended, in `tasks` or on their way
+    there.
+    """
+
+    __slots__ = ("begun", "fence", "interrupted", "ledger", "queued", "run", "tasks", "waits_until")
+
+    def __init__(self, ledger: Ledger, run: RunState) -> None:
+        self.ledger = ledger
+        self.run = run
+        self.fence = run.fence
+        self.tasks: dict[int, asyncio.Task[None]] = {}
+        self.begun = 0
+        self.queued = False
+        self.interrupted = False
+        self.waits_until = 0
+
+    @property
+    def owned(self) -> bool:
+        return self.run.phase == "claimed" and self.run.fence == self.fence
+
+    @property
+    def place(self) -> tuple[str, str]:
+        return self.ledger.execution_id, self.run.id

@@ -1,0 +1,134 @@
+"""What the options of a run mean."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from noetl.cli.execution import inputs
+from noetl.cli.execution.argument import text_of
+from noetl.cli.failure import Failure
+
+
+def refused(work: Callable[[], Any]) -> Failure:
+    with pytest.raises(Failure) as caught:
+        work()
+    assert caught.value.exit_code == 2
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1", 1),
+        ("1.5", 1.5),
+        ("true", True),
+        ("null", None),
+        ('"1"', "1"),
+        ("[1, 2]", [1, 2]),
+        ('{"a": 1}', {"a": 1}),
+        ("World", "World"),
+        ("", ""),
+        ("a=b", "a=b"),
+        ("007", "007"),
+        ("NaN", "NaN"),
+        ("-Infinity", "-Infinity"),
+        ("{broken", "{broken"),
+        ("[" * 100_000, "[" * 100_000),
+    ],
+)
+def test_a_value_is_json_if_it_parses_else_text(text: str, value: object) -> None:
+    assert inputs.with_sets({}, [f"key={text}"]) == {"key": value}
+
+
+def test_dots_nest_and_mappings_merge_deep_over_the_payload() -> None:
+    payload = {"a": {"b": 1, "c": [1, 2]}, "z": 0}
+    found = inputs.with_sets(payload, ["a.b=2", "a.d.e=x", 'a={"c": [3], "f": {"g": 1}}', "new=1"])
+    assert found == {"a": {"b": 2, "c": [3], "d": {"e": "x"}, "f": {"g": 1}}, "z": 0, "new": 1}
+    assert payload == {"a": {"b": 1, "c": [1, 2]}, "z": 0}
+
+
+def test_the_last_word_counts() -> None:
+    assert inputs.with_sets({}, ["a.b=1", "a=2", 'a={"c": 3}', "a.c=4"]) == {"a": {"c": 4}}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["novalue"], "--set novalue: there is no `=`"),
+        (["=1"], "a key is empty"),
+        (["a..b=1"], "a key is empty"),
+        (["a.=1"], "a key is empty"),
+        (["a=1", "a.b=2"], "--set a.b: `a` is 1, and nothing can be set below it"),
+        (["a.b=[1]", "a.b.c=2"], "`a.b` is [1]"),
+        (["a=null", "a.b=2"], "`a` is null"),
+        (["a=\udcff"], "half a surrogate pair"),
+        (['a="\\ud800"'], "half a surrogate pair"),
+        (["a=" + "[" * 120 + "]" * 120], "lies deeper than 100 levels"),
+    ],
+)
+def test_what_cannot_be_set_is_said(words: list[str], said: str) -> None:
+    assert said in str(refused(lambda: inputs.with_sets({}, words)))
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "hint"),
+    [
+        ("{", "Expecting property name enclosed in double quotes (line 1, column 2)", "near: {"),
+        ('{"a": 1,\n "b" 2}', "(line 2, column 6)", '"b" 2}'),
+        ("name=World", "(line 1, column 1)", "@FILE"),
+        ("", "(line 1, column 1)", "@FILE"),
+        ('{"a": NaN}', "NaN is no JSON value", ""),
+        ("[1]", "--payload takes a mapping, not [1]", "for example"),
+        ('"text"', '--payload takes a mapping, not "text"', "for example"),
+        ("[" * 100_000, "nested too deeply", ""),
+        ('{"a": "\\ud800"}', "`$.a`", ""),
+        ('{"a": 1e999}', "`$.a` is inf", ""),
+    ],
+)
+def test_a_payload_that_is_no_mapping_is_said_with_its_place(text: str, said: str, hint: str) -> None:
+    failure = refused(lambda: inputs.mapping_of(text, "--payload"))
+    assert said in str(failure)
+    assert hint in failure.hint
+
+
+def test_labels() -> None:
+    assert inputs.labels_of(["team=data", "a=b=c", "empty=", "team=web"]) == {
+        "team": "web",
+        "a": "b=c",
+        "empty": "",
+    }
+    for word in ("team", "=x", " =x"):
+        assert "--label" in str(refused(lambda word=word: inputs.labels_of([word])))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90", 90), ("1.5", 1.5), ("250ms", 0.25), ("5m", 300), ("1h30m", 5400), ("2D", 172_800), (" 3s ", 3)],
+)
+def test_times(text: str, seconds: float) -> None:
+    assert inputs.seconds_of(text, "--timeout") == seconds
+
+
+@pytest.mark.parametrize(
+    "text", ["", "soon", "-1", "0", "0s", "5 m", "5x", "1m5", "1e3", "nan", "inf", "9" * 30]
+)
+def test_what_is_not_a_time(text: str) -> None:
+    assert str(refused(lambda: inputs.seconds_of(text, "--timeout"))).startswith("--timeout: ")
+
+
+def test_an_argument_may_name_a_file(tmp_path: Path) -> None:
+    (tmp_path / "in.json").write_bytes(b'\xef\xbb\xbf{"a": 1}')
+    assert text_of(f"@{tmp_path}/in.json", "--payload") == '{"a": 1}'
+    assert text_of('{"a": 1}', "--payload") == '{"a": 1}'
+    (tmp_path / "latin").write_bytes(b"\xff")
+    for argument, said in (
+        (f"@{tmp_path}/none", "No such file"),
+        (f"@{tmp_path}", "Is a directory"),
+        (f"@{tmp_path}/latin", "not UTF-8"),
+        ("@", "no name"),
+    ):
+        failure = refused(lambda argument=argument: text_of(argument, "--payload"))  # type: ignore[misc]
+        assert str(failure).startswith("--payload: ")
+        assert said in str(failure)

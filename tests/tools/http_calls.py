@@ -1,0 +1,164 @@
+"""Calls of the HTTP tool for tests, against real servers of this process."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from aiohttp import web
+from msgspec import structs
+from multidict import CIMultiDict
+
+from noetl.model import Json
+from noetl.model.outcome import ErrorInfo, Outcome
+from noetl.ports.tool import Call
+from noetl.tools.http_tool import HttpTool
+
+HERE = Path(__file__).parent
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Seen(NamedTuple):
+    """A request as the server saw it; `port` is the client's, so equal ports are one connection."""
+
+    method: str
+    target: str
+    headers: CIMultiDict[str]
+    body: bytes
+    port: int
+
+
+class Served(NamedTuple):
+    """A server and the requests it got so far."""
+
+    url: str
+    seen: list[Seen]
+
+
+def call(
+    url: str = "/",
+    *,
+    spec: dict[str, Json] | None = None,
+    timeout: float = 30.0,
+    folder: Path = HERE,
+    log: Callable[[str], None] = str,  # type: ignore[assignment]  # takes a line and keeps nothing
+    **inputs: Any,
+) -> Call:
+    """A call; an address that begins with `/` is one of the server that it is run against."""
+    return Call(
+        execution_id="x",
+        task="t",
+        kind="http",
+        inputs={"url": url, **inputs},
+        args={},
+        spec=spec or {},
+        prev=None,
+        attempt=1,
+        idempotency_key="key-of-this-visit",
+        timeout=timeout,
+        folder=folder,
+        log=log,
+    )
+
+
+def at(server: Served, one: Call) -> Call:
+    url = one.inputs["url"]
+    whole = server.url + url if isinstance(url, str) and url.startswith("/") else url
+    return structs.replace(one, inputs={**one.inputs, "url": whole})
+
+
+@asynccontextmanager
+async def serving(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncIterator[Served]:
+    """A web server whose every address is answered by the handler."""
+    seen: list[Seen] = []
+
+    async def note(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        port = request.transport.get_extra_info("peername")[1]
+        # What is read here cannot be taken apart by the handler.
+        body = b"" if request.content_type.startswith("multipart/") else await request.read()
+        seen.append(Seen(request.method, request.raw_path, CIMultiDict(request.headers), body, port))
+        return await handler(request)
+
+    app = web.Application(client_max_size=1 << 30)
+    app.router.add_route("*", "/{tail:.*}", note)
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1.0)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
+        await site.start()
+        port = runner.addresses[0][1]
+        yield Served(f"{'https' if tls else 'http'}://127.0.0.1:{port}", seen)
+    finally:
+        await runner.cleanup()
+
+
+@asynccontextmanager
+async def saying(answer: bytes) -> AsyncIterator[Served]:
+    """A server that says these bytes to every connection, whatever it is asked, and hangs up."""
+
+    async def answer_one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+
+    server = await asyncio.start_server(answer_one, "127.0.0.1", 0)
+    try:
+        yield Served(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", [])
+    finally:
+        server.close()
+        await server.wait_closed()
+
+
+def run(handler: Handler | bytes, *calls: Call, **options: Any) -> tuple[list[Outcome], list[Seen]]:
+    """The outcomes of the calls, one after the other on one tool, and the requests that they made."""
+
+    async def whole() -> tuple[list[Outcome], list[Seen]]:
+        tool = HttpTool(**options)
+        async with saying(handler) if isinstance(handler, bytes) else serving(handler) as server:
+            try:
+                return [await tool.run(at(server, one)) for one in calls], server.seen
+            finally:
+                await tool.close()
+
+    return asyncio.run(whole())
+
+
+def answer(*, headers: dict[str, str] | None = None, **about: Any) -> Handler:
+    """A handler that answers this."""
+
+    async def handler(_request: web.Request) -> web.Response:
+        return web.Response(headers=headers, **about)
+
+    return handler
+
+
+def outcome(handler: Handler | bytes, one: Call | None = None, **options: Any) -> Outcome:
+    """The outcome of one call."""
+    ((found,), _) = run(handler, one or call(), **options)
+    return found
+
+
+def data(handler: Handler | bytes, one: Call | None = None) -> Any:
+    """The data of an answer that is a success."""
+    found = outcome(handler, one)
+    assert found.error is None, found
+    return found.result["data"]
+
+
+def error(handler: Handler | bytes, one: Call | None = None, **options: Any) -> ErrorInfo:
+    """The error of one call, which fails."""
+    found = outcome(handler, one, **options)
+    assert found.error is not None, found
+    return found.error
+
+
+def sent(one: Call) -> Seen:
+    """The request that a call makes."""
+    (_, (seen,)) = run(answer(), one)
+    return seen

@@ -1,0 +1,47 @@
+"""The page on the HTTP tool shows what the tool does."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+from aiohttp import web
+
+from noetl.tools.http_answer import MAX_BINARY
+from noetl.tools.http_tool import MAX_BODY, MAX_REDIRECTS
+from tests.playbooks import problems_of
+from tests.tools.http_calls import call, run
+
+PAGE = (Path(__file__).parents[2] / "docs" / "tools" / "http.md").read_text("utf-8")
+
+
+def block(language: str) -> str:
+    found = re.search(rf"^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    assert found
+    return found[1]
+
+
+def test_the_example_loads_and_gives_the_result_that_is_shown() -> None:
+    assert problems_of("workload: { token: t }\nworkflow:\n" + block("yaml")) == ()
+    (task,) = yaml.safe_load(block("yaml"))[0]["tool"]
+    shown: dict[str, Any] = json.loads(block("json"))
+
+    async def handler(_request: web.Request) -> web.Response:
+        return web.json_response(shown["data"], status=shown["status"])
+
+    given = {key: task[key] for key in ("method", "params", "headers", "json", "auth", "spec")}
+    (outcome,), (seen,) = run(handler, call("/orders", **given))
+    result = outcome.result
+    assert set(result) == set(shown)
+    assert {key: result[key] for key in ("status", "status_code", "data")} == {
+        key: shown[key] for key in ("status", "status_code", "data")
+    }
+    assert shown["headers"].items() <= result["headers"].items()
+    assert shown["url"] == task["url"] + seen.target.removeprefix("/orders")
+    assert json.loads(seen.body) == task["json"]
+
+
+def test_the_limits_are_those_of_the_tool() -> None:
+    for amount in (f"{MAX_BODY >> 20} MiB", f"{MAX_BINARY >> 10} KiB", f"{MAX_REDIRECTS} redirects"):
+        assert amount in PAGE

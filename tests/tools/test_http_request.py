@@ -1,0 +1,274 @@
+"""What an `http` task sends."""
+
+import asyncio
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from noetl.tools.http_tool import HttpTool
+from tests.tools.http_calls import answer, call, error, outcome, run, sent, serving
+
+
+@pytest.mark.parametrize("method", ["GET", "get", "POST", "put", "PATCH", "DELETE", "HEAD", "options"])
+def test_the_method_is_the_one_that_is_asked_for(method: str) -> None:
+    assert sent(call(method=method)).method == method.upper()
+
+
+@pytest.mark.parametrize(
+    ("url", "params", "target"),
+    [
+        ("/a", {"q": "x y", "n": 1, "on": True, "off": False}, "/a?q=x+y&n=1&on=true&off=false"),
+        ("/a", {"tag": ["x", 2, None]}, "/a?tag=x&tag=2"),
+        ("/a", {"none": None, "empty": []}, "/a"),
+        ("/a?b=1", {"b": 2, "c": "&="}, "/a?b=1&b=2&c=%26%3D"),
+        ("/a%2Fb?c=%2B", None, "/a%2Fb?c=%2B"),
+        ("/ü", {"ö": "ä"}, "/%C3%BC?%C3%B6=%C3%A4"),
+    ],
+)
+def test_parameters_go_into_the_query(url: str, params: Any, target: str) -> None:
+    assert sent(call(url, params=params)).target == target
+
+
+@pytest.mark.parametrize(
+    ("inputs", "content_type", "body"),
+    [
+        ({"json": {"a": [1, "ü", None]}}, "application/json", '{"a":[1,"ü",null]}'),
+        ({"json": None}, "application/json", "null"),
+        ({"json": False}, "application/json", "false"),
+        ({"body": "plain ü"}, "text/plain; charset=utf-8", "plain ü"),
+        ({"body": [1]}, "application/json", "[1]"),
+        ({"form": {"a": "x y", "b": [1, True]}}, "application/x-www-form-urlencoded", "a=x+y&b=1&b=true"),
+        ({"body": "<a/>", "headers": {"content-type": "text/xml"}}, "text/xml", "<a/>"),
+        ({"json": {}, "headers": {"CONTENT-TYPE": "application/a+json"}}, "application/a+json", "{}"),
+    ],
+)
+def test_a_body_is_sent_with_its_type(inputs: dict[str, Any], content_type: str, body: str) -> None:
+    seen = sent(call(method="POST", **inputs))
+    assert seen.headers.getall("content-type") == [content_type]
+    assert seen.body.decode() == body
+
+
+def test_a_request_without_a_body_has_none() -> None:
+    seen = sent(call())
+    assert seen.body == b""
+    assert "content-type" not in seen.headers
+
+
+def test_headers_are_sent_whatever_their_case() -> None:
+    seen = sent(call(headers={"x-number": 1, "X-Flag": True, "accept": "text/csv", "USER-AGENT": "mine"}))
+    assert [seen.headers.getall(name) for name in ("x-number", "x-flag", "accept", "user-agent")] == [
+        ["1"], ["true"], ["text/csv"], ["mine"],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_a_request_that_changes_something_carries_the_key_of_its_visit(method: str) -> None:
+    assert sent(call(method=method)).headers["Idempotency-Key"] == "key-of-this-visit"
+    own = sent(call(method=method, headers={"idempotency-key": "mine"}))
+    assert own.headers.getall("Idempotency-Key") == ["mine"]
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
+def test_a_request_that_only_reads_has_no_such_key(method: str) -> None:
+    assert "Idempotency-Key" not in sent(call(method=method)).headers
+
+
+def test_no_cookie_is_kept_for_the_next_call() -> None:
+    first = answer(headers={"Set-Cookie": "session=abc; Path=/"})
+    _, seen = run(first, call(), call(), call(headers={"Cookie": "own=1"}))
+    assert [one.headers.get("Cookie") for one in seen] == [None, None, "own=1"]
+
+
+def basic(pair: str) -> str:
+    return "Basic " + base64.b64encode(pair.encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("auth", "header", "value"),
+    [
+        ({"type": "bearer", "token": "t"}, "Authorization", "Bearer t"),
+        ({"kind": "bearer", "value": "t"}, "Authorization", "Bearer t"),
+        ({"type": "basic", "username": "u", "password": "p:ü"}, "Authorization", basic("u:p:ü")),
+        ({"type": "api_key", "value": "k"}, "X-API-Key", "k"),
+        ({"type": "api_key", "value": "k", "header": "X-Token"}, "X-Token", "k"),
+    ],
+)
+def test_a_request_signs_in(auth: dict[str, str], header: str, value: str) -> None:
+    assert sent(call(auth=auth)).headers.getall(header) == [value]
+
+
+def test_a_key_in_the_query_is_not_shown() -> None:
+    auth = {"type": "api_key", "value": "secret", "query": "key"}
+    ((found,), (seen,)) = run(answer(status=404), call("/a?b=1", auth=auth))
+    assert seen.target == "/a?b=1&key=secret"
+    assert found.result["url"].endswith("/a?b=1&key=***")
+    assert "secret" not in repr(found)
+
+
+def test_the_user_in_an_address_signs_in_and_is_not_shown() -> None:
+    async def handler(request: web.Request) -> web.Response:
+        return web.json_response(request.headers["Authorization"], status=500)
+
+    def with_user(request: web.Request) -> str:
+        return f"http://user:secret@{request.host}/"
+
+    async def lead(request: web.Request) -> web.Response:
+        if "Authorization" in request.headers:
+            return await handler(request)
+        raise web.HTTPFound(with_user(request))
+
+    found = outcome(lead)
+    assert found.result["data"] == basic("user:secret")
+    assert "secret" not in repr(found)
+
+
+def test_a_redirect_to_another_host_gets_no_credential() -> None:
+    async def handler(request: web.Request) -> web.Response:
+        if request.path == "/same":
+            raise web.HTTPFound("/other")
+        if request.path == "/other":
+            raise web.HTTPFound(f"http://localhost:{request.url.port}/end")
+        return web.Response()
+
+    auth = {"type": "api_key", "value": "secret"}
+    _, seen = run(handler, call("/same", auth=auth))
+    assert [(one.target, one.headers.get("X-API-Key")) for one in seen] == [
+        ("/same", "secret"),
+        ("/other", "secret"),
+        ("/end", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("auth", "message"),
+    [
+        ("shop_api", "there is no credential `shop_api` here: give `auth` as a mapping"),
+        ({"token": "secret"}, "`auth.type` must be `bearer`, `basic` or `api_key`"),
+        ({"type": "oauth2", "client_id": "c"}, "`auth.type` must be `bearer`, `basic` or `api_key`"),
+        ({"type": "bearer"}, "no credential of type `bearer`: Object missing required field `token`"),
+        ({"type": "basic", "username": "u", "password": 1}, "of type `basic`: Expected `str`, got `int`"),
+        ({"type": "api_key", "value": "secret", "heder": "x"}, "contains unknown field `heder`"),
+    ],
+)
+def test_a_credential_that_cannot_be_used_is_told(auth: Any, message: str) -> None:
+    told = error(answer(), call(auth=auth))
+    assert told.kind == "credential"
+    assert message in told.message
+    assert "secret" not in told.message
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({"url": "example.com"}, "`example.com` is not an HTTP address: begin it with `https://`"),
+        ({"url": "ftp://example.com"}, "is not an HTTP address"),
+        ({"url": "http://"}, "`url` names no host"),
+        ({"url": "http:///path"}, "`url` names no host"),
+        ({"url": "http://a b/"}, "`url` names no host"),
+        ({"url": "http://a:99999/"}, "`url` is no address: Port out of range"),
+        ({"url": "http://[::1"}, "`url` is no address: Invalid IPv6 URL"),
+        ({"url": 7}, "Expected `str`, got `int` - at `$.url`"),
+        ({"method": "FETCH"}, "Invalid enum value 'FETCH' - at `$.method`"),
+        ({"headers": {"a b": "c"}}, "`a b` is not the name of a header"),
+        ({"headers": {"a": "b\r\nc: d"}}, "the header `a` holds a line break"),
+        ({"auth": {"type": "bearer", "token": "a\nb"}}, "the header `Authorization` holds a line break"),
+        ({"params": {"a": {"b": 1}}}, "`params.a` must be text, a number or a list of such values"),
+        ({"form": {"a": [[1]]}}, "`form.a` must be text"),
+        ({"json": {}, "body": "a"}, "`body` cannot stand beside `json`: a request has one body"),
+        ({"auth": {"type": "bearer", "token": "t"}, "headers": {"authorization": "x"}}, "drop one of them"),
+        ({"url": "http://u:p@h/", "headers": {"authorization": "x"}}, "`url` holds a user"),
+    ],
+)
+def test_inputs_that_cannot_be_sent_are_told_before_anything_is(inputs: dict[str, Any], message: str) -> None:
+    ((found,), seen) = run(answer(), call(**{"url": "/", **inputs}))
+    assert found.error is not None
+    assert (found.error.kind, found.error.retryable, seen) == ("input", False, [])
+    assert message in found.error.message
+
+
+def test_knobs_that_cannot_be_kept_are_told() -> None:
+    assert "needs a result store" in error(answer(), call(spec={"save_as": "file"})).message
+    assert "`spec.proxy` is no HTTP address" in error(answer(), call(spec={"proxy": "socks5://p"})).message
+    assert error(answer(), call(spec={"verify": "none.pem"})).kind == "not_found"
+    assert error(answer(), call(spec={"verify": __file__})).kind == "input"
+
+
+async def parts(request: web.Request) -> web.Response:
+    """The parts of a form, as JSON."""
+    found: list[list[str | None]] = []
+    for name, part in (await request.post()).items():
+        if isinstance(part, web.FileField):
+            found.append([name, part.filename, part.content_type, part.file.read().decode()])
+        else:
+            assert isinstance(part, str)
+            found.append([name, None, None, part])
+    return web.json_response(found)
+
+
+def test_files_are_uploaded_beside_the_fields_of_a_form(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("a,b\n1,2\n")
+    files = {
+        "path": "data.csv",
+        "typed": {"path": str(tmp_path / "data.csv"), "content_type": "text/csv", "filename": "other.csv"},
+        "text": {"content": "ü", "filename": "a.txt"},
+        "value": {"content": {"a": 1}},
+    }
+    headers = {"Content-Type": "multipart/form-data"}  # which lacks what only the form can say
+    one = call(method="POST", files=files, form={"n": [1, 2]}, headers=headers, folder=tmp_path)
+    found = outcome(parts, one)
+    assert found.result["data"] == [
+        ["n", None, None, "1"],
+        ["n", None, None, "2"],
+        ["path", "data.csv", "application/octet-stream", "a,b\n1,2\n"],
+        ["typed", "other.csv", "text/csv", "a,b\n1,2\n"],
+        ["text", "a.txt", "text/plain; charset=utf-8", "ü"],
+        ["value", "value", "application/json", '{"a":1}'],
+    ]
+
+
+def test_a_file_is_sent_again_where_a_redirect_asks_for_it(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("content")
+
+    async def handler(request: web.Request) -> web.Response:
+        if request.path == "/":
+            raise web.HTTPTemporaryRedirect("/end")
+        return await parts(request)
+
+    found = outcome(handler, call(method="POST", files={"f": "a.txt"}, folder=tmp_path))
+    assert found.result["data"] == [["f", "a.txt", "application/octet-stream", "content"]]
+
+
+@pytest.mark.parametrize(
+    ("upload", "kind"),
+    [
+        ({"path": "none"}, "not_found"),
+        ({"path": "."}, "input"),
+        ({"content": {"$noetl": "ref"}}, "input"),
+        ({}, "input"),
+    ],
+)
+def test_a_file_that_cannot_be_sent_is_named(tmp_path: Path, upload: dict[str, Any], kind: str) -> None:
+    told = error(answer(), call(method="POST", files={"report": upload}, folder=tmp_path))
+    assert told.kind == kind
+    assert "file `report`" in told.message
+
+
+def test_a_proxy_gets_the_whole_address() -> None:
+    async def whole() -> list[str]:
+        tool = HttpTool()
+        async with serving(answer(text="through")) as server:
+            found = await tool.run(call("http://elsewhere.invalid/x?a=1", spec={"proxy": server.url}))
+            await tool.close()
+        assert found.result["data"] == "through"
+        return [one.target for one in server.seen]
+
+    assert asyncio.run(whole()) == ["http://elsewhere.invalid/x?a=1"]
+
+
+def test_the_environment_names_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    assert outcome(answer()).status == "ok"
