@@ -5,6 +5,7 @@ import platform
 from pathlib import Path
 
 from bench.append import measure_append
+from bench.large_store import measure_large_store
 from bench.load import measure_load, measure_parse
 from bench.python_tool import measure_python_tool
 
@@ -12,7 +13,13 @@ HERE = Path(__file__).parent
 
 
 def main() -> None:
-    rows = [*measure_load(), *measure_parse(), *measure_append(), *measure_python_tool()]
+    rows = [
+        *measure_load(),
+        *measure_parse(),
+        *measure_append(),
+        *measure_python_tool(),
+        *measure_large_store(),
+    ]
     width = max(len(row.name) for row in rows)
     for row in rows:
         goal = f"(goal: {row.goal})" if row.goal else ""

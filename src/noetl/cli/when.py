@@ -39,16 +39,3 @@ def iso(ts: int) -> str:
 def clock(ts: int) -> str:
     """For people: the time of this machine, to the second."""
     return (_EPOCH + timedelta(microseconds=ts)).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-
-
-def span(microseconds: int) -> str:
-    """For people: `0.12 s`, `3.4 s`, `2 min 5 s`, `1 h 2 min`, `3 d 4 h`."""
-    seconds = microseconds / 1_000_000
-    if seconds < 59.95:
-        return f"{seconds:.2f} s" if seconds < 0.995 else f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 3_600:
-        return f"{whole // 60} min {whole % 60} s"
-    if whole < 86_400:
-        return f"{whole // 3_600} h {whole % 3_600 // 60} min"
-    return f"{whole // 86_400} d {whole % 86_400 // 3_600} h"

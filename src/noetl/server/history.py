@@ -1,35 +1,21 @@
-"""Executions, read back from a store: by name, as events, as a state."""
+"""An execution, read back whole: its playbook, its events and the state that they amount to."""
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import Iterable
 
 import msgspec
 from msgspec import Struct
 
 from noetl.dsl.playbook import Playbook
 from noetl.events.bodies import PlaybookExecutionRequested
-from noetl.events.codec import decode
-from noetl.events.errors import EventUnreadable
 from noetl.events.event import Event
 from noetl.kernel.errors import WrongSequence
 from noetl.kernel.fold import evolve
 from noetl.kernel.plan import Plan
 from noetl.kernel.replay import load, replay
 from noetl.kernel.state import STATE_FORMAT, ExecutionState, new_state
-from noetl.ports.store import ExecutionRecord, ExecutionUnknown, Query, Row, Store, StoreError
+from noetl.ports.store import ExecutionRecord, Store
+from noetl.server.records import CHECK, HistoryUnreadable, find_execution, read_events, request_in
 from noetl.server.stored import playbook_in
-
-PAGE = 1_000
-"""Events that are read at once."""
-
-LATEST = "latest"
-"""The name of the execution that began last and is nobody's child."""
-
-_SHOWN = 3
-_CHECK = "`noetl store check` says what else is wrong"
-
-
-class HistoryUnreadable(StoreError):
-    """What a store holds of an execution cannot be read here."""
 
 
 class History(Struct, frozen=True):
@@ -55,73 +41,12 @@ class History(Struct, frozen=True):
         return replay(self.plan, self.record.execution_id, self.events[:seq])
 
 
-async def find_execution(store: Store, name: str) -> ExecutionRecord:
-    """The execution with this id, or whose id alone begins so, or the `latest`. Raises ExecutionUnknown."""
-    if name == LATEST:
-        return await _latest(store)
-    if record := await store.execution(name):
-        return record
-    found = (await store.executions(Query(execution_id=name, limit=_SHOWN + 1))).executions if name else []
-    match [record.execution_id for record in found]:
-        case []:
-            hint = "`noetl executions list` shows those that there are"
-            raise ExecutionUnknown(f"there is no execution `{name}`", hint)
-        case [_]:
-            return found[0]
-        case ids:
-            shown = ", ".join(ids[:_SHOWN]) + (", …" if len(ids) > _SHOWN else "")
-            raise ExecutionUnknown(f"`{name}` begins the ids of several executions", f"write more: {shown}")
-
-
-async def _latest(store: Store) -> ExecutionRecord:
-    cursor = ""
-    while True:
-        page = await store.executions(Query(cursor=cursor))
-        for record in page.executions:
-            if not record.parent:
-                return record
-        if not page.next:
-            raise ExecutionUnknown("there is no execution yet")
-        cursor = page.next
-
-
 async def read_plan(store: Store, record: ExecutionRecord, allow_kinds: Iterable[str] = ()) -> Plan:
     """The playbook that the execution runs. Raises HistoryUnreadable, PlaybookUnreadable."""
     data = await store.playbook(record.playbook)
     if data is None:
-        raise HistoryUnreadable(f"the playbook of {record.execution_id} is missing in the store", _CHECK)
+        raise HistoryUnreadable(f"the playbook of {record.execution_id} is missing in the store", CHECK)
     return Plan(playbook_in(data, allow_kinds))
-
-
-async def read_events(store: Store, execution_id: str, *, after: int = 0) -> AsyncIterator[list[Event]]:
-    """The events above `after` that there are now, in order, a page at a time. Raises HistoryUnreadable."""
-    while True:
-        rows = await store.read(execution_id, after=after, limit=PAGE)
-        if rows:
-            yield decoded(execution_id, rows)
-        if len(rows) < PAGE:
-            return
-        after = rows[-1].seq
-
-
-def decoded(execution_id: str, rows: Sequence[Row]) -> list[Event]:
-    """The events in stored rows. Raises HistoryUnreadable."""
-    events = []
-    for row in rows:
-        try:
-            events.append(Event(row.seq, row.ts, decode(row.kind, row.body, row.version)))
-        except EventUnreadable as fault:
-            hint = "upgrade noetl if a newer release wrote it; otherwise restore the store from a copy"
-            raise HistoryUnreadable(f"event {row.seq} of {execution_id}: {fault}", hint) from None
-    return events
-
-
-def request_in(events: Sequence[Event]) -> PlaybookExecutionRequested:
-    """The request that an execution began with. Raises HistoryUnreadable."""
-    first = events[0].body if events else None
-    if not isinstance(first, PlaybookExecutionRequested):
-        raise HistoryUnreadable("a history begins with its request, and this one does not", _CHECK)
-    return first
 
 
 async def read_history(store: Store, name: str, allow_kinds: Iterable[str] = ()) -> History:
@@ -161,4 +86,4 @@ def _fold(state: ExecutionState, events: Iterable[Event]) -> None:
             evolve(state, event)
         except (WrongSequence, KeyError) as fault:
             message = f"event {event.seq} of {state.execution_id} does not fit what came before: {fault}"
-            raise HistoryUnreadable(message, _CHECK) from None
+            raise HistoryUnreadable(message, CHECK) from None

@@ -13,6 +13,7 @@ VERBS = {
         "watch": "Follow an execution to its end.",
         "result": "Print the result of an execution or a step, whole.",
         "replay": "Show the state of an execution as it was.",
+        "verify": "Decide an execution again and compare.",
         "prune": "Delete executions that ended long ago.",
     },
 }

@@ -104,7 +104,8 @@ def _playbook(file: str, dialect: str | None, settings: Settings) -> "Playbook":
 
 def _state(configuration: Configuration, execution: str) -> "ExecutionState":
     from noetl.cli.store import consult
-    from noetl.server.history import find_execution, read_plan, read_state
+    from noetl.server.history import read_plan, read_state
+    from noetl.server.records import find_execution
 
     async def work(_home: object, store: "Store") -> "ExecutionState":
         record = await find_execution(store, execution)

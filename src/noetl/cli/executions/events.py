@@ -17,7 +17,7 @@ from noetl.events.event import Event, envelope
 from noetl.events.names import kind_named
 from noetl.model import Json
 from noetl.ports.store import Store
-from noetl.server.history import find_execution, read_events
+from noetl.server.records import find_execution, read_events
 from noetl.settings import Settings
 from noetl.stores.home import Home
 

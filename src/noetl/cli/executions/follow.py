@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from noetl.cli.executions.owner import ENDED, owner_of, when_released
 from noetl.events.event import Event
 from noetl.ports.store import Store
-from noetl.server.history import read_events
+from noetl.server.records import read_events
 from noetl.stores.home import Home
 
 

@@ -11,8 +11,8 @@ from noetl.cli.executions import option
 from noetl.cli.executions.follow import follow as follow_events
 from noetl.cli.store import consult
 from noetl.ports.store import Store
-from noetl.server.history import find_execution
 from noetl.server.logs import LogLine, TaskLog
+from noetl.server.records import find_execution
 from noetl.settings import Settings
 from noetl.stores.home import Home
 

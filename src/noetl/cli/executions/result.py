@@ -1,5 +1,6 @@
 """`noetl executions result`."""
 
+import sys
 from typing import Any
 
 import click
@@ -45,9 +46,19 @@ def command(*, name: str, step: str | None, out: str | None, **place: str | None
         where = {"result": result} if out is None else {"file": out, "bytes": len(data)}
         stream.write_json({"execution_id": execution_id, "step": step, **where})
     elif out is None:
-        stream.write(data + (b"\n" if isinstance(result, str) else b""))
+        _print(result, data)
     else:
         stream.say(f"wrote {stream.visible(out)}")
+
+
+def _print(result: Any, data: bytes) -> None:
+    if isinstance(result, str):
+        # Programs get the text as it is; a terminal must not be steered by it.
+        on_terminal = sys.stdout is not None and sys.stdout.isatty()
+        lines = "\n".join(map(stream.visible, result.split("\n")))
+        data = lines.encode("utf-8", "backslashreplace") if on_terminal else data
+        data += b"\n"
+    stream.write(data)
 
 
 def _of_execution(history: History) -> Any:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import click
+import msgspec
 from msgspec import Struct
 
 from noetl.cli import stream
@@ -13,9 +14,11 @@ from noetl.cli.execution.wording import cut, yaml_lines
 from noetl.cli.executions import option
 from noetl.cli.executions.marking import marking_json
 from noetl.cli.executions.owner import Owner, owner_of
+from noetl.cli.executions.story import losses_told, runs_told, section, waits_told
 from noetl.cli.executions.ways import ways_on
 from noetl.cli.store import consult
 from noetl.cli.when import clock, iso
+from noetl.kernel.explain import Explanation, explain
 from noetl.ports.store import ExecutionRecord, Query, Store
 from noetl.server.history import History, read_history
 from noetl.server.stored import Source, unpacked
@@ -32,6 +35,7 @@ class Shown(Struct, frozen=True):
     source: Source
     owner: Owner | None
     children: list[ExecutionRecord]
+    explanation: Explanation
 
 
 @click.command("show")
@@ -60,6 +64,7 @@ async def _look(home: Home, store: Store, name: str, configuration: Configuratio
         stored,
         await owner_of(home, store, record),
         children.executions[::-1],
+        explain(history.plan, record.execution_id, history.events),
     )
 
 
@@ -84,6 +89,7 @@ def _json(shown: Shown) -> dict[str, Any]:
         "owner": shown.owner.pid if shown.owner else None,
         "workload": state.given.workload,
         "marking": marking_json(state),
+        "explanation": msgspec.to_builtins(shown.explanation),
     }
 
 
@@ -99,6 +105,9 @@ def _text(shown: Shown, configuration: Configuration) -> list[str]:
     steps = [(stream.visible(name), one.status, str(one.runs)) for name, one in state.summaries.items()]
     if steps:
         parts += ["", stream.table(("STEP", "STATUS", "RUNS"), steps).rstrip()]
+    parts += section("what happened", runs_told(shown.explanation))
+    parts += section("discarded", losses_told(shown.explanation))
+    parts += section("waiting", waits_told(shown.explanation))
     for title, value in (("ctx", state.ctx.values), ("result", state.result)):
         if value not in (None, {}):
             parts += ["", f"{title}:", *(f"  {line}" for line in cut(list(yaml_lines(value)), MOST_LINES))]

@@ -14,7 +14,8 @@ from noetl.cli.store import consult
 from noetl.events import bodies as of
 from noetl.events.event import Event
 from noetl.ports.store import Store
-from noetl.server.history import History, find_execution, read_history
+from noetl.server.history import History, read_history
+from noetl.server.records import find_execution
 from noetl.settings import Configuration
 from noetl.stores.home import Home
 

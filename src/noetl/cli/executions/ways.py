@@ -11,11 +11,8 @@ def ways_on(state: ExecutionState, owner: Owner | None, again: Again) -> list[tu
     if state.over:
         return []
     ways = [
-        (
-            again.executions("signal", name, signal),
-            f"gives the signal that {len(waiting)} of its runs wait for",
-        )
-        for signal, waiting in state.listeners.items()
+        (again.executions("signal", name, signal), "gives the signal that it waits for")
+        for signal in state.listeners
     ]
     if state.paused:
         ways.append((again.executions("resume", name), "goes on; it is paused"))
