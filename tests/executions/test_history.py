@@ -9,7 +9,7 @@ from noetl.events.bodies import Parent, PlaybookProcessed
 from noetl.kernel.replay import dump
 from noetl.kernel.state import STATE_FORMAT
 from noetl.ports.store import Append, Effects, ExecutionUnknown, Row, Snapshot, Store
-from noetl.server.history import read_history, read_state
+from noetl.server.history import read_history, read_plan, read_state
 from noetl.server.records import PAGE, HistoryUnreadable, find_execution
 from noetl.server.stored import PlaybookUnreadable, StoredPlaybook, packed
 from tests.executions.histories import Recorded, append_of
@@ -60,10 +60,10 @@ def test_a_state_comes_from_the_newest_snapshot_and_the_events_since(recorded: R
 
     async def read(store: Store) -> tuple[Any, Any]:
         record = await find_execution(store, execution.id)
-        without = await read_state(store, record)
+        without = await read_state(store, await read_plan(store, record), record.execution_id)
         body = msgspec.json.encode(middle)
         await store.put_snapshot(execution.id, Snapshot(middle["state"]["version"], STATE_FORMAT, body))
-        return without, await read_state(store, record)
+        return without, await read_state(store, await read_plan(store, record), record.execution_id)
 
     without, with_snapshot = recorded.with_store(read)
     assert dump(without) == dump(with_snapshot) == dump(execution.driver.state)
@@ -75,7 +75,8 @@ def test_a_snapshot_that_cannot_be_used_is_left_aside(recorded: Recorded, body: 
 
     async def read(store: Store) -> Any:
         await store.put_snapshot(name, Snapshot(5, STATE_FORMAT, body))
-        return await read_state(store, await find_execution(store, name))
+        record = await find_execution(store, name)
+        return await read_state(store, await read_plan(store, record), record.execution_id)
 
     assert recorded.with_store(read).result == "bye"
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from noetl.events.event import Event
 from noetl.kernel import ExecutionState
 from noetl.local import Local, Source
-from noetl.server.history import decoded
+from noetl.server.records import decoded
 from noetl.stores.home import Home
 from noetl.stores.owner import Owners
 from noetl.stores.sqlite import SqliteStore

@@ -11,9 +11,9 @@ from noetl.kernel.net.commands import Fork
 from noetl.model import NoetlError
 from noetl.ports.store import NO_EFFECTS, Append, Committed, ExecutionUnknown, Row, Store, merge
 from noetl.server.effects import derive
-from noetl.server.history import PAGE, decoded
 from noetl.server.live import Live, Origin
 from noetl.server.playbooks import Document
+from noetl.server.records import PAGE, decoded
 
 
 class CannotFork(NoetlError):

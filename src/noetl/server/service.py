@@ -16,11 +16,12 @@ from noetl.kernel.state import STATE_FORMAT
 from noetl.model import NoetlError
 from noetl.ports.store import ExecutionRecord, ExecutionUnknown, Snapshot, Store, StoreError
 from noetl.server.children import Children
-from noetl.server.history import decoded, read_state, request_in
+from noetl.server.history import read_state
 from noetl.server.journal import Journal
 from noetl.server.letters import read_letter
 from noetl.server.live import Live, Logs, Origin
 from noetl.server.playbooks import Document, Playbooks
+from noetl.server.records import decoded, request_in
 from noetl.server.timers import Timers
 from noetl.stores.owner import Owners
 

@@ -22,8 +22,8 @@ from noetl.homes import home_of, store_url
 from noetl.kernel.state import ExecutionState
 from noetl.local import AlreadyRunning, CannotRun, Local, Source
 from noetl.ports.store import ExecutionUnknown, Store, StoreError, StoreFull
-from noetl.server.history import read_events
 from noetl.server.logs import TaskLog
+from noetl.server.records import read_events
 from noetl.settings import Configuration
 from noetl.stores import open_store
 from noetl.stores.owner import Owners

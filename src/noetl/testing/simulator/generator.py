@@ -52,8 +52,10 @@ KINDS = (
 LOOPS = (
     "",
     'in: "{{ [1, 2, 3] }}", iterator: item',
-    'in: "{{ [1, 2, 3, 4] }}", iterator: item, '
-    "spec: {mode: parallel, max_in_flight: 2, reduce: {KEY: append, flag: last}}",
+    (
+        'in: "{{ [1, 2, 3, 4] }}", iterator: item, '
+        "spec: {mode: parallel, max_in_flight: 2, reduce: {KEY: append, flag: last}}"
+    ),
     'in: "{{ [1, 2] }}", iterator: item, spec: {policy: {failure: {mode: best_effort}}}',
 )
 _FLAG = 'rules: [{when: "{{ ctx.flag }}", then: {allow: true}}]'
