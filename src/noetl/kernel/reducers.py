@@ -3,7 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from noetl.expr import Unread
 from noetl.model import ExpressionError
+from noetl.model.reference import is_reference
 
 
 def combine(reducer: str, base: Any, contributions: Sequence[Any]) -> Any:
@@ -13,10 +15,20 @@ def combine(reducer: str, base: Any, contributions: Sequence[Any]) -> Any:
     """
     if not contributions:
         return base
+    for value in _looked_at(reducer, base, contributions):
+        if is_reference(value):
+            raise Unread(value, f"what the reducer `{reducer}` combines")
     try:
         return _REDUCERS[reducer](base, contributions)
     except (TypeError, ValueError) as error:
         raise ExpressionError(f"the reducer `{reducer}` cannot combine these values: {error}") from None
+
+
+def _looked_at(reducer: str, base: Any, contributions: Sequence[Any]) -> Sequence[Any]:
+    """The values that the reducer must know; others it only puts somewhere."""
+    if reducer in ("count", "first", "last"):
+        return ()
+    return (base,) if reducer == "append" else (base, *contributions)
 
 
 def _sum(base: Any, contributions: Sequence[Any]) -> Any:

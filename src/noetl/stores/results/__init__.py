@@ -1,0 +1,5 @@
+"""The result stores."""
+
+from noetl.stores.results.file import FileResults
+
+__all__ = ["FileResults"]
