@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from noetl.model import ExpressionError, Json
-from noetl.model.reference import MARK, is_reference, references_in
+from noetl.model.reference import MARK, is_reference, part, references_in
 
 _HINT = "keep the part at hand with `spec.result.select`, or read the value in a task"
 
@@ -79,7 +79,12 @@ def part_of(owner: dict[str, Any], key: object) -> object:
         path, value = writes[position]
         if len(path) == 1:
             return _over(value, writes[position + 1 :])
-    found = _stored_part(owner, key)
+    try:
+        found = _stored_part(owner, key)
+    except Unread:
+        if not writes:
+            raise
+        found = part(owner["key"], (*owner.get("path", ()), str(key)))
     return _over({} if found is ABSENT else found, writes) if writes else found
 
 
@@ -94,9 +99,9 @@ def overlaid(values: object, path: tuple[str, ...], value: Any) -> dict[str, Any
 
     What is not a mapping becomes one. A reference stays one and remembers the write.
     """
-    if is_reference(values):
+    if is_reference(values) and values.get("type", "mapping") == "mapping":
         return {**values, "set": [*values.get("set", ()), [list(path), value]]}
-    copy = dict(values) if isinstance(values, Mapping) else {}
+    copy = dict(values) if isinstance(values, Mapping) and not is_reference(values) else {}
     key = path[0]
     copy[key] = value if len(path) == 1 else overlaid(copy.get(key), path[1:], value)
     return copy

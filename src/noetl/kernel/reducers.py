@@ -5,7 +5,7 @@ from typing import Any
 
 from noetl.expr import Unread
 from noetl.model import ExpressionError
-from noetl.model.reference import is_reference
+from noetl.model.reference import appended, is_reference
 
 
 def combine(reducer: str, base: Any, contributions: Sequence[Any]) -> Any:
@@ -28,7 +28,9 @@ def _looked_at(reducer: str, base: Any, contributions: Sequence[Any]) -> Sequenc
     """The values that the reducer must know; others it only puts somewhere."""
     if reducer in ("count", "first", "last"):
         return ()
-    return (base,) if reducer == "append" else (base, *contributions)
+    if reducer == "append":
+        return ()
+    return contributions if reducer == "concat" else (base, *contributions)
 
 
 def _sum(base: Any, contributions: Sequence[Any]) -> Any:
@@ -57,13 +59,23 @@ def _max(base: Any, contributions: Sequence[Any]) -> Any:
 
 
 def _append(base: Any, contributions: Sequence[Any]) -> Any:
+    if is_reference(base):
+        return _appended(base, contributions)
     return [*_list(base), *contributions]
 
 
 def _concat(base: Any, contributions: Sequence[Any]) -> Any:
     if isinstance(base, str) or (base is None and all(isinstance(value, str) for value in contributions)):
         return "".join((base or "", *contributions))
-    return [*_list(base), *(item for value in contributions for item in _list(value))]
+    items = [item for value in contributions for item in _list(value)]
+    return _appended(base, items) if is_reference(base) else [*_list(base), *items]
+
+
+def _appended(base: dict[str, Any], items: Sequence[Any]) -> dict[str, Any]:
+    found = appended(base, items)
+    if found is None:
+        raise Unread(base, "what the reducer combines")
+    return found
 
 
 def _list(value: Any) -> list[Any]:

@@ -4,7 +4,7 @@ A mapping with the key `$noetl` stands for something else. User data that has su
 when it comes in and unescaped when it goes out, so it can never be mistaken for one.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
 import msgspec
@@ -71,19 +71,33 @@ def chunk(key: str, start: int, end: int, size: int) -> dict[str, Json]:
     return {"key": key, "from": start, "to": end, "size": size}
 
 
-def manifest(chunks: Iterable[dict[str, Any]], preview: str = "") -> dict[str, Any]:
-    """A list that is stored in chunks, in order and without gaps."""
+def manifest(
+    chunks: Iterable[dict[str, Any]], preview: str = "", tail: Sequence[Json] = ()
+) -> dict[str, Any]:
+    """A list that is stored in chunks, in order and without gaps; `tail` are its last elements."""
     parts = list(chunks)
+    total = (parts[-1]["to"] if parts else 0) + len(tail)
     return {
         MARK: "manifest",
-        "total": parts[-1]["to"] if parts else 0,
+        "total": total,
         "size": sum(each["size"] for each in parts),
         "chunks": parts,
+        **({"tail": list(tail)} if tail else {}),
         "type": "list",
-        "length": parts[-1]["to"] if parts else 0,
+        "length": total,
         "preview": preview,
         "extracted": {},
     }
+
+
+def appended(base: dict[str, Any], items: Sequence[Json]) -> dict[str, Any] | None:
+    """A stored list with more elements; None if it is no list, or only a part of what is stored."""
+    if base.get("type") != "list" or "path" in base or "set" in base:
+        return None
+    preview = base.get("preview", "")
+    if base[MARK] == "manifest":
+        return manifest(base["chunks"], preview, [*base.get("tail", ()), *items])
+    return manifest([chunk(base["key"], 0, base["length"], base["size"])], preview, items)
 
 
 def _shape(value: Json) -> dict[str, Any]:

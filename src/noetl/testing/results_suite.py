@@ -33,7 +33,7 @@ def _scenario(test: Callable[..., Awaitable[None]]) -> Callable[[Any, Opener], N
 
     def run(self: Any, open_results: Opener) -> None:
         async def play() -> None:
-            stores = [open_results() for _ in range(test.__code__.co_argcount - 1)]  # type: ignore[attr-defined]
+            stores = [open_results() for _ in range(test.__code__.co_argcount - 1)]
             try:
                 await test(self, *stores)
             finally:

@@ -34,14 +34,18 @@ def with_chunk(
     if held + size <= most or body.index != loop.low or body.status != "success":
         return body, []
     end = min(_low_after(loop, body.index), *loop.failed_frames, loop.total)
+    if end <= body.index:
+        return body, []
     results = loop.results[: end - loop.base]
     results += [None] * (end - loop.base - len(results))
     results[body.index - loop.base] = body.result
     keeper = Keeper(run.given.execution_id, NOTHING)
     chunk = keeper.chunk(results, loop.base)
     if chunk["size"] * 2 <= most:
+        # The estimate was too high. What waits behind a gap is counted when the gap is closed.
+        ledger.held[run.id] = chunk["size"]
         return body, []
-    ledger.held[run.id] = max(held + size - chunk["size"], 0)
+    ledger.held[run.id] = 0
     return structs.replace(body, chunk=chunk), list(keeper.blobs.values())
 
 

@@ -27,8 +27,10 @@ class Keeper:
 
     def value(self, value: Any, rules: Rules, need: Need = NOTHING) -> Any:
         """The value itself if it is small, else what stands for it."""
-        if not isinstance(value, str | dict | list) or (type(value) is dict and MARK in value):
+        if not isinstance(value, str | dict | list):
             return value
+        if type(value) is dict and MARK in value:
+            return self._shortened(value, rules) if "tail" in value else value
         place = (id(value), id(need), id(rules.select))
         if (known := self._known.get(place)) is not None:
             return known[1]
@@ -70,6 +72,14 @@ class Keeper:
             size += len(piece) + 1
         chunks.append(self._joined(pieces, start, len(pieces)))
         return manifest(chunks, preview_of(b"[" + b",".join(pieces[:100]), rules.preview))
+
+    def _shortened(self, found: dict[str, Any], rules: Rules) -> dict[str, Any]:
+        """A manifest whose tail, if it has grown long, is one more chunk."""
+        tail = found["tail"]
+        if len(encode_value(tail)) <= max(rules.limit, SMALLEST):
+            return found
+        chunks = found["chunks"]
+        return manifest([*chunks, self.chunk(tail, chunks[-1]["to"] if chunks else 0)], found["preview"])
 
     def _joined(self, pieces: list[bytes], start: int, end: int) -> dict[str, Any]:
         data = b"[" + b",".join(pieces[start:end]) + b"]"

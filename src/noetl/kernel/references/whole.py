@@ -31,11 +31,16 @@ class Unfetched(NoetlError):
 def whole_of(reference: dict[str, Any], fetched: Fetched) -> Any:
     """What this stands for. Raises KeyError where it was not fetched."""
     if is_manifest(reference):
-        return [item for key in keys_of(reference) for item in fetched[key]]
+        stored = [item for key in keys_of(reference) for item in fetched[key]]
+        return stored + reference.get("tail", [])
     value = fetched[reference["key"]]
+    writes = reference.get("set", ())
     for key in reference.get("path", ()):
+        if writes and (not isinstance(value, dict) or key not in value):
+            value = None
+            break
         value = value[key]
-    for path, written in reference.get("set", ()):
+    for path, written in writes:
         value = overlaid(value, tuple(path), written)
     return value
 
@@ -45,6 +50,8 @@ def element(items: Any, index: int) -> Any:
     if not is_manifest(items):
         return items[index]
     chunks = items["chunks"]
+    if not chunks or index >= chunks[-1]["to"]:
+        return items["tail"][index - (chunks[-1]["to"] if chunks else 0)]
     low, high = 0, len(chunks)
     while low < high:
         middle = (low + high) // 2
