@@ -3,21 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-import jsonpath_rfc9535
-from jsonpath_rfc9535 import JSONPathError, JSONPathQuery
-
 from noetl.dsl.playbook import Playbook, Step, Task
+from noetl.dsl.selection import Selection
 from noetl.expr import Constant, Data, MapData
 from noetl.model import Json
 
 INLINE_MAX_BYTES = 65_536
 """Larger values leave the log."""
 PREVIEW_MAX_BYTES = 1_024
-
-
-class Selection(NamedTuple):
-    name: str
-    query: JSONPathQuery
 
 
 class Rules(NamedTuple):
@@ -28,16 +21,8 @@ class Rules(NamedTuple):
     select: tuple[Selection, ...] = ()
 
     def selected(self, value: Json) -> dict[str, Json]:
-        """The parts to keep at hand, by name: what one path finds, or the list of all that it finds."""
-        found: dict[str, Any] = {}
-        for name, query in self.select:
-            values = query.find(value).values()
-            if query.singular_query():
-                if values:
-                    found[name] = values[0]
-            else:
-                found[name] = values
-        return found
+        """The parts to keep at hand, by name."""
+        return {name: found for each in self.select for name, found in each.find(value).items()}
 
 
 def execution_rules(playbook: Playbook) -> Rules:
@@ -81,17 +66,10 @@ def _rules(*specs: Mapping[str, Any]) -> Rules:
 
 def _selections(select: Any) -> Iterator[Selection]:
     for entry in select if isinstance(select, list) else ():
-        path = entry.get("path") if isinstance(entry, dict) else entry
-        name = entry.get("as") if isinstance(entry, dict) else None
+        path, name = (entry.get("path"), entry.get("as")) if isinstance(entry, dict) else (entry, None)
         if not isinstance(path, str):
             continue
         try:
-            query = jsonpath_rfc9535.compile(path if path.startswith("$") else f"$.{path}")
-        except JSONPathError:
-            continue
-        yield Selection(str(name or _last_name(path)), query)
-
-
-def _last_name(path: str) -> str:
-    """`total` of `$.data.total`."""
-    return path.rstrip("]'\"").replace("[", ".").rpartition(".")[2].strip("'\"") or path
+            yield Selection(path, str(name or ""))
+        except ValueError:
+            continue  # loading refuses it wherever there is a task whose result it could be about
