@@ -11,6 +11,7 @@ from noetl.events.event import Event
 from noetl.kernel import ExecutionState, Refused
 from noetl.kernel.net.commands import Claim, Request, Retry
 from noetl.loading import installed_kinds
+from noetl.ports.results import ResultStore
 from noetl.ports.store import Store
 from noetl.server.clock import now
 from noetl.server.fitness import CannotRun, check
@@ -48,12 +49,13 @@ class Local:
         allow_kinds: Sequence[str] = (),
         watch: Callable[[str, Sequence[Event], ExecutionState], None] | None = None,
         logs: Logs | None = None,
+        results: ResultStore | None = None,
         tools: Tools | None = None,
     ) -> None:
         self.playbooks = Playbooks(catalogs, allow_kinds)
         self._kinds = installed_kinds().allowing(allow_kinds)
         self._tools = tools or Tools(self._kinds)
-        self._service = Service(store, self.playbooks, owners, self, watch=watch, logs=logs)
+        self._service = Service(store, self.playbooks, owners, self, watch=watch, logs=logs, results=results)
         self._runner = Runner(self._tools, now=now, wake=self._wake, at=self._service.timers.at)
         self._slots = slots
         self._ready: dict[str, Live] = {}
@@ -165,7 +167,9 @@ class Local:
         command = fork_command(
             execution_id, rows[-1].seq, document, ctx=ctx or {}, workload=workload or {}, by=by
         )
-        return await self._take_up(await self._service.open(await write_copy(store, rows, document, command)))
+        return await self._take_up(
+            await self._service.open(await write_copy(store, self._service.results, rows, document, command))
+        )
 
     async def _take_up(self, live: Live) -> str:
         self._expect(live.execution_id)

@@ -1,7 +1,7 @@
 """The executions that this process owns: what happens to one, and what that means for others."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Protocol
 
 import msgspec
@@ -14,6 +14,7 @@ from noetl.kernel import ExecutionState, Refused, dump, new_state
 from noetl.kernel.net.commands import LeaseLost, Request, Resume, TimerFired
 from noetl.kernel.state import STATE_FORMAT
 from noetl.model import NoetlError
+from noetl.ports.results import ResultStore
 from noetl.ports.store import ExecutionRecord, ExecutionUnknown, Snapshot, Store, StoreError
 from noetl.server.children import Children
 from noetl.server.history import read_state
@@ -24,6 +25,7 @@ from noetl.server.playbooks import Document, Playbooks
 from noetl.server.records import decoded, request_in
 from noetl.server.timers import Timers
 from noetl.stores.owner import Owners
+from noetl.stores.results import MemoryResults
 
 SNAPSHOT_EVERY = 5_000
 """Events after which a state is kept, so that opening the execution again folds no more than that."""
@@ -76,18 +78,20 @@ class Service:
         *,
         watch: Callable[[str, Sequence[Event], ExecutionState], None] | None = None,
         logs: Logs | None = None,
+        results: ResultStore | None = None,
     ) -> None:
-        self._logs = logs
+        self.logs = logs
+        self.results = results or MemoryResults()
         self.store = store
         self.playbooks = playbooks
         self.lives: dict[str, Live] = {}
         self.timers = Timers()
-        self.journal = Journal(store, self._wrote)
+        self.journal = Journal(store, self.results, self._wrote)
         self._owners = owners
         self._dispatcher = dispatcher
         self._watch = watch
         self.children = Children(self)
-        self._snapshots: set[asyncio.Task[None]] = set()
+        self._side_work: set[asyncio.Task[None]] = set()
         self._answered: set[int] = set()
 
     def begin(
@@ -99,7 +103,7 @@ class Service:
         if self._owners is not None and ownership is None:
             raise AlreadyRunning(execution_id, self._owners.owner(execution_id))
         self.journal.keep(document.playbook.hash, document.stored())
-        live = Live(new_state(document.plan, execution_id), origin, self._noticed, ownership, self._logs)
+        live = Live(new_state(document.plan, execution_id), origin, self, ownership)
         live.start_key = key
         self.lives[execution_id] = live
         live.give(request)
@@ -126,7 +130,7 @@ class Service:
             if ownership is not None:
                 ownership.release()
             raise
-        return Live(state, origin, self._noticed, ownership, self._logs)
+        return Live(state, origin, self, ownership)
 
     async def go_on(self, live: Live) -> None:
         """Takes up an opened execution where it stands: timers, children, runs that are ready."""
@@ -189,10 +193,13 @@ class Service:
             else:
                 await self.store.take([letter])
 
+    async def stored(self, live: Live, key: str) -> bytes:
+        return await self.journal.stored(live, key)
+
     async def close(self) -> None:
         self.timers.close()
-        if self._snapshots:
-            await asyncio.wait(self._snapshots)
+        if self._side_work:
+            await asyncio.wait(self._side_work)
         for live in self.lives.values():
             live.release()
         self.lives.clear()
@@ -217,7 +224,7 @@ class Service:
         if live.execution_id in self.lives and not live.state.over:
             live.give(fired)
 
-    def _noticed(self, live: Live, events: list[Event]) -> None:
+    def noticed(self, live: Live, events: list[Event]) -> None:
         self.journal.add(live, len(events))
         self._dispatcher.decided(live)
         for event in events:
@@ -240,9 +247,13 @@ class Service:
         live.snapshot_at = live.durable
         body = msgspec.json.encode(dump(live.state))
         snapshot = Snapshot(live.durable, STATE_FORMAT, body)
-        task = asyncio.get_running_loop().create_task(self._put_snapshot(live.execution_id, snapshot))
-        self._snapshots.add(task)
-        task.add_done_callback(self._snapshots.discard)
+        self.later(self._put_snapshot(live.execution_id, snapshot))
+
+    def later(self, work: Coroutine[None, None, None]) -> None:
+        """Does something that waits, beside everything else."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._side_work.add(task)
+        task.add_done_callback(self._side_work.discard)
 
     async def _put_snapshot(self, execution_id: str, snapshot: Snapshot) -> None:
         try:
