@@ -27,6 +27,7 @@ from noetl.server.records import read_events
 from noetl.settings import Configuration
 from noetl.stores import open_store
 from noetl.stores.owner import Owners
+from noetl.stores.results import FileResults
 
 PATIENCE = 3.0
 """Seconds that everything has to end after the second signal."""
@@ -89,6 +90,7 @@ async def _run(
             store,
             owners=Owners(home_of(configuration).owners),
             logs=TaskLog(home_of(configuration).logs),
+            results=FileResults(home_of(configuration).results),
             slots=configuration.settings.slots,
             catalogs=catalogs,
             allow_kinds=configuration.settings.allow_kinds,
