@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from threading import Timer
-from typing import Any, TypeAlias
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -19,16 +19,32 @@ from noetl.cli.failure import Failure, invalid
 from noetl.dsl.problem import PlaybookInvalid
 from noetl.events.event import Event
 from noetl.kernel.state import ExecutionState
+from noetl.loading import installed_kinds
 from noetl.local import AlreadyRunning, CannotRun, Local, Source
+from noetl.model import NoetlError
 from noetl.ports.store import ExecutionUnknown, Store, StoreError, StoreFull
+from noetl.server.playbooks import Playbooks
 from noetl.server.reading import events_after
 from noetl.settings import Configuration
 from noetl.stores import open_store
+from noetl.tools.hosting import Tools
 
 PATIENCE = 3.0
 """Seconds that everything has to end after the second signal."""
 
 _DAY = 86_400 * 1_000_000
+_ELSEWHERE = "--home or --store name another place; `noetl executions list` shows what is there"
+
+
+class Order(Protocol):
+    """What is asked of the engine. `source` is the document that comes with it, if one does."""
+
+    @property
+    def source(self) -> Source | None: ...
+
+    async def begin(self, local: Local) -> str:
+        """The id of the execution that runs from here on. Raises NoetlError."""
+        ...
 
 
 class Start(Struct, frozen=True, kw_only=True):
@@ -41,22 +57,44 @@ class Start(Struct, frozen=True, kw_only=True):
     idempotency_key: str = ""
     timeout: float | None = None
 
+    async def begin(self, local: Local) -> str:
+        return await local.start(
+            self.source,
+            workload=self.workload,
+            ctx=self.ctx,
+            labels=self.labels,
+            idempotency_key=self.idempotency_key,
+            timeout=self.timeout,
+        )
+
 
 class Resume(Struct, frozen=True):
     """Go on with an execution that was interrupted."""
 
     execution_id: str
+    source: None = None
+
+    async def begin(self, local: Local) -> str:
+        return await local.resume(self.execution_id)
 
 
-Order: TypeAlias = Start | Resume
+class Retry(Struct, frozen=True):
+    """Go on with a failed execution at what failed."""
+
+    execution_id: str
+    by: str = ""
+    source: None = None
+
+    async def begin(self, local: Local) -> str:
+        return await local.retry(self.execution_id, by=self.by)
 
 
 class Ended(Struct, frozen=True):
-    """How far an execution came. `source` is None if the store no longer has it."""
+    """How far an execution came, and what its playbook was read from."""
 
     state: ExecutionState
     evidence: Evidence
-    source: Source | None
+    source: Source
 
 
 def run_here(
@@ -68,6 +106,8 @@ def run_here(
     """
     try:
         return asyncio.run(_run(order, configuration, progress, catalogs))
+    except NoetlError as error:
+        raise _failure(error, order) or error from None
     finally:
         progress.close()
 
@@ -89,6 +129,7 @@ async def _run(
             catalogs=catalogs,
             allow_kinds=configuration.settings.allow_kinds,
             watch=watch,
+            tools=Tools(installed_kinds().allowing(configuration.settings.allow_kinds)),
         )
         async with engine as local:
             with _stoppable(local, progress), _drawn(progress):
@@ -96,16 +137,18 @@ async def _run(
             source = (await local.playbooks.stored(store, state.plan.playbook.hash)).source
         await _complete(evidence, state, store)
         await _forget(store, configuration)
-    return Ended(state, evidence, order.source if isinstance(order, Start) else source)
+    return Ended(state, evidence, order.source or source)
 
 
 @contextlib.asynccontextmanager
 async def _opened(order: Order, configuration: Configuration) -> AsyncIterator[Store]:
-    """The store, made if there is none; but not in order to look for something in it."""
-    home = home_of(configuration)
-    if not configuration.settings.store:
-        if isinstance(order, Resume) and not home.exists:
-            raise _unknown(order.execution_id, configuration)
+    """The store. One is made only for a playbook that is valid."""
+    home, settings = home_of(configuration), configuration.settings
+    if not settings.store and not home.exists:
+        if order.source is None:
+            raise Failure("unknown-execution", f"there are no executions in {home.folder}", hint=_ELSEWHERE)
+        Playbooks(allow_kinds=settings.allow_kinds).read(order.source)
+    if not settings.store:
         home.make()
     store = open_store(store_url(configuration))
     try:
@@ -119,48 +162,36 @@ async def _finished(
 ) -> ExecutionState:
     """From the order to the end. Raises Failure."""
     execution_id = ""
-    again = Again(configuration)
     try:
-        execution_id = await _begun(local, order)
+        execution_id = await order.begin(local)
         where = configuration.settings.store or str(home_of(configuration).folder)
         progress.say(f"execution {execution_id}, kept in {where}")
         return await local.finished(execution_id)
-    except PlaybookInvalid as error:
-        raise invalid(error.problems, order.source.text if isinstance(order, Start) else "") from None
-    except CannotRun as error:
-        raise Failure(
-            "cannot-run", str(error), hint=error.hint, problems=getattr(error, "problems", ())
-        ) from None
-    except AlreadyRunning as error:
-        raise Failure("running", str(error), hint="it can be run by one process at a time") from None
-    except ExecutionUnknown:
-        raise _unknown(order.execution_id if isinstance(order, Resume) else "", configuration) from None
     except StoreError as error:
         if not execution_id:
             raise
         code = "store-full" if isinstance(error, StoreFull) else "store"
         message = f"{error}; what was recorded before is safe, and the execution can be resumed"
         hint = f"{error.hint}; then: " if error.hint else ""
-        raise Failure(code, message, hint=hint + again.resume(execution_id), exit_code=3) from None
+        resume = Again(configuration).resume(execution_id)
+        raise Failure(code, message, hint=hint + resume, exit_code=3) from None
 
 
-async def _begun(local: Local, order: Order) -> str:
-    if isinstance(order, Resume):
-        return await local.resume(order.execution_id)
-    return await local.start(
-        order.source,
-        workload=order.workload,
-        ctx=order.ctx,
-        labels=order.labels,
-        idempotency_key=order.idempotency_key,
-        timeout=order.timeout,
-    )
-
-
-def _unknown(execution_id: str, configuration: Configuration) -> Failure:
-    where = configuration.settings.store or str(home_of(configuration).folder)
-    hint = "--home or --store name another place; `noetl executions list` shows what is there"
-    return Failure("unknown-execution", f"there is no execution {execution_id} in {where}", hint=hint)
+def _failure(error: NoetlError, order: Order) -> Failure | None:
+    """What an error of the engine means to the caller; None if any command knows that."""
+    match error:
+        case PlaybookInvalid():
+            return invalid(error.problems, order.source.text if order.source else "")
+        case CannotRun():
+            text = order.source.text if order.source else ""
+            problems = getattr(error, "problems", ())
+            return Failure("cannot-run", str(error), hint=error.hint, problems=problems, text=text)
+        case AlreadyRunning():
+            return Failure("running", str(error), hint="one process at a time runs an execution")
+        case ExecutionUnknown():
+            return Failure("unknown-execution", str(error), hint=error.hint or _ELSEWHERE)
+        case _:
+            return None
 
 
 @contextlib.contextmanager

@@ -22,7 +22,7 @@ def store_url(configuration: Configuration) -> str:
 
 
 def owners_of(configuration: Configuration) -> Owners:
-    """Who runs what, in a folder beside the store that all its users find."""
+    """Who runs what, in a file beside the store that all its users find."""
     url = configuration.settings.store
     file = url.removeprefix("sqlite:///") if url.startswith("sqlite:///") else ""
     if file and file != ":memory:":
