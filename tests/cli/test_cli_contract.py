@@ -21,6 +21,10 @@ EVERY_COMMAND = [
     ["run", "valid.yaml", "--dry-run"],
     ["config", "show"],
     ["completion", "bash"],
+    ["executions", "list"],
+    ["executions", "prune"],
+    ["store", "migrate"],
+    ["store", "prune"],
 ]
 
 
@@ -45,6 +49,10 @@ def test_every_command_prints_one_json_document(arguments: list[str], tmp_path: 
         ["config", "shw", "--output=json"],
         ["graph", "x.yaml", "--format", "gif", "-o", "json"],
         ["upgrade", "-", "--in-place", "-o", "json"],
+        ["graph", "-o", "json"],
+        ["executions", "shw", "x", "-o", "json"],
+        ["executions", "show", "-o", "json"],
+        ["executions", "list", "--status", "gone", "-o", "json"],
     ],
     ids=" ".join,
 )

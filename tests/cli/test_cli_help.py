@@ -20,7 +20,10 @@ def all_commands() -> Iterator[tuple[str, click.Command]]:
         command = app.get_command(context, name)
         assert command is not None
         if isinstance(command, click.Group):
-            yield from ((f"{name} {nested}", inner) for nested, inner in command.commands.items())
+            for nested in command.list_commands(context):
+                inner = command.get_command(context, nested)
+                assert inner is not None
+                yield f"{name} {nested}", inner
         else:
             yield name, command
 

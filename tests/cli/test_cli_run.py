@@ -3,7 +3,9 @@
 import json
 import os
 import pty
+import re
 import signal
+import sqlite3
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -189,8 +191,8 @@ def test_an_unknown_execution_in_a_store_that_is_there(place: Path) -> None:
     assert run("run", "greet.yaml", "-q", cwd=place).code == 0
     ran = run("run", "--resume", "nothing", cwd=place)
     assert ran.code == 2
-    assert "there is no execution nothing" in ran.err
-    assert "--home" in ran.err
+    assert "there is no execution `nothing`" in ran.err
+    assert run("run", "--resume", "latest", "-q", cwd=place).code == 0
 
 
 def test_a_failing_run_says_what_where_and_why(place: Path) -> None:
@@ -318,6 +320,56 @@ def test_defaults_that_cannot_be_rendered_are_a_wrong_request(place: Path) -> No
     text = GREET.replace("name: World", "name: '{{ workload.none.x }}'")
     ran = run("run", "-", "--dry-run", "-o", "json", cwd=place, stdin=text)
     assert (ran.code, ran.json["error"]["code"]) == (2, "expression")
+
+
+def test_what_is_missing_is_found_before_anything_runs(place: Path) -> None:
+    text = HEADER + (
+        "workflow:\n"
+        "  - step: start\n"
+        "    tool:\n"
+        "      - {name: odd, kind: telegraph}\n"
+        "      - {name: child, kind: playbook, path: not/here}\n"
+    )
+    (place / "odd.yaml").write_text(text)
+    ran = run("run", "odd.yaml", "--allow-kind", "telegraph", cwd=place)
+    assert (ran.code, ran.out) == (2, "")
+    assert "odd.yaml:7:" in ran.err
+    assert "the tool kind `telegraph` is not installed" in ran.err
+    assert "there is no playbook `not/here`" in ran.err
+    assert "    7 |       - {name: odd" in ran.err
+    as_json = run("run", "odd.yaml", "--allow-kind", "telegraph", "-o", "json", cwd=place)
+    assert (as_json.code, as_json.json["error"]["code"], len(as_json.json["problems"])) == (
+        2,
+        "cannot-run",
+        2,
+    )
+
+
+def test_whoever_waits_is_told_the_command_and_a_child_has_its_name(place: Path) -> None:
+    (place / "child.yaml").write_text(
+        HEADER.replace("test/it", "test/child")
+        + "workflow:\n  - step: hold\n    tool: {name: it, kind: wait, signal: go, spec: {timeout: 0.1}}\n"
+    )
+    text = HEADER + "workflow:\n  - step: start\n    tool: {name: it, kind: playbook, path: test/child}\n"
+    (place / "parent.yaml").write_text(text)
+    ran = run("run", "parent.yaml", cwd=place)
+    assert ran.code == 1
+    assert re.search(
+        r"\[test/child\] step hold: waits for the signal; send it with: noetl executions signal [-0-9a-f]{36} go\n",
+        ran.err,
+    )
+    assert "step `start`, task `it`, attempt 1: child_failed" in ran.err
+
+
+def test_old_executions_are_forgotten(place: Path) -> None:
+    old = run("run", "greet.yaml", "-q", "-o", "json", cwd=place).json["execution_id"]
+    with sqlite3.connect(place / ".noetl" / "store.db") as store:
+        store.execute("UPDATE execution SET ended_at = ended_at - 8 * 86400000000")
+    store.close()
+    resumed = ["run", "--resume", old, "-q"]
+    assert run(*resumed, cwd=place, env={"NOETL_KEEP_DAYS": "0"}).code == 0
+    assert run(*resumed, cwd=place, env={"NOETL_KEEP_DAYS": "7"}).code == 0
+    assert run(*resumed, cwd=place).code == 2
 
 
 def test_relative_paths_start_at_the_file_of_the_playbook(place: Path) -> None:

@@ -2,13 +2,12 @@
 
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
-from importlib import import_module
 from typing import NoReturn
 
 import click
 
 from noetl.cli.failure import Failure, failure_of, report
+from noetl.cli.group import LazyGroup
 
 SECTIONS = {
     "Write": {
@@ -20,8 +19,10 @@ SECTIONS = {
     },
     "Run": {
         "run": "Run a playbook here, or go on with one that was interrupted.",
+        "executions": "See what executions did, and why.",
     },
     "Set up": {
+        "store": "Check and tidy the store of executions.",
         "config": "Show what is configured, and where.",
         "completion": "Print the script that completes commands in a shell.",
     },
@@ -29,32 +30,6 @@ SECTIONS = {
 """The commands in the order of `--help`. `name` is `noetl.cli.command.name:name`."""
 
 COMMANDS = [name for section in SECTIONS.values() for name in section]
-
-
-class Commands(click.Group):
-    """The group of all commands, of which listing imports none."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's contract
-        return COMMANDS
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = getattr(import_module(f"noetl.cli.command.{cmd_name}"), cmd_name)
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in COMMANDS and not args[0].startswith("-"):
-            close = get_close_matches(args[0], COMMANDS, 1)
-            ctx.fail(f"No such command '{args[0]}'." + (f" Did you mean '{close[0]}'?" if close else ""))
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        for title, commands in SECTIONS.items():
-            with formatter.section(title):
-                formatter.write_dl(list(commands.items()), col_max=12)
 
 
 def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's contract
@@ -70,7 +45,9 @@ def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> 
 
 
 @click.group(
-    cls=Commands,
+    cls=LazyGroup,
+    sections=SECTIONS,
+    package="noetl.cli.command",
     subcommand_metavar="COMMAND …",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="`noetl COMMAND --help` says more about a command.",

@@ -3,32 +3,38 @@
 import contextlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 Paint: TypeAlias = Callable[[str, str], str]
 """Gives a text the look of a role: `error`, `warning`, `place`, `faint`, `caret`."""
 
 
-def write(data: bytes) -> None:
-    """Write to stdout. A reader that is gone (`| head`) is no error: the rest goes nowhere."""
+def write(data: bytes) -> bool:
+    """Write to stdout. A reader that is gone (`| head`) is no error: the rest goes nowhere.
+
+    False if nobody reads any more, for those who would write without end.
+    """
     if sys.stdout is None:
-        return
+        return False
     try:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
+        return True
     except OSError as error:
         # What is still in the buffer would fail again when Python exits, with a traceback.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
             error.filename = "standard output"
             raise
+        return False
 
 
-def write_text(text: str) -> None:
-    """Write to stdout, in its encoding; what that cannot say is escaped."""
-    if sys.stdout is not None:
-        write(text.encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
+def write_text(text: str) -> bool:
+    """Write to stdout, in its encoding; what that cannot say is escaped. False as for `write`."""
+    if sys.stdout is None:
+        return False
+    return write(text.encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
 
 
 def json_bytes(value: object) -> bytes:
@@ -43,6 +49,14 @@ def json_bytes(value: object) -> bytes:
 def write_json(value: object) -> None:
     """Write the one JSON document of a command to stdout."""
     write(json_bytes(value))
+
+
+def write_json_lines(values: Iterable[object]) -> bool:
+    """Write JSON documents, each on its line. False as for `write`."""
+    import json
+
+    lines = "".join(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n" for value in values)
+    return write(lines.encode("utf-8", "backslashreplace"))
 
 
 def say(message: str) -> None:
@@ -93,3 +107,14 @@ def coloured(role: str, text: str) -> str:
 def paint_of_stdout(*, color: bool) -> Paint:
     """The paint for stdout: colour on a terminal, unless the settings turn it off."""
     return coloured if color and sys.stdout is not None and sys.stdout.isatty() else plain
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns under their names; nothing at all for no rows."""
+    if not rows:
+        return ""
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
+    return "".join(
+        "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() + "\n"
+        for row in (head, *rows)
+    )

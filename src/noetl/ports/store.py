@@ -145,10 +145,11 @@ class ExecutionRecord(Struct, frozen=True, kw_only=True):
 class Query(Struct, frozen=True, kw_only=True):
     """Which executions to list: those for which everything given holds.
 
-    `path` is the beginning of their path, `since` the earliest start, `labels` must all be there.
-    `cursor` is the `next` of the page before.
+    `execution_id` is the beginning of their id and `path` that of their path, `since` the earliest
+    start, `labels` must all be there. `cursor` is the `next` of the page before.
     """
 
+    execution_id: str = ""
     status: tuple[str, ...] = ()
     path: str = ""
     labels: Mapping[str, str] = {}

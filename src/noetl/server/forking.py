@@ -11,8 +11,9 @@ from noetl.kernel.net.commands import Fork
 from noetl.model import NoetlError
 from noetl.ports.store import NO_EFFECTS, Append, Committed, ExecutionUnknown, Row, Store, merge
 from noetl.server.effects import derive
+from noetl.server.live import Live, Origin
 from noetl.server.playbooks import Document
-from noetl.server.reading import PAGE, event_of
+from noetl.server.records import PAGE, decoded
 
 
 class CannotFork(NoetlError):
@@ -36,24 +37,30 @@ async def copied_rows(store: Store, execution_id: str, at: int) -> list[Row]:
     raise CannotFork(f"{execution_id} has no event {at}", f"its last one is {rows[-1].seq}")
 
 
-async def write_copy(store: Store, rows: Sequence[Row], document: Document) -> str:
-    """A new execution with these rows; its id. It is not marked as a fork yet.
+async def write_copy(store: Store, rows: Sequence[Row], document: Document, command: Fork) -> str:
+    """A new execution with these rows, marked as a fork in the same commit; its id.
 
-    Raises CannotFork if the rows could not have come from this document.
+    Raises CannotFork if the rows could not have come from this document, or nothing is left to do.
     """
     execution_id = str(uuid_utils.uuid7())
     try:
-        replay(document.plan, execution_id, map(event_of, rows))
+        state = replay(document.plan, execution_id, decoded(execution_id, rows))
     except (WrongSequence, KeyError, IndexError) as error:
         message = f"the history cannot go on with {document.source.name}: {error}"
         raise CannotFork(message, "the steps that ran so far must be there under the same names") from None
+    if state.over:
+        message = f"{command.source} was {state.status} by event {command.at}"
+        raise CannotFork(message, "fork it at an earlier event")
     effects = NO_EFFECTS
     for row in rows:
         effects = merge(effects, derive(row))
+    copy = Append(execution_id=execution_id, expected_version=0, rows=rows, effects=effects)
+    live = Live(state, Origin(), lambda _, __: None)
+    live.give(command)
+    fork, _ = live.take_append()
     await store.put_playbook(document.playbook.hash, document.stored())
-    append = Append(execution_id=execution_id, expected_version=0, rows=rows, effects=effects)
-    (verdict,) = await store.commit([append])
-    assert isinstance(verdict, Committed)  # noqa: S101 -- nobody else knows the id
+    verdicts = await store.commit([copy, fork])
+    assert all(isinstance(verdict, Committed) for verdict in verdicts)  # noqa: S101 -- nobody knows the id
     return execution_id
 
 

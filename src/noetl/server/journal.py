@@ -1,5 +1,6 @@
 """Where decisions become durable: everything that waits goes into one commit."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import assert_never
 
@@ -19,7 +20,7 @@ class Journal:
         self._store = store
         self._wrote = wrote
         self._dirty: dict[str, Live] = {}
-        self._flushing = False
+        self._flushing = asyncio.Lock()
         self.weight = 0
         """Events that wait."""
         self.taken_keys: dict[str, str] = {}
@@ -42,14 +43,13 @@ class Journal:
 
     async def flush(self) -> None:
         """Until nothing waits. Raises StoreError; nothing of the commit that failed was written then."""
-        if self._flushing:
-            return
-        self._flushing = True
-        try:
+        async with self._flushing:
             while self._dirty:
                 await self._commit()
-        finally:
-            self._flushing = False
+
+    def forget(self, live: Live) -> None:
+        """Nothing of it is to be written."""
+        self._dirty.pop(live.execution_id, None)
 
     async def _commit(self) -> None:
         while self._documents:

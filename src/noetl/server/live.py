@@ -58,6 +58,10 @@ class Live:
         self.durable = state.version
         self.snapshot_at = state.version
         self.pending: list[Event] = []
+        self.root = self.execution_id
+        """The execution that somebody asked for, and that this one came from."""
+        self.begun: set[str] = set()
+        """Children that were there when it was taken up."""
         self.start_key = ""
         self.taken: list[int] = []
         self._boundaries: set[int] = set()

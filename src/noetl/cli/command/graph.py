@@ -2,13 +2,19 @@
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from noetl.cli import option, source, stream
 from noetl.cli.failure import Failure, invalid
 from noetl.cli.target import write_file
-from noetl.settings import read
+from noetl.settings import Configuration, Settings, read
+
+if TYPE_CHECKING:
+    from noetl.dsl.playbook import Playbook
+    from noetl.kernel.state import ExecutionState
+    from noetl.ports.store import Store
 
 FORMATS = ("svg", "mermaid", "dot", "png")
 """Those of `noetl.graph`, here for `--help` and completion, which shall not import it."""
@@ -17,29 +23,37 @@ BINARY = "png"
 
 
 @click.command()
-@option.file
+@click.argument("file", required=False, type=option.FileName())
 @click.option(
     "--format", "format_", type=click.Choice(FORMATS), help="[default: what OUT ends with, else svg]"
 )
 @option.out
+@click.option(
+    "--execution",
+    metavar="ID",
+    help="Colour the steps by what happened in this execution; FILE may be left out.",
+)
 @option.dialect
 @option.allow_kind
+@option.home
+@option.store
 @option.output
 def graph(
     *,
-    file: str,
+    file: str | None,
     format_: str | None,
     out: str | None,
+    execution: str | None,
     dialect: str | None,
-    allow_kinds: tuple[str, ...],
-    output: str | None,
+    **flags: object,
 ) -> None:
     """Draw a playbook as a picture.
 
     FILE is a playbook, or `-` for standard input. Steps are boxes, arcs are arrows with their
     conditions; the picture goes to standard output unless `-f` names a file.
     """
-    settings = read({"output": output, "allow_kinds": allow_kinds}).settings
+    configuration = read(flags)
+    settings = configuration.settings
     chosen = format_ or _format_of(out)
     if chosen == BINARY and out is None and (settings.output == "json" or sys.stdout.isatty()):
         where = "JSON" if settings.output == "json" else "a terminal"
@@ -47,14 +61,10 @@ def graph(
             "binary", f"{where} cannot hold a {BINARY} picture", hint=f"-f picture.{BINARY} writes a file"
         )
     from noetl.graph import GraphError, draw
-    from noetl.loading import examine
 
-    name, text = source.read(file)
-    examined = examine(text, name, dialect=dialect, allow_kinds=settings.allow_kinds)
-    if examined.playbook is None:
-        raise invalid(examined.problems, text)
+    playbook, states = _subject(file, execution, dialect, configuration)
     try:
-        picture = draw(examined.playbook, chosen)
+        picture = draw(playbook, chosen, states=states)
     except GraphError as error:
         raise Failure("graph", str(error), hint=getattr(error, "hint", ""), exit_code=3) from None
     if out is not None:
@@ -66,6 +76,43 @@ def graph(
         stream.write(picture)
     else:
         stream.say(f"wrote {stream.visible(out)}")
+
+
+def _subject(
+    file: str | None, execution: str | None, dialect: str | None, configuration: Configuration
+) -> "tuple[Playbook, dict[str, str] | None]":
+    """What is drawn, and the status of each step if it is about an execution."""
+    written = _playbook(file, dialect, configuration.settings) if file is not None else None
+    if execution is None:
+        if written is None:
+            raise click.UsageError("Missing argument 'FILE'.", click.get_current_context())
+        return written, None
+    state = _state(configuration, execution)
+    states: dict[str, str] = {name: one.status for name, one in state.summaries.items()}
+    return written or state.plan.playbook, states
+
+
+def _playbook(file: str, dialect: str | None, settings: Settings) -> "Playbook":
+    from noetl.loading import examine
+
+    name, text = source.read(file)
+    examined = examine(text, name, dialect=dialect, allow_kinds=settings.allow_kinds)
+    if examined.playbook is None:
+        raise invalid(examined.problems, text)
+    return examined.playbook
+
+
+def _state(configuration: Configuration, execution: str) -> "ExecutionState":
+    from noetl.cli.store import consult
+    from noetl.server.history import read_plan, read_state
+    from noetl.server.records import find_execution
+
+    async def work(_home: object, store: "Store") -> "ExecutionState":
+        record = await find_execution(store, execution)
+        plan = await read_plan(store, record, configuration.settings.allow_kinds)
+        return await read_state(store, plan, record.execution_id)
+
+    return consult(configuration, work)
 
 
 def _format_of(out: str | None) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -13,24 +14,29 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from noetl.cli.execution.evidence import Evidence
-from noetl.cli.execution.place import Again, home_of, owners_of, store_url
+from noetl.cli.execution.place import Again
 from noetl.cli.execution.progress import Progress
 from noetl.cli.failure import Failure, invalid
 from noetl.dsl.problem import PlaybookInvalid
 from noetl.events.event import Event
+from noetl.homes import home_of, store_url
 from noetl.kernel.state import ExecutionState
-from noetl.loading import installed_kinds
 from noetl.local import AlreadyRunning, CannotRun, Local, Source
 from noetl.model import NoetlError
 from noetl.ports.store import ExecutionUnknown, Store, StoreError, StoreFull
+from noetl.server.logs import TaskLog
 from noetl.server.playbooks import Playbooks
-from noetl.server.reading import events_after
+from noetl.server.records import find_execution, read_events
 from noetl.settings import Configuration
 from noetl.stores import open_store
-from noetl.tools.hosting import Tools
+from noetl.stores.home import Home
+from noetl.stores.owner import Owners
 
 PATIENCE = 3.0
 """Seconds that everything has to end after the second signal."""
+
+MOST_FORGOTTEN = 100
+"""Old executions that one run removes: nobody shall wait for that."""
 
 _DAY = 86_400 * 1_000_000
 _ELSEWHERE = "--home or --store name another place; `noetl executions list` shows what is there"
@@ -42,7 +48,7 @@ class Order(Protocol):
     @property
     def source(self) -> Source | None: ...
 
-    async def begin(self, local: Local) -> str:
+    async def begin(self, local: Local, store: Store) -> str:
         """The id of the execution that runs from here on. Raises NoetlError."""
         ...
 
@@ -57,7 +63,7 @@ class Start(Struct, frozen=True, kw_only=True):
     idempotency_key: str = ""
     timeout: float | None = None
 
-    async def begin(self, local: Local) -> str:
+    async def begin(self, local: Local, store: Store) -> str:  # noqa: ARG002 -- as the others
         return await local.start(
             self.source,
             workload=self.workload,
@@ -69,24 +75,13 @@ class Start(Struct, frozen=True, kw_only=True):
 
 
 class Resume(Struct, frozen=True):
-    """Go on with an execution that was interrupted."""
+    """Go on with an execution that was interrupted. `name` is its id, the beginning of it, or `latest`."""
 
-    execution_id: str
+    name: str
     source: None = None
 
-    async def begin(self, local: Local) -> str:
-        return await local.resume(self.execution_id)
-
-
-class Retry(Struct, frozen=True):
-    """Go on with a failed execution at what failed."""
-
-    execution_id: str
-    by: str = ""
-    source: None = None
-
-    async def begin(self, local: Local) -> str:
-        return await local.retry(self.execution_id, by=self.by)
+    async def begin(self, local: Local, store: Store) -> str:
+        return await local.resume((await find_execution(store, self.name)).execution_id)
 
 
 class Ended(Struct, frozen=True):
@@ -116,6 +111,7 @@ async def _run(
     order: Order, configuration: Configuration, progress: Progress, catalogs: Sequence[Path]
 ) -> Ended:
     evidence = Evidence()
+    home = home_of(configuration)
 
     def watch(execution_id: str, events: Sequence[Event], state: ExecutionState) -> None:
         evidence.see(execution_id, events)
@@ -124,19 +120,19 @@ async def _run(
     async with _opened(order, configuration) as store:
         engine = Local(
             store,
-            owners=owners_of(configuration),
+            owners=Owners(home.owners),
+            logs=TaskLog(home.logs),
             slots=configuration.settings.slots,
             catalogs=catalogs,
             allow_kinds=configuration.settings.allow_kinds,
             watch=watch,
-            tools=Tools(installed_kinds().allowing(configuration.settings.allow_kinds)),
         )
         async with engine as local:
             with _stoppable(local, progress), _drawn(progress):
-                state = await _finished(local, order, configuration, progress)
+                state = await _finished(local, store, order, configuration, progress)
             source = (await local.playbooks.stored(store, state.plan.playbook.hash)).source
         await _complete(evidence, state, store)
-        await _forget(store, configuration)
+        await _forget(home, store, configuration)
     return Ended(state, evidence, order.source or source)
 
 
@@ -158,12 +154,12 @@ async def _opened(order: Order, configuration: Configuration) -> AsyncIterator[S
 
 
 async def _finished(
-    local: Local, order: Order, configuration: Configuration, progress: Progress
+    local: Local, store: Store, order: Order, configuration: Configuration, progress: Progress
 ) -> ExecutionState:
     """From the order to the end. Raises Failure."""
     execution_id = ""
     try:
-        execution_id = await order.begin(local)
+        execution_id = await order.begin(local, store)
         where = configuration.settings.store or str(home_of(configuration).folder)
         progress.say(f"execution {execution_id}, kept in {where}")
         return await local.finished(execution_id)
@@ -183,15 +179,20 @@ def _failure(error: NoetlError, order: Order) -> Failure | None:
         case PlaybookInvalid():
             return invalid(error.problems, order.source.text if order.source else "")
         case CannotRun():
-            text = order.source.text if order.source else ""
-            problems = getattr(error, "problems", ())
-            return Failure("cannot-run", str(error), hint=error.hint, problems=problems, text=text)
+            return _unfit(error, order.source)
         case AlreadyRunning():
             return Failure("running", str(error), hint="one process at a time runs an execution")
         case ExecutionUnknown():
             return Failure("unknown-execution", str(error), hint=error.hint or _ELSEWHERE)
         case _:
             return None
+
+
+def _unfit(error: CannotRun, source: Source | None) -> Failure:
+    """With the lines that lack something, unless they stand in the files of children."""
+    here = source is not None and {problem.file for problem in error.problems} == {source.file or source.name}
+    text = source.text if source is not None and here else ""
+    return Failure("cannot-run", str(error), hint=error.hint, problems=error.problems, text=text)
 
 
 @contextlib.contextmanager
@@ -248,14 +249,17 @@ def _drawn(progress: Progress) -> Iterator[None]:
 async def _complete(evidence: Evidence, state: ExecutionState, store: Store) -> None:
     """Of what failed before this process began, only the log knows."""
     if state.failures and evidence.attempt(state.execution_id, state.failures[0].run) is None:
-        evidence.see(
-            state.execution_id, [event async for event in events_after(store, state.execution_id, 0)]
-        )
+        async for page in read_events(store, state.execution_id):
+            evidence.see(state.execution_id, page)
 
 
-async def _forget(store: Store, configuration: Configuration) -> None:
-    """Executions that ended long ago go, from the embedded store alone."""
+async def _forget(home: Home, store: Store, configuration: Configuration) -> None:
+    """Some of the executions that ended long ago go, from the embedded store alone."""
     days = configuration.settings.keep_days
-    if days and not configuration.settings.store:
-        with contextlib.suppress(StoreError):
-            await store.prune(before=time.time_ns() // 1_000 - days * _DAY)
+    if not days or configuration.settings.store:
+        return
+    before = time.time_ns() // 1_000 - days * _DAY
+    with contextlib.suppress(StoreError):
+        for execution_id in await store.prune(before=before, limit=MOST_FORGOTTEN):
+            TaskLog(home.logs).remove(execution_id)
+            shutil.rmtree(home.results / execution_id, ignore_errors=True)

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from noetl.cli.stream import visible
-from noetl.dsl.dialects.scalars import block, scalar
 from noetl.model.outcome import ErrorInfo
 
 SECOND = 1_000_000
@@ -13,6 +12,8 @@ MASK = "***"
 
 def yaml_lines(value: Any, indent: str = "") -> Iterator[str]:
     """The value as YAML, line by line; secrets show as `***`, control characters are escaped."""
+    from noetl.dsl.dialects.scalars import scalar
+
     value = _unmarked(value)
     if isinstance(value, dict) and value:
         for key, item in value.items():
@@ -27,6 +28,8 @@ def yaml_lines(value: Any, indent: str = "") -> Iterator[str]:
 
 
 def _after(head: str, item: Any, indent: str) -> Iterator[str]:
+    from noetl.dsl.dialects.scalars import block
+
     item = _unmarked(item)
     if isinstance(item, dict | list) and item:
         yield head
@@ -38,6 +41,8 @@ def _after(head: str, item: Any, indent: str) -> Iterator[str]:
 
 
 def _leaf(value: Any) -> str:
+    from noetl.dsl.dialects.scalars import scalar
+
     if isinstance(value, dict | list):
         return "{}" if isinstance(value, dict) else "[]"
     return MASK if value == MASK else scalar(value)

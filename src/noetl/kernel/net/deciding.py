@@ -28,6 +28,7 @@ from noetl.kernel.net.reports import report
 from noetl.kernel.net.requests import begin
 from noetl.kernel.net.routing import route, seal
 from noetl.kernel.pipeline.advance import cancelled
+from noetl.kernel.run import RunState
 from noetl.kernel.state import ExecutionState
 
 MOST_AT_ONCE = 10_000
@@ -99,8 +100,11 @@ def _stop(state: ExecutionState) -> list[EventBody]:
     """After a cancel: tokens go, runs that nobody owns end, the others are waited for."""
     discarded: list[EventBody] = [TokenDiscarded(token=token, reason="cancelled") for token in state.tokens]
     why = state.stop_error.message if state.stop_error is not None else "the execution was cancelled"
-    unowned = [run for run in state.runs.values() if run.phase in ("ready", "suspended")]
-    return discarded + [cancelled(run, why, "server") for run in unowned]
+    return discarded + [cancelled(run, why, "server") for run in _unowned(state)]
+
+
+def _unowned(state: ExecutionState) -> list[RunState]:
+    return [run for run in state.runs.values() if run.phase in ("ready", "suspended")]
 
 
 def handle(state: ExecutionState, command: Command, now: int) -> list[Event]:
@@ -121,7 +125,11 @@ def proceed(state: ExecutionState, now: int) -> list[Event]:
 
 def due(state: ExecutionState) -> bool:
     """Whether something must be decided that `handle` left for another append."""
-    return len(state.agenda) > 0 and state.status == "running"
+    if state.status != "running":
+        return False
+    if state.stopping and (state.tokens or _unowned(state)):
+        return True
+    return len(state.agenda) > 0 or not (state.runs or state.waiting)
 
 
 def _proceed(state: ExecutionState, events: list[Event], now: int) -> list[Event]:

@@ -244,7 +244,8 @@ def reopened(run: RunState) -> None:
         loop.broken = -1
     for frame in run.frames.values():
         frame.running = False
-        frame.status, frame.error = "open", None
+        if frame.status == "failed":
+            frame.status, frame.error = "open", None
         frame.forgiven = frame.attempt
         frame.losses = 0
         frame.retry_at = frame.suspension = frame.resumption = None

@@ -14,6 +14,8 @@ from noetl.stores.sqlite.failure import translated
 from noetl.stores.sqlite.migration import APPLICATION_ID, create, migrate
 
 MEMORY = ":memory:"
+SCHEMA_VERSION = len(queries.migrations())
+"""The version that stores have when they are open."""
 OPENING_MS = 10_000
 """How long opening waits for others who create or migrate the same file."""
 
@@ -41,6 +43,19 @@ def open_reader(place: str) -> apsw.Connection:
         return connection
 
 
+def schema_version(place: str) -> int:
+    """The version of a file as it is, without changing it; 0 if it is no store yet.
+
+    Raises StoreUnusable, also for a version newer than ours.
+    """
+    with translated(place):
+        connection = apsw.Connection(place, flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            return _schema_version(connection, place)
+        finally:
+            connection.close()
+
+
 def _connect(place: str) -> apsw.Connection:
     connection = apsw.Connection(place)
     connection.set_busy_timeout(OPENING_MS)
@@ -52,25 +67,24 @@ def _connect(place: str) -> apsw.Connection:
 def _prepare(connection: apsw.Connection, place: str) -> None:
     if connection.readonly("main"):
         raise apsw.ReadOnlyError(place)
-    target = len(queries.migrations())
-    if _schema_version(connection, place, target) != target:
+    if _schema_version(connection, place) != SCHEMA_VERSION:
         # changing the journal mode does not wait for others, and two may do it at once
         with nullcontext() if place == MEMORY else _alone(Path(place).parent):
-            if version := _schema_version(connection, place, target):
+            if version := _schema_version(connection, place):
                 migrate(connection, version, queries.migrations())
             else:
                 create(connection)
 
 
-def _schema_version(connection: apsw.Connection, place: str, target: int) -> int:
+def _schema_version(connection: apsw.Connection, place: str) -> int:
     application = connection.pragma("application_id")
     version = connection.pragma("user_version")
     if application != APPLICATION_ID:
         if version or application or connection.execute("SELECT count(*) FROM sqlite_schema").get:
             raise StoreUnusable(f"{place} is a database of another program", "choose another file")
         return 0
-    if version > target:
-        message = f"{place} was written by a newer NoETL: schema {version}, this one knows {target}"
+    if version > SCHEMA_VERSION:
+        message = f"{place} was written by a newer NoETL: schema {version}, this one knows {SCHEMA_VERSION}"
         raise StoreUnusable(message, "upgrade NoETL, or choose another file")
     return int(version)
 

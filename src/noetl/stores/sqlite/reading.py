@@ -20,6 +20,7 @@ from noetl.stores.sqlite.derived import as_json
 from noetl.stores.sqlite.queries import READ, chosen
 
 _NEWEST = (1 << 63) - 1
+_FILTERS = ("execution_id", "status", "path", "parent", "since", "labels")
 
 
 def rows(connection: apsw.Connection, execution_id: str, after: int, limit: int) -> list[Row]:
@@ -42,8 +43,9 @@ def execution(connection: apsw.Connection, execution_id: str) -> ExecutionRecord
 
 
 def executions(connection: apsw.Connection, query: Query) -> Page:
-    given = {name for name in ("status", "path", "parent", "since", "labels") if getattr(query, name)}
+    given = {name for name in _FILTERS if getattr(query, name)}
     bindings = {
+        "execution_id": query.execution_id,
         "before": _position(query.cursor),
         "status": as_json(query.status),
         "path": query.path,

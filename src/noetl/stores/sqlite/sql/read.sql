@@ -26,6 +26,7 @@ SELECT
   next_wake, ended_at, expires_at
 FROM execution
 WHERE x < :before
+  AND id >= :execution_id AND id < :execution_id || char(0x10ffff) -- if execution_id
   AND status IN (SELECT value FROM json_each(:status)) -- if status
   AND path >= :path AND path < :path || char(0x10ffff) -- if path
   AND parent <> '' AND parent = :parent -- if parent

@@ -1,0 +1,157 @@
+"""What it takes to look into a large store: a million events in a thousand executions.
+
+The store is made with bulk appends; the commands are real processes, so the start of Python and what
+they import is in the figures.
+"""
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bench.row import Row
+from noetl.events.bodies import (
+    EventBody,
+    LoopDone,
+    LoopIterationCompleted,
+    LoopIterationStarted,
+    LoopStarted,
+    PlaybookExecutionRequested,
+    PlaybookProcessed,
+    PlaybookRequestEvaluated,
+    StepScheduled,
+    TaskProcessed,
+    TaskStarted,
+    TokenClaimed,
+    TokenEnqueued,
+    WorkflowFinished,
+    WorkflowStarted,
+)
+from noetl.events.codec import FORMAT, encode
+from noetl.events.table import kind_of
+from noetl.loading import load
+from noetl.model.outcome import succeeded
+from noetl.ports.store import Append, Committed, merge
+from noetl.ports.store import Row as Stored
+from noetl.server.effects import effects_of
+from noetl.server.stored import Source, packed
+from noetl.stores import open_store
+from noetl.stores.home import Home
+
+EXECUTIONS = 1_000
+ITERATIONS = 247
+"""Each has four events; with what is around them that makes a thousand."""
+RUNS = 3
+START = 1_700_000_000_000_000
+SECOND = 1_000_000
+PLAYBOOK = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: large, path: bench/large }
+workflow:
+  - step: start
+    loop: { in: "{{ range(0, 247) | list }}", iterator: item }
+    tool:
+      - { name: say, kind: python, code: "result = 1" }
+"""
+
+
+def bodies(playbook_hash: str, number: int) -> Iterator[EventBody]:
+    """The history of one execution: a loop that went well."""
+    run = "r5"
+    yield PlaybookExecutionRequested(path="bench/large", hash=playbook_hash, labels={"n": str(number % 10)})
+    yield PlaybookRequestEvaluated()
+    yield WorkflowStarted()
+    yield TokenEnqueued(step="start")
+    yield StepScheduled(step="start", tokens=("t4",))
+    yield TokenClaimed(run=run, worker="w")
+    yield LoopStarted(run=run, total=ITERATIONS, items=list(range(ITERATIONS)))
+    for index in range(ITERATIONS):
+        yield LoopIterationStarted(run=run, index=index)
+        yield TaskStarted(
+            run=run, task="say", iteration=index, input={"code": "result = 1", "padding": "x" * 80}
+        )
+        outcome = succeeded({"item": index, "padding": "y" * 80})
+        yield TaskProcessed(run=run, task="say", iteration=index, outcome=outcome)
+        yield LoopIterationCompleted(run=run, index=index, status="success", result=index)
+    yield LoopDone(run=run, total=ITERATIONS, succeeded=ITERATIONS, result=list(range(ITERATIONS)))
+    yield WorkflowFinished(status="completed")
+    yield PlaybookProcessed(status="completed", result=list(range(ITERATIONS)))
+
+
+def append_of(execution_id: str, events: Sequence[EventBody], start: int) -> Append:
+    rows, effects = [], effects_of(start, events[0])
+    for seq, body in enumerate(events, 1):
+        ts = start + seq
+        rows.append(Stored(seq, ts, kind_of(body).number, FORMAT, encode(body), seq == len(events)))
+        effects = merge(effects, effects_of(ts, body))
+    return Append(execution_id=execution_id, expected_version=0, rows=rows, effects=effects)
+
+
+def name_of(number: int) -> str:
+    return f"{START // 1_000 + number:012x}"[:8] + f"-{number:04x}-7000-8000-{number:012x}"
+
+
+async def fill(home: Home, executions: int = EXECUTIONS) -> int:
+    """The number of events written."""
+    playbook = load(PLAYBOOK)
+    store = open_store(f"sqlite:///{home.store}")
+    await store.put_playbook(playbook.hash, packed(Source(PLAYBOOK, "large.yaml")))
+    written = 0
+    for number in range(executions):
+        append = append_of(name_of(number), [*bodies(playbook.hash, number)], START + number * SECOND)
+        if await store.commit([append]) != [Committed(len(append.rows))]:
+            raise RuntimeError("an append was refused")
+        written += len(append.rows)
+    await store.close()
+    return written
+
+
+def measure_large_store() -> Iterator[Row]:
+    with tempfile.TemporaryDirectory() as folder:
+        home = Home(Path(folder) / ".noetl")
+        home.make()
+        begin = time.perf_counter()
+        written = asyncio.run(fill(home))
+        yield Row("large store: events written", written / (time.perf_counter() - begin), "events/s")
+        yield Row("large store: size", home.store.stat().st_size / 1e6, "MB")
+        yield Row("large store: open", min(_open(home) for _ in range(RUNS)), "s", "under 0.5")
+        middle = name_of(EXECUTIONS // 2)
+        for words in (["list"], ["list", "--label", "n=3"], ["show", middle], ["events", middle]):
+            goal = "under 0.5" if words[0] in ("list", "show") else ""
+            title = " ".join(word for word in words if word != middle)
+            yield Row(f"large store: executions {title}", _best(folder, words), "s", goal)
+        yield Row("large store: noetl --version", _best(folder, []), "s")
+
+
+def _open(home: Home) -> float:
+    async def opened() -> float:
+        begin = time.perf_counter()
+        store = open_store(f"sqlite:///{home.store}")
+        await store.executions()
+        took = time.perf_counter() - begin
+        await store.close()
+        return took
+
+    return asyncio.run(opened())
+
+
+def _best(folder: str, words: list[str]) -> float:
+    command = [sys.executable, "-m", "noetl", *(["executions", *words] if words else ["--version"])]
+    times = []
+    for _ in range(RUNS):
+        begin = time.perf_counter()
+        subprocess.run(
+            command, cwd=folder, env={**os.environ, "HOME": folder}, capture_output=True, check=True
+        )
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+if __name__ == "__main__":
+    for row in measure_large_store():
+        print(f"{row.name:<50} {row.value:>12,.3f} {row.unit:<10} {row.goal}".rstrip())

@@ -1,0 +1,1 @@
+"""The verbs of `noetl executions`: each module has its click command as `command`."""

@@ -1,0 +1,23 @@
+"""The options and arguments that the verbs share."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from noetl.cli import option
+from noetl.settings import Configuration, read
+
+execution = click.argument("name", metavar="ID")
+follow = click.option("--follow", is_flag=True, help="Go on until the execution ends or nobody runs it.")
+step = click.option("--step", metavar="STEP", help="Only what belongs to this step.")
+
+
+def place(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Where to look, and how to print: `--home`, `--store`, `--output`."""
+    return option.home(option.store(option.output(function)))
+
+
+def configured(*, home: str | None, store: str | None, output: str | None) -> Configuration:
+    """What these options and the settings amount to."""
+    return read({"home": home, "store": store, "output": output})

@@ -1,0 +1,90 @@
+"""`noetl executions result`."""
+
+import sys
+from typing import Any
+
+import click
+
+from noetl.cli import option as shared
+from noetl.cli import stream
+from noetl.cli.executions import option
+from noetl.cli.failure import Failure
+from noetl.cli.store import consult
+from noetl.cli.target import write_file
+from noetl.events.bodies import LoopDone, StepDone, StepFailed, StepScheduled
+from noetl.events.ids import run_id
+from noetl.ports.store import Store
+from noetl.server.history import History, read_history
+from noetl.stores.home import Home
+
+
+@click.command("result")
+@option.execution
+@click.argument("step", required=False)
+@shared.out
+@option.place
+def command(*, name: str, step: str | None, out: str | None, **place: str | None) -> None:
+    """Print the result of an execution or a step, whole.
+
+    STEP is the name of a step: the result of its last run. Text is printed as it is, everything else
+    as JSON.
+    """
+    configuration = option.configured(**place)
+
+    async def work(_home: Home, store: Store) -> tuple[str, Any]:
+        history = await read_history(store, name, configuration.settings.allow_kinds)
+        result = _of_execution(history) if step is None else _of_step(history, step)
+        return history.record.execution_id, result
+
+    execution_id, result = consult(configuration, work)
+    data = (
+        result.encode("utf-8", "backslashreplace") if isinstance(result, str) else stream.json_bytes(result)
+    )
+    if out is not None:
+        write_file(out, data)
+    if configuration.settings.output == "json":
+        where = {"result": result} if out is None else {"file": out, "bytes": len(data)}
+        stream.write_json({"execution_id": execution_id, "step": step, **where})
+    elif out is None:
+        _print(result, data)
+    else:
+        stream.say(f"wrote {stream.visible(out)}")
+
+
+def _print(result: Any, data: bytes) -> None:
+    if isinstance(result, str):
+        # Programs get the text as it is; a terminal must not be steered by it.
+        on_terminal = sys.stdout is not None and sys.stdout.isatty()
+        lines = "\n".join(map(stream.visible, result.split("\n")))
+        data = lines.encode("utf-8", "backslashreplace") if on_terminal else data
+        data += b"\n"
+    stream.write(data)
+
+
+def _of_execution(history: History) -> Any:
+    state = history.state
+    if not state.over:
+        hint = "name a step that has ended, or wait: `noetl executions watch`"
+        raise Failure("no-result", f"{state.execution_id} has no result yet: it is {state.status}", hint=hint)
+    return state.result
+
+
+def _of_step(history: History, step: str) -> Any:
+    if step not in history.playbook.steps:
+        hint = f"its steps are {', '.join(history.playbook.steps)}"
+        raise Failure("no-result", f"the playbook has no step `{step}`", hint=hint)
+    runs: set[str] = set()
+    last: StepDone | LoopDone | StepFailed | None = None
+    for event in history.events:
+        match event.body:
+            case StepScheduled(step=name) if name == step:
+                runs.add(run_id(event.seq))
+            case (StepDone() | LoopDone() | StepFailed()) as body if body.run in runs:
+                last = body
+            case _:
+                pass
+    if last is None:
+        raise Failure("no-result", f"no run of step `{step}` has ended")
+    if isinstance(last, StepFailed):
+        raise Failure("no-result", f"the last run of step `{step}` failed: {last.error.message}")
+    return last.result

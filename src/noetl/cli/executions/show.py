@@ -1,0 +1,140 @@
+"""`noetl executions show`."""
+
+from typing import Any
+
+import click
+import msgspec
+from msgspec import Struct
+
+from noetl.cli import stream
+from noetl.cli.execution.evidence import Evidence
+from noetl.cli.execution.place import Again
+from noetl.cli.execution.report import MOST_LINES, Report, report_json
+from noetl.cli.execution.wording import cut, yaml_lines
+from noetl.cli.executions import option
+from noetl.cli.executions.marking import marking_json
+from noetl.cli.executions.owner import Owner, owner_of
+from noetl.cli.executions.story import losses_told, runs_told, section, waits_told
+from noetl.cli.executions.ways import ways_on
+from noetl.cli.store import consult
+from noetl.cli.when import clock, iso
+from noetl.kernel.explain import Explanation, explain
+from noetl.ports.store import ExecutionRecord, Query, Store
+from noetl.server.history import History, read_history
+from noetl.server.stored import Source, unpacked
+from noetl.settings import Configuration
+from noetl.stores.home import Home
+
+CHILDREN = 1_000
+
+
+class Shown(Struct, frozen=True):
+    """All there is to say about an execution."""
+
+    history: History
+    source: Source
+    owner: Owner | None
+    children: list[ExecutionRecord]
+    explanation: Explanation
+
+
+@click.command("show")
+@option.execution
+@option.place
+def command(*, name: str, **place: str | None) -> None:
+    """Show one execution: how it is, and why.
+
+    Which guard chose which arc, why a token waits, what a join still waits for, and how to go on.
+    """
+    configuration = option.configured(**place)
+    shown = consult(configuration, lambda home, store: _look(home, store, name, configuration))
+    if configuration.settings.output == "json":
+        stream.write_json(_json(shown))
+    else:
+        stream.write_text("\n".join(_text(shown, configuration)) + "\n")
+
+
+async def _look(home: Home, store: Store, name: str, configuration: Configuration) -> Shown:
+    history = await read_history(store, name, configuration.settings.allow_kinds)
+    record = history.record
+    stored = unpacked(await store.playbook(record.playbook) or b"")
+    children = await store.executions(Query(parent=record.execution_id, limit=CHILDREN))
+    return Shown(
+        history,
+        stored,
+        await owner_of(home, store, record),
+        children.executions[::-1],
+        explain(history.plan, record.execution_id, history.events),
+    )
+
+
+def _json(shown: Shown) -> dict[str, Any]:
+    history, record = shown.history, shown.history.record
+    request = history.request
+    state = history.state
+    return {
+        **report_json(state, version=request.version or None, last=history.events[-1].ts),
+        "started_at": iso(record.started_at),
+        "ended_at": iso(state.ended_at) if state.over else None,
+        "events": len(history.events),
+        "hash": record.playbook,
+        "file": request.file or None,
+        "requested_by": request.requested_by or None,
+        "labels": record.labels,
+        "parent": record.parent or None,
+        "children": [
+            {"execution_id": child.execution_id, "path": child.path, "status": child.status}
+            for child in shown.children
+        ],
+        "owner": shown.owner.pid if shown.owner else None,
+        "workload": state.given.workload,
+        "marking": marking_json(state),
+        "explanation": msgspec.to_builtins(shown.explanation),
+    }
+
+
+def _text(shown: Shown, configuration: Configuration) -> list[str]:
+    history = shown.history
+    state = history.state
+    again = Again(configuration)
+    evidence = Evidence()
+    evidence.see(state.execution_id, history.events)
+    paint = stream.paint_of_stdout(color=configuration.settings.color)
+    report = Report(state, again, shown.source, evidence, history.events[-1].ts, paint)
+    parts = [report.ending(), *_facts(shown)]
+    steps = [(stream.visible(name), one.status, str(one.runs)) for name, one in state.summaries.items()]
+    if steps:
+        parts += ["", stream.table(("STEP", "STATUS", "RUNS"), steps).rstrip()]
+    parts += section("what happened", runs_told(shown.explanation))
+    parts += section("discarded", losses_told(shown.explanation))
+    parts += section("waiting", waits_told(shown.explanation))
+    for title, value in (("ctx", state.ctx.values), ("result", state.result)):
+        if value not in (None, {}):
+            parts += ["", f"{title}:", *(f"  {line}" for line in cut(list(yaml_lines(value)), MOST_LINES))]
+    if ways := ways_on(state, shown.owner, again):
+        width = max(len(command) for command, _ in ways)
+        parts += ["", *(f"  {command:<{width}}  {meaning}" for command, meaning in ways)]
+    return parts
+
+
+def _facts(shown: Shown) -> list[str]:
+    history, record = shown.history, shown.history.record
+    request = history.request
+    facts = {
+        "started": clock(record.started_at),
+        "ended": clock(history.state.ended_at) if history.state.over else "",
+        "events": str(len(history.events)),
+        "version": request.version,
+        "file": request.file,
+        "labels": " ".join(f"{key}={value}" for key, value in record.labels.items()),
+        "parent": record.parent,
+        "owner": f"process {shown.owner.pid}" if shown.owner else "",
+    }
+    lines = [f"  {name:<8}  {stream.visible(value)}" for name, value in facts.items() if value]
+    return [
+        *lines,
+        *(
+            f"  child     {child.execution_id} {stream.visible(child.path)}: {child.status}"
+            for child in shown.children
+        ),
+    ]

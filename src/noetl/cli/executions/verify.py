@@ -1,0 +1,58 @@
+"""`noetl executions verify`."""
+
+import click
+import msgspec
+
+from noetl.cli import stream
+from noetl.cli.execution.wording import yaml_lines
+from noetl.cli.executions import option
+from noetl.cli.problems import counted
+from noetl.cli.store import consult
+from noetl.kernel.verify import Difference, Verification, verify
+from noetl.ports.store import Store
+from noetl.server.history import read_history
+from noetl.stores.home import Home
+
+
+@click.command("verify")
+@option.execution
+@option.place
+def command(*, name: str, **place: str | None) -> int:
+    """Decide an execution again and compare.
+
+    Everything that was decided (admission, arcs, arguments, policies) is decided once more on the state
+    before it. Exits with 1 at a difference.
+    """
+    configuration = option.configured(**place)
+
+    async def work(_home: Home, store: Store) -> Verification:
+        history = await read_history(store, name, configuration.settings.allow_kinds)
+        return verify(history.plan, history.record.execution_id, history.events)
+
+    found = consult(configuration, work)
+    ok = not found.differences
+    if configuration.settings.output == "json":
+        stream.write_json({"ok": ok, **msgspec.to_builtins(found)})
+    else:
+        _print(found)
+    return 0 if ok else 1
+
+
+def _print(found: Verification) -> None:
+    for difference in found.differences:
+        stream.write_text(_text(difference))
+    for note in found.notes:
+        stream.say(f"note: {stream.visible(note)}")
+    verdict = "comes out the same" if not found.differences else "comes out differently"
+    counts = f"{counted(found.events, 'event')}, {found.verdicts} decided again"
+    stream.write_text(f"{found.execution_id} {verdict}: {counts}\n")
+
+
+def _text(difference: Difference) -> str:
+    where = f" of step {stream.visible(difference.step)}" if difference.step else ""
+    at = f" (line {difference.line} of the playbook)" if difference.line else ""
+    what = f", {difference.what}" if difference.what else ""
+    lines = [f"event {difference.seq}, {difference.event}{what}{where}{at}: {stream.visible(difference.why)}"]
+    for name, value in (("recorded", difference.recorded), ("decided now", difference.decided)):
+        lines += [f"  {name}:", *yaml_lines(value, "    ")]
+    return "".join(f"{line}\n" for line in lines)

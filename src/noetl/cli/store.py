@@ -1,0 +1,66 @@
+"""The store that a command looks into, and what it says when it cannot."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from noetl.cli import stream
+from noetl.cli.failure import Failure
+from noetl.homes import home_of, store_url
+from noetl.ports.store import ExecutionUnknown, Store, StoreError, StoreUnusable
+from noetl.settings import Configuration
+from noetl.stores import file_of, open_store
+from noetl.stores.home import Home
+
+T = TypeVar("T")
+
+
+def consult(configuration: Configuration, work: Callable[[Home, Store], Awaitable[T]]) -> T:
+    """What `work` finds in the home and store that are set. Makes neither. Raises Failure."""
+
+    async def play() -> T:
+        home, store = open_home(configuration)
+        try:
+            return await work(home, store)
+        finally:
+            await store.close()
+
+    with explained():
+        return asyncio.run(play())
+
+
+def open_home(configuration: Configuration) -> tuple[Home, Store]:
+    """The home and the open store in it, which must be there. Raises Failure, StoreError.
+
+    Says on stderr which home it is, if not that of the working directory.
+    """
+    url = store_url(configuration)
+    if not has_store(configuration):
+        hint = "`noetl run FILE` makes one; --home or --store names another place"
+        raise Failure("no-executions", f"there are no executions here yet ({url})", hint=hint)
+    home = home_of(configuration)
+    elsewhere = home.folder.parent != configuration.directory
+    if elsewhere and not configuration.settings.store and configuration.settings.output == "text":
+        stream.say(f"using {stream.visible(str(home.folder))}")
+    return home, open_store(url)
+
+
+def has_store(configuration: Configuration) -> bool:
+    """Whether there is a store to look into. Raises Failure if its URL names none."""
+    try:
+        file = file_of(store_url(configuration))
+    except StoreUnusable as error:
+        raise Failure("store-url", str(error), hint=error.hint) from None
+    return file is not None and (configuration.directory / file).is_file()
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Errors of the store, and of what is in it, as failures of the command."""
+    try:
+        yield
+    except ExecutionUnknown as error:
+        raise Failure("execution-unknown", str(error), hint=error.hint) from None
+    except StoreError as error:
+        raise Failure("store", str(error), hint=error.hint, exit_code=3) from None

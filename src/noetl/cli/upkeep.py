@@ -1,0 +1,43 @@
+"""Bringing a store up to date."""
+
+import asyncio
+from typing import NamedTuple
+
+from noetl.cli.failure import Failure
+from noetl.cli.store import explained
+from noetl.homes import home_of, store_url
+from noetl.ports.store import StoreUnusable
+from noetl.settings import Configuration
+from noetl.stores import file_of, open_store
+from noetl.stores.sqlite.connection import SCHEMA_VERSION, schema_version
+
+
+class Migrated(NamedTuple):
+    """The version of a store's schema, before and after. 0: there was no store."""
+
+    url: str
+    before: int
+    after: int
+
+
+def migrate_store(configuration: Configuration) -> Migrated:
+    """Opens the store, which migrates it, or makes it. Raises Failure."""
+    url = store_url(configuration)
+    try:
+        file = file_of(url)
+    except StoreUnusable as error:
+        raise Failure("store-url", str(error), hint=error.hint) from None
+    if file is None:
+        raise Failure(
+            "store-url", f"{url} is memory, which keeps nothing", hint="sqlite:///path.db names a file"
+        )
+    with explained():
+        before = schema_version(str(file)) if file.is_file() else 0
+        if not configuration.settings.store:
+            home_of(configuration).make()
+        asyncio.run(_open(url))
+    return Migrated(url, before, SCHEMA_VERSION)
+
+
+async def _open(url: str) -> None:
+    await open_store(url).close()

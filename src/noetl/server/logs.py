@@ -1,0 +1,175 @@
+"""What tasks print: a file of JSON lines for each execution, which never grows without end."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+MAX_BYTES = 10 * 1024 * 1024
+"""What is kept for one execution."""
+MAX_TEXT = 16 * 1024
+"""Characters that are kept of one line."""
+LOOK_SECONDS = 0.1
+"""How often `follow` looks at the size of a file: no system says it by itself everywhere."""
+
+OPEN_FILES = 64
+
+
+class LogLine(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One line of a task. `ts` is UTC. `full`: here the file had no more room."""
+
+    ts: str
+    step: str = ""
+    run: str = ""
+    task: str = ""
+    iteration: int = 0
+    attempt: int = 1
+    text: str = ""
+    full: bool = False
+
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(LogLine)
+_NOTICE = f"the log is full: {MAX_BYTES // 1024 // 1024} MiB are kept of an execution, the rest is lost"
+
+
+class TaskLog:
+    """The logs of all executions, in one folder, which is made when the first line is written.
+
+    A line is in its file when `write` returns. A log must not stop an execution: where writing fails,
+    `failure` says why, and later lines of that execution are lost.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: dict[str, _File] = {}
+        self.failure: OSError | None = None
+
+    def write(self, execution_id: str, place: Mapping[str, str | int], text: str) -> None:
+        """One entry for each line of the text. `place` says `step`, `run`, `task`, `iteration`, `attempt`."""
+        file = self._files.pop(execution_id, None) or _File(self.path(execution_id))
+        self._files[execution_id] = file
+        ts = _now()
+        for line in text.splitlines() or [""]:
+            kept = line if len(line) <= MAX_TEXT else line[:MAX_TEXT] + "…"
+            file.append(msgspec.convert({"ts": ts, **place, "text": kept}, LogLine))
+        self.failure = self.failure or file.failure
+        if len(self._files) > OPEN_FILES:
+            self._files.pop(next(iter(self._files))).close()
+
+    def close(self) -> None:
+        """Closes all files. A later `write` opens its own again."""
+        while self._files:
+            self._files.popitem()[1].close()
+
+    def path(self, execution_id: str) -> Path:
+        return self._folder / f"{execution_id}.jsonl"
+
+    def tail(self, execution_id: str) -> "LogTail":
+        """For reading, from the beginning."""
+        return LogTail(self.path(execution_id))
+
+    def remove(self, execution_id: str) -> bool:
+        """False if there is none."""
+        try:
+            self.path(execution_id).unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+
+class _File:
+    """The log of one execution, for the one process that runs it; goes on where an earlier one stopped."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor = -1
+        self._room = MAX_BYTES
+        self.failure: OSError | None = None
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def append(self, line: LogLine) -> None:
+        if self.failure is not None:
+            return
+        try:
+            if self._descriptor < 0:
+                self._open()
+            if self._room <= 0:
+                return
+            data = _ENCODER.encode(_sayable(line)) + b"\n"
+            self._room -= len(data)
+            if self._room <= 0:
+                data = _ENCODER.encode(LogLine(ts=line.ts, text=_NOTICE, full=True)) + b"\n"
+            os.write(self._descriptor, data)
+        except OSError as error:
+            self.failure = error
+            self.close()
+
+    def _open(self) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        size = os.fstat(self._descriptor).st_size
+        self._room = MAX_BYTES - size
+        if size and os.pread(self._descriptor, 1, size - 1) != b"\n":
+            os.write(self._descriptor, b"\n")  # a process was killed while it wrote the line before
+
+
+class LogTail:
+    """Reads a log that may still grow. Lines that nobody finished are left out."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+
+    def read(self) -> list[LogLine]:
+        """The lines since the last call."""
+        try:
+            with open(self._path, "rb") as file:
+                file.seek(self._offset)
+                data = file.read()
+        except FileNotFoundError:
+            return []
+        whole = data[: data.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        return [line for text in whole.splitlines() if (line := _line(text))]
+
+    async def follow(self, ended: asyncio.Event) -> AsyncIterator[list[LogLine]]:
+        """New lines as they come, until `ended` is set and all is read."""
+        while True:
+            over = ended.is_set()
+            if lines := self.read():
+                yield lines
+            if over:
+                return
+            try:
+                await asyncio.wait_for(ended.wait(), LOOK_SECONDS)
+            except TimeoutError:
+                continue
+
+
+def _line(text: bytes) -> LogLine | None:
+    try:
+        return _DECODER.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def _sayable(line: LogLine) -> LogLine:
+    """Without lone surrogates, which bytes that were no text leave behind."""
+    try:
+        line.text.encode()
+    except UnicodeEncodeError:
+        return msgspec.structs.replace(line, text=line.text.encode("utf-8", "backslashreplace").decode())
+    return line
+
+
+def _now() -> str:
+    return datetime.now(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"

@@ -1,0 +1,84 @@
+"""Executions and their events, found in a store: what needs no playbook."""
+
+from collections.abc import AsyncIterator, Sequence
+
+from noetl.events.bodies import PlaybookExecutionRequested
+from noetl.events.codec import decode
+from noetl.events.errors import EventUnreadable
+from noetl.events.event import Event
+from noetl.ports.store import ExecutionRecord, ExecutionUnknown, Query, Row, Store, StoreError
+
+PAGE = 1_000
+"""Events that are read at once."""
+
+LATEST = "latest"
+"""The name of the execution that began last and is nobody's child."""
+
+CHECK = "`noetl store check` says what else is wrong"
+
+_SHOWN = 3
+
+
+class HistoryUnreadable(StoreError):
+    """What a store holds of an execution cannot be read here."""
+
+
+async def find_execution(store: Store, name: str) -> ExecutionRecord:
+    """The execution with this id, or whose id alone begins so, or the `latest`. Raises ExecutionUnknown."""
+    if name == LATEST:
+        return await _latest(store)
+    if record := await store.execution(name):
+        return record
+    found = (await store.executions(Query(execution_id=name, limit=_SHOWN + 1))).executions if name else []
+    match [record.execution_id for record in found]:
+        case []:
+            hint = "`noetl executions list` shows those that there are"
+            raise ExecutionUnknown(f"there is no execution `{name}`", hint)
+        case [_]:
+            return found[0]
+        case ids:
+            shown = ", ".join(ids[:_SHOWN]) + (", …" if len(ids) > _SHOWN else "")
+            raise ExecutionUnknown(f"`{name}` begins the ids of several executions", f"write more: {shown}")
+
+
+async def _latest(store: Store) -> ExecutionRecord:
+    cursor = ""
+    while True:
+        page = await store.executions(Query(cursor=cursor))
+        for record in page.executions:
+            if not record.parent:
+                return record
+        if not page.next:
+            raise ExecutionUnknown("there is no execution yet")
+        cursor = page.next
+
+
+async def read_events(store: Store, execution_id: str, *, after: int = 0) -> AsyncIterator[list[Event]]:
+    """The events above `after` that there are now, in order, a page at a time. Raises HistoryUnreadable."""
+    while True:
+        rows = await store.read(execution_id, after=after, limit=PAGE)
+        if rows:
+            yield decoded(execution_id, rows)
+        if len(rows) < PAGE:
+            return
+        after = rows[-1].seq
+
+
+def decoded(execution_id: str, rows: Sequence[Row]) -> list[Event]:
+    """The events in stored rows. Raises HistoryUnreadable."""
+    events = []
+    for row in rows:
+        try:
+            events.append(Event(row.seq, row.ts, decode(row.kind, row.body, row.version)))
+        except EventUnreadable as fault:
+            hint = "upgrade noetl if a newer release wrote it; otherwise restore the store from a copy"
+            raise HistoryUnreadable(f"event {row.seq} of {execution_id}: {fault}", hint) from None
+    return events
+
+
+def request_in(events: Sequence[Event]) -> PlaybookExecutionRequested:
+    """The request that an execution began with. Raises HistoryUnreadable."""
+    first = events[0].body if events else None
+    if not isinstance(first, PlaybookExecutionRequested):
+        raise HistoryUnreadable("a history begins with its request, and this one does not", CHECK)
+    return first

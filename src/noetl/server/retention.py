@@ -1,0 +1,42 @@
+"""Deleting executions that ended, with everything that belongs to them."""
+
+import shutil
+from collections.abc import AsyncIterator
+
+from noetl.ports.store import ExecutionRecord, Query, Store
+from noetl.server.logs import TaskLog
+from noetl.stores.home import Home
+from noetl.stores.owner import Owners
+
+_ENDED = ("completed", "failed", "cancelled")
+
+
+async def ended_before(store: Store, moment: int) -> AsyncIterator[ExecutionRecord]:
+    """The executions that ended before this time (microseconds since 1970), the newest first."""
+    cursor = ""
+    while True:
+        page = await store.executions(Query(status=_ENDED, cursor=cursor, limit=1_000))
+        for record in page.executions:
+            if 0 < record.ended_at < moment:
+                yield record
+        if not page.next:
+            return
+        cursor = page.next
+
+
+async def delete(home: Home, store: Store, record: ExecutionRecord) -> bool:
+    """Deletes an execution with its results and its log. False if a process owns it or it is gone.
+
+    The execution goes first: a crash leaves files without one, never one without its files.
+    """
+    ownership = Owners(home.owners).claim(record.execution_id)
+    if ownership is None:
+        return False
+    with ownership:
+        now = await store.execution(record.execution_id)
+        if now is None or now.version != record.version:
+            return False  # somebody retried it meanwhile
+        deleted = await store.delete(record.execution_id)
+    TaskLog(home.logs).remove(record.execution_id)
+    shutil.rmtree(home.results / record.execution_id, ignore_errors=True)
+    return deleted

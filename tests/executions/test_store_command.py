@@ -1,0 +1,98 @@
+"""`noetl store`."""
+
+from pathlib import Path
+
+import apsw
+import pytest
+
+from noetl.stores.sqlite.connection import SCHEMA_VERSION
+from tests.executions.commands import Commands
+from tests.executions.histories import Recorded
+from tests.executions.playbooks import BREAK, BROKEN, GATES, GREET, GREETED
+from tests.executions.test_showing import tamper
+
+
+def change(recorded: Recorded, sql: str) -> None:
+    connection = apsw.Connection(str(recorded.home.store))
+    connection.execute(sql)
+    connection.close()
+
+
+def test_a_sound_store_is_sound(noetl: Commands, recorded: Recorded) -> None:
+    for text, script in ((GREET, GREETED), (BREAK, BROKEN), (GATES, {})):
+        recorded.run(text, script)
+    ran = noetl("store", "check")
+    assert (ran.code, ran.out) == (0, "3 executions, 0 problems\n")
+    assert noetl("store", "check", "-o", "json").json == {"ok": True, "executions": 3, "problems": []}
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("UPDATE execution SET status = 'failed'", "status is 'failed'"),
+        ("DELETE FROM event WHERE seq = 5", "cannot follow event 4"),
+        ("UPDATE event SET kind = 999 WHERE seq = 5", "event kind 999"),
+        ("DELETE FROM playbook", "is missing"),
+    ],
+)
+def test_what_is_wrong_is_said(noetl: Commands, recorded: Recorded, sql: str, said: str) -> None:
+    name = recorded.run(GREET, GREETED)
+    change(recorded, sql)
+    ran = noetl("store", "check")
+    assert ran.code == 1
+    assert said in ran.out
+    found = noetl("store", "check", "-o", "json")
+    assert (found.code, found.json["ok"]) == (1, False)
+    assert {problem["execution_id"] for problem in found.json["problems"]} == {name}
+
+
+def test_what_is_derived_is_made_again(noetl: Commands, recorded: Recorded) -> None:
+    recorded.run(GREET, GREETED)
+    change(recorded, "UPDATE execution SET status = 'failed', labels = '{\"a\": \"b\"}'")
+    assert noetl("store", "check").code == 1
+    assert noetl("store", "check", "--rebuild").code == 0
+    assert noetl("store", "check").code == 0
+
+
+def test_a_tampered_event_that_still_folds_is_found_by_verify_not_by_check(
+    noetl: Commands, recorded: Recorded
+) -> None:
+    recorded.run(GREET, GREETED)
+    tamper(recorded, b'"a":1', b'"a":2')
+    assert noetl("store", "check").code == 0
+    assert noetl("executions", "verify", "latest").code == 1
+
+
+def test_migrating_makes_a_store_once(noetl: Commands, tmp_path: Path) -> None:
+    made = noetl("store", "migrate", "-o", "json").json
+    assert (made["from"], made["version"]) == (0, SCHEMA_VERSION)
+    assert (tmp_path / ".noetl" / ".gitignore").read_text() == "*\n"
+    again = noetl("store", "migrate", "-o", "json").json
+    assert (again["from"], again["version"]) == (SCHEMA_VERSION, SCHEMA_VERSION)
+    assert "nothing to do" in noetl("store", "migrate").out
+    assert noetl("store", "migrate", "--store", "sqlite:///other.db").code == 0
+    assert (tmp_path / "other.db").is_file()
+
+
+def test_a_store_of_a_newer_release_is_left_alone(noetl: Commands, recorded: Recorded) -> None:
+    recorded.run(GREET, GREETED)
+    change(recorded, "PRAGMA user_version = 99")
+    for words in (["store", "migrate"], ["store", "check"], ["executions", "list"]):
+        ran = noetl(*words)
+        assert (ran.code, ran.out) == (3, "")
+        assert "upgrade NoETL" in ran.err
+
+
+@pytest.mark.parametrize("url", ["sqlite:///:memory:", "mysql://x", "sqlite:///"])
+def test_a_store_that_is_no_file_cannot_be_migrated(noetl: Commands, url: str) -> None:
+    ran = noetl("store", "migrate", "--store", url)
+    assert (ran.code, ran.out) == (2, "")
+    assert "sqlite:///" in ran.err
+
+
+def test_pruning_keeps_as_many_days_as_are_asked_for(noetl: Commands, recorded: Recorded) -> None:
+    name = recorded.run(GREET, GREETED)
+    assert noetl("store", "prune", "--days", "36500", "-o", "json").json["executions"] == []
+    assert name in noetl("store", "prune", "--dry-run").out
+    assert noetl("store", "prune", "-o", "json").json["executions"] == [name]
+    assert noetl("executions", "list", "-o", "json").json["executions"] == []
