@@ -61,6 +61,6 @@ def explained() -> Iterator[None]:
     try:
         yield
     except ExecutionUnknown as error:
-        raise Failure("execution-unknown", str(error), hint=error.hint) from None
+        raise Failure("unknown-execution", str(error), hint=error.hint) from None
     except StoreError as error:
         raise Failure("store", str(error), hint=error.hint, exit_code=3) from None
