@@ -63,6 +63,5 @@ def _say(configuration: Configuration, record: ExecutionRecord, answer: str, sai
         return
     stream.say(f"{record.execution_id}: {said}; it is {record.status}")
     if not record.ended_at and record.status == "running":
-        stream.say(
-            f"  to follow it, or go on with it: {Again(configuration).executions('show', record.execution_id)}"
-        )
+        show = Again(configuration).executions("show", record.execution_id)
+        stream.say(f"  how it is, and how to go on: {show}")
