@@ -27,6 +27,12 @@ class Ownership:
         )  # before the lock is free: afterwards it may be somebody else's file
         os.close(descriptor)
 
+    def abandon(self) -> None:
+        """Frees the lock and leaves the file, as the end of the process does."""
+        if self._descriptor >= 0:
+            descriptor, self._descriptor = self._descriptor, -1
+            os.close(descriptor)
+
     def __enter__(self) -> "Ownership":
         return self
 
