@@ -10,8 +10,9 @@ from noetl.kernel.replay import dump
 from noetl.kernel.state import STATE_FORMAT
 from noetl.ports.store import Append, Effects, ExecutionUnknown, Row, Snapshot, Store
 from noetl.server.history import read_history, read_state
+from noetl.server.playbooks import Source
 from noetl.server.records import PAGE, HistoryUnreadable, find_execution
-from noetl.server.stored import PlaybookUnreadable, StoredPlaybook, packed
+from noetl.server.stored import PlaybookUnreadable
 from tests.executions.histories import Recorded, append_of
 from tests.executions.playbooks import BREAK, BROKEN, GREET, GREETED, HOLD
 
@@ -117,7 +118,7 @@ def test_a_playbook_whose_tools_are_not_installed_is_still_read(recorded: Record
     [
         (b"\xff", "damaged"),
         (b'{"name": 1}', "damaged"),
-        (packed(StoredPlaybook("a.yaml", "apiVersion: noetl.io/v2\n")), "does not accept"),
+        (msgspec.json.encode(Source("apiVersion: noetl.io/v2\n", "a.yaml")), "does not accept"),
     ],
 )
 def test_a_document_that_cannot_be_read_is_named(recorded: Recorded, document: bytes, said: str) -> None:
@@ -147,7 +148,7 @@ def test_events_that_cannot_be_read_are_named(recorded: Recorded, row: Row, said
 
     async def read(store: Store) -> None:
         hashed = playbook.driver.plan.playbook.hash
-        await store.put_playbook(hashed, packed(StoredPlaybook("playbook.yaml", playbook.text)))
+        await store.put_playbook(hashed, msgspec.json.encode(Source(playbook.text, "playbook.yaml")))
         effects = Effects(status="running", playbook=hashed)
         await store.commit([Append(execution_id="x", expected_version=0, rows=[row], effects=effects)])
         with pytest.raises(HistoryUnreadable, match=said) as caught:
