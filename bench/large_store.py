@@ -13,8 +13,6 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import msgspec
-
 from bench.row import Row
 from noetl.events.bodies import (
     EventBody,
@@ -40,7 +38,7 @@ from noetl.model.outcome import succeeded
 from noetl.ports.store import Append, Committed, merge
 from noetl.ports.store import Row as Stored
 from noetl.server.effects import effects_of
-from noetl.server.playbooks import Source
+from noetl.server.stored import Source, packed
 from noetl.stores import open_store
 from noetl.stores.home import Home
 
@@ -102,7 +100,7 @@ async def fill(home: Home, executions: int = EXECUTIONS) -> int:
     """The number of events written."""
     playbook = load(PLAYBOOK)
     store = open_store(f"sqlite:///{home.store}")
-    await store.put_playbook(playbook.hash, msgspec.json.encode(Source(PLAYBOOK, "large.yaml")))
+    await store.put_playbook(playbook.hash, packed(Source(PLAYBOOK, "large.yaml")))
     written = 0
     for number in range(executions):
         append = append_of(name_of(number), [*bodies(playbook.hash, number)], START + number * SECOND)

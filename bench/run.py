@@ -1,18 +1,41 @@
-"""Runs the benchmarks, prints a table and writes `bench/results.json`."""
+"""Runs the benchmarks, prints tables and writes `bench/results.json`."""
 
+import argparse
 import json
+import os
 import platform
+import signal
+import sys
 from pathlib import Path
 
 from bench.append import measure_append
+from bench.compare import OURS, Comparison, compare, notes, table
 from bench.large_store import measure_large_store
 from bench.load import measure_load, measure_parse
+from bench.peers import PEERS
 from bench.python_tool import measure_python_tool
+from bench.row import Row
 
 HERE = Path(__file__).parent
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.run", description=__doc__)
+    parser.add_argument(
+        "--peers", action="store_true", help="measure other engines too, installed on first use"
+    )
+    parser.add_argument("--workloads", action="store_true", help="measure the workloads alone")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # servers are ended on the way out
+    rows = [] if options.workloads else _parts()
+    found = compare(PEERS if options.peers else (), HERE / ".peers")
+    sides = [OURS, *(peer.NAME for peer in PEERS if peer.NAME in found.versions)]
+    if found.best:
+        print(*table(found, sides), "", *notes(found), sep="\n")
+    _write(rows, found)
+
+
+def _parts() -> list[Row]:
     rows = [
         *measure_load(),
         *measure_parse(),
@@ -24,11 +47,22 @@ def main() -> None:
     for row in rows:
         goal = f"(goal: {row.goal})" if row.goal else ""
         print(f"{row.name:<{width}}  {row.value:>10,.3f} {row.unit:<12} {goal}".rstrip())
-    found = {
+    return rows
+
+
+def _write(rows: list[Row], found: Comparison) -> None:
+    everything = {
         "python": platform.python_version(),
+        "machine": {"cores": os.cpu_count(), "system": platform.system(), "processor": platform.machine()},
         "rows": [row._asdict() for row in rows],
+        "workloads": {
+            workload: {side: row._asdict() for side, row in cells.items()}
+            for workload, cells in sorted(found.best.items())
+        },
+        "versions": found.versions,
+        "not measured": found.reasons,
     }
-    (HERE / "results.json").write_text(json.dumps(found, indent=2) + "\n", "utf-8")
+    (HERE / "results.json").write_text(json.dumps(everything, indent=2, ensure_ascii=False) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -11,14 +11,16 @@ from noetl.events.event import Event
 from noetl.kernel import ExecutionState, Refused
 from noetl.kernel.net.commands import Claim, Request, Retry
 from noetl.loading import installed_kinds
+from noetl.ports.results import ResultStore
 from noetl.ports.store import Store
 from noetl.server.clock import now
 from noetl.server.fitness import CannotRun, check
 from noetl.server.forking import copied_rows, fork_command, write_copy
 from noetl.server.letters import Order
 from noetl.server.live import Live, Logs, Origin
-from noetl.server.playbooks import Playbooks, Source
+from noetl.server.playbooks import Playbooks
 from noetl.server.service import AlreadyRunning, Service
+from noetl.server.stored import Source
 from noetl.stores.owner import Owners
 from noetl.tools.hosting import Tools
 from noetl.worker.runner import Runner
@@ -47,16 +49,18 @@ class Local:
         allow_kinds: Sequence[str] = (),
         watch: Callable[[str, Sequence[Event], ExecutionState], None] | None = None,
         logs: Logs | None = None,
+        results: ResultStore | None = None,
         tools: Tools | None = None,
     ) -> None:
         self.playbooks = Playbooks(catalogs, allow_kinds)
         self._kinds = installed_kinds().allowing(allow_kinds)
         self._tools = tools or Tools(self._kinds)
-        self._service = Service(store, self.playbooks, owners, self, watch=watch, logs=logs)
+        self._service = Service(store, self.playbooks, owners, self, watch=watch, logs=logs, results=results)
         self._runner = Runner(self._tools, now=now, wake=self._wake, at=self._service.timers.at)
         self._slots = slots
         self._ready: dict[str, Live] = {}
         self._ends: dict[str, asyncio.Future[ExecutionState]] = {}
+        self._last: dict[str, ExecutionState] = {}
         self._bell = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
@@ -114,21 +118,20 @@ class Local:
             if (other := self._service.journal.taken_keys.get(live.execution_id)) is not None:
                 self._service.drop(live)
                 return await self.resume(other)
-        self._wake()
+            self.ready(live)
         return live.execution_id
 
     async def resume(self, execution_id: str) -> str:
         """Goes on with an execution that nobody runs. Raises ExecutionUnknown, AlreadyRunning, StoreError."""
-        live = await self._service.open(execution_id)
-        if not live.state.over:
-            return await self._take_up(live)
-        self._expect(execution_id)
-        live.release()
-        self.over(live)
-        return execution_id
+        if execution_id in self._service.lives:
+            self._expect(execution_id)
+            return execution_id
+        return await self._take_up(await self._service.open(execution_id))
 
     async def retry(self, execution_id: str, *, by: str = "") -> str:
         """Goes on with a failed execution at what failed. Raises Refused, and as `resume`."""
+        if execution_id in self._service.lives:
+            raise Refused("only a failed execution can be retried, this one is running")
         live = await self._service.open(execution_id)
         try:
             live.give(Retry(by))
@@ -161,16 +164,21 @@ class Local:
             else self.playbooks.read(source)
         )
         check(document, self.playbooks, self._kinds)
-        forked = await write_copy(store, rows, document)
-        live = await self._service.open(forked)
-        live.give(
-            fork_command(execution_id, rows[-1].seq, document, ctx=ctx or {}, workload=workload or {}, by=by)
+        command = fork_command(
+            execution_id, rows[-1].seq, document, ctx=ctx or {}, workload=workload or {}, by=by
         )
-        return await self._take_up(live)
+        return await self._take_up(
+            await self._service.open(await write_copy(store, self._service.results, rows, document, command))
+        )
 
     async def _take_up(self, live: Live) -> str:
         self._expect(live.execution_id)
-        await self._service.go_on(live)
+        if live.state.over:
+            live.release()
+            await self._service.children.take_up(live)
+            self.over(live)
+        else:
+            await self._service.go_on(live)
         return live.execution_id
 
     async def finished(self, execution_id: str) -> ExecutionState:
@@ -181,12 +189,19 @@ class Local:
         await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         if not end.done():
             self._stopped.result()
-            return self._service.lives[execution_id].state
+            return self._last.get(execution_id) or self._service.lives[execution_id].state
         return end.result()
 
     async def tell(self, execution_id: str, order: Order) -> None:
-        """Asks something of an execution that runs here. Raises Refused."""
-        self._service.lives[execution_id].give(order)
+        """Asks something of an execution that runs here; it is recorded then. Raises Refused, StoreError."""
+        live = self._service.lives[execution_id]
+        assert self._stopped is not None  # noqa: S101 -- only within the context
+        if live.give(order):
+            written: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+            live.when_durable(lambda: None if written.done() else written.set_result(None))
+            await asyncio.wait([written, self._stopped], return_when=asyncio.FIRST_COMPLETED)
+            if not written.done():
+                self._stopped.result()
 
     def interrupt(self) -> None:
         """Begins nothing new; `finished` returns when the attempts in flight are recorded."""
@@ -198,7 +213,12 @@ class Local:
         await self._runner.kill()
         self._stop(None)
 
+    def decided(self, _: Live) -> None:
+        self._wake()
+
     def ready(self, live: Live) -> None:
+        if live.start_key and not live.durable:
+            return  # another execution may have its key
         self._ready[live.execution_id] = live
         self._wake()
 
@@ -209,12 +229,19 @@ class Local:
         self._runner.look_at_all(live.execution_id)
 
     def over(self, live: Live) -> None:
-        end = self._ends.get(live.execution_id)
-        if end is not None and not end.done():
-            end.set_result(live.state)
+        if live.execution_id in self._ends:
+            self._last[live.execution_id] = live.state
+        end, last = self._ends.get(live.root), self._last.get(live.root)
+        if end is None or end.done() or last is None:
+            return
+        if all(one.root != live.root for one in self._service.lives.values()):
+            end.set_result(last)
 
     def _expect(self, execution_id: str) -> None:
+        if (end := self._ends.get(execution_id)) is not None and not end.done():
+            return  # somebody waits for it already
         self._ends[execution_id] = asyncio.get_running_loop().create_future()
+        self._last.pop(execution_id, None)
 
     def _wake(self) -> None:
         self._bell.set()

@@ -7,7 +7,7 @@ from noetl.cli.execution.evidence import Evidence
 from noetl.cli.execution.place import Again
 from noetl.cli.execution.plain import Plain
 from noetl.cli.execution.report import Report
-from noetl.server.playbooks import Source
+from noetl.server.stored import Source
 from noetl.settings import read
 from tests.kernel.driver import EXECUTION, Driver
 from tests.playbooks import whole

@@ -179,7 +179,7 @@ class Terminal:
     def shown(self) -> str:
         """Everything that was drawn, without what steers the terminal."""
         self.file.flush()
-        raw = self.file.buffer.getvalue().decode(self.file.encoding)  # type: ignore[attr-defined]
+        raw = self.file.buffer.getvalue().decode(self.file.encoding)
         return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", raw)
 
     def picture(self) -> list[str]:

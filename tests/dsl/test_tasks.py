@@ -182,3 +182,19 @@ def test_the_writes_of_a_rule_keep_their_order() -> None:
         ("run", "c"),
         ("ctx", "d"),
     ]
+
+
+@pytest.mark.parametrize("select", ["['$.a[']", "[{path: '$..', as: x}]", "['$.ok', 'a b']"])
+def test_a_selection_is_a_jsonpath(select: str) -> None:
+    found = problem_of(step(f"tool: {{ kind: noop, spec: {{ result: {{ select: {select} }} }} }}"))
+    assert found.code == "bad-value"
+    assert "is not a JSONPath" in found.message
+
+
+def test_a_selection_may_leave_out_the_root() -> None:
+    assert (
+        problems_of(
+            step("tool: { kind: noop, output_select: [data.total, {path: '$.rows[*].id', as: ids}] }")
+        )
+        == ()
+    )

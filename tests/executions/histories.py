@@ -6,8 +6,6 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from noetl.events.codec import FORMAT, encode
 from noetl.events.event import Event
 from noetl.events.table import kind_of
@@ -15,7 +13,7 @@ from noetl.kernel.net.commands import Request
 from noetl.kernel.state import new_state
 from noetl.ports.store import Append, Committed, Row, Store, merge
 from noetl.server.effects import effects_of
-from noetl.server.playbooks import Source
+from noetl.server.stored import Source, packed
 from noetl.stores.home import Home
 from noetl.stores.sqlite import SqliteStore
 from tests.kernel.driver import Driver, Script
@@ -79,7 +77,7 @@ class Execution:
 
     async def save_in(self, store: Store) -> None:
         playbook = self.driver.plan.playbook
-        await store.put_playbook(playbook.hash, msgspec.json.encode(Source(self.text, "playbook.yaml")))
+        await store.put_playbook(playbook.hash, packed(Source(self.text, "playbook.yaml")))
         new, self._saved = self.driver.appends[self._saved :], len(self.driver.appends)
         for events in new:
             assert await store.commit([append_of(self.id, events)]) == [Committed(events[-1].seq)]

@@ -9,10 +9,9 @@ from noetl.events.bodies import Parent, PlaybookProcessed
 from noetl.kernel.replay import dump
 from noetl.kernel.state import STATE_FORMAT
 from noetl.ports.store import Append, Effects, ExecutionUnknown, Row, Snapshot, Store
-from noetl.server.history import read_history, read_state
-from noetl.server.playbooks import Source
+from noetl.server.history import read_history, read_plan, read_state
 from noetl.server.records import PAGE, HistoryUnreadable, find_execution
-from noetl.server.stored import PlaybookUnreadable
+from noetl.server.stored import PlaybookUnreadable, Source, packed
 from tests.executions.histories import Recorded, append_of
 from tests.executions.playbooks import BREAK, BROKEN, GREET, GREETED, HOLD
 
@@ -61,10 +60,10 @@ def test_a_state_comes_from_the_newest_snapshot_and_the_events_since(recorded: R
 
     async def read(store: Store) -> tuple[Any, Any]:
         record = await find_execution(store, execution.id)
-        without = await read_state(store, record)
+        without = await read_state(store, await read_plan(store, record), record.execution_id)
         body = msgspec.json.encode(middle)
         await store.put_snapshot(execution.id, Snapshot(middle["state"]["version"], STATE_FORMAT, body))
-        return without, await read_state(store, record)
+        return without, await read_state(store, await read_plan(store, record), record.execution_id)
 
     without, with_snapshot = recorded.with_store(read)
     assert dump(without) == dump(with_snapshot) == dump(execution.driver.state)
@@ -76,7 +75,8 @@ def test_a_snapshot_that_cannot_be_used_is_left_aside(recorded: Recorded, body: 
 
     async def read(store: Store) -> Any:
         await store.put_snapshot(name, Snapshot(5, STATE_FORMAT, body))
-        return await read_state(store, await find_execution(store, name))
+        record = await find_execution(store, name)
+        return await read_state(store, await read_plan(store, record), record.execution_id)
 
     assert recorded.with_store(read).result == "bye"
 
@@ -118,7 +118,7 @@ def test_a_playbook_whose_tools_are_not_installed_is_still_read(recorded: Record
     [
         (b"\xff", "damaged"),
         (b'{"name": 1}', "damaged"),
-        (msgspec.json.encode(Source("apiVersion: noetl.io/v2\n", "a.yaml")), "does not accept"),
+        (packed(Source("apiVersion: noetl.io/v2\n", "a.yaml")), "does not accept"),
     ],
 )
 def test_a_document_that_cannot_be_read_is_named(recorded: Recorded, document: bytes, said: str) -> None:
@@ -148,7 +148,7 @@ def test_events_that_cannot_be_read_are_named(recorded: Recorded, row: Row, said
 
     async def read(store: Store) -> None:
         hashed = playbook.driver.plan.playbook.hash
-        await store.put_playbook(hashed, msgspec.json.encode(Source(playbook.text, "playbook.yaml")))
+        await store.put_playbook(hashed, packed(Source(playbook.text, "playbook.yaml")))
         effects = Effects(status="running", playbook=hashed)
         await store.commit([Append(execution_id="x", expected_version=0, rows=[row], effects=effects)])
         with pytest.raises(HistoryUnreadable, match=said) as caught:

@@ -43,7 +43,7 @@ def test_an_unknown_id_is_wrong(noetl: Commands, recorded: Recorded, verb: str) 
     ran = noetl("executions", verb, "x")
     assert (ran.code, ran.out) == (2, "")
     assert "there is no execution `x`" in ran.err
-    assert noetl("executions", verb, "x", "-o", "json").json["error"]["code"] == "unknown-execution"
+    assert noetl("executions", verb, "x", "-o", "json").json["error"]["code"] == "execution-unknown"
 
 
 def test_the_newest_come_first_with_what_is_known(noetl: Commands, recorded: Recorded) -> None:
@@ -192,6 +192,6 @@ def test_an_execution_that_was_retried_meanwhile_stays(recorded: Recorded) -> No
         (record,) = [one async for one in ended_before(store, 1 << 62)]
         execution.driver.give(Retry())
         await execution.save_in(store)
-        return await delete(recorded.home, Owners(recorded.home.owners), store, record)
+        return await delete(recorded.home, store, record)
 
     assert recorded.with_store(prune) is False

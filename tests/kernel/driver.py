@@ -1,20 +1,23 @@
 """Runs a playbook to its end in one thread: scripted outcomes, a clock of its own, every event kept."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from noetl.dsl.playbook import Playbook
-from noetl.events.bodies import EventBody
+from noetl.events.bodies import EventBody, TaskProcessed
 from noetl.events.event import Event
 from noetl.kernel.net.commands import Claim, Command, Report, Request, TimerFired
 from noetl.kernel.net.deciding import due, handle, proceed
 from noetl.kernel.pipeline.advance import advance
-from noetl.kernel.pipeline.moves import Finish, Record, RunTask, Suspend, Wait
+from noetl.kernel.pipeline.moves import Fetch, Finish, Move, Record, RunTask, Suspend, Wait
 from noetl.kernel.pipeline.policy import SECOND, judge
 from noetl.kernel.plan import Plan
+from noetl.kernel.references import resolve
 from noetl.kernel.run import RunState
 from noetl.kernel.state import ExecutionState, new_state
 from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded
+from noetl.model.reference import decode_value
 from tests.playbooks import playbook_of
 
 EXECUTION = "01939d2e-0000-7000-8000-000000000001"
@@ -50,17 +53,54 @@ class Driver:
         self.appends: list[list[Event]] = []
         self.calls: list[RunTask] = []
         self.on_append: Callable[[list[Event]], None] = lambda _: None
+        self.stored: dict[str, bytes] = {}
+        self.decoded: dict[str, Any] = {}
+        self.fetches: list[tuple[str, ...]] = []
 
     def give(self, command: Command) -> list[Event]:
         events = handle(self.state, command, self.now)
+        self._append(events)
+        while due(self.state) and (more := proceed(self.state, self.now)):
+            self._append(more)
+            events = events + more
+        return events
+
+    def _append(self, events: list[Event]) -> None:
+        self.stored.update(self.state.blobs)
+        self.state.blobs.clear()
         if events:
             self.appends.append(events)
             self.on_append(events)
-        while due(self.state) and (more := proceed(self.state, self.now)):
-            self.appends.append(more)
-            self.on_append(more)
-            events = events + more
-        return events
+
+    def fetch(self, keys: tuple[str, ...]) -> dict[str, Any]:
+        """What is stored under these keys, and nothing else: a worker need not remember what it had."""
+        self.fetches.append(keys)
+        for key in keys:
+            if key not in self.decoded:
+                self.decoded[key] = decode_value(self.stored[key])
+        return {key: self.decoded[key] for key in keys}
+
+    def advance(self, run: RunState) -> Move:
+        fetched: dict[str, Any] = {}
+        while isinstance(move := advance(run, self.now, None, fetched), Fetch):
+            assert not set(move.keys) <= fetched.keys(), "it asks for what it has"
+            fetched = self.fetch(move.keys)
+        return move
+
+    def judge(self, run: RunState, index: int, outcome: Outcome) -> TaskProcessed:
+        fetched: dict[str, Any] = {}
+        while isinstance(body := judge(run, index, outcome, self.now, fetched=fetched), Fetch):
+            assert not set(body.keys) <= fetched.keys(), "it asks for what it has"
+            fetched = self.fetch(body.keys)
+        return body
+
+    def whole(self, value: Any) -> Any:
+        """A value with all that is stored in its place."""
+
+        async def get(key: str) -> bytes:
+            return self.stored[key]
+
+        return asyncio.run(resolve(value, get))
 
     def start(self, **request: Any) -> "Driver":
         self.give(Request(**request))
@@ -95,7 +135,7 @@ class Driver:
 
     def move(self, run: RunState) -> bool:
         """One instruction. False if the run is suspended."""
-        move = advance(run, self.now)
+        move = self.advance(run)
         match move:
             case Record():
                 self.report(run, move.body)
@@ -105,7 +145,7 @@ class Driver:
                 self.report(run, move.started)
                 self.calls.append(move)
                 outcome = self.outcome_of(move)
-                self.report(run, judge(run, move.iteration, outcome, self.now))
+                self.report(run, self.judge(run, move.iteration, outcome))
             case Wait(until=until):
                 assert until is not None, "nothing is in flight"
                 self.now = until

@@ -9,9 +9,8 @@ from noetl.dsl.playbook import Playbook
 from noetl.events import FORMAT, decode, encode, kind_of
 from noetl.events.event import Event
 from noetl.kernel.net.commands import Cancel, ChildEnded, LeaseLost, Pause, Resume, Retry, Signal
-from noetl.kernel.pipeline.advance import advance, cancelled, pause
+from noetl.kernel.pipeline.advance import cancelled, pause
 from noetl.kernel.pipeline.moves import Finish, Record, RunTask, Suspend, Wait
-from noetl.kernel.pipeline.policy import judge
 from noetl.kernel.run import RunState
 from noetl.loading import examine
 from noetl.model.outcome import Outcome, succeeded
@@ -60,34 +59,82 @@ SPECS = [
 ]
 
 
+BIG_GUARDS = [
+    *GUARDS,
+    ', when: "{{ event.result.n | default(0) > 1 }}"',
+    ', when: "{{ event.result.rows | default([]) | length > 2 }}"',
+    ', when: "{{ event.result is mapping and event.result.more.deep.x | default(1) == 7 }}"',
+    ', when: "{{ ctx.kept.n is defined or ctx.kept.rows is defined }}"',
+    ', when: "{{ steps.s0.result.data.n | default(0) == 3 }}", set: {ctx.kept: "{{ event.result }}"}',
+]
+BIG_ARGS = [
+    "",
+    ', v: "{{ event.result }}"',
+    ', v: "{{ event.result.rows | default([7]) }}", n: "{{ event.result.n | default(0) }}"',
+    ", v: \"{{ {'a': event.result, 'b': [1]} }}\"",
+    ', v: "{{ args.v | default(1) }}", n: "{{ args.v.n | default(0) }}"',
+    ', v: "{{ ctx.kept | default([4, 5]) }}", n: "{{ ctx.kept.rows | default([]) | length }}"',
+]
+BIG_KINDS = [
+    *KINDS,
+    'kind: python, code: "1", args: {all: "{{ args.v | default(none) }}", last: "{{ _prev }}"}',
+    'kind: python, code: "1", args: {n: "{{ args.v.n | default(0) }}", text: "{{ ctx.kept | default(0) }} {{ iter.index }}"}',
+    'kind: python, code: "1", args: {one: "{{ iter.item | default(0) }}", all: "{{ ctx }}"}',
+    'kind: python, code: "1", set: {ctx.kept: "{{ outcome.result }}", iter.mine: "{{ _prev }}"}, args: {mine: "{{ iter.mine | default(0) }}"}',
+    'kind: python, code: "1", set: {ctx.kept.n: 5}, args: {n: "{{ ctx.kept.n | default(0) }}"}',
+]
+BIG_LOOPS = [
+    *LOOPS,
+    '  loop: {in: "{{ args.v | default([1, 2], true) }}", iterator: item, spec: {policy: {failure: {mode: best_effort}}, reduce: {ctx.kept: last}}}\n',
+    '  loop: {in: "{{ steps.s0.result }}", iterator: item, spec: {mode: parallel, max_in_flight: 3, reduce: {ctx.kept: first, KEY: append, flag: last}}}\n',
+    '  loop: {in: "{{ range(9) | list }}", iterator: item, spec: {mode: parallel, max_in_flight: 4, reduce: {ctx.kept: last, KEY: append, flag: last}}}\n',
+]
+
+
 @st.composite
 def playbooks(draw: st.DrawFn) -> Playbook:
+    text = draw(texts(guards=GUARDS, args=[""], kinds=KINDS, loops=LOOPS))
+    return loaded(text.replace("KNOBS", ""))
+
+
+def loaded(text: str) -> Playbook:
+    """The playbook, if it is sound."""
+    playbook = examine(text, "random.yaml").playbook
+    assume(playbook is not None)
+    assert playbook is not None
+    return playbook
+
+
+@st.composite
+def texts(draw: st.DrawFn, guards: list[str], args: list[str], kinds: list[str], loops: list[str]) -> str:
     size = draw(st.integers(1, 4))
     final = draw(st.booleans())
-    text = HEADER + "executor: {kind: local, spec: {max_step_runs: 25%s}}\nworkflow:\n" % (
+    text = HEADER + "executor: {kind: local, spec: {max_step_runs: 25%sKNOBS}}\nworkflow:\n" % (
         ", final_step: last" if final else ""
     )
     for number in range(size):
         text += f"- step: s{number}\n" + draw(st.sampled_from(SPECS))
-        arcs = draw(st.lists(st.tuples(st.integers(0, size - 1), st.sampled_from(GUARDS)), max_size=3))
-        tasks = draw(st.lists(st.tuples(st.sampled_from(KINDS), st.sampled_from(POLICIES)), max_size=2))
+        arcs = draw(
+            st.lists(
+                st.tuples(st.integers(0, size - 1), st.sampled_from(guards), st.sampled_from(args)),
+                max_size=3,
+            )
+        )
+        tasks = draw(st.lists(st.tuples(st.sampled_from(kinds), st.sampled_from(POLICIES)), max_size=2))
         if not arcs and not tasks:
             tasks = [(KINDS[0], "")]
         if tasks:
-            text += draw(st.sampled_from(LOOPS)).replace("KEY", f"k{number}") + "  tool:\n"
+            text += draw(st.sampled_from(loops)).replace("KEY", f"k{number}") + "  tool:\n"
             for position, (kind, policy) in enumerate(tasks):
                 text += f"    - t{position}: {{{kind}{policy}}}\n".replace("KEY", f"k{number}")
         if arcs:
             mode = draw(st.sampled_from(["exclusive", "inclusive"]))
             text += f"  next:\n    spec: {{mode: {mode}}}\n    arcs:\n"
-            for target, guard in arcs:
-                text += f"    - {{step: s{target}, args: {{from: s{number}}}{guard}}}\n"
+            for target, guard, more in arcs:
+                text += f"    - {{step: s{target}, args: {{from: s{number}{more}}}{guard}}}\n"
     if final:
         text += "- step: last\n  tool: {kind: noop}\n"
-    loaded = examine(text, "random.yaml").playbook
-    assume(loaded is not None)
-    assert loaded is not None
-    return loaded
+    return text
 
 
 OUTCOMES: list[Outcome] = [
@@ -99,10 +146,25 @@ OUTCOMES: list[Outcome] = [
     error("sql"),
 ]
 
+big_texts = texts(guards=BIG_GUARDS, args=BIG_ARGS, kinds=BIG_KINDS, loops=BIG_LOOPS)
+"""Playbooks that hand large values around. `KNOBS` stands where the executor's knobs are."""
+
+BIG_OUTCOMES: list[Outcome] = [
+    *OUTCOMES,
+    succeeded(
+        {"n": 2, "rows": [{"id": number} for number in range(9)], "more": {"deep": {"x": 7, "y": "z" * 40}}}
+    ),
+    succeeded([{"id": number, "text": "x" * number} for number in range(20)]),
+    succeeded({"data": {"n": 3, "text": "y" * 30}, "$noetl": "ref", "key": "mine"}),
+    succeeded("text " * 20),
+]
+
+big_outcomes = st.lists(st.integers(0, len(BIG_OUTCOMES) - 1), min_size=1, max_size=12)
+
 outcomes = st.lists(st.integers(0, len(OUTCOMES) - 1), min_size=1, max_size=12)
 
 
-def by_place(turns: list[int]) -> Any:
+def by_place(turns: list[int], choice: list[Outcome] = OUTCOMES) -> Any:
     """An outcome that depends on where the task stands alone, so that it is the same after a crash."""
 
     def outcome(call: RunTask) -> Outcome:
@@ -113,7 +175,7 @@ def by_place(turns: list[int]) -> Any:
             + started.attempt * 7
             + len(call.task.label + call.task.kind)
         )
-        return OUTCOMES[turns[number % len(turns)]]
+        return choice[turns[number % len(turns)]]
 
     return outcome
 
@@ -127,8 +189,8 @@ def stored(event: Event) -> Event:
 class Chaos(Driver):
     """Workers take runs in any order, are lost, and have several tasks in flight."""
 
-    def __init__(self, playbook: Playbook, turns: list[int]) -> None:
-        script = by_place(turns)
+    def __init__(self, playbook: Playbook, turns: list[int], choice: list[Outcome] = OUTCOMES) -> None:
+        script = by_place(turns, choice)
         super().__init__(playbook, {"t0": script, "t1": script})
         self.flying: list[tuple[str, int, RunTask]] = []
 
@@ -153,7 +215,7 @@ class Chaos(Driver):
         if choice % 3 == 2 and self.flying:
             run_id, _, call = self.flying.pop(choice % len(self.flying))
             run = state.runs[run_id]
-            self.report(run, judge(run, call.iteration, self.outcome_of(call), self.now))
+            self.report(run, self.judge(run, call.iteration, self.outcome_of(call)))
             return True
         if ready and (choice % 2 or not owned):
             self.claim(ready[choice % len(ready)])
@@ -172,11 +234,12 @@ class Chaos(Driver):
             if suspended is not None:
                 self.report(run, suspended)
             return suspended is not None
-        match advance(run, self.now):
+        match self.advance(run):
             case Record(body=body) | Finish(body=body):
                 self.report(run, body)
             case RunTask() as call:
                 self.report(run, call.started)
+                self.calls.append(call)
                 self.flying.append((run.id, run.fence, call))
             case Wait(until=until):
                 if until is None or self.flying:
@@ -191,7 +254,7 @@ class Chaos(Driver):
             return False
         run_id, _, call = self.flying.pop(0)
         run = self.state.runs[run_id]
-        self.report(run, judge(run, call.iteration, self.outcome_of(call), self.now))
+        self.report(run, self.judge(run, call.iteration, self.outcome_of(call)))
         return True
 
     def unblock(self) -> bool:

@@ -9,7 +9,7 @@ from noetl.events.bodies import (
     StepScheduled,
     WorkflowStarted,
 )
-from noetl.kernel.net.commands import Request
+from noetl.kernel.net.commands import Cancel, Command, Request, Signal
 from noetl.kernel.net.deciding import MOST_AT_ONCE
 from noetl.model.outcome import ErrorInfo
 from tests.kernel.driver import Driver, error, run
@@ -312,3 +312,34 @@ workflow:
     assert driver.state.error.kind == "limit"  # type: ignore[union-attr]
     assert len(driver.appends) == 2
     assert len(driver.events) > MOST_AT_ONCE
+
+
+CUT = """
+executor: {kind: local, spec: {final_step: last}}
+workflow:
+- step: start
+  next: {spec: {mode: inclusive}, arcs: [{step: held}, {step: held}, {step: ask}]}
+- step: held
+  spec: {policy: {admit: {rules: [{when: "{{ ctx.open }}", then: {allow: true}}]}}}
+  tool: {kind: noop}
+- step: ask
+  tool: {kind: wait, signal: go}
+- step: last
+  tool: {kind: noop}
+""".lstrip()
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("command", [Signal("go"), Cancel()])
+def test_wherever_an_append_is_cut_the_execution_goes_on(
+    most: int, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = run(CUT)
+    whole.give(command)
+    monkeypatch.setattr("noetl.kernel.net.deciding.MOST_AT_ONCE", most)
+    cut = run(CUT)
+    cut.give(command)
+    assert whole.run().status == cut.run().status
+    assert cut.state.over
+    assert cut.names == whole.names
+    assert len(cut.appends) > len(whole.appends)

@@ -313,3 +313,29 @@ def test_a_retried_run_has_its_whole_time_again() -> None:
     driver.give(Retry())
     assert driver.give(TimerFired(call.started.run)) == []
     assert driver.run().status == "completed"
+
+
+def test_a_run_that_is_paused_after_the_execution_was_resumed_goes_on() -> None:
+    driver = Driver(TWO).start()
+    owner = driver.claim(driver.state.ready.first)
+    suspended = pause(owner)
+    assert suspended is not None
+    driver.give(Pause())
+    driver.give(Resume())
+    driver.report(owner, suspended)
+    assert driver.run().status == "completed"
+
+
+@pytest.mark.parametrize("loop", ["", '  loop: {in: "{{ [1] }}", iterator: item}\n'])
+def test_a_retry_keeps_a_pipeline_that_was_through_when_time_was_up(loop: str) -> None:
+    text = f"- step: start\n  spec: {{timeout: 60}}\n{loop}  tool: [{{a: {{kind: python, code: '1'}}}}]\n"
+    driver = Driver(text, {"a": 7}).start()
+    owner = driver.claim(driver.state.ready.first)
+    while not driver.ran:
+        driver.move(owner)
+    driver.now += 60 * SECOND
+    driver.give(TimerFired(owner.id))
+    assert driver.status == "failed"
+    driver.give(Retry())
+    assert driver.run().status == "completed"
+    assert driver.ran == ["a"]

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from noetl.events.event import Event
 from noetl.kernel import ExecutionState
 from noetl.local import Local, Source
-from noetl.server.reading import event_of
+from noetl.server.records import decoded
 from noetl.stores.home import Home
 from noetl.stores.owner import Owners
 from noetl.stores.sqlite import SqliteStore
@@ -62,7 +62,7 @@ class Bench:
         async def read() -> list[Event]:
             store = SqliteStore.at(self.home.store)
             try:
-                return [event_of(row) for row in await store.read(execution_id, limit=100_000)]
+                return decoded(execution_id, await store.read(execution_id, limit=100_000))
             finally:
                 await store.close()
 

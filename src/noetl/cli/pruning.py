@@ -1,7 +1,6 @@
 """Deleting what is older than anybody wants to keep."""
 
 from noetl.cli import stream
-from noetl.cli.execution.place import owners_of
 from noetl.cli.failure import Failure
 from noetl.cli.problems import counted
 from noetl.cli.store import consult, has_store
@@ -16,12 +15,11 @@ _DAY = 86_400_000_000
 
 def prune(configuration: Configuration, *, before: int | None, dry: bool) -> None:
     """Deletes what ended before this time, or before as many days ago as are set, and says what."""
-    owners = owners_of(configuration)
     moment = kept_since(configuration) if before is None else before
 
     async def work(home: Home, store: Store) -> list[ExecutionRecord]:
         found = [record async for record in ended_before(store, moment)]
-        return found if dry else [record for record in found if await delete(home, owners, store, record)]
+        return found if dry else [record for record in found if await delete(home, store, record)]
 
     pruned = consult(configuration, work) if has_store(configuration) else []
     if configuration.settings.output == "json":

@@ -191,7 +191,7 @@ class TaskProcessed(Reported):
 
 
 class LoopStarted(Reported):
-    """`items` are what the loop runs over, evaluated once."""
+    """`items` are what the loop runs over, evaluated once: a list, or a manifest of it."""
 
     run: str
     total: int
@@ -205,7 +205,10 @@ class LoopIterationStarted(Reported):
 
 
 class LoopIterationCompleted(Reported):
-    """One iteration ended. `contributions` are what it gives to the loop's reducers."""
+    """One iteration ended. `contributions` are what it gives to the loop's reducers.
+
+    `chunk` says where the results of the iterations up to this one are stored, if they were just then.
+    """
 
     run: str
     index: int
@@ -213,6 +216,7 @@ class LoopIterationCompleted(Reported):
     result: Any = None
     error: ErrorInfo | None = None
     contributions: tuple[Patch, ...] = ()
+    chunk: dict[str, Any] | None = None
 
 
 class RunSuspended(Reported):

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from noetl.events import bodies as of
 from noetl.events.bodies import EventBody
+from noetl.events.codec import encode
 from noetl.events.ids import iteration_id, run_id, task_run_id, token_id
 from noetl.events.status import Status
 from noetl.events.table import kind_of
@@ -17,15 +18,29 @@ from noetl.model.outcome import ErrorInfo, Outcome
 _EPOCH = datetime(1970, 1, 1)
 
 
-class Event(Struct, frozen=True):
+class Event(Struct, frozen=True, eq=False):
     """What happened at a place in the history of an execution.
 
     `seq` counts from 1 without gaps; `ts` is when it was recorded, in microseconds since 1970, UTC.
+    `data` are the bytes of the body where they are known; two events are equal without them.
     """
 
     seq: int
     ts: int
     body: EventBody
+    data: bytes = b""
+
+    @property
+    def stored(self) -> bytes:
+        """The body as it is stored."""
+        return self.data or encode(self.body)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Event):
+            return NotImplemented
+        return self.seq == other.seq and self.ts == other.ts and self.body == other.body
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 def envelope(event: Event, execution_id: str, trace_id: str = "") -> dict[str, Json]:

@@ -8,6 +8,7 @@ from noetl.expr.form import gives_boolean, is_concatenation
 from noetl.expr.lexing import Token, tokens
 from noetl.expr.partial import Facts, Hazy, Known, Value, verdicts
 from noetl.expr.paths import Path
+from noetl.expr.references import Unread, overlaid, with_extracted
 from noetl.expr.scope import BUILTIN_ITER, NAMESPACES, Scope
 from noetl.expr.truth import guard_fault, is_template, truthy
 from noetl.expr.undefined import Site
@@ -27,6 +28,7 @@ __all__ = [
     "Scope",
     "Site",
     "Token",
+    "Unread",
     "Use",
     "Value",
     "data_of",
@@ -36,10 +38,12 @@ __all__ = [
     "guard_fault",
     "is_concatenation",
     "is_template",
+    "overlaid",
     "parse",
     "render",
     "tokens",
     "truthy",
     "uses_of",
     "verdicts",
+    "with_extracted",
 ]

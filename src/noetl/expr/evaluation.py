@@ -9,8 +9,11 @@ from jinja2.runtime import Context, LoopContext
 from jinja2.utils import missing
 
 from noetl.expr.limits import Budget
+from noetl.expr.references import ABSENT as NO_PART
+from noetl.expr.references import Selected, part_of
 from noetl.expr.scope import ABSENT, Scope
 from noetl.expr.undefined import Missing
+from noetl.model.reference import MARK, is_reference
 
 _LOOP_FIELDS = frozenset(
     {
@@ -86,12 +89,17 @@ def item(environment: Environment, owner: object, key: object) -> object:
     """The value of a key, an item of a list, a field of `loop`; never an attribute. Or an undefined."""
     kind = type(owner)
     if kind is dict:
+        if MARK in owner and is_reference(owner):  # type: ignore[operator]
+            found = part_of(owner, key)
+            return environment.undefined(obj=owner, name=key) if found is NO_PART else found  # type: ignore[arg-type]
         try:
             return owner[key]  # type: ignore[index]
         except (KeyError, TypeError):
             return environment.undefined(obj=owner, name=key)  # type: ignore[arg-type]
     if isinstance(owner, Missing):
         return owner
+    if key == "extracted" and isinstance(owner, Selected):
+        return owner.extracted
     if isinstance(owner, Mapping):
         return owner[key] if key in owner else environment.undefined(obj=owner, name=key)  # type: ignore[arg-type]
     if isinstance(owner, Sequence):

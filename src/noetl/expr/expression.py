@@ -83,6 +83,11 @@ class Expression:
             # Whatever a value makes the code do, it is this expression that failed, not the engine.
             raise ExpressionError(f"{_lowered(error)} in {_shown(self.source)}") from error
 
+    @property
+    def path(self) -> Path | None:
+        """The name and keys, where the whole expression is nothing but a path."""
+        return self._path
+
     def syntax(self) -> Syntax:
         """The syntax tree. It is made anew each time: kept, it would be most of a playbook's memory."""
         return parse_syntax(self.source)

@@ -7,8 +7,10 @@ from jinja2 import pass_context
 from noetl.expr import dates, lists, texts
 from noetl.expr.evaluation import Evaluation
 from noetl.expr.limits import CALL
+from noetl.expr.references import length, refuse
 from noetl.expr.undefined import GuardMissing, Missing
 from noetl.model import ExpressionError
+from noetl.model.reference import is_reference
 
 Filter = Callable[..., object]
 
@@ -33,11 +35,16 @@ def _checked(name: str, function: Filter, *, empty: bool) -> Filter:
             if not empty:
                 return value
             value = []
+        if is_reference(value):
+            if name in ("count", "length"):
+                return length(value)
+            refuse(value)
         for argument in (*args, *kwargs.values()):
             if isinstance(argument, GuardMissing):
                 return argument
             if isinstance(argument, Missing):
                 argument.fail()
+            refuse(argument)
         try:
             return function(evaluation, value, *args, **kwargs)
         except (TypeError, ValueError, ArithmeticError) as error:

@@ -7,6 +7,7 @@ from noetl.expr.evaluation import Evaluation
 from noetl.expr.limits import CALL
 from noetl.expr.methods import join
 from noetl.expr.operators import built, calculate, fresh, iterable
+from noetl.expr.references import refuse
 from noetl.expr.undefined import Missing
 from noetl.expr.values import kind_of
 from noetl.model import ExpressionError
@@ -44,6 +45,7 @@ def _key(evaluation: Evaluation, attribute: object, case_sensitive: object) -> G
         found = get(item)
         if isinstance(found, Missing):
             found.fail()
+        refuse(found)
         if isinstance(found, str):
             evaluation.budget.charge_text(len(found))
             return found if case_sensitive else found.lower()
@@ -237,6 +239,8 @@ def _flatten(evaluation: Evaluation, value: object, levels: int = 1) -> object:
     items = _items(evaluation, value)
     for _ in range(min(int(levels), 32)):
         evaluation.budget.measure(items)
+        for item in items:
+            refuse(item)
         items = [one for item in items for one in (item if isinstance(item, list | tuple) else [item])]
     return items
 

@@ -7,6 +7,7 @@ from jinja2.runtime import LoopContext
 from noetl.expr.evaluation import Evaluation
 from noetl.expr.limits import CALL, FRESH, MAX_TEXT
 from noetl.expr.operators import fresh
+from noetl.expr.references import refuse
 from noetl.expr.undefined import GuardMissing, Missing
 from noetl.expr.values import kind_of, text_of
 from noetl.model import ExpressionError
@@ -56,6 +57,7 @@ def call_method(
     for value in (owner, *args, *kwargs.values()):
         if isinstance(value, Missing):
             value.fail()
+        refuse(value)
     method = _methods_of(owner).get(name)
     if method is None:
         raise ExpressionError(f"{kind_of(owner)} has no method `{name}`")

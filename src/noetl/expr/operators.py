@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 
 from noetl.expr.evaluation import Evaluation
 from noetl.expr.limits import CALL, FRESH, MAX_INTEGER_BITS
+from noetl.expr.references import Unread, refuse, refuse_inside, same_kind
 from noetl.expr.undefined import Missing
 from noetl.expr.values import kind_of, text_of
 from noetl.model import ExpressionError
+from noetl.model.reference import MARK, escape_key, is_reference
 
 Number = int | float
 COMPARISONS: dict[str, tuple[str, Callable[..., bool]]] = {
@@ -35,6 +37,7 @@ def calculate(evaluation: Evaluation, symbol: str, left: object, right: object) 
     for side in (left, right):
         if isinstance(side, Missing):
             side.fail()
+        refuse(side)
     evaluation.budget.charge(CALL)
     if isinstance(left, Number) and isinstance(right, Number):
         return _calculate_number(symbol, left, right)
@@ -100,6 +103,12 @@ def _compare_pair(evaluation: Evaluation, left: object, name: str, right: object
         return left.compared(name)
     if isinstance(right, Missing):
         return right.compared(name)
+    for one, other in ((left, right), (right, left)):
+        if is_reference(one):
+            if name in ("eq", "ne") and not same_kind(one, other):
+                return name == "ne"
+            if name not in ("in", "notin") or one is right:
+                raise Unread(one)
     if name == "in":
         return contains(evaluation, right, left)
     if name == "notin":
@@ -123,12 +132,17 @@ def _charge_comparison(evaluation: Evaluation, left: object, right: object) -> N
     elif isinstance(left, Sized) and isinstance(right, Sized) and len(left) == len(right):
         evaluation.budget.measure(left)
         evaluation.budget.measure(right)
+        refuse_inside(left)
+        refuse_inside(right)
 
 
 def contains(evaluation: Evaluation, container: object, value: object) -> bool:
     """`value in container`."""
     budget = evaluation.budget
     budget.charge(CALL)
+    refuse(container)
+    if is_reference(value) and isinstance(container, Sequence) and container:
+        raise Unread(value)
     if isinstance(container, str):
         if not isinstance(value, str):
             raise ExpressionError(
@@ -145,6 +159,7 @@ def contains(evaluation: Evaluation, container: object, value: object) -> bool:
         budget.charge(len(container))
         if isinstance(value, str | Sequence | Mapping):
             budget.measure(container if not isinstance(value, str) else value)
+            refuse_inside(container)
         return value in container
     raise ExpressionError(f"`in` needs a list, a mapping or text on its right, not {kind_of(container)}")
 
@@ -159,6 +174,8 @@ def join_text(evaluation: Evaluation, *parts: object) -> str:
 def built(evaluation: Evaluation, value: object) -> object:
     """A list or mapping written in the expression: charged for all it holds."""
     evaluation.budget.measure(value)
+    if type(value) is dict and MARK in value:
+        return {escape_key(key) if isinstance(key, str) else key: item for key, item in value.items()}
     return value
 
 
@@ -171,6 +188,7 @@ def sliced(evaluation: Evaluation, value: object, start: object, stop: object, s
             part.fail()
         if part is not None and type(part) is not int:
             raise ExpressionError(f"the bounds of a slice are whole numbers, not {kind_of(part)}")
+    refuse(value)
     if not isinstance(value, str | list | tuple | range):
         raise ExpressionError(f"only text and lists have slices, not {kind_of(value)}")
     if step == 0:
@@ -204,6 +222,7 @@ def iterable(value: object) -> Sequence[object] | Mapping[object, object]:
     """The value as something to go through: a list, the keys of a mapping, the characters of text."""
     if isinstance(value, Missing):
         return list(value)
+    refuse(value)
     if isinstance(value, Sequence | Mapping):
         return value
     raise ExpressionError(f"{kind_of(value)} cannot be iterated; a list, a mapping or text can")

@@ -1,12 +1,15 @@
 """The tests of expressions: `value is name`."""
 
 from collections.abc import Callable, Mapping, Sequence
+from types import UnionType
 
 from jinja2 import pass_context
 
 from noetl.expr.evaluation import Evaluation
 from noetl.expr.operators import calculate, compare
+from noetl.expr.references import refuse
 from noetl.expr.undefined import Missing
+from noetl.model.reference import is_reference
 
 
 def _comparison(name: str) -> Callable[..., bool]:
@@ -42,7 +45,17 @@ def _cased(function: Callable[[str], bool]) -> Callable[..., bool]:
     def test(value: object) -> bool:
         if isinstance(value, Missing):
             return value.compared("eq")
+        refuse(value)
         return isinstance(value, str) and function(value)
+
+    return test
+
+
+def _of_kind(kinds: type | UnionType, *names: str) -> Callable[..., bool]:
+    """Whether a value is of these types, or stands for one that is."""
+
+    def test(value: object) -> bool:
+        return value.get("type") in names if is_reference(value) else isinstance(value, kinds)
 
     return test
 
@@ -62,15 +75,15 @@ TESTS: dict[str, Callable[..., bool]] = {
     "float": lambda value: isinstance(value, float),
     "in": _comparison("in"),
     "integer": lambda value: type(value) is int,
-    "iterable": lambda value: isinstance(value, Sequence | Mapping),
+    "iterable": _of_kind(Sequence | Mapping, "text", "list", "mapping"),
     "lower": _cased(str.islower),
-    "mapping": lambda value: isinstance(value, Mapping),
+    "mapping": _of_kind(Mapping, "mapping"),
     "none": lambda value: value is None,
     "number": lambda value: isinstance(value, int | float),
     "odd": _remainder(2, 1),
     "sameas": lambda value, other: value is other,
-    "sequence": lambda value: isinstance(value, Sequence),
-    "string": lambda value: isinstance(value, str),
+    "sequence": _of_kind(Sequence, "text", "list"),
+    "string": _of_kind(str, "text"),
     "true": lambda value: value is True,
     "undefined": lambda value: isinstance(value, Missing),
     "upper": _cased(str.isupper),

@@ -8,6 +8,7 @@ from jinja2.visitor import NodeTransformer
 
 from noetl.expr.limits import STEP
 from noetl.expr.scope import NAMESPACES
+from noetl.model.reference import MARK, escape_key
 
 N = TypeVar("N", bound=nodes.Node)
 
@@ -60,6 +61,9 @@ class _Rewriter(NodeTransformer):
         return node if node.ctx == "store" else self._built(nodes.List(node.items, lineno=node.lineno))
 
     def visit_Dict(self, node: nodes.Dict) -> nodes.Node:  # noqa: N802
+        for pair in node.items:
+            if isinstance(pair.key, nodes.Const) and pair.key.value == MARK:
+                pair.key = nodes.Const(escape_key(MARK), lineno=node.lineno)
         return self._built(node)
 
     def visit_CondExpr(self, node: nodes.CondExpr) -> nodes.Node:  # noqa: N802

@@ -3,6 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import cast
 
+from noetl.expr import references
+from noetl.model.reference import is_reference
+
 NAMESPACES = frozenset(
     {
         "_attempt",
@@ -82,7 +85,11 @@ class Scope:
         The result of a step or task answers with itself where it has no key `data`.
         """
         owner = self.resolve(name)
-        if isinstance(owner, Mapping) and "data" in owner:
+        if is_reference(owner):
+            found = references.part_of(owner, "data")
+            if found is not references.ABSENT:
+                return found
+        elif isinstance(owner, Mapping) and "data" in owner:
             return owner["data"]
         if name in NAMESPACES or name == "output" or self._variable(name) is not ABSENT:
             return ABSENT

@@ -15,9 +15,11 @@ from noetl.expr.evaluation import Evaluation
 from noetl.expr.limits import MAX_NUMERAL
 from noetl.expr.methods import call_method, replace
 from noetl.expr.operators import fresh
+from noetl.expr.references import refuse_inside
 from noetl.expr.truth import truthy
 from noetl.expr.values import kind_of, plain, text_of
 from noetl.model import ExpressionError
+from noetl.model.reference import escape, unescape
 
 
 def _text(evaluation: Evaluation, value: object) -> str:
@@ -105,7 +107,7 @@ def _from_json(evaluation: Evaluation, value: object) -> object:
         raise ExpressionError(f"`from_json` reads text, not {kind_of(value)}")
     evaluation.budget.charge(len(value))
     try:
-        return msgspec.json.decode(value)
+        return escape(msgspec.json.decode(value))
     except msgspec.DecodeError as error:
         raise ExpressionError(f"`from_json` cannot read the text: {error}") from None
 
@@ -113,7 +115,8 @@ def _from_json(evaluation: Evaluation, value: object) -> object:
 def _to_json(evaluation: Evaluation, value: object, indent: int | None = None) -> str:
     if indent is not None and not 0 <= indent <= 8:
         raise ExpressionError("`to_json` indents by 0 to 8 blanks")
-    known = plain(value, evaluation.budget)
+    refuse_inside(value)
+    known = unescape(plain(value, evaluation.budget))
     if indent is not None:
         evaluation.budget.measure(known)
     text = json.dumps(known, ensure_ascii=False, indent=indent)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence, Set
 
 from noetl.expr.limits import MAX_RESULT_DEPTH, Budget
+from noetl.expr.references import refuse_inside
 from noetl.expr.undefined import GuardMissing, Missing
 from noetl.model import ExpressionError, Json
 
@@ -96,4 +97,5 @@ def text_of(value: object, budget: Budget) -> str:
         return str(value)
     if isinstance(value, Missing):
         return str(value)
+    refuse_inside(value)
     return str(plain(value, budget))

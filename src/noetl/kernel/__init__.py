@@ -12,17 +12,22 @@ from noetl.kernel.pipeline.fold import evolve_run
 from noetl.kernel.pipeline.policy import judge
 from noetl.kernel.pipeline.tasks import Secrets
 from noetl.kernel.plan import Plan
+from noetl.kernel.references import Blob, resolve
+from noetl.kernel.references.light import lighten
+from noetl.kernel.references.whole import Unfetched
 from noetl.kernel.replay import dump, dump_run, load, load_run, replay
 from noetl.kernel.run import RunState
 from noetl.kernel.state import ExecutionState, new_state
 
 __all__ = [
+    "Blob",
     "ExecutionState",
     "NotOwner",
     "Plan",
     "Refused",
     "RunState",
     "Secrets",
+    "Unfetched",
     "WrongSequence",
     "advance",
     "cancelled",
@@ -35,10 +40,12 @@ __all__ = [
     "follow",
     "handle",
     "judge",
+    "lighten",
     "load",
     "load_run",
     "new_state",
     "pause",
     "proceed",
     "replay",
+    "resolve",
 ]

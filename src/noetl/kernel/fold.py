@@ -12,6 +12,7 @@ from noetl.kernel.parked import concerned
 from noetl.kernel.pipeline import fold as pipeline
 from noetl.kernel.run import RunState, reducer_of
 from noetl.kernel.state import ExecutionState, Failure
+from noetl.kernel.variables import Variables
 from noetl.model.outcome import ErrorInfo
 
 
@@ -54,7 +55,7 @@ def _evaluated(state: ExecutionState, body: of.PlaybookRequestEvaluated, _: Even
 
 def _started(state: ExecutionState, body: of.WorkflowStarted, event: Event) -> None:
     state.given.workload = body.workload
-    state.ctx.values = dict(body.ctx)
+    state.ctx = Variables(dict(body.ctx))
     state.deadline = body.deadline
     state.timed_from = event.ts
 

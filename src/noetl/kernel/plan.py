@@ -1,14 +1,16 @@
 """What follows from a playbook alone, computed once and shared by all its executions."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
-
-from msgspec import Struct
 
 from noetl.dsl.checks.graph import ancestors, net_of, on_cycles
 from noetl.dsl.checks.guards import reads_failure
 from noetl.dsl.playbook import Playbook, Step
-from noetl.expr import NAMESPACES, Expression
+from noetl.expr import NAMESPACES
+from noetl.kernel.expressions import expressions_in
+from noetl.kernel.references.needs import Needs, reads_extracted
+from noetl.kernel.references.rules import execution_rules, step_rules, task_rules
+from noetl.model import Json
 
 
 class Watch(NamedTuple):
@@ -30,13 +32,17 @@ class StepPlan:
         "label_at",
         "number",
         "passes",
+        "reads_extracted",
         "reads_steps",
         "routes_only",
+        "rules",
         "step",
+        "task_rules",
         "watches",
     )
 
-    def __init__(self, step: Step, number: int, above: int, names: frozenset[str]) -> None:
+    def __init__(self, step: Step, number: int, above: int, playbook: Playbook) -> None:
+        names = frozenset(playbook.steps)
         self.step = step
         self.number = number
         self.bit = 1 << number
@@ -52,16 +58,26 @@ class StepPlan:
         self.watches = tuple(dict.fromkeys(_watches(step, names)))
         self.reads_steps = _steps_read(step, names)
         self.keeps_result = False
+        self.reads_extracted = reads_extracted(step)
+        self.rules = step_rules(playbook, step)
+        self.task_rules = {task.label: task_rules(task) for task in step.tasks}
 
     @property
     def name(self) -> str:
         return self.step.name
 
+    def selected(self, result: Json) -> dict[str, Json]:
+        """What `spec.result.select` finds in a result that is not stored elsewhere."""
+        found = self.rules.selected(result)
+        for rules in self.task_rules.values():
+            found |= rules.selected(result)
+        return found
+
 
 class Plan:
     """The steps of a playbook by name and by number."""
 
-    __slots__ = ("by_name", "by_number", "playbook")
+    __slots__ = ("by_name", "by_number", "lightest", "needs", "playbook", "rules")
 
     def __init__(self, playbook: Playbook) -> None:
         net = net_of(playbook)
@@ -70,39 +86,29 @@ class Plan:
         names = frozenset(playbook.steps)
         self.playbook = playbook
         self.by_number = [
-            StepPlan(step, number, above[number] & ~(0 if number in cyclic else 1 << number), names)
+            StepPlan(step, number, above[number] & ~(0 if number in cyclic else 1 << number), playbook)
             for number, step in enumerate(playbook.workflow)
         ]
         self.by_name = {plan.name: plan for plan in self.by_number}
         for name in _steps_read(playbook, names):
             self.by_name[name].keeps_result = True
+        self.needs = Needs(playbook)
+        self.rules = execution_rules(playbook)
+        rules = [self.rules]
+        for plan in self.by_number:
+            rules += [plan.rules, *plan.task_rules.values()]
+        self.lightest = min(rule.limit for rule in rules)
+        """No value in an event of so few bytes can be too large."""
 
     @property
     def entry(self) -> StepPlan:
         return self.by_name[self.playbook.entry]
 
 
-def expressions_of(value: object) -> Iterator[Expression]:
-    """Every expression in a part of a playbook."""
-    match value:
-        case Expression():
-            yield value
-        case Struct():
-            for name in value.__struct_fields__:
-                if name != "document":
-                    yield from expressions_of(getattr(value, name))
-        case Mapping():
-            for item in value.values():
-                yield from expressions_of(item)
-        case tuple() | list():
-            for item in value:
-                yield from expressions_of(item)
-
-
 def _steps_read(value: object, names: frozenset[str]) -> frozenset[str]:
     """The steps whose outcomes expressions in there may read; all of them if that cannot be told."""
     found: set[str] = set()
-    for expression in expressions_of(value):
+    for expression in expressions_in(value):
         for use in expression.uses:
             name, *rest = use.path
             if name == "steps":
@@ -115,7 +121,7 @@ def _steps_read(value: object, names: frozenset[str]) -> frozenset[str]:
 def _watches(step: Step, names: frozenset[str]) -> Iterator[Watch]:
     if step.admit is None:
         return
-    for expression in expressions_of(step.admit.rules):
+    for expression in expressions_in(step.admit.rules):
         for use in expression.uses:
             name, *rest = use.path
             if name == "ctx":

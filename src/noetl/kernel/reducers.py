@@ -3,7 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from noetl.expr import Unread
 from noetl.model import ExpressionError
+from noetl.model.reference import appended, is_reference
 
 
 def combine(reducer: str, base: Any, contributions: Sequence[Any]) -> Any:
@@ -13,10 +15,22 @@ def combine(reducer: str, base: Any, contributions: Sequence[Any]) -> Any:
     """
     if not contributions:
         return base
+    for value in _looked_at(reducer, base, contributions):
+        if is_reference(value):
+            raise Unread(value, f"what the reducer `{reducer}` combines")
     try:
         return _REDUCERS[reducer](base, contributions)
     except (TypeError, ValueError) as error:
         raise ExpressionError(f"the reducer `{reducer}` cannot combine these values: {error}") from None
+
+
+def _looked_at(reducer: str, base: Any, contributions: Sequence[Any]) -> Sequence[Any]:
+    """The values that the reducer must know; others it only puts somewhere."""
+    if reducer in ("count", "first", "last"):
+        return ()
+    if reducer == "append":
+        return ()
+    return contributions if reducer == "concat" else (base, *contributions)
 
 
 def _sum(base: Any, contributions: Sequence[Any]) -> Any:
@@ -45,13 +59,23 @@ def _max(base: Any, contributions: Sequence[Any]) -> Any:
 
 
 def _append(base: Any, contributions: Sequence[Any]) -> Any:
+    if is_reference(base):
+        return _appended(base, contributions)
     return [*_list(base), *contributions]
 
 
 def _concat(base: Any, contributions: Sequence[Any]) -> Any:
     if isinstance(base, str) or (base is None and all(isinstance(value, str) for value in contributions)):
         return "".join((base or "", *contributions))
-    return [*_list(base), *(item for value in contributions for item in _list(value))]
+    items = [item for value in contributions for item in _list(value)]
+    return _appended(base, items) if is_reference(base) else [*_list(base), *items]
+
+
+def _appended(base: dict[str, Any], items: Sequence[Any]) -> dict[str, Any]:
+    found = appended(base, items)
+    if found is None:
+        raise Unread(base, "what the reducer combines")
+    return found
 
 
 def _list(value: Any) -> list[Any]:

@@ -10,6 +10,7 @@ from noetl.kernel.errors import WrongSequence
 from noetl.kernel.fold import evolve
 from noetl.kernel.ordered import Queue
 from noetl.kernel.plan import Plan, StepPlan
+from noetl.kernel.references import Ledger
 from noetl.kernel.run import Given, RunState
 from noetl.kernel.state import STATE_FORMAT, ExecutionState, new_state
 from noetl.kernel.variables import Variables
@@ -67,12 +68,12 @@ class _Mappings:
     def plain(self, value: Any) -> Any:
         match value:
             case Variables():
-                return [self._number(value.values), value.shared]
+                return [self._number(value.values), value.shared, value.size]
             case Queue():
                 return list(value)
             case StepPlan():
                 return value.name
-            case Plan() | Given():
+            case Plan() | Given() | Ledger():
                 return None
             case _:
                 raise TypeError(f"a snapshot cannot hold {type(value).__name__}")
@@ -87,8 +88,8 @@ class _Mappings:
 def _loaded(data: dict[str, Any], kind: type[T], plan: Plan, given: Given) -> T:
     def restored(wanted: type, value: Any) -> Any:
         if wanted is Variables:
-            number, shared = value
-            return Variables(data["mappings"][number], shared=shared)
+            number, shared, size = value
+            return Variables(data["mappings"][number], shared=shared, size=size)
         if wanted is Queue:
             return Queue(value)
         if wanted is StepPlan:
@@ -97,6 +98,8 @@ def _loaded(data: dict[str, Any], kind: type[T], plan: Plan, given: Given) -> T:
             return plan
         if wanted is Given:
             return given
+        if wanted is Ledger:
+            return Ledger()
         raise TypeError(f"a snapshot cannot restore {wanted.__name__}")
 
     return msgspec.convert(data["state"], kind, str_keys=True, dec_hook=restored)

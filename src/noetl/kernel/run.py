@@ -79,7 +79,8 @@ class Frame(Struct):
 class LoopState(Struct):
     """Where a loop is. `low` is the first iteration that has not ended, `ended` those above it that have."""
 
-    items: list[Any]
+    items: Any
+    """A list, or a manifest of one."""
     total: int
     max_in_flight: int
     next: int = 0
@@ -89,6 +90,9 @@ class LoopState(Struct):
     failed: int = 0
     failures: list[dict[str, Any]] = []
     results: list[Any] = []
+    """From iteration `base` on; those before it are in `chunks`."""
+    base: int = 0
+    chunks: list[dict[str, Any]] = []
     contributions: dict[int, tuple[Patch, ...]] = {}
     broken: int = -1
     """The first iteration that failed where one failure fails the loop."""

@@ -4,16 +4,26 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from msgspec import structs
+
 from noetl.dsl.playbook import Guard, Write
 from noetl.events.bodies import Patch
-from noetl.expr import Data, Scope, Site, render, truthy
+from noetl.expr import Data, Scope, Site, Unread, render, truthy
 from noetl.kernel.reducers import combine
+from noetl.kernel.references.rules import INLINE_MAX_BYTES
+from noetl.kernel.references.whole import Fetched, Unfetched, element, missing_in, replaced
 from noetl.kernel.run import Frame, Given, RunState, reducer_of
-from noetl.kernel.variables import read, written
-from noetl.model import ExpressionError, Json
+from noetl.kernel.variables import cost, growth, read, written
+from noetl.model import ExpressionError, Json, NoetlError
+from noetl.model.reference import keys_of, mentions, unescape
 
 CTX_KEYS = 1_000
 """The most keys that `ctx` may have."""
+
+CTX_BYTES = 1_048_576
+"""The most that `ctx` may take in JSON, references counted as what they take themselves."""
+KEPT_BYTES = 2_048
+"""About what a reference takes in place of a large value."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -26,7 +36,7 @@ def iso(micros: int) -> str:
 class Surroundings:
     """A scope whose `ctx`, `run` and `iter` can be written: what follows sees it at once."""
 
-    __slots__ = ("_run", "patches", "scope", "spaces")
+    __slots__ = ("_fetched", "_room", "_run", "_used", "patches", "scope", "spaces")
 
     def __init__(
         self,
@@ -34,7 +44,17 @@ class Surroundings:
         now: int,
         results: Mapping[str, object] | None = None,
         run: RunState | None = None,
+        *,
+        ctx_size: int = 0,
+        fetched: Fetched | None = None,
     ) -> None:
+        self._fetched: Fetched = fetched or {}
+        self._used: set[str] = set()
+        self._room = CTX_BYTES - ctx_size
+        if fetched:
+            for name, space in spaces.items():
+                spaces[name] = self.whole(space)
+            results = self.whole(results)
         self.spaces = spaces
         self.scope = Scope(spaces, results=results or {}, now=_clock(now))
         self.patches: list[Patch] = []
@@ -57,15 +77,53 @@ class Surroundings:
         assert write.scope != "args"  # noqa: S101 -- the reader makes those the args of their arc
         patch = Patch(scope=write.scope, path=write.path, value=self.value(write.value))
         values = _seen(self.spaces.get(patch.scope), patch, self._run)
-        if patch.scope == "ctx" and len(values) > CTX_KEYS:
-            raise ExpressionError(f"ctx would have more than {CTX_KEYS} keys")
+        if patch.scope == "ctx":
+            self._fit(patch, values)
         self.patches.append(patch)
         self.spaces[patch.scope] = values
+
+    def _fit(self, patch: Patch, values: Mapping[str, Any]) -> None:
+        if len(values) > CTX_KEYS:
+            raise too_large(f"ctx would have more than {CTX_KEYS} keys")
+        self._room -= growth(self.spaces.get("ctx") or {}, patch.path, kept(patch.value))
+        if self._room < 0:
+            raise too_large(
+                f"with `ctx.{'.'.join(patch.path)}`, ctx would be larger than {CTX_BYTES:,} bytes"
+            )
+
+    def whole(self, value: Any) -> Any:
+        """The value with what was fetched in its place."""
+        return replaced(value, self._fetched, self._used) if self._fetched else value
+
+    def for_tool(self, value: Any) -> Any:
+        """The whole value, as its user wrote it. Raises Unfetched."""
+        if not mentions(value):
+            return value
+        value = self.whole(value)
+        if missing := missing_in(value, self._fetched):
+            raise Unfetched(tuple(sorted(self._used | missing)))
+        return unescape(value)
+
+    def unfetched(self, error: Unread) -> NoetlError:
+        """What to raise for a value that is not at hand: that it must be fetched."""
+        missing = set(keys_of(error.reference)) - self._fetched.keys()
+        return Unfetched(tuple(sorted(self._used | missing))) if missing else error
 
     def see(self, patch: Patch) -> None:
         """Take over a write that is evaluated already."""
         self.patches.append(patch)
         self.spaces[patch.scope] = written(self.spaces.get(patch.scope), patch.path, patch.value)
+
+
+def too_large(message: str) -> ExpressionError:
+    error = ExpressionError(message)
+    error.kind = "limit"
+    return error
+
+
+def kept(value: Any) -> Any:
+    """Something about as large as what stays of a value in the log."""
+    return "." * KEPT_BYTES if cost(value) > INLINE_MAX_BYTES else value
 
 
 def _seen(values: object, patch: Patch, run: RunState | None) -> dict[str, Any]:
@@ -98,34 +156,51 @@ def state_scope(
     return Surroundings(spaces, now)
 
 
-def loop_scope(run: RunState, now: int) -> Surroundings:
+def loop_scope(run: RunState, now: int, fetched: Fetched | None = None) -> Surroundings:
     """For `loop.in` and the loop's knobs."""
-    return Surroundings(_of_run(run), now)
+    return Surroundings(_of_run(run), now, fetched=fetched)
 
 
-def task_scope(run: RunState, frame: Frame, now: int, keychain: Mapping[str, Any] | None) -> Surroundings:
+def task_scope(
+    run: RunState,
+    frame: Frame,
+    now: int,
+    keychain: Mapping[str, Any] | None,
+    fetched: Fetched | None = None,
+) -> Surroundings:
     """For a task's args, inputs and spec."""
     spaces = _of_run(run)
-    for patch in frame.contributions:
-        spaces[patch.scope] = _seen(spaces[patch.scope], patch, run)
     spaces["iter"] = _iter(run, frame)
     spaces["_prev"] = frame.prev
     spaces["_task"] = run.task(frame).label
     spaces["_attempt"] = max(frame.attempt - frame.forgiven, 1)
     if keychain is not None:
         spaces["keychain"] = keychain
-    return Surroundings(spaces, now, frame.results, run)
+    around = Surroundings(spaces, now, frame.results, run, ctx_size=run.ctx.size, fetched=fetched)
+    for patch in frame.contributions:
+        whole = structs.replace(patch, value=around.whole(patch.value))
+        try:
+            around.spaces[patch.scope] = _seen(around.spaces[patch.scope], whole, run)
+        except Unread as error:
+            raise around.unfetched(error) from None
+    return around
 
 
 def routing_scope(
-    run: RunState, ctx: Mapping[str, Any], steps: Mapping[str, Any], event: Mapping[str, Any], now: int
+    run: RunState,
+    ctx: Mapping[str, Any],
+    steps: Mapping[str, Any],
+    event: Mapping[str, Any],
+    now: int,
+    *,
+    ctx_size: int = 0,
 ) -> Surroundings:
     """For a step's own writes, and its arcs."""
     spaces = _of_run(run)
     spaces["ctx"] = ctx
     spaces["steps"] = steps
     spaces["event"] = event
-    return Surroundings(spaces, now)
+    return Surroundings(spaces, now, ctx_size=ctx_size)
 
 
 def _of_run(run: RunState) -> dict[str, Any]:
@@ -148,7 +223,7 @@ def _iter(run: RunState, frame: Frame) -> dict[str, Any]:
     if loop is None or run.step.step.loop is None:
         return {"index": 0, "count": 1, "first": True, "last": True, **frame.iter.values}
     return {
-        run.step.step.loop.iterator: loop.items[index],
+        run.step.step.loop.iterator: element(loop.items, index),
         "index": index,
         "count": loop.total,
         "first": index == 0,

@@ -8,13 +8,14 @@ from msgspec import Struct, field
 from noetl.kernel.ordered import Queue
 from noetl.kernel.parked import Watchers
 from noetl.kernel.plan import Plan, StepPlan
+from noetl.kernel.references import Blob, Ledger
 from noetl.kernel.run import Given, RunState
 from noetl.kernel.variables import Variables
 from noetl.model.outcome import ErrorInfo
 
 Status: TypeAlias = Literal["new", "refused", "running", "paused", "completed", "failed", "cancelled"]
 
-STATE_FORMAT = 1
+STATE_FORMAT = 2
 """Changes whenever a snapshot of another number could be misread."""
 
 
@@ -102,6 +103,12 @@ class ExecutionState(Struct):
     finished: Literal["", "completed", "failed", "cancelled"] = ""
     result: Any = None
     error: ErrorInfo | None = None
+    ledger: Ledger = field(default_factory=Ledger)
+
+    @property
+    def blobs(self) -> list[Blob]:
+        """What must be stored before the events are committed that name it; whoever does so empties it."""
+        return self.ledger.blobs
 
     @property
     def execution_id(self) -> str:

@@ -3,28 +3,38 @@
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+from noetl.expr import overlaid
+from noetl.model.reference import encode_value, is_reference
+
 Path: TypeAlias = tuple[str, ...]
 
 
 class Variables:
-    """A mapping that is copied when it is written and somebody else still reads it."""
+    """A mapping that is copied when it is written and somebody else still reads it.
 
-    __slots__ = ("shared", "values")
+    `size` is about what it takes in JSON, kept up to date by every write.
+    """
 
-    def __init__(self, values: dict[str, Any] | None = None, *, shared: bool = False) -> None:
+    __slots__ = ("shared", "size", "values")
+
+    def __init__(
+        self, values: dict[str, Any] | None = None, *, shared: bool = False, size: int | None = None
+    ) -> None:
         self.values: dict[str, Any] = {} if values is None else values
         self.shared = shared
+        self.size = size_of(self.values) if size is None else size
 
     def pinned(self) -> "Variables":
         """As it is now, whatever is written here later."""
         self.shared = True
-        return Variables(self.values, shared=True)
+        return Variables(self.values, shared=True, size=self.size)
 
     def write(self, path: Path, value: Any) -> None:
         """`a.b` under something that is no mapping makes it one."""
         if self.shared:
             self.values = dict(self.values)
             self.shared = False
+        self.size += growth(self.values, path, value)
         key = path[0]
         self.values[key] = value if len(path) == 1 else written(self.values.get(key), path[1:], value)
 
@@ -37,12 +47,34 @@ class Variables:
         return f"Variables({self.values!r}, shared={self.shared})"
 
 
-def written(values: object, path: Path, value: Any) -> dict[str, Any]:
-    """A copy with the value at this path; what is not on the way is shared."""
-    copy = dict(values) if isinstance(values, Mapping) else {}
-    key = path[0]
-    copy[key] = value if len(path) == 1 else written(copy.get(key), path[1:], value)
-    return copy
+written = overlaid
+"""A copy with the value at a path; what is not on the way is shared."""
+
+
+def size_of(values: Mapping[str, Any]) -> int:
+    """About what a mapping takes in JSON."""
+    return sum(len(key) + cost(value) for key, value in values.items())
+
+
+def cost(value: Any) -> int:
+    """About what a value takes in JSON."""
+    if isinstance(value, str):
+        return len(value) + 2
+    return len(encode_value(value)) if isinstance(value, dict | list) else 8
+
+
+def growth(values: Mapping[str, Any], path: Path, value: Any) -> int:
+    """By how much the size changes if this is written."""
+    here: Any = values
+    for key in path:
+        if is_reference(here):
+            return len(path[-1]) + cost(value)
+        if not isinstance(here, Mapping):
+            return len(path[-1]) + cost(value) - cost(here)
+        if key not in here:
+            return len(path[-1]) + cost(value)
+        here = here[key]
+    return cost(value) - cost(here)
 
 
 def read(values: object, path: Path) -> Any:

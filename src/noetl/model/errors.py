@@ -11,6 +11,8 @@ NoetlError
 └── ExpressionError   an expression is wrong, refused, or failed on the values it met
 """
 
+from typing import Literal
+
 
 class NoetlError(Exception):
     """The root of every error that this package raises on purpose."""
@@ -28,3 +30,5 @@ class ExpressionError(NoetlError):
         self.message = message
         self.offset = offset
         self.hint = hint
+        self.kind: Literal["expression", "limit"] = "expression"
+        """What a failure that this causes is called."""

@@ -40,6 +40,10 @@ class Ledger(Protocol):
         """Calls `then` once everything reported so far would survive a crash."""
         ...
 
+    async def stored(self, key: str) -> bytes:
+        """Bytes that events of the execution name. Raises ResultError."""
+        ...
+
     def log(self, run: RunState, iteration: int, task: str, attempt: int, text: str) -> None:
         """A line that a task printed."""
         ...

@@ -18,6 +18,8 @@ PATIENCE = 5.0
 class Nobody:
     """The dispatcher where nothing runs: what is ready stays ready."""
 
+    def decided(self, live: Live) -> None: ...
+
     def ready(self, live: Live) -> None: ...
 
     def changed(self, live: Live, run: str) -> None: ...
@@ -62,6 +64,7 @@ async def _decide_here(
     live = await service.open(execution_id)
     service.lives[execution_id] = live
     try:
+        service.void_leases(live)
         if isinstance(order, Cancel):
             await service.children.take_up(live)
         live.give(order)

@@ -3,23 +3,31 @@
 import json
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from noetl.dsl.problem import PlaybookInvalid
 from noetl.events.bodies import Parent, TaskStarted
 from noetl.events.ids import task_run_id
 from noetl.expr import Constant
+from noetl.kernel import ExecutionState, resolve
 from noetl.kernel.net.commands import Cancel, ChildEnded, Request
 from noetl.kernel.pipeline.waits import child_id
 from noetl.kernel.run import Frame, RunState
 from noetl.model.outcome import ErrorInfo
-from noetl.ports.store import Query
+from noetl.model.reference import mentions
+from noetl.ports.results import ResultError
+from noetl.ports.store import ExecutionRecord, Query
 from noetl.server.live import Live, Origin
-from noetl.server.playbooks import Document, PlaybookMissing, Source
+from noetl.server.playbooks import Document, PlaybookMissing
+from noetl.server.stored import Source
 
 if TYPE_CHECKING:
     from noetl.server.service import Service
 
 MAX_DEPTH = 32
 """How deep executions may start one another."""
+
+_ENDED = frozenset({"completed", "failed", "cancelled"})
 
 _REFUSED = """\
 apiVersion: noetl.io/v2
@@ -56,7 +64,20 @@ class Children:
         above = self._service.lives.get(parent.execution_id) if parent is not None else None
         if parent is None or above is None:
             return
-        above.give(_end(parent, live))
+        if mentions(live.state.result):
+            self._service.later(self._tell(above, parent, live))
+        else:
+            above.give(_end(parent, live))
+
+    async def _tell(self, above: Live, parent: Parent, child: Live) -> None:
+        """The end of a child whose result is stored: what is stored belongs to one execution."""
+        end = _end(parent, child)
+        try:
+            result = await resolve(end.result, child.stored, raw=True)
+            above.give(replace(end, result=result))
+        except ResultError as error:
+            fault = ErrorInfo(kind="not_found", message=f"the child's result cannot be read: {error}")
+            above.give(replace(end, status="failed", result=None, error=fault))
 
     def forsaken(self, live: Live, run: str, iteration: int | None = None) -> None:
         """Nobody waits any more for what this run, or one iteration of it, started."""
@@ -77,25 +98,61 @@ class Children:
 
     async def take_up(self, live: Live) -> None:
         """After a crash: children go on, and the end of those that ended meanwhile is told."""
+        await self._take_up(live.execution_id, live, _awaited(live.state))
+        for run in list(live.state.runs.values()):
+            for frame in list(run.frames.values()):
+                if frame.suspension is not None and frame.suspension.child == child_id(run, frame):
+                    self._start(live, run, frame)
+
+    async def _take_up(self, execution_id: str, live: Live, awaited: frozenset[str]) -> None:
+        """Those that this execution started: `live` itself, or one below it that is over."""
         service = self._service
-        page = await service.store.executions(Query(parent=live.execution_id, limit=10_000))
-        for record in page.executions:
-            child = await service.open(record.execution_id)
-            if child.state.over:
-                parent = child.origin.parent
-                child.release()
-                if parent is not None:
-                    live.give(_end(parent, child))
-            else:
+        for record in await self._records(execution_id):
+            live.begun.add(record.execution_id)
+            if record.status not in _ENDED:
+                if record.execution_id not in awaited and service.runs_elsewhere(record.execution_id):
+                    continue
+                child = await service.open(record.execution_id)
+                child.root = live.root
                 await service.go_on(child)
+                continue
+            if record.execution_id in awaited:
+                child = await service.open(record.execution_id)
+                child.release()
+                assert child.origin.parent is not None  # noqa: S101 -- its record says so
+                await self._tell(live, child.origin.parent, child)
+            await self._take_up(record.execution_id, live, frozenset())
+
+    async def _records(self, parent: str) -> list[ExecutionRecord]:
+        found: list[ExecutionRecord] = []
+        cursor = ""
+        while True:
+            page = await self._service.store.executions(Query(parent=parent, cursor=cursor, limit=1_000))
+            found += page.executions
+            cursor = page.next
+            if not cursor:
+                return found
 
     def _start(self, live: Live, run: RunState, frame: Frame) -> None:
         execution_id = child_id(run, frame)
-        if execution_id in self._service.lives:
+        if execution_id in self._service.lives or execution_id in live.begun:
             return
+        live.begun.add(execution_id)
         task = run.task(frame).label
         place = task_run_id(run.id, frame.index, task, frame.visits[task], frame.attempt)
-        given: dict[str, Any] = frame.input or {}
+        given = frame.input or {}
+        if mentions(given):
+            self._service.later(self._begin_whole(live, execution_id, place, given))
+        else:
+            self._begin(live, execution_id, place, given)
+
+    async def _begin_whole(self, live: Live, execution_id: str, place: str, given: dict[str, Any]) -> None:
+        """The same for a child that gets stored values: it gets all of them."""
+        whole = await resolve(given, live.stored, raw=True)
+        assert isinstance(whole, dict)  # noqa: S101 -- the inputs of a task are a mapping
+        self._begin(live, execution_id, place, whole)
+
+    def _begin(self, live: Live, execution_id: str, place: str, given: dict[str, Any]) -> None:
         document, error = self._document(live, given)
         origin = Origin(
             file=document.source.file or live.origin.file,
@@ -111,7 +168,7 @@ class Children:
             file=origin.file,
             error=error,
         )
-        self._service.begin(document, request, origin, execution_id)
+        self._service.begin(document, request, origin, execution_id).root = live.root
 
     def _document(self, live: Live, given: dict[str, Any]) -> tuple[Document, ErrorInfo | None]:
         """The child's playbook; one that only stands for it, and why, if it cannot run."""
@@ -141,6 +198,12 @@ def _end(parent: Parent, child: Live) -> ChildEnded:
     state = child.state
     assert state.status in ("completed", "failed", "cancelled")  # noqa: S101 -- asked when it is over
     return ChildEnded(run, int(iteration), child.execution_id, state.status, state.result, state.error)
+
+
+def _awaited(state: ExecutionState) -> frozenset[str]:
+    """The children that runs wait for."""
+    frames = [frame for run in state.runs.values() for frame in run.frames.values()]
+    return frozenset(frame.suspension.child for frame in frames if frame.suspension is not None)
 
 
 def _waits(run: RunState, frame: Frame) -> bool:

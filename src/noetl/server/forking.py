@@ -1,18 +1,22 @@
 """A new execution with a copy of another one's history."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import uuid_utils
 
 from noetl.events.bodies import Patch
+from noetl.events.event import Event
 from noetl.kernel import WrongSequence, replay
 from noetl.kernel.net.commands import Fork
 from noetl.model import NoetlError
+from noetl.ports.results import ResultMissing, ResultStore
 from noetl.ports.store import NO_EFFECTS, Append, Committed, ExecutionUnknown, Row, Store, merge
 from noetl.server.effects import derive
+from noetl.server.live import Live, Origin
 from noetl.server.playbooks import Document
-from noetl.server.reading import PAGE, event_of
+from noetl.server.records import PAGE, decoded
 
 
 class CannotFork(NoetlError):
@@ -36,25 +40,63 @@ async def copied_rows(store: Store, execution_id: str, at: int) -> list[Row]:
     raise CannotFork(f"{execution_id} has no event {at}", f"its last one is {rows[-1].seq}")
 
 
-async def write_copy(store: Store, rows: Sequence[Row], document: Document) -> str:
-    """A new execution with these rows; its id. It is not marked as a fork yet.
+async def write_copy(
+    store: Store, results: ResultStore, rows: Sequence[Row], document: Document, command: Fork
+) -> str:
+    """A new execution with these rows, marked as a fork in the same commit; its id.
 
-    Raises CannotFork if the rows could not have come from this document.
+    Raises CannotFork if the rows could not have come from this document, or nothing is left to do.
     """
     execution_id = str(uuid_utils.uuid7())
+    rows = await _with_own_results(results, rows, command.source, execution_id)
     try:
-        replay(document.plan, execution_id, map(event_of, rows))
+        state = replay(document.plan, execution_id, decoded(execution_id, rows))
     except (WrongSequence, KeyError, IndexError) as error:
         message = f"the history cannot go on with {document.source.name}: {error}"
         raise CannotFork(message, "the steps that ran so far must be there under the same names") from None
+    if state.over:
+        message = f"{command.source} was {state.status} by event {command.at}"
+        raise CannotFork(message, "fork it at an earlier event")
     effects = NO_EFFECTS
     for row in rows:
         effects = merge(effects, derive(row))
+    copy = Append(execution_id=execution_id, expected_version=0, rows=rows, effects=effects)
+    live = Live(state, Origin(), _Nobody())
+    live.give(command)
+    fork, _ = live.take_append()
+    for blob in live.take_blobs():
+        await results.put(blob.key, blob.data)
     await store.put_playbook(document.playbook.hash, document.stored())
-    append = Append(execution_id=execution_id, expected_version=0, rows=rows, effects=effects)
-    (verdict,) = await store.commit([append])
-    assert isinstance(verdict, Committed)  # noqa: S101 -- nobody else knows the id
+    verdicts = await store.commit([copy, fork])
+    assert all(isinstance(verdict, Committed) for verdict in verdicts)  # noqa: S101 -- nobody knows the id
     return execution_id
+
+
+class _Nobody:
+    """Keeps an execution that only decides one thing."""
+
+    logs = None
+
+    def noticed(self, live: Live, events: list[Event]) -> None: ...
+
+    async def stored(self, live: Live, key: str) -> bytes:
+        raise ResultMissing(f"nothing of {live.execution_id} is stored yet: {key}")
+
+
+async def _with_own_results(
+    results: ResultStore, rows: Sequence[Row], source: str, execution_id: str
+) -> Sequence[Row]:
+    """The rows with copies of all that they name: what is stored belongs to one execution."""
+    theirs = re.compile(rb'"key":"' + re.escape(source.encode()) + rb'/([0-9a-f]{64})"')
+    own = rb'"key":"' + execution_id.encode() + rb'/\1"'
+    names: set[str] = set()
+    copied = []
+    for row in rows:
+        names |= {name.decode() for name in theirs.findall(row.body)}
+        copied.append(row._replace(body=theirs.sub(own, row.body)) if names else row)
+    for name in sorted(names):
+        await results.put(f"{execution_id}/{name}", await results.get(f"{source}/{name}"))
+    return copied
 
 
 def fork_command(

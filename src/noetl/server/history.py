@@ -2,29 +2,26 @@
 
 from collections.abc import Iterable
 
+import msgspec
 from msgspec import Struct
 
 from noetl.dsl.playbook import Playbook
 from noetl.events.bodies import PlaybookExecutionRequested
-from noetl.events.errors import EventUnreadable
 from noetl.events.event import Event
 from noetl.kernel.errors import WrongSequence
 from noetl.kernel.fold import evolve
 from noetl.kernel.plan import Plan
-from noetl.kernel.replay import replay
-from noetl.kernel.state import ExecutionState, new_state
+from noetl.kernel.replay import load, replay
+from noetl.kernel.state import STATE_FORMAT, ExecutionState, new_state
 from noetl.ports.store import ExecutionRecord, Store
-from noetl.server.playbooks import Source
-from noetl.server.reading import read_state as state_of
 from noetl.server.records import CHECK, HistoryUnreadable, find_execution, read_events, request_in
-from noetl.server.stored import playbook_of, source_in
+from noetl.server.stored import playbook_in
 
 
 class History(Struct, frozen=True):
     """All that happened to an execution, and what it amounts to."""
 
     record: ExecutionRecord
-    source: Source
     plan: Plan
     events: list[Event]
     state: ExecutionState
@@ -44,37 +41,43 @@ class History(Struct, frozen=True):
         return replay(self.plan, self.record.execution_id, self.events[:seq])
 
 
-async def read_source(store: Store, record: ExecutionRecord) -> Source:
-    """The document that the execution runs. Raises HistoryUnreadable, PlaybookUnreadable."""
+async def read_plan(store: Store, record: ExecutionRecord, allow_kinds: Iterable[str] = ()) -> Plan:
+    """The playbook that the execution runs. Raises HistoryUnreadable, PlaybookUnreadable."""
     data = await store.playbook(record.playbook)
     if data is None:
         raise HistoryUnreadable(f"the playbook of {record.execution_id} is missing in the store", CHECK)
-    return source_in(data)
+    return Plan(playbook_in(data, allow_kinds))
 
 
 async def read_history(store: Store, name: str, allow_kinds: Iterable[str] = ()) -> History:
-    """All of an execution, found as by `find_execution`. Raises StoreError: see there, and `read_source`."""
+    """All of an execution, found as by `find_execution`. Raises ExecutionUnknown, HistoryUnreadable."""
     record = await find_execution(store, name)
-    source = await read_source(store, record)
-    plan = Plan(playbook_of(source, allow_kinds))
+    plan = await read_plan(store, record, allow_kinds)
     state = new_state(plan, record.execution_id)
     events: list[Event] = []
     async for page in read_events(store, record.execution_id):
         events += page
         _fold(state, page)
     request_in(events)
-    return History(record, source, plan, events, state)
+    return History(record, plan, events, state)
 
 
-async def read_state(
-    store: Store, record: ExecutionRecord, allow_kinds: Iterable[str] = ()
-) -> ExecutionState:
-    """What has become of an execution: the newest snapshot and the events since. Raises as `read_history`."""
-    plan = Plan(playbook_of(await read_source(store, record), allow_kinds))
+async def read_state(store: Store, plan: Plan, execution_id: str) -> ExecutionState:
+    """What has become of an execution: the newest snapshot and the events since. Raises HistoryUnreadable."""
+    state = await _remembered(store, plan, execution_id) or new_state(plan, execution_id)
+    async for page in read_events(store, execution_id, after=state.version):
+        _fold(state, page)
+    return state
+
+
+async def _remembered(store: Store, plan: Plan, execution_id: str) -> ExecutionState | None:
+    snapshot = await store.snapshot(execution_id, state_format=STATE_FORMAT)
+    if snapshot is None:
+        return None
     try:
-        return await state_of(store, plan, record.execution_id)
-    except (EventUnreadable, WrongSequence, KeyError) as fault:
-        raise HistoryUnreadable(f"{record.execution_id}: {fault}", CHECK) from None
+        return load(plan, msgspec.json.decode(snapshot.body))
+    except (WrongSequence, msgspec.DecodeError, msgspec.ValidationError, KeyError):
+        return None  # of another release or document: the events tell it all
 
 
 def _fold(state: ExecutionState, events: Iterable[Event]) -> None:

@@ -1,9 +1,11 @@
 """Where decisions become durable: everything that waits goes into one commit."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from noetl.events.event import Event
+from noetl.ports.results import ResultError, ResultStore
 from noetl.ports.store import Committed, Conflict, KeyTaken, Store, StoreError
 from noetl.server.live import Live
 
@@ -15,11 +17,15 @@ class WrittenElsewhere(StoreError):
 class Journal:
     """Writes what live executions have pending. `wrote` hears of each append after it is durable."""
 
-    def __init__(self, store: Store, wrote: Callable[[Live, Sequence[Event]], None]) -> None:
+    def __init__(
+        self, store: Store, results: ResultStore, wrote: Callable[[Live, Sequence[Event]], None]
+    ) -> None:
         self._store = store
+        self._results = results
+        self._storing: dict[str, bytes] = {}
         self._wrote = wrote
         self._dirty: dict[str, Live] = {}
-        self._flushing = False
+        self._flushing = asyncio.Lock()
         self.weight = 0
         """Events that wait."""
         self.taken_keys: dict[str, str] = {}
@@ -36,20 +42,35 @@ class Journal:
         if playbook_hash not in self._kept:
             self._documents[playbook_hash] = document
 
+    async def stored(self, live: Live, key: str) -> bytes:
+        """Bytes that events of this execution name, also while they are on their way. Raises ResultError."""
+        for blob in live.state.blobs:
+            if blob.key == key:
+                return blob.data
+        found = self._storing.get(key)
+        return found if found is not None else await self._results.get(key)
+
     @property
     def dirty(self) -> bool:
         return bool(self._dirty)
 
     async def flush(self) -> None:
         """Until nothing waits. Raises StoreError; nothing of the commit that failed was written then."""
-        if self._flushing:
-            return
-        self._flushing = True
-        try:
+        async with self._flushing:
             while self._dirty:
                 await self._commit()
-        finally:
-            self._flushing = False
+
+    def forget(self, live: Live) -> None:
+        """Nothing of it is to be written."""
+        self._dirty.pop(live.execution_id, None)
+
+    async def _put(self) -> None:
+        """What the events name is durable before they are."""
+        try:
+            await asyncio.gather(*(self._results.put(key, data) for key, data in self._storing.items()))
+        except ResultError as error:
+            raise StoreError(str(error), error.hint) from error
+        self._storing = {}
 
     async def _commit(self) -> None:
         while self._documents:
@@ -61,6 +82,9 @@ class Journal:
         self._dirty = {}
         self.weight = 0
         batch = [(live, *live.take_append()) for live in lives]
+        self._storing = {blob.key: blob.data for live in lives for blob in live.take_blobs()}
+        if self._storing:
+            await self._put()
         verdicts = await self._store.commit([append for _, append, _ in batch])
         for (live, _, events), verdict in zip(batch, verdicts, strict=True):
             match verdict:

@@ -7,11 +7,12 @@ from typing import Protocol
 from msgspec import Struct
 
 from noetl.events.bodies import EventBody, Parent
-from noetl.events.codec import FORMAT, encode
+from noetl.events.codec import FORMAT
 from noetl.events.event import Event
 from noetl.events.table import kind_of
 from noetl.kernel import ExecutionState, RunState, due, handle, proceed
 from noetl.kernel.net.commands import Command, Report
+from noetl.kernel.references.blob import Blob
 from noetl.ports.store import NO_EFFECTS, Append, Row, merge
 from noetl.server.clock import now
 from noetl.server.effects import effects_of
@@ -38,19 +39,30 @@ class Logs(Protocol):
     def write(self, execution_id: str, place: Mapping[str, str | int], text: str) -> None: ...
 
 
-class Live:
-    """Decides commands at once; what follows is durable when the journal says so.
+class Keeper(Protocol):
+    """Who keeps live executions, and hears of what is decided about them."""
 
-    `noticed` is called with the events of each decision, before they are durable.
-    """
+    @property
+    def logs(self) -> Logs | None: ...
+
+    def noticed(self, live: "Live", events: list[Event]) -> None:
+        """Called with the events of each decision, before they are durable."""
+        ...
+
+    async def stored(self, live: "Live", key: str) -> bytes:
+        """Bytes that events of the execution name. Raises ResultError."""
+        ...
+
+
+class Live:
+    """Decides commands at once; what follows is durable when the journal says so."""
 
     def __init__(
         self,
         state: ExecutionState,
         origin: Origin,
-        noticed: "Callable[[Live, list[Event]], None]",
+        keeper: Keeper,
         ownership: Ownership | None = None,
-        logs: "Logs | None" = None,
     ) -> None:
         self.state = state
         self.origin = origin
@@ -58,13 +70,16 @@ class Live:
         self.durable = state.version
         self.snapshot_at = state.version
         self.pending: list[Event] = []
+        self.root = self.execution_id
+        """The execution that somebody asked for, and that this one came from."""
+        self.begun: set[str] = set()
+        """Children that were there when it was taken up."""
         self.start_key = ""
         self.taken: list[int] = []
         self._boundaries: set[int] = set()
         self._after: list[tuple[int, Callable[[], None]]] = []
-        self._noticed = noticed
+        self._keeper = keeper
         self._ownership = ownership
-        self._logs = logs
 
     @property
     def execution_id(self) -> str:
@@ -93,7 +108,7 @@ class Live:
             events += more
             self._boundaries.add(more[-1].seq)
         self.pending += events
-        self._noticed(self, events)
+        self._keeper.noticed(self, events)
         return events
 
     def report(self, run: RunState, *bodies: EventBody) -> None:
@@ -105,7 +120,7 @@ class Live:
         self._after.append((self.state.version, then))
 
     def log(self, run: RunState, iteration: int, task: str, attempt: int, text: str) -> None:
-        if self._logs is not None:
+        if (logs := self._keeper.logs) is not None:
             place: dict[str, str | int] = {
                 "step": run.step.name,
                 "run": run.id,
@@ -113,7 +128,10 @@ class Live:
                 "task": task,
                 "attempt": attempt,
             }
-            self._logs.write(self.execution_id, place, text)
+            logs.write(self.execution_id, place, text)
+
+    async def stored(self, key: str) -> bytes:
+        return await self._keeper.stored(self, key)
 
     def take_append(self) -> tuple[Append, list[Event]]:
         """What is pending, as one append; from here on it is somebody else's to write."""
@@ -123,8 +141,7 @@ class Live:
         effects = NO_EFFECTS
         for event in events:
             kind = kind_of(event.body)
-            data = encode(event.body)
-            rows.append(Row(event.seq, event.ts, kind.number, FORMAT, data, event.seq in boundaries))
+            rows.append(Row(event.seq, event.ts, kind.number, FORMAT, event.data, event.seq in boundaries))
             if (change := effects_of(event.ts, event.body)) is not NO_EFFECTS:
                 effects = merge(effects, change)
         taken, self.taken = self.taken, []
@@ -137,6 +154,15 @@ class Live:
             taken=taken,
         )
         return append, events
+
+    def take_blobs(self) -> list[Blob]:
+        """What must be stored before the append."""
+        blobs = self.state.blobs
+        if not blobs:
+            return []
+        taken = list(blobs)
+        blobs.clear()
+        return taken
 
     def written(self, version: int) -> None:
         """Everything up to this version is durable."""

@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
 from noetl.dsl.playbook import Playbook
@@ -15,6 +14,7 @@ from noetl.kernel import Plan
 from noetl.loading import MAX_BYTES, examine
 from noetl.model import NoetlError
 from noetl.ports.store import Store, StoreUnusable
+from noetl.server.stored import Source, packed, unpacked
 
 # As in column 1, or in a document written as JSON.
 _PLAYBOOK = re.compile(
@@ -30,15 +30,6 @@ class PlaybookMissing(NoetlError):
         self.hint = hint
 
 
-class Source(Struct, frozen=True):
-    """A document as somebody wrote it. `file` is empty where it was not read from one."""
-
-    text: str
-    name: str
-    file: str = ""
-    dialect: str | None = None
-
-
 class Document(Struct, frozen=True):
     """A source that is a valid playbook, and what follows from it."""
 
@@ -51,7 +42,7 @@ class Document(Struct, frozen=True):
 
     def stored(self) -> bytes:
         """As the store keeps it, under the hash of the canonical document."""
-        return msgspec.json.encode(self.source)
+        return packed(self.source)
 
 
 class Playbooks:
@@ -78,7 +69,7 @@ class Playbooks:
         data = await store.playbook(playbook_hash)
         if data is None:
             raise StoreUnusable("the playbook of the execution is missing in the store")
-        return self.read(msgspec.json.decode(data, type=Source))
+        return self.read(unpacked(data))
 
     def named(self, path: str, version: object, folder: Path) -> Document:
         """The playbook with this `metadata.path`, looked for below `folder` and the catalog's folders.

@@ -24,12 +24,12 @@ async def ended_before(store: Store, moment: int) -> AsyncIterator[ExecutionReco
         cursor = page.next
 
 
-async def delete(home: Home, owners: Owners, store: Store, record: ExecutionRecord) -> bool:
+async def delete(home: Home, store: Store, record: ExecutionRecord) -> bool:
     """Deletes an execution with its results and its log. False if a process owns it or it is gone.
 
     The execution goes first: a crash leaves files without one, never one without its files.
     """
-    ownership = owners.claim(record.execution_id)
+    ownership = Owners(home.owners).claim(record.execution_id)
     if ownership is None:
         return False
     with ownership:

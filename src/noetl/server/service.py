@@ -1,7 +1,7 @@
 """The executions that this process owns: what happens to one, and what that means for others."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Protocol
 
 import msgspec
@@ -14,15 +14,18 @@ from noetl.kernel import ExecutionState, Refused, dump, new_state
 from noetl.kernel.net.commands import LeaseLost, Request, Resume, TimerFired
 from noetl.kernel.state import STATE_FORMAT
 from noetl.model import NoetlError
+from noetl.ports.results import ResultStore
 from noetl.ports.store import ExecutionRecord, ExecutionUnknown, Snapshot, Store, StoreError
 from noetl.server.children import Children
+from noetl.server.history import read_state
 from noetl.server.journal import Journal
 from noetl.server.letters import read_letter
 from noetl.server.live import Live, Logs, Origin
 from noetl.server.playbooks import Document, Playbooks
-from noetl.server.reading import event_of, read_state
+from noetl.server.records import decoded, request_in
 from noetl.server.timers import Timers
 from noetl.stores.owner import Owners
+from noetl.stores.results import MemoryResults
 
 SNAPSHOT_EVERY = 5_000
 """Events after which a state is kept, so that opening the execution again folds no more than that."""
@@ -38,6 +41,10 @@ class AlreadyRunning(NoetlError):
 
 class Dispatcher(Protocol):
     """Who runs the runs. All of it is told before the events are durable."""
+
+    def decided(self, live: Live) -> None:
+        """Something waits to be written."""
+        ...
 
     def ready(self, live: Live) -> None:
         """A run may be claimed."""
@@ -71,18 +78,21 @@ class Service:
         *,
         watch: Callable[[str, Sequence[Event], ExecutionState], None] | None = None,
         logs: Logs | None = None,
+        results: ResultStore | None = None,
     ) -> None:
-        self._logs = logs
+        self.logs = logs
+        self.results = results or MemoryResults()
         self.store = store
         self.playbooks = playbooks
         self.lives: dict[str, Live] = {}
         self.timers = Timers()
-        self.journal = Journal(store, self._wrote)
+        self.journal = Journal(store, self.results, self._wrote)
         self._owners = owners
         self._dispatcher = dispatcher
         self._watch = watch
         self.children = Children(self)
-        self._snapshots: set[asyncio.Task[None]] = set()
+        self._side_work: set[asyncio.Task[None]] = set()
+        self._answered: set[int] = set()
 
     def begin(
         self, document: Document, request: Request, origin: Origin, execution_id: str = "", key: str = ""
@@ -93,14 +103,14 @@ class Service:
         if self._owners is not None and ownership is None:
             raise AlreadyRunning(execution_id, self._owners.owner(execution_id))
         self.journal.keep(document.playbook.hash, document.stored())
-        live = Live(new_state(document.plan, execution_id), origin, self._noticed, ownership, self._logs)
+        live = Live(new_state(document.plan, execution_id), origin, self, ownership)
         live.start_key = key
         self.lives[execution_id] = live
         live.give(request)
         return live
 
     async def open(self, execution_id: str) -> Live:
-        """An execution from the store, owned from here on, with the leases of its last owner void.
+        """An execution from the store, owned from here on. Nothing happens to it before `go_on`.
 
         Raises ExecutionUnknown, AlreadyRunning, StoreError.
         """
@@ -120,13 +130,12 @@ class Service:
             if ownership is not None:
                 ownership.release()
             raise
-        live = Live(state, origin, self._noticed, ownership, self._logs)
-        self._void_leases(live)
-        return live
+        return Live(state, origin, self, ownership)
 
     async def go_on(self, live: Live) -> None:
         """Takes up an opened execution where it stands: timers, children, runs that are ready."""
         self.lives[live.execution_id] = live
+        self.void_leases(live)
         if live.paused:
             live.give(Resume())
         self._arm(live)
@@ -134,12 +143,21 @@ class Service:
         await self.hear([live.execution_id])
         self._dispatcher.ready(live)
 
+    def void_leases(self, live: Live) -> None:
+        """Its last owner is gone: what that one had claimed is free again."""
+        for run in list(live.state.claimed_runs()):
+            live.give(LeaseLost(run.id, run.fence))
+
+    def runs_elsewhere(self, execution_id: str) -> bool:
+        """Whether another process owns it."""
+        if self._owners is None or execution_id in self.lives:
+            return False
+        return self._owners.owner(execution_id) is not None
+
     async def origin_of(self, record: ExecutionRecord) -> Origin:
         """What the first event says, and a fork's own document."""
         rows = await self.store.read(record.execution_id, limit=1)
-        body = event_of(rows[0]).body
-        if not isinstance(body, of.PlaybookExecutionRequested):
-            raise ExecutionUnknown(f"{record.execution_id} does not begin with a request")
+        body = request_in(decoded(record.execution_id, rows))
         depth, parent = 0, body.parent.execution_id if body.parent is not None else ""
         while parent and depth < 1_000:
             depth += 1
@@ -155,11 +173,14 @@ class Service:
         """Forgets an execution that was never written."""
         self.lives.pop(live.execution_id, None)
         live.pending.clear()
+        self.journal.forget(live)
         live.release()
 
     async def hear(self, execution_ids: Sequence[str]) -> None:
         """Does what others asked of these executions."""
         for letter in await self.store.inbox(execution_ids):
+            if letter.id in self._answered:
+                continue  # it lies there until the answer is written
             live = self.lives.get(letter.execution_id)
             order = read_letter(letter.body)
             try:
@@ -168,20 +189,20 @@ class Service:
                 done = []
             if live is not None and done:
                 live.taken.append(letter.id)
+                self._answered.add(letter.id)
             else:
                 await self.store.take([letter])
 
+    async def stored(self, live: Live, key: str) -> bytes:
+        return await self.journal.stored(live, key)
+
     async def close(self) -> None:
         self.timers.close()
-        if self._snapshots:
-            await asyncio.wait(self._snapshots)
+        if self._side_work:
+            await asyncio.wait(self._side_work)
         for live in self.lives.values():
             live.release()
         self.lives.clear()
-
-    def _void_leases(self, live: Live) -> None:
-        for run in list(live.state.claimed_runs()):
-            live.give(LeaseLost(run.id, run.fence))
 
     def _arm(self, live: Live) -> None:
         """All timers of a state that was folded."""
@@ -203,8 +224,9 @@ class Service:
         if live.execution_id in self.lives and not live.state.over:
             live.give(fired)
 
-    def _noticed(self, live: Live, events: list[Event]) -> None:
+    def noticed(self, live: Live, events: list[Event]) -> None:
         self.journal.add(live, len(events))
+        self._dispatcher.decided(live)
         for event in events:
             if type(event.body) in _TELLING:
                 self._notice(live, event)
@@ -225,9 +247,13 @@ class Service:
         live.snapshot_at = live.durable
         body = msgspec.json.encode(dump(live.state))
         snapshot = Snapshot(live.durable, STATE_FORMAT, body)
-        task = asyncio.get_running_loop().create_task(self._put_snapshot(live.execution_id, snapshot))
-        self._snapshots.add(task)
-        task.add_done_callback(self._snapshots.discard)
+        self.later(self._put_snapshot(live.execution_id, snapshot))
+
+    def later(self, work: Coroutine[None, None, None]) -> None:
+        """Does something that waits, beside everything else."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._side_work.add(task)
+        task.add_done_callback(self._side_work.discard)
 
     async def _put_snapshot(self, execution_id: str, snapshot: Snapshot) -> None:
         try:

@@ -12,9 +12,9 @@ class Home:
     Nothing is made before `make`.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, store: Path | None = None) -> None:
         self.folder = folder
-        self.store = folder / "store.db"
+        self.store = store or folder / "store.db"
         self.results = folder / "results"
         self.logs = folder / "logs"
         self.owners = folder / "owners.lock"
@@ -29,6 +29,11 @@ class Home:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / ".gitignore").write_text("*\n", "utf-8")
+
+
+def home_beside(store: Path) -> Home:
+    """What belongs to a store that is a file of its own: in a folder named after it."""
+    return Home(store.with_name(f"{store.name}.noetl"), store)
 
 
 def find_home(directory: Path, environment: Mapping[str, str]) -> Home:

@@ -68,7 +68,7 @@ class HttpTool:
                 return failure("timeout", message, retryable=True)
         if answer.content.warning:
             call.log(f"warning: {answer.content.warning}")
-        return _outcome(request, answer, retry=not _succeeds(answer.status, spec.success))
+        return _outcome(request, answer, ok=_succeeds(answer.status, spec.success))
 
     async def _answer(self, request: Request, spec: HttpSpec, checked: "_Checked") -> "_Answer":
         began = time.perf_counter()
@@ -190,7 +190,7 @@ def _succeeds(status: int, success: list[int | str] | None) -> bool:
     return any(one in (status, f"{status // 100}xx") for one in success)
 
 
-def _outcome(request: Request, answer: _Answer, *, retry: bool) -> Outcome:
+def _outcome(request: Request, answer: _Answer, *, ok: bool) -> Outcome:
     """The outcome of an answer. One that is no success has its result, too: policies may want the body."""
     headers: dict[str, Json] = dict(answer.headers)
     result: dict[str, Json] = {
@@ -202,9 +202,9 @@ def _outcome(request: Request, answer: _Answer, *, retry: bool) -> Outcome:
         "data": answer.content.data,
     }
     return Outcome(
-        status="error" if retry else "ok",
+        status="ok" if ok else "error",
         result=result,
-        error=_unsuccessful(request, answer) if retry else None,
+        error=None if ok else _unsuccessful(request, answer),
         meta={"warning": answer.content.warning} if answer.content.warning else {},
         helpers={"http": {"status": answer.status, "headers": headers}},
     )

@@ -7,14 +7,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import assert_never
 
+from noetl.events.bodies import StepFailed
 from noetl.kernel import advance, cancelled, judge, pause
-from noetl.kernel.pipeline.moves import Finish, Record, RunTask, Suspend, Wait
+from noetl.kernel.pipeline.moves import Fetch, Finish, Record, RunTask, Suspend, Wait
 from noetl.kernel.run import RunState
-from noetl.model.outcome import Outcome
+from noetl.model.outcome import ErrorInfo, Outcome
 from noetl.ports.control import Ledger
+from noetl.ports.results import ResultError
 from noetl.tools.hosting import Tools
 from noetl.worker.attempt import attempt, attempt_now
 from noetl.worker.seat import Seat
+from noetl.worker.stored import StoredValues
 
 TURN = 0.005
 """Seconds of work after which the event loop gets its turn."""
@@ -43,6 +46,7 @@ class Runner:
         self._seats: dict[tuple[str, str], Seat] = {}
         self._todo: deque[Seat] = deque()
         self._held = False
+        self._stored = StoredValues()
 
     @property
     def seats(self) -> int:
@@ -126,7 +130,7 @@ class Runner:
     def _step(self, seat: Seat) -> bool:
         """One instruction of the kernel. False if the run has to wait for something."""
         ledger, run = seat.ledger, seat.run
-        move = advance(run, self._now())
+        move = advance(run, self._now(), None, self._stored)
         match move:
             case Record() | Finish():
                 ledger.report(run, move.body)
@@ -141,6 +145,9 @@ class Runner:
                     self._at(moment, partial(self._queue, seat))
                 return False
             case Suspend():
+                return False
+            case Fetch(keys=keys):
+                self._fetch(seat, keys, partial(self._queue, seat))
                 return False
             case _:
                 assert_never(move)
@@ -170,8 +177,32 @@ class Runner:
     def _processed(self, seat: Seat, move: RunTask, outcome: Outcome) -> None:
         if not seat.owned or seat.interrupted:
             return
-        seat.ledger.report(seat.run, judge(seat.run, move.iteration, outcome, self._now()))
+        verdict = judge(seat.run, move.iteration, outcome, self._now(), None, self._stored)
+        if isinstance(verdict, Fetch):
+            self._fetch(seat, verdict.keys, partial(self._processed, seat, move, outcome))
+            return
+        seat.ledger.report(seat.run, verdict)
         self._queue(seat)
+
+    def _fetch(self, seat: Seat, keys: tuple[str, ...], then: Callable[[], None]) -> None:
+        """Gets stored values that the run needs, and goes on."""
+        seat.begun += 1
+        task = asyncio.get_running_loop().create_task(self._get(seat, keys, then))
+        seat.fetches.add(task)
+        task.add_done_callback(seat.fetches.discard)
+
+    async def _get(self, seat: Seat, keys: tuple[str, ...], then: Callable[[], None]) -> None:
+        try:
+            await self._stored.fetch(keys, seat.ledger.stored)
+        except ResultError as error:
+            if seat.owned:
+                seat.ledger.report(seat.run, StepFailed(run=seat.run.id, error=_unstored(error)))
+            self._queue(seat)
+        else:
+            then()
+        finally:
+            seat.begun -= 1
+            self._wake()
 
     def _interrupt(self, seat: Seat) -> None:
         """The execution is cancelled: tasks are stopped, then the run ends."""
@@ -201,3 +232,8 @@ class Runner:
             if task is not asyncio.current_task():
                 task.cancel()
         self._wake()
+
+
+def _unstored(error: ResultError) -> ErrorInfo:
+    message = f"a stored value cannot be read: {error}"
+    return ErrorInfo(kind="not_found", message=f"{message}; {error.hint}" if error.hint else message)

@@ -13,13 +13,24 @@ class Seat:
     there.
     """
 
-    __slots__ = ("begun", "fence", "interrupted", "ledger", "queued", "run", "tasks", "waits_until")
+    __slots__ = (
+        "begun",
+        "fence",
+        "fetches",
+        "interrupted",
+        "ledger",
+        "queued",
+        "run",
+        "tasks",
+        "waits_until",
+    )
 
     def __init__(self, ledger: Ledger, run: RunState) -> None:
         self.ledger = ledger
         self.run = run
         self.fence = run.fence
         self.tasks: dict[int, asyncio.Task[None]] = {}
+        self.fetches: set[asyncio.Task[None]] = set()
         self.begun = 0
         self.queued = False
         self.interrupted = False

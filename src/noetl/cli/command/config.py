@@ -47,7 +47,7 @@ def show(output: str | None) -> None:
 
 def _values(configuration: Configuration) -> dict[str, Any]:
     """The settings as they take effect: places that are not set are those that will be used."""
-    from noetl.cli.execution.place import home_of, store_url
+    from noetl.homes import home_of, store_url
 
     values: dict[str, Any] = msgspec.to_builtins(configuration.settings)
     return {**values, "home": str(home_of(configuration).folder), "store": store_url(configuration)}

@@ -104,12 +104,13 @@ def _playbook(file: str, dialect: str | None, settings: Settings) -> "Playbook":
 
 def _state(configuration: Configuration, execution: str) -> "ExecutionState":
     from noetl.cli.store import consult
-    from noetl.server.history import read_state
+    from noetl.server.history import read_plan, read_state
     from noetl.server.records import find_execution
 
     async def work(_home: object, store: "Store") -> "ExecutionState":
         record = await find_execution(store, execution)
-        return await read_state(store, record, configuration.settings.allow_kinds)
+        plan = await read_plan(store, record, configuration.settings.allow_kinds)
+        return await read_state(store, plan, record.execution_id)
 
     return consult(configuration, work)
 

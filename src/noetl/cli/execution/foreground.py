@@ -13,17 +13,20 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from noetl.cli.execution.evidence import Evidence
-from noetl.cli.execution.place import Again, home_of, owners_of, store_url
+from noetl.cli.execution.place import Again
 from noetl.cli.execution.progress import Progress
 from noetl.cli.failure import Failure, invalid
 from noetl.dsl.problem import PlaybookInvalid
 from noetl.events.event import Event
+from noetl.homes import home_of, store_url
 from noetl.kernel.state import ExecutionState
 from noetl.local import AlreadyRunning, CannotRun, Local, Source
 from noetl.ports.store import ExecutionUnknown, Store, StoreError, StoreFull
-from noetl.server.reading import events_after
+from noetl.server.logs import TaskLog
+from noetl.server.records import read_events
 from noetl.settings import Configuration
 from noetl.stores import open_store
+from noetl.stores.owner import Owners
 
 PATIENCE = 3.0
 """Seconds that everything has to end after the second signal."""
@@ -84,7 +87,8 @@ async def _run(
     async with _opened(order, configuration) as store:
         engine = Local(
             store,
-            owners=owners_of(configuration),
+            owners=Owners(home_of(configuration).owners),
+            logs=TaskLog(home_of(configuration).logs),
             slots=configuration.settings.slots,
             catalogs=catalogs,
             allow_kinds=configuration.settings.allow_kinds,
@@ -217,9 +221,8 @@ def _drawn(progress: Progress) -> Iterator[None]:
 async def _complete(evidence: Evidence, state: ExecutionState, store: Store) -> None:
     """Of what failed before this process began, only the log knows."""
     if state.failures and evidence.attempt(state.execution_id, state.failures[0].run) is None:
-        evidence.see(
-            state.execution_id, [event async for event in events_after(store, state.execution_id, 0)]
-        )
+        async for page in read_events(store, state.execution_id):
+            evidence.see(state.execution_id, page)
 
 
 async def _forget(store: Store, configuration: Configuration) -> None:

@@ -15,7 +15,7 @@ from noetl.dsl.playbook import Place
 from noetl.dsl.source import Lines
 from noetl.kernel.state import ExecutionState
 from noetl.model.outcome import ErrorInfo
-from noetl.server.playbooks import Source
+from noetl.server.stored import Source
 
 MOST_LINES = 40
 """Of a result, on a terminal."""

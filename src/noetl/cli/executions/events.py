@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 import click
 
 from noetl.cli import stream
-from noetl.cli.execution.place import owners_of
 from noetl.cli.executions import option
 from noetl.cli.executions.follow import follow as follow_events
 from noetl.cli.executions.line import line_of
@@ -46,17 +45,18 @@ def command(
     configuration = option.configured(**place)
     chosen = _Chosen(after, names, step)
 
-    async def work(_home: Home, store: Store) -> None:
+    async def work(home: Home, store: Store) -> None:
         execution_id = (await find_execution(store, name)).execution_id
         # From the first event on: which step a run belongs to stands only where it began.
-        pages = (
-            follow_events(owners_of(configuration), store, execution_id)
-            if follow
-            else read_events(store, execution_id)
-        )
+        pages = (follow_events if follow else _all)(home, store, execution_id)
         await _Printer(execution_id, configuration.settings, streaming=follow).print(pages, chosen)
 
     consult(configuration, work)
+
+
+async def _all(_home: Home, store: Store, execution_id: str) -> AsyncIterator[list[Event]]:
+    async for page in read_events(store, execution_id):
+        yield page
 
 
 class _Chosen:

@@ -8,11 +8,11 @@ from noetl.cli.executions.owner import ENDED, owner_of, when_released
 from noetl.events.event import Event
 from noetl.ports.store import Store
 from noetl.server.records import read_events
-from noetl.stores.owner import Owners
+from noetl.stores.home import Home
 
 
 async def follow(
-    owners: Owners, store: Store, execution_id: str, *, after: int = 0
+    home: Home, store: Store, execution_id: str, *, after: int = 0
 ) -> AsyncIterator[list[Event]]:
     """Pages of events above `after`, until the execution is over or nobody runs it.
 
@@ -30,7 +30,7 @@ async def follow(
             bell.clear()
             # Asked before reading: what an owner wrote before it went is read, too.
             record = await store.execution(execution_id)
-            owner = await owner_of(owners, store, record) if record else None
+            owner = await owner_of(home, store, record) if record else None
             async for page in read_events(store, execution_id, after=after):
                 after = page[-1].seq
                 yield page
@@ -38,7 +38,7 @@ async def follow(
                 return
             if not watching:
                 watching = True
-                when_released(owners, owner, released)
+                when_released(home, owner, released)
             await bell.wait()
 
 

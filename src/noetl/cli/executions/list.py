@@ -5,7 +5,6 @@ from typing import Any
 import click
 
 from noetl.cli import stream
-from noetl.cli.execution.place import owners_of
 from noetl.cli.execution.wording import duration
 from noetl.cli.executions import option
 from noetl.cli.executions.owner import Owner, owner_of, shown_status
@@ -13,7 +12,7 @@ from noetl.cli.failure import Failure
 from noetl.cli.store import consult, has_store
 from noetl.cli.when import clock, iso, moment
 from noetl.ports.store import ExecutionRecord, Page, Query, Store
-from noetl.stores.owner import Owners
+from noetl.stores.home import Home
 
 STATUSES = ("running", "paused", "completed", "failed", "cancelled")
 LIMIT = 50
@@ -56,7 +55,7 @@ def command(
     )
     page, owners = Page([], ""), dict[str, Owner]()
     if has_store(configuration):
-        page, owners = consult(configuration, lambda _, store: _find(owners_of(configuration), store, query))
+        page, owners = consult(configuration, lambda home, store: _find(home, store, query))
     if configuration.settings.output == "json":
         shown = [as_json(record, owners.get(record.execution_id)) for record in page.executions]
         stream.write_json({"executions": shown, "next": page.next or None})
@@ -68,14 +67,14 @@ def command(
         stream.say(f"there are more: --cursor {page.next}")
 
 
-async def _find(owning: Owners, store: Store, query: Query) -> tuple[Page, dict[str, Owner]]:
+async def _find(home: Home, store: Store, query: Query) -> tuple[Page, dict[str, Owner]]:
     try:
         page = await store.executions(query)
     except ValueError as error:
         raise Failure("argument", f"--cursor: {error}", hint="`list -o json` prints it as `next`") from None
     owners = {}
     for record in page.executions:
-        if record.status in ("running", "paused") and (owner := await owner_of(owning, store, record)):
+        if record.status in ("running", "paused") and (owner := await owner_of(home, store, record)):
             owners[record.execution_id] = owner
     return page, owners
 

@@ -7,7 +7,6 @@ import click
 import msgspec
 
 from noetl.cli import stream
-from noetl.cli.execution.place import owners_of
 from noetl.cli.executions import option
 from noetl.cli.executions.follow import follow as follow_events
 from noetl.cli.store import consult
@@ -16,7 +15,6 @@ from noetl.server.logs import LogLine, TaskLog
 from noetl.server.records import find_execution
 from noetl.settings import Settings
 from noetl.stores.home import Home
-from noetl.stores.owner import Owners
 
 
 @click.command("logs")
@@ -45,7 +43,7 @@ def command(*, name: str, step: str | None, task: str | None, follow: bool, **pl
             _print(wanted(tail.read()), settings)
             return
         ended = asyncio.Event()
-        ending = asyncio.create_task(_end(owners_of(configuration), store, execution_id, ended))
+        ending = asyncio.create_task(_end(home, store, execution_id, ended))
         async for lines in tail.follow(ended):
             if (found := wanted(lines)) and not _print_more(found, settings):
                 ending.cancel()
@@ -55,10 +53,10 @@ def command(*, name: str, step: str | None, task: str | None, follow: bool, **pl
     consult(configuration, work)
 
 
-async def _end(owners: Owners, store: Store, execution_id: str, ended: asyncio.Event) -> None:
+async def _end(home: Home, store: Store, execution_id: str, ended: asyncio.Event) -> None:
     """Sets `ended` when nothing more can come."""
     try:
-        async for _ in follow_events(owners, store, execution_id):
+        async for _ in follow_events(home, store, execution_id):
             pass
     finally:
         ended.set()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from noetl.ports.store import ExecutionRecord, Store
+from noetl.stores.home import Home
 from noetl.stores.owner import Owners
 
 ENDED = ("completed", "failed", "cancelled")
@@ -19,8 +20,9 @@ class Owner(Struct, frozen=True):
     execution_id: str
 
 
-async def owner_of(owners: Owners, store: Store, record: ExecutionRecord) -> Owner | None:
+async def owner_of(home: Home, store: Store, record: ExecutionRecord) -> Owner | None:
     """None if nobody runs it: it has ended, or was interrupted."""
+    owners = Owners(home.owners)
     found: ExecutionRecord | None = record
     while found is not None:
         if (pid := owners.owner(found.execution_id)) is not None:
@@ -29,12 +31,12 @@ async def owner_of(owners: Owners, store: Store, record: ExecutionRecord) -> Own
     return None
 
 
-def when_released(owners: Owners, owner: Owner, done: Callable[[], None]) -> None:
+def when_released(home: Home, owner: Owner, done: Callable[[], None]) -> None:
     """Calls `done` in this loop when the owner is gone."""
     loop = asyncio.get_running_loop()
 
     def wait() -> None:
-        owners.wait(owner.execution_id)
+        Owners(home.owners).wait(owner.execution_id)
         if not loop.is_closed():
             loop.call_soon_threadsafe(done)
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from noetl.cli import stream
 from noetl.cli.execution.evidence import Evidence
-from noetl.cli.execution.place import Again, owners_of
+from noetl.cli.execution.place import Again
 from noetl.cli.execution.report import MOST_LINES, Report, report_json
 from noetl.cli.execution.wording import cut, yaml_lines
 from noetl.cli.executions import option
@@ -21,7 +21,9 @@ from noetl.cli.when import clock, iso
 from noetl.kernel.explain import Explanation, explain
 from noetl.ports.store import ExecutionRecord, Query, Store
 from noetl.server.history import History, read_history
+from noetl.server.stored import Source, unpacked
 from noetl.settings import Configuration
+from noetl.stores.home import Home
 
 CHILDREN = 1_000
 
@@ -30,6 +32,7 @@ class Shown(Struct, frozen=True):
     """All there is to say about an execution."""
 
     history: History
+    source: Source
     owner: Owner | None
     children: list[ExecutionRecord]
     explanation: Explanation
@@ -44,20 +47,22 @@ def command(*, name: str, **place: str | None) -> None:
     Which guard chose which arc, why a token waits, what a join still waits for, and how to go on.
     """
     configuration = option.configured(**place)
-    shown = consult(configuration, lambda _, store: _look(store, name, configuration))
+    shown = consult(configuration, lambda home, store: _look(home, store, name, configuration))
     if configuration.settings.output == "json":
         stream.write_json(_json(shown))
     else:
         stream.write_text("\n".join(_text(shown, configuration)) + "\n")
 
 
-async def _look(store: Store, name: str, configuration: Configuration) -> Shown:
+async def _look(home: Home, store: Store, name: str, configuration: Configuration) -> Shown:
     history = await read_history(store, name, configuration.settings.allow_kinds)
     record = history.record
+    stored = unpacked(await store.playbook(record.playbook) or b"")
     children = await store.executions(Query(parent=record.execution_id, limit=CHILDREN))
     return Shown(
         history,
-        await owner_of(owners_of(configuration), store, record),
+        stored,
+        await owner_of(home, store, record),
         children.executions[::-1],
         explain(history.plan, record.execution_id, history.events),
     )
@@ -95,7 +100,7 @@ def _text(shown: Shown, configuration: Configuration) -> list[str]:
     evidence = Evidence()
     evidence.see(state.execution_id, history.events)
     paint = stream.paint_of_stdout(color=configuration.settings.color)
-    report = Report(state, again, history.source, evidence, history.events[-1].ts, paint)
+    report = Report(state, again, shown.source, evidence, history.events[-1].ts, paint)
     parts = [report.ending(), *_facts(shown)]
     steps = [(stream.visible(name), one.status, str(one.runs)) for name, one in state.summaries.items()]
     if steps:

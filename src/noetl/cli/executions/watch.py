@@ -4,7 +4,7 @@ import click
 
 from noetl.cli import stream
 from noetl.cli.execution.evidence import Evidence
-from noetl.cli.execution.place import Again, owners_of
+from noetl.cli.execution.place import Again
 from noetl.cli.execution.report import Report, report_json
 from noetl.cli.executions import option
 from noetl.cli.executions.follow import follow
@@ -45,10 +45,10 @@ def command(*, name: str, **place: str | None) -> int:
     """
     configuration = option.configured(**place)
 
-    async def work(_home: Home, store: Store) -> History:
+    async def work(home: Home, store: Store) -> History:
         execution_id = (await find_execution(store, name)).execution_id
         places = Places()
-        async for page in follow(owners_of(configuration), store, execution_id):
+        async for page in follow(home, store, execution_id):
             _print(page, places, configuration)
         return await read_history(store, execution_id, configuration.settings.allow_kinds)
 
@@ -73,7 +73,7 @@ def _print_end(history: History, configuration: Configuration) -> None:
     again = Again(configuration)
     evidence = Evidence()
     evidence.see(history.record.execution_id, history.events)
-    report = Report(history.state, again, history.source, evidence, history.events[-1].ts)
+    report = Report(history.state, again, evidence=evidence, last=history.events[-1].ts)
     stream.say(report.ending())
     if not history.state.over:
         execution_id = history.record.execution_id

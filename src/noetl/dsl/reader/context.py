@@ -27,6 +27,7 @@ from noetl.expr import (
     parse,
 )
 from noetl.model import ExpressionError
+from noetl.model.reference import escape_key
 
 _NAME = re.compile(NAME)
 _LONGEST = 500
@@ -171,7 +172,7 @@ class Context:
             items = tuple(self.data(item, where) for item in node.items)
             constants = [item.value for item in items if isinstance(item, Constant)]
             return Constant(constants) if len(constants) == len(items) else ListData(items)
-        return _as_data(self.values(node, where))
+        return _as_data({escape_key(key): value for key, value in self.values(node, where).items()})
 
     def values(self, node: Mapping | None, where: Where) -> dict[str, Data]:
         """The entries of a mapping, each with its expressions parsed."""

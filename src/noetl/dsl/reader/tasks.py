@@ -10,6 +10,7 @@ from noetl.dsl.playbook import Policy, Task
 from noetl.dsl.reader.context import Context, Nested, Role, Where, mapping_of, place_of, text_of
 from noetl.dsl.reader.forms import Labelled
 from noetl.dsl.reader.rules import Pipeline, read_policy
+from noetl.dsl.selection import Selection
 from noetl.dsl.shape import ANYTHING, Field, did_you_mean, fields_of, is_closed, is_empty, kind_of, nearest
 from noetl.dsl.source import Entry, Located, Mapping, Node, Scalar, Sequence, mapping, node_of, plain
 from noetl.expr import Constant, Data, is_template
@@ -50,6 +51,7 @@ def read_task(
     shaped = _shape(context, tool, kind, task.label)
     spec = _merged_spec(context, shaped, kind, around.outer, defined)
     policy_node = _policy_node(spec)
+    _check_selections(context, spec)
     inputs = _inputs(context, shaped, kind, where)
     _check_inputs(context, tool, shaped, kind, spec, at=task.at)
     args = mapping_of(shaped.get("args"))
@@ -64,6 +66,19 @@ def read_task(
         writes=context.prefixed_writes(shaped.get("set"), where._replace(role=Role.TASK_WRITE)),
         desc=text_of(shaped.get("desc")),
     )
+
+
+def _check_selections(context: Context, spec: Mapping | None) -> None:
+    result = mapping_of(spec.get("result")) if spec else None
+    select = result.get("select") if result else None
+    for entry in select.items if isinstance(select, Sequence) else ():
+        path = entry.get("path") if isinstance(entry, Mapping) else entry
+        if not isinstance(path, Scalar) or not isinstance(path.value, str):
+            continue
+        try:
+            Selection(path.value)
+        except ValueError as error:
+            context.report("bad-value", path, str(error), "for example `$.data.total`")
 
 
 def _policy_node(spec: Mapping | None) -> Node | None:

@@ -2,7 +2,17 @@
 
 from typing import assert_never
 
-from noetl.events.bodies import EventBody, LoopDone, RunResumed, StepDone, StepFailed, TokenDiscarded
+from noetl.events.bodies import (
+    EventBody,
+    LoopDone,
+    LoopIterationCompleted,
+    RunResumed,
+    StepDone,
+    StepFailed,
+    StepScheduled,
+    TokenDiscarded,
+)
+from noetl.events.codec import encode
 from noetl.events.event import Event
 from noetl.kernel.fold import evolve
 from noetl.kernel.net import operations
@@ -28,6 +38,10 @@ from noetl.kernel.net.reports import report
 from noetl.kernel.net.requests import begin
 from noetl.kernel.net.routing import route, seal
 from noetl.kernel.pipeline.advance import cancelled
+from noetl.kernel.plan import StepPlan
+from noetl.kernel.references.chunks import with_chunk, with_manifest
+from noetl.kernel.references.light import lighten
+from noetl.kernel.run import RunState
 from noetl.kernel.state import ExecutionState
 
 MOST_AT_ONCE = 10_000
@@ -99,8 +113,11 @@ def _stop(state: ExecutionState) -> list[EventBody]:
     """After a cancel: tokens go, runs that nobody owns end, the others are waited for."""
     discarded: list[EventBody] = [TokenDiscarded(token=token, reason="cancelled") for token in state.tokens]
     why = state.stop_error.message if state.stop_error is not None else "the execution was cancelled"
-    unowned = [run for run in state.runs.values() if run.phase in ("ready", "suspended")]
-    return discarded + [cancelled(run, why, "server") for run in unowned]
+    return discarded + [cancelled(run, why, "server") for run in _unowned(state)]
+
+
+def _unowned(state: ExecutionState) -> list[RunState]:
+    return [run for run in state.runs.values() if run.phase in ("ready", "suspended")]
 
 
 def handle(state: ExecutionState, command: Command, now: int) -> list[Event]:
@@ -108,6 +125,8 @@ def handle(state: ExecutionState, command: Command, now: int) -> list[Event]:
 
     All events belong into one append. Raises Refused and NotOwner with the state unchanged. After very
     many events it stops, so that an append stays small: `due` is then true, and `proceed` goes on.
+    `state.blobs` must be stored before the events are. Raises EventUnwritable if a value was let in that
+    JSON does not know: the state is then of no use any more.
     """
     events: list[Event] = []
     _record(state, decide(state, command, now), events, now)
@@ -121,7 +140,11 @@ def proceed(state: ExecutionState, now: int) -> list[Event]:
 
 def due(state: ExecutionState) -> bool:
     """Whether something must be decided that `handle` left for another append."""
-    return len(state.agenda) > 0 and state.status == "running"
+    if state.status != "running":
+        return False
+    if state.stopping and (state.tokens or _unowned(state)):
+        return True
+    return len(state.agenda) > 0 or not (state.runs or state.waiting)
 
 
 def _proceed(state: ExecutionState, events: list[Event], now: int) -> list[Event]:
@@ -131,10 +154,49 @@ def _proceed(state: ExecutionState, events: list[Event], now: int) -> list[Event
 
 
 def _record(state: ExecutionState, bodies: list[EventBody], events: list[Event], now: int) -> None:
+    lightest = state.plan.lightest
     for body in bodies:
         if isinstance(body, StepDone | StepFailed | LoopDone):
-            event = Event(state.version + 1, now, seal(state, state.runs[body.run], body, now))
-        else:
-            event = Event(state.version + 1, now, body)
+            body = _sealed(state, body, now)  # noqa: PLW2901 -- what is recorded is what was completed
+        data = encode(body)
+        if len(data) > lightest:
+            body, data = _lightened(state, body, data)  # noqa: PLW2901
+        if isinstance(body, LoopIterationCompleted):
+            body, data = _chunked(state, body, data)  # noqa: PLW2901
+        event = Event(state.version + 1, now, body, data)
         evolve(state, event)
         events.append(event)
+
+
+def _sealed(state: ExecutionState, body: StepDone | StepFailed | LoopDone, now: int) -> EventBody:
+    run = state.runs[body.run]
+    if isinstance(body, LoopDone):
+        body, blobs = with_manifest(run, body, state.ledger)
+        state.blobs.extend(blobs)
+    return seal(state, run, body, now)
+
+
+def _lightened(state: ExecutionState, body: EventBody, data: bytes) -> tuple[EventBody, bytes]:
+    light, blobs = lighten(state.plan, _step_of(state, body), body, state.execution_id)
+    if light is body:
+        return body, data
+    state.blobs.extend(blobs)
+    return light, encode(light)
+
+
+def _step_of(state: ExecutionState, body: EventBody) -> StepPlan | None:
+    if isinstance(body, StepScheduled):
+        return state.plan.by_name[body.step]
+    run = state.runs.get(getattr(body, "run", ""))
+    return run.step if run is not None else None
+
+
+def _chunked(
+    state: ExecutionState, body: LoopIterationCompleted, data: bytes
+) -> tuple[LoopIterationCompleted, bytes]:
+    run = state.runs[body.run]
+    chunked, blobs = with_chunk(run, body, len(data), state.ledger)
+    if chunked is body:
+        return body, data
+    state.blobs.extend(blobs)
+    return chunked, encode(chunked)

@@ -1,5 +1,7 @@
 """What people and time ask of an execution (semantics §10)."""
 
+from msgspec import structs
+
 from noetl.events.bodies import (
     CancelRequested,
     CtxPatched,
@@ -9,6 +11,7 @@ from noetl.events.bodies import (
     ExecutionResumed,
     ExecutionRetried,
     LeaseExpired,
+    Patch,
     RunResumed,
     SignalReceived,
     StepFailed,
@@ -32,8 +35,11 @@ from noetl.kernel.net.commands import (
 from noetl.kernel.net.requests import laid_over
 from noetl.kernel.pipeline.advance import cancelled
 from noetl.kernel.run import RunState
+from noetl.kernel.scopes import CTX_BYTES, kept
 from noetl.kernel.state import ExecutionState
+from noetl.kernel.variables import growth
 from noetl.model.outcome import ErrorInfo
+from noetl.model.reference import escape
 
 
 def living(state: ExecutionState) -> None:
@@ -84,7 +90,9 @@ def resume(state: ExecutionState, command: Resume) -> list[EventBody]:
 
 def signal(state: ExecutionState, command: Signal) -> list[EventBody]:
     living(state)
-    return [SignalReceived(signal=command.signal, payload=command.payload, by=command.by)]
+    payload = escape(command.payload)
+    _must_fit(state, Patch(scope="ctx", path=("signals", command.signal), value=payload))
+    return [SignalReceived(signal=command.signal, payload=payload, by=command.by)]
 
 
 def retry(state: ExecutionState, command: Retry) -> list[EventBody]:
@@ -97,11 +105,29 @@ def retry(state: ExecutionState, command: Retry) -> list[EventBody]:
 
 def patch_ctx(state: ExecutionState, command: PatchCtx) -> list[EventBody]:
     living(state)
-    return [CtxPatched(patches=command.patches, by=command.by)]
+    patches = _escaped(command.patches)
+    _must_fit(state, *patches)
+    return [CtxPatched(patches=patches, by=command.by)]
+
+
+def _escaped(patches: tuple[Patch, ...]) -> tuple[Patch, ...]:
+    return tuple(structs.replace(patch, value=escape(patch.value)) for patch in patches)
+
+
+def _must_fit(state: ExecutionState, *patches: Patch) -> None:
+    size = state.ctx.size
+    for patch in patches:
+        size += growth(state.ctx.values, patch.path, kept(patch.value))
+        if size > CTX_BYTES:
+            path = ".".join(patch.path)
+            raise Refused(f"with `ctx.{path}`, ctx would be larger than {CTX_BYTES:,} bytes")
 
 
 def fork(state: ExecutionState, command: Fork) -> list[EventBody]:
-    workload = laid_over(state.given.workload, command.workload) if command.workload else None
+    workload = None
+    if command.workload:
+        asked = {key: escape(value) for key, value in command.workload.items()}
+        workload = laid_over(state.given.workload, asked)
     forked = ExecutionForked(
         source=command.source,
         at=command.at,
@@ -110,7 +136,8 @@ def fork(state: ExecutionState, command: Fork) -> list[EventBody]:
         file=command.file,
         workload=workload,
     )
-    return [forked, CtxPatched(patches=command.patches, by=command.by)] if command.patches else [forked]
+    patches = _escaped(command.patches)
+    return [forked, CtxPatched(patches=patches, by=command.by)] if patches else [forked]
 
 
 def child_ended(state: ExecutionState, command: ChildEnded) -> list[EventBody]:

@@ -31,7 +31,7 @@ _ENDS = (StepDone, StepFailed, LoopDone)
 def report(state: ExecutionState, command: Report) -> list[EventBody]:
     """The report's events, or none if they are recorded already. Only the last may end the run.
 
-    A worker that pauses a run when the execution goes on again gets it back.
+    A run that is paused too late is resumed at once.
     """
     run = state.runs.get(command.run)
     if run is None or run.phase != "claimed" or run.fence != command.fence:
@@ -46,7 +46,11 @@ def report(state: ExecutionState, command: Report) -> list[EventBody]:
             raise Refused(f"a worker does not report {type(body).__name__} here")
         if body.run != run.id:
             raise Refused(f"{type(body).__name__} is about {body.run}, not {run.id}")
-    late = isinstance(command.bodies[-1], RunSuspended) and command.bodies[-1].reason == "pause"
-    if late and not state.paused:
-        return [*command.bodies, RunResumed(run=run.id, reason="resume")]
-    return list(command.bodies)
+    bodies: list[EventBody] = list(command.bodies)
+    match bodies[-1]:
+        case RunSuspended(reason="pause") if not state.paused:
+            # The execution went on before this came, and nobody would wake the run.
+            bodies.append(RunResumed(run=run.id, reason="resume"))
+        case _:
+            pass
+    return bodies

@@ -14,9 +14,11 @@ from noetl.expr import Expression
 from noetl.kernel.errors import Refused
 from noetl.kernel.net.commands import Request
 from noetl.kernel.pipeline.policy import SECOND, expression_failed
-from noetl.kernel.scopes import state_scope, workload_scope
+from noetl.kernel.scopes import CTX_BYTES, kept, state_scope, too_large, workload_scope
 from noetl.kernel.state import ExecutionState
+from noetl.kernel.variables import cost, size_of
 from noetl.model import ExpressionError
+from noetl.model.reference import escape
 
 DECIDER = 1
 """The number of these rules, recorded with each execution."""
@@ -27,12 +29,13 @@ def begin(state: ExecutionState, command: Request, now: int) -> list[EventBody]:
     if state.status != "new":
         raise Refused("the execution has begun already")
     playbook = state.plan.playbook
+    given, ctx = escape(command.workload), escape(command.ctx)
     requested = PlaybookExecutionRequested(
         path=playbook.metadata.path,
         hash=playbook.hash,
         version=command.version,
-        workload=command.workload,
-        ctx=command.ctx,
+        workload=given,
+        ctx=ctx,
         labels=command.labels,
         parent=command.parent,
         idempotency_key=command.idempotency_key,
@@ -46,14 +49,17 @@ def begin(state: ExecutionState, command: Request, now: int) -> list[EventBody]:
     deadline = None
     if error is None:
         try:
-            workload = merged_workload(state, command.workload, now)
+            workload = merged_workload(state, given, now)
             deadline = _deadline(state, workload, command, now)
+            if size_of({key: kept(value) for key, value in ctx.items()}) > CTX_BYTES:
+                largest = max(ctx, key=lambda key: cost(kept(ctx[key])))
+                raise too_large(f"ctx is larger than {CTX_BYTES:,} bytes; its largest key is `{largest}`")
         except ExpressionError as fault:
             error = expression_failed(fault)
     evaluated = PlaybookRequestEvaluated(error=error)
     if error is not None:
         return [requested, evaluated, PlaybookProcessed(status="failed", error=error)]
-    started = WorkflowStarted(workload=workload, ctx=command.ctx, deadline=deadline)
+    started = WorkflowStarted(workload=workload, ctx=ctx, deadline=deadline)
     return [requested, evaluated, started, TokenEnqueued(step=playbook.entry)]
 
 

@@ -11,6 +11,7 @@ from noetl.events.bodies import (
     StepFailed,
     TokenEnqueued,
 )
+from noetl.expr import with_extracted
 from noetl.kernel.pipeline.loops import reduced
 from noetl.kernel.pipeline.policy import expression_failed
 from noetl.kernel.run import RunState
@@ -18,6 +19,7 @@ from noetl.kernel.scopes import Surroundings, iso, routing_scope
 from noetl.kernel.state import ExecutionState
 from noetl.model import ExpressionError
 from noetl.model.outcome import ErrorInfo
+from noetl.model.reference import MARK, is_reference
 
 
 def route(state: ExecutionState, run: RunState, now: int) -> list[EventBody]:
@@ -99,7 +101,7 @@ def around_end(state: ExecutionState, run: RunState, now: int) -> Surroundings:
 
 
 def _around(state: ExecutionState, run: RunState, event: dict[str, Any], now: int) -> Surroundings:
-    return routing_scope(run, state.ctx.values, state.outcomes, event, now)
+    return routing_scope(run, state.ctx.values, state.outcomes, event, now, ctx_size=state.ctx.size)
 
 
 class _End(NamedTuple):
@@ -136,10 +138,17 @@ def _event_before(
     return _event(state, run, end)
 
 
+def _opened(reference: dict[str, Any]) -> dict[str, Any]:
+    """A reference as a plain mapping: its own fields can be read, and nothing stands for a value."""
+    return {key: value for key, value in reference.items() if key != MARK}
+
+
 def _event(state: ExecutionState, run: RunState, end: _End) -> dict[str, Any]:
     error = end.error.as_value() if end.error is not None else None
     result = end.result
-    is_reference = isinstance(result, dict) and result.get("$noetl") in ("ref", "manifest")
+    stored = is_reference(result)
+    if run.step.reads_extracted and not stored:
+        result = with_extracted(result, run.step.selected(result))
     event = {
         "event_id": f"{state.execution_id}/{end.seq}",
         "execution_id": state.execution_id,
@@ -152,7 +161,7 @@ def _event(state: ExecutionState, run: RunState, end: _End) -> dict[str, Any]:
         "data": {"result": result} if error is None else {"error": error},
         "step": run.step.name,
         "result": result,
-        "result_ref": result if is_reference else None,
+        "result_ref": _opened(result) if stored else None,
         "error": error,
     }
     if run.loop is not None:

@@ -13,10 +13,11 @@ from noetl.events.bodies import (
 )
 from noetl.kernel.errors import Refused
 from noetl.kernel.pipeline.loops import loop_end, loop_start
-from noetl.kernel.pipeline.moves import Finish, Move, Record, Suspend, Wait
-from noetl.kernel.pipeline.policy import SECOND, expression_failed, judge
+from noetl.kernel.pipeline.moves import Fetch, Finish, Move, Record, Suspend, Wait
+from noetl.kernel.pipeline.policy import SECOND, decided, expression_failed
 from noetl.kernel.pipeline.tasks import Secrets, attempt_of
 from noetl.kernel.pipeline.waits import WAITING_KINDS, outcome_of, suspension
+from noetl.kernel.references.whole import Fetched, Unfetched
 from noetl.kernel.run import Frame, RunState
 from noetl.model import ExpressionError
 from noetl.model.outcome import ErrorInfo, failed
@@ -26,18 +27,30 @@ LONG_WAIT = 5 * SECOND
 
 MOST_LOSSES = 3
 
+_NOTHING: Fetched = {}
 
-def advance(run: RunState, now: int, secrets: Secrets | None = None) -> Move:
-    """The next instruction. Asking again without recording what it asked for gives the same answer."""
+
+def advance(run: RunState, now: int, secrets: Secrets | None = None, fetched: Fetched = _NOTHING) -> Move:
+    """The next instruction. Asking again without recording what it asked for gives the same answer.
+
+    `fetched` are stored values by key; what else is needed is asked for with Fetch.
+    """
     if run.phase == "suspended":
         return Suspend()
     if run.phase != "claimed":
         raise Refused(f"{run.id} is {run.phase}, not claimed")
+    try:
+        return _move(run, now, secrets, fetched)
+    except Unfetched as error:
+        return Fetch(error.keys)
+
+
+def _move(run: RunState, now: int, secrets: Secrets | None, fetched: Fetched) -> Move:
     if run.step.step.loop is not None and run.loop is None:
-        return loop_start(run, now)
+        return loop_start(run, now, fetched)
     later: int | None = None
     for index in run.busy:
-        move = _frame_move(run, run.frames[int(index)], now, secrets)
+        move = _frame_move(run, run.frames[int(index)], now, secrets, fetched)
         if not isinstance(move, Wait):
             return move
         later = move.until if later is None else min(later, move.until or later)
@@ -63,28 +76,33 @@ def cancelled(
     return StepFailed(run=run.id, error=error, source=source)
 
 
-def _frame_move(run: RunState, frame: Frame, now: int, secrets: Secrets | None) -> Move:
+def _frame_move(run: RunState, frame: Frame, now: int, secrets: Secrets | None, fetched: Fetched) -> Move:
     if frame.status != "open":
         return _frame_end(run, frame)
     masked = secrets.masked if secrets else None
     if frame.resumption is not None:
-        return Record(judge(run, frame.index, outcome_of(run, frame, frame.resumption), now, masked))
+        outcome = outcome_of(run, frame, frame.resumption)
+        return Record(decided(run, frame.index, outcome, now, masked, fetched))
     if frame.running:
-        return _begin_wait(run, frame, now, masked)
+        return _begin_wait(run, frame, now, masked, fetched)
     if frame.retry_at is not None and frame.retry_at > now:
         return _delay(run, frame, frame.retry_at, now)
     try:
-        attempt = attempt_of(run, frame, now, secrets)
+        attempt = attempt_of(run, frame, now, secrets, fetched)
     except ExpressionError as error:
         return _ended(run, frame, expression_failed(error))
     if frame.losses >= MOST_LOSSES:
-        return _lost(run, frame, now, masked)
+        return _lost(run, frame, now, masked, fetched)
     return Record(attempt.started) if attempt.task.kind in WAITING_KINDS else attempt
 
 
-def _begin_wait(run: RunState, frame: Frame, now: int, masked: Mapping[str, Any] | None) -> Move:
+def _begin_wait(
+    run: RunState, frame: Frame, now: int, masked: Mapping[str, Any] | None, fetched: Fetched
+) -> Move:
     begun = suspension(run, frame, now)
-    return Record(begun if isinstance(begun, RunSuspended) else judge(run, frame.index, begun, now, masked))
+    if isinstance(begun, RunSuspended):
+        return Record(begun)
+    return Record(decided(run, frame.index, begun, now, masked, fetched))
 
 
 def _delay(run: RunState, frame: Frame, until: int, now: int) -> Move:
@@ -93,10 +111,10 @@ def _delay(run: RunState, frame: Frame, until: int, now: int) -> Move:
     return Wait(until)
 
 
-def _lost(run: RunState, frame: Frame, now: int, masked: Mapping[str, Any] | None) -> Move:
+def _lost(run: RunState, frame: Frame, now: int, masked: Mapping[str, Any] | None, fetched: Fetched) -> Move:
     message = f"{frame.losses} workers were lost while they ran this"
     outcome = failed(ErrorInfo(kind="worker_lost", message=message, retryable=True))
-    return Record(judge(run, frame.index, outcome, now, masked))
+    return Record(decided(run, frame.index, outcome, now, masked, fetched))
 
 
 def _frame_end(run: RunState, frame: Frame) -> Move:
@@ -124,5 +142,5 @@ def _ended(run: RunState, frame: Frame, error: ErrorInfo) -> Move:
 
 
 def next_of(run: RunState, index: int, now: int, secrets: Secrets | None = None) -> Move:
-    """What one open iteration wants next, whatever the others want."""
-    return _frame_move(run, run.frames[index], now, secrets)
+    """What one open iteration wants next, whatever the others want. Raises Unfetched."""
+    return _frame_move(run, run.frames[index], now, secrets, _NOTHING)

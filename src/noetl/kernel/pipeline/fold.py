@@ -144,7 +144,7 @@ def apply(run: RunState, frame: Frame, patch: Patch) -> None:
 def loop_started(run: RunState, body: of.LoopStarted) -> None:
     if run.loop is not None or run.step.step.loop is None:
         raise WrongSequence(f"{run.id} has no loop to start")
-    run.loop = LoopState(body.items, body.total, body.max_in_flight, results=[None] * body.total)
+    run.loop = LoopState(body.items, body.total, body.max_in_flight)
 
 
 def iteration_started(run: RunState, body: of.LoopIterationStarted) -> None:
@@ -163,13 +163,15 @@ def iteration_completed(run: RunState, body: of.LoopIterationCompleted) -> None:
     run.busy.discard(str(body.index))
     _raise_low(loop, body.index)
     _count(run, loop, frame, body)
+    if body.chunk is not None:
+        _let_go_of_results(loop, body.chunk)
     _let_go(run)
 
 
 def _count(run: RunState, loop: LoopState, frame: Frame, body: of.LoopIterationCompleted) -> None:
     if body.status == "success":
         loop.succeeded += 1
-        loop.results[body.index] = body.result
+        _keep_result(loop, body.index, body.result)
         if body.contributions:
             loop.contributions[body.index] = body.contributions
         return
@@ -181,6 +183,22 @@ def _count(run: RunState, loop: LoopState, frame: Frame, body: of.LoopIterationC
         loop.failed_frames[body.index] = frame
         if loop.broken < 0:
             loop.broken = body.index
+
+
+def _keep_result(loop: LoopState, index: int, result: Any) -> None:
+    place = index - loop.base
+    if place >= len(loop.results):
+        loop.results.extend([None] * (place + 1 - len(loop.results)))
+    loop.results[place] = result
+
+
+def _let_go_of_results(loop: LoopState, chunk: dict[str, Any]) -> None:
+    """What a chunk holds need not be held here."""
+    if chunk["from"] != loop.base or not loop.base < chunk["to"] <= loop.low:
+        raise WrongSequence(f"a chunk of {chunk['from']} to {chunk['to']} cannot follow {loop.base}")
+    loop.chunks.append(chunk)
+    del loop.results[: chunk["to"] - loop.base]
+    loop.base = chunk["to"]
 
 
 def _raise_low(loop: LoopState, index: int) -> None:
@@ -244,7 +262,8 @@ def reopened(run: RunState) -> None:
         loop.broken = -1
     for frame in run.frames.values():
         frame.running = False
-        frame.status, frame.error = "open", None
+        if frame.status == "failed":
+            frame.status, frame.error = "open", None
         frame.forgiven = frame.attempt
         frame.losses = 0
         frame.retry_at = frame.suspension = frame.resumption = None

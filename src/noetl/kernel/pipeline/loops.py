@@ -4,37 +4,57 @@ import json
 from typing import Any
 
 from noetl.events.bodies import LoopDone, LoopStarted, Patch, StepFailed
-from noetl.expr import Expression
+from noetl.expr import Data, Expression, Unread
 from noetl.kernel.pipeline.moves import Finish, Move, Record
 from noetl.kernel.pipeline.policy import expression_failed
 from noetl.kernel.reducers import combine
+from noetl.kernel.references.whole import Fetched
 from noetl.kernel.run import RunState, reducer_of
 from noetl.kernel.scopes import Surroundings, loop_scope
 from noetl.kernel.variables import read
 from noetl.model import ExpressionError
 from noetl.model.outcome import ErrorInfo
+from noetl.model.reference import escape, is_manifest, is_reference
 
 
-def loop_start(run: RunState, now: int) -> Move:
-    """The collection, evaluated once."""
+def loop_start(run: RunState, now: int, fetched: Fetched) -> Move:
+    """The collection, evaluated once. A manifest is gone through as it is. Raises Unfetched."""
     loop = run.step.step.loop
     assert loop is not None  # noqa: S101 -- asked of loop steps only
+    around = loop_scope(run, now, fetched)
     try:
-        around = loop_scope(run, now)
-        items = items_of(around.value(loop.items))
+        items: Any = _manifest(run, loop.items, now)
+        if items is None:
+            items = items_of(around.value(loop.items))
         most = 1 if loop.mode == "sequential" else _most(around, loop.max_in_flight)
+    except Unread as error:
+        raise around.unfetched(error) from None
     except ExpressionError as error:
         return Finish(StepFailed(run=run.id, error=expression_failed(error)))
-    return Record(LoopStarted(run=run.id, total=len(items), items=items, max_in_flight=most))
+    total = items["total"] if is_manifest(items) else len(items)
+    return Record(LoopStarted(run=run.id, total=total, items=items, max_in_flight=most))
+
+
+def _manifest(run: RunState, data: Data, now: int) -> dict[str, Any] | None:
+    """The manifest that the loop runs over, if it names one and nothing else."""
+    if not isinstance(data, Expression) or data.path is None:
+        return None
+    try:
+        found = loop_scope(run, now).value(data)
+    except Unread:
+        return None
+    return found if is_manifest(found) else None
 
 
 def items_of(value: Any) -> list[Any]:
     """The elements: of a list, the pairs of a mapping, or of JSON text for one of them."""
     if isinstance(value, str):
         try:
-            value = json.loads(value)
+            value = escape(json.loads(value))
         except ValueError:
             raise ExpressionError("a loop runs over a list or a mapping, not over text") from None
+    if is_reference(value):
+        raise Unread(value, "what the loop runs over")
     if isinstance(value, dict):
         return [{"key": key, "value": item} for key, item in value.items()]
     if not isinstance(value, list):
@@ -51,7 +71,7 @@ def _most(around: Surroundings, value: int | Expression) -> int:
 
 
 def loop_end(run: RunState) -> Move:
-    """No iteration is open and none will begin."""
+    """No iteration is open and none will begin. The result is what no chunk holds yet."""
     loop = run.loop
     assert loop is not None  # noqa: S101 -- only a loop has no frames while it is claimed
     if loop.broken >= 0:
@@ -63,7 +83,7 @@ def loop_end(run: RunState) -> Move:
             succeeded=loop.succeeded,
             failed=loop.failed,
             failures=tuple(loop.failures),
-            result=list(loop.results),
+            result=[*loop.results, *[None] * (loop.total - loop.base - len(loop.results))],
         )
     )
 

@@ -70,4 +70,10 @@ class Finish(Struct, frozen=True):
     body: StepDone | StepFailed | LoopDone
 
 
-Move: TypeAlias = RunTask | Record | Wait | Suspend | Finish
+class Fetch(Struct, frozen=True):
+    """Ask again with the stored values under these keys: all that is known to be needed next."""
+
+    keys: tuple[str, ...]
+
+
+Move: TypeAlias = RunTask | Record | Wait | Suspend | Finish | Fetch

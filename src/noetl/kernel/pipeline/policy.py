@@ -4,17 +4,20 @@ import hashlib
 from collections.abc import Mapping
 from datetime import UTC
 from email.utils import parsedate_to_datetime
-from typing import Any, Literal, assert_never
+from typing import Any, Literal, assert_never, overload
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from noetl.dsl.playbook import Break, Continue, Fail, Jump, Policy, Retry, Then
 from noetl.events.bodies import Patch, TaskProcessed
-from noetl.expr import Expression
+from noetl.expr import Expression, Unread
+from noetl.kernel.pipeline.moves import Fetch
+from noetl.kernel.references.whole import Fetched, Unfetched
 from noetl.kernel.run import Frame, RunState
 from noetl.kernel.scopes import Surroundings, task_scope
 from noetl.model import ExpressionError
 from noetl.model.outcome import ErrorInfo, Outcome
+from noetl.model.reference import escape, mentions
 
 SECOND = 1_000_000
 MAX_TRANSITIONS = 100_000
@@ -30,27 +33,91 @@ class _Verdict(Struct):
     error: ErrorInfo | None = None
 
 
+@overload
 def judge(
-    run: RunState, index: int, outcome: Outcome, now: int, keychain: Mapping[str, Any] | None = None
-) -> TaskProcessed:
-    """What an attempt's outcome means for the pipeline: writes evaluated, the directive decided.
+    run: RunState,
+    index: int,
+    outcome: Outcome,
+    now: int,
+    keychain: Mapping[str, Any] | None = None,
+    fetched: None = None,
+) -> TaskProcessed: ...
 
-    `keychain` are the masked entries, for args that name them.
+
+@overload
+def judge(
+    run: RunState,
+    index: int,
+    outcome: Outcome,
+    now: int,
+    keychain: Mapping[str, Any] | None = None,
+    fetched: Fetched = ...,
+) -> TaskProcessed | Fetch: ...
+
+
+def judge(  # noqa: PLR0917 -- what is judged, and what it needs
+    run: RunState,
+    index: int,
+    outcome: Outcome,
+    now: int,
+    keychain: Mapping[str, Any] | None = None,
+    fetched: Fetched | None = None,
+) -> TaskProcessed | Fetch:
+    """What an attempt's outcome, as the tool gave it, means: writes evaluated, the directive decided.
+
+    `keychain` are the masked entries, for args that name them. `fetched` are stored values by key: what
+    else is needed is asked for, or raises Unfetched where `fetched` is not given at all.
     """
+    outcome = escaped(outcome)
+    if fetched is None:
+        return decided(run, index, outcome, now, keychain, {})
+    try:
+        return decided(run, index, outcome, now, keychain, fetched)
+    except Unfetched as error:
+        return Fetch(error.keys)
+
+
+def escaped(outcome: Outcome) -> Outcome:
+    """What a tool gave, as it may stand in the log."""
+    if not mentions([outcome]):
+        return outcome
+    error = outcome.error
+    if error is not None:
+        error = structs.replace(error, details=escape(error.details))
+    return structs.replace(
+        outcome,
+        result=escape(outcome.result),
+        error=error,
+        meta=escape(outcome.meta),
+        helpers=escape(outcome.helpers),
+    )
+
+
+def decided(  # noqa: PLR0917 -- as above
+    run: RunState,
+    index: int,
+    outcome: Outcome,
+    now: int,
+    keychain: Mapping[str, Any] | None,
+    fetched: Fetched,
+) -> TaskProcessed:
+    """As `judge`, for an outcome that is escaped already. Raises Unfetched."""
     frame = run.frames[index]
     task = run.task(frame)
     verdict = _Verdict()
     patches: list[Patch] = []
     try:
-        around = task_scope(run, frame, now, keychain)
+        around = task_scope(run, frame, now, keychain, fetched)
         patches = around.patches
+        around.spaces["outcome"] = around.whole(outcome.as_value())
         if task.args:
-            around.spaces["args"] = {**run.args, **around.mapping(task.args)}
-        around.spaces["outcome"] = outcome.as_value()
+            around.spaces["args"] = {**around.spaces["args"], **around.mapping(task.args)}
         if outcome.status == "ok":
             for write in task.writes:
                 around.write(write)
         _decide(_Case(run, frame, outcome, around, now), task.policy, verdict)
+    except Unread as error:
+        raise around.unfetched(error) from None
     except ExpressionError as error:
         verdict.do, verdict.to, verdict.retry_at = "fail", "", None
         verdict.error = expression_failed(error)
@@ -73,7 +140,8 @@ def judge(
 
 
 def expression_failed(error: ExpressionError) -> ErrorInfo:
-    return ErrorInfo(kind="expression", message=error.message)
+    details = {"hint": error.hint} if error.kind == "limit" and error.hint else {}
+    return ErrorInfo(kind=error.kind, message=error.message, details=details)
 
 
 class _Case(Struct, frozen=True):

@@ -6,8 +6,9 @@ from typing import Any
 
 from noetl.dsl.playbook import Task
 from noetl.events.bodies import TaskStarted
-from noetl.expr import Constant, uses_of
+from noetl.expr import Constant, Unread, uses_of
 from noetl.kernel.pipeline.moves import RunTask
+from noetl.kernel.references.whole import Fetched
 from noetl.kernel.run import Frame, RunState
 from noetl.kernel.scopes import Surroundings, task_scope
 
@@ -25,21 +26,25 @@ class Secrets:
         self.masked = masked
 
 
-def attempt_of(run: RunState, frame: Frame, now: int, secrets: Secrets | None) -> RunTask:
-    """The next attempt of the task the frame stands at. Raises ExpressionError."""
+def attempt_of(run: RunState, frame: Frame, now: int, secrets: Secrets | None, fetched: Fetched) -> RunTask:
+    """The next attempt of the task the frame stands at. Raises ExpressionError and Unfetched."""
     task = run.task(frame)
-    around = task_scope(run, frame, now, secrets.real if secrets else None)
+    around = task_scope(run, frame, now, secrets.real if secrets else None, fetched)
+    given = around.spaces["args"]
     again = frame.losses > 0
     attempt = frame.attempt if again else frame.attempt + 1
     around.spaces["_attempt"] = attempt - frame.forgiven
     key = idempotency_key(run, frame, task, attempt)
-    inputs, args = _rendered(run, task, around)
-    recorded = inputs
-    if secrets is not None and reads_keychain(task):
-        around.spaces["keychain"] = secrets.masked
-        around.spaces["args"] = run.args
-        recorded, _ = _rendered(run, task, around)
-    spec = around.mapping(task.spec)
+    try:
+        inputs, args = _rendered(task, around)
+        recorded = inputs
+        if secrets is not None and reads_keychain(task):
+            around.spaces["keychain"] = secrets.masked
+            around.spaces["args"] = given
+            recorded, _ = _rendered(task, around)
+        spec = around.mapping(task.spec)
+    except Unread as error:
+        raise around.unfetched(error) from None
     return RunTask(
         task=task,
         started=TaskStarted(
@@ -51,21 +56,22 @@ def attempt_of(run: RunState, frame: Frame, now: int, secrets: Secrets | None) -
             redelivery=frame.losses,
             input=recorded or None,
         ),
-        inputs=inputs,
-        args=args,
-        spec=spec,
-        prev=frame.prev,
+        inputs=around.for_tool(inputs),
+        args=around.for_tool(args),
+        spec=around.for_tool(spec),
+        prev=around.for_tool(frame.prev),
         timeout=_timeout(spec),
         idempotency_key=key,
     )
 
 
-def _rendered(run: RunState, task: Task, around: Surroundings) -> tuple[dict[str, Any], Mapping[str, Any]]:
+def _rendered(task: Task, around: Surroundings) -> tuple[dict[str, Any], Mapping[str, Any]]:
     """What the tool gets, the task's own args among it, and these over the token's."""
+    args: Mapping[str, Any] = around.spaces["args"]
     if task.args is None:
-        return around.mapping(task.inputs), run.args
+        return around.mapping(task.inputs), args
     own = around.mapping(task.args)
-    args = around.spaces["args"] = {**run.args, **own}
+    args = around.spaces["args"] = {**args, **own}
     return {**around.mapping(task.inputs), "args": own}, args
 
 

@@ -22,6 +22,7 @@ from noetl.kernel.net.requests import DECIDER
 from noetl.kernel.net.routing import seal
 from noetl.kernel.pipeline.policy import SECOND
 from noetl.kernel.plan import Plan
+from noetl.kernel.references.whole import Unfetched
 from noetl.kernel.review.compare import Gap, by_the_clock, differ, gaps, same
 from noetl.kernel.review.difference import Difference, between, in_gap, of_event
 from noetl.kernel.review.outside import AS_GIVEN, commands_before
@@ -50,6 +51,7 @@ class Review:
         """The number of events that came about with another playbook: they are folded and not judged."""
         self.verdicts = 0
         self.unjudged = 0
+        self.unread = 0
 
     def differences(self) -> Iterator[Difference]:
         """Whoever takes the first has to stop: the state is then of no use."""
@@ -180,8 +182,12 @@ class Review:
             if timed_out and same(body, self._sealed(timed_out[0], event.ts)):
                 self.verdicts += 1
                 return
+        before = self.unread
         decided = self._derived(event, run, event.ts)
         self.verdicts += 1
+        if self.unread > before:
+            self._leave_out()
+            return
         if same(body, decided):
             return
         found = self._by_any_clock(event, run, decided)
@@ -191,7 +197,12 @@ class Review:
             self._leave_out()
 
     def _derived(self, event: Event, run: RunState, now: int) -> EventBody | None:
-        decided = derived(run, event.body, now)
+        try:
+            decided = derived(run, event.body, now)
+        except Unfetched:
+            # It rests on what is stored outside of the log.
+            self.unread += 1
+            return event.body
         return self._sealed(decided, event.ts) if decided is not None else None
 
     def _by_any_clock(self, event: Event, run: RunState, decided: EventBody | None) -> Difference | None:

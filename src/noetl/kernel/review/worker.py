@@ -17,13 +17,13 @@ from noetl.events.bodies import (
     TaskStarted,
 )
 from noetl.expr import Expression, uses_of
+from noetl.kernel.expressions import expressions_in
 from noetl.kernel.pipeline.advance import MOST_LOSSES, advance, next_of, pause
 from noetl.kernel.pipeline.loops import loop_start
 from noetl.kernel.pipeline.moves import Finish, Move, Record, RunTask
-from noetl.kernel.pipeline.policy import judge
+from noetl.kernel.pipeline.policy import decided as verdict_on
 from noetl.kernel.pipeline.tasks import reads_keychain
 from noetl.kernel.pipeline.waits import WAITING_KINDS
-from noetl.kernel.plan import expressions_of
 from noetl.kernel.reading import reads_stand_ins
 from noetl.kernel.run import Frame, RunState
 from noetl.kernel.scopes import loop_scope, task_scope
@@ -43,7 +43,7 @@ def derived(run: RunState, body: EventBody, now: int) -> EventBody | None:
     """What a worker of this run would report in place of `body`; None if it would not report now."""
     match body:
         case LoopStarted():
-            return _body(loop_start(run, now)) if run.step.step.loop and run.loop is None else None
+            return _body(loop_start(run, now, {})) if run.step.step.loop and run.loop is None else None
         case LoopIterationStarted():
             starts = run.can_start and run.loop is not None
             return LoopIterationStarted(run=run.id, index=run.loop.next) if starts and run.loop else None
@@ -107,7 +107,7 @@ def _processed(run: RunState, frame: Frame, body: TaskProcessed, now: int) -> Ev
         if not isinstance(follows, TaskProcessed):
             return follows
         outcome = follows.outcome
-    return judge(run, frame.index, outcome, now)
+    return verdict_on(run, frame.index, outcome, now, None, {})
 
 
 def _given(run: RunState, frame: Frame, body: TaskProcessed) -> bool:
@@ -138,7 +138,7 @@ def rests_on_secrets(run: RunState, body: EventBody, now: int) -> bool:
     """Whether the worker knew values here that no event holds: a secret, or what is stored elsewhere."""
     frame = frame_of(run, body)
     if frame is None or not run.step.step.tasks:
-        return reads_stand_ins(expressions_of(run.step.step.loop), loop_scope(run, now).scope)
+        return reads_stand_ins(expressions_in(run.step.step.loop), loop_scope(run, now).scope)
     if frame.at < len(run.step.step.tasks):
         task = run.task(frame)
         if reads_keychain(task) and (not isinstance(body, TaskProcessed) or _args_read_keychain(task)):
@@ -155,4 +155,4 @@ def _args_read_keychain(task: Task) -> bool:
 
 def _expressions(run: RunState) -> Iterator[Expression]:
     parts: tuple[Any, ...] = (run.step.step.tasks, run.step.step.loop)
-    return expressions_of(parts)
+    return expressions_in(parts)

@@ -1,0 +1,169 @@
+"""The workloads on NoETL and on its peers, in turns, the best of three rounds.
+
+A round measures every side after the other, and every workload is a process of its own, so that all sides
+see the same minutes of the machine. What does not exist or fails leaves its cell empty and says why.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.peers.peer import Peer, Unavailable, Worker, environment
+from bench.row import Row
+from bench.workloads import TITLES
+
+OURS = "noetl"
+ROUNDS = 3
+SECONDS = 120
+"""How long one workload may take in one round."""
+
+
+class Comparison(NamedTuple):
+    """`best[workload][side]`; `reasons` say which cells are empty because something failed."""
+
+    best: dict[str, dict[str, Row]]
+    versions: dict[str, dict[str, str]]
+    reasons: dict[str, str]
+
+    def add(self, workload: str, side: str, row: Row) -> None:
+        """Keeps the better of two rows."""
+        cells = self.best.setdefault(workload, {})
+        if side not in cells or row.value < cells[side].value:
+            cells[side] = row
+
+
+def our_workloads() -> list[str]:
+    """The modules `bench/workloads/w*.py`."""
+    return sorted(path.stem for path in (Path(__file__).parent / "workloads").glob("w*.py"))
+
+
+def compare(peers: Sequence[Peer], folder: Path) -> Comparison:
+    """Measures us and every peer, in turns; peers are installed below `folder` first."""
+    found = Comparison({}, {}, {})
+    usable = [peer for peer in peers if _prepare(peer, folder / peer.NAME, found)]
+    ours = Worker([sys.executable, "-m", "bench.workloads"], environment())
+    for number in range(ROUNDS):
+        _say(f"round {number + 1} of {ROUNDS}: {OURS}")
+        _measure(OURS, ours, our_workloads(), found)
+        for peer in usable:
+            _say(f"round {number + 1} of {ROUNDS}: {peer.NAME}")
+            _serve(peer, folder / peer.NAME, found)
+    return found
+
+
+def _prepare(peer: Peer, folder: Path, found: Comparison) -> bool:
+    _say(f"{peer.NAME}: installing, if it is not there")
+    try:
+        peer.install(folder)
+        found.versions[peer.NAME] = peer.versions(folder)
+    except Unavailable as error:
+        found.reasons[peer.NAME] = f"not installed: {error}"
+        return False
+    return True
+
+
+def _serve(peer: Peer, folder: Path, found: Comparison) -> None:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as data:
+        try:
+            with peer.serving(folder, Path(data)) as worker:
+                _measure(peer.NAME, worker, list(TITLES), found)
+        except Unavailable as error:
+            found.reasons[peer.NAME] = f"not started: {error}"
+
+
+def _measure(side: str, worker: Worker, workloads: Sequence[str], found: Comparison) -> None:
+    for workload in workloads:
+        try:
+            done = subprocess.run(
+                [*worker.command, workload],
+                env=worker.environment,
+                capture_output=True,
+                text=True,
+                timeout=SECONDS,
+                check=True,
+            )
+            row = read_row(json.loads(done.stdout.splitlines()[-1]))
+            _say(f"  {workload} {row.value:,.1f} {row.unit}")
+            found.add(workload, side, row)
+        except subprocess.TimeoutExpired:
+            found.reasons[f"{side} {workload}"] = f"took longer than {SECONDS} s"
+        except subprocess.CalledProcessError as error:
+            found.reasons[f"{side} {workload}"] = " ".join(error.stderr.strip().splitlines()[-2:])
+
+
+def read_row(found: dict[str, object]) -> Row:
+    """A line of a peer's worker, or a row of ours."""
+    match found:
+        case {"workload": str(name), "seconds": float(seconds), "n": int(n), **rest}:
+            row = Row(name, seconds * 1e3, "ms", n=n)
+        case {"workload": str(name), "p50_ms": float(middle), "p95_ms": float(p95), "n": int(n), **rest}:
+            row = Row(name, middle, "ms", n=n, p95=p95)
+        case {"name": str(name), "value": int(value) | float(value), "unit": str(unit), **rest}:
+            return _ours(Row(name, value, unit), rest)
+        case _:
+            raise ValueError(f"not a measured row: {found}")
+    return row._replace(durability=str(rest["durability"]), note=str(rest["note"]))
+
+
+MILLISECONDS = {"s": 1e3, "ms": 1.0, "µs": 1e-3}
+
+
+def _ours(row: Row, rest: dict[str, object]) -> Row:
+    row = Row(**{**row._asdict(), **rest})
+    scale = MILLISECONDS.get(row.unit)
+    if scale is None:
+        return row
+    return row._replace(value=row.value * scale, unit="ms", p95=None if row.p95 is None else row.p95 * scale)
+
+
+def table(found: Comparison, sides: Sequence[str]) -> Iterator[str]:
+    """Lines: a workload each, milliseconds of every side, and in brackets how many times ours it takes."""
+    titles = {**dict.fromkeys(sorted(found.best), ""), **TITLES}
+    lines = [["", "milliseconds", *sides]]
+    for workload in sorted(titles):
+        cells = found.best.get(workload, {})
+        ours = cells.get(OURS)
+        title = TITLES.get(workload) or (ours.name if ours else "")
+        if workload not in TITLES and ours is not None and ours.unit != "ms":
+            title += f" ({ours.unit})"
+        latency = any(row.p95 is not None for row in cells.values())
+        values = {side: row.value for side, row in cells.items()}
+        lines.append([workload, title + (", p50" if latency else ""), *_cells(values, sides)])
+        if latency:
+            tails = {side: row.p95 for side, row in cells.items() if row.p95 is not None}
+            lines.append(["", title + ", p95", *_cells(tails, sides)])
+    widths = [max(len(line[column]) for line in lines) for column in range(len(sides) + 2)]
+    for line in lines:
+        left = [cell.ljust(width) for cell, width in zip(line[:2], widths, strict=False)]
+        right = [cell.rjust(width) for cell, width in zip(line[2:], widths[2:], strict=True)]
+        yield "  ".join(left + right).rstrip()
+
+
+def _cells(values: dict[str, float], sides: Sequence[str]) -> Iterator[str]:
+    ours = values.get(OURS)
+    for side in sides:
+        value = values.get(side)
+        if value is None:
+            yield ""
+        elif side == OURS or ours is None:
+            yield f"{value:,.1f}"
+        else:
+            yield f"{value:,.1f} ({value / ours:,.1f}x)"
+
+
+def notes(found: Comparison) -> Iterator[str]:
+    """What each side promises about durability, what was scaled, and what failed."""
+    for workload, cells in sorted(found.best.items()):
+        for side, row in cells.items():
+            said = "; ".join(part for part in (row.durability, row.note) if part)
+            if said:
+                yield f"{workload} {side}: {said}"
+    yield from (f"{cell}: {reason}" for cell, reason in sorted(found.reasons.items()))
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

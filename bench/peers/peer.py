@@ -1,0 +1,132 @@
+"""What a peer offers, and what installing and serving one needs."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+ROOT = Path(__file__).parents[2]
+INSTALL_SECONDS = 900
+START_SECONDS = 90
+STOP_SECONDS = 15
+
+
+class Unavailable(Exception):
+    """This peer cannot be measured here; the message says why."""
+
+
+class Worker(NamedTuple):
+    """The command that measures the workload named by a last argument and prints a JSON line."""
+
+    command: Sequence[str]
+    environment: Mapping[str, str]
+
+
+class Peer(Protocol):
+    """A module of this package."""
+
+    NAME: str
+
+    def install(self, folder: Path) -> None:
+        """Brings the peer into `folder`; a second call does nothing. Raises Unavailable."""
+
+    def versions(self, folder: Path) -> dict[str, str]:
+        """What is installed there."""
+
+    def serving(self, folder: Path, data: Path) -> AbstractContextManager[Worker]:
+        """Starts what the peer needs, with its files in `data`, and ends it again. Raises Unavailable."""
+
+
+def call(command: Sequence[str], folder: Path) -> str:
+    """What the command printed. Raises Unavailable with its last words."""
+    try:
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=True
+        )
+    except FileNotFoundError:
+        raise Unavailable(f"{command[0]} is not installed") from None
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"{command[0]} took longer than {INSTALL_SECONDS} s") from None
+    except subprocess.CalledProcessError as error:
+        words = (error.stderr or error.stdout).strip().splitlines()
+        raise Unavailable(f"{' '.join(command[:3])}: {' '.join(words[-3:])}") from None
+    return done.stdout
+
+
+def install_python(folder: Path, requirements: Sequence[str]) -> None:
+    """A venv of this interpreter with `requirements`; a second call does nothing until they change."""
+    wanted = "\n".join([sys.version, *requirements])
+    marker = folder / "installed.txt"
+    if marker.exists() and marker.read_text("utf-8") == wanted:
+        return
+    shutil.rmtree(folder / "venv", ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    call([sys.executable, "-m", "venv", "venv"], folder)
+    call([python(folder), "-m", "pip", "install", "--quiet", *requirements], folder)
+    marker.write_text(wanted, "utf-8")
+
+
+def python(folder: Path) -> str:
+    return str(folder / "venv" / "bin" / "python")
+
+
+def python_versions(folder: Path, names: Sequence[str]) -> dict[str, str]:
+    found = json.loads(call([python(folder), "-m", "pip", "list", "--format", "json"], folder))
+    return {entry["name"]: entry["version"] for entry in found if entry["name"].lower() in names}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def environment(**settings: str) -> dict[str, str]:
+    """Ours, with the repository importable, and no peer's counting of its users."""
+    return {**os.environ, "PYTHONPATH": str(ROOT), "DO_NOT_TRACK": "1", **settings}
+
+
+@contextmanager
+def running(command: Sequence[str], environment: Mapping[str, str], data: Path) -> Iterator[None]:
+    """The command with its children in `data`; all of them have ended when the block has."""
+    with (data / f"{Path(command[0]).name}.log").open("wb") as log:
+        process = subprocess.Popen(
+            command, env=environment, cwd=data, stdout=log, stderr=log, start_new_session=True
+        )
+        try:
+            yield
+        finally:
+            _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(STOP_SECONDS)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            continue
+
+
+def wait_for(url: str, body: bytes | None = None) -> None:
+    """Asks until the answer is good. Raises Unavailable when it does not come in time."""
+    until = time.monotonic() + START_SECONDS
+    request = urllib.request.Request(url, body, {"content-type": "application/json"})  # noqa: S310
+    while time.monotonic() < until:
+        try:
+            with urllib.request.urlopen(request, timeout=START_SECONDS):  # noqa: S310
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    raise Unavailable(f"{url} gave no good answer in {START_SECONDS} s")

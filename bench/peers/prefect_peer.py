@@ -1,0 +1,63 @@
+"""Prefect: its server on loopback with SQLite in `data`, flows in the worker's process.
+
+The server runs without its page, and without the services that flows started by hand do not need:
+scheduling, triggers, the log of events. What records task runs stays on.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.peers.peer import (
+    Worker,
+    environment,
+    free_port,
+    install_python,
+    python,
+    python_versions,
+    running,
+    wait_for,
+)
+
+NAME = "prefect"
+
+IDLE_SERVICES = (
+    "CANCELLATION_CLEANUP",
+    "CLEANUP_RECONCILER",
+    "EVENT_PERSISTER",
+    "FOREMAN",
+    "LATE_RUNS",
+    "PAUSE_EXPIRATIONS",
+    "REPOSSESSOR",
+    "SCHEDULER",
+    "TRIGGERS",
+)
+
+
+def install(folder: Path) -> None:
+    install_python(folder, ["prefect==3.8.8"])
+
+
+def versions(folder: Path) -> dict[str, str]:
+    return python_versions(folder, ["prefect", "sqlalchemy"])
+
+
+@contextmanager
+def serving(folder: Path, data: Path) -> Iterator[Worker]:
+    port = free_port()
+    settings = environment(
+        PREFECT_HOME=str(data),
+        PREFECT_API_URL=f"http://127.0.0.1:{port}/api",
+        PREFECT_SERVER_ANALYTICS_ENABLED="false",
+        PREFECT_CLOUD_ENABLE_ORCHESTRATION_TELEMETRY="false",
+        PREFECT_TELEMETRY_ENABLE_RESOURCE_METRICS="false",
+        PREFECT_SERVER_UI_ENABLED="false",
+        PREFECT_LOGGING_LEVEL="ERROR",
+        PREFECT_LOGGING_TO_API_ENABLED="false",
+        PREFECT_TASKS_DEFAULT_NO_CACHE="true",
+        **{f"PREFECT_SERVER_SERVICES_{name}_ENABLED": "false" for name in IDLE_SERVICES},
+    )
+    command = [python(folder), "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
+    with running([*command, "--no-ui"], settings, data):
+        wait_for(f"http://127.0.0.1:{port}/api/health")
+        yield Worker([python(folder), "-m", "bench.peers.scripts.prefect_worker"], settings)

@@ -1,0 +1,107 @@
+"""Measures DBOS: steps in a workflow, both plain functions, in this process.
+
+The database is SQLite in WAL mode, which DBOS keeps when the file has it: a commit is one fsync instead
+of several. One connection, because SQLite has one writer and waiting for its lock is slower than a queue.
+W1b is W1: a step's result is committed before the workflow goes on. W2 needs coroutines for ten in flight.
+"""
+
+import asyncio
+import os
+import sqlite3
+import sys
+from pathlib import Path
+
+from dbos import DBOS
+from dbos._dbos import _get_dbos_instance
+from sqlalchemy import text
+
+from bench.peers.scripts import measuring
+from bench.peers.scripts.measuring import fib, report, report_latency, timed, timed_async
+
+
+@DBOS.step()
+def nothing() -> None:
+    pass
+
+
+@DBOS.step()
+async def nothing_async() -> None:
+    pass
+
+
+@DBOS.step()
+def compute(n: int) -> int:
+    return fib(n)
+
+
+@DBOS.workflow()
+def chain(steps: int) -> None:
+    for _ in range(steps):
+        nothing()
+
+
+@DBOS.workflow()
+async def loop(steps: int) -> None:
+    gate = asyncio.Semaphore(measuring.FLIGHT)
+
+    async def one() -> None:
+        async with gate:
+            await nothing_async()
+
+    await asyncio.gather(*[one() for _ in range(steps)])
+
+
+@DBOS.workflow()
+def tasks(steps: int) -> int:
+    return sum(compute(10) for _ in range(steps))
+
+
+def many(runs: int) -> None:
+    for handle in [DBOS.start_workflow(chain, measuring.RUN_STEPS) for _ in range(runs)]:
+        handle.get_result()
+
+
+async def measure_loop() -> float:
+    await loop(measuring.WARM)
+    return await timed_async(loop(measuring.LOOP))
+
+
+def durability() -> str:
+    with _get_dbos_instance()._sys_db.engine.connect() as connection:
+        journal = connection.execute(text("PRAGMA journal_mode")).scalar_one()
+        level = connection.execute(text("PRAGMA synchronous")).scalar_one()
+    return f"SQLite, journal {journal}, synchronous {('OFF', 'NORMAL', 'FULL', 'EXTRA')[level]}, each step"
+
+
+def measure(workload: str) -> None:
+    for _ in range(measuring.WARM):
+        chain(1)
+    match workload:
+        case "w1" | "w1b":
+            report(workload, timed(lambda: chain(measuring.CHAIN)), measuring.CHAIN, durability())
+        case "w2":
+            report(workload, asyncio.run(measure_loop()), measuring.LOOP, durability())
+        case "w3":
+            report(workload, timed(lambda: many(measuring.RUNS)), measuring.RUNS, durability())
+        case "w4":
+            found = [timed(lambda: chain(1)) for _ in range(measuring.LATENCIES)]
+            report_latency(workload, found, durability())
+        case "w5":
+            report(workload, timed(lambda: tasks(measuring.FIBS)), measuring.FIBS, durability())
+
+
+def main(workload: str) -> None:
+    path = Path(os.environ["DATA"]) / f"{workload}.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+    connection.close()
+    pool = {"pool_size": 1, "max_overflow": 0}
+    url = f"sqlite:///{path}"
+    DBOS(config={"name": "bench", "system_database_url": url, "log_level": "ERROR", "db_engine_kwargs": pool})
+    DBOS.launch()
+    measure(workload)
+    DBOS.destroy()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

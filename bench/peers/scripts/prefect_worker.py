@@ -1,0 +1,86 @@
+"""Measures Prefect: tasks in a flow, both coroutines, in this process; a run is a call of the flow.
+
+W1 is Prefect's own default: a task's state goes to the server as an event that is recorded behind the
+flow's back. W1b persists results, so that each is in a file before the next task begins.
+W3 takes fewer runs than asked, because each costs dozens of requests, and is scaled.
+"""
+
+import asyncio
+import sys
+
+from prefect import flow, task
+
+from bench.peers.scripts import measuring
+from bench.peers.scripts.measuring import fib, report, report_latency, timed_async
+
+RUNS = 100
+LATENCIES = 50
+EVENTS = "SQLite, journal wal, synchronous NORMAL, task states recorded in the background"
+RESULTS = "results in files before the next step, no fsync; states as in w1"
+
+
+@task
+async def nothing() -> None:
+    pass
+
+
+@task(persist_result=True)
+async def nothing_kept() -> None:
+    pass
+
+
+@task
+async def compute(n: int) -> int:
+    return fib(n)
+
+
+@flow
+async def chain(steps: int) -> None:
+    for _ in range(steps):
+        await nothing()
+
+
+@flow
+async def chain_kept(steps: int) -> None:
+    for _ in range(steps):
+        await nothing_kept()
+
+
+@flow
+async def loop(steps: int) -> None:
+    gate = asyncio.Semaphore(measuring.FLIGHT)
+
+    async def one() -> None:
+        async with gate:
+            await nothing()
+
+    await asyncio.gather(*[one() for _ in range(steps)])
+
+
+@flow
+async def tasks(steps: int) -> int:
+    return sum([await compute(10) for _ in range(steps)])
+
+
+async def main(workload: str) -> None:
+    for _ in range(3):
+        await chain(1)
+    match workload:
+        case "w1":
+            report(workload, await timed_async(chain(measuring.CHAIN)), measuring.CHAIN, EVENTS)
+        case "w1b":
+            await chain_kept(1)
+            report(workload, await timed_async(chain_kept(measuring.CHAIN)), measuring.CHAIN, RESULTS)
+        case "w2":
+            report(workload, await timed_async(loop(measuring.LOOP)), measuring.LOOP, EVENTS)
+        case "w3":
+            runs = asyncio.gather(*[chain(measuring.RUN_STEPS) for _ in range(RUNS)])
+            report(workload, await timed_async(runs), RUNS, EVENTS, of=measuring.RUNS)
+        case "w4":
+            report_latency(workload, [await timed_async(chain(1)) for _ in range(LATENCIES)], EVENTS)
+        case "w5":
+            report(workload, await timed_async(tasks(measuring.FIBS)), measuring.FIBS, EVENTS)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1]))

@@ -1,0 +1,57 @@
+"""Measures Restate through its HTTP ingress: a run is one request that waits for its result.
+
+W1b is W1: every `run` is in the log before the handler goes on. W2 runs batches of ten, which was faster
+than keeping ten in flight. W3 is 500 requests at once.
+"""
+
+import asyncio
+import os
+import sys
+
+import aiohttp
+import uvloop
+
+from bench.peers.scripts import measuring
+from bench.peers.scripts.measuring import report, report_latency, timed_async
+
+DURABILITY = os.environ["DURABILITY"] + ", each step"
+
+
+class Client:
+    def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
+        self.url, self.session = url, session
+
+    async def run(self, handler: str, steps: int) -> object:
+        async with self.session.post(f"{self.url}/Workloads/{handler}", json=steps) as answer:
+            if answer.status != 200:
+                raise RuntimeError(f"{handler}: {answer.status} {await answer.text()}")
+            return await answer.json(content_type=None)
+
+    async def measure(self, workload: str) -> None:
+        for _ in range(measuring.WARM):
+            await self.run("chain", 1)
+        match workload:
+            case "w1" | "w1b":
+                seconds = await timed_async(self.run("chain", measuring.CHAIN))
+                report(workload, seconds, measuring.CHAIN, DURABILITY)
+            case "w2":
+                seconds = await timed_async(self.run("loop", measuring.LOOP))
+                report(workload, seconds, measuring.LOOP, DURABILITY)
+            case "w3":
+                runs = [self.run("chain", measuring.RUN_STEPS) for _ in range(measuring.RUNS)]
+                report(workload, await timed_async(asyncio.gather(*runs)), measuring.RUNS, DURABILITY)
+            case "w4":
+                found = [await timed_async(self.run("chain", 1)) for _ in range(measuring.LATENCIES)]
+                report_latency(workload, found, DURABILITY)
+            case "w5":
+                seconds = await timed_async(self.run("tasks", measuring.FIBS))
+                report(workload, seconds, measuring.FIBS, DURABILITY)
+
+
+async def main(url: str, workload: str) -> None:
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+        await Client(url, session).measure(workload)
+
+
+if __name__ == "__main__":
+    uvloop.run(main(*sys.argv[1:]))

@@ -1,0 +1,148 @@
+"""How values that are stored elsewhere answer in expressions: with the parts that are at hand."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from noetl.model import ExpressionError, Json
+from noetl.model.reference import MARK, is_reference, part, references_in
+
+_HINT = "keep the part at hand with `spec.result.select`, or read the value in a task"
+
+
+class Unread(ExpressionError):
+    """A value was asked for that is stored by reference, or a part of it that is not at hand."""
+
+    def __init__(self, reference: dict[str, Any], what: str = "the value") -> None:
+        size = reference.get("size")
+        about = f" ({size:,} bytes)" if isinstance(size, int) else ""
+        super().__init__(f"{what} is stored by reference{about} and not at hand here", hint=_HINT)
+        self.kind = "limit"
+        self.reference = reference
+
+
+class Selected:
+    """A mapping or list with `extracted` beside its own keys. Copies are plain values."""
+
+    extracted: Mapping[str, Json]
+
+
+class SelectedMapping(dict[str, Any], Selected):
+    pass
+
+
+class SelectedList(list[Any], Selected):
+    pass
+
+
+def with_extracted(value: Any, extracted: Mapping[str, Json]) -> Any:
+    """A value that answers to `.extracted` as its reference would."""
+    if isinstance(value, dict):
+        found: Any = SelectedMapping(value)
+        found.extracted = {**value, **extracted}
+    elif isinstance(value, list):
+        found = SelectedList(value)
+        found.extracted = extracted
+    else:
+        return value
+    return found
+
+
+def refuse(value: object) -> None:
+    """Raises Unread if this stands for a value."""
+    if type(value) is dict and MARK in value and is_reference(value):
+        raise Unread(value)
+
+
+def refuse_inside(value: object) -> None:
+    """Raises Unread if this, or anything in it, stands for a value."""
+    for found in references_in(value):
+        raise Unread(found)
+
+
+def length(value: dict[str, Any]) -> int:
+    """How long the value is that this stands for."""
+    if "length" not in value or "set" in value:
+        raise Unread(value, "its length")
+    found: int = value["length"]
+    return found
+
+
+ABSENT = object()
+
+
+def part_of(owner: dict[str, Any], key: object) -> object:
+    """A part of what this stands for, or ABSENT. Raises Unread where it is not at hand."""
+    if key == "extracted":
+        return owner.get("extracted", {})
+    writes = [write for write in owner.get("set", ()) if write[0][0] == key]
+    for position in range(len(writes) - 1, -1, -1):
+        path, value = writes[position]
+        if len(path) == 1:
+            return _over(value, writes[position + 1 :])
+    try:
+        found = _stored_part(owner, key)
+    except Unread:
+        if not writes:
+            raise
+        found = part(owner["key"], (*owner.get("path", ()), str(key)))
+    return _over({} if found is ABSENT else found, writes) if writes else found
+
+
+def _over(value: object, writes: list[Any]) -> object:
+    for path, written in writes:
+        value = overlaid(value, tuple(path[1:]), written)
+    return value
+
+
+def overlaid(values: object, path: tuple[str, ...], value: Any) -> dict[str, Any]:
+    """A copy with the value at this path; what is not on the way is shared.
+
+    What is not a mapping becomes one. A reference stays one and remembers the write.
+    """
+    if is_reference(values) and values.get("type", "mapping") == "mapping":
+        return {**values, "set": [*values.get("set", ()), [list(path), value]]}
+    copy = dict(values) if isinstance(values, Mapping) and not is_reference(values) else {}
+    key = path[0]
+    copy[key] = value if len(path) == 1 else overlaid(copy.get(key), path[1:], value)
+    return copy
+
+
+def _stored_part(owner: dict[str, Any], key: object) -> object:
+    extracted = owner.get("extracted", {})
+    if key in extracted and key not in owner.get("selected", ()):
+        return extracted[key]
+    if key in owner.get("absent", ()):
+        return ABSENT
+    kind = owner.get("type")
+    if isinstance(key, str) and kind is not None and kind != "mapping":
+        return ABSENT
+    if type(key) is int and kind == "mapping":
+        return ABSENT
+    raise Unread(owner, f"`{key}`")
+
+
+def same_kind(reference: dict[str, Any], other: object) -> bool:
+    """Whether the value behind a reference could be equal to `other`."""
+    kind = reference.get("type")
+    match other:
+        case str():
+            return kind in (None, "text")
+        case list() | tuple():
+            return kind in (None, "list")
+        case Mapping():
+            return kind in (None, "mapping") or is_reference(other)
+        case _:
+            return kind is None
+
+
+__all__ = [
+    "ABSENT",
+    "Unread",
+    "length",
+    "overlaid",
+    "part_of",
+    "refuse",
+    "refuse_inside",
+    "same_kind",
+    "with_extracted",
+]

@@ -1,0 +1,81 @@
+"""Results of loops in chunks: written as they come, so that a long loop stays small in memory."""
+
+from typing import Any
+
+from msgspec import structs
+
+from noetl.events.bodies import LoopDone, LoopIterationCompleted
+from noetl.kernel.references.blob import Blob, Ledger
+from noetl.kernel.references.keeping import Keeper, preview_of
+from noetl.kernel.references.needs import NOTHING
+from noetl.kernel.run import LoopState, RunState
+from noetl.model.reference import encode_value, manifest
+
+LIMITS_IN_CHUNK = 4
+"""Results are stored when they take so many times what one value may take: 256 KiB."""
+
+
+def with_chunk(
+    run: RunState, body: LoopIterationCompleted, size: int, ledger: Ledger
+) -> tuple[LoopIterationCompleted, list[Blob]]:
+    """The end of an iteration; with a chunk if it is time to store what the loop holds.
+
+    `size` is about what this result takes. Stored is what has ended without a gap from the beginning;
+    not what a retry might still replace.
+    """
+    loop = run.loop
+    if loop is None:
+        return body, []
+    held = ledger.held.get(run.id)
+    if held is None:
+        held = sum(len(encode_value(result)) for result in loop.results)
+    ledger.held[run.id] = held + size
+    most = run.step.rules.limit * LIMITS_IN_CHUNK
+    if held + size <= most or body.index != loop.low or body.status != "success":
+        return body, []
+    end = min(_low_after(loop, body.index), *loop.failed_frames, loop.total)
+    if end <= body.index:
+        return body, []
+    results = loop.results[: end - loop.base]
+    results += [None] * (end - loop.base - len(results))
+    results[body.index - loop.base] = body.result
+    keeper = Keeper(run.given.execution_id, NOTHING)
+    chunk = keeper.chunk(results, loop.base)
+    if chunk["size"] * 2 <= most:
+        # The estimate was too high. What waits behind a gap is counted when the gap is closed.
+        ledger.held[run.id] = chunk["size"]
+        return body, []
+    ledger.held[run.id] = 0
+    return structs.replace(body, chunk=chunk), list(keeper.blobs.values())
+
+
+def _low_after(loop: LoopState, index: int) -> int:
+    """The first iteration that has not ended, once this one has."""
+    low = index + 1
+    while low in loop.ended:
+        low += 1
+    return low
+
+
+def with_manifest(run: RunState, body: LoopDone, ledger: Ledger) -> tuple[LoopDone, list[Blob]]:
+    """The end of a loop, with a manifest of its results if they are many.
+
+    Up to here `body.result` are the results that no chunk holds.
+    """
+    loop, rules = run.loop, run.step.rules
+    ledger.held.pop(run.id, None)
+    if loop is None or not isinstance(body.result, list):
+        return body, []
+    data = b""
+    if not loop.chunks:
+        data = encode_value(body.result)
+        if len(data) <= rules.limit:
+            return body, []
+    keeper = Keeper(run.given.execution_id, NOTHING)
+    chunks: list[dict[str, Any]] = list(loop.chunks)
+    if body.result:
+        chunks.append(keeper.chunk(body.result, loop.base))
+        data = data or encode_value(body.result[:100])
+    return structs.replace(body, result=manifest(chunks, preview_of(data, rules.preview))), list(
+        keeper.blobs.values()
+    )

@@ -1,0 +1,75 @@
+"""How values are kept in an execution: the knobs under `spec.result`."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from noetl.dsl.playbook import Playbook, Step, Task
+from noetl.dsl.selection import Selection
+from noetl.expr import Constant, Data, MapData
+from noetl.model import Json
+
+INLINE_MAX_BYTES = 65_536
+"""Larger values leave the log."""
+PREVIEW_MAX_BYTES = 1_024
+
+
+class Rules(NamedTuple):
+    """How the values of a task, a step or an execution are kept."""
+
+    limit: int = INLINE_MAX_BYTES
+    preview: int = PREVIEW_MAX_BYTES
+    select: tuple[Selection, ...] = ()
+
+    def selected(self, value: Json) -> dict[str, Json]:
+        """The parts to keep at hand, by name."""
+        return {name: found for each in self.select for name, found in each.find(value).items()}
+
+
+def execution_rules(playbook: Playbook) -> Rules:
+    return _rules(_plain(playbook.executor.spec.get("result")))
+
+
+def step_rules(playbook: Playbook, step: Step) -> Rules:
+    return _rules(_plain(playbook.executor.spec.get("result")), _plain(step.spec.get("result")))
+
+
+def task_rules(task: Task) -> Rules:
+    """Of the task's merged `spec`."""
+    return _rules(_constants(task.spec.get("result")))
+
+
+def _plain(value: Json) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _constants(data: Data | None) -> Mapping[str, Any]:
+    match data:
+        case Constant(value=dict() as value):
+            return value
+        case MapData():
+            return {key: item.value for key, item in data.entries.items() if isinstance(item, Constant)}
+        case _:
+            return {}
+
+
+def _rules(*specs: Mapping[str, Any]) -> Rules:
+    merged: dict[str, Any] = {}
+    for spec in specs:
+        merged.update({key: value for key, value in spec.items() if value is not None})
+    limit, preview = merged.get("inline_max_bytes"), merged.get("preview_max_bytes")
+    return Rules(
+        limit=min(limit, INLINE_MAX_BYTES) if isinstance(limit, int) else INLINE_MAX_BYTES,
+        preview=preview if isinstance(preview, int) else PREVIEW_MAX_BYTES,
+        select=tuple(_selections(merged.get("select"))),
+    )
+
+
+def _selections(select: Any) -> Iterator[Selection]:
+    for entry in select if isinstance(select, list) else ():
+        path, name = (entry.get("path"), entry.get("as")) if isinstance(entry, dict) else (entry, None)
+        if not isinstance(path, str):
+            continue
+        try:
+            yield Selection(path, str(name or ""))
+        except ValueError:
+            continue  # loading refuses it wherever there is a task whose result it could be about

@@ -1,0 +1,98 @@
+"""From references back to whole values."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from noetl.expr import overlaid
+from noetl.model import Json, NoetlError
+from noetl.model.reference import (
+    decode_value,
+    is_manifest,
+    is_reference,
+    keys_of,
+    mentions,
+    part,
+    references_in,
+    unescape,
+)
+
+Fetched = Mapping[str, Any]
+"""Stored values by their keys."""
+
+
+class Unfetched(NoetlError):
+    """Values are needed that were not fetched. `keys` are all that are needed, so far as is known."""
+
+    def __init__(self, keys: tuple[str, ...]) -> None:
+        super().__init__(f"stored values are needed: {', '.join(keys)}")
+        self.keys = keys
+
+
+def whole_of(reference: dict[str, Any], fetched: Fetched) -> Any:
+    """What this stands for. Raises KeyError where it was not fetched."""
+    if is_manifest(reference):
+        stored = [item for key in keys_of(reference) for item in fetched[key]]
+        return stored + reference.get("tail", [])
+    value = fetched[reference["key"]]
+    writes = reference.get("set", ())
+    for key in reference.get("path", ()):
+        if writes and (not isinstance(value, dict) or key not in value):
+            value = None
+            break
+        value = value[key]
+    for path, written in writes:
+        value = overlaid(value, tuple(path), written)
+    return value
+
+
+def element(items: Any, index: int) -> Any:
+    """One element of a list or, for a manifest, what stands for it."""
+    if not is_manifest(items):
+        return items[index]
+    chunks = items["chunks"]
+    if not chunks or index >= chunks[-1]["to"]:
+        return items["tail"][index - (chunks[-1]["to"] if chunks else 0)]
+    low, high = 0, len(chunks)
+    while low < high:
+        middle = (low + high) // 2
+        if chunks[middle]["to"] <= index:
+            low = middle + 1
+        else:
+            high = middle
+    chunk = chunks[low]
+    return part(chunk["key"], (index - chunk["from"],))
+
+
+def replaced(value: Any, fetched: Fetched, used: set[str]) -> Any:
+    """The value with everything that was fetched in its place; `used` gets the keys of that."""
+    if is_reference(value):
+        keys = keys_of(value)
+        if not all(key in fetched for key in keys):
+            return value
+        used.update(keys)
+        return replaced(whole_of(value, fetched), fetched, used)
+    if not mentions(value):
+        return value
+    if isinstance(value, dict):
+        return {key: replaced(item, fetched, used) for key, item in value.items()}
+    return [replaced(item, fetched, used) for item in value]
+
+
+def missing_in(value: Any, fetched: Fetched) -> set[str]:
+    """The keys that are needed to have this value whole, and were not fetched."""
+    return {key for found in references_in(value) for key in keys_of(found) if key not in fetched}
+
+
+async def resolve(value: Any, get: Callable[[str], Awaitable[bytes]], *, raw: bool = False) -> Json:
+    """A value with everything that is stored elsewhere in its place, as users gave it.
+
+    `get` reads stored bytes. With `raw`, escaped keys stay as they are in the log.
+    """
+    fetched: dict[str, Any] = {}
+    while missing := missing_in(value, fetched):
+        for key in sorted(missing):
+            fetched[key] = decode_value(await get(key))
+        value = replaced(value, fetched, set())
+        fetched = {}
+    whole: Json = value if raw else unescape(value)
+    return whole

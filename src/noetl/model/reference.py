@@ -1,0 +1,178 @@
+"""Values that are kept outside of the log: references and manifests, as plain values.
+
+A mapping with the key `$noetl` stands for something else. User data that has such a key is escaped
+when it comes in and unescaped when it goes out, so it can never be mistaken for one.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeGuard
+
+import msgspec
+
+from noetl.model.json import Json
+
+MARK = "$noetl"
+MEDIA_TYPE = "application/json"
+_KINDS = ("ref", "manifest")
+_TAIL = "$noetl"
+_SIGN = b'$noetl"'
+
+encode_value = msgspec.json.Encoder().encode
+"""The bytes of a value, as they are stored."""
+
+decode_value = msgspec.json.Decoder().decode
+
+
+def reference(
+    key: str,
+    value: Json,
+    *,
+    size: int,
+    preview: str = "",
+    extracted: dict[str, Json] | None = None,
+    absent: Iterable[str] = (),
+) -> dict[str, Any]:
+    """What stands for `value`, whose bytes are stored under `key`.
+
+    `extracted` are parts that can be read without it; `absent` are keys that it is known not to have.
+    """
+    return {
+        MARK: "ref",
+        "key": key,
+        "size": size,
+        "media_type": MEDIA_TYPE,
+        "hash": hash_in(key),
+        **_shape(value),
+        "preview": preview,
+        "extracted": extracted or {},
+        **({"absent": sorted(absent)} if absent else {}),
+    }
+
+
+def part(
+    key: str,
+    path: tuple[str | int, ...],
+    value: Json = None,
+    *,
+    extracted: dict[str, Json] | None = None,
+    absent: Iterable[str] = (),
+) -> dict[str, Any]:
+    """What stands for the part at `path` of the value stored under `key`."""
+    found: dict[str, Any] = {MARK: "ref", "key": key, "path": list(path), **_shape(value)}
+    if extracted:
+        found["extracted"] = extracted
+    if absent:
+        found["absent"] = sorted(absent)
+    return found
+
+
+def chunk(key: str, start: int, end: int, size: int) -> dict[str, Json]:
+    """The elements from `start` up to but not including `end`, stored as one list."""
+    return {"key": key, "from": start, "to": end, "size": size}
+
+
+def manifest(
+    chunks: Iterable[dict[str, Any]], preview: str = "", tail: Sequence[Json] = ()
+) -> dict[str, Any]:
+    """A list that is stored in chunks, in order and without gaps; `tail` are its last elements."""
+    parts = list(chunks)
+    total = (parts[-1]["to"] if parts else 0) + len(tail)
+    return {
+        MARK: "manifest",
+        "total": total,
+        "size": sum(each["size"] for each in parts),
+        "chunks": parts,
+        **({"tail": list(tail)} if tail else {}),
+        "type": "list",
+        "length": total,
+        "preview": preview,
+        "extracted": {},
+    }
+
+
+def appended(base: dict[str, Any], items: Sequence[Json]) -> dict[str, Any] | None:
+    """A stored list with more elements; None if it is no list, or only a part of what is stored."""
+    if base.get("type") != "list" or "path" in base or "set" in base:
+        return None
+    preview = base.get("preview", "")
+    if base[MARK] == "manifest":
+        return manifest(base["chunks"], preview, [*base.get("tail", ()), *items])
+    return manifest([chunk(base["key"], 0, base["length"], base["size"])], preview, items)
+
+
+def _shape(value: Json) -> dict[str, Any]:
+    match value:
+        case str():
+            return {"type": "text", "length": len(value)}
+        case list():
+            return {"type": "list", "length": len(value)}
+        case dict():
+            return {"type": "mapping", "length": len(value)}
+        case _:
+            return {}
+
+
+def is_reference(value: object) -> TypeGuard[dict[str, Any]]:
+    """Whether this stands for a value, a list in chunks included."""
+    return type(value) is dict and MARK in value and value[MARK] in _KINDS
+
+
+def is_manifest(value: object) -> TypeGuard[dict[str, Any]]:
+    return type(value) is dict and MARK in value and value[MARK] == "manifest"
+
+
+def keys_of(value: Mapping[str, Any]) -> tuple[str, ...]:
+    """The keys under which what a reference or manifest stands for is stored."""
+    if value[MARK] == "manifest":
+        return tuple(each["key"] for each in value["chunks"])
+    return (value["key"],)
+
+
+def hash_in(key: str) -> str:
+    """The SHA-256 of the bytes that are stored under a key: its last part."""
+    return key.rpartition("/")[2]
+
+
+def mentions(value: object) -> bool:
+    """Whether a reference, a manifest, a secret or an escaped key may be in there."""
+    if type(value) is not dict and type(value) is not list:
+        return False
+    try:
+        return _SIGN in encode_value(value)
+    except (TypeError, ValueError, RecursionError):
+        return True
+
+
+def escape(value: Any) -> Any:
+    """User data as it may stand in the log; the same object where nothing is to be done."""
+    return _renamed(value, escape_key) if mentions(value) else value
+
+
+def unescape(value: Any) -> Any:
+    """The user's own data again."""
+    return _renamed(value, _unescaped_key) if mentions(value) else value
+
+
+def references_in(value: Any) -> Iterator[dict[str, Any]]:
+    """Every reference and manifest in a value, itself included; not what they stand for."""
+    if is_reference(value):
+        yield value
+    elif mentions(value):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from references_in(item)
+
+
+def _renamed(value: Any, rename: Callable[[str], str]) -> Any:
+    if isinstance(value, dict):
+        return {rename(key): _renamed(item, rename) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_renamed(item, rename) for item in value]
+    return value
+
+
+def escape_key(key: str) -> str:
+    return f"${key}" if key.endswith(_TAIL) and not key.removesuffix(_TAIL).strip("$") else key
+
+
+def _unescaped_key(key: str) -> str:
+    return key[1:] if key.startswith("$$") and escape_key(key) != key else key

@@ -1,0 +1,44 @@
+"""`--seed 7` runs one seed and tells all about it, `--seeds 0:2000` runs many and tells what fails."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from noetl.testing.simulator.scenario import scenario_of
+from noetl.testing.simulator.shrinking import shrink
+from noetl.testing.simulator.simulation import Simulator
+from noetl.testing.simulator.telling import describe, tell
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """1 if a seed fails, else 0."""
+    parser = argparse.ArgumentParser(prog="python -m noetl.testing.simulator", description=__doc__)
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--seed", type=int, help="run this seed and print what it stands for")
+    which.add_argument("--seeds", type=_span, metavar="A:B", help="run the seeds from A to B, without B")
+    given = parser.parse_args(arguments)
+    seeds = given.seeds if given.seed is None else range(given.seed, given.seed + 1)
+    failed = 0
+    simulator = Simulator()
+    for seed in seeds:
+        verdict = simulator.check(scenario_of(seed))
+        if verdict.problem:
+            failed += 1
+            _say(tell(verdict, shrink(simulator, verdict)))
+        elif given.seed is not None:
+            _say(f"{describe(verdict.scenario)}\nended: {verdict.end}\n")
+    _say(f"{len(seeds)} seeds, {failed} failed")
+    return 1 if failed else 0
+
+
+def _span(text: str) -> range:
+    first, _, last = text.partition(":")
+    return range(int(first), int(last))
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

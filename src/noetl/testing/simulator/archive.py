@@ -1,0 +1,98 @@
+"""The store as a server uses it: histories in, states out."""
+
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from noetl.events import FORMAT, decode, encode, kind_of
+from noetl.events.bodies import Parent, PlaybookExecutionRequested
+from noetl.events.event import Event
+from noetl.kernel import ExecutionState, Plan, dump, evolve, load, new_state
+from noetl.kernel.state import STATE_FORMAT
+from noetl.ports.store import Append, Committed, Effects, Query, Row, Snapshot, Store
+from noetl.testing.simulator.derived import Errand
+
+T = TypeVar("T")
+
+
+def at_once(call: Coroutine[Any, Any, T]) -> T:
+    """The result of a call that never waits, as those of a store in memory."""
+    try:
+        call.send(None)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+    raise AssertionError("a store in memory made its caller wait")
+
+
+def read_row(row: Row) -> Event:
+    return Event(row.seq, row.ts, decode(row.kind, row.body, row.version))
+
+
+def rows_of(events: Sequence[Event]) -> list[Row]:
+    last = events[-1].seq
+    return [
+        Row(event.seq, event.ts, kind_of(event.body).number, FORMAT, encode(event.body), event.seq == last)
+        for event in events
+    ]
+
+
+class Archive:
+    """`plans` are those of the playbooks that the store holds, by hash."""
+
+    def __init__(self, store: Store, plans: Mapping[str, Plan]) -> None:
+        self.store = store
+        self.plans = plans
+
+    def events(self, execution_id: str, after: int = 0) -> list[Event]:
+        found: list[Event] = []
+        while rows := at_once(self.store.read(execution_id, after=after)):
+            found += map(read_row, rows)
+            after = rows[-1].seq
+        return found
+
+    def load(self, execution_id: str) -> ExecutionState | None:
+        """The state from the last snapshot and the events after it; None if there is no such execution."""
+        record = at_once(self.store.execution(execution_id))
+        if record is None:
+            return None
+        plan = self.plans[record.playbook]
+        snapshot = at_once(self.store.snapshot(execution_id, state_format=STATE_FORMAT))
+        state = load(plan, msgspec.json.decode(snapshot.body)) if snapshot else new_state(plan, execution_id)
+        return self.catch_up(state)
+
+    def catch_up(self, state: ExecutionState) -> ExecutionState:
+        """Fold what others have written meanwhile."""
+        for event in self.events(state.execution_id, state.version):
+            evolve(state, event)
+        return state
+
+    def commit(self, execution_id: str, events: Sequence[Event], effects: Effects) -> bool:
+        """False if somebody else was faster."""
+        append = Append(
+            execution_id=execution_id,
+            expected_version=events[0].seq - 1,
+            rows=rows_of(events),
+            effects=effects,
+        )
+        (verdict,) = at_once(self.store.commit([append]))
+        return isinstance(verdict, Committed)
+
+    def keep_snapshot(self, state: ExecutionState) -> None:
+        body = msgspec.json.encode(dump(state))
+        at_once(self.store.put_snapshot(state.execution_id, Snapshot(state.version, STATE_FORMAT, body)))
+
+    def parent(self, execution_id: str) -> Parent | None:
+        """Who started this execution, as its first event says."""
+        rows = at_once(self.store.read(execution_id, limit=1))
+        body = read_row(rows[0]).body if rows else None
+        return body.parent if isinstance(body, PlaybookExecutionRequested) else None
+
+    def living(self) -> list[str]:
+        page = at_once(self.store.executions(Query(status=("running", "paused"))))
+        return [record.execution_id for record in page.executions]
+
+    def errands(self) -> list[tuple[Errand, Any]]:
+        """What executions want of each other, with the message to mark as sent."""
+        messages = at_once(self.store.outbox())
+        return [(msgspec.json.decode(message.body, type=Errand), message) for message in messages]

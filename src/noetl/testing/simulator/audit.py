@@ -1,0 +1,212 @@
+"""What must hold, seen from outside: the stored history alone, folded anew."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from noetl.events.bodies import (
+    EventBody,
+    ExecutionRetried,
+    LeaseExpired,
+    LoopDone,
+    LoopIterationCompleted,
+    RunSuspended,
+    StepDone,
+    StepFailed,
+    TaskProcessed,
+    TaskStarted,
+    TokenClaimed,
+)
+from noetl.events.event import Event
+from noetl.kernel import ExecutionState, dump, evolve, load, new_state, replay
+from noetl.kernel.invariants import gaps, violations
+from noetl.kernel.net.commands import Command, Report
+from noetl.kernel.pipeline.advance import MOST_LOSSES
+from noetl.kernel.pipeline.moves import RunTask
+from noetl.testing.simulator.archive import Archive, at_once, read_row
+from noetl.testing.simulator.tools import Attempt, Effect, attempt_of
+
+
+class Finding(Exception):
+    """Something is wrong with the engine."""
+
+
+def differences(one: ExecutionState, other: ExecutionState) -> list[str]:
+    """The fields in which two states differ."""
+    return [
+        f"{name}: {getattr(one, name)!r} is not {getattr(other, name)!r}"
+        for name in one.__struct_fields__
+        if getattr(one, name) != getattr(other, name)
+    ]
+
+
+class Audit:
+    """Folds what is in the store as soon as it is there, and compares."""
+
+    def __init__(self, archive: Archive) -> None:
+        self.archive = archive
+        self.mirrors: dict[str, ExecutionState] = {}
+        self.owners: dict[tuple[str, str], int] = {}
+        self.started: set[tuple[Attempt, int]] = set()
+        self.processed: set[Attempt] = set()
+        self.retried: set[str] = set()
+        self.lost_workers = 0
+        """Tasks that were given up because workers were lost: they make an end depend on luck."""
+        self._last: dict[str, int] = {}
+
+    def committed(self, state: ExecutionState, command: Command | None) -> None:
+        """An append was written because of `command`; `state` is what the writer believes it amounts to."""
+        execution = state.execution_id
+        if isinstance(command, Report):
+            self._reported(execution, command)
+        mirror = self.mirrors.get(execution)
+        if mirror is None:
+            mirror = self.mirrors[execution] = new_state(state.plan, execution)
+        rows = at_once(self.archive.store.read(execution, after=mirror.version))
+        if not rows or not rows[-1].last:
+            raise Finding(f"an append to {execution} is not there, or not whole")
+        for row in rows:
+            event = read_row(row)
+            if event.ts < self._last.get(execution, 0):
+                raise Finding(f"event {event.seq} of {execution} is older than the one before it")
+            self._last[execution] = event.ts
+            self._look_at(execution, event)
+            evolve(mirror, event)
+            self._let_go(execution, mirror, event.body)
+        self._demand(violations(mirror), f"after event {mirror.version} of {execution}")
+        self._same(mirror, state, "the writer and the store disagree")
+
+    def loaded(self, state: ExecutionState) -> None:
+        """A state came from a snapshot and the events after it."""
+        self._same(self.mirrors[state.execution_id], state, "a snapshot and its tail are not the history")
+
+    def refused(self, state: ExecutionState) -> None:
+        """A command was refused, so nothing may have changed."""
+        mirror = self.mirrors.get(state.execution_id)
+        if mirror is not None and mirror.version == state.version:
+            self._same(mirror, state, "a refused command left something behind")
+
+    def _reported(self, execution: str, report: Report) -> None:
+        """A report was accepted: it must have been the owner's."""
+        owner = self.owners.get((execution, report.run), 0)
+        if owner != report.fence:
+            raise Finding(f"{report.run} took a report under fence {report.fence}; its owner has {owner}")
+
+    def effect(self, execution: str, call: RunTask) -> None:
+        """A tool is about to run: it must be on record that it starts."""
+        attempt = attempt_of(execution, call.started)
+        if (attempt, call.started.redelivery) not in self.started:
+            raise Finding(f"{attempt} runs before that is durable")
+
+    def _look_at(self, execution: str, event: Event) -> None:
+        match event.body:
+            case TaskStarted() as body:
+                self._task_started(attempt_of(execution, body), body)
+            case TaskProcessed() as body:
+                self._task_processed(execution, body)
+            case TokenClaimed() as body:
+                if self.owners.get((execution, body.run)):
+                    raise Finding(f"{body.run} was claimed while it had an owner")
+                self.owners[execution, body.run] = event.seq
+            case LeaseExpired() as body:
+                self.owners[execution, body.run] = 0
+            case StepDone() | StepFailed() | LoopDone() as body:
+                self.owners[execution, body.run] = 0
+            case ExecutionRetried():
+                self.retried.add(execution)
+            case _:
+                pass
+
+    def _let_go(self, execution: str, mirror: ExecutionState, body: EventBody) -> None:
+        """After a pause, and where all that is left waits, nobody owns the run."""
+        if (
+            isinstance(body, RunSuspended | LoopIterationCompleted)
+            and mirror.runs[body.run].phase != "claimed"
+        ):
+            self.owners[execution, body.run] = 0
+
+    def _task_started(self, attempt: Attempt, body: TaskStarted) -> None:
+        if attempt in self.processed:
+            raise Finding(f"{attempt} starts again though its outcome is recorded")
+        if (attempt, body.redelivery) in self.started:
+            raise Finding(f"{attempt} starts twice as delivery {body.redelivery}")
+        if body.redelivery and (attempt, body.redelivery - 1) not in self.started:
+            raise Finding(f"{attempt} starts as delivery {body.redelivery}, which is one too many")
+        if body.redelivery >= MOST_LOSSES:
+            raise Finding(f"{attempt} is delivered after {body.redelivery} losses")
+        self.started.add((attempt, body.redelivery))
+
+    def _task_processed(self, execution: str, body: TaskProcessed) -> None:
+        attempt = Attempt(execution, body.run, body.iteration, body.task, body.visit, body.attempt)
+        if attempt in self.processed:
+            raise Finding(f"{attempt} has two outcomes")
+        if (attempt, 0) not in self.started:
+            raise Finding(f"{attempt} has an outcome and never began")
+        if body.outcome.error is not None and body.outcome.error.kind == "worker_lost":
+            self.lost_workers += 1
+            if (attempt, MOST_LOSSES - 1) not in self.started:
+                raise Finding(f"{attempt} was given up too early")
+        self.processed.add(attempt)
+
+    def finish(self, effects: list[Effect], servers: Sequence[Mapping[str, ExecutionState]]) -> None:
+        """The end of the simulation: everything again, from the beginning."""
+        for execution, mirror in self.mirrors.items():
+            if not mirror.over:
+                raise Finding(f"{execution} is {mirror.status} and nothing will happen any more")
+            events = self.archive.events(execution)
+            self._demand(list(gaps(events)), execution)
+            whole = replay(mirror.plan, execution, events)
+            self._same(whole, mirror, "two replays differ")
+            for states in servers:
+                if execution in states:
+                    state = self.archive.catch_up(states[execution])
+                    self._same(whole, state, "a server remembers something else")
+            self._cut(mirror, events)
+        timers, messages = at_once(self.archive.store.timers()), at_once(self.archive.store.outbox())
+        if timers or messages:
+            raise Finding("all executions are over, and a timer or message is left")
+        self._effects(effects)
+
+    def _cut(self, mirror: ExecutionState, events: list[Event]) -> None:
+        """A snapshot anywhere, here in the middle, and the rest of the events are the whole history."""
+        middle = len(events) // 2
+        part = replay(mirror.plan, mirror.execution_id, events[:middle])
+        state = load(mirror.plan, json.loads(json.dumps(dump(part))))
+        for event in events[middle:]:
+            evolve(state, event)
+        self._same(mirror, state, f"a snapshot at {middle} and its tail are not the history")
+
+    def _effects(self, effects: list[Effect]) -> None:
+        """No attempt had an effect twice, but as another delivery with the same key; keys are not shared."""
+        seen: set[tuple[Attempt, int]] = set()
+        keys: dict[Attempt, str] = {}
+        places: dict[str, tuple[Any, ...]] = {}
+        for attempt, redelivery, key in effects:
+            if (attempt, redelivery) in seen:
+                raise Finding(f"{attempt} ran twice as delivery {redelivery}")
+            seen.add((attempt, redelivery))
+            if keys.setdefault(attempt, key) != key:
+                raise Finding(f"{attempt} ran again under another key")
+            if places.setdefault(key, attempt[:5]) != attempt[:5]:
+                raise Finding(f"{attempt} has the key of {places[key]}")
+
+    def _demand(self, problems: list[str], where: str) -> None:
+        if problems:
+            raise Finding(f"{where}: {'; '.join(problems)}")
+
+    def _same(self, one: ExecutionState, other: ExecutionState, what: str) -> None:
+        if one != other:
+            raise Finding(f"{what} ({one.execution_id}): {'; '.join(differences(one, other))}")
+
+
+def end_of(state: ExecutionState) -> dict[str, Any]:
+    """What must be the same however things went: without ids, times, and the order of failures."""
+    ctx = {key: value for key, value in state.ctx.values.items() if key != "signals"}
+    return {
+        "status": state.status,
+        "result": state.result,
+        "ctx": ctx,
+        "steps": {name: (one.status, one.runs) for name, one in sorted(state.summaries.items())},
+        "failures": sorted((one.error.kind, one.error.details["step"]) for one in state.failures),
+        "discarded": sorted((one["step"], one["reason"]) for one in state.discarded),
+    }

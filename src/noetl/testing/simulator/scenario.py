@@ -1,0 +1,118 @@
+"""What a seed stands for: a playbook, what its tools give, and what goes wrong."""
+
+from random import Random
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from noetl.testing.simulator.document import Document
+from noetl.testing.simulator.generator import child, steady, wild
+
+SCHEDULES = 4
+"""So many seeds in a row share a playbook, whose loading costs as much as a run of it."""
+
+Operation: TypeAlias = Literal["pause", "cancel", "signal"]
+
+
+class Faults(Struct, frozen=True, kw_only=True):
+    """What goes wrong until `until` seconds. Numbers from 0 to 1 are chances, the others are counts."""
+
+    until: float = 0
+    workers: int = 1
+    servers: int = 1
+    drop: float = 0
+    duplicate: float = 0
+    reorder: float = 0
+    late: float = 0
+    """Messages that come later than a lease lasts."""
+    slow: float = 0
+    """Tools that take longer than a lease lasts."""
+    batch: float = 0
+    """How likely a worker holds back what it could report."""
+    crash_before_commit: float = 0
+    crash_after_commit: float = 0
+    server_crashes: int = 0
+    worker_crashes: int = 0
+    zombies: int = 0
+    """Workers that stand still for longer than their lease lasts, and then go on."""
+    snapshots: float = 0
+    short_appends: bool = False
+    """The server decides only a few events at once."""
+
+
+NO_FAULTS = Faults()
+
+
+class Scenario(Struct, frozen=True, kw_only=True):
+    seed: int
+    outcomes: int
+    """What tools give follows from this number and the place of the task alone."""
+    errors: float
+    """How often they fail."""
+    document: Document
+    children: tuple[Document, ...] = ()
+    faults: Faults = NO_FAULTS
+    operations: tuple[tuple[float, Operation], ...] = ()
+    retry: bool = False
+    """Whether a failed execution is retried, once."""
+    comparable: bool = False
+    """Whether the end does not depend on the order in which things happen."""
+
+
+def scenario_of(seed: int) -> Scenario:
+    """The same for the same seed, always."""
+    group = seed // SCHEDULES
+    random = Random(f"playbook {group}")  # noqa: S311 -- it must be repeatable
+    comparable = random.random() < 0.7
+    document = steady(random) if comparable else wild(random)
+    errors = random.choice((0.0, 0.1, 0.25, 0.4))
+    retry = random.random() < 0.3
+    schedule = Random(f"schedule {seed}")  # noqa: S311 -- as above
+    operations = _operations(schedule, comparable=comparable)
+    return Scenario(
+        seed=seed,
+        outcomes=group,
+        errors=errors,
+        document=document,
+        children=(child(random),),
+        faults=_faults(schedule),
+        operations=operations,
+        retry=retry,
+        comparable=comparable,
+    )
+
+
+def _faults(random: Random) -> Faults:
+    """Some seeds have everything, some only one kind of fault: those are easier to understand."""
+    wanted = random.choice((0.2, 0.5, 0.9))
+
+    def some(high: float) -> float:
+        return random.uniform(0, high) if random.random() < wanted else 0
+
+    def number(high: int) -> int:
+        return random.randint(1, high) if random.random() < wanted else 0
+
+    return Faults(
+        until=random.uniform(10, 40),
+        workers=random.randint(1, 3),
+        servers=random.choice((1, 1, 2)),
+        drop=some(0.25),
+        duplicate=some(0.3),
+        reorder=some(0.6),
+        late=some(0.05),
+        slow=some(0.15),
+        batch=some(0.9),
+        crash_before_commit=some(0.06),
+        crash_after_commit=some(0.06),
+        server_crashes=number(2),
+        worker_crashes=number(3),
+        zombies=number(3),
+        snapshots=some(0.25),
+        short_appends=random.random() < 0.2,
+    )
+
+
+def _operations(random: Random, *, comparable: bool) -> tuple[tuple[float, Operation], ...]:
+    kinds: tuple[Operation, ...] = ("pause", "signal") if comparable else ("pause", "signal", "cancel")
+    count = random.choice((0, 0, 0, 1, 2))
+    return tuple((random.uniform(0, 20), random.choice(kinds)) for _ in range(count))

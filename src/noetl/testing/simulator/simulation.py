@@ -1,0 +1,86 @@
+"""One seed from its scenario to a verdict."""
+
+import traceback
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from noetl.kernel import Plan
+from noetl.testing.simulator.audit import Finding, end_of
+from noetl.testing.simulator.clock import SECOND
+from noetl.testing.simulator.document import Document, playbook_of
+from noetl.testing.simulator.scenario import NO_FAULTS, Scenario
+from noetl.testing.simulator.world import World
+
+
+class Verdict(Struct, frozen=True):
+    """What a simulation found: `problem` is empty if all is well."""
+
+    scenario: Scenario
+    problem: str
+    end: dict[str, Any]
+    by_luck: bool
+    """Workers were lost so often that a task was given up: the end need not be as without faults."""
+    trace: tuple[str, ...]
+    steps: int
+
+
+class Simulator:
+    """Runs scenarios. What belongs to a playbook is kept for the next one that has the same playbook."""
+
+    def __init__(self) -> None:
+        self._plans: dict[Document, Plan] = {}
+        self._ends: dict[Scenario, Verdict] = {}
+
+    def check(self, scenario: Scenario) -> Verdict:
+        """Simulate, and compare the end with that of the run without faults where there is only one end."""
+        verdict = self._play(scenario)
+        if verdict.problem or verdict.by_luck or not scenario.comparable:
+            return verdict
+        expected = self._without_faults(scenario)
+        if expected.problem:
+            return replace(verdict, problem=f"without any fault: {expected.problem}", trace=expected.trace)
+        problem = "; ".join(
+            f"{name} is {verdict.end[name]!r}, and {value!r} without faults"
+            for name, value in expected.end.items()
+            if verdict.end[name] != value
+        )
+        return replace(verdict, problem=problem)
+
+    def _without_faults(self, scenario: Scenario) -> Verdict:
+        plain = replace(scenario, seed=0, faults=NO_FAULTS, operations=())
+        if plain not in self._ends:
+            self._ends[plain] = self._play(plain)
+        return self._ends[plain]
+
+    def _plan_of(self, document: Document) -> Plan:
+        if document not in self._plans:
+            playbook = playbook_of(document.text)
+            if playbook is None:
+                raise ValueError(f"not a valid playbook:\n{document.text}")
+            self._plans[document] = Plan(playbook)
+        return self._plans[document]
+
+    def _play(self, scenario: Scenario) -> Verdict:
+        world = World(scenario, self._plan_of)
+        problem = ""
+        try:
+            world.run()
+        except Finding as finding:
+            problem = str(finding)
+        except Exception as error:  # noqa: BLE001 -- whatever the engine raises is what we look for
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            problem = f"{type(error).__name__} in {place.name}: {error}"
+        return Verdict(
+            scenario=scenario,
+            problem=problem,
+            end=end_of(world.root) if world.root is not None else {},
+            by_luck=world.audit.lost_workers > 0,
+            trace=tuple(
+                f"{(now - world.began) / SECOND:9.3f} {who}: {what}" for now, who, what in world.trace
+            )
+            if problem
+            else (),
+            steps=world.steps,
+        )

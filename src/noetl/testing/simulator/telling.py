@@ -1,0 +1,44 @@
+"""A verdict in words."""
+
+from noetl.testing.simulator.scenario import Scenario
+from noetl.testing.simulator.simulation import Verdict
+
+COMMAND = "python -m noetl.testing.simulator --seed"
+
+
+def describe(scenario: Scenario) -> str:
+    """The playbook, and what goes wrong around it."""
+    faults = scenario.faults
+    wrong = [
+        f"{name}={value if isinstance(value, int) else round(value, 3)}"
+        for name in faults.__struct_fields__
+        if (value := getattr(faults, name))
+    ]
+    operations = [f"{what} at {moment:.3f} s" for moment, what in scenario.operations]
+    lines = [f"faults: {', '.join(wrong)}", f"errors of tools: {scenario.errors}"]
+    if operations:
+        lines.append(f"operations: {', '.join(operations)}")
+    if scenario.retry:
+        lines.append("a failed execution is retried once")
+    text = "\n".join(lines) + "\n\n" + scenario.document.text
+    if "kind: playbook" in scenario.document.text:
+        text += "".join(f"---\n{child.text}" for child in scenario.children)
+    return text
+
+
+def tell(failed: Verdict, shrunk: Verdict) -> str:
+    """What is wrong with a seed, in its smallest form, and how to see it again."""
+    seed = failed.scenario.seed
+    return "\n".join(
+        [
+            f"seed {seed}: {failed.problem}",
+            "",
+            f"the smallest scenario found that fails: {shrunk.problem}",
+            "",
+            describe(shrunk.scenario),
+            "the last steps:",
+            *shrunk.trace,
+            "",
+            f"again: {COMMAND} {seed}",
+        ]
+    )

@@ -1,0 +1,91 @@
+"""What holds for values of every size: where they are kept changes nothing but that."""
+
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from noetl.events.event import Event
+from noetl.kernel.fold import evolve
+from noetl.kernel.invariants import violations
+from noetl.kernel.references.light import lighten
+from noetl.kernel.replay import dump, load, replay
+from noetl.kernel.state import new_state
+from noetl.model.reference import keys_of, references_in
+from tests.kernel.driver import EXECUTION
+from tests.kernel.random_playbooks import BIG_OUTCOMES, Chaos, big_outcomes, big_texts, loaded, stored
+from tests.kernel.test_laws import choices, differences
+
+limits = st.sampled_from([0, 20, 40, 64, 100, 200, 1000])
+
+
+def knobs(text: str, limit: int | None) -> str:
+    spec = f", result: {{inline_max_bytes: {limit}, preview_max_bytes: 8}}" if limit is not None else ""
+    return text.replace("KNOBS", spec)
+
+
+def lived(text: str, limit: int | None, turns: list[int], order: list[int]) -> Chaos:
+    driver = Chaos(loaded(knobs(text, limit)), turns, BIG_OUTCOMES)
+    return driver.live(order).try_again()
+
+
+def seen(driver: Chaos) -> list[Any]:
+    """What tools were given, in order."""
+    return [
+        (call.started.run, call.iteration, call.task.label, call.inputs, call.args, call.prev)
+        for call in driver.calls
+    ]
+
+
+@settings(max_examples=200)
+@given(big_texts, limits, big_outcomes, choices)
+def test_an_execution_ends_the_same_wherever_its_values_are_kept(
+    text: str, limit: int, turns: list[int], order: list[int]
+) -> None:
+    inline, apart = lived(text, None, turns, order), lived(text, limit, turns, order)
+    assert not inline.stored
+    assert apart.names == inline.names
+    assert seen(apart) == seen(inline)
+    assert apart.whole(apart.state.result) == inline.whole(inline.state.result)
+    assert apart.whole(apart.ctx) == inline.whole(inline.ctx)
+    assert apart.statuses == inline.statuses
+
+
+@settings(max_examples=100)
+@given(big_texts, limits, big_outcomes, choices)
+def test_the_history_alone_gives_the_same_state_and_holds_nothing_large(
+    text: str, limit: int, turns: list[int], order: list[int]
+) -> None:
+    driver = Chaos(loaded(knobs(text, limit)), turns, BIG_OUTCOMES)
+    mirror = new_state(driver.plan, EXECUTION)
+
+    def check(events: list[Event]) -> None:
+        for event in events:
+            assert event.data == stored(event).stored, "the bytes are those of the body"
+            for found in references_in(json.loads(event.data)):
+                assert set(keys_of(found)) <= driver.stored.keys(), "it is stored before it is named"
+            run = driver.state.runs.get(getattr(event.body, "run", ""))
+            if run is not None:
+                assert lighten(driver.plan, run.step, event.body, EXECUTION) == (event.body, [])
+            evolve(mirror, stored(event))
+            assert violations(mirror) == []
+        assert differences(mirror, driver.state) == []
+
+    driver.on_append = check
+    driver.live(order).try_again()
+
+
+@settings(max_examples=50)
+@given(big_texts, limits, big_outcomes, choices, st.floats(0, 1))
+def test_a_snapshot_and_its_tail_are_the_whole_history(
+    text: str, limit: int, turns: list[int], order: list[int], where: float
+) -> None:
+    driver = lived(text, limit, turns, order)
+    events = driver.events
+    cut = round(where * len(events))
+    snapshot = json.loads(json.dumps(dump(replay(driver.plan, EXECUTION, events[:cut]))))
+    state = load(driver.plan, snapshot)
+    for event in events[cut:]:
+        evolve(state, event)
+    assert differences(state, driver.state) == []

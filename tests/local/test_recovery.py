@@ -1,0 +1,208 @@
+"""What happens around crashes, beyond the points where one can happen: interrupts, refusals, late children."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from noetl.events.bodies import SignalReceived
+from noetl.kernel import Refused
+from noetl.kernel.net.commands import Cancel, Resume, Signal
+from noetl.local import Local
+from noetl.server.forking import CannotFork
+from noetl.server.letters import write_letter
+from noetl.stores.owner import Owners
+from noetl.stores.sqlite import SqliteStore
+from tests.local.engine import Bench, source
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+async def until(bench: Bench, name: str) -> None:
+    while all(type(event.body).__name__ != name for _, event in bench.seen):
+        await asyncio.sleep(0)
+
+
+TWO = """
+workflow:
+- step: start
+  tool: [{kind: python, code: "result = 1"}, {kind: python, code: "result = 2"}]
+"""
+
+DONE = "workflow:\n- step: start\n  tool: {kind: noop}"
+
+
+def test_an_interrupt_records_what_is_in_flight_and_begins_nothing_new(bench: Bench) -> None:
+    async def work(local: Local) -> str:
+        execution_id = await local.start(source(TWO))
+        await until(bench, "TaskStarted")
+        local.interrupt()
+        assert (await local.finished(execution_id)).status == "running"
+        return execution_id
+
+    execution_id = bench.with_local(work)
+    names = bench.names(execution_id)
+    assert (names.count("TaskStarted"), names.count("TaskProcessed")) == (1, 1)
+    assert bench.resume(execution_id).result == 2
+    assert bench.names(execution_id).count("TaskStarted") == 2
+
+
+def test_what_is_over_cannot_be_forked_at_its_end(bench: Bench) -> None:
+    state = bench.run(TWO)
+
+    async def fork(local: Local) -> None:
+        await local.fork(state.execution_id, at=state.version)
+
+    with pytest.raises(CannotFork, match="was completed by event"):
+        bench.with_local(fork)
+
+
+DETACHED = """
+workflow:
+- step: start
+  tool:
+    kind: playbook
+    spec: {wait: false}
+    document:
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: child, path: child}
+      workflow:
+      - step: start
+        tool: {kind: wait, signal: go}
+"""
+
+
+def test_what_an_execution_started_and_did_not_wait_for_goes_on_with_it(bench: Bench) -> None:
+    async def begin(local: Local) -> str:
+        execution_id = await local.start(source(DETACHED))
+        await until(bench, "RunSuspended")
+        local.interrupt()
+        assert (await local.finished(execution_id)).status == "completed"
+        return execution_id
+
+    parent = bench.with_local(begin)
+    child = next(execution_id for execution_id, _ in bench.seen if execution_id != parent)
+
+    async def go_on(local: Local) -> str:
+        await local.resume(parent)
+        await local.tell(child, Signal("go", 5))
+        return (await local.finished(parent)).status
+
+    assert bench.with_local(go_on) == "completed"
+    assert bench.names(child)[-1] == "PlaybookProcessed"
+
+
+def test_a_parent_leaves_a_child_alone_that_another_process_runs(bench: Bench) -> None:
+    parent = ""
+
+    async def run(local: Local) -> None:
+        nonlocal parent
+        parent = await local.start(source(DETACHED))
+        await until(bench, "RunSuspended")
+        store = SqliteStore.at(bench.home.store)
+        async with Local(store, owners=Owners(bench.home.owners)) as other:
+            assert (await other.finished(await other.resume(parent))).status == "completed"
+        await store.close()
+
+    bench.with_local(run)
+
+
+def test_a_retry_that_is_refused_leaves_the_execution_alone(bench: Bench) -> None:
+    async def begin(local: Local) -> str:
+        execution_id = await local.start(source(TWO))
+        await until(bench, "TaskStarted")
+        with pytest.raises(Refused, match="running"):
+            await local.retry(execution_id)
+        await local.kill()
+        return execution_id
+
+    execution_id = bench.with_local(begin)
+    before = bench.names(execution_id)
+
+    async def refused(local: Local) -> None:
+        with pytest.raises(Refused, match="running"):
+            await local.retry(execution_id)
+        await local.finished(await local.start(source(DONE)))
+
+    bench.with_local(refused)
+    assert bench.names(execution_id) == before
+    assert bench.resume(execution_id).result == 2
+
+
+WAITING = """
+workflow:
+- step: start
+  tool: {kind: wait, signal: go}
+"""
+
+
+def test_a_cancelled_wait_ends_at_once(bench: Bench) -> None:
+    async def work(local: Local) -> str:
+        execution_id = await local.start(source(WAITING))
+        await until(bench, "RunSuspended")
+        await local.tell(execution_id, Cancel())
+        return (await local.finished(execution_id)).status
+
+    assert bench.with_local(work) == "cancelled"
+
+
+def test_a_wait_ends_when_the_time_of_its_execution_is_over(bench: Bench) -> None:
+    state = bench.run(WAITING, timeout=0.05)
+    assert state.error is not None
+    assert (state.status, state.error.kind) == ("failed", "timeout")
+
+
+def test_what_was_told_is_durable(bench: Bench) -> None:
+    async def work(local: Local) -> str:
+        execution_id = await local.start(source(WAITING))
+        await until(bench, "RunSuspended")
+        await local.tell(execution_id, Signal("nobody listens"))
+        assert bench.seen[-1][1].body == SignalReceived(signal="nobody listens")
+        return execution_id
+
+    bench.with_local(work)
+
+
+def test_a_letter_is_answered_once(bench: Bench) -> None:
+    async def begin(local: Local) -> str:
+        execution_id = await local.start(source(WAITING))
+        await until(bench, "RunSuspended")
+        return execution_id
+
+    execution_id = bench.with_local(begin)
+
+    async def send() -> None:
+        store = SqliteStore.at(bench.home.store)
+        await store.send(execution_id, write_letter(Signal("other")))
+        await store.send(execution_id, write_letter(Resume()))  # answered by nothing
+        await store.close()
+
+    asyncio.run(send())
+
+    async def go_on(local: Local) -> None:
+        await local.resume(execution_id)
+        await local.tell(execution_id, Signal("go"))
+        await local.finished(execution_id)
+
+    bench.with_local(go_on)
+    assert bench.names(execution_id).count("SignalReceived") == 2
+
+
+def test_a_key_that_is_taken_disturbs_nobody(bench: Bench) -> None:
+    """Ten ask for the same at once, while something else runs: one execution, and all slots stay free."""
+
+    async def work(local: Local) -> set[str]:
+        other = await local.start(source(WAITING))
+        ids = await asyncio.gather(*(local.start(source(TWO), idempotency_key="k") for _ in range(10)))
+        assert [(await local.finished(one)).result for one in ids] == [2] * 10
+        await local.tell(other, Signal("go"))
+        assert (await local.finished(other)).status == "completed"
+        local.interrupt()
+        return set(ids)
+
+    (execution_id,) = bench.with_local(work, slots=2)
+    assert bench.names(execution_id).count("TaskStarted") == 2
