@@ -43,7 +43,7 @@ def test_an_unknown_id_is_wrong(noetl: Commands, recorded: Recorded, verb: str) 
     ran = noetl("executions", verb, "x")
     assert (ran.code, ran.out) == (2, "")
     assert "there is no execution `x`" in ran.err
-    assert noetl("executions", verb, "x", "-o", "json").json["error"]["code"] == "execution-unknown"
+    assert noetl("executions", verb, "x", "-o", "json").json["error"]["code"] == "unknown-execution"
 
 
 def test_the_newest_come_first_with_what_is_known(noetl: Commands, recorded: Recorded) -> None:
