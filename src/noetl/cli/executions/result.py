@@ -13,8 +13,7 @@ from noetl.cli.store import consult
 from noetl.cli.target import write_file
 from noetl.events.bodies import LoopDone, StepDone, StepFailed, StepScheduled
 from noetl.events.ids import run_id
-from noetl.kernel import resolve
-from noetl.ports.results import ResultError
+from noetl.kernel.references import resolve
 from noetl.ports.store import Store
 from noetl.server.history import History, read_history
 from noetl.stores.home import Home
@@ -37,11 +36,7 @@ def command(*, name: str, step: str | None, out: str | None, **place: str | None
     async def work(home: Home, store: Store) -> tuple[str, Any]:
         history = await read_history(store, name, configuration.settings.allow_kinds)
         result = _of_execution(history) if step is None else _of_step(history, step)
-        try:
-            whole = await resolve(result, FileResults(home.results).get)
-        except ResultError as error:
-            raise Failure("result", str(error), hint=error.hint, exit_code=3) from None
-        return history.record.execution_id, whole
+        return history.record.execution_id, await resolve(result, FileResults(home.results).get)
 
     execution_id, result = consult(configuration, work)
     data = (
