@@ -50,12 +50,6 @@ class Ownership:
                 fcntl.lockf(self._locks.descriptor, fcntl.LOCK_UN, 1, self._byte)
                 self._locks.held.discard(self._byte)
 
-    def abandon(self) -> None:
-        """Frees the lock and leaves the file, as the end of the process does."""
-        if self._descriptor >= 0:
-            descriptor, self._descriptor = self._descriptor, -1
-            os.close(descriptor)
-
     def __enter__(self) -> "Ownership":
         return self
 

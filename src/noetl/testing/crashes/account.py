@@ -22,7 +22,7 @@ from noetl.kernel.invariants import violations
 from noetl.ports.store import ExecutionRecord, Inconsistency, Letter, Query
 from noetl.server.effects import derive
 from noetl.server.playbooks import Playbooks
-from noetl.server.reading import event_of
+from noetl.server.records import decoded
 from noetl.stores.sqlite import SqliteStore
 from noetl.testing.crashes.effects import KIND, Effect, read_effects
 from noetl.testing.crashes.life import World
@@ -172,7 +172,7 @@ async def _read(world: World) -> _Found:
         roots = 0
         for record in sorted(page.executions, key=lambda one: bool(one.parent)):
             rows = await store.read(record.execution_id, limit=_MANY)
-            events = [event_of(row) for row in rows]
+            events = decoded(record.execution_id, rows)
             document = await playbooks.stored(store, record.playbook)
             state = replay(document.plan, record.execution_id, events)
             histories[record.execution_id] = History("", state, events)

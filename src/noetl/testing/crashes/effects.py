@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from noetl.loading import installed_kinds
 from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded
 from noetl.ports.tool import Call, Tool
 from noetl.testing.crashes.fuse import Fuse
@@ -64,7 +65,7 @@ class EffectTools(Tools):
     """The tools of a worker, and the one that is counted."""
 
     def __init__(self, path: Path, fuse: Fuse) -> None:
-        super().__init__()
+        super().__init__(installed_kinds())
         self._effect = EffectTool(path, fuse)
 
     def effect(self, kind: str) -> Literal["pure", "write"]:

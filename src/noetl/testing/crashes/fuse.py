@@ -97,4 +97,4 @@ class MortalOwners(Owners):
 
     def die(self) -> None:
         for ownership in self._held:
-            ownership.abandon()
+            ownership.release()

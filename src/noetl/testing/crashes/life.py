@@ -12,7 +12,7 @@ from noetl.kernel import ExecutionState
 from noetl.local import Local, Source
 from noetl.ports.store import ExecutionRecord
 from noetl.server.letters import Order, write_letter
-from noetl.server.reading import event_of
+from noetl.server.records import decoded
 from noetl.stores.home import Home
 from noetl.stores.sqlite import SqliteStore
 from noetl.testing.crashes.effects import KIND, EffectTools
@@ -82,12 +82,12 @@ class Life:
 
     async def happened(self, execution_id: str, kind: type, times: int = 1) -> bool:
         rows = await self._outside.read(execution_id, limit=100_000)
-        return sum(isinstance(event_of(row).body, kind) for row in rows) >= times
+        return sum(isinstance(event.body, kind) for event in decoded(execution_id, rows)) >= times
 
     async def number_of(self, execution_id: str, kind: type) -> int:
         """The number of the first such event."""
         rows = await self._outside.read(execution_id, limit=100_000)
-        return next(row.seq for row in rows if isinstance(event_of(row).body, kind))
+        return next(event.seq for event in decoded(execution_id, rows) if isinstance(event.body, kind))
 
     async def until(self, execution_id: str, kind: type) -> None:
         """Waits until such an event is durable."""
