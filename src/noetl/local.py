@@ -53,8 +53,7 @@ class Local:
         tools: Tools | None = None,
     ) -> None:
         self.playbooks = Playbooks(catalogs, allow_kinds)
-        self._kinds = installed_kinds().allowing(allow_kinds)
-        self._tools = tools or Tools(self._kinds)
+        self._tools = tools or Tools(installed_kinds().allowing(allow_kinds))
         self._service = Service(store, self.playbooks, owners, self, watch=watch, logs=logs, results=results)
         self._runner = Runner(self._tools, now=now, wake=self._wake, at=self._service.timers.at)
         self._slots = slots
@@ -98,7 +97,7 @@ class Local:
         Raises PlaybookInvalid, CannotRun, StoreError.
         """
         document = self.playbooks.read(source)
-        check(document, self.playbooks, self._kinds)
+        check(document, self.playbooks, self._tools.kinds)
         # Without a file, relative paths start in the working directory, also when it is resumed elsewhere.
         file = source.file or os.path.join(os.getcwd(), source.name)
         request = Request(
@@ -166,7 +165,7 @@ class Local:
             if source is None
             else self.playbooks.read(source)
         )
-        check(document, self.playbooks, self._kinds)
+        check(document, self.playbooks, self._tools.kinds)
         command = fork_command(
             execution_id, rows[-1].seq, document, ctx=ctx or {}, workload=workload or {}, by=by
         )

@@ -15,7 +15,7 @@ from noetl.server.letters import Order, write_letter
 from noetl.server.records import decoded
 from noetl.stores.home import Home
 from noetl.stores.sqlite import SqliteStore
-from noetl.testing.crashes.effects import KIND, EffectTools
+from noetl.testing.crashes.effects import KIND, effect_tools
 from noetl.testing.crashes.fuse import Fuse, FusedStore, MortalOwners
 
 PATIENCE = 30.0
@@ -155,7 +155,7 @@ async def live(
         owners=owners,
         allow_kinds=[KIND],
         watch=life.watch,
-        tools=EffectTools(world.effects, fuse),
+        tools=effect_tools(world.effects, fuse),
     )
     try:
         async with local:
