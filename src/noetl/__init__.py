@@ -1,4 +1,4 @@
-"""NoETL: playbooks that load, check and explain themselves."""
+"""NoETL: playbooks that run, resume and explain themselves."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -9,28 +9,40 @@ if TYPE_CHECKING:
     from noetl.loading import load, validate
     from noetl.model import ExpressionError, NoetlError
     from noetl.model.outcome import ToolError
+    from noetl.running import Execution, ExecutionFailed, arun, run
+    from noetl.server.fitness import CannotRun
     from noetl.tools.declaration import tool
 
 __all__ = [
+    "CannotRun",
+    "Execution",
+    "ExecutionFailed",
     "ExpressionError",
     "NoetlError",
     "Playbook",
     "PlaybookInvalid",
     "Problem",
     "ToolError",
+    "arun",
     "load",
+    "run",
     "tool",
     "validate",
 ]
 
 _HOMES = {
+    "CannotRun": "noetl.server.fitness",
+    "Execution": "noetl.running",
+    "ExecutionFailed": "noetl.running",
     "ExpressionError": "noetl.model",
     "NoetlError": "noetl.model",
     "Playbook": "noetl.dsl.playbook",
     "PlaybookInvalid": "noetl.dsl.problem",
     "Problem": "noetl.dsl.problem",
     "ToolError": "noetl.model.outcome",
+    "arun": "noetl.running",
     "load": "noetl.loading",
+    "run": "noetl.running",
     "tool": "noetl.tools.declaration",
     "validate": "noetl.loading",
 }

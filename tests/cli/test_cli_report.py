@@ -179,7 +179,7 @@ def test_a_cancelled_execution_says_so() -> None:
 
 
 def test_a_long_result_is_cut_with_the_command_that_shows_it_all() -> None:
-    driver = driven(FAILING, {"fetch": list(range(100))})
+    driver = driven(FAILING, {"fetch": [list(range(100))]})
     report = report_of(driver, FAILING)
     assert report.result().count("\n") == 100
     assert report.result(most=3).splitlines() == [

@@ -104,7 +104,7 @@ def run(
     from noetl.cli.execution.progress import progress_for
 
     given = _given(file, resume, start)
-    order: Order = Resume(resume) if given is None and resume is not None else _start(given)
+    order: Order = Resume(resume) if resume is not None else _start(given)
     settings = configuration.settings
     progress = progress_for(
         Again(configuration),
@@ -180,7 +180,7 @@ def _plan(given: Given | None, configuration: Configuration) -> int:
     import time
 
     from noetl.cli.execution.plan import plan_json, plan_text
-    from noetl.loading import examine
+    from noetl.loading import examine, installed_kinds
 
     start = _start(given)
     examined = examine(
@@ -191,7 +191,8 @@ def _plan(given: Given | None, configuration: Configuration) -> int:
     )
     if examined.playbook is None:
         raise invalid(examined.problems, start.source.text)
-    plan = plan_json(examined.playbook, start.workload, start.ctx, time.time_ns() // 1_000)
+    kinds = installed_kinds().allowing(configuration.settings.allow_kinds)
+    plan = plan_json(examined.playbook, start.workload, start.ctx, kinds, time.time_ns() // 1_000)
     if configuration.settings.output == "json":
         stream.write_json(plan)
     else:

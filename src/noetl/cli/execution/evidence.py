@@ -1,77 +1,95 @@
 """What the last attempts got and gave: enough to explain a failure afterwards."""
 
 from collections.abc import Iterable
-
-from msgspec import Struct
+from typing import NamedTuple
 
 from noetl.events import bodies as of
 from noetl.events.event import Event
 
 
-class Attempt(Struct):
-    """One attempt of a task; `processed` is None while it runs or if it never ended."""
+class Attempt(NamedTuple):
+    """One attempt of a task that failed; `processed` is None if it never ended."""
 
     started: of.TaskStarted
-    processed: of.TaskProcessed | None = None
+    processed: of.TaskProcessed | None
+
+
+class _Seen:
+    """Of each open run and iteration the last attempt, of each failed run the one that failed."""
+
+    __slots__ = ("errors", "failed", "started")
+
+    def __init__(self) -> None:
+        self.started: dict[str, dict[int, of.TaskStarted]] = {}
+        self.errors: dict[str, dict[int, of.TaskProcessed]] = {}
+        self.failed: dict[str, Attempt] = {}
 
 
 class Evidence:
-    """Of each open run the last attempt of each iteration; of each failed run the attempt that failed.
+    """Keeps what a report of failures needs, and little else, of however many events it is shown.
 
     It may be shown all events of an execution, or only the later ones.
     """
 
     def __init__(self) -> None:
-        self._open: dict[tuple[str, str], dict[int, Attempt]] = {}
-        self._failed: dict[tuple[str, str], Attempt] = {}
+        self._executions: dict[str, _Seen] = {}
 
     def see(self, execution_id: str, events: Iterable[Event]) -> None:
+        seen = self._executions.get(execution_id)
+        if seen is None:
+            seen = self._executions[execution_id] = _Seen()
+        started = seen.started
         for event in events:
             body = event.body
             # The three that come for every iteration first: there may be a hundred thousand of them.
             if isinstance(body, of.TaskStarted):
-                self._started((execution_id, body.run), body)
+                attempts = started.get(body.run)
+                if attempts is None:
+                    attempts = started[body.run] = {}
+                attempts[body.iteration] = body
             elif isinstance(body, of.TaskProcessed):
-                self._processed((execution_id, body.run), body)
+                if body.outcome.error is not None:
+                    seen.errors.setdefault(body.run, {})[body.iteration] = body
             elif isinstance(body, of.LoopIterationCompleted):
-                self._iterated((execution_id, body.run), body)
+                _iterated(seen, body)
             else:
-                self._see_other(execution_id, body)
+                _see_other(seen, body)
 
     def attempt(self, execution_id: str, run: str) -> Attempt | None:
         """The attempt with which this run failed; None if that was not seen, or no task did."""
-        return self._failed.get((execution_id, run))
+        seen = self._executions.get(execution_id)
+        return seen.failed.get(run) if seen is not None else None
 
-    def _see_other(self, execution_id: str, body: of.EventBody) -> None:
-        match body:
-            case of.StepDone() | of.LoopDone():
-                self._open.pop((execution_id, body.run), None)
-                self._failed.pop((execution_id, body.run), None)
-            case of.StepFailed():
-                self._step_failed((execution_id, body.run), body)
-            case of.ExecutionRetried():
-                for run in body.runs:
-                    self._failed.pop((execution_id, run), None)
-            case _:
-                pass
 
-    def _started(self, run: tuple[str, str], body: of.TaskStarted) -> None:
-        attempts = self._open.get(run)
-        if attempts is None:
-            attempts = self._open[run] = {}
-        attempts[body.iteration] = Attempt(body)
+def _iterated(seen: _Seen, body: of.LoopIterationCompleted) -> None:
+    started = seen.started.get(body.run, {}).pop(body.index, None)
+    error = seen.errors[body.run].pop(body.index, None) if body.run in seen.errors else None
+    if body.status == "error" and started is not None:
+        seen.failed.setdefault(body.run, _attempt(started, error))
 
-    def _processed(self, run: tuple[str, str], body: of.TaskProcessed) -> None:
-        attempt = self._open.get(run, {}).get(body.iteration)
-        if attempt is not None:
-            attempt.processed = body
 
-    def _iterated(self, run: tuple[str, str], body: of.LoopIterationCompleted) -> None:
-        attempt = self._open.get(run, {}).pop(body.index, None)
-        if body.status == "error" and attempt is not None:
-            self._failed.setdefault(run, attempt)
+def _see_other(seen: _Seen, body: of.EventBody) -> None:
+    match body:
+        case of.StepDone() | of.LoopDone():
+            for kept in (seen.started, seen.errors, seen.failed):
+                kept.pop(body.run, None)
+        case of.StepFailed():
+            started = seen.started.pop(body.run, {}).get(0)
+            error = seen.errors.pop(body.run, {}).get(0)
+            if started is not None and started.task == body.task:
+                seen.failed.setdefault(body.run, _attempt(started, error))
+        case of.ExecutionRetried():
+            for run in body.runs:
+                seen.failed.pop(run, None)
+        case _:
+            pass
 
-    def _step_failed(self, run: tuple[str, str], body: of.StepFailed) -> None:
-        attempt = self._open.pop(run, {}).get(0)
-        if attempt is not None and attempt.started.task == body.task:
-            self._failed.setdefault(run, attempt)
+
+def _attempt(started: of.TaskStarted, error: of.TaskProcessed | None) -> Attempt:
+    """The attempt with its own outcome: an error that is kept may be that of a try before."""
+    mine = error is not None and (error.task, error.visit, error.attempt) == (
+        started.task,
+        started.visit,
+        started.attempt,
+    )
+    return Attempt(started, error if mine else None)

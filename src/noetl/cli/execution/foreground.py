@@ -3,12 +3,14 @@
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
+import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from threading import Timer
-from typing import Any, TypeAlias
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -18,20 +20,41 @@ from noetl.cli.execution.progress import Progress
 from noetl.cli.failure import Failure, invalid
 from noetl.dsl.problem import PlaybookInvalid
 from noetl.events.event import Event
-from noetl.homes import home_of, store_url
+from noetl.homes import home_of
+from noetl.kernel import Refused
 from noetl.kernel.state import ExecutionState
+from noetl.loading import installed_kinds
 from noetl.local import AlreadyRunning, CannotRun, Local, Source
+from noetl.model import NoetlError
 from noetl.ports.store import ExecutionUnknown, Store, StoreError, StoreFull
+from noetl.running import opened
+from noetl.server.fitness import check
+from noetl.server.forking import CannotFork
 from noetl.server.logs import TaskLog
-from noetl.server.records import read_events
+from noetl.server.playbooks import Playbooks
+from noetl.server.records import find_execution, read_events
 from noetl.settings import Configuration
-from noetl.stores import open_store
-from noetl.stores.owner import Owners
+from noetl.stores.home import Home
 
 PATIENCE = 3.0
 """Seconds that everything has to end after the second signal."""
 
+MOST_FORGOTTEN = 100
+"""Old executions that one run removes: nobody shall wait for that."""
+
 _DAY = 86_400 * 1_000_000
+_ELSEWHERE = "--home or --store name another place; `noetl executions list` shows what is there"
+
+
+class Order(Protocol):
+    """What is asked of the engine. `source` is the document that comes with it, if one does."""
+
+    @property
+    def source(self) -> Source | None: ...
+
+    async def begin(self, local: Local, store: Store) -> str:
+        """The id of the execution that runs from here on. Raises NoetlError."""
+        ...
 
 
 class Start(Struct, frozen=True, kw_only=True):
@@ -44,22 +67,65 @@ class Start(Struct, frozen=True, kw_only=True):
     idempotency_key: str = ""
     timeout: float | None = None
 
+    async def begin(self, local: Local, store: Store) -> str:  # noqa: ARG002 -- as the others
+        return await local.start(
+            self.source,
+            workload=self.workload,
+            ctx=self.ctx,
+            labels=self.labels,
+            idempotency_key=self.idempotency_key,
+            timeout=self.timeout,
+        )
+
 
 class Resume(Struct, frozen=True):
-    """Go on with an execution that was interrupted."""
+    """Go on with an execution that was interrupted. `name` is its id, the beginning of it, or `latest`."""
 
-    execution_id: str
+    name: str
+    source: None = None
+
+    async def begin(self, local: Local, store: Store) -> str:
+        return await local.resume((await find_execution(store, self.name)).execution_id)
 
 
-Order: TypeAlias = Start | Resume
+class Retry(Struct, frozen=True):
+    """Go on with a failed execution at what failed."""
+
+    name: str
+    by: str = ""
+    source: None = None
+
+    async def begin(self, local: Local, store: Store) -> str:
+        return await local.retry((await find_execution(store, self.name)).execution_id, by=self.by)
+
+
+class Fork(Struct, frozen=True, kw_only=True):
+    """Run a copy of an execution from one of its events on."""
+
+    name: str
+    at: int
+    source: Source | None = None
+    workload: dict[str, Any] = {}
+    ctx: dict[str, Any] = {}
+    by: str = ""
+
+    async def begin(self, local: Local, store: Store) -> str:
+        return await local.fork(
+            (await find_execution(store, self.name)).execution_id,
+            at=self.at,
+            source=self.source,
+            workload=self.workload,
+            ctx=self.ctx,
+            by=self.by,
+        )
 
 
 class Ended(Struct, frozen=True):
-    """How far an execution came. `source` is None if the store no longer has it."""
+    """How far an execution came, and what its playbook was read from."""
 
     state: ExecutionState
     evidence: Evidence
-    source: Source | None
+    source: Source
 
 
 def run_here(
@@ -69,8 +135,12 @@ def run_here(
 
     The first SIGINT or SIGTERM stops after the attempts in flight, the second at once.
     """
+    # Beside a busy loop the thread that writes would wait 5 ms for each of its turns.
+    sys.setswitchinterval(0.0005)
     try:
         return asyncio.run(_run(order, configuration, progress, catalogs))
+    except NoetlError as error:
+        raise _failure(error, order) or error from None
     finally:
         progress.close()
 
@@ -79,92 +149,77 @@ async def _run(
     order: Order, configuration: Configuration, progress: Progress, catalogs: Sequence[Path]
 ) -> Ended:
     evidence = Evidence()
+    home = home_of(configuration)
 
     def watch(execution_id: str, events: Sequence[Event], state: ExecutionState) -> None:
         evidence.see(execution_id, events)
         progress.see(execution_id, events, state)
 
-    async with _opened(order, configuration) as store:
-        engine = Local(
-            store,
-            owners=Owners(home_of(configuration).owners),
-            logs=TaskLog(home_of(configuration).logs),
-            slots=configuration.settings.slots,
-            catalogs=catalogs,
-            allow_kinds=configuration.settings.allow_kinds,
-            watch=watch,
-        )
-        async with engine as local:
-            with _stoppable(local, progress), _drawn(progress):
-                state = await _finished(local, order, configuration, progress)
-            source = (await local.playbooks.stored(store, state.plan.playbook.hash)).source
+    _look_first(order, configuration, catalogs)
+    async with opened(configuration, catalogs=catalogs, watch=watch) as (local, store):
+        with _stoppable(local, progress), _drawn(progress):
+            state = await _finished(local, store, order, configuration, progress)
+        source = (await local.playbooks.stored(store, state.plan.playbook.hash)).source
         await _complete(evidence, state, store)
-        await _forget(store, configuration)
-    return Ended(state, evidence, order.source if isinstance(order, Start) else source)
+        await _forget(home, store, configuration)
+    return Ended(state, evidence, order.source or source)
 
 
-@contextlib.asynccontextmanager
-async def _opened(order: Order, configuration: Configuration) -> AsyncIterator[Store]:
-    """The store, made if there is none; but not in order to look for something in it."""
-    home = home_of(configuration)
-    if not configuration.settings.store:
-        if isinstance(order, Resume) and not home.exists:
-            raise _unknown(order.execution_id, configuration)
-        home.make()
-    store = open_store(store_url(configuration))
-    try:
-        yield store
-    finally:
-        await store.close()
+def _look_first(order: Order, configuration: Configuration, catalogs: Sequence[Path]) -> None:
+    """A home is made only for a playbook that can run. Raises Failure, PlaybookInvalid, CannotRun."""
+    home, settings = home_of(configuration), configuration.settings
+    if settings.store or home.exists:
+        return
+    if order.source is None:
+        raise Failure("unknown-execution", f"there are no executions in {home.folder}", hint=_ELSEWHERE)
+    playbooks = Playbooks(catalogs, settings.allow_kinds)
+    check(playbooks.read(order.source), playbooks, installed_kinds().allowing(settings.allow_kinds))
 
 
 async def _finished(
-    local: Local, order: Order, configuration: Configuration, progress: Progress
+    local: Local, store: Store, order: Order, configuration: Configuration, progress: Progress
 ) -> ExecutionState:
     """From the order to the end. Raises Failure."""
     execution_id = ""
-    again = Again(configuration)
     try:
-        execution_id = await _begun(local, order)
+        execution_id = await order.begin(local, store)
         where = configuration.settings.store or str(home_of(configuration).folder)
         progress.say(f"execution {execution_id}, kept in {where}")
         return await local.finished(execution_id)
-    except PlaybookInvalid as error:
-        raise invalid(error.problems, order.source.text if isinstance(order, Start) else "") from None
-    except CannotRun as error:
-        raise Failure(
-            "cannot-run", str(error), hint=error.hint, problems=getattr(error, "problems", ())
-        ) from None
-    except AlreadyRunning as error:
-        raise Failure("running", str(error), hint="it can be run by one process at a time") from None
-    except ExecutionUnknown:
-        raise _unknown(order.execution_id if isinstance(order, Resume) else "", configuration) from None
     except StoreError as error:
         if not execution_id:
             raise
         code = "store-full" if isinstance(error, StoreFull) else "store"
         message = f"{error}; what was recorded before is safe, and the execution can be resumed"
         hint = f"{error.hint}; then: " if error.hint else ""
-        raise Failure(code, message, hint=hint + again.resume(execution_id), exit_code=3) from None
+        resume = Again(configuration).resume(execution_id)
+        raise Failure(code, message, hint=hint + resume, exit_code=3) from None
 
 
-async def _begun(local: Local, order: Order) -> str:
-    if isinstance(order, Resume):
-        return await local.resume(order.execution_id)
-    return await local.start(
-        order.source,
-        workload=order.workload,
-        ctx=order.ctx,
-        labels=order.labels,
-        idempotency_key=order.idempotency_key,
-        timeout=order.timeout,
-    )
+def _failure(error: NoetlError, order: Order) -> Failure | None:
+    """What an error of the engine means to the caller; None if any command knows that."""
+    match error:
+        case PlaybookInvalid():
+            return invalid(error.problems, order.source.text if order.source else "")
+        case CannotRun():
+            return _unfit(error, order.source)
+        case AlreadyRunning():
+            return Failure("running", str(error), hint="one process at a time runs an execution")
+        case Refused():
+            return Failure("refused", str(error))
+        case CannotFork():
+            return Failure("cannot-fork", str(error), hint=error.hint)
+        case ExecutionUnknown():
+            return Failure("unknown-execution", str(error), hint=error.hint or _ELSEWHERE)
+        case _:
+            return None
 
 
-def _unknown(execution_id: str, configuration: Configuration) -> Failure:
-    where = configuration.settings.store or str(home_of(configuration).folder)
-    hint = "--home or --store name another place; `noetl executions list` shows what is there"
-    return Failure("unknown-execution", f"there is no execution {execution_id} in {where}", hint=hint)
+def _unfit(error: CannotRun, source: Source | None) -> Failure:
+    """With the lines that lack something, unless they stand in the files of children."""
+    here = source is not None and {problem.file for problem in error.problems} == {source.file or source.name}
+    text = source.text if source is not None and here else ""
+    return Failure("cannot-run", str(error), hint=error.hint, problems=error.problems, text=text)
 
 
 @contextlib.contextmanager
@@ -225,9 +280,13 @@ async def _complete(evidence: Evidence, state: ExecutionState, store: Store) -> 
             evidence.see(state.execution_id, page)
 
 
-async def _forget(store: Store, configuration: Configuration) -> None:
-    """Executions that ended long ago go, from the embedded store alone."""
+async def _forget(home: Home, store: Store, configuration: Configuration) -> None:
+    """Some of the executions that ended long ago go, from the embedded store alone."""
     days = configuration.settings.keep_days
-    if days and not configuration.settings.store:
-        with contextlib.suppress(StoreError):
-            await store.prune(before=time.time_ns() // 1_000 - days * _DAY)
+    if not days or configuration.settings.store:
+        return
+    before = time.time_ns() // 1_000 - days * _DAY
+    with contextlib.suppress(StoreError):
+        for execution_id in await store.prune(before=before, limit=MOST_FORGOTTEN):
+            TaskLog(home.logs).remove(execution_id)
+            shutil.rmtree(home.results / execution_id, ignore_errors=True)

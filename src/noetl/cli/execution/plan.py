@@ -6,18 +6,22 @@ from typing import Any
 from noetl.cli.execution.wording import yaml_lines
 from noetl.cli.failure import Failure
 from noetl.cli.stream import visible
+from noetl.dsl.kinds import Kinds
 from noetl.dsl.playbook import Arc, Loop, Playbook, Step, Task
 from noetl.expr import Constant, Expression, uses_of
 from noetl.kernel.net.requests import merged_workload
 from noetl.kernel.plan import Plan
 from noetl.kernel.state import new_state
 from noetl.model import ExpressionError
+from noetl.tools.hosting import unrunnable
 
 NO_EXECUTION = "00000000-0000-7000-8000-000000000000"
 """What `execution_id` is where there is none yet."""
 
 
-def plan_json(playbook: Playbook, workload: dict[str, Any], ctx: dict[str, Any], now: int) -> dict[str, Any]:
+def plan_json(
+    playbook: Playbook, workload: dict[str, Any], ctx: dict[str, Any], kinds: Kinds, now: int
+) -> dict[str, Any]:
     """The merged workload, and the steps in their order. Raises Failure if a default cannot be rendered."""
     try:
         merged = merged_workload(new_state(Plan(playbook), NO_EXECUTION), workload, now)
@@ -35,6 +39,10 @@ def plan_json(playbook: Playbook, workload: dict[str, Any], ctx: dict[str, Any],
             if name in playbook.keychain
             else {"name": name}
             for name in _credentials(playbook)
+        ],
+        "cannot_run": [
+            {"step": one.step, "task": one.task, "kind": one.kind, "reason": one.reason, "hint": one.hint}
+            for one in unrunnable(playbook, kinds)
         ],
         "steps": [_step(step) for step in playbook.workflow],
     }
@@ -104,6 +112,12 @@ def plan_text(plan: dict[str, Any]) -> str:
         lines += [
             f"  {one['name']}  {one.get('kind', 'from the credential store')}" for one in plan["keychain"]
         ]
+        lines.append("")
+    if plan["cannot_run"]:
+        lines.append("cannot run here:")
+        for one in plan["cannot_run"]:
+            lines.append(f"  step {one['step']}, task {one['task']}: {visible(one['reason'])}")
+            lines.append(f"    hint: {visible(one['hint'])}")
         lines.append("")
     lines.append("steps:")
     for step in plan["steps"]:

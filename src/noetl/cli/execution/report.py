@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from noetl.cli.excerpt import excerpt
@@ -15,6 +16,7 @@ from noetl.dsl.playbook import Place
 from noetl.dsl.source import Lines
 from noetl.kernel.state import ExecutionState
 from noetl.model.outcome import ErrorInfo
+from noetl.running import elapsed, execution_of, failure_of
 from noetl.server.stored import Source
 
 MOST_LINES = 40
@@ -32,43 +34,8 @@ _WHY = {
 
 def report_json(state: ExecutionState, *, version: str | None = None, last: int = 0) -> dict[str, Any]:
     """The document that `run` prints. `last` is the time of the last event, if the execution is not over."""
-    metadata = state.plan.playbook.metadata
-    return {
-        "execution_id": state.execution_id,
-        "playbook": metadata.path,
-        "version": version or metadata.version,
-        "status": state.status,
-        "result": state.result,
-        "ctx": state.ctx.values,
-        "error": error_json(state),
-        "duration_ms": elapsed(state, last) // 1_000,
-        "discarded": [{"step": one["step"], "reason": one["reason"]} for one in state.discarded],
-        "steps": {
-            name: {"status": summary.status, "runs": summary.runs}
-            for name, summary in state.summaries.items()
-        },
-    }
-
-
-def error_of(state: ExecutionState) -> ErrorInfo | None:
-    """The first unhandled failure, also while the rest still runs."""
-    if state.error is not None or state.over or not state.failures:
-        return state.error
-    return state.failures[0].error
-
-
-def error_json(state: ExecutionState) -> dict[str, Any] | None:
-    """`{step, task, attempt, kind, message}`, with None where it failed outside of a step or task."""
-    error = error_of(state)
-    if error is None:
-        return None
-    where = {name: error.details.get(name) for name in ("step", "task", "attempt")}
-    return {**where, "kind": error.kind, "message": error.message}
-
-
-def elapsed(state: ExecutionState, last: int = 0) -> int:
-    """Microseconds from the request's first event to the last."""
-    return max((state.ended_at or last or state.started_at) - state.started_at, 0)
+    whole: dict[str, Any] = msgspec.to_builtins(execution_of(state, last=last))
+    return {**whole, "version": version or whole["version"]}
 
 
 class Report(Struct, frozen=True):
@@ -123,7 +90,7 @@ class Report(Struct, frozen=True):
                 return f"{status}, {took} so far: {name}"
 
     def _failure(self) -> list[str]:
-        error = error_of(self.state)
+        error = failure_of(self.state)
         if error is None:
             return []
         where = [

@@ -1,0 +1,78 @@
+"""Running playbooks from Python."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+import noetl
+
+TEXT = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: p, path: p}
+workload: {n: 1}
+workflow:
+- step: start
+  tool: {kind: python, args: {n: "{{ workload.n }}"}, code: "result = 10 / n"}
+"""
+MEMORY = "sqlite:///:memory:"
+
+
+def test_text_runs_and_gives_what_the_command_line_prints() -> None:
+    execution = noetl.run(TEXT, {"n": 4}, store=MEMORY)
+    assert execution.ok
+    assert (execution.result, execution.steps) == (2.5, {"start": {"status": "completed", "runs": 1}})
+    assert execution.raise_for_status() is execution
+
+
+def test_a_failed_execution_is_returned_and_raised_only_if_asked() -> None:
+    execution = noetl.run(TEXT, {"n": 0}, store=MEMORY)
+    assert execution.status == "failed"
+    assert execution.error is not None
+    assert (execution.error["step"], execution.error["kind"]) == ("start", "python")
+    with pytest.raises(noetl.ExecutionFailed, match="division by zero"):
+        execution.raise_for_status()
+
+
+def test_it_runs_where_a_loop_runs_already() -> None:
+    async def notebook() -> object:
+        inside = noetl.run(TEXT, store=MEMORY)
+        awaited = await noetl.arun(TEXT, {"n": 2}, store=MEMORY)
+        return inside.result, awaited.result
+
+    assert asyncio.run(notebook()) == (10.0, 5.0)
+
+
+def test_relative_paths_start_where_the_file_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "books"
+    folder.mkdir()
+    (folder / "code.py").write_text("result = 'from the file'\n")
+    (folder / "p.yaml").write_text(TEXT.replace('code: "result = 10 / n"', "script: code.py"))
+    monkeypatch.chdir(tmp_path)
+    assert noetl.run(folder / "p.yaml").result == "from the file"
+    assert (tmp_path / ".noetl" / "store.db").is_file()
+    assert (tmp_path / ".noetl" / ".gitignore").read_text() == "*\n"
+
+
+def test_what_cannot_run_is_found_before_anything_happens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(noetl.PlaybookInvalid):
+        noetl.run(TEXT.replace("workflow", "flow"))
+    with pytest.raises(noetl.CannotRun, match="no playbook `nowhere`"):
+        noetl.run(
+            TEXT.replace(
+                '{kind: python, args: {n: "{{ workload.n }}"}, code: "result = 10 / n"}',
+                "{kind: playbook, path: nowhere}",
+            )
+        )
+    with pytest.raises(noetl.CannotRun, match="cannot run the tool kind `shell`"):
+        noetl.run(
+            TEXT.replace(
+                '{kind: python, args: {n: "{{ workload.n }}"}, code: "result = 10 / n"}',
+                "{kind: shell, command: [ls]}",
+            )
+        )
+    assert not (tmp_path / ".noetl" / "store.db").exists() or noetl.run(TEXT, store=MEMORY).ok
