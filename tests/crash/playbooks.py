@@ -252,7 +252,7 @@ workflow:
 - step: start
   tool:
   - {name: off, kind: playbook, path: named, args: {n: 4}, spec: {wait: false}}
-  - {name: refused, kind: playbook, path: nowhere, spec: {wait: false}}
+  - {name: refused, kind: playbook, path: "{{ 'no' ~ 'where' }}", spec: {wait: false}}
   - {name: on, kind: effect, label: on}
   next: {arcs: [{step: end}]}
 - step: end
