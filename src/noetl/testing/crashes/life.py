@@ -10,7 +10,7 @@ from msgspec import Struct
 from noetl.events.event import Event
 from noetl.kernel import ExecutionState
 from noetl.local import Local, Source
-from noetl.ports.store import ExecutionRecord
+from noetl.ports.store import ExecutionRecord, Query
 from noetl.server.letters import Order, write_letter
 from noetl.server.reading import event_of
 from noetl.stores.home import Home
@@ -76,6 +76,10 @@ class Life:
         """The executions that no other one started, the oldest first."""
         page = await self._outside.executions()
         return [record for record in reversed(page.executions) if not record.parent]
+
+    async def children(self, execution_id: str) -> list[ExecutionRecord]:
+        """The executions that this one started."""
+        return (await self._outside.executions(Query(parent=execution_id))).executions
 
     async def end(self, execution_id: str) -> ExecutionState:
         return await self.local.finished(execution_id)
