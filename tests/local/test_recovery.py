@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from noetl.events.bodies import PlaybookProcessed, RunSuspended, SignalReceived
+from noetl.events.bodies import PlaybookProcessed, RunSuspended, SignalReceived, TaskStarted
 from noetl.kernel import Refused
 from noetl.kernel.net.commands import Cancel, Resume, Signal
 from noetl.local import Local
@@ -272,3 +272,17 @@ def test_a_full_disk_stops_the_process_and_loses_nothing(bench: Bench, tmp_path:
     assert sorted(set(map(int, done))) == list(range(40))
     assert len(done) <= 41
     assert done.count(str(recorded - 1)) == 1
+
+
+def test_an_attempt_in_flight_at_a_fork_does_not_count_in_the_copy(bench: Bench) -> None:
+    state = bench.run(
+        'workflow:\n- step: start\n  tool: {kind: python, args: {n: "{{ _attempt }}"}, code: "result = n"}'
+    )
+    began = next(
+        event.seq for event in bench.events(state.execution_id) if isinstance(event.body, TaskStarted)
+    )
+
+    async def fork(local: Local) -> object:
+        return (await local.finished(await local.fork(state.execution_id, at=began))).result
+
+    assert bench.with_local(fork) == 1

@@ -41,7 +41,9 @@ def forked(run: RunState) -> None:
     for frame in run.frames.values():
         if frame.running and frame.suspension is None and frame.resumption is None:
             frame.running = False
+            frame.losses += 1
             run.busy.add(str(frame.index))
+        frame.attempt -= frame.losses > 0  # here nobody has tried it yet
         frame.losses = 0
     if run.phase == "suspended" and not run.stalled:
         run.phase = "ready"
