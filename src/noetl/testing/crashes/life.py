@@ -17,6 +17,7 @@ from noetl.stores.home import Home
 from noetl.stores.sqlite import SqliteStore
 from noetl.testing.crashes.effects import KIND, EffectTools
 from noetl.testing.crashes.fuse import Fuse, FusedStore, MortalOwners
+from noetl.tools.hosting import Tools
 
 PATIENCE = 30.0
 """Seconds after which a life is said to hang."""
@@ -125,13 +126,15 @@ class Scenario(Struct, frozen=True, kw_only=True):
     """A playbook whose outcome does not depend on chance, and what people do with it.
 
     `drive` is called in every life; it finds out from the store what was done before. `files` lie beside
-    the playbook.
+    the playbook. `tools` get the file in which each effect is to leave a line (`Effect`), and the fuse: once
+    it is dead they do nothing any more.
     """
 
     name: str
     text: str
     files: Mapping[str, str] = {}
     drive: Drive = see_through
+    tools: Callable[[Path, Fuse], Tools] = EffectTools
 
     def source(self, world: World) -> Source:
         return Source(self.text, "playbook.yaml", str(world.folder / "playbook.yaml"))
@@ -159,7 +162,7 @@ async def live(
         owners=owners,
         allow_kinds=[KIND],
         watch=life.watch,
-        tools=EffectTools(world.effects, fuse),
+        tools=scenario.tools(world.effects, fuse),
     )
     try:
         async with local:
