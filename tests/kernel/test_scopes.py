@@ -98,8 +98,7 @@ def test_only_results_that_somebody_reads_are_kept() -> None:
 
 def test_a_task_reads_its_own_idempotency_key() -> None:
     driver = run(
-        """
-workflow:
+        """workflow:
 - step: start
   tool:
     kind: noop
