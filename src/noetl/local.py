@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -12,7 +13,7 @@ from noetl.kernel import ExecutionState, Refused
 from noetl.kernel.net.commands import Claim, Request, Retry
 from noetl.loading import installed_kinds
 from noetl.ports.results import ResultStore
-from noetl.ports.store import Store
+from noetl.ports.store import ExecutionUnknown, Store
 from noetl.server.clock import now
 from noetl.server.fitness import CannotRun, check
 from noetl.server.forking import copied_rows, fork_command, write_copy
@@ -28,6 +29,8 @@ from noetl.worker.runner import Runner
 __all__ = ["AlreadyRunning", "CannotRun", "Local", "Source"]
 
 SLOTS = 32
+TURN = 0.005
+"""Seconds of work after which the event loop gets its turn."""
 FLUSH_AT = 512
 """Events that wait before a turn ends with a commit though more could be done."""
 
@@ -190,12 +193,12 @@ class Local:
         await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         if not end.done():
             self._stopped.result()
-            return self._last.get(execution_id) or self._service.lives[execution_id].state
+            return self._last.get(execution_id) or self._live(execution_id).state
         return end.result()
 
     async def tell(self, execution_id: str, order: Order) -> None:
         """Asks something of an execution that runs here; it is recorded then. Raises Refused, StoreError."""
-        live = self._service.lives[execution_id]
+        live = self._live(execution_id)
         assert self._stopped is not None  # noqa: S101 -- only within the context
         if live.give(order):
             written: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -217,6 +220,12 @@ class Local:
     def decided(self, _: Live) -> None:
         self._wake()
 
+    def _live(self, execution_id: str) -> Live:
+        live = self._service.lives.get(execution_id)
+        if live is None:
+            raise ExecutionUnknown(f"{execution_id} does not run here")
+        return live
+
     def ready(self, live: Live) -> None:
         if live.start_key and not live.durable:
             return  # another execution may have its key
@@ -235,7 +244,7 @@ class Local:
         end, last = self._ends.get(live.root), self._last.get(live.root)
         if end is None or end.done() or last is None:
             return
-        if all(one.root != live.root for one in self._service.lives.values()):
+        if not self._service.lives.has_family(live.root):
             end.set_result(last)
 
     def _expect(self, execution_id: str) -> None:
@@ -261,6 +270,14 @@ class Local:
             if state.ready:
                 self._ready[execution_id] = live
 
+    def _take_turn(self) -> None:
+        """Claims and works until there is nothing to do, or others must have their turn."""
+        until = time.monotonic() + TURN
+        self._claim()
+        while self._runner.busy and time.monotonic() < until:
+            self._runner.drive(until)
+            self._claim()
+
     async def _work(self) -> None:
         journal = self._service.journal
         try:
@@ -268,8 +285,7 @@ class Local:
                 self._bell.clear()
                 if self._stopping:
                     self._runner.hold()
-                self._claim()
-                self._runner.drive()
+                self._take_turn()
                 if journal.dirty and (not self._runner.busy or journal.weight >= FLUSH_AT):
                     await journal.flush()
                 if self._stopping and not self._runner.in_flight and not journal.dirty:
@@ -287,7 +303,7 @@ class Local:
         """What other processes ask."""
         async for _ in self._service.store.changes():
             if self._service.lives:
-                await self._service.hear(list(self._service.lives))
+                await self._service.hear([live.execution_id for live in self._service.lives])
 
     def _stop(self, error: Exception | None) -> None:
         if self._stopped is None or self._stopped.done():

@@ -26,6 +26,8 @@ class Origin(Struct, frozen=True, kw_only=True):
     parent: Parent | None = None
     depth: int = 0
     trace_id: str = ""
+    root: str = ""
+    """The execution that somebody asked for, if it is another one."""
 
     @property
     def folder(self) -> Path:
@@ -70,7 +72,7 @@ class Live:
         self.durable = state.version
         self.snapshot_at = state.version
         self.pending: list[Event] = []
-        self.root = self.execution_id
+        self.root = origin.root or self.execution_id
         """The execution that somebody asked for, and that this one came from."""
         self.begun: set[str] = set()
         """Children that were there when it was taken up."""
