@@ -291,7 +291,7 @@ class Local:
                 if self._stopping and not self._runner.in_flight and not journal.dirty:
                     self._stop(None)
                     return
-                if self._bell.is_set():
+                if self._bell.is_set() or self._runner.busy:
                     await asyncio.sleep(0)
                 else:
                     await self._bell.wait()
