@@ -13,78 +13,16 @@ from noetl.kernel.pipeline.advance import advance, cancelled, pause
 from noetl.kernel.pipeline.moves import Finish, Record, RunTask, Suspend, Wait
 from noetl.kernel.pipeline.policy import judge
 from noetl.kernel.run import RunState
-from noetl.loading import examine
 from noetl.model.outcome import Outcome, succeeded
+from noetl.testing.simulator.document import playbook_of
+from noetl.testing.simulator.wild import sketch
 from tests.kernel.driver import Driver, error
-from tests.playbooks import HEADER
-
-GUARDS = [
-    "",
-    ", when: \"{{ event.name == 'step.failed' }}\"",
-    ", when: \"{{ event.status == 'success' }}\"",
-    ', when: "{{ (event.result | default(0, true)) is number and event.result > 1 }}"',
-    ', when: "{{ ctx.flag | default(false) }}"',
-]
-
-POLICIES = [
-    "",
-    ", spec: {policy: {rules: [{when: \"{{ outcome.status == 'error' }}\", then: {do: retry, attempts: 2, delay: 1}}]}}",
-    ', spec: {policy: {rules: [{when: "{{ outcome.status == \'error\' }}", then: {do: retry, attempts: 2, delay: 60}}, {else: {then: {do: continue, set_ctx: {KEY: "{{ outcome.result }}"}}}}]}}',
-    ', spec: {policy: {rules: [{when: "{{ outcome.result == 2 and _attempt == 1 }}", then: {do: retry}}, {when: "{{ outcome.status == \'error\' }}", then: {do: break}}]}}',
-    ', set: {ctx.flag: "{{ outcome.result is number and outcome.result > 0 }}"}',
-]
-
-KINDS = [
-    "kind: python, code: '1'",
-    "kind: noop",
-    "kind: wait, seconds: 9",
-    "kind: wait, signal: go",
-    "kind: playbook, path: a/b",
-]
-
-LOOPS = [
-    "",
-    '  loop: {in: "{{ [1, 2, 3] }}", iterator: item}\n',
-    '  loop: {in: "{{ [1, 2, 3, 4] }}", iterator: item, spec: {mode: parallel, max_in_flight: 2, reduce: {KEY: append, flag: last}}}\n',
-    '  loop: {in: "{{ [1, 2] }}", iterator: item, spec: {policy: {failure: {mode: best_effort}}}}\n',
-]
-
-SPECS = [
-    "",
-    "  spec: {policy: {join: all}}\n",
-    "  spec: {policy: {join: any}}\n",
-    "  spec: {policy: {join: {count: 2}}}\n",
-    '  spec: {policy: {admit: {rules: [{when: "{{ ctx.flag }}", then: {allow: true}}]}}}\n',
-    '  spec: {policy: {admit: {rules: [{when: "{{ ctx.flag }}", then: {allow: true}}], on_deny: fail}}}\n',
-    '  spec: {policy: {join: all, admit: {rules: [{when: "{{ ctx.flag }}", then: {allow: true}}], on_deny: drop}}}\n',
-]
 
 
 @st.composite
 def playbooks(draw: st.DrawFn) -> Playbook:
-    size = draw(st.integers(1, 4))
-    final = draw(st.booleans())
-    text = HEADER + "executor: {kind: local, spec: {max_step_runs: 25%s}}\nworkflow:\n" % (
-        ", final_step: last" if final else ""
-    )
-    for number in range(size):
-        text += f"- step: s{number}\n" + draw(st.sampled_from(SPECS))
-        arcs = draw(st.lists(st.tuples(st.integers(0, size - 1), st.sampled_from(GUARDS)), max_size=3))
-        tasks = draw(st.lists(st.tuples(st.sampled_from(KINDS), st.sampled_from(POLICIES)), max_size=2))
-        if not arcs and not tasks:
-            tasks = [(KINDS[0], "")]
-        if tasks:
-            text += draw(st.sampled_from(LOOPS)).replace("KEY", f"k{number}") + "  tool:\n"
-            for position, (kind, policy) in enumerate(tasks):
-                text += f"    - t{position}: {{{kind}{policy}}}\n".replace("KEY", f"k{number}")
-        if arcs:
-            mode = draw(st.sampled_from(["exclusive", "inclusive"]))
-            text += f"  next:\n    spec: {{mode: {mode}}}\n    arcs:\n"
-            for target, guard in arcs:
-                text += f"    - {{step: s{target}, args: {{from: s{number}}}{guard}}}\n"
-    if final:
-        text += "- step: last\n  tool: {kind: noop}\n"
-    loaded = examine(text, "random.yaml").playbook
+    document = sketch(draw(st.randoms(use_true_random=False)))
+    loaded = playbook_of(document.text)
     assume(loaded is not None)
     assert loaded is not None
     return loaded
