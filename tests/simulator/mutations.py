@@ -5,6 +5,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from textwrap import dedent
 from typing import Any, NamedTuple
 
@@ -46,12 +47,6 @@ MUTATIONS = [
     ),
     Mutation("resume leaves paused runs asleep", K + "net.operations:resume", "if run.paused", "if False"),
     Mutation(
-        "the end of any child wakes a task",
-        K + "net.operations:child_ended",
-        "frame.suspension.child != command.child",
-        "False",
-    ),
-    Mutation(
         "cancel forgets suspended runs", K + "net.deciding:_unowned", '("ready", "suspended")', '("ready",)'
     ),
     Mutation(
@@ -83,12 +78,6 @@ MUTATIONS = [
         K + "marking:step_scheduled",
         "join.absorbing = bool(join.arrivals) or state.can_reach(plan.number)",
         "join.absorbing = False",
-    ),
-    Mutation(
-        "what is passed on is that of the last token",
-        K + "marking:step_scheduled",
-        "max(tokens, key=lambda token: token.source).inherited",
-        "tokens[-1].inherited",
     ),
     Mutation(
         "a run sees later writes to ctx", K + "marking:step_scheduled", "state.ctx.pinned()", "state.ctx"
@@ -247,9 +236,7 @@ def planted(mutation: Mutation) -> Iterator[None]:
         owner = getattr(owner, each)
     original = inspect.getattr_static(owner, name)
     broken = _broken(mutation, original, vars(sys.modules[module_name]))
-    places = (
-        list(_places(original)) if inspect.ismodule(owner) else [lambda value: setattr(owner, name, value)]
-    )
+    places = list(_places(original)) if inspect.ismodule(owner) else [partial(setattr, owner, name)]
     for put in places:
         put(broken)
     try:
@@ -260,13 +247,14 @@ def planted(mutation: Mutation) -> Iterator[None]:
 
 
 def _broken(mutation: Mutation, original: Any, names: dict[str, Any]) -> Any:
-    function = original.fget if isinstance(original, property) else original
+    function: Any = original.fget if isinstance(original, property) else original
     source = dedent(inspect.getsource(function))
-    old = dedent(mutation.old)
-    assert source.count(old) == 1, f"`{mutation.name}` no longer fits {mutation.function}: write it anew"
+    assert source.count(mutation.old) == 1, (
+        f"`{mutation.name}` no longer fits {mutation.function}: write it anew"
+    )
     made: dict[str, Any] = {}
-    code = compile(source.replace(old, mutation.new), f"<{mutation.name}>", "exec", dont_inherit=True)
-    exec(code, names, made)  # noqa: S102 -- it is our own source
+    broken = source.replace(mutation.old, mutation.new)
+    exec(compile(broken, f"<{mutation.name}>", "exec", dont_inherit=True), names, made)  # noqa: S102 -- our own source
     return made[function.__name__]
 
 
@@ -275,7 +263,7 @@ def _places(function: Any) -> Iterator[Callable[[Any], None]]:
     for module in [module for name, module in sys.modules.items() if name.startswith("noetl.")]:
         for name, value in list(vars(module).items()):
             if value is function:
-                yield lambda new, module=module, name=name: setattr(module, name, new)
+                yield partial(setattr, module, name)
             elif isinstance(value, dict):
                 for key in [key for key, entry in value.items() if entry is function]:
-                    yield lambda new, table=value, key=key: table.__setitem__(key, new)
+                    yield partial(value.__setitem__, key)

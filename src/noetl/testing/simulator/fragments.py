@@ -36,7 +36,7 @@ POLICIES = (
 KINDS = (
     PYTHON,
     NOOP,
-    "kind: wait, seconds: 9",
+    "kind: wait, seconds: 2",
     "kind: wait, signal: go",
     f"kind: playbook, path: {CHILD}",
 )

@@ -98,7 +98,7 @@ def _faults(random: Random) -> Faults:
         return random.randint(1, high) if random.random() < wanted else 0
 
     return Faults(
-        until=random.uniform(6, 20),
+        until=random.uniform(8, 24),
         workers=random.randint(1, 3),
         servers=random.choice((1, 1, 2)),
         drop=some(0.25),

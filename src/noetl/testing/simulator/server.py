@@ -120,7 +120,9 @@ class Server:
             self.give(errand.to, errand.command, errand.path)
         except Refused as refusal:
             self.world.note(self.name, f"refuses to {errand.do} {errand.to}: {refusal}")
-        at_once(self.world.archive.store.sent([message]))
+        # the answer to the sender may be lost: then it comes again
+        if not self.world.unlucky(self.world.faults.drop):
+            at_once(self.world.archive.store.sent([message]))
 
     def state_of(self, execution: str, path: str = "") -> ExecutionState:
         """Up to date, or nearly: another server may just have written."""

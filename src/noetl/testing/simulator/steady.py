@@ -40,7 +40,7 @@ THEMES = (
     Theme(sequential=0.7, parallel=0.1, passes=0),
     MIXED,
     Theme(waits=0.8, passes=0, parallel=0.2, sequential=0),
-    MIXED,
+    Theme(fan=True, passes=0.9, parallel=0.1),
 )
 
 
@@ -109,7 +109,8 @@ class _Maker:
         place.labels = [f"t{position}" for position in range(count)]
         tasks = tuple(self._task(number, position, reduce) for position in range(count))
         if passes:
-            tasks = random.choice(((), (TaskPiece("t0", NOOP),)))
+            leads_on = any(number in other.sources for other in self.places)
+            tasks = () if leads_on and random.random() < 0.5 else (TaskPiece("t0", NOOP),)
         elif not loop and not may_pass and all(task.kind == NOOP for task in tasks):
             tasks = (TaskPiece("t0", PYTHON),)
         arcs = [
@@ -118,8 +119,6 @@ class _Maker:
             for _ in range(self.places[target].sources.count(number))
         ]
         random.shuffle(arcs)
-        if not tasks and not arcs:
-            tasks = (TaskPiece("t0", PYTHON),)
         writes = f'ctx.w{number}: "{{{{ event.result }}}}"' if tasks and random.random() < 0.15 else ""
         return StepPiece(f"s{number}", spec, loop, writes, tasks, random.random() < 0.1, tuple(arcs))
 

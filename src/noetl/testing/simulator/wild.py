@@ -19,15 +19,13 @@ from noetl.testing.simulator.fragments import (
 
 def wild(random: Random) -> Document:
     """Any small playbook that loads."""
-    return valid(lambda: _wild(random))
+    return valid(lambda: sketch(random))
 
 
 def child(random: Random) -> Document:
     """A short playbook for others to start."""
-    tasks = tuple(
-        TaskPiece(f"t{number}", random.choice(KINDS[:3]), random.choice(POLICIES[:2]))
-        for number in range(random.randint(1, 2))
-    )
+    second = TaskPiece("t1", random.choice(KINDS[:3]), random.choice(POLICIES[:2]))
+    tasks = (TaskPiece("t0", PYTHON), second)[: random.randint(1, 2)]
     return Document(CHILD, "max_step_runs: 25", (StepPiece("s0", tasks=tasks),))
 
 
@@ -39,7 +37,8 @@ def valid(make: Callable[[], Document]) -> Document:
             return document
 
 
-def _wild(random: Random) -> Document:
+def sketch(random: Random) -> Document:
+    """Any small playbook; a few are not valid."""
     size = random.randint(1, 4)
     final = random.random() < 0.4
     steps = [_wild_step(random, number, size) for number in range(size)]

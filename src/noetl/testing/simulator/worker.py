@@ -55,10 +55,15 @@ class Worker:
         if holds:
             for server in self.world.servers:
                 self.world.send(server, partial(server.heartbeat, holds))
-        if len(holds) < SLOTS:
+        self.poll()
+        self.later(BEAT, self.tick)
+
+    def poll(self) -> None:
+        """Ask for work if there is room."""
+        self.holds = [hold for hold in self.holds if hold.open]
+        if len(self.holds) < SLOTS:
             server = self.world.any_server()
             self.world.send(server, lambda: server.poll(self))
-        self.later(BEAT, self.tick)
 
     def take(self, execution: str, playbook: str, workload: bytes, data: bytes, fence: int) -> None:
         """Begin with a run that was claimed for this worker; the message may come twice."""
@@ -71,9 +76,7 @@ class Worker:
         hold = Hold(self, execution, run, fence)
         self.holds.append(hold)
         hold.drive()
-        if len(self.holds) < SLOTS:
-            server = self.world.any_server()
-            self.world.send(server, lambda: server.poll(self))
+        self.poll()
 
     def drain(self) -> None:
         """End in order: give back what is held, and take nothing more."""
@@ -205,6 +208,7 @@ class Hold:
             self.open = False
             if control.owned:
                 self.give_back()
+            self.worker.poll()
             return
         ready = [call for number, call in self.waiting if number <= self.durable]
         self.waiting = [(number, call) for number, call in self.waiting if number > self.durable]
