@@ -117,6 +117,22 @@ class Engine:
         execution = asyncio.run(play())
         return Ran(execution, self.events(execution.execution_id))
 
+    def retry(self, execution_id: str) -> Ran:
+        """Goes on with a failed execution."""
+        return self._with(lambda local: local.retry(execution_id))
+
+    def fork(self, execution_id: str, **options: Any) -> Ran:
+        """A new execution with the beginning of another one."""
+        return self._with(lambda local: local.fork(execution_id, **options))
+
+    def _with(self, begin: Callable[[Local], Awaitable[str]]) -> Ran:
+        async def play() -> noetl.Execution:
+            async with opened(read({})) as (local, _):
+                return execution_of(await local.finished(await begin(local)))
+
+        execution = asyncio.run(play())
+        return Ran(execution, self.events(execution.execution_id))
+
 
 class Conversation:
     """An execution that runs here and can be talked to."""

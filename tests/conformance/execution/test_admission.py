@@ -2,6 +2,7 @@
 
 import pytest
 
+from noetl.kernel.net.commands import Signal
 from tests.conformance.execution.engine import Conversation, Engine
 
 GATE = """
@@ -110,15 +111,11 @@ def test_a_gate_may_fail_the_step_and_the_steps_arcs_see_it(engine: Engine) -> N
 @pytest.mark.spec("000 §11.1")
 def test_a_gate_may_wait_for_a_signal(engine: Engine) -> None:
     async def approve(talk: Conversation) -> None:
-        from noetl.kernel.net.commands import Signal
-
         await talk.until("TokenParked")
         await talk.until("TaskProcessed", 2)
         await talk.local.tell(talk.id, Signal("approved", {"by": "ann"}))
 
-    ran = engine.live(
-        GATE % '{rules: [{when: "{{ ctx.signals.approved }}", then: {allow: true}}]}', approve
-    )
+    ran = engine.live(GATE % '{rules: [{when: "{{ ctx.signals.approved }}", then: {allow: true}}]}', approve)
     assert ran.status == "completed"
     assert ran.data("TokenParked")[0]["mode"] == "wait"
     (received,) = ran.of("SignalReceived")
@@ -129,9 +126,7 @@ def test_a_gate_may_wait_for_a_signal(engine: Engine) -> None:
 
 @pytest.mark.spec("000 §4.2 (1)")
 def test_a_wait_at_the_gate_may_time_out(engine: Engine) -> None:
-    ran = engine(
-        GATE % '{rules: [{when: "{{ ctx.signals.approved }}", then: {allow: true}}], timeout: 0.05}'
-    )
+    ran = engine(GATE % '{rules: [{when: "{{ ctx.signals.approved }}", then: {allow: true}}], timeout: 0.05}')
     assert (ran.status, ran.error["kind"], ran.error["step"]) == ("failed", "timeout", "gate")
 
 

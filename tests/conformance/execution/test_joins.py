@@ -22,7 +22,7 @@ DIAMOND = """
 - step: meet
   %s
   tool: {kind: noop, args: {args: "{{ args }}", joined: "{{ joined | default([]) }}"}}
-"""  # noqa: E501 -- as it would be written
+"""
 
 
 def policy(join: str) -> str:

@@ -84,7 +84,7 @@ workflow:
   tool: {kind: noop}
 - step: failed
   tool: {kind: noop, args: {kind: "{{ args.kind }}"}}
-"""  # noqa: E501 -- as it would be written
+"""
 LOOP = 'loop: {in: "{{ workload.items }}", iterator: item}'
 
 
@@ -99,9 +99,7 @@ LOOP = 'loop: {in: "{{ workload.items }}", iterator: item}'
         (LOOP, True, "step.failed", "failed"),
     ],
 )
-def test_each_terminal_event_is_routed(
-    engine: Engine, loop: str, fail: bool, event: str, taken: str
-) -> None:
+def test_each_terminal_event_is_routed(engine: Engine, loop: str, fail: bool, event: str, taken: str) -> None:
     engine.write("p.yaml", TERMINAL % loop)
     ran = engine.command("run", "p.yaml", "-q", "-o", "json", "--set", f"fail={str(fail).lower()}")
     assert (ran.code, ran.json["status"]) == (0, "completed"), "the failure is handled"
@@ -122,21 +120,19 @@ FAILING = """
 
 @pytest.mark.spec("000 §8.1")
 @pytest.mark.parametrize(
-    ("arc", "status", "code"),
+    ("arc", "status"),
     [
-        ("{step: after}", "failed", 1),
-        ("{step: after, when: \"{{ event.status == 'error' }}\"}", "completed", 0),
-        ("{step: after, when: \"{{ event.error.kind == 'python' }}\"}", "completed", 0),
-        ("{step: after, when: \"{{ event.name == 'call.error' }}\"}", "completed", 0),
+        ("{step: after}", "failed"),
+        ("{step: after, when: \"{{ event.status == 'error' }}\"}", "completed"),
+        ("{step: after, when: \"{{ event.error.kind == 'python' }}\"}", "completed"),
     ],
 )
 def test_an_arc_without_a_guard_takes_a_failure_along_but_does_not_handle_it(
-    engine: Engine, arc: str, status: str, code: int
+    engine: Engine, arc: str, status: str
 ) -> None:
-    engine.write("p.yaml", FAILING % arc)
-    ran = engine.command("run", "p.yaml", "-q", "-o", "json")
-    assert (ran.code, ran.json["status"]) == (code, status)
-    assert ran.json["steps"]["after"] == {"status": "completed", "runs": 1}
+    ran = engine(FAILING % arc)
+    assert (ran.status, ran.statuses["after"]) == (status, "completed")
+    assert ran.data("NextEvaluated")[0]["handled"] is (status == "completed")
 
 
 @pytest.mark.spec("000 §8.2")
@@ -269,7 +265,9 @@ workflow:
     assert (good.status, good.result, good.ctx["seen"]) == ("completed", 7, "completed")
     assert (bad.status, bad.error["step"], bad.ctx["seen"]) == ("failed", "start", "failed")
     assert [data["final"] for data in good.data("StepScheduled")] == [False, True]
-    broken = engine(text.replace("{kind: noop, args: {status", "{kind: noop, args: {x: '{{ 1 / 0 }}', status"))
+    broken = engine(
+        text.replace("{kind: noop, args: {status", "{kind: noop, args: {x: '{{ 1 / 0 }}', status")
+    )
     assert (broken.status, broken.error["step"]) == ("failed", "clean")
 
 
