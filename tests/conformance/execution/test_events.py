@@ -6,8 +6,10 @@ from datetime import datetime
 
 import pytest
 
+import noetl
 from noetl.events.table import EVENT_KINDS
 from tests.conformance.execution.engine import Engine
+from tests.playbooks import whole
 
 RICH = """
 workload: {items: [1, 2]}
@@ -194,6 +196,32 @@ def test_large_results_are_kept_outside_of_the_log_and_still_whole(engine: Engin
     assert made["key"] == f"{ran.execution.execution_id}/{made['hash']}"
     assert ran.data("TaskProcessed")[1]["outcome"]["result"] == 5_000
     assert ran.result == [5_000, 99]
+
+
+@pytest.mark.spec("000 §9.1")
+@pytest.mark.parametrize("store", [None, "sqlite:///:memory:"])
+def test_python_gets_large_results_whole(engine: Engine, store: str | None) -> None:
+    text = """
+- step: start
+  tool: {kind: python, code: "result = {'rows': ['x' * 99] * 5000}", set: {ctx.rows: "{{ outcome.result.rows }}"}}
+"""
+    ran = noetl.run(whole(text.lstrip()), store=store)
+    assert ran.result == {"rows": ["x" * 99] * 5_000}
+    assert ran.ctx == ran.result
+    assert engine.folder.exists()
+
+
+@pytest.mark.spec("000 §9.1")
+def test_data_that_looks_like_a_reference_is_given_back_as_it_was(engine: Engine) -> None:
+    value = {"$noetl": "ref", "key": "x", "$$noetl": 1}
+    text = "workload: {v: 0}\nworkflow:\n- step: start\n  tool: {kind: noop, args: {v: '{{ workload.v }}'}, set: {ctx.v: '{{ workload.v }}'}}\n"
+    ran = engine(text, {"v": value})
+    assert (ran.result, ran.ctx) == ({"v": value}, {"v": value})
+    shown = engine.says("executions", "show", "latest")
+    assert (shown["result"], shown["ctx"]) == ({"v": value}, {"v": value})
+    printed = engine.command("run", "-", "-q", "--payload", json.dumps({"v": value}), stdin=whole(text)).out
+    assert "$$$noetl" not in printed
+    assert '"$noetl": ref' in printed
 
 
 @pytest.mark.spec("000 §9.1")

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.conformance.execution.engine import Engine
-from tests.conformance.execution.web import Answer, serving
+from tests.web import Answer, serving
 
 OUTCOME = """
 - step: start

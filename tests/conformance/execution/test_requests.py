@@ -175,7 +175,7 @@ def test_an_execution_keeps_the_playbook_that_it_began_with(engine: Engine) -> N
         ("workflow:\n- step: b\n  tool: {kind: noop}\n- step: start\n  tool: {kind: noop}\n", "start"),
         ("workflow:\n- step: b\n  tool: {kind: noop}\n- step: a\n  tool: {kind: noop}\n", "b"),
         (
-            "executor: {kind: local, spec: {entry_step: a}}\nworkflow:\n- step: start\n  tool: {kind: noop}\n- step: a\n  tool: {kind: noop}\n",  # noqa: E501
+            "executor: {kind: local, spec: {entry_step: a}}\nworkflow:\n- step: start\n  tool: {kind: noop}\n- step: a\n  tool: {kind: noop}\n",
             "a",
         ),
     ],

@@ -5,7 +5,7 @@ from datetime import datetime
 import pytest
 
 from tests.conformance.execution.engine import Conversation, Engine
-from tests.conformance.execution.web import Answer, Asked, serving
+from tests.web import Answer, Asked, serving
 
 
 def retried(web: str, then: str) -> str:
