@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from noetl.events.event import Event
-from noetl.kernel import ExecutionState, Refused
+from noetl.kernel import ExecutionState, Refused, resolve
 from noetl.kernel.net.commands import Claim, Request, Retry
 from noetl.loading import installed_kinds
 from noetl.ports.results import ResultStore
@@ -195,6 +195,10 @@ class Local:
             self._stopped.result()
             return self._last.get(execution_id) or self._live(execution_id).state
         return end.result()
+
+    async def whole(self, value: Any) -> Any:
+        """A value of a state as users gave it, stored parts in their place. Raises ResultError."""
+        return await resolve(value, self._service.results.get)
 
     async def tell(self, execution_id: str, order: Order) -> None:
         """Asks something of an execution that runs here; it is recorded then. Raises Refused, StoreError."""
