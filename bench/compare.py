@@ -44,6 +44,7 @@ def our_workloads() -> list[str]:
 def compare(peers: Sequence[Peer], folder: Path) -> Comparison:
     """Measures us and every peer, in turns; peers are installed below `folder` first."""
     found = Comparison({}, {}, {})
+    folder = folder.absolute()
     usable = [peer for peer in peers if _prepare(peer, folder / peer.NAME, found)]
     ours = Worker([sys.executable, "-m", "bench.workloads"], environment())
     for number in range(ROUNDS):

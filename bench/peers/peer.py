@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -97,36 +96,44 @@ def environment(**settings: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT), "DO_NOT_TRACK": "1", **settings}
 
 
+class Server(NamedTuple):
+    """A process that serves, with its children, and what it prints."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def wait_for(self, url: str, body: bytes | None = None) -> None:
+        """Asks until the answer is good. Raises Unavailable if the server ends, or is late."""
+        until = time.monotonic() + START_SECONDS
+        request = urllib.request.Request(url, body, {"content-type": "application/json"})  # noqa: S310
+        while time.monotonic() < until and self.process.poll() is None:
+            try:
+                with urllib.request.urlopen(request, timeout=START_SECONDS):  # noqa: S310
+                    return
+            except OSError:
+                time.sleep(0.1)
+        state = "ended" if self.process.poll() is not None else f"gave no good answer in {START_SECONDS} s"
+        words = self.log.read_text("utf-8", "replace").strip().splitlines()
+        raise Unavailable(f"its server {state}: {' '.join(words[-2:])}")
+
+    def end(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            try:
+                os.killpg(self.process.pid, number)
+                self.process.wait(STOP_SECONDS)
+            except (ProcessLookupError, subprocess.TimeoutExpired):
+                continue
+
+
 @contextmanager
-def running(command: Sequence[str], environment: Mapping[str, str], data: Path) -> Iterator[None]:
-    """The command with its children in `data`; all of them have ended when the block has."""
-    with (data / f"{Path(command[0]).name}.log").open("wb") as log:
+def running(command: Sequence[str], environment: Mapping[str, str], log: Path) -> Iterator[Server]:
+    """The command beside its log; it and its children have ended when the block has."""
+    with log.open("wb") as output:
         process = subprocess.Popen(
-            command, env=environment, cwd=data, stdout=log, stderr=log, start_new_session=True
+            command, env=environment, cwd=log.parent, stdout=output, stderr=output, start_new_session=True
         )
-        try:
-            yield
-        finally:
-            _end(process)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(process.pid, number)
-            process.wait(STOP_SECONDS)
-        except (ProcessLookupError, subprocess.TimeoutExpired):
-            continue
-
-
-def wait_for(url: str, body: bytes | None = None) -> None:
-    """Asks until the answer is good. Raises Unavailable when it does not come in time."""
-    until = time.monotonic() + START_SECONDS
-    request = urllib.request.Request(url, body, {"content-type": "application/json"})  # noqa: S310
-    while time.monotonic() < until:
-        try:
-            with urllib.request.urlopen(request, timeout=START_SECONDS):  # noqa: S310
-                return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.1)
-    raise Unavailable(f"{url} gave no good answer in {START_SECONDS} s")
+    server = Server(process, log)
+    try:
+        yield server
+    finally:
+        server.end()

@@ -2,6 +2,7 @@
 
 The server runs without its page, and without the services that flows started by hand do not need:
 scheduling, triggers, the log of events. What records task runs stays on.
+FastAPI is held back, because its newest releases no longer take arguments that Prefect passes.
 """
 
 from collections.abc import Iterator
@@ -16,7 +17,6 @@ from bench.peers.peer import (
     python,
     python_versions,
     running,
-    wait_for,
 )
 
 NAME = "prefect"
@@ -35,11 +35,11 @@ IDLE_SERVICES = (
 
 
 def install(folder: Path) -> None:
-    install_python(folder, ["prefect==3.8.8"])
+    install_python(folder, ["prefect==3.8.8", "fastapi==0.148.0"])
 
 
 def versions(folder: Path) -> dict[str, str]:
-    return python_versions(folder, ["prefect", "sqlalchemy"])
+    return python_versions(folder, ["prefect", "fastapi", "sqlalchemy"])
 
 
 @contextmanager
@@ -58,6 +58,6 @@ def serving(folder: Path, data: Path) -> Iterator[Worker]:
         **{f"PREFECT_SERVER_SERVICES_{name}_ENABLED": "false" for name in IDLE_SERVICES},
     )
     command = [python(folder), "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
-    with running([*command, "--no-ui"], settings, data):
-        wait_for(f"http://127.0.0.1:{port}/api/health")
+    with running([*command, "--no-ui"], settings, data / "server.log") as server:
+        server.wait_for(f"http://127.0.0.1:{port}/api/health")
         yield Worker([python(folder), "-m", "bench.peers.scripts.prefect_worker"], settings)

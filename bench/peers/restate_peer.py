@@ -22,7 +22,6 @@ from bench.peers.peer import (
     python,
     python_versions,
     running,
-    wait_for,
 )
 
 NAME = "restate"
@@ -64,11 +63,14 @@ def serving(folder: Path, data: Path) -> Iterator[Worker]:
         str(handlers),
         "bench.peers.scripts.restate_service:app",
     ]
-    server = [str(_binary(folder)), "--no-logo", "--base-dir", str(data / "log")]
-    with running(server, settings, data), running(serve, settings, data):
-        wait_for(f"http://127.0.0.1:{admin}/health")
+    start = [str(_binary(folder)), "--no-logo", "--base-dir", str(data / "restate")]
+    with (
+        running(start, settings, data / "server.log") as server,
+        running(serve, settings, data / "handlers.log"),
+    ):
+        server.wait_for(f"http://127.0.0.1:{admin}/health")
         body = json.dumps({"uri": f"http://127.0.0.1:{handlers}"}).encode()
-        wait_for(f"http://127.0.0.1:{admin}/deployments", body)
+        server.wait_for(f"http://127.0.0.1:{admin}/deployments", body)
         command = [python(folder), "-m", "bench.peers.scripts.restate_worker", f"http://127.0.0.1:{ingress}"]
         yield Worker(command, {**settings, "DURABILITY": _durability(folder, settings)})
 

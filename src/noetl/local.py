@@ -149,8 +149,11 @@ class Local:
         workload: Mapping[str, Any] | None = None,
         ctx: Mapping[str, Any] | None = None,
         by: str = "",
+        run: bool = True,
     ) -> str:
         """A new execution with the history of another one up to event `at`; its id.
+
+        Without `run` it is only recorded.
 
         Raises CannotFork, ExecutionUnknown, PlaybookInvalid, CannotRun, StoreError.
         """
@@ -167,9 +170,8 @@ class Local:
         command = fork_command(
             execution_id, rows[-1].seq, document, ctx=ctx or {}, workload=workload or {}, by=by
         )
-        return await self._take_up(
-            await self._service.open(await write_copy(store, self._service.results, rows, document, command))
-        )
+        forked = await write_copy(store, self._service.results, rows, document, command)
+        return await self._take_up(await self._service.open(forked)) if run else forked
 
     async def _take_up(self, live: Live) -> str:
         self._expect(live.execution_id)

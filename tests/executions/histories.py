@@ -15,6 +15,7 @@ from noetl.ports.store import Append, Committed, Row, Store, merge
 from noetl.server.effects import effects_of
 from noetl.server.stored import Source, packed
 from noetl.stores.home import Home
+from noetl.stores.results import FileResults
 from noetl.stores.sqlite import SqliteStore
 from tests.kernel.driver import Driver, Script
 from tests.playbooks import whole
@@ -78,6 +79,9 @@ class Execution:
     async def save_in(self, store: Store) -> None:
         playbook = self.driver.plan.playbook
         await store.put_playbook(playbook.hash, packed(Source(self.text, "playbook.yaml")))
+        results = FileResults(self._recorded.home.results)
+        for key, data in self.driver.stored.items():
+            await results.put(key, data)
         new, self._saved = self.driver.appends[self._saved :], len(self.driver.appends)
         for events in new:
             assert await store.commit([append_of(self.id, events)]) == [Committed(events[-1].seq)]

@@ -1,5 +1,6 @@
 """`noetl executions show`, `replay`, `result` and `verify`, and pictures of executions."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,19 @@ def test_results_are_printed_whole(noetl: Commands, recorded: Recorded, tmp_path
     ran = noetl("executions", "result", name, "-f", "out.txt", "-o", "json")
     assert ran.json == {"execution_id": name, "step": None, "file": "out.txt", "bytes": 4}
     assert (tmp_path / "out.txt").read_bytes() == b"by\x1be"
+
+
+def test_what_is_kept_elsewhere_is_put_in_its_place(noetl: Commands, recorded: Recorded) -> None:
+    large = {"rows": ["x" * 100_000], "$noetl": "mine"}
+    name = recorded.run(GREET, {"say": {"a": 1}, "end": large})
+    shown = noetl("executions", "show", name, "-o", "json").json["result"]
+    assert shown["$noetl"] == "ref"
+    for words in ([], ["finish"]):
+        assert noetl("executions", "result", name, *words, "-o", "json").json["result"] == large
+    shutil.rmtree(recorded.home.results)
+    missing = noetl("executions", "result", name)
+    assert (missing.code, missing.out) == (3, "")
+    assert "nothing is stored under" in missing.err
 
 
 def test_a_result_does_not_steer_the_terminal(recorded: Recorded) -> None:

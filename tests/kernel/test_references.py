@@ -4,13 +4,14 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from noetl.events.bodies import LoopDone, LoopIterationCompleted, LoopStarted, StepDone, TaskProcessed
 from noetl.kernel import Blob, Unfetched, judge, lighten, resolve
 from noetl.kernel.errors import Refused
 from noetl.kernel.net.commands import ChildEnded, PatchCtx, Signal
 from noetl.kernel.pipeline.advance import advance
-from noetl.kernel.pipeline.moves import Fetch, RunTask
+from noetl.kernel.pipeline.moves import Fetch, Finish, RunTask
 from noetl.kernel.references.rules import INLINE_MAX_BYTES
 from noetl.model.outcome import succeeded
 from noetl.model.reference import is_manifest, is_reference
@@ -363,3 +364,16 @@ def test_resolving_gives_whole_values_as_users_gave_them() -> None:
     assert asyncio.run(resolve(value, get)) == {"a": [{"$noetl": "ref"}] * 9_000, "b": [{"$noetl": "ref"}]}
     raw = asyncio.run(resolve(value, get, raw=True))
     assert raw == {"a": [{"$$noetl": "ref"}] * 9_000, "b": [{"$$noetl": "ref"}]}
+
+
+def test_a_worker_need_not_know_of_the_chunks() -> None:
+    text = '- step: start\n  loop: {in: "{{ range(300) | list }}", iterator: n}\n  tool: [{t: {kind: python, code: "1"}}]\n'
+    driver = Driver(text, {"t": lambda call: f"{call.iteration}" + "x" * 2_000}).start()
+    state = driver.claim(driver.state.ready.first)
+    while not isinstance(move := driver.advance(state), Finish):
+        driver.move(state)
+    assert state.loop is not None
+    assert state.loop.chunks
+    everything = [f"{number}" + "x" * 2_000 for number in range(300)]
+    driver.report(state, structs.replace(move.body, result=everything))
+    assert driver.whole(driver.state.result) == everything

@@ -19,7 +19,7 @@ SECTIONS = {
     },
     "Run": {
         "run": "Run a playbook here, or go on with one that was interrupted.",
-        "executions": "See what executions did, and why.",
+        "executions": "See what executions did, and why, and steer them.",
     },
     "Set up": {
         "store": "Check and tidy the store of executions.",

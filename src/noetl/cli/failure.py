@@ -81,6 +81,10 @@ def _refused(error: NoetlError) -> Failure:
         return Failure("unknown-execution", str(error), hint=error.hint)
     if isinstance(error, StoreError):
         return Failure("store", str(error), hint=error.hint, exit_code=3)
+    from noetl.ports.results import ResultError
+
+    if isinstance(error, ResultError):
+        return Failure("result", str(error), hint=error.hint, exit_code=3)
     return Failure("request", str(error), hint=getattr(error, "hint", ""))
 
 

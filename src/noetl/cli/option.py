@@ -55,3 +55,26 @@ home = click.option(
 store = click.option(
     "--store", metavar="URL", help="The store, for example sqlite:///runs.db.  [default: the one in HOME]"
 )
+quiet = click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+verbose = click.option("-v", "--verbose", is_flag=True, help="Show every task and every decision.")
+catalogs = click.option(
+    "--catalog",
+    "catalogs",
+    multiple=True,
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False),
+    help="Where playbooks that tasks name by path are looked for, too. May be repeated.",
+)
+slots = click.option(
+    "--slots",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How many step runs are worked on at the same time.  [default: 32]",
+)
+sets = click.option(
+    "--set",
+    "sets",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set a value of the workload, `a.b=1` inside a mapping; JSON, else text. May be repeated.",
+)

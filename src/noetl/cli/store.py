@@ -1,14 +1,13 @@
 """The store that a command looks into, and what it says when it cannot."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from noetl.cli import stream
 from noetl.cli.failure import Failure
 from noetl.homes import home_of, store_url
-from noetl.ports.store import ExecutionUnknown, Store, StoreError, StoreUnusable
+from noetl.ports.store import Store, StoreUnusable
 from noetl.settings import Configuration
 from noetl.stores import file_of, open_store
 from noetl.stores.home import Home
@@ -17,7 +16,7 @@ T = TypeVar("T")
 
 
 def consult(configuration: Configuration, work: Callable[[Home, Store], Awaitable[T]]) -> T:
-    """What `work` finds in the home and store that are set. Makes neither. Raises Failure."""
+    """What `work` finds in the home and store that are set. Makes neither. Raises Failure, StoreError."""
 
     async def play() -> T:
         home, store = open_home(configuration)
@@ -26,8 +25,7 @@ def consult(configuration: Configuration, work: Callable[[Home, Store], Awaitabl
         finally:
             await store.close()
 
-    with explained():
-        return asyncio.run(play())
+    return asyncio.run(play())
 
 
 def open_home(configuration: Configuration) -> tuple[Home, Store]:
@@ -53,14 +51,3 @@ def has_store(configuration: Configuration) -> bool:
     except StoreUnusable as error:
         raise Failure("store-url", str(error), hint=error.hint) from None
     return file is not None and (configuration.directory / file).is_file()
-
-
-@contextmanager
-def explained() -> Iterator[None]:
-    """Errors of the store, and of what is in it, as failures of the command."""
-    try:
-        yield
-    except ExecutionUnknown as error:
-        raise Failure("unknown-execution", str(error), hint=error.hint) from None
-    except StoreError as error:
-        raise Failure("store", str(error), hint=error.hint, exit_code=3) from None

@@ -4,7 +4,6 @@ import asyncio
 from typing import NamedTuple
 
 from noetl.cli.failure import Failure
-from noetl.cli.store import explained
 from noetl.homes import home_of, store_url
 from noetl.ports.store import StoreUnusable
 from noetl.settings import Configuration
@@ -21,7 +20,7 @@ class Migrated(NamedTuple):
 
 
 def migrate_store(configuration: Configuration) -> Migrated:
-    """Opens the store, which migrates it, or makes it. Raises Failure."""
+    """Opens the store, which migrates it, or makes it. Raises Failure, StoreError."""
     url = store_url(configuration)
     try:
         file = file_of(url)
@@ -31,11 +30,10 @@ def migrate_store(configuration: Configuration) -> Migrated:
         raise Failure(
             "store-url", f"{url} is memory, which keeps nothing", hint="sqlite:///path.db names a file"
         )
-    with explained():
-        before = schema_version(str(file)) if file.is_file() else 0
-        if not configuration.settings.store:
-            home_of(configuration).make()
-        asyncio.run(_open(url))
+    before = schema_version(str(file)) if file.is_file() else 0
+    if not configuration.settings.store:
+        home_of(configuration).make()
+    asyncio.run(_open(url))
     return Migrated(url, before, SCHEMA_VERSION)
 
 

@@ -3,7 +3,9 @@
 import asyncio
 from typing import Literal
 
-from noetl.kernel.net.commands import Cancel
+from noetl.kernel import Refused
+from noetl.kernel.net.commands import Cancel, Retry
+from noetl.ports.results import ResultStore
 from noetl.ports.store import ExecutionUnknown, Store
 from noetl.server.letters import Order, write_letter
 from noetl.server.live import Live
@@ -29,45 +31,56 @@ class Nobody:
     def over(self, live: Live) -> None: ...
 
 
-async def ask(
-    store: Store, owners: Owners, playbooks: Playbooks, execution_id: str, order: Order
-) -> Literal["done", "sent"]:
-    """`done`: it is recorded. `sent`: its owner has not read it yet, and will.
+class Desk:
+    """Where orders for the executions of one store are taken."""
 
-    Raises ExecutionUnknown, Refused, StoreError.
-    """
-    while owners.owner(execution_id) is None:
+    def __init__(self, store: Store, owners: Owners, results: ResultStore, playbooks: Playbooks) -> None:
+        self._store = store
+        self._owners = owners
+        self._results = results
+        self._playbooks = playbooks
+
+    async def ask(self, execution_id: str, order: Order) -> Literal["done", "sent"]:
+        """`done`: it is recorded. `sent`: its owner has not read it yet, and will.
+
+        Raises ExecutionUnknown, Refused, StoreError.
+        """
+        while self._owners.owner(execution_id) is None:
+            try:
+                await self.record(execution_id, order)
+            except AlreadyRunning:
+                continue  # somebody took it up in between
+            return "done"
+        record = await self._store.execution(execution_id)
+        if record is None:
+            raise ExecutionUnknown(f"there is no execution {execution_id}")
+        if record.ended_at:
+            raise Refused(f"the execution is {record.status}")
+        letter = await self._store.send(execution_id, write_letter(order))
         try:
-            await _decide_here(store, owners, playbooks, execution_id, order)
-        except AlreadyRunning:
-            continue  # somebody took it up in between
-        return "done"
-    if await store.execution(execution_id) is None:
-        raise ExecutionUnknown(f"there is no execution {execution_id}")
-    letter = await store.send(execution_id, write_letter(order))
-    try:
-        async with asyncio.timeout(PATIENCE):
-            async for _ in store.changes():
-                if letter.id not in {one.id for one in await store.inbox([execution_id])}:
-                    return "done"
-    except TimeoutError:
-        if owners.owner(execution_id) is None:
-            await store.take([letter])
-            return await ask(store, owners, playbooks, execution_id, order)
-    return "sent"
+            async with asyncio.timeout(PATIENCE):
+                async for _ in self._store.changes():
+                    if letter.id not in {one.id for one in await self._store.inbox([execution_id])}:
+                        return "done"
+        except TimeoutError:
+            if self._owners.owner(execution_id) is None:
+                await self._store.take([letter])
+                return await self.ask(execution_id, order)
+        return "sent"
 
+    async def record(self, execution_id: str, command: Order | Retry) -> None:
+        """Decides it here, where nobody owns the execution; nothing runs.
 
-async def _decide_here(
-    store: Store, owners: Owners, playbooks: Playbooks, execution_id: str, order: Order
-) -> None:
-    service = Service(store, playbooks, owners, Nobody())
-    live = await service.open(execution_id)
-    service.lives[execution_id] = live
-    try:
-        service.void_leases(live)
-        if isinstance(order, Cancel):
-            await service.children.take_up(live)
-        live.give(order)
-        await service.journal.flush()
-    finally:
-        await service.close()
+        Raises AlreadyRunning, ExecutionUnknown, Refused, StoreError.
+        """
+        service = Service(self._store, self._playbooks, self._owners, Nobody(), results=self._results)
+        live = await service.open(execution_id)
+        service.lives[execution_id] = live
+        try:
+            service.void_leases(live)
+            if isinstance(command, Cancel):
+                await service.children.take_up(live)
+            live.give(command)
+            await service.journal.flush()
+        finally:
+            await service.close()

@@ -1,12 +1,12 @@
 """Deleting executions that ended, with everything that belongs to them."""
 
-import shutil
 from collections.abc import AsyncIterator
 
 from noetl.ports.store import ExecutionRecord, Query, Store
 from noetl.server.logs import TaskLog
 from noetl.stores.home import Home
 from noetl.stores.owner import Owners
+from noetl.stores.results import FileResults
 
 _ENDED = ("completed", "failed", "cancelled")
 
@@ -27,7 +27,8 @@ async def ended_before(store: Store, moment: int) -> AsyncIterator[ExecutionReco
 async def delete(home: Home, store: Store, record: ExecutionRecord) -> bool:
     """Deletes an execution with its results and its log. False if a process owns it or it is gone.
 
-    The execution goes first: a crash leaves files without one, never one without its files.
+    The execution goes first: a crash leaves files without one, never one without its files. Raises
+    StoreError, ResultError, OSError.
     """
     ownership = Owners(home.owners).claim(record.execution_id)
     if ownership is None:
@@ -38,5 +39,5 @@ async def delete(home: Home, store: Store, record: ExecutionRecord) -> bool:
             return False  # somebody retried it meanwhile
         deleted = await store.delete(record.execution_id)
     TaskLog(home.logs).remove(record.execution_id)
-    shutil.rmtree(home.results / record.execution_id, ignore_errors=True)
+    await FileResults(home.results).delete(record.execution_id)
     return deleted

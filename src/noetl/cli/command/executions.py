@@ -5,7 +5,7 @@ import click
 from noetl.cli.group import LazyGroup
 
 VERBS = {
-    "Commands": {
+    "Look": {
         "list": "List executions, the newest first.",
         "show": "Show one execution: how it is, and why.",
         "events": "Print the events of an execution.",
@@ -14,6 +14,14 @@ VERBS = {
         "result": "Print the result of an execution or a step, whole.",
         "replay": "Show the state of an execution as it was.",
         "verify": "Decide an execution again and compare.",
+    },
+    "Act": {
+        "cancel": "Stop an execution for good.",
+        "pause": "Hold an execution.",
+        "resume": "Go on with one that was paused or interrupted.",
+        "signal": "Send a signal to an execution.",
+        "retry": "Go on with a failed execution at what failed.",
+        "fork": "Run a copy of an execution from one of its events on.",
         "prune": "Delete executions that ended long ago.",
     },
 }
@@ -27,7 +35,7 @@ VERBS = {
     subcommand_metavar="COMMAND …",
 )
 def executions() -> None:
-    """See what executions did, and why.
+    """See what executions did, and why, and steer them.
 
     ID is the id of an execution, the beginning of one, or `latest`.
     """

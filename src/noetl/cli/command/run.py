@@ -1,8 +1,6 @@
 """`noetl run`."""
 
 import os
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +11,7 @@ from noetl.cli.failure import Failure, invalid
 from noetl.settings import Configuration, read
 
 if TYPE_CHECKING:
-    from noetl.cli.execution.foreground import Ended, Order, Start
+    from noetl.cli.execution.foreground import Order, Start
 
 
 class Given(Struct, frozen=True):
@@ -32,33 +30,15 @@ class Given(Struct, frozen=True):
 @click.command()
 @click.argument("file", type=option.FileName(), required=False)
 @click.option("--resume", metavar="ID", help="Go on with an execution that a crash or Ctrl-C interrupted.")
-@click.option(
-    "--set",
-    "sets",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Set a value of the workload, `a.b=1` inside a mapping; JSON, else text. May be repeated.",
-)
+@option.sets
 @click.option("--payload", metavar="JSON|@FILE", help="The workload: a JSON mapping, @FILE, or @- for stdin.")
 @click.option("--ctx", metavar="JSON|@FILE", help="The first ctx: a JSON mapping, @FILE, or @- for stdin.")
 @option.dialect
 @option.allow_kind
 @option.store
 @option.home
-@click.option(
-    "--catalog",
-    "catalogs",
-    multiple=True,
-    metavar="DIR",
-    type=click.Path(exists=True, file_okay=False),
-    help="Where playbooks that tasks name by path are looked for, too. May be repeated.",
-)
-@click.option(
-    "--slots",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="How many step runs are worked on at the same time.  [default: 32]",
-)
+@option.catalogs
+@option.slots
 @click.option(
     "--label", "labels", multiple=True, metavar="KEY=VALUE", help="Label the execution. May be repeated."
 )
@@ -69,8 +49,8 @@ class Given(Struct, frozen=True):
 )
 @click.option("--timeout", metavar="SECONDS", help="How long the execution may take: 90, 5m, 1h30m.")
 @click.option("--dry-run", is_flag=True, help="Show what would run, and run nothing.")
-@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
-@click.option("-v", "--verbose", is_flag=True, help="Show every task and every decision.")
+@option.quiet
+@option.verbose
 @option.output
 def run(
     *,
@@ -93,28 +73,16 @@ def run(
     store; the result goes to standard output. Exits with 1 if the execution failed, was cancelled
     or was interrupted. Ctrl-C stops after the attempts in flight, twice kills.
     """
-    if quiet and verbose:
-        raise click.UsageError("-q and -v exclude each other")
     flags = {"output": output, "allow_kinds": allow_kinds, "store": store, "home": home, "slots": slots}
     configuration = read(flags)
     if dry_run:
         return _plan(_given(file, resume, start, dry_run=True), configuration)
-    from noetl.cli.execution.foreground import Resume, run_here
-    from noetl.cli.execution.place import Again
-    from noetl.cli.execution.progress import progress_for
+    from noetl.cli.execution.foreground import Resume
+    from noetl.cli.execution.going import go
 
     given = _given(file, resume, start)
     order: Order = Resume(resume) if resume is not None else _start(given)
-    settings = configuration.settings
-    progress = progress_for(
-        Again(configuration),
-        quiet=quiet,
-        verbose=verbose,
-        live=settings.output == "text",
-        color=settings.color,
-    )
-    ended = run_here(order, configuration, progress, [Path(one) for one in catalogs])
-    return _tell(ended, configuration, last=progress.last, quiet=quiet)
+    return go(order, configuration, catalogs, quiet=quiet, verbose=verbose)
 
 
 def _given(
@@ -198,28 +166,3 @@ def _plan(given: Given | None, configuration: Configuration) -> int:
     else:
         stream.write_text(plan_text(plan))
     return 0
-
-
-def _tell(ended: "Ended", configuration: Configuration, *, last: int, quiet: bool) -> int:
-    """The result on stdout, everything else on stderr. The exit code."""
-    from noetl.cli.execution.place import Again
-    from noetl.cli.execution.report import MOST_LINES, Report, report_json
-
-    settings, state = configuration.settings, ended.state
-    again = Again(configuration)
-    paint = stream.coloured if settings.color and sys.stderr and sys.stderr.isatty() else stream.plain
-    report = Report(state, again, ended.source, ended.evidence, last, paint)
-    as_json = settings.output == "json"
-    if as_json:
-        stream.write_json(report_json(state, last=last))
-    elif state.status == "completed":
-        most = MOST_LINES if sys.stdout is not None and sys.stdout.isatty() else None
-        stream.write_text(report.result(most=most))
-    if not quiet or not (as_json or state.status == "completed"):
-        stream.say(report.ending())
-    elif not as_json:
-        for warning in report.warnings():
-            stream.say(warning)
-    if not state.over and not (quiet and as_json):
-        stream.say(f"interrupted; go on with: {again.resume(state.execution_id)}")
-    return 0 if state.status == "completed" else 1

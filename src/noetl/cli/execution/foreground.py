@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from noetl.cli.execution.evidence import Evidence
-from noetl.cli.execution.place import Again
+from noetl.cli.execution.place import Again, who
 from noetl.cli.execution.progress import Progress
 from noetl.cli.failure import Failure, invalid
 from noetl.dsl.problem import PlaybookInvalid
@@ -75,6 +75,7 @@ class Start(Struct, frozen=True, kw_only=True):
             labels=self.labels,
             idempotency_key=self.idempotency_key,
             timeout=self.timeout,
+            by=who(),
         )
 
 
@@ -109,7 +110,7 @@ class Fork(Struct, frozen=True, kw_only=True):
     ctx: dict[str, Any] = {}
     by: str = ""
 
-    async def begin(self, local: Local, store: Store) -> str:
+    async def begin(self, local: Local, store: Store, *, run: bool = True) -> str:
         return await local.fork(
             (await find_execution(store, self.name)).execution_id,
             at=self.at,
@@ -117,6 +118,7 @@ class Fork(Struct, frozen=True, kw_only=True):
             workload=self.workload,
             ctx=self.ctx,
             by=self.by,
+            run=run,
         )
 
 
@@ -143,6 +145,19 @@ def run_here(
         raise _failure(error, order) or error from None
     finally:
         progress.close()
+
+
+def record_fork(order: Fork, configuration: Configuration) -> str:
+    """The copy alone, which nothing runs yet; its id. Raises Failure."""
+
+    async def record() -> str:
+        async with opened(configuration) as (local, store):
+            return await order.begin(local, store, run=False)
+
+    try:
+        return asyncio.run(record())
+    except NoetlError as error:
+        raise _failure(error, order) or error from None
 
 
 async def _run(

@@ -1,8 +1,17 @@
-"""Commands that find an execution again."""
+"""Who asks for an execution, and the commands that find it again."""
 
+import getpass
 from shlex import quote
 
 from noetl.settings import Configuration
+
+
+def who() -> str:
+    """The name of the user who asks; empty where the system knows none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return ""
 
 
 class Again:

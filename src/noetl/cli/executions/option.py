@@ -18,6 +18,19 @@ def place(function: Callable[..., Any]) -> Callable[..., Any]:
     return option.home(option.store(option.output(function)))
 
 
+no_run = click.option("--no-run", is_flag=True, help="Only record it; `noetl run --resume` goes on.")
+
+
+def running(function: Callable[..., Any]) -> Callable[..., Any]:
+    """For verbs that run the execution here: `--catalog`, `--slots`, `-q`, `-v`."""
+    return option.catalogs(option.slots(option.quiet(option.verbose(function))))
+
+
 def configured(*, home: str | None, store: str | None, output: str | None) -> Configuration:
     """What these options and the settings amount to."""
     return read({"home": home, "store": store, "output": output})
+
+
+def configured_to_run(slots: int | None, **place: str | None) -> Configuration:
+    """The same for verbs that run the execution here."""
+    return read({**place, "slots": slots})

@@ -13,9 +13,11 @@ from noetl.cli.store import consult
 from noetl.cli.target import write_file
 from noetl.events.bodies import LoopDone, StepDone, StepFailed, StepScheduled
 from noetl.events.ids import run_id
+from noetl.kernel.references import resolve
 from noetl.ports.store import Store
 from noetl.server.history import History, read_history
 from noetl.stores.home import Home
+from noetl.stores.results import FileResults
 
 
 @click.command("result")
@@ -31,10 +33,10 @@ def command(*, name: str, step: str | None, out: str | None, **place: str | None
     """
     configuration = option.configured(**place)
 
-    async def work(_home: Home, store: Store) -> tuple[str, Any]:
+    async def work(home: Home, store: Store) -> tuple[str, Any]:
         history = await read_history(store, name, configuration.settings.allow_kinds)
         result = _of_execution(history) if step is None else _of_step(history, step)
-        return history.record.execution_id, result
+        return history.record.execution_id, await resolve(result, FileResults(home.results).get)
 
     execution_id, result = consult(configuration, work)
     data = (

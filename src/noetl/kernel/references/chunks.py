@@ -60,22 +60,24 @@ def _low_after(loop: LoopState, index: int) -> int:
 def with_manifest(run: RunState, body: LoopDone, ledger: Ledger) -> tuple[LoopDone, list[Blob]]:
     """The end of a loop, with a manifest of its results if they are many.
 
-    Up to here `body.result` are the results that no chunk holds.
+    Up to here `body.result` ends with the results that no chunk holds; a worker that never heard of the
+    chunks sends them all.
     """
     loop, rules = run.loop, run.step.rules
     ledger.held.pop(run.id, None)
     if loop is None or not isinstance(body.result, list):
         return body, []
     data = b""
+    results = body.result[len(body.result) - (loop.total - loop.base) :]
     if not loop.chunks:
-        data = encode_value(body.result)
+        data = encode_value(results)
         if len(data) <= rules.limit:
             return body, []
     keeper = Keeper(run.given.execution_id, NOTHING)
     chunks: list[dict[str, Any]] = list(loop.chunks)
-    if body.result:
-        chunks.append(keeper.chunk(body.result, loop.base))
-        data = data or encode_value(body.result[:100])
+    if results:
+        chunks.append(keeper.chunk(results, loop.base))
+        data = data or encode_value(results[:100])
     return structs.replace(body, result=manifest(chunks, preview_of(data, rules.preview))), list(
         keeper.blobs.values()
     )

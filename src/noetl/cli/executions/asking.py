@@ -1,0 +1,67 @@
+"""Verbs that ask something of an execution and run nothing themselves."""
+
+from collections.abc import Awaitable, Callable
+from typing import Literal
+
+from noetl.cli import stream
+from noetl.cli.execution.place import Again
+from noetl.cli.failure import Failure
+from noetl.cli.store import consult
+from noetl.kernel import Refused
+from noetl.ports.store import ExecutionRecord, Store
+from noetl.server.asking import Desk
+from noetl.server.letters import Order
+from noetl.server.playbooks import Playbooks
+from noetl.server.records import find_execution
+from noetl.server.service import AlreadyRunning
+from noetl.settings import Configuration
+from noetl.stores.home import Home
+from noetl.stores.owner import Owners
+from noetl.stores.results import FileResults
+
+
+def ask(configuration: Configuration, name: str, order: Order, said: str) -> int:
+    """Has it recorded by whoever runs the execution, or here if nobody does. Raises Failure."""
+    return tell(configuration, name, said, lambda desk, found: desk.ask(found, order))
+
+
+def tell(
+    configuration: Configuration,
+    name: str,
+    said: str,
+    work: Callable[[Desk, str], Awaitable[Literal["done", "sent"]]],
+) -> int:
+    """Does something at the desk of the store, and says what has become of the execution. Raises Failure."""
+
+    async def whole(home: Home, store: Store) -> tuple[ExecutionRecord, str]:
+        found = (await find_execution(store, name)).execution_id
+        playbooks = Playbooks(allow_kinds=configuration.settings.allow_kinds)
+        desk = Desk(store, Owners(home.owners), FileResults(home.results), playbooks)
+        answer = await work(desk, found)
+        record = await store.execution(found)
+        assert record is not None  # noqa: S101 -- it was found
+        return record, answer
+
+    try:
+        record, answer = consult(configuration, whole)
+    except Refused as refusal:
+        raise Failure("refused", str(refusal)) from None
+    except AlreadyRunning as running:
+        raise Failure("running", str(running), hint="one process at a time runs an execution") from None
+    _say(configuration, record, answer, said)
+    return 0
+
+
+def _say(configuration: Configuration, record: ExecutionRecord, answer: str, said: str) -> None:
+    if configuration.settings.output == "json":
+        stream.write_json(
+            {"execution_id": record.execution_id, "status": record.status, "recorded": answer == "done"}
+        )
+        return
+    if answer == "sent":
+        stream.say(f"{record.execution_id}: sent to its owner, which has not read it yet")
+        return
+    stream.say(f"{record.execution_id}: {said}; it is {record.status}")
+    if not record.ended_at and record.status == "running":
+        show = Again(configuration).executions("show", record.execution_id)
+        stream.say(f"  how it is, and how to go on: {show}")

@@ -1,0 +1,78 @@
+"""`noetl executions fork`."""
+
+import os
+
+import click
+
+from noetl.cli import option as shared
+from noetl.cli import source, stream
+from noetl.cli.execution.argument import text_of
+from noetl.cli.execution.inputs import mapping_of, with_sets
+from noetl.cli.execution.place import who
+from noetl.cli.executions import option
+from noetl.server.stored import Source
+
+
+@click.command("fork")
+@option.execution
+@click.option(
+    "--at",
+    type=click.IntRange(1),
+    metavar="SEQ",
+    required=True,
+    help="The last event that is copied; rounded up to where the history may be cut.",
+)
+@shared.sets
+@click.option("--ctx", metavar="JSON|@FILE", help="Values of ctx from there on: a JSON mapping.")
+@click.option("--playbook", type=shared.FileName(), metavar="FILE", help="Go on with this playbook.")
+@shared.dialect
+@option.no_run
+@option.running
+@option.place
+def command(
+    *,
+    name: str,
+    at: int,
+    sets: tuple[str, ...],
+    ctx: str | None,
+    playbook: str | None,
+    dialect: str | None,
+    no_run: bool,
+    catalogs: tuple[str, ...],
+    slots: int | None,
+    quiet: bool,
+    verbose: bool,
+    **place: str | None,
+) -> int:
+    """Run a copy of an execution from one of its events on.
+
+    The original is left alone. With another playbook, the steps that ran so far must be in it under the
+    same names.
+    """
+    configuration = option.configured_to_run(slots, **place)
+    from noetl.cli.execution.foreground import Fork, record_fork
+    from noetl.cli.execution.going import go
+
+    order = Fork(
+        name=name,
+        at=at,
+        source=_source(playbook, dialect),
+        workload=with_sets({}, sets),
+        ctx={} if ctx is None else mapping_of(text_of(ctx, "--ctx"), "--ctx"),
+        by=who(),
+    )
+    if not no_run:
+        return go(order, configuration, catalogs, quiet=quiet, verbose=verbose)
+    execution_id = record_fork(order, configuration)
+    if configuration.settings.output == "json":
+        stream.write_json({"execution_id": execution_id, "status": "running", "recorded": True})
+    else:
+        stream.say(f"{execution_id}: recorded; `noetl run --resume {execution_id}` runs it")
+    return 0
+
+
+def _source(playbook: str | None, dialect: str | None) -> Source | None:
+    if playbook is None:
+        return None
+    name, text = source.read(playbook)
+    return Source(text, name, "" if playbook == source.STDIN else os.path.abspath(playbook), dialect)

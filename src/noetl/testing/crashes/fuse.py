@@ -1,0 +1,100 @@
+"""A store whose process dies at one of its writes."""
+
+import os
+import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from noetl.ports.store import Append, Letter, Snapshot, Verdict
+from noetl.stores.owner import Owners, Ownership
+from noetl.stores.sqlite import SqliteStore
+
+
+class Crash(BaseException):
+    """The process has ended here. Nothing that it would do afterwards happens."""
+
+
+class Fuse:
+    """Blows at write number `at`, before it or when it is durable but nobody knows; 0 is never.
+
+    With `kill` the process is really killed. Otherwise `dead` is true from then on, every write raises
+    Crash, and `died` is called once.
+    """
+
+    def __init__(self, at: int = 0, *, after: bool = False, kill: bool = False) -> None:
+        self.at = at
+        self.after = after
+        self.kill = kill
+        self.dead = False
+        self.died: Callable[[], None] = lambda: None
+        self.writes = 0
+
+    def begin(self) -> int:
+        """A write is about to happen; its number."""
+        self.writes += 1
+        self._meet(self.writes, after=False)
+        return self.writes
+
+    def end(self, number: int) -> None:
+        """That write is durable."""
+        self._meet(number, after=True)
+
+    def _meet(self, number: int, *, after: bool) -> None:
+        if not self.dead and (number, after) == (self.at, self.after):
+            if self.kill:
+                os.kill(os.getpid(), signal.SIGKILL)
+            self.dead = True
+            self.died()
+        if self.dead:
+            raise Crash
+
+
+class FusedStore(SqliteStore):
+    """The embedded store; whatever an execution writes passes the fuse."""
+
+    fuse: Fuse
+
+    @classmethod
+    def fused(cls, path: Path, fuse: Fuse) -> "FusedStore":
+        store = cls(str(path), inline="commits", patience=30.0, max_pages=0)
+        store.fuse = fuse
+        return store
+
+    async def commit(self, appends: Sequence[Append]) -> list[Verdict]:
+        number = self.fuse.begin()
+        verdicts = await super().commit(appends)
+        self.fuse.end(number)
+        return verdicts
+
+    async def put_playbook(self, playbook_hash: str, document: bytes) -> None:
+        number = self.fuse.begin()
+        await super().put_playbook(playbook_hash, document)
+        self.fuse.end(number)
+
+    async def put_snapshot(self, execution_id: str, snapshot: Snapshot) -> None:
+        number = self.fuse.begin()
+        await super().put_snapshot(execution_id, snapshot)
+        self.fuse.end(number)
+
+    async def take(self, letters: Sequence[Letter]) -> None:
+        number = self.fuse.begin()
+        await super().take(letters)
+        self.fuse.end(number)
+
+
+class MortalOwners(Owners):
+    """Owners whose locks can be lost at once, as at the end of a process."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._held: list[Ownership] = []
+
+    def claim(self, execution_id: str) -> Ownership | None:
+        ownership = super().claim(execution_id)
+        if ownership is not None:
+            self._held.append(ownership)
+        return ownership
+
+    def die(self) -> None:
+        for ownership in self._held:
+            ownership.release()

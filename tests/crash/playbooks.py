@@ -1,0 +1,386 @@
+"""The playbooks."""
+
+_HEAD = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: %s, path: %s}\n"
+
+
+def whole(name: str, text: str) -> str:
+    return _HEAD % (name, name) + text.lstrip("\n")
+
+
+CHAIN = """
+workload: {n: 3}
+workflow:
+- step: start
+  tool:
+  - {name: a, kind: effect, label: a, give: "{{ workload.n }}", set: {ctx.first: "{{ outcome.result }}"}}
+  - {name: b, kind: noop}
+  - {name: c, kind: effect, label: "c {{ _prev }}", give: "{{ a + 1 }}"}
+  next: {arcs: [{step: middle, args: {n: "{{ event.result }}"}}]}
+- step: middle
+  next: {arcs: [{step: last, args: {n: "{{ n * 2 }}"}}]}
+- step: last
+  tool: {kind: effect, label: "last {{ n }}", give: {n: "{{ n }}", ctx: "{{ ctx.first }}"}}
+  next: {arcs: [{step: end}]}
+- step: end
+  tool: {kind: noop}
+"""
+
+PAGES = """
+workflow:
+- step: start
+  tool:
+  - name: page
+    kind: effect
+    label: "page {{ iter.page | default(0) }}"
+    give: {n: "{{ iter.page | default(0) }}", more: "{{ iter.page | default(0) < 2 }}"}
+    spec:
+      policy:
+        rules:
+        - when: "{{ outcome.result.more }}"
+          then: {do: continue, set_iter: {page: "{{ outcome.result.n + 1 }}"}, set_ctx: {seen: "{{ outcome.result.n }}"}}
+        - else: {then: {do: break}}
+  - name: keep
+    kind: effect
+    label: "keep {{ iter.page }}"
+    spec: {policy: {rules: [{else: {then: {do: jump, to: page}}}]}}
+  next: {arcs: [{step: poll}]}
+- step: poll
+  tool:
+    kind: effect
+    label: poll
+    give: {ready: "{{ _attempt >= 3 }}"}
+    spec:
+      policy:
+        rules:
+        - when: "{{ not outcome.result.ready }}"
+          then: {do: retry, attempts: 5}
+"""
+
+RETRY = """
+workflow:
+- step: start
+  tool:
+    kind: effect
+    label: flaky
+    fail: "{{ _attempt < 3 }}"
+    spec:
+      policy:
+        rules:
+        - when: "{{ outcome.status == 'error' }}"
+          then: {do: retry, attempts: 4, delay: 0.01, backoff: exponential}
+  next: {arcs: [{step: hopeless}]}
+- step: hopeless
+  tool:
+    kind: effect
+    label: hopeless
+    fail: true
+    spec:
+      policy:
+        rules:
+        - when: "{{ outcome.status == 'error' }}"
+          then: {do: retry, attempts: 3, delay: 0.002, backoff: linear, set_ctx: {tries: "{{ _attempt }}"}}
+  next:
+    arcs:
+    - {step: fine, when: "{{ event.name == 'step.done' }}"}
+    - {step: rescue, when: "{{ event.name == 'step.failed' }}", args: {n: "{{ event.error.attempts }}"}}
+- step: fine
+  tool: {kind: noop}
+- step: rescue
+  tool: {kind: effect, label: "rescue {{ n }}"}
+"""
+
+SEQUENTIAL = """
+workload: {items: [3, 1, 2]}
+workflow:
+- step: start
+  loop: {in: "{{ workload.items }}", iterator: x}
+  tool:
+  - {name: a, kind: effect, label: "a {{ iter.x }}", give: "{{ iter.x * 10 }}"}
+  - name: b
+    kind: effect
+    label: "b {{ iter.x }} after {{ ctx.before | default('nothing') }}"
+    give: "{{ a + 1 }}"
+    spec: {policy: {rules: [{else: {then: {do: continue, set_ctx: {before: "{{ iter.x }}"}}}}]}}
+  next: {arcs: [{step: end, args: {all: "{{ event.result }}"}}]}
+- step: end
+  tool: {kind: effect, label: "end {{ all }}"}
+"""
+
+PARALLEL = """
+workflow:
+- step: start
+  loop:
+    in: "{{ range(7) | list }}"
+    iterator: x
+    spec: {mode: parallel, max_in_flight: 3, reduce: {total: sum, names: append}}
+  tool:
+  - {name: a, kind: effect, label: "a {{ iter.x }}", give: "{{ iter.x * iter.x }}", turns: "{{ (iter.x * 5) % 7 }}"}
+  - name: b
+    kind: effect
+    label: "b {{ iter.x }}"
+    turns: "{{ iter.x % 3 }}"
+    spec: {policy: {rules: [{else: {then: {do: continue, set_ctx: {total: "{{ a }}", names: "{{ iter.x }}"}}}}]}}
+  next: {arcs: [{step: end, when: "{{ event.name == 'loop.done' }}"}]}
+- step: end
+  tool: {kind: effect, label: "total {{ ctx.total }}", give: "{{ ctx.names }}"}
+"""
+
+BEST_EFFORT = """
+workflow:
+- step: start
+  loop:
+    in: [a, b, c, d]
+    iterator: x
+    spec: {mode: parallel, max_in_flight: 2, policy: {failure: {mode: best_effort}}}
+  tool: {kind: effect, label: "{{ iter.x }}", fail: "{{ iter.x in ['b', 'd'] }}", turns: "{{ iter.index }}"}
+  next: {arcs: [{step: quick, args: {failed: "{{ event.loop.failed }}"}}]}
+- step: quick
+  loop: {in: [1, 2, 3], iterator: x}
+  tool: {kind: effect, label: "quick {{ iter.x }}", fail: "{{ iter.x == 2 }}"}
+  next:
+    arcs:
+    - {step: rescue, when: "{{ event.name == 'step.failed' }}", args: {why: "{{ event.error.kind }}"}}
+- step: rescue
+  tool: {kind: effect, label: "rescue {{ why }}"}
+"""
+
+JOINS = """
+workflow:
+- step: start
+  next: {spec: {mode: inclusive}, arcs: [{step: a}, {step: b}, {step: c}]}
+- step: a
+  tool: {kind: effect, label: a, turns: 3}
+  next: {spec: {mode: inclusive}, arcs: [{step: all, args: {a: 1}}, {step: first, args: {by: x}}, {step: two}]}
+- step: b
+  tool: {kind: effect, label: b, turns: 1}
+  next: {spec: {mode: inclusive}, arcs: [{step: all, args: {b: 2}}, {step: first, args: {by: x}}, {step: two}]}
+- step: c
+  tool: {kind: effect, label: c}
+  next: {spec: {mode: inclusive}, arcs: [{step: all, args: {c: 3}}, {step: first, args: {by: x}}, {step: two}]}
+- step: all
+  spec: {policy: {join: all}}
+  tool: {kind: effect, label: "all {{ a + b + c }} of {{ joined | length }}"}
+- step: first
+  spec: {policy: {join: any}}
+  tool: {kind: effect, label: "any {{ by }}"}
+- step: two
+  spec: {policy: {join: {count: 2}}}
+  tool: {kind: effect, label: "two"}
+"""
+
+ADMISSION = """
+workflow:
+- step: start
+  next: {spec: {mode: inclusive}, arcs: [{step: gated}, {step: opener}, {step: never}]}
+- step: opener
+  tool: {kind: effect, label: opener, set: {ctx.open: true}}
+  next: {arcs: [{step: late}]}
+- step: gated
+  spec: {policy: {admit: {rules: [{when: "{{ ctx.open }}", then: {allow: true}}]}}}
+  tool: {kind: effect, label: gated}
+- step: never
+  spec: {policy: {admit: {rules: [{when: "{{ ctx.shut }}", then: {allow: true}}]}}}
+  tool: {kind: effect, label: never}
+- step: late
+  tool: {kind: effect, label: late}
+"""
+
+CHILDREN = """
+workflow:
+- step: start
+  tool:
+    kind: playbook
+    args: {n: 3}
+    document:
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: inline, path: inline}
+      workload: {n: 0}
+      workflow:
+      - step: start
+        tool:
+        - {name: one, kind: effect, label: "inline {{ workload.n }}", give: "{{ workload.n + 1 }}"}
+        - {name: two, kind: effect, label: "inline again", give: "{{ one }}"}
+  next: {arcs: [{step: named, args: {n: "{{ event.result }}"}}]}
+- step: named
+  tool:
+    kind: playbook
+    path: named
+    args: {n: "{{ n }}"}
+  next: {arcs: [{step: end, args: {n: "{{ event.result }}"}}]}
+- step: end
+  tool: {kind: effect, label: "end {{ n }}", give: "{{ n }}"}
+"""
+
+NAMED = """
+workload: {n: 0}
+workflow:
+- step: start
+  tool: {kind: effect, label: "named {{ workload.n }}"}
+  next: {arcs: [{step: deeper}]}
+- step: deeper
+  tool: {kind: playbook, path: leaf, args: {n: "{{ workload.n * 2 }}"}}
+"""
+
+LEAF = """
+workload: {n: 0}
+workflow:
+- step: start
+  tool: {kind: effect, label: "leaf {{ workload.n }}", give: "{{ workload.n }}", fail: "{{ workload.n == 13 }}"}
+"""
+
+CHILD = """
+workload: {n: 3}
+workflow:
+- step: start
+  tool:
+  - {name: child, kind: playbook, path: leaf, args: {n: "{{ workload.n }}"}}
+  - {name: after, kind: effect, label: "after {{ child }} {{ ctx.first | default('first') }}"}
+"""
+
+CHILD_LOOP = """
+workflow:
+- step: start
+  loop: {in: [11, 12, 13, 14], iterator: x, spec: {mode: parallel, max_in_flight: 2, policy: {failure: {mode: best_effort}}}}
+  tool:
+  - {name: child, kind: playbook, path: leaf, args: {n: "{{ iter.x }}"}}
+  - {name: after, kind: effect, label: "after {{ child }}", give: "{{ child }}"}
+"""
+
+DETACHED = """
+workflow:
+- step: start
+  tool:
+  - {name: off, kind: playbook, path: named, args: {n: 4}, spec: {wait: false}}
+  - {name: refused, kind: playbook, path: nowhere, spec: {wait: false}}
+  - {name: on, kind: effect, label: on}
+  next: {arcs: [{step: end}]}
+- step: end
+  tool: {kind: effect, label: end}
+"""
+
+WAIT = """
+workflow:
+- step: start
+  tool:
+  - {name: pause, kind: wait, seconds: 0.03}
+  - {name: a, kind: effect, label: a}
+  next: {arcs: [{step: each}]}
+- step: each
+  loop: {in: [0.03, 0.01], iterator: s, spec: {mode: parallel}}
+  tool:
+  - {name: before, kind: effect, label: "before {{ iter.s }}"}
+  - {name: pause, kind: wait, seconds: "{{ iter.s }}"}
+  - {name: a, kind: effect, label: "after {{ iter.s }}"}
+"""
+
+SIGNAL = """
+workflow:
+- step: start
+  tool:
+  - {name: before, kind: effect, label: before}
+  - {name: hold, kind: wait, signal: go}
+  - {name: after, kind: effect, label: "after {{ _prev.by }}"}
+"""
+
+SIGNAL_GATE = """
+workflow:
+- step: start
+  tool: {kind: effect, label: before}
+  next: {arcs: [{step: gated}]}
+- step: gated
+  spec: {policy: {admit: {rules: [{when: "{{ ctx.signals.go }}", then: {allow: true}}]}}}
+  tool: {kind: effect, label: "gated {{ ctx.signals.go.by }}"}
+"""
+
+SLOW_RETRY = """
+workflow:
+- step: start
+  loop: {in: [1, 2], iterator: x, spec: {mode: parallel}}
+  tool:
+    kind: effect
+    label: "slow {{ iter.x }}"
+    fail: "{{ _attempt < 2 }}"
+    spec:
+      policy:
+        rules:
+        - when: "{{ outcome.status == 'error' }}"
+          then: {do: retry, attempts: 3, delay: 0.05}
+"""
+
+FINAL = """
+executor: {spec: {final_step: tidy, output: "{{ ctx.made }}"}}
+workflow:
+- step: start
+  tool: {kind: effect, label: make, give: 7, set: {ctx.made: "{{ outcome.result }}"}}
+  next: {arcs: [{step: fails}]}
+- step: fails
+  tool: {kind: effect, label: fails, fail: true}
+- step: tidy
+  tool:
+  - {name: a, kind: effect, label: "tidy {{ status }}"}
+  - {name: b, kind: effect, label: "tidied {{ error.kind }}"}
+"""
+
+MENDED = """
+workflow:
+- step: start
+  tool: {kind: effect, label: start}
+  next: {spec: {mode: inclusive}, arcs: [{step: sound}, {step: broken}, {step: looped}]}
+- step: sound
+  tool: {kind: effect, label: sound}
+- step: broken
+  tool:
+  - {name: a, kind: effect, label: a}
+  - {name: b, kind: effect, label: b, unless: mended}
+  - {name: c, kind: effect, label: c}
+- step: looped
+  loop: {in: [1, 2], iterator: x, spec: {mode: parallel}}
+  tool: {kind: effect, label: "loop {{ iter.x }}", unless: mended}
+"""
+
+PAUSED = """
+workflow:
+- step: start
+  tool:
+  - {name: a, kind: effect, label: a}
+  - {name: hold, kind: wait, seconds: 0.01}
+  - {name: b, kind: effect, label: b}
+  next: {arcs: [{step: end}]}
+- step: end
+  tool: {kind: effect, label: end}
+"""
+
+PYTHON = """
+workflow:
+- step: start
+  loop: {in: [1, 2], iterator: x, spec: {mode: parallel}}
+  tool:
+    kind: python
+    args: {label: "python {{ iter.x }}"}
+    code: |
+      import json, os
+      file = os.open("effects.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+      os.write(file, json.dumps({"label": label}).encode() + b"\\n")
+      os.fsync(file)
+      result = label
+  next: {arcs: [{step: end, args: {all: "{{ event.result }}"}}]}
+- step: end
+  tool: {kind: effect, label: "{{ all | join(' ') }}"}
+"""
+
+LONG = """
+workflow:
+- step: start
+  loop: {in: "{{ range(40) | list }}", iterator: x, spec: {mode: parallel, max_in_flight: 4, reduce: {total: sum}}}
+  tool:
+  - {name: a, kind: effect, label: "a {{ iter.x }}", turns: "{{ iter.x % 5 }}"}
+  - {name: pause, kind: wait, seconds: 0.001}
+  - name: b
+    kind: effect
+    label: "b {{ iter.x }}"
+    spec: {policy: {rules: [{else: {then: {do: continue, set_ctx: {total: "{{ iter.x }}"}}}}]}}
+  next: {arcs: [{step: end}]}
+- step: end
+  tool: {kind: effect, label: "total {{ ctx.total }}"}
+"""

@@ -1,0 +1,113 @@
+"""What people do with the playbooks, in every life of the process that runs them."""
+
+from noetl.events.bodies import (
+    ExecutionPaused,
+    ExecutionRetried,
+    RunSuspended,
+    SignalReceived,
+    TaskProcessed,
+    TaskStarted,
+)
+from noetl.kernel.net.commands import Pause, Resume, Signal
+from noetl.testing.crash import Drive, Life, Scenario
+from tests.crash import playbooks as of
+from tests.crash.playbooks import whole
+
+GO = Signal("go", {"by": "somebody"})
+
+
+async def signal_by_letter(life: Life) -> None:
+    """Another process sends the signal, once the run waits for it."""
+    execution_id = await life.begin()
+    await life.until(execution_id, RunSuspended)
+    if not await life.happened(execution_id, SignalReceived) and not await life.asked(execution_id):
+        await life.send(execution_id, GO)
+    await life.end(execution_id)
+
+
+async def signal_early(life: Life) -> None:
+    """The signal comes before anybody waits for it."""
+    execution_id = await life.begin()
+    if not await life.happened(execution_id, SignalReceived):
+        await life.local.tell(execution_id, GO)
+    await life.end(execution_id)
+
+
+async def signal_at_the_gate(life: Life) -> None:
+    execution_id = await life.begin()
+    await life.until(execution_id, TaskProcessed)
+    if not await life.happened(execution_id, SignalReceived):
+        await life.local.tell(execution_id, GO)
+    await life.end(execution_id)
+
+
+async def pause_in_between(life: Life) -> None:
+    """It is paused and unpaused while it runs; whoever resumes it unpauses it, too."""
+    execution_id = await life.begin()
+    if not await life.happened(execution_id, ExecutionPaused):
+        await life.until(execution_id, TaskStarted)
+        await life.local.tell(execution_id, Pause())
+        await life.until(execution_id, ExecutionPaused)
+        await life.local.tell(execution_id, Resume())
+    await life.end(execution_id)
+
+
+async def mend_and_retry(life: Life) -> None:
+    execution_id = await life.begin()
+    await life.end(execution_id)
+    if not await life.happened(execution_id, ExecutionRetried):
+        (life.world.folder / "mended").touch()
+        await life.end(await life.local.retry(execution_id))
+
+
+def fork_at(kind: type) -> Drive:
+    """A copy of the history up to the first such event goes on with another ctx."""
+
+    async def drive(life: Life) -> None:
+        execution_id = await life.begin()
+        await life.end(execution_id)
+        if len(await life.roots()) > 1:
+            await life.end(await life.begin(1))
+            return
+        at = await life.number_of(execution_id, kind)
+        forked = await life.local.fork(execution_id, at=at, ctx={"first": "forked"}, workload={"n": 5})
+        await life.end(forked)
+
+    return drive
+
+
+def _scenarios() -> dict[str, Scenario]:
+    leaf, named = whole("leaf", of.LEAF), whole("named", of.NAMED)
+    files = {"leaf.yaml": leaf, "named.yaml": named}
+    all_of_them = [
+        Scenario(name="chain", text=of.CHAIN),
+        Scenario(name="pages", text=of.PAGES),
+        Scenario(name="retry", text=of.RETRY),
+        Scenario(name="sequential", text=of.SEQUENTIAL),
+        Scenario(name="parallel", text=of.PARALLEL),
+        Scenario(name="best_effort", text=of.BEST_EFFORT),
+        Scenario(name="joins", text=of.JOINS),
+        Scenario(name="admission", text=of.ADMISSION),
+        Scenario(name="children", text=of.CHILDREN, files=files),
+        Scenario(name="child_loop", text=of.CHILD_LOOP, files=files),
+        Scenario(name="detached", text=of.DETACHED, files=files),
+        Scenario(name="wait", text=of.WAIT),
+        Scenario(name="signal_by_letter", text=of.SIGNAL, drive=signal_by_letter),
+        Scenario(name="signal_early", text=of.SIGNAL, drive=signal_early),
+        Scenario(name="signal_gate", text=of.SIGNAL_GATE, drive=signal_at_the_gate),
+        Scenario(name="slow_retry", text=of.SLOW_RETRY),
+        Scenario(name="final", text=of.FINAL),
+        Scenario(name="mended", text=of.MENDED, drive=mend_and_retry),
+        Scenario(name="forked", text=of.CHAIN, drive=fork_at(TaskProcessed)),
+        Scenario(name="forked_child", text=of.CHILD, files=files, drive=fork_at(RunSuspended)),
+        Scenario(name="paused", text=of.PAUSED, drive=pause_in_between),
+        Scenario(name="python", text=of.PYTHON),
+    ]
+    return {
+        one.name: Scenario(name=one.name, text=whole(one.name, one.text), files=one.files, drive=one.drive)
+        for one in all_of_them
+    }
+
+
+LONG = Scenario(name="long", text=whole("long", of.LONG))
+SCENARIOS = _scenarios()

@@ -1,0 +1,80 @@
+"""Nothing lost: every playbook is crashed at every write, resumed, and compared."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from noetl import local
+from noetl.server import service
+from noetl.testing.crash import Crashes
+from noetl.worker import runner
+from tests.crash.scenarios import SCENARIOS
+
+MEMORY = Path("/dev/shm")  # noqa: S108 -- a folder of our own is made in it
+
+RESULTS = {
+    "chain": {"n": 8, "ctx": 3},
+    "pages": {"ready": True},
+    "retry": "rescue 3",
+    "sequential": "end [31, 11, 21]",
+    "parallel": [0, 1, 2, 3, 4, 5, 6],
+    "best_effort": "rescue iteration_failed",
+    "joins": "two",
+    "admission": "late",
+    "children": 8,
+    "child_loop": [11, 12, None, 14],
+    "detached": "end",
+    "wait": ["after 0.03", "after 0.01"],
+    "signal_by_letter": "after somebody",
+    "signal_early": "after somebody",
+    "signal_gate": "gated somebody",
+    "slow_retry": ["slow 1", "slow 2"],
+    "final": None,
+    "mended": ["loop 1", "loop 2"],
+    "forked": {"n": 8, "ctx": 3},
+    "forked_child": "after 3 first",
+    "paused": "end",
+    "python": "python 1 python 2",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """In memory where there is such a place: a process that dies here loses nothing the system has."""
+    if not MEMORY.is_dir():
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir=MEMORY) as place:
+        yield Path(place)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_crash_at_any_write_loses_nothing(name: str, folder: Path) -> None:
+    crashes = Crashes(SCENARIOS[name], folder)
+    assert crashes.whole.ends()["root 1"]["result"] == RESULTS[name]
+    assert crashes.at_every_write() > 8
+
+
+@pytest.mark.parametrize("name", ["pages", "joins", "admission", "child_loop", "detached", "wait"])
+def test_a_crash_between_any_two_decisions_loses_nothing(
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if the loop were so busy that every turn ends after one instruction, with a commit of its own."""
+    monkeypatch.setattr(runner, "TURN", -1.0)
+    monkeypatch.setattr(local, "FLUSH_AT", 1)
+    assert Crashes(SCENARIOS[name], folder).at_every_write() > 8
+
+
+@pytest.mark.parametrize("name", ["parallel", "mended", "child_loop"])
+def test_a_resumed_execution_may_begin_from_a_snapshot(
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "SNAPSHOT_EVERY", 4)
+    assert Crashes(SCENARIOS[name], folder).at_every_write() > 8
+
+
+@pytest.mark.parametrize("name", ["sequential", "child_loop"])
+def test_who_resumes_may_crash_too(name: str, folder: Path) -> None:
+    assert Crashes(SCENARIOS[name], folder).again_and_again() > 40

@@ -1,0 +1,25 @@
+"""One life of a scenario, in a process that kills itself: FOLDER SCENARIO WRITE before|after|never.
+
+Each event that is durable is said in a line.
+"""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from noetl.testing.crash import Fuse, World, live
+from tests.crash.scenarios import LONG, SCENARIOS
+
+
+def main(folder: str, name: str, write: str, when: str) -> None:
+    fuse = Fuse(0 if when == "never" else int(write), after=when == "after", kill=True)
+    asyncio.run(live(World(Path(folder)), SCENARIOS.get(name, LONG), fuse, say))
+
+
+def say(event: str) -> None:
+    sys.stdout.write(f"{event}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
