@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import run
 from tests.playbooks import NOOP, problems_of, step, whole
 
 ROOT = Path(__file__).parents[2]
@@ -47,18 +46,3 @@ def test_links_to_headings_lead_to_one() -> None:
             page = path if not target else path.parent / Path(target)
             headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
             assert heading in {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}
-
-
-def test_the_quickstart_shows_what_the_command_prints(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "quickstart.md").read_text("utf-8")
-    found = _BLOCK.search(page)
-    assert found
-    playbook = (
-        found[1]
-        .replace("kind: http", "kind: htpp")
-        .replace("- step: report\n          when", "- step: reprot\n          when")
-    )
-    (tmp_path / "hello.yaml").write_text(playbook, "utf-8")
-    printed = run("validate", "hello.yaml", cwd=tmp_path).out
-    shown = "\n".join(f"    {line}" if line else "" for line in printed.rstrip().split("\n"))
-    assert shown in page

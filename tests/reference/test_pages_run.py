@@ -1,0 +1,40 @@
+"""A playbook in the guides that is followed by JSON gives that result."""
+
+import json
+import re
+
+import pytest
+
+import noetl
+from tests.playbooks import whole
+from tests.reference.test_guides import ROOT
+
+_FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+PAGES = ("control-flow.md", "loops-and-joins.md", "errors-and-retries.md", "playbooks.md")
+
+
+def examples() -> dict[str, tuple[str, str]]:
+    found = {}
+    for page in PAGES:
+        text = (ROOT / "docs" / page).read_text("utf-8")
+        fences = list(_FENCE.finditer(text))
+        for first, second in zip(fences, fences[1:], strict=False):
+            if (first[1], second[1]) == ("yaml", "json"):
+                line = text.count("\n", 0, first.start()) + 2
+                found[f"{page}:{line}"] = (first[2], second[2])
+    return found
+
+
+EXAMPLES = examples()
+
+
+@pytest.mark.parametrize("place", EXAMPLES)
+def test_an_example_gives_the_result_that_is_shown(place: str) -> None:
+    playbook, shown = EXAMPLES[place]
+    execution = noetl.run(whole(playbook), store="sqlite:///:memory:")
+    assert (execution.status, execution.result) == ("completed", json.loads(shown))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_shows_results(page: str) -> None:
+    assert any(place.startswith(page) for place in EXAMPLES)

@@ -1,0 +1,28 @@
+"""The sessions in the documentation are what really happens."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.reference.transcripts import ROOT, Place, commands_of
+
+_BLOCK = re.compile(r"^```yaml\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    shutil.copytree(ROOT / "examples", tmp_path / "shop" / "examples")
+    return Place(tmp_path / "shop")
+
+
+def test_the_quickstart(place: Place) -> None:
+    page = (ROOT / "docs" / "quickstart.md").read_text("utf-8")
+    (playbook,) = (block for block in _BLOCK.findall(page) if block.startswith("apiVersion"))
+    file = place.folder / "orders.yaml"
+    wrong = playbook.replace("kind: python", "kind: pyhton").replace("- step: approve\n          when", "- step: aprove\n          when")
+    for command in commands_of(page):
+        file.write_text(wrong if command.text == "noetl validate orders.yaml" else playbook, "utf-8")
+        place.check(command)
+    assert (place.folder / "what_happened.svg").is_file()
