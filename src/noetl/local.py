@@ -31,8 +31,8 @@ __all__ = ["AlreadyRunning", "CannotRun", "Local", "Source"]
 SLOTS = 32
 TURN = 0.005
 """Seconds of work after which the event loop gets its turn."""
-FLUSH_AT = 512
-"""Events that wait before a turn ends with a commit though more could be done."""
+FLUSH_AT = 2_048
+"""Events that wait before a turn ends with a commit though nobody waits for it and more could be done."""
 
 
 class Local:
@@ -290,7 +290,7 @@ class Local:
                 if self._stopping:
                     self._runner.hold()
                 self._take_turn()
-                if journal.dirty and (not self._runner.busy or journal.weight >= FLUSH_AT):
+                if journal.dirty and (not self._runner.busy or journal.urgent or journal.weight >= FLUSH_AT):
                     await journal.flush()
                 if self._stopping and not self._runner.in_flight and not journal.dirty:
                     self._stop(None)

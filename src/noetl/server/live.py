@@ -51,6 +51,10 @@ class Keeper(Protocol):
         """Called with the events of each decision, before they are durable."""
         ...
 
+    def hurry(self) -> None:
+        """Somebody waits for what is decided to be durable."""
+        ...
+
     async def stored(self, live: "Live", key: str) -> bytes:
         """Bytes that events of the execution name. Raises ResultError."""
         ...
@@ -120,6 +124,7 @@ class Live:
     def when_durable(self, then: Callable[[], None]) -> None:
         """Calls `then` once everything decided so far is written."""
         self._after.append((self.state.version, then))
+        self._keeper.hurry()
 
     def log(self, run: RunState, iteration: int, task: str, attempt: int, text: str) -> None:
         if (logs := self._keeper.logs) is not None:

@@ -194,6 +194,9 @@ class Service:
             else:
                 await self.store.take([letter])
 
+    def hurry(self) -> None:
+        self.journal.urgent = True
+
     async def stored(self, live: Live, key: str) -> bytes:
         return await self.journal.stored(live, key)
 

@@ -41,7 +41,7 @@ def test_the_server_schedules_and_the_worker_says_what_it_did(engine: Engine) ->
         run = event.get("step_run_id")
         if event["name"] == "TokenClaimed":
             assert run not in owner, "a run has one owner"
-            owner[run] = event["worker"]
+            owner[str(run)] = event["worker"]
         if event["source"] == "worker":
             assert event["entity"] in ("task", "step", "loop")
             assert run in owner, "a worker speaks of the runs that it claimed"
