@@ -71,6 +71,7 @@ class Live:
         ownership: Ownership | None = None,
     ) -> None:
         self.state = state
+        self.execution_id = state.given.execution_id
         self.origin = origin
         self.folder = origin.folder
         self.durable = state.version
@@ -86,10 +87,6 @@ class Live:
         self._after: list[tuple[int, Callable[[], None]]] = []
         self._keeper = keeper
         self._ownership = ownership
-
-    @property
-    def execution_id(self) -> str:
-        return self.state.given.execution_id
 
     @property
     def trace_id(self) -> str:
