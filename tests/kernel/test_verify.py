@@ -15,7 +15,7 @@ from noetl.kernel.net import deciding
 from noetl.kernel.net.commands import Fork, PatchCtx, Report, Request, Signal
 from noetl.kernel.pipeline.advance import advance
 from noetl.kernel.pipeline.moves import Finish, RunTask
-from noetl.kernel.pipeline.policy import SECOND, judge
+from noetl.kernel.pipeline.policy import SECOND, decided, judge
 from noetl.kernel.pipeline.tasks import Secrets
 from noetl.kernel.replay import replay
 from noetl.kernel.review import history as walk
@@ -330,7 +330,7 @@ def test_what_rests_on_secrets_is_left_out_and_counted() -> None:
     move = advance(state, driver.now, secrets)
     assert isinstance(move, RunTask)
     driver.report(state, move.started)
-    driver.report(state, judge(state, 0, succeeded(key), driver.now, shown))
+    driver.report(state, decided(state, 0, succeeded(key), driver.now, shown, {}))
     second = advance(state, driver.now, secrets)
     assert isinstance(second, RunTask)
     driver.report(state, msgspec.structs.replace(second.started, input={"code": "1", "len": 6}))

@@ -90,12 +90,13 @@ def _task_started(light: _Light, body: of.TaskStarted) -> dict[str, Any]:
     rules = light.of_task(body.task)
     if not isinstance(body.input, dict):
         return {"input": light.keeper.value(body.input, rules)}
-    given = light.keeper.entries(body.input, rules)
-    args = given.get("args")
-    if isinstance(args, dict):
-        lighter = light.keeper.entries(args, rules)
-        given = given if lighter is args else {**given, "args": lighter}
-    return {"input": given}
+    args = body.input.get("args")
+    if not isinstance(args, dict):
+        return {"input": light.keeper.entries(body.input, rules)}
+    rest = {key: value for key, value in body.input.items() if key != "args"}
+    lighter, own = light.keeper.entries(rest, rules), light.keeper.entries(args, rules)
+    unchanged = lighter is rest and own is args
+    return {"input": body.input if unchanged else {**lighter, "args": own}}
 
 
 def _task_processed(light: _Light, body: of.TaskProcessed) -> dict[str, Any]:
