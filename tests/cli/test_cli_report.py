@@ -119,7 +119,7 @@ def mask(driver: Driver) -> None:
     """Records a marker where a credential was."""
     for append in driver.appends:
         for number, event in enumerate(append):
-            if isinstance(event.body, TaskStarted):
+            if isinstance(event.body, TaskStarted) and event.body.task == "fetch":
                 marker = {"$noetl": "secret", "name": "key"}
                 given = {**event.body.input, "headers": {"authorization": marker}}
                 append[number] = Event(event.seq, event.ts, replace(event.body, input=given))

@@ -130,8 +130,8 @@ MUTATIONS = [
     Mutation(
         "results stand in order of arrival",
         K + "pipeline.fold:_count",
-        "loop.results[body.index]",
-        "loop.results[loop.succeeded - 1]",
+        "_keep_result(loop, body.index, body.result)",
+        "_keep_result(loop, loop.succeeded - 1, body.result)",
     ),
     Mutation(
         "a retry forgets failed iterations",
