@@ -2,6 +2,8 @@
 
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,3 +28,29 @@ def test_the_quickstart(place: Place) -> None:
         file.write_text(wrong if command.text == "noetl validate orders.yaml" else playbook, "utf-8")
         place.check(command)
     assert (place.folder / "what_happened.svg").is_file()
+
+
+def test_the_page_on_python(place: Place) -> None:
+    page = (ROOT / "docs" / "python.md").read_text("utf-8")
+    fences = re.findall(r"^```(\w+)\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    programs = [
+        (text, after[1])
+        for (kind, text), after in zip(fences, fences[1:], strict=False)
+        if (kind, after[0]) == ("python", "text")
+    ]
+    assert len(programs) == 4
+    for program, shown in programs:
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=place.folder,
+            env=place.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.stdout, done.stderr) == (shown, "")
+
+
+def test_the_page_on_operations(place: Place) -> None:
+    for command in commands_of((ROOT / "docs" / "operations.md").read_text("utf-8")):
+        place.check(command)
