@@ -5,9 +5,9 @@ import os
 from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import entry_points
+from pkgutil import resolve_name
 from typing import BinaryIO, TypeAlias
 
-from noetl.dsl.dialects.writer import to_yaml
 from noetl.dsl.kinds import Kind, Kinds
 from noetl.dsl.loader import Loaded
 from noetl.dsl.loader import load as load_text
@@ -67,7 +67,9 @@ def upgrade(text: str, name: str, *, dialect: str | None = None, allow_kinds: It
     loaded = examine(text, name, dialect=dialect, allow_kinds=allow_kinds)
     if loaded.playbook is None:
         raise PlaybookInvalid(loaded.problems)
-    return to_yaml(loaded.document)
+    # Only this needs the writer, and what it brings takes a while to import.
+    written: str = resolve_name("noetl.dsl.dialects.writer:to_yaml")(loaded.document)
+    return written
 
 
 def schema() -> dict[str, Json]:

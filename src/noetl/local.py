@@ -2,17 +2,18 @@
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from noetl.events.event import Event
-from noetl.kernel import ExecutionState, Refused
+from noetl.kernel import ExecutionState, Refused, resolve
 from noetl.kernel.net.commands import Claim, Request, Retry
 from noetl.loading import installed_kinds
 from noetl.ports.results import ResultStore
-from noetl.ports.store import Store
+from noetl.ports.store import ExecutionUnknown, Store
 from noetl.server.clock import now
 from noetl.server.fitness import CannotRun, check
 from noetl.server.forking import copied_rows, fork_command, write_copy
@@ -28,8 +29,10 @@ from noetl.worker.runner import Runner
 __all__ = ["AlreadyRunning", "CannotRun", "Local", "Source"]
 
 SLOTS = 32
-FLUSH_AT = 512
-"""Events that wait before a turn ends with a commit though more could be done."""
+TURN = 0.005
+"""Seconds of work after which the event loop gets its turn."""
+FLUSH_AT = 2_048
+"""Events that wait before a turn ends with a commit though nobody waits for it and more could be done."""
 
 
 class Local:
@@ -53,8 +56,7 @@ class Local:
         tools: Tools | None = None,
     ) -> None:
         self.playbooks = Playbooks(catalogs, allow_kinds)
-        self._kinds = installed_kinds().allowing(allow_kinds)
-        self._tools = tools or Tools(self._kinds)
+        self._tools = tools or Tools(installed_kinds().allowing(allow_kinds))
         self._service = Service(store, self.playbooks, owners, self, watch=watch, logs=logs, results=results)
         self._runner = Runner(self._tools, now=now, wake=self._wake, at=self._service.timers.at)
         self._slots = slots
@@ -98,7 +100,7 @@ class Local:
         Raises PlaybookInvalid, CannotRun, StoreError.
         """
         document = self.playbooks.read(source)
-        check(document, self.playbooks, self._kinds)
+        check(document, self.playbooks, self._tools.kinds)
         # Without a file, relative paths start in the working directory, also when it is resumed elsewhere.
         file = source.file or os.path.join(os.getcwd(), source.name)
         request = Request(
@@ -166,7 +168,7 @@ class Local:
             if source is None
             else self.playbooks.read(source)
         )
-        check(document, self.playbooks, self._kinds)
+        check(document, self.playbooks, self._tools.kinds)
         command = fork_command(
             execution_id, rows[-1].seq, document, ctx=ctx or {}, workload=workload or {}, by=by
         )
@@ -191,12 +193,16 @@ class Local:
         await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         if not end.done():
             self._stopped.result()
-            return self._last.get(execution_id) or self._service.lives[execution_id].state
+            return self._last.get(execution_id) or self._live(execution_id).state
         return end.result()
+
+    async def whole(self, value: Any) -> Any:
+        """A value of a state as users gave it, stored parts in their place. Raises ResultError."""
+        return await resolve(value, self._service.results.get)
 
     async def tell(self, execution_id: str, order: Order) -> None:
         """Asks something of an execution that runs here; it is recorded then. Raises Refused, StoreError."""
-        live = self._service.lives[execution_id]
+        live = self._live(execution_id)
         assert self._stopped is not None  # noqa: S101 -- only within the context
         if live.give(order):
             written: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -218,6 +224,12 @@ class Local:
     def decided(self, _: Live) -> None:
         self._wake()
 
+    def _live(self, execution_id: str) -> Live:
+        live = self._service.lives.get(execution_id)
+        if live is None:
+            raise ExecutionUnknown(f"{execution_id} does not run here")
+        return live
+
     def ready(self, live: Live) -> None:
         if live.start_key and not live.durable:
             return  # another execution may have its key
@@ -236,7 +248,7 @@ class Local:
         end, last = self._ends.get(live.root), self._last.get(live.root)
         if end is None or end.done() or last is None:
             return
-        if all(one.root != live.root for one in self._service.lives.values()):
+        if not self._service.lives.has_family(live.root):
             end.set_result(last)
 
     def _expect(self, execution_id: str) -> None:
@@ -262,6 +274,14 @@ class Local:
             if state.ready:
                 self._ready[execution_id] = live
 
+    def _take_turn(self) -> None:
+        """Claims and works until there is nothing to do, or others must have their turn."""
+        until = time.monotonic() + TURN
+        self._claim()
+        while self._runner.busy and time.monotonic() < until:
+            self._runner.drive(until)
+            self._claim()
+
     async def _work(self) -> None:
         journal = self._service.journal
         try:
@@ -269,14 +289,13 @@ class Local:
                 self._bell.clear()
                 if self._stopping:
                     self._runner.hold()
-                self._claim()
-                self._runner.drive()
-                if journal.dirty and (not self._runner.busy or journal.weight >= FLUSH_AT):
+                self._take_turn()
+                if journal.dirty and (not self._runner.busy or journal.urgent or journal.weight >= FLUSH_AT):
                     await journal.flush()
                 if self._stopping and not self._runner.in_flight and not journal.dirty:
                     self._stop(None)
                     return
-                if self._bell.is_set():
+                if self._bell.is_set() or self._runner.busy:
                     await asyncio.sleep(0)
                 else:
                     await self._bell.wait()
@@ -288,7 +307,7 @@ class Local:
         """What other processes ask."""
         async for _ in self._service.store.changes():
             if self._service.lives:
-                await self._service.hear(list(self._service.lives))
+                await self._service.hear([live.execution_id for live in self._service.lives])
 
     def _stop(self, error: Exception | None) -> None:
         if self._stopped is None or self._stopped.done():

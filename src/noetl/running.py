@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from noetl.events.event import Event
 from noetl.homes import home_of, store_url
@@ -18,6 +18,7 @@ from noetl.loading import read_source
 from noetl.local import Local, Source
 from noetl.model import NoetlError
 from noetl.model.outcome import ErrorInfo
+from noetl.model.reference import unescape
 from noetl.ports.store import Store
 from noetl.server.logs import TaskLog
 from noetl.settings import Configuration, read
@@ -75,8 +76,8 @@ def execution_of(state: ExecutionState, *, last: int = 0) -> Execution:
         playbook=metadata.path,
         version=metadata.version,
         status=state.status,
-        result=state.result,
-        ctx=state.ctx.values,
+        result=unescape(state.result),
+        ctx=unescape(state.ctx.values),
         error=_error(failure_of(state)),
         duration_ms=elapsed(state, last) // 1_000,
         discarded=[{"step": one["step"], "reason": one["reason"]} for one in state.discarded],
@@ -123,8 +124,8 @@ async def arun(
     """Runs a playbook, from a file or from text of more than one line, to its end.
 
     `store` is the URL of a store (`sqlite:///:memory:` leaves nothing behind); without one it is that of
-    the command line. A failed execution is returned, not raised. Raises PlaybookInvalid, CannotRun,
-    StoreError.
+    the command line. A failed execution is returned, not raised; `result` and `ctx` are whole, however
+    large. Raises PlaybookInvalid, CannotRun, StoreError, ResultError.
     """
     configuration = read({"store": store, "slots": slots, "allow_kinds": tuple(allow_kinds)})
     name, text = read_source(source)
@@ -138,7 +139,9 @@ async def arun(
             idempotency_key=idempotency_key,
             timeout=timeout,
         )
-        return execution_of(await local.finished(execution_id))
+        state = await local.finished(execution_id)
+        result, ctx = await local.whole(state.result), await local.whole(state.ctx.values)
+        return structs.replace(execution_of(state), result=result, ctx=ctx)
 
 
 def run(source: Given, workload: Mapping[str, Any] | None = None, **options: Any) -> Execution:

@@ -69,6 +69,7 @@ HOMES = {
     "_prev": PIPELINE,
     "_task": PIPELINE,
     "_attempt": PIPELINE,
+    "_idempotency_key": {"input", "task_args", "spec"},
     "outcome.result": OUTCOME,
     "output.data": OUTCOME,
     "event.result": ROUTING,

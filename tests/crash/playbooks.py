@@ -252,7 +252,7 @@ workflow:
 - step: start
   tool:
   - {name: off, kind: playbook, path: named, args: {n: 4}, spec: {wait: false}}
-  - {name: refused, kind: playbook, path: nowhere, spec: {wait: false}}
+  - {name: refused, kind: playbook, path: "{{ 'no' ~ 'where' }}", spec: {wait: false}}
   - {name: on, kind: effect, label: on}
   next: {arcs: [{step: end}]}
 - step: end
@@ -306,6 +306,44 @@ workflow:
         rules:
         - when: "{{ outcome.status == 'error' }}"
           then: {do: retry, attempts: 3, delay: 0.05}
+"""
+
+DEADLINES = """
+workflow:
+- step: start
+  spec: {timeout: 0.04}
+  tool: {kind: wait, signal: never}
+  next: {arcs: [{step: task, when: "{{ event.name == 'step.failed' }}", args: {why: "{{ event.error.kind }}"}}]}
+- step: task
+  tool:
+  - {name: hold, kind: wait, signal: never, spec: {timeout: 0.02, policy: {rules: [{else: {then: {do: continue}}}]}}}
+  - {name: after, kind: effect, label: "after {{ why }}"}
+  next: {arcs: [{step: gate}]}
+- step: gate
+  spec:
+    policy:
+      admit: {on_deny: wait, timeout: 0.02, rules: [{when: "{{ ctx.signals.never }}", then: {allow: true}}]}
+  tool: {kind: noop}
+  next: {arcs: [{step: end, when: "{{ event.name == 'step.failed' }}", args: {why: "{{ event.error.kind }}"}}]}
+- step: end
+  tool: {kind: effect, label: "end {{ why }}"}
+"""
+
+CANCELLED = """
+workflow:
+- step: start
+  tool:
+    kind: playbook
+    document:
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: held, path: held}
+      workflow:
+      - step: start
+        tool: [{kind: effect, label: held}, {kind: wait, signal: never}]
+  next: {arcs: [{step: end}]}
+- step: end
+  tool: {kind: effect, label: end}
 """
 
 FINAL = """

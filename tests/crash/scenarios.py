@@ -1,6 +1,7 @@
 """What people do with the playbooks, in every life of the process that runs them."""
 
 from noetl.events.bodies import (
+    CancelRequested,
     ExecutionPaused,
     ExecutionRetried,
     RunSuspended,
@@ -8,7 +9,7 @@ from noetl.events.bodies import (
     TaskProcessed,
     TaskStarted,
 )
-from noetl.kernel.net.commands import Pause, Resume, Signal
+from noetl.kernel.net.commands import Cancel, Pause, Resume, Signal
 from noetl.testing.crash import Drive, Life, Scenario
 from tests.crash import playbooks as of
 from tests.crash.playbooks import whole
@@ -50,6 +51,22 @@ async def pause_in_between(life: Life) -> None:
         await life.until(execution_id, ExecutionPaused)
         await life.local.tell(execution_id, Resume())
     await life.end(execution_id)
+
+
+async def cancel_the_child_too(life: Life) -> None:
+    """The parent is cancelled from outside, while its child waits."""
+    execution_id = await life.begin()
+    await life.until(execution_id, RunSuspended)
+    (child,) = await life.children(execution_id)
+    await life.until(child.execution_id, RunSuspended)
+    if not await life.happened(execution_id, CancelRequested) and not await life.asked(execution_id):
+        await life.send(execution_id, Cancel())
+    await life.end(execution_id)
+
+
+async def ask_again_with_a_key(life: Life) -> None:
+    """Nobody resumes it: the same request is made again."""
+    await life.end(await life.local.start(life.source, idempotency_key="only once"))
 
 
 async def mend_and_retry(life: Life) -> None:
@@ -95,6 +112,9 @@ def _scenarios() -> dict[str, Scenario]:
         Scenario(name="signal_by_letter", text=of.SIGNAL, drive=signal_by_letter),
         Scenario(name="signal_early", text=of.SIGNAL, drive=signal_early),
         Scenario(name="signal_gate", text=of.SIGNAL_GATE, drive=signal_at_the_gate),
+        Scenario(name="deadlines", text=of.DEADLINES),
+        Scenario(name="cancelled", text=of.CANCELLED, drive=cancel_the_child_too),
+        Scenario(name="keyed", text=of.CHAIN, drive=ask_again_with_a_key),
         Scenario(name="slow_retry", text=of.SLOW_RETRY),
         Scenario(name="final", text=of.FINAL),
         Scenario(name="mended", text=of.MENDED, drive=mend_and_retry),

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from noetl import local
+from noetl.events.bodies import RunSuspended
+from noetl.kernel.pipeline import advance
 from noetl.server import service
 from noetl.testing.crash import Crashes
 from noetl.worker import runner
@@ -30,6 +32,9 @@ RESULTS = {
     "signal_by_letter": "after somebody",
     "signal_early": "after somebody",
     "signal_gate": "gated somebody",
+    "deadlines": "end timeout",
+    "cancelled": None,
+    "keyed": {"n": 8, "ctx": 3},
     "slow_retry": ["slow 1", "slow 2"],
     "final": None,
     "mended": ["loop 1", "loop 2"],
@@ -73,6 +78,17 @@ def test_a_resumed_execution_may_begin_from_a_snapshot(
 ) -> None:
     monkeypatch.setattr(service, "SNAPSHOT_EVERY", 4)
     assert Crashes(SCENARIOS[name], folder).at_every_write() > 8
+
+
+@pytest.mark.parametrize("name", ["retry", "slow_retry"])
+def test_a_retry_that_waits_long_holds_nothing(
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(advance, "LONG_WAIT", 1_000)
+    crashes = Crashes(SCENARIOS[name], folder)
+    (history,) = crashes.whole.histories.values()
+    assert any(isinstance(event.body, RunSuspended) for event in history.events)
+    assert crashes.at_every_write() > 8
 
 
 @pytest.mark.parametrize("name", ["sequential", "child_loop"])

@@ -94,3 +94,16 @@ def test_only_results_that_somebody_reads_are_kept() -> None:
   tool: {kind: noop, args: {n: "{{ start.n }}"}}
 """.lstrip()
     assert set(run(text).state.outcomes) == {"start"}
+
+
+def test_a_task_reads_its_own_idempotency_key() -> None:
+    driver = run(
+        """workflow:
+- step: start
+  tool:
+    kind: noop
+    args: {key: "{{ _idempotency_key }}"}
+    spec: {policy: {rules: [{when: "{{ args.key == outcome.result.key }}", then: {do: continue}}, {else: {then: {do: fail}}}]}}
+"""
+    )
+    assert driver.state.result == {"key": driver.calls[0].idempotency_key}

@@ -31,13 +31,18 @@ workflow:
 
 def test_the_public_names_are_these() -> None:
     assert noetl.__all__ == [
+        "CannotRun",
+        "Execution",
+        "ExecutionFailed",
         "ExpressionError",
         "NoetlError",
         "Playbook",
         "PlaybookInvalid",
         "Problem",
         "ToolError",
+        "arun",
         "load",
+        "run",
         "tool",
         "validate",
     ]

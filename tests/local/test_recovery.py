@@ -5,13 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from noetl.events.bodies import SignalReceived
+from noetl.events.bodies import PlaybookProcessed, RunSuspended, SignalReceived, TaskStarted
 from noetl.kernel import Refused
 from noetl.kernel.net.commands import Cancel, Resume, Signal
 from noetl.local import Local
+from noetl.ports.store import StoreFull
+from noetl.server.asking import Desk
 from noetl.server.forking import CannotFork
 from noetl.server.letters import write_letter
+from noetl.server.playbooks import Playbooks
 from noetl.stores.owner import Owners
+from noetl.stores.results import FileResults
 from noetl.stores.sqlite import SqliteStore
 from tests.local.engine import Bench, source
 
@@ -206,3 +210,81 @@ def test_a_key_that_is_taken_disturbs_nobody(bench: Bench) -> None:
 
     (execution_id,) = bench.with_local(work, slots=2)
     assert bench.names(execution_id).count("TaskStarted") == 2
+
+
+def test_an_execution_that_nobody_runs_can_be_cancelled_with_its_children(bench: Bench) -> None:
+    async def begin(local: Local) -> str:
+        execution_id = await local.start(source(PARENT))
+        while sum(isinstance(event.body, RunSuspended) for _, event in bench.seen) < 2:
+            await asyncio.sleep(0)
+        return execution_id
+
+    execution_id = bench.with_local(begin)
+    child = next(one for one, _ in bench.seen if one != execution_id)
+
+    async def cancel() -> str:
+        store = SqliteStore.at(bench.home.store)
+        desk = Desk(store, Owners(bench.home.owners), FileResults(bench.home.results), Playbooks())
+        done = await desk.ask(execution_id, Cancel(by="me"))
+        await store.close()
+        return done
+
+    assert asyncio.run(cancel()) == "done"
+    for one in (execution_id, child):
+        assert bench.events(one)[-1].body == PlaybookProcessed(status="cancelled")
+    assert bench.resume(execution_id).status == "cancelled"
+
+
+PARENT = DETACHED.replace("    spec: {wait: false}\n", "")
+
+GROWING = """
+workflow:
+- step: start
+  loop: {in: "{{ range(40) | list }}", iterator: i}
+  tool:
+    kind: python
+    args: {i: "{{ iter.i }}", place: PLACE}
+    code: |
+      open(place, "a").write(f"{i}\\n")
+      result = "x" * 30_000
+  next: {arcs: [{step: end, args: {n: "{{ event.loop.succeeded }}"}}]}
+- step: end
+  tool: {kind: python, args: {n: "{{ n }}"}, code: "result = n"}
+"""
+
+
+def test_a_full_disk_stops_the_process_and_loses_nothing(bench: Bench, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    text = GROWING.replace("PLACE", str(log))
+
+    async def run_out_of_room() -> str:
+        store = SqliteStore.at(bench.home.store, max_pages=60)
+        async with Local(store, owners=Owners(bench.home.owners)) as local:
+            execution_id = await local.start(source(text))
+            with pytest.raises(StoreFull):
+                await local.finished(execution_id)
+        await store.close()
+        return execution_id
+
+    execution_id = asyncio.run(run_out_of_room())
+    recorded = bench.names(execution_id).count("TaskProcessed")
+    assert 0 < recorded < 40
+    assert bench.resume(execution_id).result == 40
+    done = log.read_text().split()
+    assert sorted(set(map(int, done))) == list(range(40))
+    assert len(done) <= 41
+    assert done.count(str(recorded - 1)) == 1
+
+
+def test_an_attempt_in_flight_at_a_fork_does_not_count_in_the_copy(bench: Bench) -> None:
+    state = bench.run(
+        'workflow:\n- step: start\n  tool: {kind: python, args: {n: "{{ _attempt }}"}, code: "result = n"}'
+    )
+    began = next(
+        event.seq for event in bench.events(state.execution_id) if isinstance(event.body, TaskStarted)
+    )
+
+    async def fork(local: Local) -> object:
+        return (await local.finished(await local.fork(state.execution_id, at=began))).result
+
+    assert bench.with_local(fork) == 1

@@ -5,6 +5,7 @@ Where a section has several, they are numbered in the order in which they stand 
 
 CLAUSES: dict[str, str] = {
     # 000: formal specification
+    "000 §1.1": "The entities: playbooks run tools, among them other playbooks.",
     "000 §2.1 (1)": "`apiVersion` MUST be `noetl.io/v2`.",
     "000 §2.1 (2)": "`kind` MUST be `Playbook`.",
     "000 §2.1 (3)": "`metadata` MUST include `name` and `path`.",
@@ -59,7 +60,9 @@ CLAUSES: dict[str, str] = {
     "000 §8.2": "`exclusive` (default) fires the first matching arc, `inclusive` all of them.",
     "000 §8.3": "The server MUST evaluate the arcs on a terminal step event and persist the selection.",
     "000 §9.1": "Huge payload bodies MUST NOT be stored in the event log by default.",
+    "000 §9.2": "Cross-step state SHOULD be stored as references in `ctx`, by patches that are events.",
     "000 §10.1": "Every observable transition MUST be recorded with the event envelope.",
+    "000 §10.2": "The event taxonomy: what the server says and what the worker says.",
     "000 §10.3": "State MUST be reconstructible from the event stream.",
     "000 §11.1": "What the server MUST do.",
     "000 §11.2": "What the worker MUST do.",
@@ -94,12 +97,21 @@ CLAUSES: dict[str, str] = {
     "001 §9.3": "A sink is a task that returns a reference, not a tool kind.",
     # 002: mental model
     "002 §3 (1)": "Workers MUST NOT start steps themselves.",
+    "002 §3 (2)": "Arcs fire on boundary events and carry `args` to the next step.",
+    "002 §3 (3)": "Each iteration has an isolated `iter`.",
+    "002 §3 (4)": "Task policy is the control flow inside a step, and patches `ctx` and `iter`.",
+    "002 §3 (5)": "Results are inline when small, references otherwise.",
+    "002 §4": "The lifecycle: request, token, admission, run, boundary event, arcs.",
     # 003: the draft dialect
     "003 §1.1": "The root sections of a draft document; `vars` MUST NOT exist at root level.",
+    "003 §2.1": "Tokens come from the request and from arcs, and carry `args`.",
     "003 §2.2": "Step `when` is the enable guard.",
+    "003 §3.1": "`workload` is immutable.",
     "003 §3.2": "`ctx` updates MUST be recorded as event-sourced patches.",
     "003 §3.3": "`vars` is state of one step run.",
     "003 §3.4": "`iter` holds the state of one iteration.",
+    "003 §3.5": "The pipeline locals `_prev`, `_task` and `_attempt`.",
+    "003 §3.6": "Reads resolve `args`, `ctx`, `workload` in that order.",
     "003 §4.1": "The shape of a draft step.",
     "003 §4.2": "`spec.next_mode` chooses how arcs fire.",
     "003 §4.3": "`step.when` is true if omitted.",
@@ -112,9 +124,12 @@ CLAUSES: dict[str, str] = {
     "003 §6.5": "Writes in a parallel loop.",
     "003 §7.1": "The syntax of a loop.",
     "003 §7.2": "The semantics of a loop.",
+    "003 §8.1": "The server evaluates the arcs on `step.done`, `step.failed` and `loop.done`.",
     "003 §8.2": "Arc guards and what they can reference.",
     "003 §8.3": "`args` is the token's payload.",
+    "003 §9.2": "Who emits which event.",
     "003 §9.3": "Every event MUST include the draft's envelope fields.",
+    "003 §11": "Pagination with a loop and jumps.",
     "003 §12": "`pipe`, `case` and root `vars` are non-canonical.",
     "003 §13": "The minimal step example.",
     # 004: version 1

@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import pairwise
 
 import pytest
 
@@ -18,7 +19,7 @@ def examples() -> dict[str, tuple[str, str]]:
     for page in PAGES:
         text = (ROOT / "docs" / page).read_text("utf-8")
         fences = list(_FENCE.finditer(text))
-        for first, second in zip(fences, fences[1:], strict=False):
+        for first, second in pairwise(fences):
             if (first[1], second[1]) == ("yaml", "json"):
                 line = text.count("\n", 0, first.start()) + 2
                 found[f"{page}:{line}"] = (first[2], second[2])

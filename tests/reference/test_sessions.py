@@ -23,7 +23,9 @@ def test_the_quickstart(place: Place) -> None:
     page = (ROOT / "docs" / "quickstart.md").read_text("utf-8")
     (playbook,) = (block for block in _BLOCK.findall(page) if block.startswith("apiVersion"))
     file = place.folder / "orders.yaml"
-    wrong = playbook.replace("kind: python", "kind: pyhton").replace("- step: approve\n          when", "- step: aprove\n          when")
+    wrong = playbook.replace("kind: python", "kind: pyhton").replace(
+        "- step: approve\n          when", "- step: aprove\n          when"
+    )
     for command in commands_of(page):
         file.write_text(wrong if command.text == "noetl validate orders.yaml" else playbook, "utf-8")
         place.check(command)

@@ -9,6 +9,7 @@ from noetl.model.reference import is_reference
 NAMESPACES = frozenset(
     {
         "_attempt",
+        "_idempotency_key",
         "_prev",
         "_task",
         "args",

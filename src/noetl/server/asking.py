@@ -75,7 +75,7 @@ class Desk:
         """
         service = Service(self._store, self._playbooks, self._owners, Nobody(), results=self._results)
         live = await service.open(execution_id)
-        service.lives[execution_id] = live
+        service.lives.add(live)
         try:
             service.void_leases(live)
             if isinstance(command, Cancel):

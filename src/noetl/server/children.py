@@ -93,8 +93,8 @@ class Children:
 
     def _of(self, live: Live) -> list[tuple[Live, Parent]]:
         """The children that have not ended."""
-        found = [(one, one.origin.parent) for one in self._service.lives.values() if not one.state.over]
-        return [(one, up) for one, up in found if up is not None and up.execution_id == live.execution_id]
+        found = self._service.lives.children_of(live.execution_id)
+        return [(one, one.origin.parent) for one in found if one.origin.parent and not one.state.over]
 
     async def take_up(self, live: Live) -> None:
         """After a crash: children go on, and the end of those that ended meanwhile is told."""
@@ -159,6 +159,7 @@ class Children:
             parent=Parent(execution_id=live.execution_id, task_run_id=place),
             depth=live.origin.depth + 1,
             trace_id=live.trace_id,
+            root=live.root,
         )
         request = Request(
             version=document.playbook.metadata.version or "",
@@ -168,7 +169,7 @@ class Children:
             file=origin.file,
             error=error,
         )
-        self._service.begin(document, request, origin, execution_id).root = live.root
+        self._service.begin(document, request, origin, execution_id)
 
     def _document(self, live: Live, given: dict[str, Any]) -> tuple[Document, ErrorInfo | None]:
         """The child's playbook; one that only stands for it, and why, if it cannot run."""

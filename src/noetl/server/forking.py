@@ -79,6 +79,8 @@ class _Nobody:
 
     def noticed(self, live: Live, events: list[Event]) -> None: ...
 
+    def hurry(self) -> None: ...
+
     async def stored(self, live: Live, key: str) -> bytes:
         raise ResultMissing(f"nothing of {live.execution_id} is stored yet: {key}")
 

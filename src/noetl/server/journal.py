@@ -28,6 +28,8 @@ class Journal:
         self._flushing = asyncio.Lock()
         self.weight = 0
         """Events that wait."""
+        self.urgent = False
+        """Whether somebody waits for it."""
         self.taken_keys: dict[str, str] = {}
         """Executions that were not begun because their key was taken, and who has it."""
         self._documents: dict[str, bytes] = {}
@@ -81,6 +83,7 @@ class Journal:
         lives = list(self._dirty.values())
         self._dirty = {}
         self.weight = 0
+        self.urgent = False
         batch = [(live, *live.take_append()) for live in lives]
         self._storing = {blob.key: blob.data for live in lives for blob in live.take_blobs()}
         if self._storing:

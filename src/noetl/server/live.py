@@ -26,6 +26,8 @@ class Origin(Struct, frozen=True, kw_only=True):
     parent: Parent | None = None
     depth: int = 0
     trace_id: str = ""
+    root: str = ""
+    """The execution that somebody asked for, if it is another one."""
 
     @property
     def folder(self) -> Path:
@@ -49,6 +51,10 @@ class Keeper(Protocol):
         """Called with the events of each decision, before they are durable."""
         ...
 
+    def hurry(self) -> None:
+        """Somebody waits for what is decided to be durable."""
+        ...
+
     async def stored(self, live: "Live", key: str) -> bytes:
         """Bytes that events of the execution name. Raises ResultError."""
         ...
@@ -65,12 +71,13 @@ class Live:
         ownership: Ownership | None = None,
     ) -> None:
         self.state = state
+        self.execution_id = state.given.execution_id
         self.origin = origin
         self.folder = origin.folder
         self.durable = state.version
         self.snapshot_at = state.version
         self.pending: list[Event] = []
-        self.root = self.execution_id
+        self.root = origin.root or self.execution_id
         """The execution that somebody asked for, and that this one came from."""
         self.begun: set[str] = set()
         """Children that were there when it was taken up."""
@@ -80,10 +87,6 @@ class Live:
         self._after: list[tuple[int, Callable[[], None]]] = []
         self._keeper = keeper
         self._ownership = ownership
-
-    @property
-    def execution_id(self) -> str:
-        return self.state.given.execution_id
 
     @property
     def trace_id(self) -> str:
@@ -118,6 +121,7 @@ class Live:
     def when_durable(self, then: Callable[[], None]) -> None:
         """Calls `then` once everything decided so far is written."""
         self._after.append((self.state.version, then))
+        self._keeper.hurry()
 
     def log(self, run: RunState, iteration: int, task: str, attempt: int, text: str) -> None:
         if (logs := self._keeper.logs) is not None:

@@ -21,6 +21,7 @@ from noetl.server.history import read_state
 from noetl.server.journal import Journal
 from noetl.server.letters import read_letter
 from noetl.server.live import Live, Logs, Origin
+from noetl.server.lives import Lives
 from noetl.server.playbooks import Document, Playbooks
 from noetl.server.records import decoded, request_in
 from noetl.server.timers import Timers
@@ -84,7 +85,7 @@ class Service:
         self.results = results or MemoryResults()
         self.store = store
         self.playbooks = playbooks
-        self.lives: dict[str, Live] = {}
+        self.lives = Lives()
         self.timers = Timers()
         self.journal = Journal(store, self.results, self._wrote)
         self._owners = owners
@@ -105,7 +106,7 @@ class Service:
         self.journal.keep(document.playbook.hash, document.stored())
         live = Live(new_state(document.plan, execution_id), origin, self, ownership)
         live.start_key = key
-        self.lives[execution_id] = live
+        self.lives.add(live)
         live.give(request)
         return live
 
@@ -134,7 +135,7 @@ class Service:
 
     async def go_on(self, live: Live) -> None:
         """Takes up an opened execution where it stands: timers, children, runs that are ready."""
-        self.lives[live.execution_id] = live
+        self.lives.add(live)
         self.void_leases(live)
         if live.paused:
             live.give(Resume())
@@ -171,7 +172,7 @@ class Service:
 
     def drop(self, live: Live) -> None:
         """Forgets an execution that was never written."""
-        self.lives.pop(live.execution_id, None)
+        self.lives.remove(live)
         live.pending.clear()
         self.journal.forget(live)
         live.release()
@@ -193,6 +194,9 @@ class Service:
             else:
                 await self.store.take([letter])
 
+    def hurry(self) -> None:
+        self.journal.urgent = True
+
     async def stored(self, live: Live, key: str) -> bytes:
         return await self.journal.stored(live, key)
 
@@ -200,9 +204,9 @@ class Service:
         self.timers.close()
         if self._side_work:
             await asyncio.wait(self._side_work)
-        for live in self.lives.values():
+        for live in self.lives:
+            self.lives.remove(live)
             live.release()
-        self.lives.clear()
 
     def _arm(self, live: Live) -> None:
         """All timers of a state that was folded."""
@@ -239,7 +243,7 @@ class Service:
         if live.durable - live.snapshot_at >= SNAPSHOT_EVERY and not live.pending:
             self._keep_snapshot(live)
         if live.state.over and live.durable == live.state.version:
-            self.lives.pop(live.execution_id, None)
+            self.lives.remove(live)
             live.release()
             self._dispatcher.over(live)
 

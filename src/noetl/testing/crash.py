@@ -16,10 +16,23 @@ from itertools import count
 from pathlib import Path
 
 from noetl.testing.crashes.account import Account, Attempt, Place
+from noetl.testing.crashes.effects import Effect, effect_tools
 from noetl.testing.crashes.fuse import Fuse
 from noetl.testing.crashes.life import Drive, Life, Scenario, World, empty_store, live, see_through
 
-__all__ = ["Account", "Crashes", "Drive", "Fuse", "Life", "Scenario", "World", "live", "see_through"]
+__all__ = [
+    "Account",
+    "Crashes",
+    "Drive",
+    "Effect",
+    "Fuse",
+    "Life",
+    "Scenario",
+    "World",
+    "effect_tools",
+    "live",
+    "see_through",
+]
 
 
 class Crashes:

@@ -20,13 +20,13 @@ class Tools:
     """The tools of one worker, each made when it is first asked for."""
 
     def __init__(self, kinds: Kinds) -> None:
-        self._kinds = kinds
+        self.kinds = kinds
         self._made: dict[str, Tool] = {}
         self._closed = False
 
     def effect(self, kind: str) -> Literal["pure", "write"]:
         """What running a task of this kind may do; of an unknown one the worst is assumed."""
-        known = self._kinds.get(kind)
+        known = self.kinds.get(kind)
         return known.effect if known else "write"
 
     def get(self, kind: str) -> Tool | None:
@@ -36,7 +36,7 @@ class Tools:
         """
         if (made := self._made.get(kind)) is not None:
             return made
-        known = self._kinds.get(kind)
+        known = self.kinds.get(kind)
         if known is None or known.implementation is None:
             return None
         if self._closed:

@@ -19,8 +19,6 @@ from noetl.worker.attempt import attempt, attempt_now
 from noetl.worker.seat import Seat
 from noetl.worker.stored import StoredValues
 
-TURN = 0.005
-"""Seconds of work after which the event loop gets its turn."""
 PATIENCE = 2.0
 """Seconds that an interrupted task has for tidying up."""
 
@@ -93,9 +91,8 @@ class Runner:
         if tasks:
             await asyncio.wait(tasks, timeout=PATIENCE)
 
-    def drive(self) -> None:
-        """Works for one turn, or until nothing is to be done before something happens."""
-        until = time.monotonic() + TURN
+    def drive(self, until: float) -> None:
+        """Works until that moment (`time.monotonic`), or nothing is to be done before something happens."""
         while self._todo and not self._held:
             seat = self._todo.popleft()
             seat.queued = False

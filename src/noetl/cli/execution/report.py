@@ -16,6 +16,7 @@ from noetl.dsl.playbook import Place
 from noetl.dsl.source import Lines
 from noetl.kernel.state import ExecutionState
 from noetl.model.outcome import ErrorInfo
+from noetl.model.reference import unescape
 from noetl.running import elapsed, execution_of, failure_of
 from noetl.server.stored import Source
 
@@ -52,7 +53,7 @@ class Report(Struct, frozen=True):
         """The result as YAML, of no more than `most` lines; empty if there is none."""
         if self.state.result is None:
             return ""
-        lines = list(yaml_lines(self.state.result))
+        lines = list(yaml_lines(unescape(self.state.result)))
         if most is not None and len(lines) > most:
             command = self.again.executions("result", self.state.execution_id)
             lines = [*cut(lines, most), f"all of it: {command}"]

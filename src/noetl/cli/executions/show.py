@@ -19,6 +19,7 @@ from noetl.cli.executions.ways import ways_on
 from noetl.cli.store import consult
 from noetl.cli.when import clock, iso
 from noetl.kernel.explain import Explanation, explain
+from noetl.model.reference import unescape
 from noetl.ports.store import ExecutionRecord, Query, Store
 from noetl.server.history import History, read_history
 from noetl.server.stored import Source, unpacked
@@ -108,7 +109,7 @@ def _text(shown: Shown, configuration: Configuration) -> list[str]:
     parts += section("what happened", runs_told(shown.explanation))
     parts += section("discarded", losses_told(shown.explanation))
     parts += section("waiting", waits_told(shown.explanation))
-    for title, value in (("ctx", state.ctx.values), ("result", state.result)):
+    for title, value in (("ctx", unescape(state.ctx.values)), ("result", unescape(state.result))):
         if value not in (None, {}):
             parts += ["", f"{title}:", *(f"  {line}" for line in cut(list(yaml_lines(value)), MOST_LINES))]
     if ways := ways_on(state, shown.owner, again):

@@ -14,7 +14,9 @@ from noetl.expr import Expression, Use, tokens
 _NUMBER = re.compile(r"\|\s*(int|float|length|count)(\(\s*\d*\s*\))?\s*$")
 """What ends in one of these is a number and cannot change a statement."""
 
-_HARMLESS = frozenset({("execution_id",), ("iter", "index"), ("iter", "count"), ("_attempt",)})
+_HARMLESS = frozenset(
+    {("execution_id",), ("iter", "index"), ("iter", "count"), ("_attempt",), ("_idempotency_key",)}
+)
 
 
 def check_credentials(playbook: Playbook, context: Context) -> None:

@@ -12,6 +12,7 @@ _INPUT = frozenset({"workload", "execution_id"})
 _STATE = _INPUT | {"ctx", "steps"}
 _RUN = _STATE | {"args", "joined", "run"}
 _PIPELINE = _RUN | {"iter", "_prev", "_task", "_attempt"}
+_ATTEMPT = _PIPELINE | {"_idempotency_key"}
 _OUTCOME = _PIPELINE | {"outcome"}
 _ROUTING = _RUN | {"event"}
 
@@ -21,9 +22,9 @@ _VISIBLE: dict[Role, frozenset[str]] = {
     Role.ADMIT: _STATE | {"args"},
     Role.STEP_ARGS: _STATE | {"args", "joined"},
     Role.LOOP: _RUN,
-    Role.TASK_ARGS: _PIPELINE,
-    Role.INPUT: _PIPELINE,
-    Role.SPEC: _PIPELINE,
+    Role.TASK_ARGS: _ATTEMPT,
+    Role.INPUT: _ATTEMPT,
+    Role.SPEC: _ATTEMPT,
     Role.POLICY: _OUTCOME,
     Role.POLICY_WRITE: _OUTCOME,
     Role.TASK_WRITE: _OUTCOME,
@@ -46,6 +47,7 @@ _HOMES = {
     "_prev": "it exists inside a pipeline",
     "_task": "it exists inside a pipeline",
     "_attempt": "it exists inside a pipeline",
+    "_idempotency_key": "it exists in what a tool gets: inputs, args, spec",
 }
 
 _INSTEAD = {
@@ -53,8 +55,8 @@ _INSTEAD = {
     ("output", _ROUTING): "use `event.result` or `event.error`",
     ("_prev", _ROUTING): "use `event.result`",
     ("iter", _ROUTING): "keep it with `set_run` and read `run`, or read `event.result`",
-    ("outcome", _PIPELINE): "use `_prev` or the label of an earlier task",
-    ("output", _PIPELINE): "use `_prev` or the label of an earlier task",
+    ("outcome", _ATTEMPT): "use `_prev` or the label of an earlier task",
+    ("output", _ATTEMPT): "use `_prev` or the label of an earlier task",
     ("event", _OUTCOME): "use `outcome`",
 }
 

@@ -1,9 +1,8 @@
 """Older dialects: functions from a document to the canonical document that means the same."""
 
-from typing import Literal, TypeAlias, assert_never
+from pkgutil import resolve_name
+from typing import Literal, TypeAlias
 
-from noetl.dsl.dialects.draft import upgrade_draft
-from noetl.dsl.dialects.v1 import upgrade_v1
 from noetl.dsl.shape import Report
 from noetl.dsl.source import Mapping, Node, Scalar
 
@@ -27,13 +26,15 @@ def upgrade(root: Mapping, dialect: Literal["v1", "draft"], report: Report) -> M
 
     What is wrong in the dialect goes to `report`; the rest is passed on for the canonical reader.
     """
-    match dialect:
-        case "draft":
-            return upgrade_draft(root, report)
-        case "v1":
-            return upgrade_v1(root, report)
-        case _:
-            assert_never(dialect)
+    upgraded: Mapping = resolve_name(_UPGRADES[dialect])(root, report)
+    return upgraded
+
+
+# Imported on first use: most documents are canonical, and the command line shall start fast.
+_UPGRADES: dict[Literal["v1", "draft"], str] = {
+    "v1": "noetl.dsl.dialects.v1:upgrade_v1",
+    "draft": "noetl.dsl.dialects.draft:upgrade_draft",
+}
 
 
 def _text(node: Node | None) -> str | None:

@@ -47,6 +47,8 @@ from noetl.kernel.state import ExecutionState
 MOST_AT_ONCE = 10_000
 """Events after which `handle` leaves the rest for another append."""
 
+_ENDS = (StepDone, StepFailed, LoopDone)
+
 
 def decide(state: ExecutionState, command: Command, now: int) -> list[EventBody]:
     """What a command amounts to. The state is not changed.
@@ -156,7 +158,7 @@ def _proceed(state: ExecutionState, events: list[Event], now: int) -> list[Event
 def _record(state: ExecutionState, bodies: list[EventBody], events: list[Event], now: int) -> None:
     lightest = state.plan.lightest
     for body in bodies:
-        if isinstance(body, StepDone | StepFailed | LoopDone):
+        if isinstance(body, _ENDS):
             body = _sealed(state, body, now)  # noqa: PLW2901 -- what is recorded is what was completed
         data = encode(body)
         if len(data) > lightest:

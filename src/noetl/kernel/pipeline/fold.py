@@ -41,8 +41,9 @@ def forked(run: RunState) -> None:
             run.suspended -= 1
         if frame.running and frame.suspension is None and frame.resumption is None:
             frame.running = False
-            frame.attempt -= 1
+            frame.losses += 1
             run.busy.add(str(frame.index))
+        frame.attempt -= frame.losses > 0  # here nobody has tried it yet
         frame.losses = 0
     run.fence = 0
     run.phase = "suspended" if run.stalled else "ready"

@@ -12,6 +12,7 @@ from noetl.dsl.playbook import Break, Continue, Fail, Jump, Policy, Retry, Then
 from noetl.events.bodies import Patch, TaskProcessed
 from noetl.expr import Expression, Unread
 from noetl.kernel.pipeline.moves import Fetch
+from noetl.kernel.pipeline.tasks import idempotency_key
 from noetl.kernel.references.whole import Fetched, Unfetched
 from noetl.kernel.run import Frame, RunState
 from noetl.kernel.scopes import Surroundings, task_scope
@@ -111,6 +112,7 @@ def decided(  # noqa: PLR0917 -- as above
         patches = around.patches
         around.spaces["outcome"] = around.whole(outcome.as_value())
         if task.args:
+            around.spaces["_idempotency_key"] = idempotency_key(run, frame, task, frame.attempt)
             around.spaces["args"] = {**around.spaces["args"], **around.mapping(task.args)}
         if outcome.status == "ok":
             for write in task.writes:

@@ -34,7 +34,7 @@ def attempt_of(run: RunState, frame: Frame, now: int, secrets: Secrets | None, f
     again = frame.losses > 0
     attempt = frame.attempt if again else frame.attempt + 1
     around.spaces["_attempt"] = attempt - frame.forgiven
-    key = idempotency_key(run, frame, task, attempt)
+    key = around.spaces["_idempotency_key"] = idempotency_key(run, frame, task, attempt)
     try:
         inputs, args = _rendered(task, around)
         recorded = inputs

@@ -3,14 +3,15 @@
 import asyncio
 import os
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from noetl.dsl.kinds import Kind, Kinds
 from noetl.loading import installed_kinds
 from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded
-from noetl.ports.tool import Call, Tool
+from noetl.ports.tool import Call
 from noetl.testing.crashes.fuse import Fuse
 from noetl.tools.hosting import Tools
 
@@ -61,18 +62,11 @@ class EffectTool:
         """Nothing is held."""
 
 
-class EffectTools(Tools):
+def effect_tools(path: Path, fuse: Fuse) -> Tools:
     """The tools of a worker, and the one that is counted."""
-
-    def __init__(self, path: Path, fuse: Fuse) -> None:
-        super().__init__(installed_kinds())
-        self._effect = EffectTool(path, fuse)
-
-    def effect(self, kind: str) -> Literal["pure", "write"]:
-        return "write" if kind == KIND else super().effect(kind)
-
-    def get(self, kind: str) -> Tool | None:
-        return self._effect if kind == KIND else super().get(kind)
+    tool = EffectTool(path, fuse)
+    kind = Kind(name=KIND, summary="Writes a line.", implementation=lambda: tool)
+    return Tools(Kinds([*installed_kinds(), kind]))
 
 
 def read_effects(path: Path) -> list[Effect]:

@@ -1,4 +1,4 @@
-"""The whole engine from a seed: real kernel, store and codec, and all that can go wrong around them."""
+"""A simulator of the engine: the real kernel, store and codec, and all that can go wrong around them."""
 
 from noetl.testing.simulator.scenario import Faults, Scenario, scenario_of
 from noetl.testing.simulator.shrinking import shrink

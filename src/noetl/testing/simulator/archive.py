@@ -10,7 +10,7 @@ from noetl.events.bodies import Parent, PlaybookExecutionRequested
 from noetl.events.event import Event
 from noetl.kernel import ExecutionState, Plan, dump, evolve, load, new_state
 from noetl.kernel.state import STATE_FORMAT
-from noetl.ports.store import Append, Committed, Effects, Query, Row, Snapshot, Store
+from noetl.ports.store import Append, Committed, Effects, Message, Query, Row, Snapshot, Store
 from noetl.testing.simulator.derived import Errand
 
 T = TypeVar("T")
@@ -58,8 +58,12 @@ class Archive:
             return None
         plan = self.plans[record.playbook]
         snapshot = at_once(self.store.snapshot(execution_id, state_format=STATE_FORMAT))
-        state = load(plan, msgspec.json.decode(snapshot.body)) if snapshot else new_state(plan, execution_id)
-        return self.catch_up(state)
+        if snapshot is None:
+            return self.catch_up(new_state(plan, execution_id))
+        state = load(plan, msgspec.json.decode(snapshot.body))
+        for event in self.events(execution_id, snapshot.seq):
+            evolve(state, event)
+        return state
 
     def catch_up(self, state: ExecutionState) -> ExecutionState:
         """Fold what others have written meanwhile."""
@@ -92,7 +96,7 @@ class Archive:
         page = at_once(self.store.executions(Query(status=("running", "paused"))))
         return [record.execution_id for record in page.executions]
 
-    def errands(self) -> list[tuple[Errand, Any]]:
+    def errands(self) -> list[tuple[Errand, Message]]:
         """What executions want of each other, with the message to mark as sent."""
         messages = at_once(self.store.outbox())
         return [(msgspec.json.decode(message.body, type=Errand), message) for message in messages]

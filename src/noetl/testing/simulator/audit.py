@@ -1,7 +1,8 @@
 """What must hold, seen from outside: the stored history alone, folded anew."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from noetl.events.bodies import (
@@ -10,7 +11,9 @@ from noetl.events.bodies import (
     LeaseExpired,
     LoopDone,
     LoopIterationCompleted,
+    RunResumed,
     RunSuspended,
+    SignalReceived,
     StepDone,
     StepFailed,
     TaskProcessed,
@@ -18,11 +21,12 @@ from noetl.events.bodies import (
     TokenClaimed,
 )
 from noetl.events.event import Event
-from noetl.kernel import ExecutionState, dump, evolve, load, new_state, replay
+from noetl.kernel import ExecutionState, Plan, dump, evolve, load, new_state, replay
 from noetl.kernel.invariants import gaps, violations
-from noetl.kernel.net.commands import Command, Report
+from noetl.kernel.net.commands import Command, LeaseLost, Report
 from noetl.kernel.pipeline.advance import MOST_LOSSES
 from noetl.kernel.pipeline.moves import RunTask
+from noetl.kernel.run import RunState
 from noetl.testing.simulator.archive import Archive, at_once, read_row
 from noetl.testing.simulator.tools import Attempt, Effect, attempt_of
 
@@ -48,7 +52,9 @@ class Audit:
         self.mirrors: dict[str, ExecutionState] = {}
         self.owners: dict[tuple[str, str], int] = {}
         self.started: set[tuple[Attempt, int]] = set()
-        self.processed: set[Attempt] = set()
+        self.processed: dict[Attempt, TaskProcessed] = {}
+        self.signals: Counter[str] = Counter()
+        """Those that came and that no wait has taken."""
         self.retried: set[str] = set()
         self.lost_workers = 0
         """Tasks that were given up because workers were lost: they make an end depend on luck."""
@@ -70,10 +76,12 @@ class Audit:
             if event.ts < self._last.get(execution, 0):
                 raise Finding(f"event {event.seq} of {execution} is older than the one before it")
             self._last[execution] = event.ts
-            self._look_at(execution, event)
+            self._look_at(execution, event, command)
             evolve(mirror, event)
             self._let_go(execution, mirror, event.body)
-        self._demand(violations(mirror), f"after event {mirror.version} of {execution}")
+        self._demand(
+            [*violations(mirror), *_nobody_listens(mirror)], f"after event {mirror.version} of {execution}"
+        )
         self._same(mirror, state, "the writer and the store disagree")
 
     def loaded(self, state: ExecutionState) -> None:
@@ -92,13 +100,21 @@ class Audit:
         if owner != report.fence:
             raise Finding(f"{report.run} took a report under fence {report.fence}; its owner has {owner}")
 
+    def worked(self, working: RunState, state: ExecutionState) -> None:
+        """A worker has no secrets: where all is reported, it knows of its run what the server knows."""
+        run = state.runs.get(working.id)
+        if run is None or not run.fence or (run.fence, run.reported) != (working.fence, working.reported):
+            return
+        if run != working and run.suspended == working.suspended:
+            raise Finding(f"worker and server disagree about {run.id}: {working!r} is not {run!r}")
+
     def effect(self, execution: str, call: RunTask) -> None:
         """A tool is about to run: it must be on record that it starts."""
         attempt = attempt_of(execution, call.started)
         if (attempt, call.started.redelivery) not in self.started:
             raise Finding(f"{attempt} runs before that is durable")
 
-    def _look_at(self, execution: str, event: Event) -> None:
+    def _look_at(self, execution: str, event: Event, command: Command | None) -> None:
         match event.body:
             case TaskStarted() as body:
                 self._task_started(attempt_of(execution, body), body)
@@ -109,11 +125,19 @@ class Audit:
                     raise Finding(f"{body.run} was claimed while it had an owner")
                 self.owners[execution, body.run] = event.seq
             case LeaseExpired() as body:
+                if isinstance(command, LeaseLost) and command.fence != body.fence:
+                    raise Finding(f"{body.run} was taken from fence {body.fence}, not {command.fence}")
                 self.owners[execution, body.run] = 0
             case StepDone() | StepFailed() | LoopDone() as body:
                 self.owners[execution, body.run] = 0
             case ExecutionRetried():
                 self.retried.add(execution)
+            case SignalReceived():
+                self.signals[execution] += 1
+            case RunResumed(reason="signal"):
+                self.signals[execution] -= 1
+                if self.signals[execution] < 0:
+                    raise Finding("one signal woke two waits")
             case _:
                 pass
 
@@ -146,7 +170,7 @@ class Audit:
             self.lost_workers += 1
             if (attempt, MOST_LOSSES - 1) not in self.started:
                 raise Finding(f"{attempt} was given up too early")
-        self.processed.add(attempt)
+        self.processed[attempt] = body
 
     def finish(self, effects: list[Effect], servers: Sequence[Mapping[str, ExecutionState]]) -> None:
         """The end of the simulation: everything again, from the beginning."""
@@ -161,20 +185,22 @@ class Audit:
                 if execution in states:
                     state = self.archive.catch_up(states[execution])
                     self._same(whole, state, "a server remembers something else")
-            self._cut(mirror, events)
+            self._cut(mirror.plan, execution, events, len(events) // 3)
+            self._cut(mirror.plan, execution, events, len(events) * 2 // 3)
         timers, messages = at_once(self.archive.store.timers()), at_once(self.archive.store.outbox())
         if timers or messages:
             raise Finding("all executions are over, and a timer or message is left")
         self._effects(effects)
 
-    def _cut(self, mirror: ExecutionState, events: list[Event]) -> None:
-        """A snapshot anywhere, here in the middle, and the rest of the events are the whole history."""
-        middle = len(events) // 2
-        part = replay(mirror.plan, mirror.execution_id, events[:middle])
-        state = load(mirror.plan, json.loads(json.dumps(dump(part))))
-        for event in events[middle:]:
+    def _cut(self, plan: Plan, execution: str, events: list[Event], at: int) -> None:
+        """A snapshot anywhere is as good as what was before it, now and for the events that come."""
+        whole = replay(plan, execution, events[:at])
+        state = load(plan, json.loads(json.dumps(dump(whole))))
+        self._same(whole, state, f"a snapshot at {at} is not the state")
+        for event in events[at : at + 20]:
+            evolve(whole, event)
             evolve(state, event)
-        self._same(mirror, state, f"a snapshot at {middle} and its tail are not the history")
+            self._same(whole, state, f"a snapshot at {at} and its tail are not the history")
 
     def _effects(self, effects: list[Effect]) -> None:
         """No attempt had an effect twice, but as another delivery with the same key; keys are not shared."""
@@ -189,6 +215,20 @@ class Audit:
                 raise Finding(f"{attempt} ran again under another key")
             if places.setdefault(key, attempt[:5]) != attempt[:5]:
                 raise Finding(f"{attempt} has the key of {places[key]}")
+        for attempt, key in keys.items():
+            done, again = self.processed.get(attempt), attempt._replace(attempt=attempt.attempt + 1)
+            if done is None or done.do != "retry" or again not in keys:
+                continue
+            if (keys[again] == key) != (done.outcome.status == "error"):
+                raise Finding(f"{again} has the wrong key: the outcome before was {done.outcome.status}")
+
+    def joined_once(self, execution: str) -> None:
+        """Where there is no cycle and no retry, a step that waits for all or any runs once at most."""
+        state = self.mirrors[execution]
+        for step in state.plan.playbook.workflow:
+            waits = step.join is not None and step.join.mode != "count"
+            if waits and step.name in state.summaries and state.summaries[step.name].runs > 1:
+                raise Finding(f"the join of `{step.name}` let go more than once")
 
     def _demand(self, problems: list[str], where: str) -> None:
         if problems:
@@ -197,6 +237,17 @@ class Audit:
     def _same(self, one: ExecutionState, other: ExecutionState, what: str) -> None:
         if one != other:
             raise Finding(f"{what} ({one.execution_id}): {'; '.join(differences(one, other))}")
+
+
+def _nobody_listens(state: ExecutionState) -> Iterator[str]:
+    """Whoever is on the list of a signal waits for it."""
+    for signal, listeners in state.listeners.items():
+        for listener in listeners:
+            name, _, iteration = listener.partition("/")
+            run = state.runs.get(name)
+            frame = run.frames.get(int(iteration)) if run is not None else None
+            if frame is None or frame.suspension is None or frame.suspension.signal != signal:
+                yield f"{listener} does not wait for {signal}"
 
 
 def end_of(state: ExecutionState) -> dict[str, Any]:

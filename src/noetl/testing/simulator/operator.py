@@ -37,7 +37,7 @@ class Operator:
         """Give an execution what it cannot go on without."""
         if state.paused and self.world.clock.now >= self.paused_at + PAUSE:
             self.ask(execution, Resume())
-        if state.listeners or state.waiting:
+        if (state.listeners or state.waiting) and not self.world.unlucky(0.5):
             self.ask(execution, Signal("go", 1))
         if self.world.wants_retry(state):
             self.ask(execution, Retry())
@@ -47,6 +47,9 @@ class Operator:
             case "pause":
                 self.paused_at = self.world.clock.now
                 self.ask(self.world.name, Pause())
+                self.world.clock.later(
+                    self.world.random.uniform(0, 4), lambda: self.ask(self.world.name, Resume())
+                )
             case "cancel":
                 self.ask(self.world.name, Cancel())
             case _:

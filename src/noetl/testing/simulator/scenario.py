@@ -6,10 +6,14 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from noetl.testing.simulator.document import Document
-from noetl.testing.simulator.generator import child, steady, wild
+from noetl.testing.simulator.steady import THEMES, steady
+from noetl.testing.simulator.wild import child, wild
 
 SCHEDULES = 4
 """So many seeds in a row share a playbook, whose loading costs as much as a run of it."""
+
+TEN = 10
+"""Of so many playbooks in a row, one is made for each theme; the others are wild."""
 
 Operation: TypeAlias = Literal["pause", "cancel", "signal"]
 
@@ -27,8 +31,8 @@ class Faults(Struct, frozen=True, kw_only=True):
     """Messages that come later than a lease lasts."""
     slow: float = 0
     """Tools that take longer than a lease lasts."""
-    batch: float = 0
-    """How likely a worker holds back what it could report."""
+    hurry: float = 0
+    """How likely a worker reports at once what could wait for more."""
     crash_before_commit: float = 0
     crash_after_commit: float = 0
     server_crashes: int = 0
@@ -63,10 +67,11 @@ def scenario_of(seed: int) -> Scenario:
     """The same for the same seed, always."""
     group = seed // SCHEDULES
     random = Random(f"playbook {group}")  # noqa: S311 -- it must be repeatable
-    comparable = random.random() < 0.7
-    document = steady(random) if comparable else wild(random)
-    errors = random.choice((0.0, 0.1, 0.25, 0.4))
-    retry = random.random() < 0.3
+    theme = group % TEN
+    comparable = theme < len(THEMES)
+    document = steady(random, THEMES[theme]) if comparable else wild(random)
+    errors = random.choice((0.0, 0.1, 0.2, 0.3))
+    retry = random.random() < 0.6
     schedule = Random(f"schedule {seed}")  # noqa: S311 -- as above
     operations = _operations(schedule, comparable=comparable)
     return Scenario(
@@ -84,7 +89,7 @@ def scenario_of(seed: int) -> Scenario:
 
 def _faults(random: Random) -> Faults:
     """Some seeds have everything, some only one kind of fault: those are easier to understand."""
-    wanted = random.choice((0.2, 0.5, 0.9))
+    wanted = random.choice((0.3, 0.6, 0.9))
 
     def some(high: float) -> float:
         return random.uniform(0, high) if random.random() < wanted else 0
@@ -93,17 +98,17 @@ def _faults(random: Random) -> Faults:
         return random.randint(1, high) if random.random() < wanted else 0
 
     return Faults(
-        until=random.uniform(10, 40),
+        until=random.uniform(8, 24),
         workers=random.randint(1, 3),
         servers=random.choice((1, 1, 2)),
         drop=some(0.25),
         duplicate=some(0.3),
         reorder=some(0.6),
         late=some(0.05),
-        slow=some(0.15),
-        batch=some(0.9),
-        crash_before_commit=some(0.06),
-        crash_after_commit=some(0.06),
+        slow=some(0.25),
+        hurry=some(0.7),
+        crash_before_commit=some(0.1),
+        crash_after_commit=some(0.1),
         server_crashes=number(2),
         worker_crashes=number(3),
         zombies=number(3),
@@ -113,6 +118,8 @@ def _faults(random: Random) -> Faults:
 
 
 def _operations(random: Random, *, comparable: bool) -> tuple[tuple[float, Operation], ...]:
-    kinds: tuple[Operation, ...] = ("pause", "signal") if comparable else ("pause", "signal", "cancel")
-    count = random.choice((0, 0, 0, 1, 2))
-    return tuple((random.uniform(0, 20), random.choice(kinds)) for _ in range(count))
+    kinds: tuple[Operation, ...] = ("pause", "pause", "signal")
+    if not comparable:
+        kinds = ("pause", "signal", "cancel")
+    count = random.choice((0, 0, 1, 1, 2))
+    return tuple((random.uniform(0, 8), random.choice(kinds)) for _ in range(count))

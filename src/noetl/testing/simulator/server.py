@@ -12,10 +12,10 @@ from noetl.events.bodies import RunResumed
 from noetl.events.event import Event
 from noetl.kernel import ExecutionState, NotOwner, Refused, due, dump_run, handle, new_state, proceed
 from noetl.kernel.net.commands import Claim, Command, LeaseLost, Report
-from noetl.ports.store import Effects
+from noetl.ports.store import Effects, Message
 from noetl.testing.simulator.archive import at_once
 from noetl.testing.simulator.clock import SECOND, Action
-from noetl.testing.simulator.derived import changed, children, errands, timer_command, timers
+from noetl.testing.simulator.derived import Errand, changed, children, errands, timer_command, timers
 
 if TYPE_CHECKING:
     from noetl.testing.simulator.worker import Hold, Worker
@@ -108,11 +108,20 @@ class Server:
             self.give(execution, LeaseLost(run, fence))
 
     def run_errands(self) -> None:
+        """Send what is in the outbox; it stays there until it is known to have arrived."""
         for errand, message in self.world.archive.errands():
-            try:
-                self.give(errand.to, errand.command, errand.path)
-            except Refused as refusal:
-                self.world.note(self.name, f"refuses to {errand.do} {errand.to}: {refusal}")
+            server = self.world.any_server()
+            self.world.send(server, partial(server.deliver, errand, message))
+
+    def deliver(self, errand: Errand, message: Message) -> None:
+        if errand.do != "start" and errand.to not in self.world.audit.mirrors:
+            return
+        try:
+            self.give(errand.to, errand.command, errand.path)
+        except Refused as refusal:
+            self.world.note(self.name, f"refuses to {errand.do} {errand.to}: {refusal}")
+        # the answer to the sender may be lost: then it comes again
+        if not self.world.unlucky(self.world.faults.drop):
             at_once(self.world.archive.store.sent([message]))
 
     def state_of(self, execution: str, path: str = "") -> ExecutionState:
@@ -240,6 +249,7 @@ class Server:
             return
         except Refused:
             return
+        self.world.audit.worked(hold.run, self.states[hold.execution])
         control = self.control(hold)
         done = number + len(decoded)
         self._answer(hold, lambda: hold.acknowledged(done, control))

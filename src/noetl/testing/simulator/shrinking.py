@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from noetl.testing.simulator.document import Document, StepPiece, playbook_of
-from noetl.testing.simulator.generator import NOOP, PYTHON
+from noetl.testing.simulator.fragments import NOOP, PYTHON
 from noetl.testing.simulator.scenario import Faults, Scenario
 from noetl.testing.simulator.simulation import Simulator, Verdict
 

@@ -22,7 +22,8 @@ class Verdict(Struct, frozen=True):
     end: dict[str, Any]
     by_luck: bool
     """Workers were lost so often that a task was given up: the end need not be as without faults."""
-    trace: tuple[str, ...]
+    trace: tuple[tuple[float, str, Any], ...]
+    """The last things that happened: when, where, and what."""
     steps: int
 
 
@@ -54,7 +55,7 @@ class Simulator:
             self._ends[plain] = self._play(plain)
         return self._ends[plain]
 
-    def _plan_of(self, document: Document) -> Plan:
+    def plan_of(self, document: Document) -> Plan:
         if document not in self._plans:
             playbook = playbook_of(document.text)
             if playbook is None:
@@ -63,7 +64,7 @@ class Simulator:
         return self._plans[document]
 
     def _play(self, scenario: Scenario) -> Verdict:
-        world = World(scenario, self._plan_of)
+        world = World(scenario, self.plan_of)
         problem = ""
         try:
             world.run()
@@ -77,10 +78,6 @@ class Simulator:
             problem=problem,
             end=end_of(world.root) if world.root is not None else {},
             by_luck=world.audit.lost_workers > 0,
-            trace=tuple(
-                f"{(now - world.began) / SECOND:9.3f} {who}: {what}" for now, who, what in world.trace
-            )
-            if problem
-            else (),
+            trace=tuple(((now - world.began) / SECOND, who, what) for now, who, what in world.trace),
             steps=world.steps,
         )

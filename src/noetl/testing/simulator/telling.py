@@ -37,7 +37,7 @@ def tell(failed: Verdict, shrunk: Verdict) -> str:
             "",
             describe(shrunk.scenario),
             "the last steps:",
-            *shrunk.trace,
+            *(f"{seconds:9.3f} {who}: {what}" for seconds, who, what in shrunk.trace),
             "",
             f"again: {COMMAND} {seed}",
         ]

@@ -55,10 +55,15 @@ class Worker:
         if holds:
             for server in self.world.servers:
                 self.world.send(server, partial(server.heartbeat, holds))
-        if len(holds) < SLOTS:
+        self.poll()
+        self.later(BEAT, self.tick)
+
+    def poll(self) -> None:
+        """Ask for work if there is room."""
+        self.holds = [hold for hold in self.holds if hold.open]
+        if len(self.holds) < SLOTS:
             server = self.world.any_server()
             self.world.send(server, lambda: server.poll(self))
-        self.later(BEAT, self.tick)
 
     def take(self, execution: str, playbook: str, workload: bytes, data: bytes, fence: int) -> None:
         """Begin with a run that was claimed for this worker; the message may come twice."""
@@ -71,9 +76,14 @@ class Worker:
         hold = Hold(self, execution, run, fence)
         self.holds.append(hold)
         hold.drive()
-        if len(self.holds) < SLOTS:
-            server = self.world.any_server()
-            self.world.send(server, lambda: server.poll(self))
+        self.poll()
+
+    def drain(self) -> None:
+        """End in order: give back what is held, and take nothing more."""
+        for hold in self.holds:
+            if hold.open:
+                hold.give_back()
+        self.up = False
 
 
 class Hold:
@@ -146,7 +156,7 @@ class Hold:
             self.suspended_at[body.iteration] = self.run.reported
         evolve_run(self.run, body)
         self.unsent.append(body)
-        if not self.world.unlucky(self.world.faults.batch):
+        if self.world.unlucky(self.world.faults.hurry):
             self.flush()
 
     def _end(self, body: EventBody) -> None:
@@ -197,8 +207,8 @@ class Hold:
         if self.done and not (self.sent or self.unsent):
             self.open = False
             if control.owned:
-                server = self.world.any_server()
-                self.world.send(server, lambda: server.give_back(self))
+                self.give_back()
+            self.worker.poll()
             return
         ready = [call for number, call in self.waiting if number <= self.durable]
         self.waiting = [(number, call) for number, call in self.waiting if number > self.durable]
@@ -206,6 +216,12 @@ class Hold:
             self._run_tool(call)
         if control.owned:
             self.told(control)
+
+    def give_back(self) -> None:
+        """It is said twice, since it may be lost; the second time somebody else may own the run."""
+        for delay in (0, 2):
+            server = self.world.any_server()
+            self.world.clock.later(delay, partial(self.world.send, server, partial(server.give_back, self)))
 
     def _run_tool(self, call: RunTask) -> None:
         self.world.audit.effect(self.execution, call)

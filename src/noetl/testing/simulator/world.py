@@ -19,7 +19,7 @@ from noetl.testing.simulator.server import Server
 from noetl.testing.simulator.tools import Tools
 from noetl.testing.simulator.worker import Worker
 
-MOST_STEPS = 20_000
+MOST_STEPS = 10_000
 """More than anything takes that ends at all."""
 TRACE = 60
 FEW = 3
@@ -102,6 +102,8 @@ class World:
                     self.settled = self._is_settled()
             states = [server.states for server in self.servers]
             self.audit.finish(self.tools.effects, states)
+            if self.scenario.comparable and not self.audit.retried:
+                self.audit.joined_once(self.name)
         finally:
             deciding.MOST_AT_ONCE = limit
             at_once(self.archive.store.close())
@@ -129,22 +131,42 @@ class World:
         for worker in self.workers:
             self.clock.later(0, worker.tick)
         self.clock.later(0, self.operator.tick)
-        for _ in range(faults.server_crashes):
-            self.clock.later(random.uniform(0, faults.until), lambda: random.choice(self.servers).crash())
-        for _ in range(faults.worker_crashes):
-            self.clock.later(random.uniform(0, faults.until), self._replace_worker)
-        for _ in range(faults.zombies):
-            self.clock.later(random.uniform(0, faults.until), self._put_to_sleep)
+        strokes = [
+            (faults.server_crashes, lambda: random.choice(self.servers).crash()),
+            (faults.worker_crashes, self._replace_worker),
+            (faults.zombies, self._put_to_sleep),
+        ]
+        for count, stroke in strokes:
+            for _ in range(count):
+                # rather early, when most is still to be done
+                self.clock.later(random.random() ** 2 * faults.until, stroke)
+
+    def _busy_worker(self, stroke: Action) -> Worker | None:
+        """One that has something to lose; if there is none, the stroke comes later."""
+        busy = [worker for worker in self.workers if any(hold.flying for hold in worker.holds)]
+        if busy:
+            return self.random.choice(busy)
+        if not self.network.perfect:
+            self.clock.later(0.3, stroke)
+        return None
 
     def _replace_worker(self) -> None:
-        place = self.random.randrange(len(self.workers))
-        self.note(self.workers[place].name, "dies")
-        self.workers[place].up = False
-        self.workers[place] = worker = Worker(self, f"worker {self.hired}")
+        worker = self._busy_worker(self._replace_worker)
+        if worker is None:
+            return
+        if self.random.random() < 0.5:
+            self.note(worker.name, "leaves")
+            worker.drain()
+        else:
+            self.note(worker.name, "dies")
+            worker.up = False
+        self.workers.remove(worker)
+        self.workers.append(Worker(self, f"worker {self.hired}"))
         self.hired += 1
-        worker.tick()
+        self.workers[-1].tick()
 
     def _put_to_sleep(self) -> None:
-        worker = self.random.choice(self.workers)
-        self.note(worker.name, "stands still")
-        worker.asleep_until = self.clock.now + round(self.random.uniform(2, 25) * SECOND)
+        worker = self._busy_worker(self._put_to_sleep)
+        if worker is not None:
+            self.note(worker.name, "stands still")
+            worker.asleep_until = self.clock.now + round(self.random.uniform(2, 25) * SECOND)

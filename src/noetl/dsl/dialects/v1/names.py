@@ -10,7 +10,7 @@ from noetl.dsl.source import Node
 from noetl.expr import NAMESPACES, Use
 
 # Of the task or the event at hand: never carried into a nested document.
-_AT_HAND = frozenset({"_attempt", "_prev", "_task", "event", "outcome"})
+_AT_HAND = frozenset({"_attempt", "_idempotency_key", "_prev", "_task", "event", "outcome"})
 _SPACES = frozenset({"args", "ctx", "iter", "workload"})
 
 

@@ -1,0 +1,79 @@
+"""Our side of the workloads: one process, one store on disk, everything durable as by default."""
+
+import asyncio
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+from noetl.kernel import ExecutionState
+from noetl.local import Local, Source
+from noetl.stores.home import Home
+from noetl.stores.owner import Owners
+from noetl.stores.results import FileResults
+from noetl.stores.sqlite import SqliteStore
+
+T = TypeVar("T")
+
+DURABLE = "SQLite WAL with synchronous=FULL"
+HEAD = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: bench, path: bench}\nworkflow:\n"
+
+
+def chain(length: int, tool: str) -> Source:
+    """Steps that follow one another."""
+    steps = [
+        f"- step: s{number}\n  tool: {tool}\n"
+        + (f"  next: {{arcs: [{{step: s{number + 1}}}]}}\n" if number < length - 1 else "")
+        for number in range(length)
+    ]
+    return Source(HEAD + "".join(steps), "chain.yaml")
+
+
+def loop(count: int) -> Source:
+    """A parallel loop of no-ops, 10 in flight."""
+    items = f'"{{{{ range({count}) | list }}}}"'
+    spec = "spec: {mode: parallel, max_in_flight: 10}"
+    text = f"- step: loop\n  loop: {{in: {items}, iterator: item, {spec}}}\n  tool: {{kind: noop}}\n"
+    return Source(HEAD + text, "loop.yaml")
+
+
+def with_engine(work: Callable[[Local], Awaitable[T]]) -> T:
+    """What `work` gives, on an engine in a folder of its own."""
+
+    async def whole() -> T:
+        with tempfile.TemporaryDirectory() as folder:
+            home = Home(Path(folder))
+            store = SqliteStore.at(home.store)
+            results = FileResults(home.results)
+            try:
+                async with Local(store, owners=Owners(home.owners), results=results) as local:
+                    return await work(local)
+            finally:
+                await store.close()
+
+    sys.setswitchinterval(0.0005)  # as the command line does
+    return asyncio.run(whole())
+
+
+async def timed(local: Local, source: Source, runs: int = 1) -> tuple[float, ExecutionState]:
+    """Seconds from asking for the runs to the end of the last."""
+    began = time.perf_counter()
+    ids = [await local.start(source) for _ in range(runs)]
+    states = [await local.finished(one) for one in ids]
+    took = time.perf_counter() - began
+    failed = [state.error for state in states if state.status != "completed"]
+    if failed:
+        raise RuntimeError(f"{len(failed)} runs failed: {failed[0]}")
+    return took, states[-1]
+
+
+def best_of(source: Source, times: int = 3, runs: int = 1) -> float:
+    """Milliseconds of the best time, after one to warm up."""
+
+    async def work(local: Local) -> float:
+        await timed(local, source, runs)
+        return min([(await timed(local, source, runs))[0] for _ in range(times)])
+
+    return with_engine(work) * 1e3

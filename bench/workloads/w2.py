@@ -1,0 +1,6 @@
+from bench.row import Row
+from bench.workloads.engine import DURABLE, best_of, loop
+
+
+def run() -> Row:
+    return Row("a parallel loop of 1,000 no-ops", best_of(loop(1_000)), "ms", n=1_000, durability=DURABLE)

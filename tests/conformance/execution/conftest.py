@@ -1,0 +1,20 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.execution.engine import Engine
+
+
+@pytest.fixture
+def engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> Engine:
+    for name in list(os.environ):
+        if name.startswith("NOETL_"):
+            monkeypatch.delenv(name)
+    place = tmp_path / "here"
+    place.mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(place)
+    return Engine(place, capsysbinary)

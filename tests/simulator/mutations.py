@@ -1,0 +1,269 @@
+"""Bugs to plant: each takes a piece of a function's source and writes another in its place."""
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from textwrap import dedent
+from typing import Any, NamedTuple
+
+
+class Mutation(NamedTuple):
+    """`function` is `module:name` or `module:Class.name`; `old` must stand in it exactly once."""
+
+    name: str
+    function: str
+    old: str
+    new: str
+
+
+K = "noetl.kernel."
+S = "noetl.stores.sqlite."
+
+MUTATIONS = [
+    Mutation("the fence is not checked", K + "net.reports:report", "run.fence != command.fence", "False"),
+    Mutation(
+        "a report is applied twice",
+        K + "net.reports:report",
+        "if command.report_no + len(command.bodies) <= run.reported:\n        return []\n    if command.report_no != run.reported:",
+        "if command.report_no > run.reported:",
+    ),
+    Mutation(
+        "a report with a gap before it is taken",
+        K + "net.reports:report",
+        "command.report_no != run.reported",
+        "command.report_no < run.reported",
+    ),
+    Mutation(
+        "a pause that comes too late stays", K + "net.reports:report", "if not state.paused", "if False"
+    ),
+    Mutation(
+        "any lost lease ends the present one",
+        K + "net.operations:lose_lease",
+        "or run.fence != command.fence",
+        "",
+    ),
+    Mutation("resume leaves paused runs asleep", K + "net.operations:resume", "if run.paused", "if False"),
+    Mutation(
+        "cancel forgets suspended runs", K + "net.deciding:_unowned", '("ready", "suspended")', '("ready",)'
+    ),
+    Mutation(
+        "what an append left over is not decided",
+        K + "net.deciding:due",
+        "return len(state.agenda) > 0 or not (state.runs or state.waiting)",
+        "return False",
+    ),
+    Mutation(
+        "the remainder of a join is kept",
+        K + "net.ending:quiesce",
+        "for token in join.arrivals]",
+        "for token in ()]",
+    ),
+    Mutation(
+        "a join is counted early",
+        K + "state:ExecutionState.can_reach",
+        "self.occupied & plan.above & ~plan.bit",
+        "False",
+    ),
+    Mutation(
+        "a join does not see tokens on their way in",
+        K + "state:ExecutionState.can_reach",
+        "at.pending > 0",
+        "False",
+    ),
+    Mutation(
+        "a join of any takes every token",
+        K + "marking:step_scheduled",
+        "join.absorbing = bool(join.arrivals) or state.can_reach(plan.number)",
+        "join.absorbing = False",
+    ),
+    Mutation(
+        "a run sees later writes to ctx", K + "marking:step_scheduled", "state.ctx.pinned()", "state.ctx"
+    ),
+    Mutation(
+        "a discarded token is still watched",
+        K + "marking:_leave",
+        "unwatch(state.watchers, token.id, state.step_of(token).watches)",
+        "pass",
+    ),
+    Mutation(
+        "a write reaches those who pinned the ctx",
+        K + "variables:Variables.write",
+        "if self.shared:",
+        "if False:",
+    ),
+    Mutation(
+        "a routed run is routed again", K + "fold:_next_evaluated", "state.agenda.discard(run.id)", "pass"
+    ),
+    Mutation("a signal is used twice", K + "fold:_resumed", "queue.pop(0)", "pass"),
+    Mutation(
+        "a run that ended still listens", K + "fold:_forget_listeners", "if not run.suspended:", "if True:"
+    ),
+    Mutation(
+        "the last branch to end gives the result",
+        K + "fold:_branch_ended",
+        "run.step.number >= state.ending",
+        "True",
+    ),
+    Mutation(
+        "contributions are written as they come",
+        K + "fold:_task_processed",
+        "if not reducer_of(run, patch)",
+        "if True",
+    ),
+    Mutation(
+        "a resumed iteration offers an owned run", K + "fold:_offer", 'if run.phase == "ready":', "if True:"
+    ),
+    Mutation("a lost attempt counts as none", K + "pipeline.fold:released", "frame.losses += 1", "pass"),
+    Mutation("a lost attempt stays in flight", K + "pipeline.fold:released", "frame.running = False", "pass"),
+    Mutation(
+        "losses are carried to the next task", K + "pipeline.fold:task_processed", "frame.losses = 0", "pass"
+    ),
+    Mutation(
+        "a resume counts as reported",
+        K + "pipeline.fold:evolve_run",
+        "if not isinstance(body, of.RunResumed):",
+        "if True:",
+    ),
+    Mutation(
+        "results stand in order of arrival",
+        K + "pipeline.fold:_count",
+        "loop.results[body.index]",
+        "loop.results[loop.succeeded - 1]",
+    ),
+    Mutation(
+        "a retry forgets failed iterations",
+        K + "pipeline.fold:reopened",
+        "run.frames.update(loop.failed_frames)",
+        "pass",
+    ),
+    Mutation(
+        "reducers in order of arrival",
+        K + "pipeline.loops:reduced",
+        "sorted(run.loop.contributions)",
+        "run.loop.contributions",
+    ),
+    Mutation(
+        "too many iterations in flight",
+        K + "run:RunState.can_start",
+        "len(self.frames) < loop.max_in_flight and",
+        "",
+    ),
+    Mutation(
+        "a redelivery is a new attempt",
+        K + "pipeline.tasks:attempt_of",
+        "again = frame.losses > 0",
+        "again = False",
+    ),
+    Mutation(
+        "a redelivery has a new key",
+        K + "pipeline.tasks:idempotency_key",
+        "str(frame.index)",
+        "str((frame.index, frame.losses))",
+    ),
+    Mutation("iterations share a key", K + "pipeline.tasks:idempotency_key", "str(frame.index), ", ""),
+    Mutation("a poll keeps its key", K + "pipeline.tasks:idempotency_key", "if frame.polls:", "if False:"),
+    Mutation(
+        "a task is given up at the first loss",
+        K + "pipeline.advance:_frame_move",
+        "frame.losses >= MOST_LOSSES",
+        "frame.losses >= 1",
+    ),
+    Mutation("a retried child is the child before", K + "pipeline.waits:child_id", "frame.attempt)", "1)"),
+    Mutation(
+        "a snapshot is one event late",
+        S + "keeping:put_snapshot",
+        "(x, snapshot.seq,",
+        "(x, snapshot.seq - 1,",
+    ),
+    Mutation(
+        "a snapshot is one event early",
+        S + "reading:snapshot",
+        "Snapshot(*found)",
+        "Snapshot(found[0] + 1, *found[1:])",
+    ),
+    Mutation(
+        "a snapshot forgets the order of queues",
+        K + "replay:_Mappings.plain",
+        "return list(value)",
+        "return sorted(value)",
+    ),
+    Mutation(
+        "a worker gets a run without its last result",
+        K + "replay:dump_run",
+        'return {"state": plain,',
+        '[frame.update(prev=None) for frame in plain["frames"].values()]\n    return {"state": plain,',
+    ),
+    Mutation(
+        "the version is not compared", S + "batch:Batch._judge", "append.expected_version != version", "False"
+    ),
+    Mutation(
+        "the end of an append is not marked",
+        S + "batch:Batch._judge",
+        "(x, seq, ts, kind, last, form, body)",
+        "(x, seq, ts, kind, False, form, body)",
+    ),
+    Mutation(
+        "timers stay in the store",
+        S + "derived:insert_effects",
+        'insert(connection, "clear_timers", done)',
+        "pass",
+    ),
+    Mutation(
+        "messages are not kept",
+        S + "derived:insert_effects",
+        'insert(connection, "set_messages", unsent)',
+        "pass",
+    ),
+    Mutation(
+        "messages that were sent stay",
+        S + "keeping:sent",
+        'connection.execute(WRITE["sent"], (ids,))',
+        "pass",
+    ),
+]
+
+
+@contextmanager
+def planted(mutation: Mutation) -> Iterator[None]:
+    """The engine has this bug while the context lasts."""
+    module_name, _, path = mutation.function.partition(":")
+    owner: Any = importlib.import_module(module_name)
+    *classes, name = path.split(".")
+    for each in classes:
+        owner = getattr(owner, each)
+    original = inspect.getattr_static(owner, name)
+    broken = _broken(mutation, original, vars(sys.modules[module_name]))
+    places = list(_places(original)) if inspect.ismodule(owner) else [partial(setattr, owner, name)]
+    for put in places:
+        put(broken)
+    try:
+        yield
+    finally:
+        for put in places:
+            put(original)
+
+
+def _broken(mutation: Mutation, original: Any, names: dict[str, Any]) -> Any:
+    function: Any = original.fget if isinstance(original, property) else original
+    source = dedent(inspect.getsource(function))
+    assert source.count(mutation.old) == 1, (
+        f"`{mutation.name}` no longer fits {mutation.function}: write it anew"
+    )
+    made: dict[str, Any] = {}
+    broken = source.replace(mutation.old, mutation.new)
+    exec(compile(broken, f"<{mutation.name}>", "exec", dont_inherit=True), names, made)  # noqa: S102 -- our own source
+    return made[function.__name__]
+
+
+def _places(function: Any) -> Iterator[Callable[[Any], None]]:
+    """Where the function is looked up: every module that imported it, and tables of functions."""
+    for module in [module for name, module in sys.modules.items() if name.startswith("noetl.")]:
+        for name, value in list(vars(module).items()):
+            if value is function:
+                yield partial(setattr, module, name)
+            elif isinstance(value, dict):
+                for key in [key for key, entry in value.items() if entry is function]:
+                    yield partial(value.__setitem__, key)

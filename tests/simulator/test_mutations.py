@@ -1,0 +1,23 @@
+"""The simulator finds the bugs that are planted."""
+
+import pytest
+
+from noetl.testing.simulator import Simulator, scenario_of
+from noetl.testing.simulator.scenario import SCHEDULES
+from tests.simulator.mutations import MUTATIONS, Mutation, planted
+
+SEEDS = [playbook * SCHEDULES + playbook % SCHEDULES for playbook in range(200)]
+"""Each with another playbook."""
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name.replace(" ", "-"))
+def test_a_planted_bug_is_found(mutation: Mutation) -> None:
+    with planted(mutation):
+        simulator = Simulator()
+        found = next((seed for seed in SEEDS if simulator.check(scenario_of(seed)).problem), None)
+    assert found is not None, f"no seed shows that {mutation.name}"
+    assert not Simulator().check(scenario_of(found)).problem
+
+
+def test_there_are_many_and_each_has_a_name_of_its_own() -> None:
+    assert len({mutation.name for mutation in MUTATIONS}) == len(MUTATIONS) >= 22

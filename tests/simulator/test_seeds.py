@@ -1,0 +1,80 @@
+"""Thousands of simulations, and what the simulator promises about itself."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from noetl.testing.simulator import Simulator, Verdict, describe, scenario_of, shrink, tell
+from noetl.testing.simulator.__main__ import main
+from noetl.testing.simulator.world import World
+from tests.simulator.mutations import MUTATIONS, planted
+
+SEEDS = 2_000
+AT_ONCE = 100
+ARRIVAL = next(mutation for mutation in MUTATIONS if mutation.name == "reducers in order of arrival")
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, AT_ONCE))
+def test_whatever_goes_wrong_nothing_is_lost_and_nothing_happens_twice(first: int) -> None:
+    simulator = Simulator()
+    for seed in range(first, first + AT_ONCE):
+        verdict = simulator.check(scenario_of(seed))
+        if verdict.problem:
+            pytest.fail(tell(verdict, shrink(simulator, verdict)), pytrace=False)
+
+
+@dataclass
+class Found:
+    verdict: Verdict
+    shrunk: Verdict
+
+
+def _found() -> Found:
+    """The first seed that shows a bug, and what is left of it."""
+    simulator = Simulator()
+    for seed in range(400):
+        verdict = simulator.check(scenario_of(seed))
+        if verdict.problem:
+            return Found(verdict, shrink(simulator, verdict))
+    raise AssertionError("no seed shows it")
+
+
+def test_a_failure_is_repeatable_and_shrinks_to_a_small_playbook() -> None:
+    with planted(ARRIVAL):
+        found, again = _found(), _found()
+    assert found == again
+    assert found.shrunk.problem
+    steps = found.shrunk.scenario.document.steps
+    assert len(steps) == 1
+    assert steps[0].loop
+    told = tell(found.verdict, found.shrunk)
+    assert f"--seed {found.verdict.scenario.seed}" in told
+    assert found.shrunk.scenario.document.text in told
+    assert str(found.shrunk.trace[-1][2]) in told
+
+
+def test_a_seed_is_the_same_simulation_every_time() -> None:
+    for seed in (3, 17, 28):
+        worlds = []
+        for _ in range(2):
+            simulator = Simulator()
+            world = World(scenario_of(seed), simulator.plan_of)
+            world.run()
+            worlds.append((world.steps, world.clock.now, world.tools.effects, list(map(str, world.trace))))
+        assert worlds[0] == worlds[1]
+
+
+def test_one_seed_is_told_in_full(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--seed", "3"]) == 0
+    out = capsys.readouterr().out
+    assert describe(scenario_of(3)) in out
+    assert out.endswith("1 seeds, 0 failed\n")
+
+
+def test_of_many_seeds_those_that_fail_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    (mutation,) = (one for one in MUTATIONS if one.name == "the end of an append is not marked")
+    with planted(mutation):
+        assert main(["--seeds", "3:4"]) == 1
+    out = capsys.readouterr().out
+    assert "seed 3: an append to " in out
+    assert out.endswith("1 seeds, 1 failed\n")
