@@ -35,7 +35,7 @@ def _checked(name: str, function: Filter, *, empty: bool) -> Filter:
             if not empty:
                 return value
             value = []
-        if is_reference(value):
+        if type(value) is dict and is_reference(value):
             if name in ("count", "length"):
                 return length(value)
             refuse(value)
@@ -44,7 +44,8 @@ def _checked(name: str, function: Filter, *, empty: bool) -> Filter:
                 return argument
             if isinstance(argument, Missing):
                 argument.fail()
-            refuse(argument)
+            if type(argument) is dict:
+                refuse(argument)
         try:
             return function(evaluation, value, *args, **kwargs)
         except (TypeError, ValueError, ArithmeticError) as error:

@@ -37,7 +37,8 @@ def calculate(evaluation: Evaluation, symbol: str, left: object, right: object) 
     for side in (left, right):
         if isinstance(side, Missing):
             side.fail()
-        refuse(side)
+        if type(side) is dict:
+            refuse(side)
     evaluation.budget.charge(CALL)
     if isinstance(left, Number) and isinstance(right, Number):
         return _calculate_number(symbol, left, right)
@@ -103,12 +104,8 @@ def _compare_pair(evaluation: Evaluation, left: object, name: str, right: object
         return left.compared(name)
     if isinstance(right, Missing):
         return right.compared(name)
-    for one, other in ((left, right), (right, left)):
-        if is_reference(one):
-            if name in ("eq", "ne") and not same_kind(one, other):
-                return name == "ne"
-            if name not in ("in", "notin") or one is right:
-                raise Unread(one)
+    if (type(left) is dict or type(right) is dict) and _differ_in_kind(left, name, right):
+        return name == "ne"
     if name == "in":
         return contains(evaluation, right, left)
     if name == "notin":
@@ -122,6 +119,17 @@ def _compare_pair(evaluation: Evaluation, left: object, name: str, right: object
             f"`{symbol}` does not work between {kind_of(left)} and {kind_of(right)}",
             hint="convert one of them, for example with `| int`",
         ) from None
+
+
+def _differ_in_kind(left: object, name: str, right: object) -> bool:
+    """Whether a value that is stored elsewhere cannot be equal to the other. Raises Unread if it could."""
+    for one, other in ((left, right), (right, left)):
+        if is_reference(one):
+            if name in ("eq", "ne") and not same_kind(one, other):
+                return True
+            if name not in ("in", "notin") or one is right:
+                raise Unread(one)
+    return False
 
 
 def _charge_comparison(evaluation: Evaluation, left: object, right: object) -> None:
@@ -141,7 +149,7 @@ def contains(evaluation: Evaluation, container: object, value: object) -> bool:
     budget = evaluation.budget
     budget.charge(CALL)
     refuse(container)
-    if is_reference(value) and isinstance(container, Sequence) and container:
+    if type(value) is dict and is_reference(value) and isinstance(container, Sequence) and container:
         raise Unread(value)
     if isinstance(container, str):
         if not isinstance(value, str):

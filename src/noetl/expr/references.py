@@ -99,9 +99,14 @@ def overlaid(values: object, path: tuple[str, ...], value: Any) -> dict[str, Any
 
     What is not a mapping becomes one. A reference stays one and remembers the write.
     """
-    if is_reference(values) and values.get("type", "mapping") == "mapping":
+    if type(values) is dict and MARK not in values:
+        copy = dict(values)
+    elif not is_reference(values):
+        copy = dict(values) if isinstance(values, Mapping) else {}
+    elif values.get("type", "mapping") == "mapping":
         return {**values, "set": [*values.get("set", ()), [list(path), value]]}
-    copy = dict(values) if isinstance(values, Mapping) and not is_reference(values) else {}
+    else:
+        copy = {}
     key = path[0]
     copy[key] = value if len(path) == 1 else overlaid(copy.get(key), path[1:], value)
     return copy

@@ -49,7 +49,7 @@ class Surroundings:
         fetched: Fetched | None = None,
     ) -> None:
         self._fetched: Fetched = fetched or {}
-        self._used: set[str] = set()
+        self._used: set[str] | None = None
         self._room = CTX_BYTES - ctx_size
         if fetched:
             for name, space in spaces.items():
@@ -93,21 +93,29 @@ class Surroundings:
 
     def whole(self, value: Any) -> Any:
         """The value with what was fetched in its place."""
-        return replaced(value, self._fetched, self._used) if self._fetched else value
-
-    def for_tool(self, value: Any) -> Any:
-        """The whole value, as its user wrote it. Raises Unfetched."""
-        if not mentions(value):
+        if not self._fetched:
             return value
-        value = self.whole(value)
-        if missing := missing_in(value, self._fetched):
-            raise Unfetched(tuple(sorted(self._used | missing)))
-        return unescape(value)
+        if self._used is None:
+            self._used = set()
+        return replaced(value, self._fetched, self._used)
+
+    def for_tool(self, values: list[Any]) -> list[Any]:
+        """The whole values, as users wrote them. Raises Unfetched."""
+        if not mentions(values):
+            return values
+        values = self.whole(values)
+        if missing := missing_in(values, self._fetched):
+            raise self._needs(missing)
+        found: list[Any] = unescape(values)
+        return found
+
+    def _needs(self, missing: set[str]) -> Unfetched:
+        return Unfetched(tuple(sorted(missing.union(self._used or ()))))
 
     def unfetched(self, error: Unread) -> NoetlError:
         """What to raise for a value that is not at hand: that it must be fetched."""
         missing = set(keys_of(error.reference)) - self._fetched.keys()
-        return Unfetched(tuple(sorted(self._used | missing))) if missing else error
+        return self._needs(missing) if missing else error
 
     def see(self, patch: Patch) -> None:
         """Take over a write that is evaluated already."""

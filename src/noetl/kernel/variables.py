@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from noetl.expr import overlaid
-from noetl.model.reference import encode_value, is_reference
+from noetl.model.reference import MARK, encode_value
 
 Path: TypeAlias = tuple[str, ...]
 
@@ -53,25 +53,24 @@ written = overlaid
 
 def size_of(values: Mapping[str, Any]) -> int:
     """About what a mapping takes in JSON."""
-    return sum(len(key) + cost(value) for key, value in values.items())
+    return sum(len(key) + cost(value) for key, value in values.items()) if values else 0
 
 
 def cost(value: Any) -> int:
     """About what a value takes in JSON."""
-    if isinstance(value, str):
+    kind = type(value)
+    if kind is str:
         return len(value) + 2
-    return len(encode_value(value)) if isinstance(value, dict | list) else 8
+    return len(encode_value(value)) if kind is dict or kind is list else 8
 
 
 def growth(values: Mapping[str, Any], path: Path, value: Any) -> int:
     """By how much the size changes if this is written."""
     here: Any = values
     for key in path:
-        if is_reference(here):
-            return len(path[-1]) + cost(value)
-        if not isinstance(here, Mapping):
+        if type(here) is not dict:
             return len(path[-1]) + cost(value) - cost(here)
-        if key not in here:
+        if key not in here or MARK in here:
             return len(path[-1]) + cost(value)
         here = here[key]
     return cost(value) - cost(here)

@@ -39,21 +39,17 @@ def advance(run: RunState, now: int, secrets: Secrets | None = None, fetched: Fe
         return Suspend()
     if run.phase != "claimed":
         raise Refused(f"{run.id} is {run.phase}, not claimed")
+    later: int | None = None
     try:
-        return _move(run, now, secrets, fetched)
+        if run.step.step.loop is not None and run.loop is None:
+            return loop_start(run, now, fetched)
+        for index in run.busy:
+            move = _frame_move(run, run.frames[int(index)], now, secrets, fetched)
+            if not isinstance(move, Wait):
+                return move
+            later = move.until if later is None else min(later, move.until or later)
     except Unfetched as error:
         return Fetch(error.keys)
-
-
-def _move(run: RunState, now: int, secrets: Secrets | None, fetched: Fetched) -> Move:
-    if run.step.step.loop is not None and run.loop is None:
-        return loop_start(run, now, fetched)
-    later: int | None = None
-    for index in run.busy:
-        move = _frame_move(run, run.frames[int(index)], now, secrets, fetched)
-        if not isinstance(move, Wait):
-            return move
-        later = move.until if later is None else min(later, move.until or later)
     if run.can_start and run.loop is not None:
         return Record(LoopIterationStarted(run=run.id, index=run.loop.next))
     if not run.frames:

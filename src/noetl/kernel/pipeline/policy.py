@@ -69,7 +69,8 @@ def judge(  # noqa: PLR0917 -- what is judged, and what it needs
     `keychain` are the masked entries, for args that name them. `fetched` are stored values by key: what
     else is needed is asked for, or raises Unfetched where `fetched` is not given at all.
     """
-    outcome = escaped(outcome)
+    if mentions([outcome]):
+        outcome = _escaped(outcome)
     if fetched is None:
         return decided(run, index, outcome, now, keychain, {})
     try:
@@ -78,10 +79,8 @@ def judge(  # noqa: PLR0917 -- what is judged, and what it needs
         return Fetch(error.keys)
 
 
-def escaped(outcome: Outcome) -> Outcome:
+def _escaped(outcome: Outcome) -> Outcome:
     """What a tool gave, as it may stand in the log."""
-    if not mentions([outcome]):
-        return outcome
     error = outcome.error
     if error is not None:
         error = structs.replace(error, details=escape(error.details))
@@ -110,7 +109,8 @@ def decided(  # noqa: PLR0917 -- as above
     try:
         around = task_scope(run, frame, now, keychain, fetched)
         patches = around.patches
-        around.spaces["outcome"] = around.whole(outcome.as_value())
+        said = outcome.as_value()
+        around.spaces["outcome"] = around.whole(said) if fetched else said
         if task.args:
             around.spaces["_idempotency_key"] = idempotency_key(run, frame, task, frame.attempt)
             around.spaces["args"] = {**around.spaces["args"], **around.mapping(task.args)}

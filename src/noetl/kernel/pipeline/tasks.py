@@ -45,6 +45,7 @@ def attempt_of(run: RunState, frame: Frame, now: int, secrets: Secrets | None, f
         spec = around.mapping(task.spec)
     except Unread as error:
         raise around.unfetched(error) from None
+    given_inputs, given_args, given_spec, prev = around.for_tool([inputs, args, spec, frame.prev])
     return RunTask(
         task=task,
         started=TaskStarted(
@@ -56,10 +57,10 @@ def attempt_of(run: RunState, frame: Frame, now: int, secrets: Secrets | None, f
             redelivery=frame.losses,
             input=recorded or None,
         ),
-        inputs=around.for_tool(inputs),
-        args=around.for_tool(args),
-        spec=around.for_tool(spec),
-        prev=around.for_tool(frame.prev),
+        inputs=given_inputs,
+        args=given_args,
+        spec=given_spec,
+        prev=prev,
         timeout=_timeout(spec),
         idempotency_key=key,
     )

@@ -26,8 +26,9 @@ def with_chunk(
     loop = run.loop
     if loop is None:
         return body, []
-    held = ledger.held.get(run.id)
-    if held is None:
+    try:
+        held = ledger.held[run.id]
+    except KeyError:
         held = sum(len(encode_value(result)) for result in loop.results)
     ledger.held[run.id] = held + size
     most = run.step.rules.limit * LIMITS_IN_CHUNK

@@ -47,7 +47,7 @@ def whole_of(reference: dict[str, Any], fetched: Fetched) -> Any:
 
 def element(items: Any, index: int) -> Any:
     """One element of a list or, for a manifest, what stands for it."""
-    if not is_manifest(items):
+    if type(items) is list:
         return items[index]
     chunks = items["chunks"]
     if not chunks or index >= chunks[-1]["to"]:
