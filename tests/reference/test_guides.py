@@ -46,3 +46,17 @@ def test_links_to_headings_lead_to_one() -> None:
             page = path if not target else path.parent / Path(target)
             headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
             assert heading in {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}
+
+
+def test_links_lead_to_files() -> None:
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "examples" / "README.md"]
+    for page in pages:
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)\s]*)?\)", page.read_text("utf-8")):
+            assert "://" in target or (page.parent / target).exists(), f"{page}: {target}"
+
+
+def test_the_index_names_every_page() -> None:
+    index = (ROOT / "docs" / "README.md").read_text("utf-8")
+    for folder in ("", "tools/"):
+        for page in sorted((ROOT / "docs" / folder).glob("*.md")):
+            assert page.name == "README.md" or f"]({folder}{page.name})" in index, page.name

@@ -11,7 +11,7 @@ from tests.playbooks import whole
 from tests.reference.test_guides import ROOT
 
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
-PAGES = ("control-flow.md", "loops-and-joins.md", "errors-and-retries.md", "playbooks.md")
+PAGES = ("control-flow.md", "loops-and-joins.md", "errors-and-retries.md")
 
 
 def examples() -> dict[str, tuple[str, str]]:

@@ -1,12 +1,17 @@
 """The sessions in the documentation are what really happens."""
 
+import itertools
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.reference.transcripts import ROOT, Place, commands_of
+from noetl.loading import installed_kinds
+from noetl.tools.hosting import ENGINE_KINDS
+from tests.reference.transcripts import ROOT, Command, Place, commands_of
 
 _BLOCK = re.compile(r"^```yaml\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
@@ -28,3 +33,53 @@ def test_the_quickstart(place: Place) -> None:
         file.write_text(wrong if command.text == "noetl validate orders.yaml" else playbook, "utf-8")
         place.check(command)
     assert (place.folder / "what_happened.svg").is_file()
+
+
+def test_the_page_on_python(place: Place) -> None:
+    page = (ROOT / "docs" / "python.md").read_text("utf-8")
+    fences = re.findall(r"^```(\w+)\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    programs = [
+        (text, after[1])
+        for (kind, text), after in itertools.pairwise(fences)
+        if (kind, after[0]) == ("python", "text")
+    ]
+    assert len(programs) == 4
+    for program, shown in programs:
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=place.folder,
+            env=place.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.stdout, done.stderr) == (shown, "")
+
+
+def test_the_page_on_operations(place: Place) -> None:
+    for command in commands_of((ROOT / "docs" / "operations.md").read_text("utf-8")):
+        place.check(command)
+
+
+def test_the_readme(place: Place) -> None:
+    page = (ROOT / "README.md").read_text("utf-8")
+    (playbook,) = _BLOCK.findall(page)
+    (place.folder / "prices.yaml").write_text(playbook, "utf-8")
+    for command in commands_of(page):
+        place.check(command)
+    plain = [line[4:] for line in page.splitlines() if line.startswith("    scripts/")]
+    assert plain == ["scripts/noetl run examples/quickstart.yaml", "scripts/test"]
+    place.check(Command(plain[0], ["…"]))
+
+
+def test_the_readme_says_which_kinds_run() -> None:
+    """Those that do, and all others as not there yet."""
+    page = (ROOT / "README.md").read_text("utf-8")
+    sentences = " ".join(page.split()).split(". ")
+    running, missing = (
+        set(re.findall(r"`([a-z0-9]+)`", next(one for one in sentences if said in one)))
+        for said in ("The kinds `", "Not there yet: ")
+    )
+    kinds = installed_kinds()
+    assert running | missing == set(kinds.names)
+    assert running == {kind.name for kind in kinds if kind.name in ENGINE_KINDS or kind.implementation}

@@ -21,6 +21,8 @@ _MASKS = (
     (r"\d+ min \d+ s|\d+(\.\d+)? s\b", "LONG"),
     (r"\s+", " "),
 )
+_BEGINS = re.compile(r"TIME step \w+")
+"""A step that begins is told only if it has not ended when there is time to tell it."""
 
 
 class Command(NamedTuple):
@@ -96,9 +98,12 @@ def _mask(line: str) -> str:
 
 
 def _masked(lines: list[str]) -> str:
-    return "".join(f"{_mask(line)}\n" for line in lines if line.strip())
+    return "".join(f"{line}\n" for line in _told(lines))
 
 
 def _pattern(shown: list[str]) -> str:
-    lines = [line for line in shown if line.strip()]
-    return "".join(r"(?:.*\n)*?" if line == "…" else re.escape(f"{_mask(line)}\n") for line in lines)
+    return "".join(r"(?:.*\n)*?" if line == "…" else re.escape(f"{line}\n") for line in _told(shown))
+
+
+def _told(lines: list[str]) -> list[str]:
+    return [line for line in map(_mask, lines) if line and not _BEGINS.fullmatch(line)]
