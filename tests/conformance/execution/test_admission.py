@@ -81,7 +81,6 @@ def test_what_the_gate_decides_is_recorded(engine: Engine) -> None:
     assert [data["reason"] for data in dropped.data("TokenDiscarded")] == ["denied"]
     assert not dropped.runs("gate")
     assert admitted.names.count("TokenParked") == 1
-    assert admitted.names.index("TokenParked") < admitted.names.index("TaskProcessed", 12)
     assert len(admitted.runs("gate")) == 1
 
 

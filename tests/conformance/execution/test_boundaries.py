@@ -36,7 +36,7 @@ def test_nothing_listens_while_a_playbook_runs(engine: Engine, monkeypatch: pyte
 @pytest.mark.spec("002 §3 (1)")
 def test_the_server_schedules_and_the_worker_says_what_it_did(engine: Engine) -> None:
     ran = engine(WORK)
-    owner: dict[str, str] = {}
+    owner: dict[str | None, str] = {}
     for event in ran.events:
         run = event.get("step_run_id")
         if event["name"] == "TokenClaimed":

@@ -3,7 +3,8 @@
 import pytest
 
 from noetl import PlaybookInvalid
-from tests.conformance.execution.engine import Engine
+from noetl.kernel.net.commands import Signal
+from tests.conformance.execution.engine import Conversation, Engine
 
 
 def loop(
@@ -132,8 +133,14 @@ def most_at_once(events: list[dict[str, object]]) -> int:
     [("sequential", "", 1), ("parallel", ", max_in_flight: 2", 2), ("parallel", "", 6)],
 )
 def test_parallel_keeps_to_max_in_flight(engine: Engine, mode: str, more: str, most: int) -> None:
-    """Waits hold an iteration open, so that as many are open at once as may be."""
-    ran = engine(loop(spec(mode, more), "{kind: wait, seconds: 0.01}", items="[1, 2, 3, 4, 5, 6]"))
+    """Iterations wait for a signal each, which comes when as many are open as may be."""
+
+    async def go(talk: Conversation) -> None:
+        await talk.until("RunSuspended", most)
+        for _ in range(6):
+            await talk.local.tell(talk.id, Signal("go"))
+
+    ran = engine.live(loop(spec(mode, more), "{kind: wait, signal: go}", items="[1, 2, 3, 4, 5, 6]"), go)
     assert ran.status == "completed"
     assert most_at_once(ran.events) == most
     assert ran.data("LoopStarted")[0]["max_in_flight"] == (10 if (mode, more) == ("parallel", "") else most)
@@ -141,10 +148,16 @@ def test_parallel_keeps_to_max_in_flight(engine: Engine, mode: str, more: str, m
 
 @pytest.mark.spec("000 §7.1")
 def test_results_are_in_the_order_of_the_elements_however_they_end(engine: Engine) -> None:
-    waiting = '{kind: wait, seconds: "{{ item / 100 }}"}\n  - {kind: noop, args: {n: "{{ item }}"}}'
-    ran = engine(loop(spec("parallel"), waiting, items="[6, 1, 4]"))
-    assert ran.result == [{"n": 6}, {"n": 1}, {"n": 4}]
-    assert [data["index"] for data in ran.data("LoopIterationCompleted")] == [1, 2, 0]
+    async def backwards(talk: Conversation) -> None:
+        await talk.until("RunSuspended", 3)
+        for done, item in enumerate("cab", start=1):
+            await talk.local.tell(talk.id, Signal(item, item))
+            await talk.until("LoopIterationCompleted", done)
+
+    waiting = '{kind: wait, signal: "{{ item }}"}\n  - {kind: noop, args: {n: "{{ _prev }}"}}'
+    ran = engine.live(loop(spec("parallel"), waiting, items="[a, b, c]"), backwards)
+    assert ran.result == [{"n": "a"}, {"n": "b"}, {"n": "c"}]
+    assert [data["index"] for data in ran.data("LoopIterationCompleted")] == [2, 0, 1]
 
 
 @pytest.mark.spec("000 §7.2 (2)")

@@ -124,6 +124,20 @@ def test_the_outcome_is_there_for_the_policy_alone(engine: Engine) -> None:
     assert ran.result == {"status": "ok"}
 
 
+@pytest.mark.spec("000 §3.2 (2)")
+def test_iter_is_the_scope_of_one_pass_through_a_pipeline(engine: Engine) -> None:
+    ran = engine("""
+- step: start
+  tool:
+  - {name: one, kind: noop, set: {iter.a: 1}}
+  - {name: two, kind: noop, args: {a: "{{ iter.a }}", at: "{{ iter.index }}"}}
+  next: {arcs: [{step: end, args: {two: "{{ event.result }}"}}]}
+- step: end
+  tool: {kind: noop, args: {two: "{{ args.two }}", a: "{{ iter.a is defined }}"}}
+""")
+    assert ran.result == {"two": {"a": 1, "at": 0}, "a": False}
+
+
 @pytest.mark.spec("001 §6.4")
 def test_inner_specs_win_when_tasks_run(engine: Engine) -> None:
     """The rules are inherited from the executor, the step or the loop, and replaced by the task's own."""
