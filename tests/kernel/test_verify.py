@@ -149,6 +149,7 @@ INPUTS: dict[str, tuple[str, ...]] = {
     ),
     "WorkflowStarted": ("deadline",),
     "TokenClaimed": ("worker",),
+    "TaskStarted": ("at",),
     "TaskProcessed": ("outcome",),
     "SignalReceived": ("signal", "payload", "by"),
     "CtxPatched": ("patches", "by"),

@@ -160,3 +160,19 @@ def test_an_attempt_lost_with_its_worker_is_delivered_again(losses: int) -> None
     else:
         assert driver.state.error.kind == "worker_lost"  # type: ignore[union-attr]
         assert driver.calls == []
+
+
+def test_the_knobs_of_a_wait_may_be_expressions() -> None:
+    text = "workload: {patience: 3}\nworkflow:\n- step: start\n  tool: {kind: wait, signal: go, spec: {timeout: '{{ workload.patience }}'}}\n"
+    driver = run(text)
+    assert driver.state.error is not None
+    assert driver.state.error.kind == "timeout"
+    (suspended,) = driver.bodies(RunSuspended)
+    assert suspended.until == driver.bodies(TaskStarted)[0].at + 3_000_000
+
+
+def test_a_timeout_that_is_no_number_fails_the_task() -> None:
+    text = "workload: {patience: soon}\nworkflow:\n- step: start\n  tool: {kind: wait, signal: go, spec: {timeout: '{{ workload.patience }}'}}\n"
+    driver = run(text)
+    assert driver.state.error is not None
+    assert "number of seconds" in driver.state.error.message

@@ -6,7 +6,7 @@ import pytest
 
 from noetl.dsl.kinds import Kind, Kinds
 from noetl.dsl.playbook import Place
-from noetl.kernel.pipeline.waits import WAITING_KINDS
+from noetl.kernel.pipeline.tasks import WAITING_KINDS
 from noetl.model.outcome import Outcome, succeeded
 from noetl.ports.tool import Call
 from noetl.tools import builtin_kinds

@@ -164,6 +164,8 @@ class TaskStarted(Reported):
     redelivery: int = 0
     """How often this attempt was lost with its worker before."""
     input: Any = None
+    at: int = 0
+    """When it began, by the worker's clock, where it will wait."""
 
 
 class TaskProcessed(Reported):

@@ -41,11 +41,12 @@ def write(state: ExecutionState, patches: Iterable[Patch]) -> None:
                     state.agenda.add(token)
 
 
-def _requested(state: ExecutionState, _: of.PlaybookExecutionRequested, event: Event) -> None:
+def _requested(state: ExecutionState, body: of.PlaybookExecutionRequested, event: Event) -> None:
     if state.status != "new":
         raise WrongSequence("the execution was requested already")
     state.status = "running"
     state.started_at = event.ts
+    state.given.trace_id = body.trace_id
 
 
 def _evaluated(state: ExecutionState, body: of.PlaybookRequestEvaluated, _: Event) -> None:
@@ -254,8 +255,13 @@ def _next_evaluated(state: ExecutionState, body: of.NextEvaluated, _: Event) -> 
             _unhandled(state, run, error)
 
 
-def _ctx_patched(state: ExecutionState, body: of.CtxPatched, _: Event) -> None:
+def _ctx_patched(state: ExecutionState, body: of.CtxPatched, event: Event) -> None:
     write(state, body.patches)
+    if event.seq == state.forked_at + 1:
+        # What a fork sets is there for all that has not begun, also for what was scheduled before.
+        for run in state.runs.values():
+            if run.phase == "ready" and not run.frames and run.loop is None:
+                run.ctx = state.ctx.pinned()
 
 
 def _signal_received(state: ExecutionState, body: of.SignalReceived, _: Event) -> None:
@@ -312,7 +318,8 @@ def _retried(state: ExecutionState, body: of.ExecutionRetried, event: Event) -> 
         _offer(state, run)
 
 
-def _forked(state: ExecutionState, body: of.ExecutionForked, _: Event) -> None:
+def _forked(state: ExecutionState, body: of.ExecutionForked, event: Event) -> None:
+    state.forked_at = event.seq
     if body.workload is not None:
         state.given.workload = body.workload
     for run in state.runs.values():

@@ -34,6 +34,7 @@ def dump(state: ExecutionState) -> dict[str, Any]:
         "hash": state.plan.playbook.hash,
         "execution_id": state.execution_id,
         "workload": state.given.workload,
+        "trace_id": state.given.trace_id,
         "state": msgspec.to_builtins(state, str_keys=True, enc_hook=mappings.plain),
         "mappings": mappings.table,
     }
@@ -43,7 +44,7 @@ def load(plan: Plan, data: dict[str, Any]) -> ExecutionState:
     """The state that was dumped. Raises WrongSequence for another format or playbook: replay instead."""
     if data["format"] != STATE_FORMAT or data["hash"] != plan.playbook.hash:
         raise WrongSequence("the snapshot is of another format or playbook")
-    given = Given(data["execution_id"], data["workload"])
+    given = Given(data["execution_id"], data["workload"], data["trace_id"])
     return _loaded(data, ExecutionState, plan, given)
 
 

@@ -18,11 +18,21 @@ Phase: TypeAlias = Literal["ready", "claimed", "suspended", "ended"]
 class Given:
     """What never changes in an execution. Shared by its state and all its runs."""
 
-    __slots__ = ("execution_id", "workload")
+    __slots__ = ("_trace_id", "execution_id", "workload")
 
-    def __init__(self, execution_id: str, workload: dict[str, Any]) -> None:
+    def __init__(self, execution_id: str, workload: dict[str, Any], trace_id: str = "") -> None:
         self.execution_id = execution_id
         self.workload = workload
+        self._trace_id = trace_id
+
+    @property
+    def trace_id(self) -> str:
+        """The trace that the request belongs to; if it named none, one of the execution's own."""
+        return self._trace_id or self.execution_id.replace("-", "")
+
+    @trace_id.setter
+    def trace_id(self, trace_id: str) -> None:
+        self._trace_id = trace_id
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -63,6 +73,8 @@ class Frame(Struct):
     transitions: int = 0
     running: bool = False
     losses: int = 0
+    began_at: int = 0
+    """When a task that waits began, by its worker's clock."""
     input: Any = None
     prev: Any = None
     result: Any = None

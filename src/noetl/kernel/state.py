@@ -75,6 +75,8 @@ class ExecutionState(Struct):
     ended_at: int = 0
     deadline: int | None = None
     timed_from: int = 0
+    forked_at: int = 0
+    """The number of the last event that made it a fork."""
     ctx: Variables = field(default_factory=Variables)
     agenda: Queue = field(default_factory=Queue)
     tokens: dict[str, Token] = {}

@@ -8,10 +8,9 @@ from msgspec.structs import replace
 from noetl.dsl.problem import PlaybookInvalid
 from noetl.events.bodies import Parent, TaskStarted
 from noetl.events.ids import task_run_id
-from noetl.expr import Constant
 from noetl.kernel import ExecutionState, resolve
 from noetl.kernel.net.commands import Cancel, ChildEnded, Request
-from noetl.kernel.pipeline.waits import child_id
+from noetl.kernel.pipeline.waits import child_id, waits_for_child
 from noetl.kernel.run import Frame, RunState
 from noetl.model.outcome import ErrorInfo
 from noetl.model.reference import mentions
@@ -50,7 +49,7 @@ class Children:
         run = live.state.runs[body.run]
         frame = run.frames[body.iteration]
         task = run.task(frame)
-        if task.kind == "playbook" and not _waits(run, frame):
+        if task.kind == "playbook" and not waits_for_child(run, frame):
             self._start(live, run, frame)
 
     def wanted(self, live: Live, run: str, iteration: int) -> None:
@@ -205,8 +204,3 @@ def _awaited(state: ExecutionState) -> frozenset[str]:
     """The children that runs wait for."""
     frames = [frame for run in state.runs.values() for frame in run.frames.values()]
     return frozenset(frame.suspension.child for frame in frames if frame.suspension is not None)
-
-
-def _waits(run: RunState, frame: Frame) -> bool:
-    found = run.task(frame).spec.get("wait")
-    return not (isinstance(found, Constant) and found.value is False)

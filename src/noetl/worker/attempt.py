@@ -1,15 +1,15 @@
 """One attempt of a task: from the kernel's instruction to the tool and back."""
 
 import asyncio
-from datetime import UTC, datetime
 from functools import partial
-from time import perf_counter_ns
+from time import perf_counter_ns, time_ns
 from typing import Any
 
 from msgspec.structs import replace
 
 from noetl.kernel import RunState
 from noetl.kernel.pipeline.moves import RunTask
+from noetl.kernel.scopes import iso
 from noetl.model.outcome import ErrorInfo, Outcome, failed
 from noetl.ports.control import Ledger
 from noetl.ports.tool import Call, Tool
@@ -22,7 +22,7 @@ GRACE = 1.0
 async def attempt(tools: Tools, ledger: Ledger, run: RunState, move: RunTask) -> Outcome:
     """What the tool makes of it. Never raises but for cancellation."""
     began = perf_counter_ns()
-    started = datetime.now(UTC)
+    started = time_ns() // 1_000
     tool = tools.get(move.task.kind)
     outcome = _unknown(move.task.kind) if tool is None else await _bounded(tool, call_of(ledger, run, move))
     return replace(outcome, meta=_meta(ledger, move, outcome, started, began))
@@ -31,7 +31,7 @@ async def attempt(tools: Tools, ledger: Ledger, run: RunState, move: RunTask) ->
 def attempt_now(tools: Tools, ledger: Ledger, run: RunState, move: RunTask) -> Outcome:
     """The same for a pure tool, which waits for nothing."""
     began = perf_counter_ns()
-    started = datetime.now(UTC)
+    started = time_ns() // 1_000
     tool = tools.get(move.task.kind)
     outcome = _unknown(move.task.kind) if tool is None else _at_once(tool, call_of(ledger, run, move))
     return replace(outcome, meta=_meta(ledger, move, outcome, started, began))
@@ -100,14 +100,14 @@ def _unknown(kind: str) -> Outcome:
     return failed(ErrorInfo(kind="not_found", message=message))
 
 
-def _meta(ledger: Ledger, move: RunTask, outcome: Outcome, started: datetime, began: int) -> dict[str, Any]:
+def _meta(ledger: Ledger, move: RunTask, outcome: Outcome, started: int, began: int) -> dict[str, Any]:
     return {
+        **outcome.meta,
         "attempt": move.started.attempt,
         "duration_ms": round((perf_counter_ns() - began) / 1e6, 3),
-        "started_at": started.isoformat(),
-        "finished_at": datetime.now(UTC).isoformat(),
+        "started_at": iso(started),
+        "finished_at": iso(time_ns() // 1_000),
         "trace_id": ledger.trace_id,
         "span_id": move.idempotency_key[:16],
         "idempotency_key": move.idempotency_key,
-        **outcome.meta,
     }

@@ -24,6 +24,7 @@ OUTCOME = """
         ("kind: python\n    code: \"raise ValueError('no')\"", "error"),
         ('kind: python\n    code: "import os; os._exit(3)"', "error"),
         ("kind: http\n    url: http://127.0.0.1:1", "error"),
+        ("kind: wait\n    seconds: 0.01", "ok"),
     ],
 )
 def test_every_invocation_gives_one_outcome(engine: Engine, task: str, status: str) -> None:

@@ -79,7 +79,7 @@ def _json(shown: Shown) -> dict[str, Any]:
         "ended_at": iso(state.ended_at) if state.over else None,
         "events": len(history.events),
         "hash": record.playbook,
-        "file": request.file or None,
+        "file": _file(shown) or None,
         "requested_by": request.requested_by or None,
         "labels": record.labels,
         "parent": record.parent or None,
@@ -118,6 +118,12 @@ def _text(shown: Shown, configuration: Configuration) -> list[str]:
     return parts
 
 
+def _file(shown: Shown) -> str:
+    """Where its playbook was read; a fork may run another one than it began with."""
+    request = shown.history.request
+    return request.file if shown.history.record.playbook == request.hash else shown.source.file
+
+
 def _facts(shown: Shown) -> list[str]:
     history, record = shown.history, shown.history.record
     request = history.request
@@ -126,7 +132,7 @@ def _facts(shown: Shown) -> list[str]:
         "ended": clock(history.state.ended_at) if history.state.over else "",
         "events": str(len(history.events)),
         "version": request.version,
-        "file": request.file,
+        "file": _file(shown),
         "labels": " ".join(f"{key}={value}" for key, value in record.labels.items()),
         "parent": record.parent,
         "owner": f"process {shown.owner.pid}" if shown.owner else "",

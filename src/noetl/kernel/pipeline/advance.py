@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from noetl.events.bodies import (
     LoopIterationCompleted,
     LoopIterationStarted,
@@ -15,8 +17,8 @@ from noetl.kernel.errors import Refused
 from noetl.kernel.pipeline.loops import loop_end, loop_start
 from noetl.kernel.pipeline.moves import Fetch, Finish, Move, Record, Suspend, Wait
 from noetl.kernel.pipeline.policy import SECOND, decided, expression_failed
-from noetl.kernel.pipeline.tasks import Secrets, attempt_of
-from noetl.kernel.pipeline.waits import WAITING_KINDS, outcome_of, suspension
+from noetl.kernel.pipeline.tasks import WAITING_KINDS, Secrets, attempt_of
+from noetl.kernel.pipeline.waits import meta_of, outcome_of, suspension
 from noetl.kernel.references.whole import Fetched, Unfetched
 from noetl.kernel.run import Frame, RunState
 from noetl.model import ExpressionError
@@ -77,7 +79,7 @@ def _frame_move(run: RunState, frame: Frame, now: int, secrets: Secrets | None, 
         return _frame_end(run, frame)
     masked = secrets.masked if secrets else None
     if frame.resumption is not None:
-        outcome = outcome_of(run, frame, frame.resumption)
+        outcome = replace(outcome_of(run, frame, frame.resumption), meta=meta_of(run, frame, now))
         return Record(decided(run, frame.index, outcome, now, masked, fetched))
     if frame.running:
         return _begin_wait(run, frame, now, masked, fetched)
@@ -98,7 +100,8 @@ def _begin_wait(
     begun = suspension(run, frame, now)
     if isinstance(begun, RunSuspended):
         return Record(begun)
-    return Record(decided(run, frame.index, begun, now, masked, fetched))
+    outcome = replace(begun, meta=meta_of(run, frame, now))
+    return Record(decided(run, frame.index, outcome, now, masked, fetched))
 
 
 def _delay(run: RunState, frame: Frame, until: int, now: int) -> Move:
@@ -109,7 +112,8 @@ def _delay(run: RunState, frame: Frame, until: int, now: int) -> Move:
 
 def _lost(run: RunState, frame: Frame, now: int, masked: Mapping[str, Any] | None, fetched: Fetched) -> Move:
     message = f"{frame.losses} workers were lost while they ran this"
-    outcome = failed(ErrorInfo(kind="worker_lost", message=message, retryable=True))
+    lost = failed(ErrorInfo(kind="worker_lost", message=message, retryable=True))
+    outcome = replace(lost, meta=meta_of(run, frame, now))
     return Record(decided(run, frame.index, outcome, now, masked, fetched))
 
 

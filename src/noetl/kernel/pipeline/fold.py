@@ -1,6 +1,8 @@
 """What events mean for a run: the fold that server and worker share."""
 
+from bisect import insort
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any, assert_never
 
 from noetl.events import bodies as of
@@ -76,6 +78,7 @@ def task_started(run: RunState, body: of.TaskStarted) -> None:
     frame.retry_at = None
     if run.task(frame).kind in ("wait", "playbook"):
         frame.input = body.input
+        frame.began_at = body.at
     else:
         run.busy.discard(str(frame.index))
 
@@ -178,7 +181,8 @@ def _count(run: RunState, loop: LoopState, frame: Frame, body: of.LoopIterationC
         return
     loop.failed += 1
     if len(loop.failures) < FAILURES_KEPT:
-        loop.failures.append({"index": body.index, "error": body.error.as_value() if body.error else None})
+        failure = {"index": body.index, "error": body.error.as_value() if body.error else None}
+        insort(loop.failures, failure, key=itemgetter("index"))
     if run.step.step.loop is not None and run.step.step.loop.failure == "fail_fast":
         frame.error = frame.error or body.error
         loop.failed_frames[body.index] = frame

@@ -11,9 +11,16 @@ from noetl.kernel.pipeline.moves import RunTask
 from noetl.kernel.references.whole import Fetched
 from noetl.kernel.run import Frame, RunState
 from noetl.kernel.scopes import Surroundings, task_scope
+from noetl.model import ExpressionError
 
 TASK_TIMEOUT = 300.0
 """Seconds an attempt may take if the playbook says nothing."""
+
+
+WAITING_KINDS = frozenset({"playbook", "wait"})
+"""What waits without a worker."""
+
+WAITING_KNOBS = ("timeout", "wait", "on_failure")
 
 
 class Secrets:
@@ -43,6 +50,8 @@ def attempt_of(run: RunState, frame: Frame, now: int, secrets: Secrets | None, f
             around.spaces["args"] = given
             recorded, _ = _rendered(task, around)
         spec = around.mapping(task.spec)
+        if task.kind in WAITING_KINDS and (knobs := _asked_for(task, spec)):
+            recorded = {**recorded, "spec": knobs}
     except Unread as error:
         raise around.unfetched(error) from None
     given_inputs, given_args, given_spec, prev = around.for_tool([inputs, args, spec, frame.prev])
@@ -56,6 +65,7 @@ def attempt_of(run: RunState, frame: Frame, now: int, secrets: Secrets | None, f
             attempt=attempt,
             redelivery=frame.losses,
             input=recorded or None,
+            at=now if task.kind in WAITING_KINDS else 0,
         ),
         inputs=given_inputs,
         args=given_args,
@@ -64,6 +74,12 @@ def attempt_of(run: RunState, frame: Frame, now: int, secrets: Secrets | None, f
         timeout=_timeout(spec),
         idempotency_key=key,
     )
+
+
+def _asked_for(task: Task, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The knobs of a waiting task that are expressions: what they gave must be known after the wait."""
+    asked = [name for name in WAITING_KNOBS if name in task.spec]
+    return {name: spec[name] for name in asked if not isinstance(task.spec[name], Constant)}
 
 
 def _rendered(task: Task, around: Surroundings) -> tuple[dict[str, Any], Mapping[str, Any]]:
@@ -82,11 +98,23 @@ def reads_keychain(task: Task) -> bool:
 
 
 def _timeout(spec: Mapping[str, Any]) -> float:
-    for name in ("timeout", "task_timeout"):
-        value = spec.get(name)
-        if isinstance(value, int | float):
-            return float(value)
-    return TASK_TIMEOUT
+    return next(
+        (found for name in ("timeout", "task_timeout") if (found := seconds_in(spec, name))), TASK_TIMEOUT
+    )
+
+
+def seconds_in(spec: Mapping[str, Any], name: str) -> float | None:
+    """The seconds that a knob says; None if it is not given, or is about something else than all of them.
+
+    Raises ExpressionError.
+    """
+    value = spec.get(name)
+    if value is None or isinstance(value, dict):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ExpressionError(f"`{name}` is a number of seconds, not {value!r}") from None
 
 
 def idempotency_key(run: RunState, frame: Frame, task: Task, attempt: int) -> str:

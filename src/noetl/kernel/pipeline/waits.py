@@ -10,10 +10,10 @@ from noetl.events.bodies import RunSuspended
 from noetl.events.ids import task_run_id
 from noetl.expr import Constant
 from noetl.kernel.pipeline.policy import SECOND
+from noetl.kernel.pipeline.tasks import idempotency_key, seconds_in
 from noetl.kernel.run import Frame, Resumption, RunState
+from noetl.kernel.scopes import iso
 from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded
-
-WAITING_KINDS = frozenset({"playbook", "wait"})
 
 
 def suspension(run: RunState, frame: Frame, now: int) -> RunSuspended | Outcome:
@@ -24,7 +24,7 @@ def suspension(run: RunState, frame: Frame, now: int) -> RunSuspended | Outcome:
     deadline = now + round(limit * SECOND) if limit is not None else None
     if task.kind == "playbook":
         child = child_id(run, frame)
-        if not _setting(run, frame, "wait", default=True):
+        if not waits_for_child(run, frame):
             return succeeded({"execution_id": child}, playbook={"execution_id": child, "status": "running"})
         return RunSuspended(run=run.id, reason="child", iteration=frame.index, child=child, until=deadline)
     if signal := given.get("signal"):
@@ -45,6 +45,22 @@ def outcome_of(run: RunState, frame: Frame, resumption: Resumption) -> Outcome:
     if resumption.reason == "child":
         return _of_child(run, frame, resumption.payload)
     return succeeded(resumption.payload)
+
+
+def meta_of(run: RunState, frame: Frame, now: int) -> dict[str, Any]:
+    """What is known of an attempt that no tool has made: when it began only where it waited."""
+    key = idempotency_key(run, frame, run.task(frame), frame.attempt)
+    times: dict[str, Any] = {"finished_at": iso(now)}
+    if frame.began_at:
+        duration = round(max(now - frame.began_at, 0) / 1e3, 3)
+        times = {"duration_ms": duration, "started_at": iso(frame.began_at), **times}
+    return {
+        "attempt": frame.attempt,
+        **times,
+        "trace_id": run.given.trace_id,
+        "span_id": key[:16],
+        "idempotency_key": key,
+    }
 
 
 def _of_child(run: RunState, frame: Frame, ended: Mapping[str, Any]) -> Outcome:
@@ -88,9 +104,16 @@ def _moment(given: Mapping[str, Any], now: int) -> int | Outcome:
 
 def _setting(run: RunState, frame: Frame, name: str, default: Any) -> Any:
     found = run.task(frame).spec.get(name)
-    return found.value if isinstance(found, Constant) and found.value is not None else default
+    if isinstance(found, Constant):
+        return found.value if found.value is not None else default
+    rendered = (frame.input or {}).get("spec", {}).get(name)
+    return rendered if rendered is not None else default
+
+
+def waits_for_child(run: RunState, frame: Frame) -> bool:
+    """Whether a task that starts a child goes on only when that has ended."""
+    return bool(_setting(run, frame, "wait", default=True))
 
 
 def _explicit_timeout(run: RunState, frame: Frame) -> float | None:
-    found = _setting(run, frame, "timeout", default=None)
-    return float(found) if isinstance(found, int | float) else None
+    return seconds_in({"timeout": _setting(run, frame, "timeout", default=None)}, "timeout")

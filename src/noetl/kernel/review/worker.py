@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec.structs import replace
+
 from noetl.dsl.playbook import Task
 from noetl.events.bodies import (
     EventBody,
@@ -22,8 +24,7 @@ from noetl.kernel.pipeline.advance import MOST_LOSSES, advance, next_of, pause
 from noetl.kernel.pipeline.loops import loop_start
 from noetl.kernel.pipeline.moves import Finish, Move, Record, RunTask
 from noetl.kernel.pipeline.policy import decided as verdict_on
-from noetl.kernel.pipeline.tasks import reads_keychain
-from noetl.kernel.pipeline.waits import WAITING_KINDS
+from noetl.kernel.pipeline.tasks import WAITING_KINDS, reads_keychain
 from noetl.kernel.reading import reads_stand_ins
 from noetl.kernel.run import Frame, RunState
 from noetl.kernel.scopes import loop_scope, task_scope
@@ -106,7 +107,8 @@ def _processed(run: RunState, frame: Frame, body: TaskProcessed, now: int) -> Ev
         follows = _body(next_of(run, frame.index, now))
         if not isinstance(follows, TaskProcessed):
             return follows
-        outcome = follows.outcome
+        # Its times are the worker's, and told by it alone.
+        outcome = replace(follows.outcome, meta=body.outcome.meta)
     return verdict_on(run, frame.index, outcome, now, None, {})
 
 
