@@ -120,7 +120,6 @@ class Local:
             if (other := self._service.journal.taken_keys.get(live.execution_id)) is not None:
                 self._service.drop(live)
                 return await self.resume(other)
-            self.ready(live)
         return live.execution_id
 
     async def resume(self, execution_id: str) -> str:
@@ -211,6 +210,10 @@ class Local:
             if not written.done():
                 self._stopped.result()
 
+    async def settled(self) -> None:
+        """Returns when everything decided so far is durable. Raises StoreError."""
+        await self._service.journal.flush()
+
     def interrupt(self) -> None:
         """Begins nothing new; `finished` returns when the attempts in flight are recorded."""
         self._stopping = True
@@ -231,8 +234,10 @@ class Local:
         return live
 
     def ready(self, live: Live) -> None:
-        if live.start_key and not live.durable:
-            return  # another execution may have its key
+        if not live.durable:
+            # Nothing begins before the request is recorded; another execution may have its key.
+            live.when_durable(lambda: self.ready(live))
+            return
         self._ready[live.execution_id] = live
         self._wake()
 

@@ -197,7 +197,9 @@ async def _finished(
     """From the order to the end. Raises Failure."""
     execution_id = ""
     try:
-        execution_id = await order.begin(local, store)
+        begun = await order.begin(local, store)
+        await local.settled()
+        execution_id = begun  # from here on it can be resumed
         where = configuration.settings.store or str(home_of(configuration).folder)
         progress.say(f"execution {execution_id}, kept in {where}")
         return await local.finished(execution_id)

@@ -1,0 +1,189 @@
+"""Executions that one process runs and others steer; processes that end in bad ways."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command_line import COMMAND, environment, run
+
+HEADER = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: it, path: test/it}\n"
+GATE = HEADER + (
+    "workflow:\n"
+    "- step: start\n"
+    "  tool: [{name: door, kind: wait, signal: go}, {name: after, kind: noop, args: {said: '{{ door }}'}}]\n"
+)
+MENDED = HEADER + (
+    "workflow:\n"
+    "- step: start\n"
+    "  tool: {kind: noop}\n"
+    "  set: {ctx.first: done}\n"
+    "  next: {arcs: [{step: work}]}\n"
+    "- step: work\n"
+    "  tool: {name: read, kind: python, code: \"result = open('wanted.txt').read() + str(n)\", args: {n: '{{ ctx.n | default(0) }}'}}\n"
+)
+BUSY = HEADER + (
+    "workflow:\n"
+    "- step: start\n"
+    "  loop: {in: '{{ range(200) | list }}', iterator: i, spec: {mode: parallel}}\n"
+    "  tool: {kind: noop, args: {text: \"{{ 'x' * 60000 }}{{ iter.i }}\"}}\n"
+)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    for name, text in (("gate", GATE), ("mended", MENDED), ("busy", BUSY)):
+        (tmp_path / f"{name}.yaml").write_text(text)
+    return tmp_path
+
+
+class Gate:
+    """A process that runs `gate.yaml` and waits for its signal."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.process = subprocess.Popen(
+            [*COMMAND, "run", "gate.yaml", "-o", "json"],
+            cwd=place,
+            env=environment(place),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stderr
+        for line in self.process.stderr:
+            if line.startswith("execution "):
+                self.execution_id = line.split()[1].rstrip(",")
+            if "waits for the signal" in line:
+                return
+        raise AssertionError("it never waited")
+
+    def end(self) -> Any:
+        out, _ = self.process.communicate(timeout=60)
+        return json.loads(out)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+def verb(place: Path, *words: str) -> Any:
+    ran = run("executions", *words, "-o", "json", cwd=place)
+    assert ran.code == 0, ran
+    return ran.json
+
+
+def test_another_process_signals_and_the_run_goes_on(place: Path) -> None:
+    gate = Gate(place)
+    assert verb(place, "signal", gate.execution_id, "go", '{"by": "me"}')["recorded"]
+    ended = gate.end()
+    assert (ended["status"], ended["result"]) == ("completed", {"said": {"by": "me"}})
+    refused = run("executions", "signal", "latest", "go", cwd=place)
+    assert (refused.code, "completed" in refused.err) == (2, True)
+
+
+def test_another_process_pauses_resumes_and_cancels(place: Path) -> None:
+    gate = Gate(place)
+    assert verb(place, "pause", "latest")["status"] == "paused"
+    assert verb(place, "resume", "latest")["status"] == "running"
+    verb(place, "cancel", "latest", "--reason", "no longer needed")
+    assert gate.end()["status"] == "cancelled"
+    names = [event["name"] for event in verb(place, "events", "latest")["events"]]
+    assert [name for name in names if name.startswith(("Execution", "Cancel"))] == [
+        "ExecutionPaused",
+        "ExecutionResumed",
+        "CancelRequested",
+    ]
+
+
+def test_what_a_killed_process_left_can_be_steered_and_resumed(place: Path) -> None:
+    gate = Gate(place)
+    gate.kill()
+    assert verb(place, "signal", gate.execution_id, "go", "late")["recorded"]
+    assert verb(place, "pause", gate.execution_id)["status"] == "paused"
+    ran = run("executions", "resume", gate.execution_id, "-o", "json", cwd=place)
+    assert (ran.code, ran.json["result"]) == (0, {"said": "late"})
+
+
+def test_a_killed_one_can_be_cancelled_and_then_not_resumed(place: Path) -> None:
+    gate = Gate(place)
+    gate.kill()
+    assert verb(place, "cancel", gate.execution_id)["status"] == "cancelled"
+    resumed = run("run", "--resume", gate.execution_id, "-o", "json", cwd=place)
+    assert (resumed.code, resumed.json["status"]) == (1, "cancelled")
+
+
+def test_a_failed_one_is_retried_where_it_failed(place: Path) -> None:
+    failed = run("run", "mended.yaml", "-o", "json", cwd=place)
+    assert (failed.code, failed.json["error"]["step"]) == (1, "work")
+    recorded = verb(place, "retry", "latest", "--no-run")
+    assert recorded["status"] == "running"
+    (place / "wanted.txt").write_text("found ")
+    mended = run("run", "--resume", "latest", "-o", "json", cwd=place)
+    assert (mended.code, mended.json["result"]) == (0, "found 0")
+    assert mended.json["steps"]["start"]["runs"] == 1
+    again = run("executions", "retry", "latest", cwd=place)
+    assert (again.code, "only a failed execution" in again.err) == (2, True)
+
+
+def test_a_fork_goes_on_by_itself_from_any_event(place: Path) -> None:
+    (place / "wanted.txt").write_text("n is ")
+    original = run("run", "mended.yaml", "-o", "json", cwd=place).json
+    events = verb(place, "events", "latest")["events"]
+    at = next(event["seq"] for event in events if event["name"] == "NextEvaluated")
+    forked = run(
+        "executions", "fork", "latest", "--at", str(at), "--ctx", '{"n": 7}', "-o", "json", cwd=place
+    )
+    assert (forked.code, forked.json["result"], original["result"]) == (0, "n is 7", "n is 0")
+    assert verb(place, "verify", "latest")["ok"]
+    too_far = run("executions", "fork", original["execution_id"], "--at", "9999", cwd=place)
+    assert (too_far.code, "has no event 9999" in too_far.err) == (2, True)
+
+
+def test_several_runs_share_one_folder(place: Path) -> None:
+    (place / "wanted.txt").write_text("yes ")
+    processes = [
+        subprocess.Popen(
+            [*COMMAND, "run", "mended.yaml", "-q", "-o", "json"],
+            cwd=place,
+            env=environment(place),
+            stdout=subprocess.PIPE,
+        )
+        for _ in range(5)
+    ]
+    results = [json.loads(process.communicate(timeout=100)[0])["result"] for process in processes]
+    assert results == ["yes 0"] * 5
+    assert len(verb(place, "list")["executions"]) == 5
+    assert run("store", "check", cwd=place).code == 0
+
+
+def test_a_full_disk_ends_the_run_and_nothing_is_lost(place: Path) -> None:
+    run("run", "mended.yaml", "-q", cwd=place)  # the store is there
+
+    def small() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+
+    full = subprocess.run(
+        [*COMMAND, "run", "busy.yaml", "-o", "json"],
+        cwd=place,
+        env=environment(place),
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=small,
+        timeout=100,
+    )
+    assert full.returncode == 3, full
+    said = json.loads(full.stdout)["error"]
+    assert "can be resumed" in said["message"]
+    resumed = run(*said["hint"].partition("noetl ")[2].split(), "-q", "-o", "json", cwd=place)
+    assert resumed.code == 0, resumed
+    assert resumed.json["steps"]["start"]["status"] == "completed"
+    assert run("store", "check", cwd=place).code == 0
+    assert os.listdir(place / ".noetl")
