@@ -13,9 +13,9 @@ def fib(n: int) -> int:
     return n if n < 2 else fib(n - 1) + fib(n - 2)
 
 
-def report(workload: str, seconds: float, n: int, durability: str, of: int = 0) -> None:
+def report(workload: str, seconds: float, n: int, durability: str, of: int = 0, how: str = "") -> None:
     """Prints a time; one of `n` things where the workload has `of` is scaled up, and says so."""
-    note = f"{n} of {of} measured, scaled" if of > n else ""
+    note = ", ".join(part for part in (f"{n} of {of} measured, scaled" if of > n else "", how) if part)
     scaled = seconds * (of or n) / n
     found = {"workload": workload, "seconds": scaled, "n": n, "durability": durability, "note": note}
     print(json.dumps(found))
