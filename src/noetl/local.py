@@ -283,8 +283,10 @@ class Local:
         """Claims and works until there is nothing to do, or others must have their turn."""
         until = time.monotonic() + TURN
         self._claim()
-        while self._runner.busy and time.monotonic() < until:
+        while self._runner.busy:
             self._runner.drive(until)
+            if time.monotonic() > until:
+                return
             self._claim()
 
     async def _work(self) -> None:

@@ -11,7 +11,6 @@ from noetl.events.bodies import RunSuspended
 from noetl.kernel.pipeline import advance
 from noetl.server import service
 from noetl.testing.crash import Crashes
-from noetl.worker import runner
 from tests.crash.scenarios import SCENARIOS
 
 MEMORY = Path("/dev/shm")  # noqa: S108 -- a folder of our own is made in it
@@ -67,7 +66,7 @@ def test_a_crash_between_any_two_decisions_loses_nothing(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if the loop were so busy that every turn ends after one instruction, with a commit of its own."""
-    monkeypatch.setattr(runner, "TURN", -1.0)
+    monkeypatch.setattr(local, "TURN", -1.0)
     monkeypatch.setattr(local, "FLUSH_AT", 1)
     assert Crashes(SCENARIOS[name], folder).at_every_write() > 8
 
