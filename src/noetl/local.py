@@ -17,6 +17,7 @@ from noetl.ports.store import ExecutionUnknown, Store
 from noetl.server.clock import now
 from noetl.server.fitness import CannotRun, check
 from noetl.server.forking import copied_rows, fork_command, write_copy
+from noetl.server.journal import Journal
 from noetl.server.letters import Order
 from noetl.server.live import Live, Logs, Origin
 from noetl.server.playbooks import Playbooks
@@ -66,6 +67,7 @@ class Local:
         self._bell = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
+        self._writing: asyncio.Task[None] | None = None
         self._stopped: asyncio.Future[None] | None = None
 
     async def __aenter__(self) -> "Local":
@@ -279,6 +281,20 @@ class Local:
             if state.ready:
                 self._ready[execution_id] = live
 
+    async def _write_beside(self, journal: Journal) -> None:
+        """Writes what has gathered while more is done; waits if the last time is not over yet."""
+        if self._writing is not None:
+            await self._writing
+        self._writing = asyncio.get_running_loop().create_task(journal.flush())
+        self._writing.add_done_callback(lambda _: self._wake())
+        await asyncio.sleep(0)
+
+    async def _write(self, journal: Journal) -> None:
+        if self._writing is not None:
+            writing, self._writing = self._writing, None
+            await writing
+        await journal.flush()
+
     def _take_turn(self) -> None:
         """Claims and works until there is nothing to do, or others must have their turn."""
         until = time.monotonic() + TURN
@@ -297,8 +313,10 @@ class Local:
                 if self._stopping:
                     self._runner.hold()
                 self._take_turn()
-                if journal.dirty and (not self._runner.busy or journal.urgent or journal.weight >= FLUSH_AT):
-                    await journal.flush()
+                if journal.urgent or not self._runner.busy:
+                    await self._write(journal)
+                elif journal.weight >= FLUSH_AT:
+                    await self._write_beside(journal)
                 if self._stopping and not self._runner.in_flight and not journal.dirty:
                     self._stop(None)
                     return

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from msgspec import structs
@@ -30,7 +31,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def iso(micros: int) -> str:
     """A time as playbooks see it."""
-    return (_EPOCH + timedelta(microseconds=micros)).isoformat().replace("+00:00", "Z")
+    seconds, rest = divmod(micros, 1_000_000)
+    return f"{_second(seconds)}.{rest:06d}Z" if rest else f"{_second(seconds)}Z"
+
+
+@lru_cache(maxsize=8)
+def _second(seconds: int) -> str:
+    # Most times that are asked for lie in the same few seconds.
+    return (_EPOCH + timedelta(seconds=seconds)).isoformat().removesuffix("+00:00")
 
 
 class Surroundings:

@@ -11,6 +11,7 @@ from noetl.events.codec import FORMAT
 from noetl.events.event import Event
 from noetl.events.table import kind_of
 from noetl.kernel import ExecutionState, RunState, due, handle, proceed
+from noetl.kernel.net import deciding
 from noetl.kernel.net.commands import Command, Report
 from noetl.kernel.references.blob import Blob
 from noetl.ports.store import NO_EFFECTS, Append, Row, merge
@@ -107,12 +108,20 @@ class Live:
         if not events:
             return events
         self._boundaries.add(events[-1].seq)
-        while due(self.state) and (more := proceed(self.state, moment)):
+        while (
+            len(events) >= deciding.MOST_AT_ONCE and due(self.state) and (more := proceed(self.state, moment))
+        ):
             events += more
             self._boundaries.add(more[-1].seq)
         self.pending += events
         self._keeper.noticed(self, events)
         return events
+
+    def _go_on(self, events: list[Event], moment: int) -> None:
+        """What was left for further appends."""
+        while due(self.state) and (more := proceed(self.state, moment)):
+            events += more
+            self._boundaries.add(more[-1].seq)
 
     def report(self, run: RunState, *bodies: EventBody) -> None:
         """What happened in a run that is claimed."""
@@ -120,8 +129,12 @@ class Live:
 
     def when_durable(self, then: Callable[[], None]) -> None:
         """Calls `then` once everything decided so far is written."""
-        self._after.append((self.state.version, then))
+        self.afterwards(then)
         self._keeper.hurry()
+
+    def afterwards(self, then: Callable[[], None]) -> None:
+        """The same for what can wait until it is written anyway."""
+        self._after.append((self.state.version, then))
 
     def log(self, run: RunState, iteration: int, task: str, attempt: int, text: str) -> None:
         if (logs := self._keeper.logs) is not None:

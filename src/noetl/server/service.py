@@ -28,7 +28,7 @@ from noetl.server.timers import Timers
 from noetl.stores.owner import Owners
 from noetl.stores.results import MemoryResults
 
-SNAPSHOT_EVERY = 5_000
+SNAPSHOT_EVERY = 10_000
 """Events after which a state is kept, so that opening the execution again folds no more than that."""
 
 
@@ -240,7 +240,7 @@ class Service:
     def _wrote(self, live: Live, events: Sequence[Event]) -> None:
         if self._watch is not None:
             self._watch(live.execution_id, events, live.state)
-        if live.durable - live.snapshot_at >= SNAPSHOT_EVERY and not live.pending:
+        if live.state.version - live.snapshot_at >= SNAPSHOT_EVERY and not live.state.over:
             self._keep_snapshot(live)
         if live.state.over and live.durable == live.state.version:
             self.lives.remove(live)
@@ -248,10 +248,9 @@ class Service:
             self._dispatcher.over(live)
 
     def _keep_snapshot(self, live: Live) -> None:
-        live.snapshot_at = live.durable
-        body = msgspec.json.encode(dump(live.state))
-        snapshot = Snapshot(live.durable, STATE_FORMAT, body)
-        self.later(self._put_snapshot(live.execution_id, snapshot))
+        version = live.snapshot_at = live.state.version
+        snapshot = Snapshot(version, STATE_FORMAT, msgspec.json.encode(dump(live.state)))
+        live.afterwards(lambda: self.later(self._put_snapshot(live.execution_id, snapshot)))
 
     def later(self, work: Coroutine[None, None, None]) -> None:
         """Does something that waits, beside everything else."""

@@ -6,10 +6,14 @@ from noetl.events.bodies import (
     EventBody,
     LoopDone,
     LoopIterationCompleted,
+    LoopIterationStarted,
+    LoopStarted,
     RunResumed,
     StepDone,
     StepFailed,
     StepScheduled,
+    TaskProcessed,
+    TaskStarted,
     TokenDiscarded,
 )
 from noetl.events.codec import encode
@@ -48,6 +52,8 @@ MOST_AT_ONCE = 10_000
 """Events after which `handle` leaves the rest for another append."""
 
 _ENDS = (StepDone, StepFailed, LoopDone)
+_INSIDE = frozenset({TaskStarted, TaskProcessed, LoopStarted, LoopIterationStarted, LoopIterationCompleted})
+"""What happens inside a run and leaves it open: nothing follows unless it wrote what others wait for."""
 
 
 def decide(state: ExecutionState, command: Command, now: int) -> list[EventBody]:
@@ -132,7 +138,9 @@ def handle(state: ExecutionState, command: Command, now: int) -> list[Event]:
     """
     events: list[Event] = []
     _record(state, decide(state, command, now), events, now)
-    return _proceed(state, events, now) if events else events
+    if not events or (type(events[-1].body) in _INSIDE and not state.agenda and not state.stopping):
+        return events
+    return _proceed(state, events, now)
 
 
 def proceed(state: ExecutionState, now: int) -> list[Event]:

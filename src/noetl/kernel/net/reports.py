@@ -40,9 +40,9 @@ def report(state: ExecutionState, command: Report) -> list[EventBody]:
         return []
     if command.report_no != run.reported:
         raise Refused(f"report {command.report_no} of {run.id} came before report {run.reported}")
-    for position, body in enumerate(command.bodies):
-        last = position == len(command.bodies) - 1
-        if not isinstance(body, _REPORTED) and not (last and isinstance(body, _ENDS)):
+    last = command.bodies[-1]
+    for body in command.bodies:
+        if not isinstance(body, _REPORTED) and not (body is last and isinstance(body, _ENDS)):
             raise Refused(f"a worker does not report {type(body).__name__} here")
         if body.run != run.id:
             raise Refused(f"{type(body).__name__} is about {body.run}, not {run.id}")

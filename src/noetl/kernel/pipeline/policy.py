@@ -106,6 +106,9 @@ def decided(  # noqa: PLR0917 -- as above
     task = run.task(frame)
     verdict = _Verdict()
     patches: list[Patch] = []
+    if task.policy is None and not task.writes:
+        verdict.do = "continue" if outcome.status == "ok" else "fail"
+        return _processed(run, frame, outcome, verdict, patches)
     try:
         around = task_scope(run, frame, now, keychain, fetched)
         patches = around.patches
@@ -123,11 +126,18 @@ def decided(  # noqa: PLR0917 -- as above
     except ExpressionError as error:
         verdict.do, verdict.to, verdict.retry_at = "fail", "", None
         verdict.error = expression_failed(error)
+    return _processed(run, frame, outcome, verdict, patches)
+
+
+def _processed(
+    run: RunState, frame: Frame, outcome: Outcome, verdict: _Verdict, patches: list[Patch]
+) -> TaskProcessed:
+    task = run.task(frame)
     return TaskProcessed(
         run=run.id,
         task=task.label,
         outcome=outcome,
-        iteration=index,
+        iteration=frame.index,
         visit=frame.visits[task.label],
         attempt=frame.attempt,
         rule=verdict.rule,

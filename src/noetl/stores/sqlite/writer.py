@@ -26,6 +26,8 @@ Work: TypeAlias = Sequence[Append] | Job[Any]
 
 QUEUE_BYTES = 32 << 20
 """What may wait for the disk; beyond it callers wait."""
+INLINE_ROWS = 512
+"""More than this is worth two changes of threads: meanwhile the loop can go on."""
 COMMIT_BYTES = 4 << 20
 """What goes into one commit, roughly: a larger one gains nothing and delays the first in it."""
 THREAD = "noetl-writer"
@@ -97,7 +99,9 @@ class Writer:
 
     def _may_run_here(self, work: Work) -> bool:
         if self._inline == "commits":
-            return not (callable(work) or self._waiting or self._gate.locked())
+            if callable(work) or self._waiting or self._gate.locked():
+                return False
+            return sum(len(append.rows) for append in work) <= INLINE_ROWS
         return self._inline == "everything"
 
     async def _hand_over(self, work: Work) -> Any:
