@@ -13,7 +13,6 @@ from noetl.dsl.loader import Loaded
 from noetl.dsl.loader import load as load_text
 from noetl.dsl.playbook import Playbook
 from noetl.dsl.problem import PlaybookInvalid, Problem
-from noetl.dsl.schema import document_schema
 from noetl.dsl.source import MAX_CHARACTERS
 from noetl.model import Json, NoetlError
 from noetl.tools import BUILTIN
@@ -74,7 +73,8 @@ def upgrade(text: str, name: str, *, dialect: str | None = None, allow_kinds: It
 
 def schema() -> dict[str, Json]:
     """JSON Schema 2020-12 of the canonical document, with the kinds that are installed."""
-    return document_schema(installed_kinds())
+    made: dict[str, Json] = resolve_name("noetl.dsl.schema:document_schema")(installed_kinds())
+    return made
 
 
 def read_source(source: Source) -> tuple[str, str]:
