@@ -9,7 +9,7 @@ from noetl.kernel.fold import evolve
 from noetl.kernel.net.deciding import decide, due, follow, handle, proceed
 from noetl.kernel.pipeline.advance import advance, cancelled, pause
 from noetl.kernel.pipeline.fold import evolve_run
-from noetl.kernel.pipeline.policy import judge
+from noetl.kernel.pipeline.policy import judge, straight
 from noetl.kernel.pipeline.tasks import Secrets
 from noetl.kernel.plan import Plan
 from noetl.kernel.references import Blob, resolve
@@ -48,4 +48,5 @@ __all__ = [
     "proceed",
     "replay",
     "resolve",
+    "straight",
 ]

@@ -5,12 +5,13 @@ from typing import NamedTuple
 
 from noetl.dsl.checks.graph import ancestors, net_of, on_cycles
 from noetl.dsl.checks.guards import reads_failure
-from noetl.dsl.playbook import Playbook, Step
-from noetl.expr import NAMESPACES
+from noetl.dsl.playbook import Playbook, Step, Task
+from noetl.expr import NAMESPACES, Constant, Data
 from noetl.kernel.expressions import expressions_in
 from noetl.kernel.references.needs import Needs, reads_extracted
 from noetl.kernel.references.rules import execution_rules, step_rules, task_rules
 from noetl.model import Json
+from noetl.model.reference import mentions
 
 
 class Watch(NamedTuple):
@@ -32,6 +33,7 @@ class StepPlan:
         "label_at",
         "number",
         "passes",
+        "plain",
         "reads_extracted",
         "reads_steps",
         "routes_only",
@@ -61,6 +63,8 @@ class StepPlan:
         self.reads_extracted = reads_extracted(step)
         self.rules = step_rules(playbook, step)
         self.task_rules = {task.label: task_rules(task) for task in step.tasks}
+        self.plain = {task.label: found for task in step.tasks if (found := _plain(task)) is not None}
+        """What tasks get in which nothing is to be evaluated."""
 
     @property
     def name(self) -> str:
@@ -72,6 +76,26 @@ class StepPlan:
         for rules in self.task_rules.values():
             found |= rules.selected(result)
         return found
+
+
+class Plain(NamedTuple):
+    """Inputs and spec of a task that are the same for every attempt."""
+
+    inputs: dict[str, Json]
+    spec: dict[str, Json]
+
+
+def _plain(task: Task) -> Plain | None:
+    if task.args is not None or any(not isinstance(one, Constant) for one in _parts(task)):
+        return None
+    inputs = {name: one.value for name, one in task.inputs.items() if isinstance(one, Constant)}
+    spec = {name: one.value for name, one in task.spec.items() if isinstance(one, Constant)}
+    return None if mentions([inputs, spec]) else Plain(inputs, spec)
+
+
+def _parts(task: Task) -> Iterator[Data]:
+    yield from task.inputs.values()
+    yield from task.spec.values()
 
 
 class Plan:

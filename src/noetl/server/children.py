@@ -47,9 +47,10 @@ class Children:
     def started(self, live: Live, body: TaskStarted) -> None:
         """A task began: one that starts a child without waiting for it starts it here."""
         run = live.state.runs[body.run]
+        if run.step.step.tasks[run.step.label_at[body.task]].kind != "playbook":
+            return
         frame = run.frames[body.iteration]
-        task = run.task(frame)
-        if task.kind == "playbook" and not waits_for_child(run, frame):
+        if not waits_for_child(run, frame):
             self._start(live, run, frame)
 
     def wanted(self, live: Live, run: str, iteration: int) -> None:

@@ -64,6 +64,7 @@ class Owners:
 
     def __init__(self, file: Path) -> None:
         self._file = file
+        self._place = os.path.realpath(file)
 
     def claim(self, execution_id: str) -> Ownership | None:
         """Owns an execution from here on; None if it has an owner, this process included. Never waits."""
@@ -103,7 +104,7 @@ class Owners:
                 fcntl.lockf(locks.descriptor, fcntl.LOCK_UN, 1, byte)
 
     def _locks(self) -> _Locks:
-        place = os.path.realpath(self._file)
+        place = self._place
         known = _FILES.get(place)
         if known is None or known.process != os.getpid() or not _is_at(known.descriptor, place):
             known = _FILES[place] = _Locks(Path(place))

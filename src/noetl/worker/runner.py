@@ -8,7 +8,7 @@ from functools import partial
 from typing import assert_never
 
 from noetl.events.bodies import StepFailed
-from noetl.kernel import advance, cancelled, judge, pause
+from noetl.kernel import advance, cancelled, judge, pause, straight
 from noetl.kernel.pipeline.moves import Fetch, Finish, Record, RunTask, Suspend, Wait
 from noetl.kernel.run import RunState
 from noetl.model.outcome import ErrorInfo, Outcome
@@ -133,7 +133,6 @@ class Runner:
                 ledger.report(run, move.body)
                 return True
             case RunTask():
-                ledger.report(run, move.started)
                 self._run_task(seat, move)
                 return True
             case Wait(until=moment):
@@ -150,9 +149,17 @@ class Runner:
                 assert_never(move)
 
     def _run_task(self, seat: Seat, move: RunTask) -> None:
+        ledger, run = seat.ledger, seat.run
         if self._tools.effect(move.task.kind) == "pure":
-            self._processed(seat, move, attempt_now(self._tools, seat.ledger, seat.run, move))
+            outcome = attempt_now(self._tools, ledger, run, move)
+            verdict = straight(run, move, outcome)
+            if verdict is not None:
+                ledger.report(run, move.started, verdict)
+                return
+            ledger.report(run, move.started)
+            self._processed(seat, move, outcome)
             return
+        ledger.report(run, move.started)
         seat.begun += 1
         seat.ledger.when_durable(partial(self._begin, seat, move))
 

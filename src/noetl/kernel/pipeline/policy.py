@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 from noetl.dsl.playbook import Break, Continue, Fail, Jump, Policy, Retry, Then
 from noetl.events.bodies import Patch, TaskProcessed
 from noetl.expr import Expression, Unread
-from noetl.kernel.pipeline.moves import Fetch
+from noetl.kernel.pipeline.moves import Fetch, RunTask
 from noetl.kernel.pipeline.tasks import idempotency_key
 from noetl.kernel.references.whole import Fetched, Unfetched
 from noetl.kernel.run import Frame, RunState
@@ -77,6 +77,24 @@ def judge(  # noqa: PLR0917 -- what is judged, and what it needs
         return decided(run, index, outcome, now, keychain, fetched)
     except Unfetched as error:
         return Fetch(error.keys)
+
+
+def straight(run: RunState, move: RunTask, outcome: Outcome) -> TaskProcessed | None:
+    """As `judge`, before the attempt is recorded as started; None if there is something to evaluate."""
+    if move.task.policy is not None or move.task.writes:
+        return None
+    if mentions([outcome]):
+        outcome = _escaped(outcome)
+    started = move.started
+    return TaskProcessed(
+        run=run.id,
+        task=started.task,
+        outcome=outcome,
+        iteration=started.iteration,
+        visit=started.visit,
+        attempt=started.attempt,
+        do="continue" if outcome.status == "ok" else "fail",
+    )
 
 
 def _escaped(outcome: Outcome) -> Outcome:

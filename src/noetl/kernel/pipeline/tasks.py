@@ -8,10 +8,12 @@ from noetl.dsl.playbook import Task
 from noetl.events.bodies import TaskStarted
 from noetl.expr import Constant, Unread, uses_of
 from noetl.kernel.pipeline.moves import RunTask
+from noetl.kernel.plan import Plain
 from noetl.kernel.references.whole import Fetched
 from noetl.kernel.run import Frame, RunState
 from noetl.kernel.scopes import Surroundings, task_scope
 from noetl.model import ExpressionError
+from noetl.model.reference import mentions
 
 TASK_TIMEOUT = 300.0
 """Seconds an attempt may take if the playbook says nothing."""
@@ -36,6 +38,9 @@ class Secrets:
 def attempt_of(run: RunState, frame: Frame, now: int, secrets: Secrets | None, fetched: Fetched) -> RunTask:
     """The next attempt of the task the frame stands at. Raises ExpressionError and Unfetched."""
     task = run.task(frame)
+    plain = run.step.plain.get(task.label)
+    if plain is not None and not mentions([run.args, frame.prev]):
+        return _plain_attempt(run, frame, task, plain, now)
     around = task_scope(run, frame, now, secrets.real if secrets else None, fetched)
     given = around.spaces["args"]
     again = frame.losses > 0
@@ -73,6 +78,30 @@ def attempt_of(run: RunState, frame: Frame, now: int, secrets: Secrets | None, f
         prev=prev,
         timeout=_timeout(spec),
         idempotency_key=key,
+    )
+
+
+def _plain_attempt(run: RunState, frame: Frame, task: Task, plain: Plain, now: int) -> RunTask:
+    """The same where nothing is to be evaluated or fetched."""
+    attempt = frame.attempt if frame.losses > 0 else frame.attempt + 1
+    return RunTask(
+        task=task,
+        started=TaskStarted(
+            run=run.id,
+            task=task.label,
+            iteration=frame.index,
+            visit=frame.visits[task.label],
+            attempt=attempt,
+            redelivery=frame.losses,
+            input=plain.inputs or None,
+            at=now if task.kind in WAITING_KINDS else 0,
+        ),
+        inputs=plain.inputs,
+        args=run.args,
+        spec=plain.spec,
+        prev=frame.prev,
+        timeout=_timeout(plain.spec),
+        idempotency_key=idempotency_key(run, frame, task, attempt),
     )
 
 
