@@ -117,7 +117,9 @@ def test_a_task_sees_whole_values_and_fetches_only_what_it_reads() -> None:
     driver = run(text, {"a": PAGE, "b": 5})
     assert driver.calls[2].args == {"last": 999, "n": 3}
     (key,) = driver.stored
-    assert driver.fetches == [(key,)] * 2, "for `_prev` of b, and for c; without a policy nothing more is read"
+    assert driver.fetches == [(key,)] * 2, (
+        "for `_prev` of b, and for c; without a policy nothing more is read"
+    )
 
 
 def test_a_worker_asks_for_what_it_needs_and_is_given_it() -> None:

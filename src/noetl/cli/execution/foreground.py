@@ -166,14 +166,11 @@ async def _run(
     evidence = Evidence()
     home = home_of(configuration)
 
-    def watch(execution_id: str, events: Sequence[Event], state: ExecutionState) -> None:
-        evidence.see(execution_id, events)
-        progress.see(execution_id, events, state)
-
+    teller = _Teller(evidence, progress)
     _look_first(order, configuration, catalogs)
-    async with opened(configuration, catalogs=catalogs, watch=watch) as (local, store):
+    async with opened(configuration, catalogs=catalogs, watch=teller.watch) as (local, store):
         with _stoppable(local, progress), _drawn(progress):
-            state = await _finished(local, store, order, configuration, progress)
+            state = await _finished(local, store, order, configuration, teller)
         source = (await local.playbooks.stored(store, state.plan.playbook.hash)).source
         await _complete(evidence, state, store)
         await _forget(home, store, configuration)
@@ -191,8 +188,30 @@ def _look_first(order: Order, configuration: Configuration, catalogs: Sequence[P
     check(playbooks.read(order.source), playbooks, installed_kinds().allowing(settings.allow_kinds))
 
 
+class _Teller:
+    """Passes on what happens, but nothing before it is said which execution it is."""
+
+    def __init__(self, evidence: Evidence, progress: Progress) -> None:
+        self._evidence = evidence
+        self._progress = progress
+        self._early: list[tuple[str, Sequence[Event], ExecutionState]] | None = []
+
+    def watch(self, execution_id: str, events: Sequence[Event], state: ExecutionState) -> None:
+        self._evidence.see(execution_id, events)
+        if self._early is not None:
+            self._early.append((execution_id, events, state))
+        else:
+            self._progress.see(execution_id, events, state)
+
+    def say(self, message: str) -> None:
+        self._progress.say(message)
+        early, self._early = self._early or [], None
+        for one in early:
+            self._progress.see(*one)
+
+
 async def _finished(
-    local: Local, store: Store, order: Order, configuration: Configuration, progress: Progress
+    local: Local, store: Store, order: Order, configuration: Configuration, teller: _Teller
 ) -> ExecutionState:
     """From the order to the end. Raises Failure."""
     execution_id = ""
@@ -201,7 +220,7 @@ async def _finished(
         await local.settled()
         execution_id = begun  # from here on it can be resumed
         where = configuration.settings.store or str(home_of(configuration).folder)
-        progress.say(f"execution {execution_id}, kept in {where}")
+        teller.say(f"execution {execution_id}, kept in {where}")
         return await local.finished(execution_id)
     except StoreError as error:
         if not execution_id:
