@@ -68,12 +68,14 @@ def _prepare(peer: Peer, folder: Path, found: Comparison) -> bool:
 
 
 def _serve(peer: Peer, folder: Path, found: Comparison) -> None:
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as data:
-        try:
-            with peer.serving(folder, Path(data)) as worker:
-                _measure(peer.NAME, worker, list(TITLES), found)
-        except Unavailable as error:
-            found.reasons[peer.NAME] = f"not started: {error}"
+    """A new server for each workload: what one leaves behind in it would slow down the next."""
+    for workload in TITLES:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as data:
+            try:
+                with peer.serving(folder, Path(data)) as worker:
+                    _measure(peer.NAME, worker, [workload], found)
+            except Unavailable as error:
+                found.reasons[f"{peer.NAME} {workload}"] = f"not started: {error}"
 
 
 def _measure(side: str, worker: Worker, workloads: Sequence[str], found: Comparison) -> None:

@@ -13,7 +13,7 @@ def fib(n: int) -> int:
     return n if n < 2 else fib(n - 1) + fib(n - 2)
 
 
-def report(workload: str, seconds: float, n: int, durability: str, of: int = 0, how: str = "") -> None:
+def report(workload: str, seconds: float, n: int, durability: str, *, of: int = 0, how: str = "") -> None:
     """Prints a time; one of `n` things where the workload has `of` is scaled up, and says so."""
     note = ", ".join(part for part in (f"{n} of {of} measured, scaled" if of > n else "", how) if part)
     scaled = seconds * (of or n) / n
