@@ -1,7 +1,6 @@
 """Our side of the workloads: one process, one store on disk, everything durable as by default."""
 
 import asyncio
-import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
@@ -10,6 +9,7 @@ from typing import TypeVar
 
 from noetl.kernel import ExecutionState
 from noetl.local import Local, Source
+from noetl.running import dedicate_process
 from noetl.stores.home import Home
 from noetl.stores.owner import Owners
 from noetl.stores.results import FileResults
@@ -53,7 +53,7 @@ def with_engine(work: Callable[[Local], Awaitable[T]]) -> T:
             finally:
                 await store.close()
 
-    sys.setswitchinterval(0.0005)  # as the command line does
+    dedicate_process()  # as the command line does
     return asyncio.run(whole())
 
 

@@ -1,7 +1,9 @@
 """Running playbooks from Python: `noetl.run` and `noetl.arun`."""
 
 import asyncio
+import gc
 import os
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -27,6 +29,17 @@ from noetl.stores.owner import Owners
 from noetl.stores.results import FileResults
 
 T = TypeVar("T")
+
+
+def dedicate_process() -> None:
+    """For programs that run executions and do little else; `run` and `arun` leave their callers alone.
+
+    Beside a busy loop, the thread that writes would wait 5 ms for each of its turns. And an execution makes
+    many objects that live long and few cycles, so looking for garbage all the time costs a sixth of it all.
+    """
+    sys.setswitchinterval(0.0005)
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
 
 
 class ExecutionFailed(NoetlError):

@@ -5,7 +5,6 @@ import contextlib
 import os
 import shutil
 import signal
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,7 +26,7 @@ from noetl.loading import installed_kinds
 from noetl.local import AlreadyRunning, CannotRun, Local, Source
 from noetl.model import NoetlError
 from noetl.ports.store import ExecutionUnknown, Store, StoreError, StoreFull
-from noetl.running import opened
+from noetl.running import dedicate_process, opened
 from noetl.server.fitness import check
 from noetl.server.forking import CannotFork
 from noetl.server.logs import TaskLog
@@ -137,8 +136,7 @@ def run_here(
 
     The first SIGINT or SIGTERM stops after the attempts in flight, the second at once.
     """
-    # Beside a busy loop the thread that writes would wait 5 ms for each of its turns.
-    sys.setswitchinterval(0.0005)
+    dedicate_process()
     try:
         return asyncio.run(_run(order, configuration, progress, catalogs))
     except NoetlError as error:
