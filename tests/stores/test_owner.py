@@ -62,6 +62,17 @@ def test_thousands_can_be_owned_and_leave_one_empty_file(owners: Owners, tmp_pat
     assert (tmp_path / "owners").stat().st_size == 0
 
 
+def test_no_file_stays_open_when_nothing_is_owned(tmp_path: Path) -> None:
+    before = len(os.listdir("/dev/fd"))
+    for number in range(50):
+        owners = Owners(tmp_path / str(number))
+        owned = owners.claim("a")
+        assert owned
+        owned.release()
+        assert owners.owner("a") is None
+    assert len(os.listdir("/dev/fd")) == before
+
+
 def test_two_objects_on_one_file_know_of_each_other(owners: Owners, tmp_path: Path) -> None:
     other = Owners(tmp_path / "owners")
     owned = owners.claim("a")

@@ -2,7 +2,7 @@
 
 The kernel frees the locks of a process when it ends, however it ends, and tells who holds one. Locks of
 this kind belong to the process: closing the file anywhere in it would free them all, so each process opens
-the file once and keeps it. A child that is forked does not share them.
+the file once, and closes it when it holds none. A child that is forked does not share them.
 """
 
 import fcntl
@@ -25,7 +25,15 @@ class _Locks:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         self.held: set[int] = set()
+        self.waiting = 0
         self.process = os.getpid()
+
+    def close_if_unused(self) -> None:
+        """Closing frees every lock on the file, so only when there is none."""
+        if not self.held and not self.waiting:
+            for place in [place for place, locks in _FILES.items() if locks is self]:
+                del _FILES[place]
+            os.close(self.descriptor)
 
 
 _FILES: dict[str, _Locks] = {}
@@ -49,6 +57,7 @@ class Ownership:
             if self._locks.process == os.getpid():
                 fcntl.lockf(self._locks.descriptor, fcntl.LOCK_UN, 1, self._byte)
                 self._locks.held.discard(self._byte)
+                self._locks.close_if_unused()
 
     def __enter__(self) -> "Ownership":
         return self
@@ -76,6 +85,7 @@ class Owners:
             try:
                 fcntl.lockf(locks.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
             except (BlockingIOError, PermissionError):  # the two ways in which systems say: taken
+                locks.close_if_unused()
                 return None
             locks.held.add(byte)
             return Ownership(locks, byte)
@@ -89,7 +99,9 @@ class Owners:
             locks = self._locks()
             if byte in locks.held:
                 return os.getpid()
-            return _holder(locks.descriptor, byte)
+            holder = _holder(locks.descriptor, byte)
+            locks.close_if_unused()
+            return holder
 
     def wait(self, execution_id: str) -> None:
         """Returns when no other process owns the execution. It blocks: give it a thread of its own."""
@@ -98,10 +110,13 @@ class Owners:
             locks = self._locks()
             if byte in locks.held:
                 return
+            locks.waiting += 1
         fcntl.lockf(locks.descriptor, fcntl.LOCK_EX, 1, byte)
         with _GUARD:
             if byte not in locks.held:
                 fcntl.lockf(locks.descriptor, fcntl.LOCK_UN, 1, byte)
+            locks.waiting -= 1
+            locks.close_if_unused()
 
     def _locks(self) -> _Locks:
         place = self._place
