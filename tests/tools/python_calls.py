@@ -91,6 +91,8 @@ def ends(pid: int, seconds: float = 10.0) -> bool:
     except ProcessLookupError:
         return True
     try:
-        return bool(select.select([handle], [], [], seconds)[0])
+        poll = select.poll()
+        poll.register(handle, select.POLLIN)
+        return bool(poll.poll(seconds * 1_000))
     finally:
         os.close(handle)

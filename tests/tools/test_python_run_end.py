@@ -120,7 +120,7 @@ def test_closing_ends_busy_and_idle_processes(isolation: str) -> None:
         assert outcome.error
         assert outcome.error.kind == "cancelled"
         for pid in pids + idle:
-            assert ends(pid, 0)
+            assert ends(pid)
         after = await tool.run(call("result = 1"))
         assert after.error
         assert after.error.kind == "cancelled"
