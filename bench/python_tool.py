@@ -10,6 +10,7 @@ from pathlib import Path
 from bench.row import Row
 from noetl.model.outcome import Outcome
 from noetl.ports.tool import Call
+from noetl.stores.results import MemoryResults, StoredObjects
 from noetl.tools.python_tool import PythonTool
 
 TASKS = 40
@@ -37,6 +38,7 @@ def fib_call(isolation: str) -> Call:
         timeout=60.0,
         folder=Path(),
         log=print,
+        objects=StoredObjects(MemoryResults(), "bench"),
     )
 
 

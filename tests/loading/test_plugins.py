@@ -53,10 +53,12 @@ import asyncio
 from pathlib import Path
 from noetl.loading import installed_kinds
 from noetl.ports.tool import Call
+from noetl.stores.results import MemoryResults, StoredObjects
 from noetl.tools.hosting import Tools
 tool = Tools(installed_kinds()).get("greet")
 call = Call(execution_id="x", task="t", kind="greet", inputs={"whom": "Ada"}, args={}, spec={}, prev=None,
-            attempt=1, idempotency_key="k", timeout=9.0, folder=Path(), log=print)
+            attempt=1, idempotency_key="k", timeout=9.0, folder=Path(), log=print,
+            objects=StoredObjects(MemoryResults(), "x"))
 print(asyncio.run(tool.run(call)).result)
 """
 

@@ -14,6 +14,7 @@ from multidict import CIMultiDict
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, Outcome
 from noetl.ports.tool import Call
+from noetl.stores.results import MemoryResults, StoredObjects
 from noetl.tools.http_tool import HttpTool
 
 HERE = Path(__file__).parent
@@ -61,6 +62,7 @@ def call(
         timeout=timeout,
         folder=folder,
         log=log,
+        objects=StoredObjects(MemoryResults(), "x"),
     )
 
 

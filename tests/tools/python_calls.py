@@ -11,6 +11,7 @@ from typing import Any
 from noetl.model import Json
 from noetl.model.outcome import Outcome
 from noetl.ports.tool import Call
+from noetl.stores.results import MemoryResults, StoredObjects
 from noetl.tools.python_tool import PythonTool
 
 HERE = Path(__file__).parent
@@ -41,6 +42,7 @@ def call(
         timeout=timeout,
         folder=folder,
         log=log,
+        objects=StoredObjects(MemoryResults(), "x"),
     )
 
 

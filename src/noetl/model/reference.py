@@ -4,7 +4,7 @@ A mapping with the key `$noetl` stands for something else. User data that has su
 when it comes in and unescaped when it goes out, so it can never be mistaken for one.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
 import msgspec
@@ -66,6 +66,29 @@ def part(
     return found
 
 
+class Stored(dict[str, Any]):
+    """The reference to a stored object, as tools give and get it: no user data can pretend to be one.
+
+    In the log and in expressions it is a plain mapping that can be read and handed on, and never fetched.
+    """
+
+
+def stored_object(key: str, *, size: int, media_type: str, preview: str = "", **about: Json) -> Stored:
+    """What stands for bytes that are no JSON value. `about` is what else is worth knowing of them."""
+    return Stored(
+        {
+            MARK: "ref",
+            "key": key,
+            "size": size,
+            "media_type": media_type,
+            "hash": hash_in(key),
+            "preview": preview,
+            "extracted": {},
+            **about,
+        }
+    )
+
+
 def chunk(key: str, start: int, end: int, size: int) -> dict[str, Json]:
     """The elements from `start` up to but not including `end`, stored as one list."""
     return {"key": key, "from": start, "to": end, "size": size}
@@ -113,8 +136,22 @@ def _shape(value: Json) -> dict[str, Any]:
 
 
 def is_reference(value: object) -> TypeGuard[dict[str, Any]]:
-    """Whether this stands for a value, a list in chunks included."""
-    return type(value) is dict and MARK in value and value[MARK] in _KINDS
+    """Whether this stands for a value, a list in chunks included; a stored object stands for itself."""
+    return (
+        type(value) is dict
+        and MARK in value
+        and value[MARK] in _KINDS
+        and value.get("media_type", MEDIA_TYPE) == MEDIA_TYPE
+    )
+
+
+def is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    """Whether this is the reference to stored bytes that are no JSON value."""
+    return (
+        isinstance(value, dict)
+        and value.get(MARK) == "ref"
+        and value.get("media_type", MEDIA_TYPE) != MEDIA_TYPE
+    )
 
 
 def is_manifest(value: object) -> TypeGuard[dict[str, Any]]:
@@ -135,7 +172,7 @@ def hash_in(key: str) -> str:
 
 def mentions(value: object) -> bool:
     """Whether a reference, a manifest, a secret or an escaped key may be in there."""
-    if type(value) is not dict and type(value) is not list:
+    if not isinstance(value, dict | list):
         return False
     try:
         return _SIGN in encode_value(value)
@@ -145,12 +182,12 @@ def mentions(value: object) -> bool:
 
 def escape(value: Any) -> Any:
     """User data as it may stand in the log; the same object where nothing is to be done."""
-    return _renamed(value, escape_key) if mentions(value) else value
+    return _escaped(value) if mentions(value) else value
 
 
 def unescape(value: Any) -> Any:
     """The user's own data again."""
-    return _renamed(value, _unescaped_key) if mentions(value) else value
+    return _unescaped(value) if mentions(value) else value
 
 
 def references_in(value: Any) -> Iterator[dict[str, Any]]:
@@ -162,11 +199,23 @@ def references_in(value: Any) -> Iterator[dict[str, Any]]:
             yield from references_in(item)
 
 
-def _renamed(value: Any, rename: Callable[[str], str]) -> Any:
+def _escaped(value: Any) -> Any:
+    if isinstance(value, Stored):
+        return dict(value)
     if isinstance(value, dict):
-        return {rename(key): _renamed(item, rename) for key, item in value.items()}
+        return {escape_key(key): _escaped(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_renamed(item, rename) for item in value]
+        return [_escaped(item) for item in value]
+    return value
+
+
+def _unescaped(value: Any) -> Any:
+    if isinstance(value, dict):
+        if is_object(value):
+            return Stored(value)
+        return {_unescaped_key(key): _unescaped(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_unescaped(item) for item in value]
     return value
 
 

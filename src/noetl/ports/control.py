@@ -6,6 +6,7 @@ from typing import Protocol
 
 from noetl.events.bodies import EventBody
 from noetl.kernel import RunState
+from noetl.ports.results import Objects
 
 
 class Ledger(Protocol):
@@ -20,6 +21,11 @@ class Ledger(Protocol):
     @property
     def folder(self) -> Path:
         """Where relative paths of its playbook start."""
+        ...
+
+    @property
+    def objects(self) -> Objects:
+        """Its stored objects."""
         ...
 
     @property

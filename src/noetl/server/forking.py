@@ -1,8 +1,11 @@
 """A new execution with a copy of another one's history."""
 
+import asyncio
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
+from uuid import uuid4
 
 import uuid_utils
 
@@ -61,7 +64,7 @@ async def write_copy(
     for row in rows:
         effects = merge(effects, derive(row))
     copy = Append(execution_id=execution_id, expected_version=0, rows=rows, effects=effects)
-    live = Live(state, Origin(), _Nobody())
+    live = Live(state, Origin(), _Nobody(results))
     live.give(command)
     fork, _ = live.take_append()
     for blob in live.take_blobs():
@@ -76,6 +79,9 @@ class _Nobody:
     """Keeps an execution that only decides one thing."""
 
     logs = None
+
+    def __init__(self, results: ResultStore) -> None:
+        self.results = results
 
     def noticed(self, live: Live, events: list[Event]) -> None: ...
 
@@ -97,7 +103,10 @@ async def _with_own_results(
         names |= {name.decode() for name in theirs.findall(row.body)}
         copied.append(row._replace(body=theirs.sub(own, row.body)) if names else row)
     for name in sorted(names):
-        await results.put(f"{execution_id}/{name}", await results.get(f"{source}/{name}"))
+        copy = results.scratch(execution_id) / f".copy-{uuid4().hex}"
+        async with results.local(f"{source}/{name}") as path:
+            await asyncio.to_thread(shutil.copyfile, path, copy)
+        await results.put_file(f"{execution_id}/{name}", copy)
     return copied
 
 

@@ -14,10 +14,12 @@ from noetl.kernel import ExecutionState, RunState, due, handle, proceed
 from noetl.kernel.net import deciding
 from noetl.kernel.net.commands import Command, Report
 from noetl.kernel.references.blob import Blob
+from noetl.ports.results import ResultStore
 from noetl.ports.store import NO_EFFECTS, Append, Row, merge
 from noetl.server.clock import now
 from noetl.server.effects import effects_of
 from noetl.stores.owner import Ownership
+from noetl.stores.results import StoredObjects
 
 
 class Origin(Struct, frozen=True, kw_only=True):
@@ -56,6 +58,11 @@ class Keeper(Protocol):
         """Somebody waits for what is decided to be durable."""
         ...
 
+    @property
+    def results(self) -> ResultStore:
+        """Where its values are stored."""
+        ...
+
     async def stored(self, live: "Live", key: str) -> bytes:
         """Bytes that events of the execution name. Raises ResultError."""
         ...
@@ -75,6 +82,7 @@ class Live:
         self.execution_id = state.given.execution_id
         self.origin = origin
         self.folder = origin.folder
+        self.objects = StoredObjects(keeper.results, self.execution_id)
         self.durable = state.version
         self.snapshot_at = state.version
         self.pending: list[Event] = []

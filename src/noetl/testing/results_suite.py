@@ -13,6 +13,7 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
+from uuid import uuid4
 
 import pytest
 
@@ -54,6 +55,24 @@ class ResultSuite:
         for data in (b"", b"null", b"\0\xff" * 100, b"x" * 3_000_000):
             await store.put(key_of(ONE, data), data)
             assert await store.get(key_of(ONE, data)) == data
+
+    @_scenario
+    async def test_a_file_can_be_stored_and_read_as_one(self, store: ResultStore) -> None:
+        data = b"\0\xff" * 1_000_000
+        key = key_of(ONE, data)
+        path = store.scratch(ONE) / f"draft-{uuid4().hex}"
+        path.write_bytes(data)
+        await store.put_file(key, path)
+        assert not path.exists()
+        assert await store.get(key) == data
+        async with store.local(key) as found:
+            assert found.read_bytes() == data
+
+    @_scenario
+    async def test_what_is_not_stored_is_no_file(self, store: ResultStore) -> None:
+        with pytest.raises(ResultMissing):
+            async with store.local(key_of(ONE, b"never")):
+                pass
 
     @_scenario
     async def test_others_see_it(self, store: ResultStore, other: ResultStore) -> None:

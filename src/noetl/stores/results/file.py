@@ -5,8 +5,8 @@ import errno
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -39,19 +39,37 @@ class FileResults:
                 size = path.stat().st_size
                 data = path.read_bytes() if size < INLINE_BYTES else await asyncio.to_thread(path.read_bytes)
             except FileNotFoundError:
-                message = f"nothing is stored under `{key}` in {self._folder}"
-                hint = "it was deleted, or the execution belongs to another folder of results"
-                raise ResultMissing(message, hint) from None
+                raise self._missing(key) from None
         if hashlib.sha256(data).hexdigest() != path.name:
             hint = "the file was changed or the disk is damaged; restore it from a copy"
             raise ResultDamaged(f"{path} is damaged: its content does not match its name", hint)
         return data
+
+    def scratch(self, execution_id: str) -> Path:
+        folder = self._folder / checked_id(execution_id)
+        with _told(folder):
+            _make(folder)
+        return folder
+
+    async def put_file(self, key: str, path: Path) -> None:
+        await asyncio.to_thread(_take, path, self._path(key))
+
+    @asynccontextmanager
+    async def local(self, key: str) -> AsyncIterator[Path]:
+        path = self._path(key)
+        if not path.exists():
+            raise self._missing(key)
+        yield path
 
     async def delete(self, execution_id: str) -> None:
         await asyncio.to_thread(_remove, self._folder / checked_id(execution_id))
 
     async def close(self) -> None:
         """Nothing is held."""
+
+    def _missing(self, key: str) -> ResultMissing:
+        message = f"nothing is stored under `{key}` in {self._folder}"
+        return ResultMissing(message, "it was deleted, or the execution belongs to another folder of results")
 
     def _path(self, key: str) -> Path:
         return self._folder.joinpath(*checked(key))
@@ -70,6 +88,21 @@ def _write(path: Path, data: bytes) -> None:
             with beside.open("xb") as file:
                 file.write(data)
                 file.flush()
+                os.fsync(file.fileno())
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
+        _flush(path.parent)
+
+
+def _take(source: Path, path: Path) -> None:
+    """As `_write`, for a file that may lie on another disk."""
+    with _told(path):
+        _make(path.parent)
+        beside = path.with_name(f".{uuid4().hex}")
+        try:
+            shutil.move(source, beside)
+            with beside.open("rb") as file:
                 os.fsync(file.fileno())
             beside.replace(path)
         finally:

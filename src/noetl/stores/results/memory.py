@@ -1,6 +1,11 @@
 """Results in memory: for stores that end with their process."""
 
+import asyncio
 import hashlib
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 
 from noetl.ports.results import ResultMissing
 from noetl.stores.results.key import checked, checked_id
@@ -22,6 +27,22 @@ class MemoryResults:
         if key not in self._stored:
             raise ResultMissing(f"nothing is stored under `{key}`", "it was deleted")
         return self._stored[key]
+
+    def scratch(self, execution_id: str) -> Path:
+        checked_id(execution_id)
+        return Path(tempfile.gettempdir())
+
+    async def put_file(self, key: str, path: Path) -> None:
+        await self.put(key, await asyncio.to_thread(path.read_bytes))
+        path.unlink()
+
+    @asynccontextmanager
+    async def local(self, key: str) -> AsyncIterator[Path]:
+        data = await self.get(key)
+        with tempfile.NamedTemporaryFile(prefix="noetl-") as file:
+            file.write(data)
+            file.flush()
+            yield Path(file.name)
 
     async def delete(self, execution_id: str) -> None:
         checked_id(execution_id)

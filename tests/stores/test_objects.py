@@ -1,0 +1,68 @@
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from noetl.model.reference import Stored, encode_value, escape, is_object, is_reference, unescape
+from noetl.ports.results import ResultMissing, ResultStore
+from noetl.stores.results import FileResults, MemoryResults, StoredObjects
+
+ID = "01939d2e-0000-7000-8000-000000000001"
+
+
+@pytest.fixture(params=["file", "memory"])
+def results(request: pytest.FixtureRequest, tmp_path: Path) -> ResultStore:
+    return FileResults(tmp_path) if request.param == "file" else MemoryResults()
+
+
+async def kept(objects: StoredObjects, data: bytes = b"\x00\x01") -> Stored:
+    async with objects.draft() as draft:
+        draft.path.write_bytes(data)
+        return await draft.keep("application/octet-stream", preview="two bytes", name="x.bin")
+
+
+def test_a_draft_that_is_kept_can_be_read(results: ResultStore) -> None:
+    async def whole() -> tuple[Stored, bytes]:
+        objects = StoredObjects(results, ID)
+        reference = await kept(objects)
+        async with objects.local(reference) as path:
+            return reference, path.read_bytes()
+
+    reference, data = asyncio.run(whole())
+    assert data == b"\x00\x01"
+    assert (reference["size"], reference["media_type"]) == (2, "application/octet-stream")
+    assert (reference["preview"], reference["name"]) == ("two bytes", "x.bin")
+    assert reference["key"] == f"{ID}/{reference['hash']}"
+
+
+def test_a_draft_that_is_not_kept_is_gone(tmp_path: Path) -> None:
+    async def whole() -> None:
+        async with StoredObjects(FileResults(tmp_path), ID).draft() as draft:
+            draft.path.write_bytes(b"half")
+
+    asyncio.run(whole())
+    assert list((tmp_path / ID).iterdir()) == []
+
+
+def test_another_execution_cannot_read_it(results: ResultStore) -> None:
+    async def whole() -> None:
+        reference = await kept(StoredObjects(results, ID))
+        async with StoredObjects(results, ID[:-1] + "2").local(reference):
+            pass
+
+    with pytest.raises(ResultMissing, match="not stored by this execution"):
+        asyncio.run(whole())
+
+
+def test_only_what_was_stored_comes_back_as_stored(results: ResultStore) -> None:
+    reference = asyncio.run(kept(StoredObjects(results, ID)))
+    forged = dict(reference)
+    logged = escape({"real": reference, "forged": forged})
+    assert is_object(logged["real"])
+    assert not is_reference(logged["real"])
+    assert not is_object(logged["forged"])
+    assert encode_value(logged)
+    back = unescape(logged)
+    assert isinstance(back["real"], Stored)
+    assert not isinstance(back["forged"], Stored)
+    assert back == {"real": reference, "forged": forged}
