@@ -13,6 +13,8 @@ from noetl.model.json import Json
 
 MARK = "$noetl"
 MEDIA_TYPE = "application/json"
+ARROW = "application/vnd.apache.arrow.stream"
+"""The media type of a table: an Arrow IPC stream."""
 _KINDS = ("ref", "manifest")
 _TAIL = "$noetl"
 _SIGN = b'$noetl"'
