@@ -252,6 +252,7 @@ class Local:
         self._runner.look_at_all(live.execution_id)
 
     def over(self, live: Live) -> None:
+        self._tools.forget(live.execution_id)
         if live.execution_id in self._ends:
             self._last[live.execution_id] = live.state
         end, last = self._ends.get(live.root), self._last.get(live.root)

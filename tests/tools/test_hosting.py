@@ -10,6 +10,7 @@ from noetl.kernel.pipeline.tasks import WAITING_KINDS
 from noetl.model.outcome import Outcome, succeeded
 from noetl.ports.tool import Call
 from noetl.tools import builtin_kinds
+from noetl.tools.duckdb_tool import DuckdbTool
 from noetl.tools.hosting import ENGINE_KINDS, Tools, Unrunnable, unrunnable
 from noetl.tools.http_tool import HttpTool
 from noetl.tools.noop import NoopTool
@@ -17,7 +18,7 @@ from noetl.tools.python_tool import PythonTool
 from tests.playbooks import playbook_of
 from tests.tools.python_calls import call
 
-LATER = {"artifact", "duckdb", "file", "postgres", "quantum", "s3", "secrets", "shell", "sqlite"}
+LATER = {"artifact", "file", "postgres", "quantum", "s3", "secrets", "shell", "sqlite"}
 
 
 class Closing:
@@ -67,10 +68,11 @@ def test_the_built_in_kinds_are_run_by_their_tools() -> None:
     found = asyncio.run(whole())
     assert {name: tool for name, tool in found.items() if tool} == {
         "noop": NoopTool,
+        "duckdb": DuckdbTool,
         "http": HttpTool,
         "python": PythonTool,
     }
-    assert set(found) == {"noop", "http", "python"} | LATER | ENGINE_KINDS
+    assert set(found) == {"noop", "duckdb", "http", "python"} | LATER | ENGINE_KINDS
 
 
 def test_what_the_engine_waits_for_it_does_itself() -> None:
