@@ -49,7 +49,7 @@ def started(driver: Driver) -> RunTask:
     state = driver.claim(driver.state.ready.first)
     move = advance(state, driver.now)
     assert isinstance(move, RunTask)
-    driver.report(state, move.started)
+    driver.report(state, *move.begins)
     return move
 
 

@@ -17,7 +17,7 @@ from noetl.kernel.references.blob import Blob
 from noetl.ports.results import ResultStore
 from noetl.ports.store import NO_EFFECTS, Append, Row, merge
 from noetl.server.clock import now
-from noetl.server.effects import effects_of
+from noetl.server.effects import TELLING, effects_of
 from noetl.stores.owner import Ownership
 from noetl.stores.results import StoredObjects
 
@@ -82,6 +82,7 @@ class Live:
         self.execution_id = state.given.execution_id
         self.origin = origin
         self.folder = origin.folder
+        self.trace_id = origin.trace_id or self.execution_id.replace("-", "")
         self.objects = StoredObjects(keeper.results, self.execution_id)
         self.durable = state.version
         self.snapshot_at = state.version
@@ -96,10 +97,6 @@ class Live:
         self._after: list[tuple[int, Callable[[], None]]] = []
         self._keeper = keeper
         self._ownership = ownership
-
-    @property
-    def trace_id(self) -> str:
-        return self.origin.trace_id or self.execution_id.replace("-", "")
 
     @property
     def paused(self) -> bool:
@@ -165,10 +162,11 @@ class Live:
         rows = []
         effects = NO_EFFECTS
         for event in events:
-            kind = kind_of(event.body)
+            body = event.body
+            kind = kind_of(body)
             rows.append(Row(event.seq, event.ts, kind.number, FORMAT, event.data, event.seq in boundaries))
-            if (change := effects_of(event.ts, event.body)) is not NO_EFFECTS:
-                effects = merge(effects, change)
+            if type(body) in TELLING:
+                effects = merge(effects, effects_of(event.ts, body))
         taken, self.taken = self.taken, []
         append = Append(
             execution_id=self.execution_id,

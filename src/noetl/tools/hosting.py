@@ -22,12 +22,16 @@ class Tools:
     def __init__(self, kinds: Kinds) -> None:
         self.kinds = kinds
         self._made: dict[str, Tool] = {}
+        self._effects: dict[str, Literal["pure", "write"]] = {}
         self._closed = False
 
     def effect(self, kind: str) -> Literal["pure", "write"]:
         """What running a task of this kind may do; of an unknown one the worst is assumed."""
-        known = self.kinds.get(kind)
-        return known.effect if known else "write"
+        found = self._effects.get(kind)
+        if found is None:
+            known = self.kinds.get(kind)
+            found = self._effects[kind] = known.effect if known else "write"
+        return found
 
     def get(self, kind: str) -> Tool | None:
         """The tool for this kind; None if nothing here runs it.

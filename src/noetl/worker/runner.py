@@ -152,14 +152,14 @@ class Runner:
         ledger, run = seat.ledger, seat.run
         if self._tools.effect(move.task.kind) == "pure":
             outcome = attempt_now(self._tools, ledger, run, move)
-            verdict = straight(run, move, outcome)
-            if verdict is not None:
-                ledger.report(run, move.started, verdict)
+            follows = straight(run, move, outcome)
+            if follows is not None:
+                ledger.report(run, *move.begins, *follows)
                 return
-            ledger.report(run, move.started)
+            ledger.report(run, *move.begins)
             self._processed(seat, move, outcome)
             return
-        ledger.report(run, move.started)
+        ledger.report(run, *move.begins)
         seat.begun += 1
         seat.ledger.when_durable(partial(self._begin, seat, move))
 
