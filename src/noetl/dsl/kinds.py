@@ -118,6 +118,11 @@ class Kind(Struct, frozen=True, kw_only=True):
     defaults: Mapping[str, Json] = {}
     spellings: Mapping[str, Spelling] = {}
     check: Callable[[Mapping[str, Json], Mapping[str, Json]], Iterable[Fault]] | None = None
+    repeatable: Callable[[Mapping[str, Json]], bool] | None = None
+    """Of the inputs of a task that writes in general: whether this one changes nothing outside of itself.
+
+    It may then begin before that is recorded: if all is lost, nobody notices that it began again.
+    """
     extra: str = ""
     """The extra that installs its driver; empty if it needs none."""
     implementation: str | Callable[[], Any] | None = None

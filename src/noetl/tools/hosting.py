@@ -1,7 +1,7 @@
 """The tools of one worker: which kinds it can run, and what runs them."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pkgutil import resolve_name
 from typing import Any, Literal
 
@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from noetl.dsl.kinds import Kind, Kinds
 from noetl.dsl.playbook import Place, Playbook
+from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, Outcome, failed
 from noetl.ports.tool import Call, Tool
 
@@ -32,6 +33,11 @@ class Tools:
             known = self.kinds.get(kind)
             found = self._effects[kind] = known.effect if known else "write"
         return found
+
+    def repeatable(self, kind: str, inputs: Mapping[str, Json]) -> bool:
+        """Whether a task may begin before that is recorded, as nobody would notice that it began again."""
+        known = self.kinds.get(kind)
+        return known is not None and known.repeatable is not None and known.repeatable(inputs)
 
     def get(self, kind: str) -> Tool | None:
         """The tool for this kind; None if nothing here runs it.

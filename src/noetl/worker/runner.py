@@ -161,7 +161,10 @@ class Runner:
             return
         ledger.report(run, *move.begins)
         seat.begun += 1
-        seat.ledger.when_durable(partial(self._begin, seat, move))
+        if self._tools.repeatable(move.task.kind, move.inputs):
+            self._begin(seat, move)
+        else:
+            ledger.when_durable(partial(self._begin, seat, move))
 
     def _begin(self, seat: Seat, move: RunTask) -> None:
         if not seat.owned or seat.interrupted:
