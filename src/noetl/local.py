@@ -19,7 +19,7 @@ from noetl.server.fitness import CannotRun, check
 from noetl.server.forking import copied_rows, fork_command, write_copy
 from noetl.server.journal import Journal
 from noetl.server.letters import Order
-from noetl.server.live import Live, Logs, Origin
+from noetl.server.live import WORKER, Live, Logs, Origin
 from noetl.server.playbooks import Playbooks
 from noetl.server.service import AlreadyRunning, Service
 from noetl.server.stored import Source
@@ -279,7 +279,7 @@ class Local:
             if not state.ready or state.paused or state.stopping or state.over:
                 continue
             run = state.ready.first
-            live.give(Claim(run, "local"))
+            live.give(Claim(run, WORKER))
             self._runner.take(live, state.runs[run])
             if state.ready:
                 self._ready[execution_id] = live

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from noetl.events.bodies import EventBody, Parent
+from noetl.events.bodies import EventBody, Parent, TokenClaimed
 from noetl.events.codec import FORMAT
 from noetl.events.event import Event
 from noetl.events.table import kind_of
@@ -66,6 +66,10 @@ class Keeper(Protocol):
     async def stored(self, live: "Live", key: str) -> bytes:
         """Bytes that events of the execution name. Raises ResultError."""
         ...
+
+
+WORKER = "local"
+"""The one worker that this process has."""
 
 
 class Live:
@@ -128,9 +132,12 @@ class Live:
             events += more
             self._boundaries.add(more[-1].seq)
 
-    def report(self, run: RunState, *bodies: EventBody) -> None:
-        """What happened in a run that is claimed."""
-        self.give(Report(run.id, run.fence, run.reported, bodies))
+    def report(self, run: RunState, *bodies: EventBody, go_on: bool = False) -> RunState | None:
+        """What happened in a run that is claimed; with `go_on`, the run that its worker owns next."""
+        claims = WORKER if go_on else ""
+        events = self.give(Report(run.id, run.fence, run.reported, bodies, claims))
+        last = events[-1].body if claims and events else None
+        return self.state.runs[last.run] if isinstance(last, TokenClaimed) else None
 
     def when_durable(self, then: Callable[[], None]) -> None:
         """Calls `then` once everything decided so far is written."""
