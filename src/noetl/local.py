@@ -4,6 +4,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -24,6 +25,7 @@ from noetl.server.playbooks import Playbooks
 from noetl.server.service import AlreadyRunning, Service
 from noetl.server.stored import Source
 from noetl.stores.owner import Owners
+from noetl.stores.results import read_stored
 from noetl.tools.hosting import Tools
 from noetl.worker.runner import Runner
 
@@ -202,7 +204,7 @@ class Local:
 
     async def whole(self, value: Any) -> Any:
         """A value of a state as users gave it, stored parts in their place. Raises ResultError."""
-        return await resolve(value, self._service.results.get)
+        return await resolve(value, partial(read_stored, self._service.results))
 
     async def tell(self, execution_id: str, order: Order) -> None:
         """Asks something of an execution that runs here; it is recorded then. Raises Refused, StoreError."""

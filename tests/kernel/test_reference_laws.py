@@ -12,7 +12,7 @@ from noetl.kernel.invariants import violations
 from noetl.kernel.references.light import lighten
 from noetl.kernel.replay import dump, load, replay
 from noetl.kernel.state import new_state
-from noetl.model.reference import keys_of, references_in
+from noetl.model.reference import escape, keys_of, references_in
 from tests.kernel.driver import EXECUTION
 from tests.kernel.random_playbooks import BIG_OUTCOMES, Chaos, big_outcomes, big_texts, loaded, stored
 from tests.kernel.test_laws import choices, differences
@@ -31,9 +31,14 @@ def lived(text: str, limit: int | None, turns: list[int], order: list[int]) -> C
 
 
 def seen(driver: Chaos) -> list[Any]:
-    """What tools were given, in order."""
+    """What tools were given, in order; with what they got by reference in its place."""
     return [
-        (call.started.run, call.iteration, call.task.label, call.inputs, call.args, call.prev)
+        (
+            call.started.run,
+            call.iteration,
+            call.task.label,
+            driver.whole(escape([call.inputs, call.args, call.prev])),
+        )
         for call in driver.calls
     ]
 

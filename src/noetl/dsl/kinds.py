@@ -125,6 +125,12 @@ class Kind(Struct, frozen=True, kw_only=True):
     """
     extra: str = ""
     """The extra that installs its driver; empty if it needs none."""
+    takes_references: frozenset[str] = frozenset()
+    """Inputs in which large values stay references (`Stored`), to be read with `call.objects`.
+
+    `args` among them stands for `call.args`, too, and `_prev` for `call.prev`. What is not named here
+    comes whole, and so do parts of stored values and lists in chunks everywhere.
+    """
     implementation: str | Callable[[], Any] | None = None
     """What makes the tool that runs it (`ports.tool`), which keeps all that a tool promises.
 

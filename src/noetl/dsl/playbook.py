@@ -103,6 +103,8 @@ class Task(Struct, frozen=True):
     spec: Mapping[str, Data] = {}
     writes: tuple[Write, ...] = ()
     desc: str = ""
+    references: frozenset[str] = frozenset()
+    """Inputs in which its kind takes references."""
 
     @property
     def thens(self) -> tuple[Then, ...]:

@@ -16,7 +16,7 @@ from noetl.kernel.references.whole import Fetched, Unfetched, element, missing_i
 from noetl.kernel.run import Frame, Given, RunState, reducer_of
 from noetl.kernel.variables import cost, growth, read, written
 from noetl.model import ExpressionError, Json, NoetlError
-from noetl.model.reference import keys_of, mentions, unescape
+from noetl.model.reference import is_reference, keys_of, mentions, unescape
 
 CTX_KEYS = 1_000
 """The most keys that `ctx` may have."""
@@ -107,13 +107,14 @@ class Surroundings:
             self._used = set()
         return replaced(value, self._fetched, self._used)
 
-    def for_tool(self, values: list[Any]) -> list[Any]:
+    def for_tool(self, values: list[Any], fetched: Fetched) -> list[Any]:
         """The whole values, as users wrote them. Raises Unfetched."""
         if not mentions(values):
             return values
-        values = self.whole(values)
-        if missing := missing_in(values, self._fetched):
-            raise self._needs(missing)
+        used: set[str] = set()
+        values = replaced(values, fetched, used)
+        if missing := missing_in(values, fetched):
+            raise self._needs(missing | used)
         found: list[Any] = unescape(values)
         return found
 
@@ -231,6 +232,14 @@ def _of_run(run: RunState) -> dict[str, Any]:
     if run.joined is not None:
         spaces["joined"] = run.joined
     return spaces
+
+
+def item_keys(run: RunState, frame: Frame) -> tuple[str, ...]:
+    """Where the item of this iteration is stored, if it is."""
+    if run.loop is None or type(run.loop.items) is list:
+        return ()
+    item = element(run.loop.items, frame.index)
+    return keys_of(item) if is_reference(item) else ()
 
 
 def _iter(run: RunState, frame: Frame) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-from noetl.model.errors import ExpressionError, NoetlError
+from noetl.model.errors import ExpressionError, NoetlError, ResultError
 from noetl.model.json import Json
 
-__all__ = ["ExpressionError", "Json", "NoetlError"]
+__all__ = ["ExpressionError", "Json", "NoetlError", "ResultError"]

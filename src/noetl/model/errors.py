@@ -8,6 +8,7 @@ NoetlError
 ├── ToolError         (noetl.model.outcome) a tool's own code fails its task: becomes the task's error
 ├── ToolRefused       (noetl.tools) a class or function cannot be a tool: mend its declaration
 ├── StoreError        (noetl.ports) the store cannot be opened, read or written: show the hint
+├── ResultError       a stored value cannot be read or written: show the hint
 └── ExpressionError   an expression is wrong, refused, or failed on the values it met
 """
 
@@ -32,3 +33,19 @@ class ExpressionError(NoetlError):
         self.hint = hint
         self.kind: Literal["expression", "limit"] = "expression"
         """What a failure that this causes is called."""
+
+
+class ResultError(NoetlError):
+    """A stored value cannot be read or written. `hint` says what to do about it.
+
+    ResultError          the world failed: reading or writing did not work
+    ├── ResultMissing    (noetl.ports) nothing is stored under this key
+    └── ResultDamaged    (noetl.ports) what is stored under this key is not what was written
+    """
+
+    kind: Literal["not_found", "limit", "tool"] = "not_found"
+    """What a failure that this causes is called."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint

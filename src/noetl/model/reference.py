@@ -13,6 +13,9 @@ from noetl.model.json import Json
 
 MARK = "$noetl"
 MEDIA_TYPE = "application/json"
+ARROW = "application/vnd.apache.arrow.stream"
+"""A table in Arrow's IPC stream format: it stands for the list of its rows."""
+_VALUES = (MEDIA_TYPE, ARROW)
 _KINDS = ("ref", "manifest")
 _TAIL = "$noetl"
 _SIGN = b'$noetl"'
@@ -67,14 +70,15 @@ def part(
 
 
 class Stored(dict[str, Any]):
-    """The reference to a stored object, as tools give and get it: no user data can pretend to be one.
+    """A reference, as tools give and get it: no user data can pretend to be one.
 
-    In the log and in expressions it is a plain mapping that can be read and handed on, and never fetched.
+    In the log and in expressions it is a plain mapping. One to a table stands for its rows; one to other
+    bytes can be read and handed on, and is never fetched.
     """
 
 
 def stored_object(key: str, *, size: int, media_type: str, preview: str = "", **about: Json) -> Stored:
-    """What stands for bytes that are no JSON value. `about` is what else is worth knowing of them."""
+    """What stands for bytes. `about` is what else is worth knowing; of a table, `type` and `length`."""
     return Stored(
         {
             MARK: "ref",
@@ -141,16 +145,21 @@ def is_reference(value: object) -> TypeGuard[dict[str, Any]]:
         type(value) is dict
         and MARK in value
         and value[MARK] in _KINDS
-        and value.get("media_type", MEDIA_TYPE) == MEDIA_TYPE
+        and value.get("media_type", MEDIA_TYPE) in _VALUES
     )
 
 
+def is_table(value: object) -> TypeGuard[dict[str, Any]]:
+    """Whether this stands for the rows of an Arrow table, all of them."""
+    return is_reference(value) and value.get("media_type") == ARROW and "path" not in value
+
+
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:
-    """Whether this is the reference to stored bytes that are no JSON value."""
+    """Whether this is the reference to stored bytes that stand for no value."""
     return (
         isinstance(value, dict)
         and value.get(MARK) == "ref"
-        and value.get("media_type", MEDIA_TYPE) != MEDIA_TYPE
+        and value.get("media_type", MEDIA_TYPE) not in _VALUES
     )
 
 
@@ -190,11 +199,22 @@ def unescape(value: Any) -> Any:
     return _unescaped(value) if mentions(value) else value
 
 
+def held(value: Any) -> Any:
+    """The value as a tool that takes references gets it: what is stored by itself stays a reference."""
+    if is_reference(value):
+        return value if is_manifest(value) or "path" in value or "set" in value else Stored(value)
+    if not mentions(value) or isinstance(value, Stored):
+        return value
+    if isinstance(value, dict):
+        return {key: held(item) for key, item in value.items()}
+    return [held(item) for item in value]
+
+
 def references_in(value: Any) -> Iterator[dict[str, Any]]:
     """Every reference and manifest in a value, itself included; not what they stand for."""
     if is_reference(value):
         yield value
-    elif mentions(value):
+    elif not isinstance(value, Stored) and mentions(value):
         for item in value.values() if isinstance(value, dict) else value:
             yield from references_in(item)
 
@@ -211,7 +231,7 @@ def _escaped(value: Any) -> Any:
 
 def _unescaped(value: Any) -> Any:
     if isinstance(value, dict):
-        if is_object(value):
+        if isinstance(value, Stored) or is_object(value):
             return Stored(value)
         return {_unescaped_key(key): _unescaped(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -9,21 +9,10 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
-from noetl.model import Json, NoetlError
+from noetl.model import Json, ResultError
 from noetl.model.reference import Stored
 
-
-class ResultError(NoetlError):
-    """The store could not do what was asked. `hint` says what to do about it.
-
-    ResultError          the world failed: reading or writing did not work
-    ├── ResultMissing    nothing is stored under this key
-    └── ResultDamaged    what is stored under this key is not what was written
-    """
-
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.hint = hint
+__all__ = ["Draft", "Objects", "ResultDamaged", "ResultError", "ResultMissing", "ResultStore"]
 
 
 class ResultMissing(ResultError): ...

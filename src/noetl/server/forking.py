@@ -95,12 +95,12 @@ async def _with_own_results(
     results: ResultStore, rows: Sequence[Row], source: str, execution_id: str
 ) -> Sequence[Row]:
     """The rows with copies of all that they name: what is stored belongs to one execution."""
-    theirs = re.compile(rb'"key":"' + re.escape(source.encode()) + rb'/([0-9a-f]{64})"')
-    own = rb'"key":"' + execution_id.encode() + rb'/\1"'
+    theirs = re.compile(rb'"key":"' + re.escape(source.encode()) + rb'/([0-9a-f]{64})(#[0-9-]+)?"')
+    own = rb'"key":"' + execution_id.encode() + rb'/\1\2"'
     names: set[str] = set()
     copied = []
     for row in rows:
-        names |= {name.decode() for name in theirs.findall(row.body)}
+        names |= {name.decode() for name, _ in theirs.findall(row.body)}
         copied.append(row._replace(body=theirs.sub(own, row.body)) if names else row)
     for name in sorted(names):
         copy = results.scratch(execution_id) / f".copy-{uuid4().hex}"

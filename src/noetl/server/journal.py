@@ -8,6 +8,7 @@ from noetl.events.event import Event
 from noetl.ports.results import ResultError, ResultStore
 from noetl.ports.store import Committed, Conflict, KeyTaken, Store, StoreError
 from noetl.server.live import Live
+from noetl.stores.results import read_stored
 
 
 class WrittenElsewhere(StoreError):
@@ -50,7 +51,7 @@ class Journal:
             if blob.key == key:
                 return blob.data
         found = self._storing.get(key)
-        return found if found is not None else await self._results.get(key)
+        return found if found is not None else await read_stored(self._results, key)
 
     @property
     def dirty(self) -> bool:

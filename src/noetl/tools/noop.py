@@ -20,5 +20,6 @@ KIND = Kind(
     name="noop",
     summary="Does nothing: passes `_prev` through, or gives its `args` as the result.",
     effect="pure",
+    takes_references=frozenset({"args", "_prev"}),
     implementation=NoopTool,
 )

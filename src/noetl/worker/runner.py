@@ -257,4 +257,4 @@ class Runner:
 
 def _unstored(error: ResultError) -> ErrorInfo:
     message = f"a stored value cannot be read: {error}"
-    return ErrorInfo(kind="not_found", message=f"{message}; {error.hint}" if error.hint else message)
+    return ErrorInfo(kind=error.kind, message=f"{message}; {error.hint}" if error.hint else message)

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
-from noetl.model.reference import decode_value
+from noetl.model.table import decode_stored
 
 ROOM = 32 << 20
 """Bytes, as stored, that are kept; as Python objects they take several times as much."""
@@ -35,7 +35,7 @@ class StoredValues(Mapping[str, Any]):
             if key not in self._values:
                 data = await get(key)
                 self._forget(key)
-                self._values[key] = decode_value(data)
+                self._values[key] = decode_stored(data)
                 self._sizes[key] = len(data)
                 self._size += len(data)
         wanted = set(keys)

@@ -1,6 +1,7 @@
 """`noetl executions result`."""
 
 import sys
+from functools import partial
 from typing import Any
 
 import click
@@ -17,7 +18,7 @@ from noetl.kernel.references import resolve
 from noetl.ports.store import Store
 from noetl.server.history import History, read_history
 from noetl.stores.home import Home
-from noetl.stores.results import FileResults
+from noetl.stores.results import FileResults, read_stored
 
 
 @click.command("result")
@@ -36,7 +37,9 @@ def command(*, name: str, step: str | None, out: str | None, **place: str | None
     async def work(home: Home, store: Store) -> tuple[str, Any]:
         history = await read_history(store, name, configuration.settings.allow_kinds)
         result = _of_execution(history) if step is None else _of_step(history, step)
-        return history.record.execution_id, await resolve(result, FileResults(home.results).get)
+        return history.record.execution_id, await resolve(
+            result, partial(read_stored, FileResults(home.results))
+        )
 
     execution_id, result = consult(configuration, work)
     data = (

@@ -65,6 +65,7 @@ def read_task(
         spec=_spec_values(context, spec, where._replace(role=Role.SPEC)),
         writes=context.prefixed_writes(shaped.get("set"), where._replace(role=Role.TASK_WRITE)),
         desc=text_of(shaped.get("desc")),
+        references=kind.takes_references if kind is not None else frozenset(),
     )
 
 

@@ -14,16 +14,16 @@ from noetl.kernel.scopes import Surroundings, loop_scope
 from noetl.kernel.variables import read
 from noetl.model import ExpressionError
 from noetl.model.outcome import ErrorInfo
-from noetl.model.reference import escape, is_manifest, is_reference
+from noetl.model.reference import escape, is_manifest, is_reference, is_table
 
 
 def loop_start(run: RunState, now: int, fetched: Fetched) -> Move:
-    """The collection, evaluated once. A manifest is gone through as it is. Raises Unfetched."""
+    """The collection, evaluated once. A manifest or a table is gone through as it is. Raises Unfetched."""
     loop = run.step.step.loop
     assert loop is not None  # noqa: S101 -- asked of loop steps only
     around = loop_scope(run, now, fetched)
     try:
-        items: Any = _manifest(run, loop.items, now)
+        items: Any = _in_parts(run, loop.items, now)
         if items is None:
             items = items_of(around.value(loop.items))
         most = 1 if loop.mode == "sequential" else _most(around, loop.max_in_flight)
@@ -31,19 +31,19 @@ def loop_start(run: RunState, now: int, fetched: Fetched) -> Move:
         raise around.unfetched(error) from None
     except ExpressionError as error:
         return Finish(StepFailed(run=run.id, error=expression_failed(error)))
-    total = items["total"] if is_manifest(items) else len(items)
+    total = items["length"] if isinstance(items, dict) else len(items)
     return Record(LoopStarted(run=run.id, total=total, items=items, max_in_flight=most))
 
 
-def _manifest(run: RunState, data: Data, now: int) -> dict[str, Any] | None:
-    """The manifest that the loop runs over, if it names one and nothing else."""
+def _in_parts(run: RunState, data: Data, now: int) -> dict[str, Any] | None:
+    """The manifest or table that the loop runs over, if it names one and nothing else."""
     if not isinstance(data, Expression) or data.path is None:
         return None
     try:
         found = loop_scope(run, now).value(data)
     except Unread:
         return None
-    return found if is_manifest(found) else None
+    return found if is_manifest(found) or is_table(found) else None
 
 
 def items_of(value: Any) -> list[Any]:

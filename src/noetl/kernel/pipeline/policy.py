@@ -13,9 +13,9 @@ from noetl.events.bodies import EventBody, LoopIterationCompleted, Patch, StepDo
 from noetl.expr import Expression, Unread
 from noetl.kernel.pipeline.moves import Fetch, RunTask
 from noetl.kernel.pipeline.tasks import idempotency_key
-from noetl.kernel.references.whole import Fetched, Unfetched
+from noetl.kernel.references.whole import Fetched, Unfetched, with_needed
 from noetl.kernel.run import Frame, RunState
-from noetl.kernel.scopes import Surroundings, task_scope
+from noetl.kernel.scopes import Surroundings, item_keys, task_scope
 from noetl.model import ExpressionError
 from noetl.model.outcome import ErrorInfo, Outcome
 from noetl.model.reference import escape, mentions
@@ -139,11 +139,26 @@ def decided(  # noqa: PLR0917 -- as above
     """As `judge`, for an outcome that is escaped already. Raises Unfetched."""
     frame = run.frames[index]
     task = run.task(frame)
+    if task.policy is None and not task.writes:
+        verdict = _Verdict(do="continue" if outcome.status == "ok" else "fail")
+        return _processed(run, frame, outcome, verdict, [])
+    if not fetched:
+        return _judged(run, frame, outcome, now, keychain, fetched)
+    first = item_keys(run, frame)
+    return with_needed(lambda some: _judged(run, frame, outcome, now, keychain, some), fetched, first)
+
+
+def _judged(  # noqa: PLR0917 -- as above
+    run: RunState,
+    frame: Frame,
+    outcome: Outcome,
+    now: int,
+    keychain: Mapping[str, Any] | None,
+    fetched: Fetched,
+) -> TaskProcessed:
+    task = run.task(frame)
     verdict = _Verdict()
     patches: list[Patch] = []
-    if task.policy is None and not task.writes:
-        verdict.do = "continue" if outcome.status == "ok" else "fail"
-        return _processed(run, frame, outcome, verdict, patches)
     try:
         around = task_scope(run, frame, now, keychain, fetched)
         patches = around.patches

@@ -11,10 +11,10 @@ from noetl.events.bodies import LoopIterationStarted, TaskStarted
 from noetl.expr import Constant, Unread, uses_of
 from noetl.kernel.pipeline.moves import RunTask
 from noetl.kernel.plan import Plain, timeout_of
-from noetl.kernel.references.whole import Fetched
+from noetl.kernel.references.whole import Fetched, with_needed
 from noetl.kernel.run import Frame, RunState
-from noetl.kernel.scopes import Surroundings, task_scope
-from noetl.model.reference import mentions
+from noetl.kernel.scopes import Surroundings, item_keys, task_scope
+from noetl.model.reference import held, mentions
 
 WAITING_KINDS = frozenset({"playbook", "wait"})
 """What waits without a worker."""
@@ -38,6 +38,15 @@ def attempt_of(run: RunState, frame: Frame, now: int, secrets: Secrets | None, f
     plain = run.step.plain.get(task.label)
     if plain is not None and not ((run.args or frame.prev) and mentions([run.args, frame.prev])):
         return _plain_attempt(run, frame, task, plain, now)
+    first = item_keys(run, frame) if fetched else ()
+    return with_needed(lambda some: _attempt(run, frame, now, secrets, some, fetched), fetched, first)
+
+
+def _attempt(  # noqa: PLR0917 -- as above
+    run: RunState, frame: Frame, now: int, secrets: Secrets | None, fetched: Fetched, at_hand: Fetched
+) -> RunTask:
+    """The same; expressions see those of the stored values that are `fetched`, the tool all `at_hand`."""
+    task = run.task(frame)
     around = task_scope(run, frame, now, secrets.real if secrets else None, fetched)
     given = around.spaces["args"]
     again = frame.losses > 0
@@ -56,7 +65,12 @@ def attempt_of(run: RunState, frame: Frame, now: int, secrets: Secrets | None, f
             recorded = {**recorded, "spec": knobs}
     except Unread as error:
         raise around.unfetched(error) from None
-    given_inputs, given_args, given_spec, prev = around.for_tool([inputs, args, spec, frame.prev])
+    prev = frame.prev
+    if names := task.references:
+        inputs = {name: held(value) if name in names else value for name, value in inputs.items()}
+        args = held(args) if "args" in names else args
+        prev = held(prev) if "_prev" in names else prev
+    given_inputs, given_args, given_spec, prev = around.for_tool([inputs, args, spec, prev], at_hand)
     return RunTask(
         task=task,
         started=TaskStarted(

@@ -1,12 +1,12 @@
 """From references back to whole values."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from noetl.expr import overlaid
 from noetl.model import Json, NoetlError
 from noetl.model.reference import (
-    decode_value,
+    Stored,
     is_manifest,
     is_reference,
     keys_of,
@@ -15,6 +15,9 @@ from noetl.model.reference import (
     references_in,
     unescape,
 )
+from noetl.model.table import decode_stored, row_key
+
+T = TypeVar("T")
 
 Fetched = Mapping[str, Any]
 """Stored values by their keys."""
@@ -26,6 +29,22 @@ class Unfetched(NoetlError):
     def __init__(self, keys: tuple[str, ...]) -> None:
         super().__init__(f"stored values are needed: {', '.join(keys)}")
         self.keys = keys
+
+
+def with_needed(work: Callable[[Fetched], T], fetched: Fetched, first: tuple[str, ...] = ()) -> T:
+    """What the work gives with those stored values alone that it needs, whatever else was fetched.
+
+    So what is only handed on stays a reference. `first` are those it is known to need. Raises Unfetched.
+    """
+    needed = {key: fetched[key] for key in first if key in fetched}
+    while True:
+        try:
+            return work(needed)
+        except Unfetched as error:
+            more = {key: fetched[key] for key in error.keys if key in fetched}
+            if len(more) < len(error.keys) or more.keys() <= needed.keys():
+                raise
+            needed = {**needed, **more}
 
 
 def whole_of(reference: dict[str, Any], fetched: Fetched) -> Any:
@@ -46,9 +65,12 @@ def whole_of(reference: dict[str, Any], fetched: Fetched) -> Any:
 
 
 def element(items: Any, index: int) -> Any:
-    """One element of a list or, for a manifest, what stands for it."""
+    """One element of a list or, for a manifest or a table, what stands for it."""
     if type(items) is list:
         return items[index]
+    if not is_manifest(items):
+        key, start = row_key(items["key"], index)
+        return part(key, (index - start,))
     chunks = items["chunks"]
     if not chunks or index >= chunks[-1]["to"]:
         return items["tail"][index - (chunks[-1]["to"] if chunks else 0)]
@@ -71,7 +93,7 @@ def replaced(value: Any, fetched: Fetched, used: set[str]) -> Any:
             return value
         used.update(keys)
         return replaced(whole_of(value, fetched), fetched, used)
-    if not mentions(value):
+    if isinstance(value, Stored) or not mentions(value):
         return value
     if isinstance(value, dict):
         return {key: replaced(item, fetched, used) for key, item in value.items()}
@@ -91,7 +113,7 @@ async def resolve(value: Any, get: Callable[[str], Awaitable[bytes]], *, raw: bo
     fetched: dict[str, Any] = {}
     while missing := missing_in(value, fetched):
         for key in sorted(missing):
-            fetched[key] = decode_value(await get(key))
+            fetched[key] = decode_stored(await get(key))
         value = replaced(value, fetched, set())
         fetched = {}
     whole: Json = value if raw else unescape(value)

@@ -3,5 +3,6 @@
 from noetl.stores.results.file import FileResults
 from noetl.stores.results.memory import MemoryResults
 from noetl.stores.results.objects import StoredObjects
+from noetl.stores.results.rows import read_stored
 
-__all__ = ["FileResults", "MemoryResults", "StoredObjects"]
+__all__ = ["FileResults", "MemoryResults", "StoredObjects", "read_stored"]

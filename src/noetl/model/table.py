@@ -1,0 +1,136 @@
+"""Tables that are stored in Arrow's stream format: as rows of JSON values, whole or some at a time."""
+
+import base64
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from noetl.model.errors import ResultError
+from noetl.model.json import Json
+from noetl.model.normal import NotJson, normalise
+from noetl.model.reference import decode_value, escape
+
+ROWS = 1_000
+"""Rows that a loop over a table reads at a time."""
+_BEGINNING = b"\xff\xff\xff\xff"
+"""How a stream begins, and no JSON text can."""
+
+
+def decode_stored(data: bytes) -> Any:
+    """What stored bytes stand for, as it may stand in the log: a JSON value, or the rows of a table.
+
+    Raises ResultError if they are a table that cannot be read.
+    """
+    return escape(rows_of(data)) if data.startswith(_BEGINNING) else decode_value(data)
+
+
+def rows_of(data: bytes) -> list[Json]:
+    """The rows of a table as mappings. Raises ResultError.
+
+    Beyond what results are normalised to: NaN and infinity are null, bytes are base64, intervals seconds.
+    """
+    return [row for batch in _batches(data) for row in _rows(batch)]
+
+
+def row_key(key: str, index: int) -> tuple[str, int]:
+    """The key of some rows of the table under `key`, that at `index` among them; and the first of them."""
+    start = index - index % ROWS
+    return f"{key}#{start}-{start + ROWS}", start
+
+
+def rows_in_key(key: str) -> tuple[str, tuple[int, int] | None]:
+    """The key of what is stored, and which of its rows are meant; None: all that is stored."""
+    stored, _, rows = key.partition("#")
+    if not rows:
+        return stored, None
+    start, _, end = rows.partition("-")
+    return stored, (int(start), int(end))
+
+
+def rows_between(path: Path, start: int, end: int) -> bytes:
+    """The table in this file with only the rows from `start` up to `end`. Raises ResultError."""
+    arrow = _arrow()
+    with _told(), arrow.memory_map(str(path)) as file, arrow.ipc.open_stream(file) as stream:
+        sink = arrow.BufferOutputStream()
+        with arrow.ipc.new_stream(sink, stream.schema) as out:
+            first = 0
+            for batch in stream:
+                if first + batch.num_rows > start:
+                    out.write_batch(batch.slice(max(start - first, 0), end - max(start, first)))
+                first += batch.num_rows
+                if first >= end:
+                    break
+        found: bytes = sink.getvalue().to_pybytes()
+        return found
+
+
+def _batches(data: bytes) -> Iterator[Any]:
+    with _told(), _arrow().ipc.open_stream(data) as stream:
+        yield from stream
+
+
+def _rows(batch: Any) -> list[Json]:
+    arrow = _arrow()
+    columns = []
+    for column in batch.columns:
+        nanoseconds = "[ns]" in str(column.type) or "[ns," in str(column.type)
+        kind = _without_nanoseconds(arrow, column.type) if nanoseconds else column.type
+        columns.append([_plain(value) for value in column.cast(kind, safe=False).to_pylist()])
+    names = batch.schema.names
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def _without_nanoseconds(arrow: Any, kind: Any) -> Any:
+    """Python has no type for them."""
+    if arrow.types.is_timestamp(kind):
+        return arrow.timestamp("us", kind.tz)
+    return arrow.duration("us") if arrow.types.is_duration(kind) else arrow.time64("us")
+
+
+def _plain(value: object) -> Json:
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else None
+        case Decimal():
+            return normalise(value) if value.is_finite() else None
+        case dict():
+            return {str(key): _plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case bytes():
+            return base64.b64encode(value).decode()
+        case timedelta():
+            return value.total_seconds()
+        case UUID():
+            return str(value)
+    try:
+        return normalise(value)
+    except NotJson as error:
+        raise ResultError(f"a table holds what JSON has no form for: {error}") from None
+
+
+def _arrow() -> Any:
+    try:
+        import pyarrow as arrow  # noqa: PLC0415 -- only who has tables needs it
+        import pyarrow.ipc  # noqa: PLC0415
+    except ImportError:
+        missing = ResultError("a table cannot be read without pyarrow", "pip install 'noetl[duckdb]'")
+        missing.kind = "tool"
+        raise missing from None
+    return arrow
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Raises ResultError where the stream is not what it should be."""
+    try:
+        yield
+    except (OSError, _arrow().ArrowException) as error:
+        raise ResultError(f"a table cannot be read: {error}", "write it again") from None
