@@ -20,7 +20,7 @@ from noetl.server.fitness import CannotRun, check
 from noetl.server.forking import copied_rows, fork_command, write_copy
 from noetl.server.journal import Journal
 from noetl.server.letters import Order
-from noetl.server.live import Live, Logs, Origin
+from noetl.server.live import WORKER, Live, Logs, Origin
 from noetl.server.playbooks import Playbooks
 from noetl.server.service import AlreadyRunning, Service
 from noetl.server.stored import Source
@@ -34,6 +34,8 @@ __all__ = ["AlreadyRunning", "CannotRun", "Local", "Source"]
 SLOTS = 32
 TURN = 0.005
 """Seconds of work after which the event loop gets its turn."""
+LINGER = 0.01
+"""Seconds that what is decided waits for more, while tasks are in flight and nobody waits for it."""
 FLUSH_AT = 2_048
 """Events that wait before a turn ends with a commit though nobody waits for it and more could be done."""
 
@@ -70,6 +72,7 @@ class Local:
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
         self._writing: asyncio.Task[None] | None = None
+        self._lingering: asyncio.TimerHandle | None = None
         self._stopped: asyncio.Future[None] | None = None
 
     async def __aenter__(self) -> "Local":
@@ -279,7 +282,7 @@ class Local:
             if not state.ready or state.paused or state.stopping or state.over:
                 continue
             run = state.ready.first
-            live.give(Claim(run, "local"))
+            live.give(Claim(run, WORKER))
             self._runner.take(live, state.runs[run])
             if state.ready:
                 self._ready[execution_id] = live
@@ -292,7 +295,21 @@ class Local:
         self._writing.add_done_callback(lambda _: self._wake())
         await asyncio.sleep(0)
 
+    def _write_soon(self, journal: Journal) -> None:
+        """Has what is decided written after a moment, unless it is written before."""
+        if self._lingering is None:
+
+            def hurry() -> None:
+                self._lingering = None
+                journal.urgent = True
+                self._wake()
+
+            self._lingering = asyncio.get_running_loop().call_later(LINGER, hurry)
+
     async def _write(self, journal: Journal) -> None:
+        if self._lingering is not None:
+            self._lingering.cancel()
+            self._lingering = None
         if self._writing is not None:
             writing, self._writing = self._writing, None
             await writing
@@ -316,7 +333,7 @@ class Local:
                 if self._stopping:
                     self._runner.hold()
                 self._take_turn()
-                if journal.urgent or not self._runner.busy:
+                if journal.urgent or not (self._runner.busy or self._runner.in_flight):
                     await self._write(journal)
                 elif journal.weight >= FLUSH_AT:
                     await self._write_beside(journal)
@@ -326,6 +343,8 @@ class Local:
                 if self._bell.is_set() or self._runner.busy:
                     await asyncio.sleep(0)
                 else:
+                    if journal.dirty:
+                        self._write_soon(journal)
                     await self._bell.wait()
         except Exception as error:  # noqa: BLE001 -- whoever waits for an execution gets it
             await self._runner.kill()

@@ -41,7 +41,7 @@ def begin(driver: Driver, run: RunState) -> RunTask:
     """Start the next task of a run that is owned, and leave it in flight."""
     move = advance(run, driver.now)
     assert isinstance(move, RunTask)
-    driver.report(run, move.started)
+    driver.report(run, *move.begins)
     return move
 
 

@@ -142,7 +142,7 @@ class Driver:
             case Finish():
                 self.report(run, move.body)
             case RunTask():
-                self.report(run, move.started)
+                self.report(run, *move.begins)
                 self.calls.append(move)
                 outcome = self.outcome_of(move)
                 self.report(run, self.judge(run, move.iteration, outcome))

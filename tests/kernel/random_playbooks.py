@@ -238,7 +238,7 @@ class Chaos(Driver):
             case Record(body=body) | Finish(body=body):
                 self.report(run, body)
             case RunTask() as call:
-                self.report(run, call.started)
+                self.report(run, *call.begins)
                 self.calls.append(call)
                 self.flying.append((run.id, run.fence, call))
             case Wait(until=until):

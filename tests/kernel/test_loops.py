@@ -113,7 +113,7 @@ def test_a_parallel_loop_keeps_to_max_in_flight_and_the_window() -> None:
     while not isinstance(move := advance(state, driver.now), Wait):
         if isinstance(move, RunTask):
             flying.append(move)
-            driver.report(state, move.started)
+            driver.report(state, *move.begins)
         elif isinstance(move, Record):
             driver.report(state, move.body)
     assert [call.iteration for call in flying] == [0, 1]
@@ -123,7 +123,7 @@ def test_a_parallel_loop_keeps_to_max_in_flight_and_the_window() -> None:
         while not isinstance(move := advance(state, driver.now), Wait):
             if isinstance(move, RunTask):
                 flying.append(move)
-                driver.report(state, move.started)
+                driver.report(state, *move.begins)
             elif isinstance(move, Record):
                 driver.report(state, move.body)
         if len(flying) == 1:

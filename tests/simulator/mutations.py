@@ -124,7 +124,7 @@ MUTATIONS = [
     Mutation(
         "a resume counts as reported",
         K + "pipeline.fold:evolve_run",
-        "if not isinstance(body, of.RunResumed):",
+        "if type(body) is not of.RunResumed:",
         "if True:",
     ),
     Mutation(
@@ -186,9 +186,9 @@ MUTATIONS = [
     ),
     Mutation(
         "a snapshot forgets the order of queues",
-        K + "replay:_Mappings.plain",
-        "return list(value)",
-        "return sorted(value)",
+        K + "replay:_loaded",
+        "return Queue(value)",
+        "return Queue(sorted(value))",
     ),
     Mutation(
         "a worker gets a run without its last result",

@@ -123,6 +123,11 @@ class Kind(Struct, frozen=True, kw_only=True):
 
     What those that are have given comes to the tool as the input `labels`, by the name as it is written.
     """
+    repeatable: Callable[[Mapping[str, Json]], bool] | None = None
+    """Of the inputs of a task that writes in general: whether this one changes nothing outside of itself.
+
+    It may then begin before that is recorded: if all is lost, nobody notices that it began again.
+    """
     extra: str = ""
     """The extra that installs its driver; empty if it needs none."""
     takes_references: frozenset[str] = frozenset()

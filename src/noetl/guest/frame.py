@@ -35,6 +35,8 @@ class Request(Struct, frozen=True, kw_only=True):
     script: str | None = None
     libs: list[Lib] = []
     env: dict[str, str] = {}
+    contained: bool = False
+    """The code touches nothing but its own values, so there is nothing to set up or put back."""
     max_result: int
 
 

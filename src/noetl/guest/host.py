@@ -84,7 +84,7 @@ class Host:
             os._exit(0)  # a copy that the code forked and let come back here
         _flush()
         del module
-        fit = self._surroundings.restore()
+        fit = self._surroundings.restore(request)
         frame = framed(Answer(result=answer.result, failure=answer.failure, spent=not fit), request)
         self.notice.disarm()
         _send(self._answers, frame)

@@ -1,7 +1,7 @@
 """What follows from a playbook alone, computed once and shared by all its executions."""
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from noetl.dsl.checks.graph import ancestors, net_of, on_cycles
 from noetl.dsl.checks.guards import reads_failure
@@ -10,8 +10,11 @@ from noetl.expr import NAMESPACES, Constant, Data
 from noetl.kernel.expressions import expressions_in
 from noetl.kernel.references.needs import Needs, reads_extracted
 from noetl.kernel.references.rules import execution_rules, step_rules, task_rules
-from noetl.model import Json
+from noetl.model import ExpressionError, Json
 from noetl.model.reference import mentions
+
+TASK_TIMEOUT = 300.0
+"""Seconds an attempt may take if the playbook says nothing."""
 
 
 class Watch(NamedTuple):
@@ -27,10 +30,13 @@ class StepPlan:
 
     __slots__ = (
         "above",
+        "arcs",
         "bit",
+        "fresh_keys",
         "handles",
         "keeps_result",
         "label_at",
+        "name",
         "number",
         "passes",
         "plain",
@@ -38,6 +44,8 @@ class StepPlan:
         "reads_steps",
         "routes_only",
         "rules",
+        "sends",
+        "single",
         "step",
         "task_rules",
         "watches",
@@ -46,6 +54,7 @@ class StepPlan:
     def __init__(self, step: Step, number: int, above: int, playbook: Playbook) -> None:
         names = frozenset(playbook.steps)
         self.step = step
+        self.name = step.name
         self.number = number
         self.bit = 1 << number
         self.above = above
@@ -55,6 +64,13 @@ class StepPlan:
             task.kind == "noop" and task.args is None for task in step.tasks
         )
         """Whether its result is that of the step whose arc brought its token (semantics §3)."""
+        self.arcs = step.arcs
+        self.sends = tuple(arc.when is True and not arc.args and not arc.writes for arc in step.arcs)
+        """Of each arc, whether it is taken always, and its token brings nothing along."""
+        self.fresh_keys = frozenset(
+            task.label for task in step.tasks if task.spec.get("idempotency") == Constant("per_attempt")
+        )
+        """Tasks whose every attempt has a key of its own."""
         self.label_at = {task.label: position for position, task in enumerate(step.tasks)}
         self.handles = tuple(reads_failure(arc.when) for arc in step.arcs)
         self.watches = tuple(dict.fromkeys(_watches(step, names)))
@@ -65,10 +81,8 @@ class StepPlan:
         self.task_rules = {task.label: task_rules(task) for task in step.tasks}
         self.plain = {task.label: found for task in step.tasks if (found := _plain(task)) is not None}
         """What tasks get in which nothing is to be evaluated."""
-
-    @property
-    def name(self) -> str:
-        return self.step.name
+        self.single = _single(step, self.plain)
+        """The task that is all of the pipeline, if nothing about it is to be evaluated."""
 
     def selected(self, result: Json) -> dict[str, Json]:
         """What `spec.result.select` finds in a result that is not stored elsewhere."""
@@ -83,6 +97,7 @@ class Plain(NamedTuple):
 
     inputs: dict[str, Json]
     spec: dict[str, Json]
+    timeout: float
 
 
 def _plain(task: Task) -> Plain | None:
@@ -90,7 +105,38 @@ def _plain(task: Task) -> Plain | None:
         return None
     inputs = {name: one.value for name, one in task.inputs.items() if isinstance(one, Constant)}
     spec = {name: one.value for name, one in task.spec.items() if isinstance(one, Constant)}
-    return None if mentions([inputs, spec]) else Plain(inputs, spec)
+    try:
+        return None if mentions([inputs, spec]) else Plain(inputs, spec, timeout_of(spec))
+    except ExpressionError:
+        return None  # told when it is run
+
+
+def _single(step: Step, plain: Mapping[str, Plain]) -> Task | None:
+    if len(step.tasks) != 1:
+        return None
+    task = step.tasks[0]
+    return task if task.label in plain and task.policy is None and not task.writes else None
+
+
+def timeout_of(spec: Mapping[str, Any]) -> float:
+    """The seconds that an attempt may take. Raises ExpressionError."""
+    return next(
+        (found for name in ("timeout", "task_timeout") if (found := seconds_in(spec, name))), TASK_TIMEOUT
+    )
+
+
+def seconds_in(spec: Mapping[str, Any], name: str) -> float | None:
+    """The seconds that a knob says; None if it is not given, or is about something else than all of them.
+
+    Raises ExpressionError.
+    """
+    value = spec.get(name)
+    if value is None or isinstance(value, dict):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ExpressionError(f"`{name}` is a number of seconds, not {value!r}") from None
 
 
 def _parts(task: Task) -> Iterator[Data]:

@@ -70,8 +70,6 @@ class _Mappings:
         match value:
             case Variables():
                 return [self._number(value.values), value.shared, value.size]
-            case Queue():
-                return list(value)
             case StepPlan():
                 return value.name
             case Plan() | Given() | Ledger():

@@ -38,8 +38,11 @@ class Ledger(Protocol):
         """Whether runs are to be interrupted."""
         ...
 
-    def report(self, run: RunState, *bodies: EventBody) -> None:
-        """Records what happened in a run that the worker owns; the run is up to date afterwards."""
+    def report(self, run: RunState, *bodies: EventBody, go_on: bool = False) -> RunState | None:
+        """Records what happened in a run that the worker owns; the run is up to date afterwards.
+
+        With `go_on` the worker takes the next run that is ready, if this one has ended: it owns that then.
+        """
         ...
 
     def when_durable(self, then: Callable[[], None]) -> None:

@@ -46,6 +46,8 @@ class Children:
 
     def started(self, live: Live, body: TaskStarted) -> None:
         """A task began: one that starts a child without waiting for it starts it here."""
+        if not body.at:
+            return  # it does not wait, so it is no child
         run = live.state.runs[body.run]
         if run.step.step.tasks[run.step.label_at[body.task]].kind != "playbook":
             return

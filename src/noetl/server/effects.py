@@ -9,7 +9,7 @@ from noetl.ports.store import NO_EFFECTS, Effects, Row
 
 def effects_of(ts: int, body: EventBody) -> Effects:
     """A function of the event alone, so that a store can be rebuilt from its rows."""
-    if type(body) not in _TELLING:
+    if type(body) not in TELLING:
         return NO_EFFECTS
     match body:
         case of.PlaybookExecutionRequested():
@@ -36,7 +36,7 @@ def derive(row: Row) -> Effects:
     return effects_of(row.ts, decode(row.kind, row.body, row.version))
 
 
-_TELLING: frozenset[type] = frozenset(
+TELLING: frozenset[type] = frozenset(
     {
         of.PlaybookExecutionRequested,
         of.PlaybookProcessed,
@@ -47,4 +47,4 @@ _TELLING: frozenset[type] = frozenset(
         of.CancelRequested,
     }
 )
-_NUMBERS = frozenset(kind.number for kind in EVENT_KINDS if kind.body in _TELLING)
+_NUMBERS = frozenset(kind.number for kind in EVENT_KINDS if kind.body in TELLING)

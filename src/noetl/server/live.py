@@ -6,7 +6,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from noetl.events.bodies import EventBody, Parent
+from noetl.events.bodies import EventBody, Parent, TokenClaimed
 from noetl.events.codec import FORMAT
 from noetl.events.event import Event
 from noetl.events.table import kind_of
@@ -17,7 +17,7 @@ from noetl.kernel.references.blob import Blob
 from noetl.ports.results import ResultStore
 from noetl.ports.store import NO_EFFECTS, Append, Row, merge
 from noetl.server.clock import now
-from noetl.server.effects import effects_of
+from noetl.server.effects import TELLING, effects_of
 from noetl.stores.owner import Ownership
 from noetl.stores.results import StoredObjects
 
@@ -68,6 +68,10 @@ class Keeper(Protocol):
         ...
 
 
+WORKER = "local"
+"""The one worker that this process has."""
+
+
 class Live:
     """Decides commands at once; what follows is durable when the journal says so."""
 
@@ -82,6 +86,7 @@ class Live:
         self.execution_id = state.given.execution_id
         self.origin = origin
         self.folder = origin.folder
+        self.trace_id = origin.trace_id or self.execution_id.replace("-", "")
         self.objects = StoredObjects(keeper.results, self.execution_id)
         self.durable = state.version
         self.snapshot_at = state.version
@@ -96,10 +101,6 @@ class Live:
         self._after: list[tuple[int, Callable[[], None]]] = []
         self._keeper = keeper
         self._ownership = ownership
-
-    @property
-    def trace_id(self) -> str:
-        return self.origin.trace_id or self.execution_id.replace("-", "")
 
     @property
     def paused(self) -> bool:
@@ -131,9 +132,12 @@ class Live:
             events += more
             self._boundaries.add(more[-1].seq)
 
-    def report(self, run: RunState, *bodies: EventBody) -> None:
-        """What happened in a run that is claimed."""
-        self.give(Report(run.id, run.fence, run.reported, bodies))
+    def report(self, run: RunState, *bodies: EventBody, go_on: bool = False) -> RunState | None:
+        """What happened in a run that is claimed; with `go_on`, the run that its worker owns next."""
+        claims = WORKER if go_on else ""
+        events = self.give(Report(run.id, run.fence, run.reported, bodies, claims))
+        last = events[-1].body if claims and events else None
+        return self.state.runs[last.run] if isinstance(last, TokenClaimed) else None
 
     def when_durable(self, then: Callable[[], None]) -> None:
         """Calls `then` once everything decided so far is written."""
@@ -165,10 +169,11 @@ class Live:
         rows = []
         effects = NO_EFFECTS
         for event in events:
-            kind = kind_of(event.body)
+            body = event.body
+            kind = kind_of(body)
             rows.append(Row(event.seq, event.ts, kind.number, FORMAT, event.data, event.seq in boundaries))
-            if (change := effects_of(event.ts, event.body)) is not NO_EFFECTS:
-                effects = merge(effects, change)
+            if type(body) in TELLING:
+                effects = merge(effects, effects_of(event.ts, body))
         taken, self.taken = self.taken, []
         append = Append(
             execution_id=self.execution_id,

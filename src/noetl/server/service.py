@@ -294,6 +294,7 @@ class Service:
             case of.ExecutionRetried():
                 self._arm(live)
             case of.PlaybookProcessed():
+                self.hurry()  # whoever asked for it waits for its end
                 self.children.ended(live)
             case _:
                 pass

@@ -1,7 +1,7 @@
 """The tools of one worker: which kinds it can run, and what runs them."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pkgutil import resolve_name
 from typing import Any, Literal
 
@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from noetl.dsl.kinds import Kind, Kinds
 from noetl.dsl.playbook import Place, Playbook
+from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, Outcome, failed
 from noetl.ports.tool import Call, Keeping, Tool
 
@@ -22,12 +23,21 @@ class Tools:
     def __init__(self, kinds: Kinds) -> None:
         self.kinds = kinds
         self._made: dict[str, Tool] = {}
+        self._effects: dict[str, Literal["pure", "write"]] = {}
         self._closed = False
 
     def effect(self, kind: str) -> Literal["pure", "write"]:
         """What running a task of this kind may do; of an unknown one the worst is assumed."""
+        found = self._effects.get(kind)
+        if found is None:
+            known = self.kinds.get(kind)
+            found = self._effects[kind] = known.effect if known else "write"
+        return found
+
+    def repeatable(self, kind: str, inputs: Mapping[str, Json]) -> bool:
+        """Whether a task may begin before that is recorded, as nobody would notice that it began again."""
         known = self.kinds.get(kind)
-        return known.effect if known else "write"
+        return known is not None and known.repeatable is not None and known.repeatable(inputs)
 
     def get(self, kind: str) -> Tool | None:
         """The tool for this kind; None if nothing here runs it.

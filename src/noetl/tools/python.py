@@ -5,6 +5,7 @@ from msgspec import Meta, Struct, field
 
 from noetl.dsl.kinds import Auth, Code, Fault, Kind, TaskSpec
 from noetl.model import Json
+from noetl.tools.contained import is_contained
 from noetl.tools.inputs import Inputs, Scalar, Size, exactly_one, given, literal
 from noetl.tools.syntax import syntax_error
 
@@ -117,6 +118,12 @@ def check(inputs: Inputs, spec: Inputs) -> Iterator[Fault]:
     yield from _limits(spec)
 
 
+def repeatable(inputs: Inputs) -> bool:
+    """Code that stands in the task, imports nothing by `libs`, and touches nothing but its own values."""
+    code = inputs.get("code")
+    return isinstance(code, str) and not inputs.get("libs") and is_contained(code)
+
+
 KIND = Kind(
     name="python",
     summary="Runs Python code in a process of its own.",
@@ -124,5 +131,6 @@ KIND = Kind(
     spec=PythonSpec,
     defaults={"isolation": "pool"},
     check=check,
+    repeatable=repeatable,
     implementation="noetl.tools.python_tool:PythonTool",
 )

@@ -15,7 +15,7 @@ from noetl.tools.attempt import attempted, failure, inputs_of
 from noetl.tools.inline import Inline
 from noetl.tools.inputs import as_text, byte_count
 from noetl.tools.pool import Pool
-from noetl.tools.python import PythonInputs, PythonSpec
+from noetl.tools.python import PythonInputs, PythonSpec, repeatable
 from noetl.tools.script import ScriptUnread, source_of
 from noetl.tools.warm import ChildEnded, Isolation, LimitPassed, Limits, WarmChild
 
@@ -93,6 +93,7 @@ class PythonTool:
                 for name, lib in (inputs.libs or {}).items()
             ],
             env={name: as_text(value) for name, value in (spec.env or {}).items()},
+            contained=not spec.env and repeatable(call.inputs),
             max_result=self._max_result,
         )
 

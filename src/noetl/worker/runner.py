@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import assert_never
 
-from noetl.events.bodies import StepFailed
+from noetl.events.bodies import EventBody, StepFailed
 from noetl.kernel import advance, cancelled, judge, pause, straight
 from noetl.kernel.pipeline.moves import Fetch, Finish, Record, RunTask, Suspend, Wait
 from noetl.kernel.run import RunState
@@ -21,6 +21,8 @@ from noetl.worker.stored import StoredValues
 
 PATIENCE = 2.0
 """Seconds that an interrupted task has for tidying up."""
+MOST_CHAINED = 64
+"""Runs of one execution in a row, before others have their turn."""
 
 
 class Runner:
@@ -107,15 +109,15 @@ class Runner:
             self._wake()
 
     def _go_on(self, seat: Seat, until: float) -> None:
-        ledger, run = seat.ledger, seat.run
+        ledger = seat.ledger
         while seat.owned:
             if ledger.stopping:
                 self._interrupt(seat)
                 return
             if ledger.paused:
-                if (body := pause(run)) is None:
+                if (body := pause(seat.run)) is None:
                     return
-                ledger.report(run, body)
+                ledger.report(seat.run, body)
                 continue
             if not self._step(seat):
                 return
@@ -129,8 +131,11 @@ class Runner:
         ledger, run = seat.ledger, seat.run
         move = advance(run, self._now(), None, self._stored)
         match move:
-            case Record() | Finish():
+            case Record():
                 ledger.report(run, move.body)
+                return True
+            case Finish():
+                self._report(seat, move.body)
                 return True
             case RunTask():
                 self._run_task(seat, move)
@@ -152,16 +157,28 @@ class Runner:
         ledger, run = seat.ledger, seat.run
         if self._tools.effect(move.task.kind) == "pure":
             outcome = attempt_now(self._tools, ledger, run, move)
-            verdict = straight(run, move, outcome)
-            if verdict is not None:
-                ledger.report(run, move.started, verdict)
+            follows = straight(run, move, outcome)
+            if follows is not None:
+                self._report(seat, *move.begins, *follows)
                 return
-            ledger.report(run, move.started)
+            ledger.report(run, *move.begins)
             self._processed(seat, move, outcome)
             return
-        ledger.report(run, move.started)
+        ledger.report(run, *move.begins)
         seat.begun += 1
-        seat.ledger.when_durable(partial(self._begin, seat, move))
+        if self._tools.repeatable(move.task.kind, move.inputs):
+            self._begin(seat, move)
+        else:
+            ledger.when_durable(partial(self._begin, seat, move))
+
+    def _report(self, seat: Seat, *bodies: EventBody) -> None:
+        """Records what may end the run; then the seat has the next one of the execution, if there is one."""
+        go_on = not self._held and seat.chained < MOST_CHAINED and seat.idle
+        following = seat.ledger.report(seat.run, *bodies, go_on=go_on)
+        if following is not None:
+            del self._seats[seat.place]
+            seat.follow(following)
+            self._seats[seat.place] = seat
 
     def _begin(self, seat: Seat, move: RunTask) -> None:
         if not seat.owned or seat.interrupted:

@@ -15,6 +15,7 @@ class Seat:
 
     __slots__ = (
         "begun",
+        "chained",
         "fence",
         "fetches",
         "interrupted",
@@ -29,10 +30,25 @@ class Seat:
         self.ledger = ledger
         self.run = run
         self.fence = run.fence
+        self.chained = 0
+        """Runs of this execution that it had one after the other."""
         self.tasks: dict[int, asyncio.Task[None]] = {}
         self.fetches: set[asyncio.Task[None]] = set()
         self.begun = 0
         self.queued = False
+        self.interrupted = False
+        self.waits_until = 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing of the run is under way, so that another one can take its place."""
+        return not self.begun and not self.tasks and not self.fetches
+
+    def follow(self, run: RunState) -> None:
+        """Goes on with another run of the same execution."""
+        self.run = run
+        self.fence = run.fence
+        self.chained += 1
         self.interrupted = False
         self.waits_until = 0
 

@@ -51,7 +51,7 @@ from noetl.kernel.state import ExecutionState
 MOST_AT_ONCE = 10_000
 """Events after which `handle` leaves the rest for another append."""
 
-_ENDS = (StepDone, StepFailed, LoopDone)
+_ENDS = frozenset({StepDone, StepFailed, LoopDone})
 _INSIDE = frozenset({TaskStarted, TaskProcessed, LoopStarted, LoopIterationStarted, LoopIterationCompleted})
 """What happens inside a run and leaves it open: nothing follows unless it wrote what others wait for."""
 
@@ -94,7 +94,7 @@ def decide(state: ExecutionState, command: Command, now: int) -> list[EventBody]
 
 def follow(state: ExecutionState, now: int) -> list[EventBody]:
     """The next decision that the state itself demands; empty if there is none. The state is not changed."""
-    if state.over or state.paused or state.status != "running":
+    if state.status != "running":
         return []
     if state.stopping:
         return _stop(state) or quiesce(state, now)
@@ -140,7 +140,17 @@ def handle(state: ExecutionState, command: Command, now: int) -> list[Event]:
     _record(state, decide(state, command, now), events, now)
     if not events or (type(events[-1].body) in _INSIDE and not state.agenda and not state.stopping):
         return events
-    return _proceed(state, events, now)
+    _proceed(state, events, now)
+    if isinstance(command, Report) and command.claims and len(events) < MOST_AT_ONCE:
+        _claim_next(state, command, events, now)
+    return events
+
+
+def _claim_next(state: ExecutionState, command: Report, events: list[Event], now: int) -> None:
+    """Whoever reported the end of a run goes on with the execution, without asking again."""
+    ended = type(command.bodies[-1]) in _ENDS
+    if ended and state.ready and state.status == "running" and not state.stopping:
+        _record(state, operations.claim(state, Claim(state.ready.first, command.claims)), events, now)
 
 
 def proceed(state: ExecutionState, now: int) -> list[Event]:
@@ -166,12 +176,13 @@ def _proceed(state: ExecutionState, events: list[Event], now: int) -> list[Event
 def _record(state: ExecutionState, bodies: list[EventBody], events: list[Event], now: int) -> None:
     lightest = state.plan.lightest
     for body in bodies:
-        if isinstance(body, _ENDS):
-            body = _sealed(state, body, now)  # noqa: PLW2901 -- what is recorded is what was completed
+        if type(body) in _ENDS:
+            # What is recorded is what was completed.
+            body = _sealed(state, body, now)  # type: ignore[arg-type]  # noqa: PLW2901
         data = encode(body)
         if len(data) > lightest:
             body, data = _lightened(state, body, data)  # noqa: PLW2901
-        if isinstance(body, LoopIterationCompleted):
+        if type(body) is LoopIterationCompleted:
             body, data = _chunked(state, body, data)  # noqa: PLW2901
         event = Event(state.version + 1, now, body, data)
         evolve(state, event)

@@ -17,15 +17,17 @@ from noetl.kernel.errors import NotOwner, Refused
 from noetl.kernel.net.commands import Report
 from noetl.kernel.state import ExecutionState
 
-_REPORTED = (
-    TaskStarted,
-    TaskProcessed,
-    LoopStarted,
-    LoopIterationStarted,
-    LoopIterationCompleted,
-    RunSuspended,
+_REPORTED: frozenset[type] = frozenset(
+    {
+        TaskStarted,
+        TaskProcessed,
+        LoopStarted,
+        LoopIterationStarted,
+        LoopIterationCompleted,
+        RunSuspended,
+    }
 )
-_ENDS = (StepDone, StepFailed, LoopDone)
+_ENDS: frozenset[type] = frozenset({StepDone, StepFailed, LoopDone})
 
 
 def report(state: ExecutionState, command: Report) -> list[EventBody]:
@@ -42,10 +44,11 @@ def report(state: ExecutionState, command: Report) -> list[EventBody]:
         raise Refused(f"report {command.report_no} of {run.id} came before report {run.reported}")
     last = command.bodies[-1]
     for body in command.bodies:
-        if not isinstance(body, _REPORTED) and not (body is last and isinstance(body, _ENDS)):
-            raise Refused(f"a worker does not report {type(body).__name__} here")
-        if body.run != run.id:
-            raise Refused(f"{type(body).__name__} is about {body.run}, not {run.id}")
+        kind = type(body)
+        if kind not in _REPORTED and not (body is last and kind in _ENDS):
+            raise Refused(f"a worker does not report {kind.__name__} here")
+        if body.run != run.id:  # type: ignore[union-attr]  # all of these have it
+            raise Refused(f"{kind.__name__} is not about {run.id}")
     bodies: list[EventBody] = list(command.bodies)
     match bodies[-1]:
         case RunSuspended(reason="pause") if not state.paused:

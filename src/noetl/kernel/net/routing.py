@@ -24,7 +24,9 @@ from noetl.model.reference import MARK, is_reference
 
 def route(state: ExecutionState, run: RunState, now: int) -> list[EventBody]:
     """Judge the arcs, and send a token along each that is selected."""
-    arcs = run.step.step.arcs
+    arcs = run.step.arcs
+    if arcs and run.step.sends[0] and run.step.step.exclusive:
+        return _sent_on(run)
     around = around_end(state, run, now)
     verdicts: list[bool | None] = [None] * len(arcs)
     tokens: list[EventBody] = []
@@ -57,6 +59,19 @@ def route(state: ExecutionState, run: RunState, now: int) -> list[EventBody]:
         patches=tuple(around.patches),
     )
     return [evaluated, *tokens]
+
+
+def _sent_on(run: RunState) -> list[EventBody]:
+    """The same where the first arc is taken whatever happened, and nothing is to be evaluated."""
+    arcs = run.step.arcs
+    evaluated = NextEvaluated(
+        run=run.id,
+        event=run.event,
+        verdicts=(True, *(None for _ in arcs[1:])),
+        selected=(0,),
+        handled=run.error is None or run.step.handles[0],
+    )
+    return [evaluated, TokenEnqueued(step=arcs[0].step, run=run.id, arc=0)]
 
 
 def _broken(run: RunState, verdicts: list[bool | None], error: ErrorInfo) -> NextEvaluated:

@@ -17,7 +17,7 @@ from noetl.kernel.errors import Refused
 from noetl.kernel.pipeline.loops import loop_end, loop_start
 from noetl.kernel.pipeline.moves import Fetch, Finish, Move, Record, Suspend, Wait
 from noetl.kernel.pipeline.policy import SECOND, decided, expression_failed
-from noetl.kernel.pipeline.tasks import WAITING_KINDS, Secrets, attempt_of
+from noetl.kernel.pipeline.tasks import WAITING_KINDS, Secrets, attempt_of, opening
 from noetl.kernel.pipeline.waits import meta_of, outcome_of, suspension
 from noetl.kernel.references.whole import Fetched, Unfetched
 from noetl.kernel.run import Frame, RunState
@@ -53,7 +53,7 @@ def advance(run: RunState, now: int, secrets: Secrets | None = None, fetched: Fe
     except Unfetched as error:
         return Fetch(error.keys)
     if run.can_start and run.loop is not None:
-        return Record(LoopIterationStarted(run=run.id, index=run.loop.next))
+        return opening(run, now) or Record(LoopIterationStarted(run=run.id, index=run.loop.next))
     if not run.frames:
         return loop_end(run)
     return Wait(later)

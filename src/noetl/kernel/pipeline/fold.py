@@ -291,5 +291,5 @@ FOLDS: dict[type, Callable[[RunState, Any], None]] = {
 def evolve_run(run: RunState, body: of.EventBody) -> None:
     """Fold one event of the pipeline into the run; others are not for it."""
     FOLDS[type(body)](run, body)
-    if not isinstance(body, of.RunResumed):
+    if type(body) is not of.RunResumed:
         run.reported += 1

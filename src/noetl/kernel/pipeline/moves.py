@@ -24,11 +24,12 @@ class RunTask(Struct, frozen=True, kw_only=True):
 
     `inputs` and `args` are rendered with the real secrets; `started.input` with what stands for them.
     `timeout` is in seconds; `call_id` names the attempt, `idempotency_key` stays the same if it is
-    delivered again.
+    delivered again. `opens` begins the iteration and is recorded first.
     """
 
     task: Task
     started: TaskStarted
+    opens: LoopIterationStarted | None = None
     inputs: Mapping[str, Any]
     args: Mapping[str, Any]
     spec: Mapping[str, Any]
@@ -39,6 +40,11 @@ class RunTask(Struct, frozen=True, kw_only=True):
     @property
     def iteration(self) -> int:
         return self.started.iteration
+
+    @property
+    def begins(self) -> tuple[LoopIterationStarted | TaskStarted, ...]:
+        """What is recorded before the tool runs."""
+        return (self.started,) if self.opens is None else (self.opens, self.started)
 
 
 class Record(Struct, frozen=True):

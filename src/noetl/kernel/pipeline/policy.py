@@ -9,7 +9,7 @@ from typing import Any, Literal, assert_never, overload
 from msgspec import Struct, structs
 
 from noetl.dsl.playbook import Break, Continue, Fail, Jump, Policy, Retry, Then
-from noetl.events.bodies import Patch, TaskProcessed
+from noetl.events.bodies import EventBody, LoopIterationCompleted, Patch, StepDone, TaskProcessed
 from noetl.expr import Expression, Unread
 from noetl.kernel.pipeline.moves import Fetch, RunTask
 from noetl.kernel.pipeline.tasks import idempotency_key
@@ -79,14 +79,18 @@ def judge(  # noqa: PLR0917 -- what is judged, and what it needs
         return Fetch(error.keys)
 
 
-def straight(run: RunState, move: RunTask, outcome: Outcome) -> TaskProcessed | None:
-    """As `judge`, before the attempt is recorded as started; None if there is something to evaluate."""
+def straight(run: RunState, move: RunTask, outcome: Outcome) -> tuple[EventBody, ...] | None:
+    """As `judge`, before the attempt is recorded as started; None if there is something to evaluate.
+
+    With it comes the end of the pipeline, if this was all of it.
+    """
     if move.task.policy is not None or move.task.writes:
         return None
-    if mentions([outcome]):
+    light = outcome.error is None and not outcome.helpers and type(outcome.result) in _LIGHT
+    if not light and mentions([outcome]):
         outcome = _escaped(outcome)
     started = move.started
-    return TaskProcessed(
+    processed = TaskProcessed(
         run=run.id,
         task=started.task,
         outcome=outcome,
@@ -95,6 +99,19 @@ def straight(run: RunState, move: RunTask, outcome: Outcome) -> TaskProcessed | 
         attempt=started.attempt,
         do="continue" if outcome.status == "ok" else "fail",
     )
+    if run.step.single is None or not light or outcome.status != "ok":
+        return (processed,)
+    if run.loop is None:
+        result = run.inherited if run.step.passes else outcome.result
+        return processed, StepDone(run=run.id, result=result)
+    ended = LoopIterationCompleted(
+        run=run.id, index=started.iteration, status="success", result=outcome.result
+    )
+    return processed, ended
+
+
+_LIGHT = frozenset({type(None), bool, int, float})
+"""What stays in the event, and stands for nothing else."""
 
 
 def _escaped(outcome: Outcome) -> Outcome:

@@ -4,20 +4,17 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import structs
+
 from noetl.dsl.playbook import Task
-from noetl.events.bodies import TaskStarted
+from noetl.events.bodies import LoopIterationStarted, TaskStarted
 from noetl.expr import Constant, Unread, uses_of
 from noetl.kernel.pipeline.moves import RunTask
-from noetl.kernel.plan import Plain
+from noetl.kernel.plan import Plain, timeout_of
 from noetl.kernel.references.whole import Fetched, with_needed
 from noetl.kernel.run import Frame, RunState
 from noetl.kernel.scopes import Surroundings, item_keys, task_scope
-from noetl.model import ExpressionError
 from noetl.model.reference import held, mentions
-
-TASK_TIMEOUT = 300.0
-"""Seconds an attempt may take if the playbook says nothing."""
-
 
 WAITING_KINDS = frozenset({"playbook", "wait"})
 """What waits without a worker."""
@@ -39,7 +36,7 @@ def attempt_of(run: RunState, frame: Frame, now: int, secrets: Secrets | None, f
     """The next attempt of the task the frame stands at. Raises ExpressionError and Unfetched."""
     task = run.task(frame)
     plain = run.step.plain.get(task.label)
-    if plain is not None and not mentions([run.args, frame.prev]):
+    if plain is not None and not ((run.args or frame.prev) and mentions([run.args, frame.prev])):
         return _plain_attempt(run, frame, task, plain, now)
     first = item_keys(run, frame) if fetched else ()
     return with_needed(lambda some: _attempt(run, frame, now, secrets, some, fetched), fetched, first)
@@ -90,9 +87,19 @@ def _attempt(  # noqa: PLR0917 -- as above
         args=given_args,
         spec=given_spec,
         prev=prev,
-        timeout=_timeout(spec),
+        timeout=timeout_of(spec),
         idempotency_key=key,
     )
+
+
+def opening(run: RunState, now: int) -> RunTask | None:
+    """The next iteration with its task, if that is all of it and nothing is to be evaluated."""
+    task, loop = run.step.single, run.loop
+    if task is None or loop is None or run.args or task.kind in WAITING_KINDS:
+        return None
+    frame = Frame(loop.next, visits={task.label: 1})
+    attempt = _plain_attempt(run, frame, task, run.step.plain[task.label], now)
+    return structs.replace(attempt, opens=LoopIterationStarted(run=run.id, index=frame.index))
 
 
 def _plain_attempt(run: RunState, frame: Frame, task: Task, plain: Plain, now: int) -> RunTask:
@@ -114,7 +121,7 @@ def _plain_attempt(run: RunState, frame: Frame, task: Task, plain: Plain, now: i
         args=run.args,
         spec=plain.spec,
         prev=frame.prev,
-        timeout=_timeout(plain.spec),
+        timeout=plain.timeout,
         idempotency_key=idempotency_key(run, frame, task, attempt),
     )
 
@@ -140,31 +147,11 @@ def reads_keychain(task: Task) -> bool:
     return any(use.path[0] == "keychain" for value in data for use in uses_of(value))
 
 
-def _timeout(spec: Mapping[str, Any]) -> float:
-    return next(
-        (found for name in ("timeout", "task_timeout") if (found := seconds_in(spec, name))), TASK_TIMEOUT
-    )
-
-
-def seconds_in(spec: Mapping[str, Any], name: str) -> float | None:
-    """The seconds that a knob says; None if it is not given, or is about something else than all of them.
-
-    Raises ExpressionError.
-    """
-    value = spec.get(name)
-    if value is None or isinstance(value, dict):
-        return None
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise ExpressionError(f"`{name}` is a number of seconds, not {value!r}") from None
-
-
 def idempotency_key(run: RunState, frame: Frame, task: Task, attempt: int) -> str:
     """The same for every delivery and every retry after an error; another one after an ok outcome."""
     place = [run.given.execution_id, run.id, str(frame.index), task.label, str(frame.visits[task.label])]
     if frame.polls:
         place.append(f"poll {frame.polls}")
-    if task.spec.get("idempotency") == Constant("per_attempt"):
+    if task.label in run.step.fresh_keys:
         place.append(f"attempt {attempt}")
     return hashlib.sha256("/".join(place).encode()).hexdigest()[:32]

@@ -10,7 +10,8 @@ from noetl.events.bodies import RunSuspended
 from noetl.events.ids import task_run_id
 from noetl.expr import Constant
 from noetl.kernel.pipeline.policy import SECOND
-from noetl.kernel.pipeline.tasks import idempotency_key, seconds_in
+from noetl.kernel.pipeline.tasks import idempotency_key
+from noetl.kernel.plan import seconds_in
 from noetl.kernel.run import Frame, Resumption, RunState
 from noetl.kernel.scopes import iso
 from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from noetl.events import encode, kind_of
-from noetl.events.bodies import EventBody, RunSuspended
-from noetl.kernel import advance, cancelled, evolve_run, judge, load_run, pause
+from noetl.events.bodies import EventBody, RunSuspended, StepDone
+from noetl.kernel import advance, cancelled, evolve_run, judge, load_run, pause, straight
 from noetl.kernel.pipeline.moves import Finish, Record, RunTask, Suspend, Wait
 from noetl.kernel.run import Given, RunState
 from noetl.testing.simulator.clock import SECOND, Action
@@ -163,11 +163,22 @@ class Hold:
         self.unsent.append(body)
         self.done = True
 
+    def _run_at_once(self, call: RunTask) -> None:
+        outcome = self.world.tools.run(self.execution, self.run, call)
+        follows = straight(self.run, call, outcome)
+        if follows is None:
+            follows = (judge(self.run, call.iteration, outcome, self.world.clock.now),)
+        for body in follows:
+            if isinstance(body, StepDone):
+                self._end(body)
+            else:
+                self._record(body)
+
     def _begin(self, call: RunTask) -> None:
-        self._record(call.started)
+        for body in call.begins:
+            self._record(body)
         if call.task.kind == PURE:
-            outcome = self.world.tools.run(self.execution, self.run, call)
-            self._record(judge(self.run, call.iteration, outcome, self.world.clock.now))
+            self._run_at_once(call)
             return
         self.flying.add(call.iteration)
         self.waiting.append((self.run.reported, call))
