@@ -65,7 +65,7 @@ KIND = Kind(
     spellings=SPELLINGS,
     check=check,
     reads_labels=reads,
-    takes_references=frozenset({"tables", "rows", "labels"}),
+    takes_references=frozenset({"tables", "rows", "labels", "args", "_prev"}),
     extra="duckdb",
     implementation="noetl.tools.duckdb_tool:DuckdbTool",
 )

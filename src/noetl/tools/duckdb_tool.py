@@ -13,13 +13,13 @@ from msgspec import structs
 
 from noetl.model.outcome import Outcome, ToolError, succeeded
 from noetl.model.reference import Stored
+from noetl.model.stream import Stream
 from noetl.ports.results import ResultError
 from noetl.ports.tool import Call
 from noetl.tools.attempt import attempted, failure, inputs_of
 from noetl.tools.duckdb import DuckdbInputs, DuckdbSpec
 from noetl.tools.duckdb_database import Databases, Session
 from noetl.tools.duckdb_failure import failure_of
-from noetl.tools.duckdb_result import Stream
 from noetl.tools.duckdb_tables import tables_of
 from noetl.tools.duckdb_work import ROWS, Work
 from noetl.tools.sql_result import Answer, inline_limit, keep_table, result_of

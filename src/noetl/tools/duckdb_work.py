@@ -8,16 +8,18 @@ from typing import Any
 import duckdb
 
 from noetl.model.outcome import ToolError
+from noetl.model.stream import Stream, gathered
 from noetl.model.table import batch_rows
 from noetl.tools.duckdb import DuckdbInputs, DuckdbSpec
 from noetl.tools.duckdb_auth import attaching
 from noetl.tools.duckdb_failure import Place
-from noetl.tools.duckdb_result import BATCH, Stream, fetched
 from noetl.tools.duckdb_statements import Binding, Statement, statements_of
 from noetl.tools.duckdb_tables import Tables, as_variable, register
 from noetl.tools.inputs import byte_count
-from noetl.tools.sql_result import Answer
+from noetl.tools.sql_result import Answer, distinct
 
+BATCH = 8_192
+"""Rows of a result that are in memory at a time."""
 ROWS = "__noetl_rows__"
 """The table of the rows that are loaded."""
 _NAME = r'(?:[^\W\d]\w*|"(?:[^"]|"")+")'
@@ -120,7 +122,8 @@ class Work:
             return Answer(
                 list(relation.columns), None, sum(batch.num_rows for batch in relation.to_arrow_reader(BATCH))
             )
-        found = fetched(relation, "one" if self._spec.fetch == "one" else "all", limit)
+        reader = (relation.limit(1) if self._spec.fetch == "one" else relation).to_arrow_reader(BATCH)
+        found = gathered(reader, distinct(reader.schema.names), limit)
         if isinstance(found, Stream):
             return found
         for name, count in found.lost.items():

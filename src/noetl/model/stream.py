@@ -1,24 +1,21 @@
-"""What a statement gives: few rows as values, more of them as an Arrow stream in a file."""
+"""Tables on their way: few rows become values, more of them an Arrow stream in a file. Needs pyarrow."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.reference import encode_value
 from noetl.model.table import batch_rows
-from noetl.tools.sql_result import distinct
 
 PREVIEW = 100
 """Rows that a preview is made of."""
-BATCH = 8_192
-"""Rows that are in memory at a time."""
 
 
 class Rows(NamedTuple):
-    """All rows of a result, as values; `lost` counts by column those that JSON has no form for."""
+    """All rows of a table, as values; `lost` counts by column those that JSON has no form for."""
 
     columns: list[str]
     rows: list[dict[str, Json]]
@@ -26,7 +23,7 @@ class Rows(NamedTuple):
 
 
 class Stream(NamedTuple):
-    """A result that is too large for values: the batches that were read, and those to come."""
+    """A table that is too large for values: the batches that were read, and those to come."""
 
     schema: pa.Schema
     read: list[pa.RecordBatch]
@@ -38,7 +35,7 @@ class Stream(NamedTuple):
 
     @property
     def first(self) -> list[dict[str, Json]]:
-        """The rows for a preview."""
+        """The rows for a preview, as long as nothing is written."""
         return batch_rows(self.read[0].slice(0, PREVIEW)) if self.read else []
 
     def write(self, path: Path) -> int:
@@ -55,17 +52,15 @@ class Stream(NamedTuple):
         return count
 
 
-def fetched(relation: Any, fetch: Literal["all", "one"], limit: int) -> Rows | Stream:
-    """The rows of a relation; those that take more than `limit` bytes of JSON are not all read yet."""
-    reader = (relation.limit(1) if fetch == "one" else relation).to_arrow_reader(BATCH)
-    schema = pa.schema(
-        [
-            field.with_name(name)
-            for field, name in zip(reader.schema, distinct(reader.schema.names), strict=True)
-        ]
-    )
+def gathered(reader: Any, names: Sequence[str], limit: int) -> Rows | Stream:
+    """The rows that a reader of record batches gives, its columns with these names.
+
+    If they take more than `limit` bytes of JSON, they are not all read yet.
+    """
+    schema = pa.schema([field.with_name(name) for field, name in zip(reader.schema, names, strict=True)])
     batches = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in reader)
-    read, size = [], 0
+    read: list[pa.RecordBatch] = []
+    size = 0
     for batch in batches:
         read.append(batch)
         size += batch.nbytes
@@ -74,7 +69,7 @@ def fetched(relation: Any, fetch: Literal["all", "one"], limit: int) -> Rows | S
     rows = [row for batch in read for row in batch_rows(batch)]
     if len(encode_value(rows)) > limit:
         return Stream(schema, read, batches)
-    return Rows(list(schema.names), rows, _lost(read, rows))
+    return Rows(list(names), rows, _lost(read, rows))
 
 
 def _lost(batches: list[pa.RecordBatch], rows: list[dict[str, Json]]) -> dict[str, int]:
