@@ -5,7 +5,7 @@ from msgspec import Meta
 
 from noetl.dsl.kinds import Fault, Kind
 from noetl.tools.inputs import Inputs
-from noetl.tools.sql import DEFAULTS, SPELLINGS, SqlInputs, SqlSpec, check_sql
+from noetl.tools.sql import DEFAULTS, RESULT, SPELLINGS, SqlInputs, SqlSpec, check_sql
 
 
 class DuckdbInputs(SqlInputs, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -26,9 +26,18 @@ def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
     return check_sql(inputs)
 
 
+EXAMPLE = """\
+name: by_city
+kind: duckdb
+query: SELECT city, sum(total) AS total FROM orders GROUP BY city
+tables: { orders: "{{ workload.orders }}" }
+"""
+
 KIND = Kind(
     name="duckdb",
     summary="Runs SQL in DuckDB over files and the results of other tasks.",
+    result=RESULT,
+    example=EXAMPLE,
     inputs=DuckdbInputs,
     spec=SqlSpec,
     defaults=DEFAULTS,

@@ -102,9 +102,20 @@ def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
                 yield Fault(f"file `{name}`: {fault.message}", key="files", hint=fault.hint)
 
 
+EXAMPLE = """\
+name: order
+kind: http
+method: POST
+url: https://api.example.com/orders
+json: { article: 7, count: 2 }
+"""
+
 KIND = Kind(
     name="http",
     summary="Sends an HTTP request.",
+    result="`{status, headers, url, elapsed_ms, data}`; `data` is the JSON value, the text, or a reference.",
+    helpers={"http": "`status` and `headers` of the answer, of a refused request, too."},
+    example=EXAMPLE,
     inputs=HttpInputs,
     spec=HttpSpec,
     defaults={"verify": True, "follow_redirects": True},

@@ -27,9 +27,18 @@ def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
     return at_most_one(inputs, "name", "names", hint="put all of them into `names`")
 
 
+EXAMPLE = """\
+name: keys
+kind: secrets
+names: [api_key, signing_key]
+provider: env
+"""
+
 KIND = Kind(
     name="secrets",
     summary="Looks up secrets; their values are never stored or shown.",
+    result="A mapping of names to values, which can be used, and is masked wherever it would be shown.",
+    example=EXAMPLE,
     inputs=SecretsInputs,
     check=check,
 )

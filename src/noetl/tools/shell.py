@@ -33,9 +33,17 @@ def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
             yield Fault(f"`{name}` cannot name an environment variable", key="env")
 
 
+EXAMPLE = """\
+name: count
+kind: shell
+command: [wc, -l, orders.csv]
+"""
+
 KIND = Kind(
     name="shell",
     summary="Runs a program or a shell command.",
+    result="`{exit_code, stdout, stderr}`; long output is cut, and whole by reference.",
+    example=EXAMPLE,
     inputs=ShellInputs,
     check=check,
 )
