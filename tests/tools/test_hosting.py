@@ -14,10 +14,11 @@ from noetl.tools.hosting import ENGINE_KINDS, Tools, Unrunnable, unrunnable
 from noetl.tools.http_tool import HttpTool
 from noetl.tools.noop import NoopTool
 from noetl.tools.python_tool import PythonTool
+from noetl.tools.shell_tool import ShellTool
 from tests.playbooks import playbook_of
 from tests.tools.python_calls import call
 
-LATER = {"artifact", "duckdb", "file", "postgres", "quantum", "s3", "secrets", "shell", "sqlite"}
+LATER = {"artifact", "duckdb", "file", "postgres", "quantum", "s3", "secrets", "sqlite"}
 
 
 class Closing:
@@ -69,8 +70,9 @@ def test_the_built_in_kinds_are_run_by_their_tools() -> None:
         "noop": NoopTool,
         "http": HttpTool,
         "python": PythonTool,
+        "shell": ShellTool,
     }
-    assert set(found) == {"noop", "http", "python"} | LATER | ENGINE_KINDS
+    assert set(found) == {"noop", "http", "python", "shell"} | LATER | ENGINE_KINDS
 
 
 def test_what_the_engine_waits_for_it_does_itself() -> None:
