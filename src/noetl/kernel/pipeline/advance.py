@@ -141,6 +141,8 @@ def _ended(run: RunState, frame: Frame, error: ErrorInfo) -> Move:
     return Finish(StepFailed(run=run.id, error=error, task=task, attempt=frame.attempt))
 
 
-def next_of(run: RunState, index: int, now: int, secrets: Secrets | None = None) -> Move:
+def next_of(
+    run: RunState, index: int, now: int, secrets: Secrets | None = None, *, fetched: Fetched = _NOTHING
+) -> Move:
     """What one open iteration wants next, whatever the others want. Raises Unfetched."""
-    return _frame_move(run, run.frames[index], now, secrets, _NOTHING)
+    return _frame_move(run, run.frames[index], now, secrets, fetched)
