@@ -17,7 +17,7 @@ class Call(Struct, frozen=True, kw_only=True):
     `inputs` and `spec` are plain values under their canonical names; `args` are the task's own over
     the token's, and the task's own stand in `inputs`, too, if it gives any. `folder` is where relative
     paths start. `log` takes lines for the task's log. `objects` keeps what is too large for a value.
-    An `auth` among the inputs is a mapping: a name was looked up already.
+    An `auth` among the inputs is a mapping: a name was looked up already. `run_id` is the step run.
     """
 
     execution_id: str
@@ -29,6 +29,7 @@ class Call(Struct, frozen=True, kw_only=True):
     prev: Json
     attempt: int
     idempotency_key: str
+    run_id: str = ""
     timeout: float
     folder: Path
     log: Callable[[str], None]

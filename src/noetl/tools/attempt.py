@@ -1,5 +1,6 @@
 """What an attempt of a task comes to, whatever happens in it."""
 
+import errno
 import time
 from collections.abc import Awaitable, Mapping
 from datetime import UTC, datetime
@@ -41,6 +42,9 @@ async def attempted(work: Awaitable[Outcome]) -> Outcome:
         outcome = failure("not_found", _hinted(error))
     except ResultError as error:
         outcome = failure("connection", _hinted(error), retryable=True)
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
+        outcome = failure("limit" if full else "tool", _told(error), retryable=full)
     except Exception as error:  # noqa: BLE001  # a tool never raises: this is a fault of its own, told as one
         outcome = failure("tool", _told(error))
     meta: dict[str, Json] = {

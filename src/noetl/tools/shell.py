@@ -42,7 +42,7 @@ command: [wc, -l, orders.csv]
 KIND = Kind(
     name="shell",
     summary="Runs a program or a shell command.",
-    result="`{exit_code, stdout, stderr}`; long output is cut, and whole by reference.",
+    result="`{exit_code, stdout, stderr}`; of long output the tail, and `stdout_ref` stands for the whole.",
     example=EXAMPLE,
     inputs=ShellInputs,
     check=check,

@@ -81,11 +81,15 @@ class ShellTool:
     async def _follow(self, program: Program, given: bytes, out: Capture, err: Capture) -> None:
         """Feeds the program and takes what it prints, until it and those it leaves behind have ended."""
         async with AsyncExitStack() as open_streams:
-            taking = []
-            for stream, capture in zip(program.streams, (out, err), strict=True):
+            readers = []
+            for stream in program.streams:
                 reader, transport = await reading(stream, _ROOM)
                 open_streams.callback(transport.close)
-                taking.append(asyncio.create_task(capture.take(reader)))
+                readers.append(reader)
+            taking = [
+                asyncio.create_task(capture.take(reader))
+                for capture, reader in zip((out, err), readers, strict=True)
+            ]
             feeding = asyncio.create_task(_fed(program, given))
             try:
                 await program.ended()

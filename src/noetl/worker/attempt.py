@@ -49,6 +49,7 @@ def call_of(ledger: Ledger, run: RunState, move: RunTask) -> Call:
         prev=move.prev,
         attempt=started.attempt,
         idempotency_key=move.idempotency_key,
+        run_id=run.id,
         timeout=move.timeout,
         folder=ledger.folder,
         log=partial(ledger.log, run, started.iteration, started.task, started.attempt),
