@@ -23,6 +23,7 @@ SECTIONS = {
         "executions": "See what executions did, and why, and steer them.",
     },
     "Set up": {
+        "credential": "Keep credentials that playbooks use by name, encrypted.",
         "store": "Check and tidy the store of executions.",
         "config": "Show what is configured, and where.",
         "completion": "Print the script that completes commands in a shell.",

@@ -18,7 +18,10 @@ class SecretsInputs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = None
     provider: Annotated[
         str | None,
-        Meta(description="Where to look, for example `env` or `vault`. Default: the credential store."),
+        Meta(
+            description="Where to look: `keychain`, `store`, `env`, `file` or `vault`. "
+            "Default: the keychain, else the credential store."
+        ),
     ] = None
 
 
@@ -41,4 +44,5 @@ KIND = Kind(
     example=EXAMPLE,
     inputs=SecretsInputs,
     check=check,
+    implementation="noetl.tools.secrets_tool:SecretsTool",
 )
