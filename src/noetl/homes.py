@@ -4,6 +4,7 @@ from pathlib import Path
 
 from noetl.settings import Configuration
 from noetl.stores import file_of
+from noetl.stores.credentials.key import KeyPlace
 from noetl.stores.home import Home, find_home, home_beside
 
 
@@ -24,3 +25,12 @@ def home_of(configuration: Configuration) -> Home:
 def store_url(configuration: Configuration) -> str:
     """The store that is set, else that of the home."""
     return configuration.settings.store or f"sqlite:///{home_of(configuration).store}"
+
+
+def key_place(configuration: Configuration) -> KeyPlace:
+    """Where the key is that seals credentials; a store in memory has one only if it is given."""
+    settings = configuration.settings
+    if settings.key_file:
+        return KeyPlace(file=configuration.directory / Path(settings.key_file).expanduser())
+    in_memory = file_of(store_url(configuration)) is None
+    return KeyPlace(settings.key, None if in_memory else home_of(configuration).key)

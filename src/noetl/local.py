@@ -9,10 +9,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from noetl.credentials.providers import Providers
+from noetl.credentials.resolver import Resolver
 from noetl.events.event import Event
 from noetl.kernel import ExecutionState, Refused, resolve
 from noetl.kernel.net.commands import Claim, Request, Retry
 from noetl.loading import installed_kinds
+from noetl.ports.credentials import Vault
 from noetl.ports.results import ResultStore
 from noetl.ports.store import ExecutionUnknown, Store
 from noetl.server.clock import now
@@ -27,6 +30,7 @@ from noetl.server.stored import Source
 from noetl.stores.owner import Owners
 from noetl.stores.results import read_stored
 from noetl.tools.hosting import Tools
+from noetl.worker.keychains import Keychains
 from noetl.worker.runner import Runner
 
 __all__ = ["AlreadyRunning", "CannotRun", "Local", "Source"]
@@ -59,11 +63,29 @@ class Local:
         logs: Logs | None = None,
         results: ResultStore | None = None,
         tools: Tools | None = None,
+        credentials: Vault | None = None,
     ) -> None:
+        self._resolver = Resolver(Providers(credentials))
+        self._keychains = Keychains(self._resolver)
         self.playbooks = Playbooks(catalogs, allow_kinds)
         self._tools = tools or Tools(installed_kinds().allowing(allow_kinds))
-        self._service = Service(store, self.playbooks, owners, self, watch=watch, logs=logs, results=results)
-        self._runner = Runner(self._tools, now=now, wake=self._wake, at=self._service.timers.at)
+        self._service = Service(
+            store,
+            self.playbooks,
+            owners,
+            self,
+            watch=watch,
+            logs=logs,
+            results=results,
+            preflight=self._resolver.preflight,
+        )
+        self._runner = Runner(
+            self._tools,
+            now=now,
+            wake=self._wake,
+            at=self._service.timers.at,
+            keychains=self._keychains,
+        )
         self._slots = slots
         self._ready: dict[str, Live] = {}
         self._ends: dict[str, asyncio.Future[ExecutionState]] = {}
@@ -88,6 +110,7 @@ class Local:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._resolver.close()
         await self._tools.close()
         await self._service.close()
 
@@ -119,6 +142,7 @@ class Local:
             requested_by=by,
             timeout=timeout,
             file=file,
+            error=await self._resolver.preflight(document.playbook, str(Path(file).parent)),
         )
         live = self._service.begin(document, request, Origin(file=file), key=idempotency_key)
         self._expect(live.execution_id)
@@ -256,6 +280,7 @@ class Local:
 
     def over(self, live: Live) -> None:
         self._tools.forget(live.execution_id)
+        self._keychains.forget(live.execution_id)
         if live.execution_id in self._ends:
             self._last[live.execution_id] = live.state
         end, last = self._ends.get(live.root), self._last.get(live.root)

@@ -15,10 +15,12 @@ from noetl.tools.hosting import ENGINE_KINDS, Tools, Unrunnable, unrunnable
 from noetl.tools.http_tool import HttpTool
 from noetl.tools.noop import NoopTool
 from noetl.tools.python_tool import PythonTool
+from noetl.tools.secrets_tool import SecretsTool
+from noetl.tools.shell_tool import ShellTool
 from tests.playbooks import playbook_of
 from tests.tools.python_calls import call
 
-LATER = {"artifact", "file", "postgres", "quantum", "s3", "secrets", "shell", "sqlite"}
+LATER = {"artifact", "file", "postgres", "quantum", "s3", "sqlite"}
 
 
 class Closing:
@@ -71,8 +73,10 @@ def test_the_built_in_kinds_are_run_by_their_tools() -> None:
         "duckdb": DuckdbTool,
         "http": HttpTool,
         "python": PythonTool,
+        "secrets": SecretsTool,
+        "shell": ShellTool,
     }
-    assert set(found) == {"noop", "duckdb", "http", "python"} | LATER | ENGINE_KINDS
+    assert set(found) == {"noop", "duckdb", "http", "python", "secrets", "shell"} | LATER | ENGINE_KINDS
 
 
 def test_what_the_engine_waits_for_it_does_itself() -> None:

@@ -107,11 +107,16 @@ class Kind(Struct, frozen=True, kw_only=True):
     """A tool kind as documents see it.
 
     `spellings` gives the canonical name of an input spelt otherwise; where it depends on the value, a
-    function of the value. `check(inputs, spec)` gets plain values, expressions still as text.
+    function of the value. `check(inputs, spec)` gets plain values, expressions still as text. For readers:
+    what the `result` is, what the `helpers` are that policies see as `outcome.NAME`, and an `example` of
+    a task in YAML.
     """
 
     name: str
     summary: str
+    result: str = ""
+    helpers: Mapping[str, str] = {}
+    example: str = ""
     inputs: type[Struct] = NoInputs
     spec: type[TaskSpec] = TaskSpec
     effect: Literal["pure", "write"] = "write"

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from noetl.dsl.playbook import Playbook
 from noetl.events.bodies import EventBody
 from noetl.kernel import RunState
 from noetl.ports.results import Objects
@@ -17,6 +18,13 @@ class Ledger(Protocol):
 
     @property
     def trace_id(self) -> str: ...
+
+    @property
+    def playbook(self) -> Playbook: ...
+
+    async def playbook_of(self, playbook_hash: str) -> tuple[Playbook, Path]:
+        """Another stored playbook, and where its relative paths start. Raises StoreError."""
+        ...
 
     @property
     def folder(self) -> Path:

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from noetl.model import Json
 from noetl.model.outcome import Outcome
+from noetl.ports.credentials import Lookup
 from noetl.ports.results import Objects
 
 
@@ -17,7 +18,8 @@ class Call(Struct, frozen=True, kw_only=True):
     `inputs` and `spec` are plain values under their canonical names; `args` are the task's own over
     the token's, and the task's own stand in `inputs`, too, if it gives any. `folder` is where relative
     paths start. `log` takes lines for the task's log. `objects` keeps what is too large for a value.
-    An `auth` among the inputs is a mapping: a name was looked up already.
+    An `auth` among the inputs is a mapping: a name was looked up already. `credentials` gives others by
+    name, where there are any. `run_id` is the step run.
     """
 
     execution_id: str
@@ -29,10 +31,12 @@ class Call(Struct, frozen=True, kw_only=True):
     prev: Json
     attempt: int
     idempotency_key: str
+    run_id: str = ""
     timeout: float
     folder: Path
     log: Callable[[str], None]
     objects: Objects
+    credentials: Lookup | None = None
 
 
 class Tool(Protocol):

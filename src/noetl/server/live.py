@@ -6,6 +6,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from noetl.dsl.playbook import Playbook
 from noetl.events.bodies import EventBody, Parent, TokenClaimed
 from noetl.events.codec import FORMAT
 from noetl.events.event import Event
@@ -65,6 +66,10 @@ class Keeper(Protocol):
 
     async def stored(self, live: "Live", key: str) -> bytes:
         """Bytes that events of the execution name. Raises ResultError."""
+        ...
+
+    async def playbook_of(self, playbook_hash: str) -> tuple[Playbook, Path]:
+        """A stored playbook, and where its relative paths start. Raises StoreError."""
         ...
 
 
@@ -158,6 +163,13 @@ class Live:
                 "attempt": attempt,
             }
             logs.write(self.execution_id, place, text)
+
+    @property
+    def playbook(self) -> Playbook:
+        return self.state.plan.playbook
+
+    async def playbook_of(self, playbook_hash: str) -> tuple[Playbook, Path]:
+        return await self._keeper.playbook_of(playbook_hash)
 
     async def stored(self, key: str) -> bytes:
         return await self._keeper.stored(self, key)

@@ -7,7 +7,7 @@ from noetl.dsl.kinds import Fault, Kind
 from noetl.model import Json
 from noetl.tools.duckdb_text import names_in
 from noetl.tools.inputs import Inputs, Size, literal
-from noetl.tools.sql import DEFAULTS, SPELLINGS, SqlInputs, SqlSpec, check_sql
+from noetl.tools.sql import DEFAULTS, RESULT, SPELLINGS, SqlInputs, SqlSpec, check_sql
 
 
 class DuckdbInputs(SqlInputs, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -56,9 +56,20 @@ def _names(sql: Json) -> Iterable[str]:
     return {name for text in texts if isinstance(text, str) for name in names_in(text)}
 
 
+EXAMPLE = """\
+name: by_city
+kind: duckdb
+query: SELECT city, sum(total) AS total FROM orders WHERE total >= $least GROUP BY city
+tables: { orders: "{{ workload.orders }}" }
+params: { least: 10 }
+"""
+
 KIND = Kind(
     name="duckdb",
     summary="Runs SQL in DuckDB over files and the results of other tasks.",
+    result=RESULT,
+    helpers={"duckdb": "`type`, `statement`, `line` and `message` of an error."},
+    example=EXAMPLE,
     inputs=DuckdbInputs,
     spec=DuckdbSpec,
     defaults=DEFAULTS,

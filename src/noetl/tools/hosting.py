@@ -12,6 +12,7 @@ from noetl.dsl.playbook import Place, Playbook
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, Outcome, failed
 from noetl.ports.tool import Call, Keeping, Tool
+from noetl.tools.extra import install_command
 
 ENGINE_KINDS = frozenset({"playbook", "wait", "workbook"})
 """What the engine does itself, without a tool."""
@@ -126,7 +127,7 @@ def _unmade(kind: Kind, error: Exception) -> str:
 
 
 def _install(kind: Kind) -> str:
-    return f"pip install 'noetl[{kind.extra}]'" if kind.extra else "look at the package that brings it"
+    return install_command(kind.extra) if kind.extra else "look at the package that brings it"
 
 
 class _Failing:

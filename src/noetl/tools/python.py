@@ -131,9 +131,20 @@ def repeatable(inputs: Inputs) -> bool:
     return isinstance(code, str) and not inputs.get("libs") and is_contained(code)
 
 
+EXAMPLE = """\
+name: mean
+kind: python
+args: { values: [1, 2, 6] }
+code: |
+  result = sum(values) / len(values)
+"""
+
 KIND = Kind(
     name="python",
     summary="Runs Python code in a process of its own.",
+    result="The value of `return`, else of `result`, else of `main`.",
+    helpers={"py": "`exception_type`, `message` and `traceback` of an exception."},
+    example=EXAMPLE,
     inputs=PythonInputs,
     spec=PythonSpec,
     defaults={"isolation": "pool"},

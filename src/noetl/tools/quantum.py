@@ -47,9 +47,28 @@ def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
     return check_action(ACTIONS, inputs)
 
 
+EXAMPLE = """\
+name: bell
+kind: quantum
+action: run
+shots: 1000
+seed: 7
+program: |
+  OPENQASM 3.0;
+  include "stdgates.inc";
+  qubit[2] q;
+  bit[2] c;
+  h q[0];
+  cx q[0], q[1];
+  c = measure q;
+"""
+
 KIND = Kind(
     name="quantum",
     summary="Submits, watches and reads quantum jobs, or runs one on a simulator.",
+    result="`submit` gives `{job_id, backend}`, `status` `{state}`, `result` and `run` `{counts, …}`.",
+    helpers={"quantum": "`job_id`, `backend` and `state` of the job."},
+    example=EXAMPLE,
     inputs=QuantumInputs,
     spellings={"credential": "auth"},
     check=check,

@@ -53,6 +53,8 @@ class SqlSpec(TaskSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 DEFAULTS: dict[str, Json] = {"transaction": True, "fetch": "all"}
 
+RESULT = "`{rows, row_count, columns, statements}` of the last statement that gives rows."
+
 SPELLINGS: dict[str, Spelling] = {"credential": "auth"}
 
 

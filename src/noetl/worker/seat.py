@@ -4,6 +4,7 @@ import asyncio
 
 from noetl.kernel import RunState
 from noetl.ports.control import Ledger
+from noetl.worker.keychain import Keychain
 
 
 class Seat:
@@ -19,6 +20,7 @@ class Seat:
         "fence",
         "fetches",
         "interrupted",
+        "keychain",
         "ledger",
         "queued",
         "run",
@@ -38,6 +40,7 @@ class Seat:
         self.queued = False
         self.interrupted = False
         self.waits_until = 0
+        self.keychain: Keychain | None = None
 
     @property
     def idle(self) -> bool:

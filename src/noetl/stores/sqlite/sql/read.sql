@@ -59,3 +59,9 @@ SELECT document FROM playbook WHERE hash = ?;
 
 -- name: identity
 SELECT x, version FROM execution WHERE id = ?;
+
+-- name: credentials
+SELECT name, kind, key_id, wrapped_key, body, created_at, updated_at FROM credential ORDER BY name;
+
+-- name: credential
+SELECT name, kind, key_id, wrapped_key, body, created_at, updated_at FROM credential WHERE name = ?;
