@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
-from noetl.settings import Configuration
+from noetl.ports.store import Store
+from noetl.settings import Configuration, SettingsWrong
 from noetl.stores import file_of
 from noetl.stores.home import Home, find_home, home_beside
+from noetl.stores.results import NamedResults
+from noetl.stores.results.opening import StoresWrong, open_results
 
 
 def home_of(configuration: Configuration) -> Home:
@@ -24,3 +27,18 @@ def home_of(configuration: Configuration) -> Home:
 def store_url(configuration: Configuration) -> str:
     """The store that is set, else that of the home."""
     return configuration.settings.store or f"sqlite:///{home_of(configuration).store}"
+
+
+def results_of(configuration: Configuration, home: Home | None, store: Store) -> NamedResults:
+    """Where results are kept, as the settings say; in memory without a home. Raises SettingsWrong."""
+    settings = configuration.settings
+    try:
+        return open_results(
+            home,
+            store,
+            own=settings.result_store,
+            named=settings.result_stores,
+            directory=configuration.directory,
+        )
+    except StoresWrong as error:
+        raise SettingsWrong(str(error), error.hint) from None

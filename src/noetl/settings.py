@@ -36,6 +36,10 @@ class Settings(Struct, frozen=True):
     """The folder of the embedded store and what belongs to it. Empty: the nearest `.noetl`."""
     store: str = ""
     """The URL of the store. Empty: the one in `home`."""
+    result_store: str = ""
+    """The URL of where large results are kept. Empty: files in `home`."""
+    result_stores: tuple[str, ...] = ()
+    """More places for results, each `NAME=URL`, for `spec.result.store` and artifacts."""
     slots: Annotated[int, Meta(ge=1)] = 32
     """How many step runs are worked on at the same time."""
     keep_days: Annotated[int, Meta(ge=0)] = 30

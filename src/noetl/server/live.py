@@ -83,7 +83,6 @@ class Live:
         self.origin = origin
         self.folder = origin.folder
         self.trace_id = origin.trace_id or self.execution_id.replace("-", "")
-        self.objects = StoredObjects(keeper.results, self.execution_id)
         self.durable = state.version
         self.snapshot_at = state.version
         self.pending: list[Event] = []
@@ -140,6 +139,18 @@ class Live:
     def afterwards(self, then: Callable[[], None]) -> None:
         """The same for what can wait until it is written anyway."""
         self._after.append((self.state.version, then))
+
+    def objects(self, run: RunState, task: str) -> StoredObjects:
+        rules = run.step.task_rules.get(task, run.step.rules)
+        # What tools store is mostly packed already, or read in parts: only who asks for it has it packed.
+        compression = rules.compression if rules.packs_objects else "none"
+        return StoredObjects(
+            self._keeper.results,
+            self.execution_id,
+            store=rules.store,
+            compression=compression,
+            about=rules.about,
+        )
 
     def log(self, run: RunState, iteration: int, task: str, attempt: int, text: str) -> None:
         if (logs := self._keeper.logs) is not None:

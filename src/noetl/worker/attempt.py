@@ -52,7 +52,7 @@ def call_of(ledger: Ledger, run: RunState, move: RunTask) -> Call:
         timeout=move.timeout,
         folder=ledger.folder,
         log=partial(ledger.log, run, started.iteration, started.task, started.attempt),
-        objects=ledger.objects,
+        objects=ledger.objects(run, started.task),
     )
 
 

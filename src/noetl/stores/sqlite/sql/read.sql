@@ -59,3 +59,9 @@ SELECT document FROM playbook WHERE hash = ?;
 
 -- name: identity
 SELECT x, version FROM execution WHERE id = ?;
+
+-- name: blob
+SELECT coalesce(substr(data, ?, ?), x'') FROM blob WHERE name = ?;
+
+-- name: blobs
+SELECT name FROM blob WHERE name >= ? AND name < ? ORDER BY name;

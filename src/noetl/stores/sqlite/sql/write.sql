@@ -100,3 +100,9 @@ DELETE FROM outbox WHERE x = ?;
 
 -- name: delete_execution
 DELETE FROM execution WHERE x = ?;
+
+-- name: put_blob
+INSERT OR REPLACE INTO blob (name, data) VALUES (?, ?);
+
+-- name: delete_blobs
+DELETE FROM blob WHERE name IN (SELECT value FROM json_each(?));
