@@ -280,6 +280,7 @@ class Local:
 
     def over(self, live: Live) -> None:
         self._keychains.forget(live.execution_id)
+        self._tools.forget(live.execution_id)
         if live.execution_id in self._ends:
             self._last[live.execution_id] = live.state
         end, last = self._ends.get(live.root), self._last.get(live.root)

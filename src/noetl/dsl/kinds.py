@@ -123,6 +123,11 @@ class Kind(Struct, frozen=True, kw_only=True):
     defaults: Mapping[str, Json] = {}
     spellings: Mapping[str, Spelling] = {}
     check: Callable[[Mapping[str, Json], Mapping[str, Json]], Iterable[Fault]] | None = None
+    reads_labels: Callable[[Mapping[str, Json]], Iterable[str]] | None = None
+    """Names in the inputs that may be labels of tasks or steps.
+
+    What those that are have given comes to the tool as the input `labels`, by the name as it is written.
+    """
     repeatable: Callable[[Mapping[str, Json]], bool] | None = None
     """Of the inputs of a task that writes in general: whether this one changes nothing outside of itself.
 

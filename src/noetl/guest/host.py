@@ -10,6 +10,8 @@ import signal
 import sys
 from types import ModuleType
 
+from msgspec import structs
+
 from noetl.guest.frame import LENGTH, READY, Answer, Failure, Request, unpack
 from noetl.guest.notice import Notice
 from noetl.guest.surroundings import MODULE, Surroundings
@@ -85,7 +87,7 @@ class Host:
         _flush()
         del module
         fit = self._surroundings.restore(request)
-        frame = framed(Answer(result=answer.result, failure=answer.failure, spent=not fit), request)
+        frame = framed(structs.replace(answer, spent=not fit), request)
         self.notice.disarm()
         _send(self._answers, frame)
         if not fit:

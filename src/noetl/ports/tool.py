@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -50,3 +50,12 @@ class Tool(Protocol):
     async def run(self, call: Call) -> Outcome: ...
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class Keeping(Protocol):
+    """A tool that keeps something for an execution from one task to the next."""
+
+    def forget(self, execution_id: str) -> None:
+        """The execution has ended, or goes on elsewhere: frees what was kept for it, at once or soon."""
+        ...

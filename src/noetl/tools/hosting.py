@@ -11,7 +11,7 @@ from noetl.dsl.kinds import Kind, Kinds
 from noetl.dsl.playbook import Place, Playbook
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, Outcome, failed
-from noetl.ports.tool import Call, Tool
+from noetl.ports.tool import Call, Keeping, Tool
 from noetl.tools.extra import install_command
 
 ENGINE_KINDS = frozenset({"playbook", "wait", "workbook"})
@@ -57,6 +57,12 @@ class Tools:
         except Exception as error:  # noqa: BLE001  # packages of others may raise anything on import
             return _Failing(ErrorInfo(kind="tool", message=f"{_unmade(known, error)}; {_install(known)}"))
         return self._made.setdefault(kind, tool)
+
+    def forget(self, execution_id: str) -> None:
+        """An execution has ended: tools free what they kept for it."""
+        for tool in self._made.values():
+            if isinstance(tool, Keeping):
+                tool.forget(execution_id)
 
     async def close(self) -> None:
         """Closes every tool that was made, at once. Then raises what closing them raised, in a group."""

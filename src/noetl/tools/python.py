@@ -70,6 +70,13 @@ class PythonSpec(TaskSpec, frozen=True, kw_only=True, forbid_unknown_fields=True
         Size | None, Meta(description="Most memory the code may use: bytes, or text such as `512MB`.")
     ] = None
     env: Annotated[dict[str, Scalar] | None, Meta(description="Environment variables to add.")] = None
+    tables: Annotated[
+        Literal["rows", "arrow", "pandas"] | None,
+        Meta(
+            description="What a stored table among the args is: a list of `rows` (default), a table of"
+            " `arrow`, or a frame of `pandas`."
+        ),
+    ] = None
 
 
 def _script(script: Json) -> Iterator[Fault]:
@@ -143,5 +150,6 @@ KIND = Kind(
     defaults={"isolation": "pool"},
     check=check,
     repeatable=repeatable,
+    takes_references=frozenset({"args", "_prev"}),
     implementation="noetl.tools.python_tool:PythonTool",
 )

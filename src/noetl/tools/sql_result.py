@@ -44,12 +44,17 @@ def inline_limit(call: Call) -> int:
     return INLINE_MAX_BYTES if limit is None else min(limit, INLINE_MAX_BYTES)
 
 
+def preview_limit(call: Call) -> int:
+    """Bytes that a preview may take."""
+    limit = _kept(call, "preview_max_bytes")
+    return PREVIEW_MAX_BYTES if limit is None else limit
+
+
 async def keep_table(
     call: Call, draft: Draft, columns: Sequence[str], row_count: int, first: list[dict[str, Json]]
 ) -> Stored:
     """Stores the Arrow stream that the draft's file holds; `first` are rows of it, for the preview."""
-    most = _kept(call, "preview_max_bytes")
-    preview = preview_of(encode_value(first), PREVIEW_MAX_BYTES if most is None else most)
+    preview = preview_of(encode_value(first), preview_limit(call))
     return await draft.keep(ARROW, preview=preview, type="list", length=row_count, columns=list(columns))
 
 

@@ -12,6 +12,7 @@ from noetl.kernel import advance, cancelled, judge, pause, straight
 from noetl.kernel.pipeline.moves import Fetch, Finish, Record, RunTask, Suspend, Wait
 from noetl.kernel.run import RunState
 from noetl.model.outcome import ErrorInfo, Outcome
+from noetl.model.reference import mentions
 from noetl.model.secret import PREFIX
 from noetl.ports.control import Ledger
 from noetl.ports.results import ResultError
@@ -178,7 +179,8 @@ class Runner:
             return
         ledger.report(run, *move.begins)
         seat.begun += 1
-        if self._tools.repeatable(move.task.kind, move.inputs):
+        # What its references stand for may not be stored before everything is durable.
+        if self._tools.repeatable(move.task.kind, move.inputs) and not mentions(move.args):
             self._begin(seat, move)
         else:
             ledger.when_durable(partial(self._begin, seat, move))
