@@ -1,7 +1,11 @@
 """What holds for all tests."""
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.s3_server import S3Server, s3_server
 
 pytest.register_assert_rewrite("noetl.testing")
 
@@ -10,3 +14,9 @@ pytest.register_assert_rewrite("noetl.testing")
 settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("repeatable", settings.get_profile("explore"), derandomize=True)
 settings.load_profile("repeatable")
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3Server]:
+    with s3_server() as server:
+        yield server

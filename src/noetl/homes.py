@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
-from noetl.settings import Configuration
+from noetl.ports.store import Store
+from noetl.settings import Configuration, SettingsWrong
 from noetl.stores import file_of
 from noetl.stores.credentials.key import KeyPlace
 from noetl.stores.home import Home, find_home, home_beside
+from noetl.stores.results import NamedResults
+from noetl.stores.results.opening import StoresWrong, open_results
 
 
 def home_of(configuration: Configuration) -> Home:
@@ -34,3 +37,18 @@ def key_place(configuration: Configuration) -> KeyPlace:
         return KeyPlace(file=configuration.directory / Path(settings.key_file).expanduser())
     in_memory = file_of(store_url(configuration)) is None
     return KeyPlace(settings.key, None if in_memory else home_of(configuration).key)
+
+
+def results_of(configuration: Configuration, home: Home | None, store: Store) -> NamedResults:
+    """Where results are kept, as the settings say; in memory without a home. Raises SettingsWrong."""
+    settings = configuration.settings
+    try:
+        return open_results(
+            home,
+            store,
+            own=settings.result_store,
+            named=settings.result_stores,
+            directory=configuration.directory,
+        )
+    except StoresWrong as error:
+        raise SettingsWrong(str(error), error.hint) from None

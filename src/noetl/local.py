@@ -28,7 +28,7 @@ from noetl.server.playbooks import Playbooks
 from noetl.server.service import AlreadyRunning, Service
 from noetl.server.stored import Source
 from noetl.stores.owner import Owners
-from noetl.stores.results import read_stored
+from noetl.stores.results import read_stored, store_names
 from noetl.tools.hosting import Tools
 from noetl.worker.keychains import Keychains
 from noetl.worker.runner import Runner
@@ -130,7 +130,7 @@ class Local:
         Raises PlaybookInvalid, CannotRun, StoreError.
         """
         document = self.playbooks.read(source)
-        check(document, self.playbooks, self._tools.kinds)
+        check(document, self.playbooks, self._tools.kinds, store_names(self._service.results))
         # Without a file, relative paths start in the working directory, also when it is resumed elsewhere.
         file = source.file or os.path.join(os.getcwd(), source.name)
         request = Request(
@@ -198,7 +198,7 @@ class Local:
             if source is None
             else self.playbooks.read(source)
         )
-        check(document, self.playbooks, self._tools.kinds)
+        check(document, self.playbooks, self._tools.kinds, store_names(self._service.results))
         command = fork_command(
             execution_id, rows[-1].seq, document, ctx=ctx or {}, workload=workload or {}, by=by
         )
@@ -279,8 +279,8 @@ class Local:
         self._runner.look_at_all(live.execution_id)
 
     def over(self, live: Live) -> None:
-        self._tools.forget(live.execution_id)
         self._keychains.forget(live.execution_id)
+        self._tools.forget(live.execution_id)
         if live.execution_id in self._ends:
             self._last[live.execution_id] = live.state
         end, last = self._ends.get(live.root), self._last.get(live.root)

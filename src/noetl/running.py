@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 from msgspec import Struct, structs
 
 from noetl.events.event import Event
-from noetl.homes import home_of, key_place, store_url
+from noetl.homes import home_of, key_place, results_of, store_url
 from noetl.kernel import ExecutionState
 from noetl.loading import Source as Given
 from noetl.loading import read_source
@@ -27,7 +27,6 @@ from noetl.settings import Configuration, read
 from noetl.stores import file_of, open_store
 from noetl.stores.credentials import EncryptedCredentials
 from noetl.stores.owner import Owners
-from noetl.stores.results import FileResults
 
 T = TypeVar("T")
 
@@ -199,16 +198,16 @@ async def opened(
     settings = configuration.settings
     url = store_url(configuration)
     options: dict[str, Any] = {}
-    if file_of(url) is not None:
-        home = home_of(configuration)
+    home = home_of(configuration) if file_of(url) is not None else None
+    if home is not None:
         home.make()
         options = {
             "owners": Owners(home.owners),
             "logs": TaskLog(home.logs),
-            "results": FileResults(home.results),
         }
     store = open_store(url)
     try:
+        options["results"] = results_of(configuration, home, store)
         async with Local(
             store,
             slots=settings.slots,

@@ -40,6 +40,10 @@ class Settings(Struct, frozen=True):
     """The key that seals stored credentials. It is never shown."""
     key_file: str = ""
     """The file of that key. Empty: `key` in `home`, made when the first credential is stored."""
+    result_store: str = ""
+    """The URL of where large results are kept. Empty: files in `home`."""
+    result_stores: tuple[str, ...] = ()
+    """More places for results, each `NAME=URL`, for `spec.result.store` and artifacts."""
     slots: Annotated[int, Meta(ge=1)] = 32
     """How many step runs are worked on at the same time."""
     keep_days: Annotated[int, Meta(ge=0)] = 30

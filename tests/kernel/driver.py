@@ -66,7 +66,7 @@ class Driver:
         return events
 
     def _append(self, events: list[Event]) -> None:
-        self.stored.update(self.state.blobs)
+        self.stored.update((blob.key, blob.data) for blob in self.state.blobs)
         self.state.blobs.clear()
         if events:
             self.appends.append(events)

@@ -1,17 +1,12 @@
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
 
 from noetl.ports.results import ResultDamaged, ResultError
 from noetl.stores.results import FileResults
-from noetl.testing.results_suite import ONE, Opener, ResultSuite, key_of
-
-
-class TestFileResults(ResultSuite):
-    @pytest.fixture
-    def open_results(self, tmp_path: Path) -> Opener:
-        return lambda: FileResults(tmp_path / "results")
+from noetl.testing.results_suite import ONE, OTHER, key_of
 
 
 def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
@@ -41,3 +36,27 @@ def test_nothing_else_is_left_behind(tmp_path: Path) -> None:
     results = FileResults(tmp_path)
     asyncio.run(results.put(key_of(ONE, b"1"), b"1"))
     assert [path.name for path in (tmp_path / ONE).iterdir()] == [key_of(ONE, b"1").rpartition("/")[2]]
+
+
+def test_what_a_crash_left_is_swept_away(tmp_path: Path) -> None:
+    results = FileResults(tmp_path)
+    asyncio.run(results.put(key_of(ONE, b"1"), b"1"))
+    left = [tmp_path / ONE / name for name in (".draft-1", ".0123")]
+    for path in left:
+        path.write_bytes(b"half")
+        os.utime(path, (1_000, 1_000))
+    fresh = tmp_path / ONE / ".draft-2"
+    fresh.write_bytes(b"being written")
+    assert asyncio.run(results.sweep(fresh.stat().st_mtime - 60)) == 2
+    assert not any(path.exists() for path in left)
+    assert fresh.exists()
+    assert asyncio.run(results.get(key_of(ONE, b"1"))) == b"1"
+
+
+def test_a_copy_takes_no_room(tmp_path: Path) -> None:
+    results = FileResults(tmp_path)
+    asyncio.run(results.put(key_of(ONE, b"1"), b"1"))
+    asyncio.run(results.copy(key_of(ONE, b"1"), key_of(OTHER, b"1")))
+    assert (tmp_path / key_of(ONE, b"1")).samefile(tmp_path / key_of(OTHER, b"1"))
+    asyncio.run(results.expire(key_of(ONE, b"1"), "2024-05-01T12:00:00Z"))
+    assert asyncio.run(results.get(key_of(OTHER, b"1"))) == b"1"

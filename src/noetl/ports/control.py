@@ -31,9 +31,8 @@ class Ledger(Protocol):
         """Where relative paths of its playbook start."""
         ...
 
-    @property
-    def objects(self) -> Objects:
-        """Its stored objects."""
+    def objects(self, run: RunState, task: str) -> Objects:
+        """Its stored objects; new ones are kept as the task says."""
         ...
 
     @property

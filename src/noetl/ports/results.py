@@ -12,10 +12,21 @@ from typing import Any, Protocol
 from noetl.model import Json, ResultError
 from noetl.model.reference import Stored
 
-__all__ = ["Draft", "Objects", "ResultDamaged", "ResultError", "ResultMissing", "ResultStore"]
+__all__ = [
+    "Draft",
+    "Objects",
+    "ResultDamaged",
+    "ResultError",
+    "ResultExpired",
+    "ResultMissing",
+    "ResultStore",
+]
 
 
 class ResultMissing(ResultError): ...
+
+
+class ResultExpired(ResultMissing): ...
 
 
 class ResultDamaged(ResultError): ...
@@ -24,9 +35,10 @@ class ResultDamaged(ResultError): ...
 class ResultStore(Protocol):
     """Any number of objects, in any number of processes, may share the same data."""
 
-    async def put(self, key: str, data: bytes) -> None:
+    async def put(self, key: str, data: bytes, compression: str = "none") -> None:
         """Stores bytes; on return they survive the loss of power. The same key again changes nothing.
 
+        `compression` says how they are packed (`none`, `gzip`, `zstd`); the key is that of the whole bytes.
         Raises ValueError if the key is not one, or not that of these bytes.
         """
         ...
@@ -35,11 +47,15 @@ class ResultStore(Protocol):
         """Raises ResultMissing, and ResultDamaged if the bytes are no longer those of the key."""
         ...
 
+    async def read(self, key: str, start: int, end: int | None = None) -> bytes:
+        """The bytes from `start` up to `end`, or as many as there are. Raises ResultMissing."""
+        ...
+
     def scratch(self, execution_id: str) -> Path:
         """A folder for files that `put_file` will take; what is left there goes with the execution."""
         ...
 
-    async def put_file(self, key: str, path: Path) -> None:
+    async def put_file(self, key: str, path: Path, compression: str = "none") -> None:
         """As `put`, for the bytes of a file, which is gone afterwards. They need not fit into memory."""
         ...
 
@@ -47,8 +63,42 @@ class ResultStore(Protocol):
         """The bytes as a file to read, as long as the context lasts. Raises ResultMissing."""
         ...
 
+    async def copy(self, key: str, to: str) -> None:
+        """The same bytes under another key with the same hash. Raises ResultMissing."""
+        ...
+
+    async def keys(self, execution_id: str) -> list[str]:
+        """All that an execution has, expired ones included."""
+        ...
+
+    async def expire(self, key: str, since: str) -> int:
+        """Drops a body, and gives how many bytes that freed. Reading it raises ResultExpired from then on.
+
+        What is not there or expired before stays as it is. Putting it again brings it back.
+        """
+        ...
+
     async def delete(self, execution_id: str) -> None:
         """Removes everything of an execution; nothing happens if there is nothing."""
+        ...
+
+    async def put_entry(self, name: str, entry: bytes, store: str = "") -> None:
+        """Keeps something small by a name of the user's; `store` names another store, where there are more.
+
+        Raises ValueError if the name is none, ResultMissing if there is no such store; so do all of these.
+        """
+        ...
+
+    async def entry(self, name: str, store: str = "") -> bytes | None: ...
+
+    async def entries(self, prefix: str = "", store: str = "") -> list[str]:
+        """The names that begin so, in order."""
+        ...
+
+    async def delete_entry(self, name: str, store: str = "") -> None: ...
+
+    async def sweep(self, before: float) -> int:
+        """Removes what crashes left half-written before this time (seconds since 1970); how many files."""
         ...
 
     async def close(self) -> None:
@@ -81,4 +131,24 @@ class Objects(Protocol):
 
         A reference to a JSON value is the file of its JSON.
         """
+        ...
+
+    async def publish(self, name: str, reference: Stored, store: str = "") -> dict[str, Json]:
+        """Keeps a copy of an object for all executions, by name. What had the name before is replaced.
+
+        Gives `{key, store, size, media_type, hash, created_at}`. Raises ResultError, or ValueError if the
+        name is none; so do all of these.
+        """
+        ...
+
+    async def published(self, name: str, store: str = "") -> Stored | None:
+        """What has this name, as an object of this execution; None if nothing has."""
+        ...
+
+    async def artifacts(self, prefix: str = "", store: str = "") -> list[dict[str, Json]]:
+        """What has a name that begins so, in order, as `publish` gives it."""
+        ...
+
+    async def withdraw(self, name: str, store: str = "") -> bool:
+        """Deletes what has this name; False if nothing has."""
         ...

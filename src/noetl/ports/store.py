@@ -329,6 +329,22 @@ class Store(SealedStore, Protocol):
 
     async def playbook(self, playbook_hash: str) -> bytes | None: ...
 
+    async def put_blob(self, name: str, data: bytes) -> None:
+        """Keeps bytes by a name that means nothing to the store; what had it before is replaced."""
+        ...
+
+    async def blob(self, name: str, start: int = 0, end: int | None = None) -> bytes | None:
+        """The bytes by this name, or those between the two places; None if there are none."""
+        ...
+
+    async def blobs(self, prefix: str) -> list[str]:
+        """The names that begin so, in order."""
+        ...
+
+    async def delete_blobs(self, names: Sequence[str]) -> None:
+        """What is not there is no fault."""
+        ...
+
     async def send(self, execution_id: str, body: bytes) -> Letter:
         """Puts a command into the inbox of an execution, for whoever owns it. Raises ExecutionUnknown."""
         ...

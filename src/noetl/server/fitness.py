@@ -25,8 +25,13 @@ class CannotRun(NoetlError):
         self.problems = problems
 
 
-def check(document: Document, playbooks: Playbooks, kinds: Kinds) -> None:
-    """Looks at the playbook and at all that its tasks name by a constant path. Raises CannotRun."""
+def check(
+    document: Document, playbooks: Playbooks, kinds: Kinds, stores: frozenset[str] = frozenset()
+) -> None:
+    """Looks at the playbook and at all that its tasks name by a constant path. Raises CannotRun.
+
+    `stores` are the names of the result stores there are.
+    """
     problems: list[Problem] = []
     seen: set[str] = set()
     todo = [document]
@@ -37,6 +42,7 @@ def check(document: Document, playbooks: Playbooks, kinds: Kinds) -> None:
         seen.add(one.playbook.hash)
         name = one.source.file or one.source.name
         problems += _lacking(one.playbook, kinds, name)
+        problems += _unknown_stores(one, name, stores)
         for task, path, version in _children(one.playbook):
             try:
                 todo.append(playbooks.named(path, version, Path(one.source.file or "x").absolute().parent))
@@ -52,6 +58,18 @@ def check(document: Document, playbooks: Playbooks, kinds: Kinds) -> None:
 def _lacking(playbook: Playbook, kinds: Kinds, name: str) -> Iterator[Problem]:
     for one in unrunnable(playbook, kinds):
         yield _problem(name, one.place, f"task `{one.task}` of step `{one.step}`: {one.reason}", one.hint)
+
+
+def _unknown_stores(document: Document, name: str, stores: frozenset[str]) -> Iterator[Problem]:
+    """Result stores that a task, a step or the executor names and nobody set."""
+    hint = f"there are {', '.join(sorted(stores))}" if stores else "name it in `result_stores`: NAME=URL"
+    told: set[str] = set()
+    for plan in document.plan.by_number:
+        for label, rules in [*plan.task_rules.items(), ("", plan.rules)]:
+            if rules.store and rules.store not in stores and rules.store not in told:
+                told.add(rules.store)
+                at = plan.step.tasks[plan.label_at[label]].place if label else plan.step.place
+                yield _problem(name, at, f"there is no result store `{rules.store}`", hint)
 
 
 def _children(playbook: Playbook) -> Iterator[tuple[Task, str, object]]:

@@ -79,7 +79,7 @@ async def write_copy(
     live.give(command)
     fork, _ = live.take_append()
     for blob in live.take_blobs():
-        await results.put(blob.key, blob.data)
+        await results.put(*blob)
     await store.put_playbook(document.playbook.hash, document.stored())
     verdicts = await store.commit([copy, fork])
     assert all(isinstance(verdict, Committed) for verdict in verdicts)  # noqa: S101 -- nobody knows the id

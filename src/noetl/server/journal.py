@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from noetl.events.event import Event
+from noetl.kernel.references.blob import Blob
 from noetl.ports.results import ResultError, ResultStore
 from noetl.ports.store import Committed, Conflict, KeyTaken, Store, StoreError
 from noetl.server.live import Live
@@ -23,7 +24,7 @@ class Journal:
     ) -> None:
         self._store = store
         self._results = results
-        self._storing: dict[str, bytes] = {}
+        self._storing: dict[str, Blob] = {}
         self._wrote = wrote
         self._dirty: dict[str, Live] = {}
         self._flushing = asyncio.Lock()
@@ -51,7 +52,7 @@ class Journal:
             if blob.key == key:
                 return blob.data
         found = self._storing.get(key)
-        return found if found is not None else await read_stored(self._results, key)
+        return found.data if found is not None else await read_stored(self._results, key)
 
     @property
     def dirty(self) -> bool:
@@ -70,7 +71,7 @@ class Journal:
     async def _put(self) -> None:
         """What the events name is durable before they are."""
         try:
-            await asyncio.gather(*(self._results.put(key, data) for key, data in self._storing.items()))
+            await asyncio.gather(*(self._results.put(*blob) for blob in self._storing.values()))
         except ResultError as error:
             raise StoreError(str(error), error.hint) from error
         self._storing = {}
@@ -86,7 +87,7 @@ class Journal:
         self.weight = 0
         self.urgent = False
         batch = [(live, *live.take_append()) for live in lives]
-        self._storing = {blob.key: blob.data for live in lives for blob in live.take_blobs()}
+        self._storing = {blob.key: blob for live in lives for blob in live.take_blobs()}
         if self._storing:
             await self._put()
         verdicts = await self._store.commit([append for _, append, _ in batch])

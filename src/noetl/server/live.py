@@ -92,7 +92,6 @@ class Live:
         self.origin = origin
         self.folder = origin.folder
         self.trace_id = origin.trace_id or self.execution_id.replace("-", "")
-        self.objects = StoredObjects(keeper.results, self.execution_id)
         self.durable = state.version
         self.snapshot_at = state.version
         self.pending: list[Event] = []
@@ -104,6 +103,7 @@ class Live:
         self.taken: list[int] = []
         self._boundaries: set[int] = set()
         self._after: list[tuple[int, Callable[[], None]]] = []
+        self._objects: dict[tuple[str, str], StoredObjects] = {}
         self._keeper = keeper
         self._ownership = ownership
 
@@ -152,6 +152,22 @@ class Live:
     def afterwards(self, then: Callable[[], None]) -> None:
         """The same for what can wait until it is written anyway."""
         self._after.append((self.state.version, then))
+
+    def objects(self, run: RunState, task: str) -> StoredObjects:
+        place = run.step.name, task
+        found = self._objects.get(place)
+        if found is None:
+            rules = run.step.task_rules.get(task, run.step.rules)
+            # What tools store is mostly packed already, or read in parts: only who asks for it has it packed.
+            compression = rules.compression if rules.packs_objects else "none"
+            found = self._objects[place] = StoredObjects(
+                self._keeper.results,
+                self.execution_id,
+                store=rules.store,
+                compression=compression,
+                about=rules.about,
+            )
+        return found
 
     def log(self, run: RunState, iteration: int, task: str, attempt: int, text: str) -> None:
         if (logs := self._keeper.logs) is not None:

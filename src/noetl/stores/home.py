@@ -16,6 +16,7 @@ class Home:
         self.folder = folder
         self.store = store or folder / "store.db"
         self.results = folder / "results"
+        self.scratch = folder / "scratch"
         self.logs = folder / "logs"
         self.owners = folder / "owners.lock"
         self.key = folder / "key"

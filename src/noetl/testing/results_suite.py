@@ -7,17 +7,22 @@ store again and again, and pytest does the rest:
         @pytest.fixture
         def open_results(self, tmp_path: Path) -> Opener:
             return lambda: MyResults(tmp_path)
+
+        async def spoil(self, store: ResultStore, key: str, data: bytes) -> None:
+            ...  # writes these bytes in the place of what is kept
 """
 
 import asyncio
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 from uuid import uuid4
 
 import pytest
 
-from noetl.ports.results import ResultMissing, ResultStore
+from noetl.ports.results import ResultDamaged, ResultExpired, ResultMissing, ResultStore
+from noetl.stores.results.packing import packed
 
 Opener: TypeAlias = Callable[[], ResultStore]
 
@@ -47,8 +52,12 @@ def _scenario(test: Callable[..., Awaitable[None]]) -> Callable[[Any, Opener], N
     return run
 
 
-class ResultSuite:
+class ResultSuite(ABC):
     """What every result store does."""
+
+    @abstractmethod
+    async def spoil(self, store: ResultStore, key: str, data: bytes) -> None:
+        """Puts these bytes where what the key names is kept, behind the back of the store."""
 
     @_scenario
     async def test_what_was_put_can_be_got(self, store: ResultStore) -> None:
@@ -131,6 +140,121 @@ class ResultSuite:
                 await store.get(key_of(ONE, data))
             assert await store.get(key_of(OTHER, data)) == data
         await store.put(key_of(ONE, b"1"), b"1")
+        assert await store.get(key_of(ONE, b"1")) == b"1"
+
+    @_scenario
+    async def test_packed_or_not_it_is_the_same(self, store: ResultStore) -> None:
+        for data in (
+            b"",
+            b"x" * 300_000,
+            b"\x93NOETL\x01",
+            b"\x93NOETL\x01z and so on",
+            bytes(range(256)) * 100,
+        ):
+            for execution_id, compression in ((ONE, "gzip"), (OTHER, "zstd"), ("plain", "none")):
+                key = key_of(execution_id, data)
+                await store.put(key, data, compression)
+                assert await store.get(key) == data
+                async with store.local(key) as path:
+                    assert path.read_bytes() == data
+                assert await store.read(key, 3, 9) == data[3:9]
+
+    @_scenario
+    async def test_a_packed_file_is_the_same_too(self, store: ResultStore) -> None:
+        data = b"some bytes " * 100_000
+        for execution_id, compression in ((ONE, "gzip"), (OTHER, "zstd")):
+            path = store.scratch(execution_id) / f"draft-{uuid4().hex}"
+            path.write_bytes(data)
+            await store.put_file(key_of(execution_id, data), path, compression)
+            assert not path.exists()
+            assert await store.get(key_of(execution_id, data)) == data
+
+    @_scenario
+    async def test_a_part_can_be_read(self, store: ResultStore) -> None:
+        data = bytes(range(256)) * 8_192
+        for execution_id, compression in ((ONE, "none"), (OTHER, "zstd")):
+            key = key_of(execution_id, data)
+            await store.put(key, data, compression)
+            for start, end in ((0, 10), (1_000_000, 1_000_001), (100, None), (len(data) - 5, len(data) + 5)):
+                assert await store.read(key, start, end) == data[start:end]
+            assert await store.read(key, len(data), None) == b""
+            assert await store.read(key, 5, 5) == b""
+        with pytest.raises(ResultMissing):
+            await store.read(key_of(ONE, b"never"), 0, 1)
+
+    @_scenario
+    async def test_what_is_damaged_is_not_given_out(self, store: ResultStore) -> None:
+        data = b"good " * 10_000
+        for compression in ("none", "gzip", "zstd"):
+            for spoilt in (b"evil", packed(data, compression)[:-100], packed(b"evil " * 10_000, compression)):
+                key = key_of(ONE, data)
+                await store.delete(ONE)
+                await store.put(key, data, compression)
+                await self.spoil(store, key, spoilt)
+                with pytest.raises(ResultDamaged, match="damaged"):
+                    await store.get(key)
+
+    @_scenario
+    async def test_a_copy_lives_on_its_own(self, store: ResultStore) -> None:
+        data = b"shared " * 1_000
+        await store.put(key_of(ONE, data), data, "zstd")
+        await store.copy(key_of(ONE, data), key_of(OTHER, data))
+        await store.delete(ONE)
+        assert await store.get(key_of(OTHER, data)) == data
+        with pytest.raises(ResultMissing):
+            await store.copy(key_of(ONE, data), key_of(OTHER, data))
+
+    @_scenario
+    async def test_an_execution_knows_its_keys(self, store: ResultStore) -> None:
+        assert await store.keys(ONE) == []
+        for data in (b"1", b"2"):
+            await store.put(key_of(ONE, data), data)
+        await store.put(key_of(OTHER, b"3"), b"3")
+        assert sorted(await store.keys(ONE)) == sorted(key_of(ONE, data) for data in (b"1", b"2"))
+
+    @_scenario
+    async def test_what_has_expired_says_since_when(self, store: ResultStore, other: ResultStore) -> None:
+        for data in (b"old", b"old " * 100_000):
+            key = key_of(ONE, data)
+            await store.put(key, data)
+            await store.put(key_of(OTHER, data), data)
+            assert await store.expire(key, "2024-05-01T12:00:00Z") == len(data)
+            assert await store.expire(key, "2025-01-01T00:00:00Z") == 0
+            with pytest.raises(ResultExpired, match="expired at 2024-05-01T12:00:00Z"):
+                await other.get(key)
+            with pytest.raises(ResultExpired, match="expired at 2024"):
+                await other.read(key, 0, 1)
+            with pytest.raises(ResultExpired, match="expired at 2024"):
+                async with other.local(key):
+                    pass
+            assert await store.get(key_of(OTHER, data)) == data
+            await store.put(key, data)
+            assert await store.get(key) == data
+        assert await store.expire(key_of(ONE, b"never"), "2024-05-01T12:00:00Z") == 0
+
+    @_scenario
+    async def test_entries_have_names(self, store: ResultStore, other: ResultStore) -> None:
+        names = ["a", "reports/2024/ä b.csv", "reports/x", "..", "a?b#c%2F"]
+        for name in names:
+            await store.put_entry(name, name.encode())
+        assert await other.entries() == sorted(names)
+        assert await other.entries("reports/") == ["reports/2024/ä b.csv", "reports/x"]
+        assert await other.entry("..") == b".."
+        await store.put_entry("a", b"new")
+        assert await other.entry("a") == b"new"
+        await store.delete_entry("a")
+        await store.delete_entry("a")
+        assert await other.entry("a") is None
+        for name in ("", "x" * 300):
+            with pytest.raises(ValueError, match="name of an artifact"):
+                await store.put_entry(name, b"")
+        with pytest.raises(ResultMissing, match="no result store `elsewhere`"):
+            await store.entry("a", "elsewhere")
+
+    @_scenario
+    async def test_sweeping_takes_no_results(self, store: ResultStore) -> None:
+        await store.put(key_of(ONE, b"1"), b"1")
+        await store.sweep(2**40)
         assert await store.get(key_of(ONE, b"1")) == b"1"
 
     @_scenario

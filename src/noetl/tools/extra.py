@@ -4,7 +4,9 @@ import re
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, distribution, requires
 
-_REQUIRED = re.compile(r"(?P<name>[\w.-]+).*;.*\bextra\s*==\s*['\"](?P<extra>[\w.-]+)['\"]")
+_REQUIRED = re.compile(
+    r"(?P<name>[\w.-]+)(?:\[(?P<extras>[\w.,-]+)\])?.*;.*\bextra\s*==\s*['\"](?P<extra>[\w.-]+)['\"]"
+)
 
 
 def install_command(extra: str) -> str:
@@ -14,7 +16,7 @@ def install_command(extra: str) -> str:
 
 def missing_of(extra: str) -> tuple[str, ...]:
     """The packages of an extra that are not installed. Imports none of them."""
-    return tuple(name for name in _packages(extra) if not _is_installed(name))
+    return tuple(dict.fromkeys(name for name in _packages(extra) if not _is_installed(name)))
 
 
 def _packages(extra: str) -> Iterator[str]:
@@ -24,7 +26,11 @@ def _packages(extra: str) -> Iterator[str]:
         return
     for line in lines:
         if (found := _REQUIRED.match(line)) and found["extra"] == extra:
-            yield found["name"]
+            if found["name"] == "noetl":
+                for inner in (found["extras"] or "").split(","):
+                    yield from _packages(inner)
+            else:
+                yield found["name"]
 
 
 def _is_installed(name: str) -> bool:

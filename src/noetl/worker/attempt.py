@@ -16,6 +16,7 @@ from noetl.ports.credentials import CredentialError
 from noetl.ports.tool import Call, Tool
 from noetl.tools.hosting import Tools
 from noetl.worker.keychain import Keychain
+from noetl.worker.objects import MaskedObjects
 
 GRACE = 1.0
 """Seconds beyond its timeout after which a tool is interrupted that does not keep to it."""
@@ -70,7 +71,7 @@ def call_of(ledger: Ledger, run: RunState, move: RunTask) -> Call:
         timeout=move.timeout,
         folder=ledger.folder,
         log=partial(ledger.log, run, started.iteration, started.task, started.attempt),
-        objects=ledger.objects,
+        objects=ledger.objects(run, started.task),
     )
 
 
@@ -78,7 +79,10 @@ def veiled(call: Call, keychain: Keychain) -> Call:
     """The call of an execution that knows secrets: what its tool logs and keeps is masked."""
     log, masker = call.log, keychain.masker
     return replace(
-        call, log=lambda text: log(masker.text(text)), objects=keychain.objects, credentials=keychain
+        call,
+        log=lambda text: log(masker.text(text)),
+        objects=MaskedObjects(call.objects, masker),
+        credentials=keychain,
     )
 
 

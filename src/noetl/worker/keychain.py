@@ -23,7 +23,6 @@ from noetl.ports.credentials import CredentialError, Found
 from noetl.ports.store import StoreError
 from noetl.worker.entries import Alike, Failures, Real, Revealed, Shown
 from noetl.worker.memory import Memory
-from noetl.worker.objects import MaskedObjects
 
 HEADERS = frozenset({"authorization", "cookie", "proxy-authorization", "set-cookie"})
 """Headers that are never recorded."""
@@ -45,7 +44,6 @@ class Keychain:
         self.asked: set[str] = set()
         """The keys of secrets in the log that were needed so far."""
         self.opened = False
-        self.objects = MaskedObjects(ledger.objects, self.masker)
         self.secrets = Secrets(
             Real(self),
             Shown(self),

@@ -36,6 +36,18 @@ class MaskedObjects:
         async with self._objects.local(reference) as path:
             yield path
 
+    async def publish(self, name: str, reference: Stored, store: str = "") -> dict[str, Json]:
+        return await self._objects.publish(name, reference, store)
+
+    async def published(self, name: str, store: str = "") -> Stored | None:
+        return await self._objects.published(name, store)
+
+    async def artifacts(self, prefix: str = "", store: str = "") -> list[dict[str, Json]]:
+        return await self._objects.artifacts(prefix, store)
+
+    async def withdraw(self, name: str, store: str = "") -> bool:
+        return await self._objects.withdraw(name, store)
+
 
 class MaskedDraft:
     """A file that is looked through before it is kept. ToolError of kind `credential` if it cannot be."""

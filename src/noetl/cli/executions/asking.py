@@ -7,6 +7,7 @@ from noetl.cli import stream
 from noetl.cli.execution.place import Again
 from noetl.cli.failure import Failure
 from noetl.cli.store import consult
+from noetl.homes import results_of
 from noetl.kernel import Refused
 from noetl.ports.store import ExecutionRecord, Store
 from noetl.server.asking import Desk
@@ -17,7 +18,6 @@ from noetl.server.service import AlreadyRunning
 from noetl.settings import Configuration
 from noetl.stores.home import Home
 from noetl.stores.owner import Owners
-from noetl.stores.results import FileResults
 
 
 def ask(configuration: Configuration, name: str, order: Order, said: str) -> int:
@@ -36,7 +36,7 @@ def tell(
     async def whole(home: Home, store: Store) -> tuple[ExecutionRecord, str]:
         found = (await find_execution(store, name)).execution_id
         playbooks = Playbooks(allow_kinds=configuration.settings.allow_kinds)
-        desk = Desk(store, Owners(home.owners), FileResults(home.results), playbooks)
+        desk = Desk(store, Owners(home.owners), results_of(configuration, home, store), playbooks)
         answer = await work(desk, found)
         record = await store.execution(found)
         assert record is not None  # noqa: S101 -- it was found

@@ -14,11 +14,12 @@ from noetl.cli.store import consult
 from noetl.cli.target import write_file
 from noetl.events.bodies import LoopDone, StepDone, StepFailed, StepScheduled
 from noetl.events.ids import run_id
+from noetl.homes import results_of
 from noetl.kernel.references import resolve
 from noetl.ports.store import Store
 from noetl.server.history import History, read_history
 from noetl.stores.home import Home
-from noetl.stores.results import FileResults, read_stored
+from noetl.stores.results import read_stored
 
 
 @click.command("result")
@@ -38,7 +39,7 @@ def command(*, name: str, step: str | None, out: str | None, **place: str | None
         history = await read_history(store, name, configuration.settings.allow_kinds)
         result = _of_execution(history) if step is None else _of_step(history, step)
         return history.record.execution_id, await resolve(
-            result, partial(read_stored, FileResults(home.results))
+            result, partial(read_stored, results_of(configuration, home, store))
         )
 
     execution_id, result = consult(configuration, work)

@@ -8,12 +8,12 @@ from noetl.cli.execution.wording import yaml_lines
 from noetl.cli.executions import option
 from noetl.cli.problems import counted
 from noetl.cli.store import consult
+from noetl.homes import results_of
 from noetl.kernel.verify import Difference, Verification
 from noetl.ports.store import Store
 from noetl.server.history import read_history
 from noetl.server.verification import verify_history
 from noetl.stores.home import Home
-from noetl.stores.results import FileResults
 
 
 @click.command("verify")
@@ -29,7 +29,7 @@ def command(*, name: str, **place: str | None) -> int:
 
     async def work(home: Home, store: Store) -> Verification:
         history = await read_history(store, name, configuration.settings.allow_kinds)
-        return await verify_history(history, FileResults(home.results))
+        return await verify_history(history, results_of(configuration, home, store))
 
     found = consult(configuration, work)
     ok = not found.differences

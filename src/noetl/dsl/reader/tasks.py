@@ -72,6 +72,14 @@ def read_task(
 
 def _check_selections(context: Context, spec: Mapping | None) -> None:
     result = mapping_of(spec.get("result")) if spec else None
+    for knob in result or ():
+        if (
+            isinstance(knob.value, Scalar)
+            and isinstance(knob.value.value, str)
+            and is_template(knob.value.value)
+        ):
+            message = f"`{knob.key}` must be known before the task runs: an expression cannot stand there"
+            context.report("bad-value", knob.value, message, "write the value itself")
     select = result.get("select") if result else None
     for entry in select.items if isinstance(select, Sequence) else ():
         path = entry.get("path") if isinstance(entry, Mapping) else entry

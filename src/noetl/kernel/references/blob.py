@@ -3,16 +3,20 @@
 import hashlib
 from typing import NamedTuple
 
+from noetl.kernel.references.rules import Rules
+
 
 class Blob(NamedTuple):
-    """Bytes to store under a key that ends with their SHA-256."""
+    """Bytes to store under a key that ends with their SHA-256, packed as `compression` says."""
 
     key: str
     data: bytes
+    compression: str = "none"
 
 
-def blob_of(execution_id: str, data: bytes) -> Blob:
-    return Blob(f"{execution_id}/{hashlib.sha256(data).hexdigest()}", data)
+def blob_of(execution_id: str, data: bytes, rules: Rules) -> Blob:
+    key = f"{execution_id}/{hashlib.sha256(data).hexdigest()}"
+    return Blob(f"{rules.store}:{key}" if rules.store else key, data, rules.compression)
 
 
 class Ledger:

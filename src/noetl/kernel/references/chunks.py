@@ -41,7 +41,7 @@ def with_chunk(
     results += [None] * (end - loop.base - len(results))
     results[body.index - loop.base] = body.result
     keeper = Keeper(run.given.execution_id, NOTHING)
-    chunk = keeper.chunk(results, loop.base)
+    chunk = keeper.chunk(results, loop.base, run.step.rules)
     if chunk["size"] * 2 <= most:
         # The estimate was too high. What waits behind a gap is counted when the gap is closed.
         ledger.held[run.id] = chunk["size"]
@@ -77,8 +77,7 @@ def with_manifest(run: RunState, body: LoopDone, ledger: Ledger) -> tuple[LoopDo
     keeper = Keeper(run.given.execution_id, NOTHING)
     chunks: list[dict[str, Any]] = list(loop.chunks)
     if results:
-        chunks.append(keeper.chunk(results, loop.base))
+        chunks.append(keeper.chunk(results, loop.base, rules))
         data = data or encode_value(results[:100])
-    return structs.replace(body, result=manifest(chunks, preview_of(data, rules.preview))), list(
-        keeper.blobs.values()
-    )
+    found = {**manifest(chunks, preview_of(data, rules.preview)), **rules.about}
+    return structs.replace(body, result=found), list(keeper.blobs.values())

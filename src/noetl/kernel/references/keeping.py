@@ -46,16 +46,16 @@ class Keeper:
         found = {key: self.value(value, rules, need.at((key,))) for key, value in values.items()}
         return found if any(found[key] is not values[key] for key in values) else values
 
-    def store(self, data: bytes) -> str:
+    def store(self, data: bytes, rules: Rules) -> str:
         """The key of these bytes."""
-        blob = blob_of(self.execution_id, data)
+        blob = blob_of(self.execution_id, data, rules)
         self.blobs[blob.key] = blob
         return blob.key
 
-    def chunk(self, values: Sequence[Any], start: int) -> dict[str, Any]:
+    def chunk(self, values: Sequence[Any], start: int, rules: Rules) -> dict[str, Any]:
         """The elements of a list from `start` on, stored as one."""
         data = encode_value(list(values))
-        return chunk(self.store(data), start, start + len(values), len(data))
+        return chunk(self.store(data, rules), start, start + len(values), len(data))
 
     def chunked(self, values: list[Any], rules: Rules) -> Any:
         """A list in chunks that are no larger than the limit, but for one large element alone."""
@@ -67,11 +67,12 @@ class Keeper:
         start = size = 0
         for position, piece in enumerate(pieces):
             if position > start and size + len(piece) > limit:
-                chunks.append(self._joined(pieces, start, position))
+                chunks.append(self._joined(pieces, start, position, rules))
                 start, size = position, 0
             size += len(piece) + 1
-        chunks.append(self._joined(pieces, start, len(pieces)))
-        return manifest(chunks, preview_of(b"[" + b",".join(pieces[:100]), rules.preview))
+        chunks.append(self._joined(pieces, start, len(pieces), rules))
+        found = manifest(chunks, preview_of(b"[" + b",".join(pieces[:100]), rules.preview))
+        return {**found, **rules.about}
 
     def _shortened(self, found: dict[str, Any], rules: Rules) -> dict[str, Any]:
         """A manifest whose tail, if it has grown long, is one more chunk."""
@@ -79,14 +80,15 @@ class Keeper:
         if len(encode_value(tail)) <= max(rules.limit, SMALLEST):
             return found
         chunks = found["chunks"]
-        return manifest([*chunks, self.chunk(tail, chunks[-1]["to"] if chunks else 0)], found["preview"])
+        last = self.chunk(tail, chunks[-1]["to"] if chunks else 0, rules)
+        return {**manifest([*chunks, last], found["preview"]), **rules.about}
 
-    def _joined(self, pieces: list[bytes], start: int, end: int) -> dict[str, Any]:
+    def _joined(self, pieces: list[bytes], start: int, end: int, rules: Rules) -> dict[str, Any]:
         data = b"[" + b",".join(pieces[start:end]) + b"]"
-        return chunk(self.store(data), start, end, len(data))
+        return chunk(self.store(data, rules), start, end, len(data))
 
     def _reference(self, value: Any, data: bytes, rules: Rules, need: Need) -> dict[str, Any]:
-        key = self.store(data)
+        key = self.store(data, rules)
         selected = {
             name: found
             for name, found in rules.selected(value).items()
@@ -104,7 +106,7 @@ class Keeper:
         )
         if names := [name for name in selected if name not in extracted]:
             found["selected"] = names
-        return found
+        return {**found, **rules.about}
 
     def _parts(
         self, value: Any, key: str, path: tuple[str, ...], need: Need, room: "_Room"

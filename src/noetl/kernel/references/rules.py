@@ -11,6 +11,8 @@ from noetl.model import Json
 INLINE_MAX_BYTES = 65_536
 """Larger values leave the log."""
 PREVIEW_MAX_BYTES = 1_024
+COMPRESSION = "zstd"
+"""How values are packed: a third of a gigabyte in a second, to an eighth of what rows of JSON take."""
 
 
 class Rules(NamedTuple):
@@ -19,6 +21,25 @@ class Rules(NamedTuple):
     limit: int = INLINE_MAX_BYTES
     preview: int = PREVIEW_MAX_BYTES
     select: tuple[Selection, ...] = ()
+    store: str = ""
+    """The name of a result store; empty is the engine's own."""
+    compression: str = COMPRESSION
+    ttl: float | None = None
+    scope: str = ""
+    packs_objects: bool = False
+    """Whether `compression` was asked for, and so holds for what tools store, too."""
+
+    @property
+    def about(self) -> dict[str, Json]:
+        """What references say of how long their bodies live, and where."""
+        found: dict[str, Json] = {}
+        if self.store:
+            found["store"] = self.store
+        if self.ttl is not None:
+            found["ttl"] = self.ttl
+        if self.scope:
+            found["scope"] = self.scope
+        return found
 
     def selected(self, value: Json) -> dict[str, Json]:
         """The parts to keep at hand, by name."""
@@ -57,10 +78,16 @@ def _rules(*specs: Mapping[str, Any]) -> Rules:
     for spec in specs:
         merged.update({key: value for key, value in spec.items() if value is not None})
     limit, preview = merged.get("inline_max_bytes"), merged.get("preview_max_bytes")
+    store, ttl = merged.get("store"), merged.get("ttl")
     return Rules(
         limit=min(limit, INLINE_MAX_BYTES) if isinstance(limit, int) else INLINE_MAX_BYTES,
         preview=preview if isinstance(preview, int) else PREVIEW_MAX_BYTES,
         select=tuple(_selections(merged.get("select"))),
+        store=store if isinstance(store, str) and store != "auto" else "",
+        compression=str(merged.get("compression") or COMPRESSION),
+        ttl=float(ttl) if isinstance(ttl, int | float) else None,
+        scope=str(merged.get("scope") or ""),
+        packs_objects="compression" in merged,
     )
 
 

@@ -2,7 +2,8 @@
 
 from noetl.stores.results.file import FileResults
 from noetl.stores.results.memory import MemoryResults
+from noetl.stores.results.named import NamedResults, store_names
 from noetl.stores.results.objects import StoredObjects
 from noetl.stores.results.rows import read_stored
 
-__all__ = ["FileResults", "MemoryResults", "StoredObjects", "read_stored"]
+__all__ = ["FileResults", "MemoryResults", "NamedResults", "StoredObjects", "read_stored", "store_names"]

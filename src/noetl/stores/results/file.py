@@ -2,83 +2,113 @@
 
 import asyncio
 import errno
-import hashlib
 import os
 import shutil
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-from noetl.ports.results import ResultDamaged, ResultError, ResultMissing
-from noetl.stores.results.key import checked, checked_id
+from noetl.ports.results import ResultError
+from noetl.stores.results.shelf import NotThere
+from noetl.stores.results.store import ShelfResults
 
 INLINE_BYTES = 1_048_576
 """Less than this is read in the loop's own thread: handing it over would take longer."""
 
 
-class FileResults:
-    """A result store in a folder, which is made when something is stored.
+class FileResults(ShelfResults):
+    """A result store in a folder, which is made when something is stored."""
 
-    Writes wait for the disk, so they go to a thread; so do reads of large files.
-    """
+    def __init__(self, folder: Path) -> None:
+        super().__init__(FileShelf(folder))
+
+
+class FileShelf:
+    """Writes wait for the disk, so they go to a thread; so do reads of large files."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self.place = str(folder)
 
-    async def put(self, key: str, data: bytes) -> None:
-        path = self._path(key)
-        if hashlib.sha256(data).hexdigest() != path.name:
-            raise ValueError(f"`{key}` is not the key of these bytes")
-        await asyncio.to_thread(_write, path, data)
+    async def write(self, name: str, data: bytes) -> None:
+        await asyncio.to_thread(_write, self._folder / name, data)
 
-    async def get(self, key: str) -> bytes:
-        path = self._path(key)
-        with _told(path):
-            try:
-                size = path.stat().st_size
-                data = path.read_bytes() if size < INLINE_BYTES else await asyncio.to_thread(path.read_bytes)
-            except FileNotFoundError:
-                raise self._missing(key) from None
-        if hashlib.sha256(data).hexdigest() != path.name:
-            hint = "the file was changed or the disk is damaged; restore it from a copy"
-            raise ResultDamaged(f"{path} is damaged: its content does not match its name", hint)
-        return data
+    async def write_file(self, name: str, path: Path) -> None:
+        await asyncio.to_thread(_take, path, self._folder / name)
 
-    def scratch(self, execution_id: str) -> Path:
-        folder = self._folder / checked_id(execution_id)
-        with _told(folder):
-            _make(folder)
-        return folder
+    async def read(self, name: str, start: int = 0, end: int | None = None) -> bytes:
+        path = self.path(name)
+        with told(path):
+            size = path.stat().st_size if end is None else end
+            if size - start < INLINE_BYTES:
+                return _read(path, start, end)
+            return await asyncio.to_thread(_read, path, start, end)
 
-    async def put_file(self, key: str, path: Path) -> None:
-        await asyncio.to_thread(_take, path, self._path(key))
+    async def size(self, name: str) -> int:
+        return self.path(name).stat().st_size
 
-    @asynccontextmanager
-    async def local(self, key: str) -> AsyncIterator[Path]:
-        path = self._path(key)
+    async def read_file(self, name: str, to: Path) -> None:
+        with told(to):
+            await asyncio.to_thread(shutil.copyfile, self.path(name), to)
+
+    def path(self, name: str) -> Path:
+        path = self._folder / name
         if not path.exists():
-            raise self._missing(key)
-        yield path
+            raise NotThere(name)
+        return path
 
-    async def delete(self, execution_id: str) -> None:
-        await asyncio.to_thread(_remove, self._folder / checked_id(execution_id))
+    async def copy(self, name: str, to: str) -> None:
+        await asyncio.to_thread(_copy, self.path(name), self._folder / to)
+
+    async def names(self, folder: str) -> list[str]:
+        with told(self._folder), suppress(FileNotFoundError):
+            found = os.listdir(self._folder / folder)
+            return sorted(f"{folder}/{name}" for name in found if not name.startswith("."))
+        return []
+
+    async def remove(self, names: list[str]) -> None:
+        with told(self._folder):
+            for name in names:
+                (self._folder / name).unlink(missing_ok=True)
+
+    async def remove_folder(self, folder: str) -> None:
+        await asyncio.to_thread(_remove, self._folder / folder)
+
+    def scratch(self, folder: str) -> Path:
+        with told(self._folder / folder):
+            _make(self._folder / folder)
+        return self._folder / folder
+
+    async def sweep(self, before: float) -> int:
+        return await asyncio.to_thread(sweep, self._folder, before)
 
     async def close(self) -> None:
         """Nothing is held."""
 
-    def _missing(self, key: str) -> ResultMissing:
-        message = f"nothing is stored under `{key}` in {self._folder}"
-        return ResultMissing(message, "it was deleted, or the execution belongs to another folder of results")
 
-    def _path(self, key: str) -> Path:
-        return self._folder.joinpath(*checked(key))
+def sweep(folder: Path, before: float) -> int:
+    """Removes hidden files below a folder that nobody has written to since; how many."""
+    done = 0
+    with told(folder):
+        for path in folder.glob("*/.*"):
+            with suppress(FileNotFoundError):
+                if path.is_file() and path.stat().st_mtime < before:
+                    path.unlink()
+                    done += 1
+    return done
+
+
+def _read(path: Path, start: int, end: int | None) -> bytes:
+    with path.open("rb") as file:
+        file.seek(start)
+        return file.read() if end is None else file.read(max(end - start, 0))
 
 
 def _write(path: Path, data: bytes) -> None:
     """Durable on return: the bytes, their name, and the folders that lead there."""
-    with _told(path):
-        if path.exists() and path.stat().st_size == len(data):
+    with told(path):
+        if _is_there(path, data):
             # Somebody else may have just written it and not flushed its name yet.
             _flush(path.parent)
             return
@@ -95,19 +125,45 @@ def _write(path: Path, data: bytes) -> None:
         _flush(path.parent)
 
 
+def _is_there(path: Path, data: bytes) -> bool:
+    try:
+        return path.stat().st_size == len(data) and _read(path, 0, 64) == data[:64]
+    except FileNotFoundError:
+        return False
+
+
 def _take(source: Path, path: Path) -> None:
     """As `_write`, for a file that may lie on another disk."""
-    with _told(path):
+    with told(path):
         _make(path.parent)
         beside = path.with_name(f".{uuid4().hex}")
         try:
             shutil.move(source, beside)
-            with beside.open("rb") as file:
-                os.fsync(file.fileno())
-            beside.replace(path)
+            _settle(beside, path)
         finally:
             beside.unlink(missing_ok=True)
-        _flush(path.parent)
+
+
+def _copy(source: Path, path: Path) -> None:
+    """The same bytes under another name, and where the file system can, the same on the disk."""
+    with told(path):
+        _make(path.parent)
+        beside = path.with_name(f".{uuid4().hex}")
+        try:
+            try:
+                os.link(source, beside)
+            except OSError:
+                shutil.copyfile(source, beside)
+            _settle(beside, path)
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+def _settle(beside: Path, path: Path) -> None:
+    with beside.open("rb") as file:
+        os.fsync(file.fileno())
+    beside.replace(path)
+    _flush(path.parent)
 
 
 def _make(folder: Path) -> None:
@@ -128,13 +184,13 @@ def _flush(folder: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    with _told(folder), suppress(FileNotFoundError):
+    with told(folder), suppress(FileNotFoundError):
         shutil.rmtree(folder)
         _flush(folder.parent)
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def told(path: Path) -> Iterator[None]:
     """Raises ResultError where the system fails inside."""
     try:
         yield

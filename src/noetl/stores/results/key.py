@@ -2,9 +2,12 @@
 
 import re
 from typing import NamedTuple
+from urllib.parse import quote, unquote
 
 _EXECUTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 _HASH = re.compile(r"[0-9a-f]{64}")
+_LONGEST_NAME = 240
+"""Bytes that a file's name can have everywhere, with room for more."""
 
 
 class Key(NamedTuple):
@@ -25,3 +28,21 @@ def checked_id(execution_id: str) -> str:
     if not _EXECUTION.fullmatch(execution_id):
         raise ValueError(f"`{execution_id}` is not the id of an execution")
     return execution_id
+
+
+def shelved(name: str) -> bool:
+    """Whether this is a key, and not something else that lies in the folder of an execution."""
+    execution_id, _, rest = name.partition("/")
+    return bool(_EXECUTION.fullmatch(execution_id) and _HASH.fullmatch(rest))
+
+
+def checked_name(name: str) -> str:
+    """The name of an artifact as that of a file. Raises ValueError."""
+    found = quote(name, safe="").replace(".", "%2E")
+    if not name or len(found) > _LONGEST_NAME:
+        raise ValueError(f"the name of an artifact has 1 to {_LONGEST_NAME} characters, not `{name:.100}`")
+    return found
+
+
+def name_in(file: str) -> str:
+    return unquote(file)

@@ -1,53 +1,66 @@
 """Results in memory: for stores that end with their process."""
 
 import asyncio
-import hashlib
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
-from noetl.ports.results import ResultMissing
-from noetl.stores.results.key import checked, checked_id
+from noetl.stores.results.shelf import NotThere
+from noetl.stores.results.store import ShelfResults
 
 
-class MemoryResults:
+class MemoryResults(ShelfResults):
     """A result store that ends with this object."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryShelf())
+
+
+class MemoryShelf:
+    place = "memory"
 
     def __init__(self) -> None:
         self._stored: dict[str, bytes] = {}
 
-    async def put(self, key: str, data: bytes) -> None:
-        if hashlib.sha256(data).hexdigest() != checked(key).hash:
-            raise ValueError(f"`{key}` is not the key of these bytes")
-        self._stored[key] = data
+    async def write(self, name: str, data: bytes) -> None:
+        self._stored[name] = data
 
-    async def get(self, key: str) -> bytes:
-        checked(key)
-        if key not in self._stored:
-            raise ResultMissing(f"nothing is stored under `{key}`", "it was deleted")
-        return self._stored[key]
+    async def write_file(self, name: str, path: Path) -> None:
+        self._stored[name] = await asyncio.to_thread(path.read_bytes)
 
-    def scratch(self, execution_id: str) -> Path:
-        checked_id(execution_id)
+    async def read(self, name: str, start: int = 0, end: int | None = None) -> bytes:
+        if name not in self._stored:
+            raise NotThere(name)
+        found = self._stored[name]
+        return found if not start and end is None else found[start:end]
+
+    async def size(self, name: str) -> int:
+        return len(await self.read(name))
+
+    async def read_file(self, name: str, to: Path) -> None:
+        to.write_bytes(await self.read(name))
+
+    def path(self, name: str) -> None:
+        if name not in self._stored:
+            raise NotThere(name)
+
+    async def copy(self, name: str, to: str) -> None:
+        self._stored[to] = await self.read(name)
+
+    async def names(self, folder: str) -> list[str]:
+        return sorted(name for name in self._stored if name.startswith(f"{folder}/"))
+
+    async def remove(self, names: list[str]) -> None:
+        for name in names:
+            self._stored.pop(name, None)
+
+    async def remove_folder(self, folder: str) -> None:
+        await self.remove(await self.names(folder))
+
+    def scratch(self, folder: str) -> Path:  # noqa: ARG002 -- nothing outlives the process
         return Path(tempfile.gettempdir())
 
-    async def put_file(self, key: str, path: Path) -> None:
-        await self.put(key, await asyncio.to_thread(path.read_bytes))
-        path.unlink()
-
-    @asynccontextmanager
-    async def local(self, key: str) -> AsyncIterator[Path]:
-        data = await self.get(key)
-        with tempfile.NamedTemporaryFile(prefix="noetl-") as file:
-            file.write(data)
-            file.flush()
-            yield Path(file.name)
-
-    async def delete(self, execution_id: str) -> None:
-        checked_id(execution_id)
-        for key in [key for key in self._stored if key.startswith(f"{execution_id}/")]:
-            del self._stored[key]
+    async def sweep(self, before: float) -> int:  # noqa: ARG002 -- as above
+        return 0
 
     async def close(self) -> None:
         """Nothing is held."""

@@ -26,6 +26,15 @@ def put_playbook(connection: apsw.Connection, playbook_hash: str, document: byte
     connection.execute(WRITE["put_playbook"], (playbook_hash, document))
 
 
+def put_blob(connection: apsw.Connection, name: str, data: bytes) -> None:
+    connection.execute(WRITE["put_blob"], (name, data))
+
+
+def delete_blobs(connection: apsw.Connection, names: str) -> None:
+    connection.execute(WRITE["delete_blobs"], (names,))
+    connection.execute("PRAGMA incremental_vacuum").fetchall()
+
+
 def send(connection: apsw.Connection, execution_id: str, body: bytes) -> Letter:
     number = connection.execute(WRITE["send"], (body, execution_id)).get
     if number is None:

@@ -96,6 +96,15 @@ def playbook(connection: apsw.Connection, playbook_hash: str) -> bytes | None:
     return found[0] if found else None
 
 
+def blob(connection: apsw.Connection, name: str, start: int, end: int | None) -> bytes | None:
+    found = _first(connection, "blob", start + 1, _NEWEST if end is None else max(end - start, 0), name)
+    return found[0] if found else None
+
+
+def blobs(connection: apsw.Connection, prefix: str) -> list[str]:
+    return [name for (name,) in connection.execute(READ["blobs"], (prefix, prefix + "\U0010ffff"))]
+
+
 def identity(connection: apsw.Connection, execution_id: str) -> tuple[int, int] | None:
     """The number and the version of an execution."""
     found: tuple[int, int] | None = _first(connection, "identity", execution_id)

@@ -136,6 +136,19 @@ class SqliteStore:
     async def rewrap_credentials(self, before: Sequence[Sealed], after: Sequence[Sealed]) -> bool:
         return await self._writer.run(lambda connection: sealed.rewrap(connection, before, after))
 
+    async def put_blob(self, name: str, data: bytes) -> None:
+        await self._writer.run(lambda connection: keeping.put_blob(connection, name, data))
+
+    async def blob(self, name: str, start: int = 0, end: int | None = None) -> bytes | None:
+        return self._ask(reading.blob, name, start, end)
+
+    async def blobs(self, prefix: str) -> list[str]:
+        return self._ask(reading.blobs, prefix)
+
+    async def delete_blobs(self, names: Sequence[str]) -> None:
+        found = as_json(names)
+        await self._writer.run(lambda connection: keeping.delete_blobs(connection, found))
+
     async def send(self, execution_id: str, body: bytes) -> Letter:
         return await self._writer.run(lambda connection: keeping.send(connection, execution_id, body))
 

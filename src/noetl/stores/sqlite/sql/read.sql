@@ -65,3 +65,9 @@ SELECT name, kind, key_id, wrapped_key, body, created_at, updated_at FROM creden
 
 -- name: credential
 SELECT name, kind, key_id, wrapped_key, body, created_at, updated_at FROM credential WHERE name = ?;
+
+-- name: blob
+SELECT coalesce(substr(data, ?, ?), x'') FROM blob WHERE name = ?;
+
+-- name: blobs
+SELECT name FROM blob WHERE name >= ? AND name < ? ORDER BY name;

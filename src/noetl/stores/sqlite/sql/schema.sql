@@ -2,7 +2,7 @@
 --
 -- `event` is the truth: the rows of all executions in the order of their commits. An execution has a
 -- short local number `x`, so that a row costs few bytes; `execution` says which id has which number.
--- Truth are also `start`, `playbook`, `inbox` and `credential`. Everything else in `execution`, and `timer` and
+-- Truth are also `start`, `playbook`, `inbox`, `credential` and `blob`. Everything else in `execution`, and `timer` and
 -- `outbox`, follows from the rows and can be rebuilt; a `snapshot` only saves folding.
 --
 -- Times are microseconds since 1970, UTC. An empty text and 0 stand for "none".
@@ -98,3 +98,9 @@ CREATE TABLE credential (
   created_at INTEGER NOT NULL,
   updated_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- Results of small deployments, which keep them here and not in files.
+CREATE TABLE blob (
+  name TEXT NOT NULL UNIQUE,
+  data BLOB NOT NULL
+) STRICT;

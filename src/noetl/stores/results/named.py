@@ -1,0 +1,115 @@
+"""Several result stores as one: a key may begin with the name of the store that has it."""
+
+import asyncio
+import shutil
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from uuid import uuid4
+
+from noetl.ports.results import ResultMissing, ResultStore
+
+
+def in_store(store: str, key: str) -> str:
+    """The key of something that a store by this name has; the engine's own has none."""
+    return f"{store}:{key}" if store else key
+
+
+def store_in(key: str) -> tuple[str, str]:
+    """The name of the store in a key, and the key without it."""
+    store, colon, rest = key.partition(":")
+    return (store, rest) if colon else ("", key)
+
+
+def store_names(results: ResultStore) -> frozenset[str]:
+    """The names that playbooks may give."""
+    return results.names if isinstance(results, NamedResults) else frozenset()
+
+
+class NamedResults:
+    """The engine's own store and those by name. See `noetl.ports.results.ResultStore`."""
+
+    def __init__(self, own: ResultStore, named: Mapping[str, ResultStore]) -> None:
+        self._stores = {"": own, **named}
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(self._stores) - {""}
+
+    def of(self, key: str) -> tuple[ResultStore, str]:
+        """The store of a key, and the key as that store knows it. Raises ResultMissing."""
+        name, rest = store_in(key)
+        if name not in self._stores:
+            raise ResultMissing(f"there is no result store `{name}` here", "name it in `result_stores`")
+        return self._stores[name], rest
+
+    async def put(self, key: str, data: bytes, compression: str = "none") -> None:
+        store, key = self.of(key)
+        await store.put(key, data, compression)
+
+    async def get(self, key: str) -> bytes:
+        store, key = self.of(key)
+        return await store.get(key)
+
+    async def read(self, key: str, start: int, end: int | None = None) -> bytes:
+        store, key = self.of(key)
+        return await store.read(key, start, end)
+
+    def scratch(self, execution_id: str) -> Path:
+        return self._stores[""].scratch(execution_id)
+
+    async def put_file(self, key: str, path: Path, compression: str = "none") -> None:
+        store, key = self.of(key)
+        await store.put_file(key, path, compression)
+
+    def local(self, key: str) -> AbstractAsyncContextManager[Path]:
+        store, key = self.of(key)
+        return store.local(key)
+
+    async def copy(self, key: str, to: str) -> None:
+        store, source = self.of(key)
+        target, name = self.of(to)
+        if store is target:
+            await store.copy(source, name)
+            return
+        async with store.local(source) as path:
+            copy = target.scratch(name.partition("/")[0]) / f".copy-{uuid4().hex}"
+            await asyncio.to_thread(shutil.copyfile, path, copy)
+            await target.put_file(name, copy)
+
+    async def keys(self, execution_id: str) -> list[str]:
+        return [
+            in_store(name, key)
+            for name, store in self._stores.items()
+            for key in await store.keys(execution_id)
+        ]
+
+    async def expire(self, key: str, since: str) -> int:
+        store, key = self.of(key)
+        return await store.expire(key, since)
+
+    async def delete(self, execution_id: str) -> None:
+        for store in self._stores.values():
+            await store.delete(execution_id)
+
+    async def put_entry(self, name: str, entry: bytes, store: str = "") -> None:
+        await self._called(store).put_entry(name, entry)
+
+    async def entry(self, name: str, store: str = "") -> bytes | None:
+        return await self._called(store).entry(name)
+
+    async def entries(self, prefix: str = "", store: str = "") -> list[str]:
+        return await self._called(store).entries(prefix)
+
+    async def delete_entry(self, name: str, store: str = "") -> None:
+        await self._called(store).delete_entry(name)
+
+    async def sweep(self, before: float) -> int:
+        return sum([await store.sweep(before) for store in self._stores.values()])
+
+    async def close(self) -> None:
+        for store in self._stores.values():
+            await store.close()
+
+    def _called(self, name: str) -> ResultStore:
+        return self.of(in_store(name, ""))[0]

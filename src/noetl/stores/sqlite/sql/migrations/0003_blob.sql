@@ -1,0 +1,4 @@
+CREATE TABLE blob (
+  name TEXT NOT NULL UNIQUE,
+  data BLOB NOT NULL
+) STRICT;

@@ -1,0 +1,112 @@
+"""A real server that speaks S3, started once for each process of tests that asks for it."""
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import obstore
+from obstore.store import S3Store
+
+BUCKET = "noetl-tests"
+KEY = "AKIDTESTS"
+SECRET = "not-a-real-secret-key"  # noqa: S105 -- of a server that ends with the tests
+
+
+class S3Server(NamedTuple):
+    endpoint: str
+    bucket: str = BUCKET
+    access_key_id: str = KEY
+    secret_access_key: str = SECRET
+
+    @property
+    def auth(self) -> dict[str, Any]:
+        """As a credential gives it to a task."""
+        return {
+            "endpoint": self.endpoint,
+            "region": "us-east-1",
+            "access_key_id": self.access_key_id,
+            "secret_access_key": self.secret_access_key,
+        }
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"AWS_ACCESS_KEY_ID": self.access_key_id, "AWS_SECRET_ACCESS_KEY": self.secret_access_key}
+
+
+@contextmanager
+def s3_server() -> Iterator[S3Server]:
+    """Seaweed's server in a temporary folder, on ports that nobody else has."""
+    folder = Path(tempfile.mkdtemp(prefix="noetl-s3-"))
+    identity = {
+        "name": "tests",
+        "credentials": [{"accessKey": KEY, "secretKey": SECRET}],
+        "actions": ["Admin", "Read", "Write", "List", "Tagging"],
+    }
+    (folder / "s3.json").write_text(json.dumps({"identities": [identity]}))
+    names = ("master", "volume", "filer", "s3")
+    ports = _free_ports(2 * len(names))
+    flags = [f"-{name}.port={ports.pop()}" for name in names[:3]]
+    flags += [f"-{name}.port.grpc={ports.pop()}" for name in names]
+    server = S3Server(f"http://127.0.0.1:{ports[0]}")
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [
+                str(Path(sys.executable).parent / "weed"),
+                "-logtostderr=true",
+                "server",
+                f"-dir={folder}",
+                "-ip=127.0.0.1",
+                "-ip.bind=127.0.0.1",
+                *flags,
+                "-filer",
+                "-s3",
+                f"-s3.port={ports[0]}",
+                "-s3.port.iceberg=0",
+                "-s3.port.lance=0",
+                f"-s3.config={folder / 's3.json'}",
+                "-master.volumeSizeLimitMB=256",
+                "-master.telemetry=false",
+                "-volume.max=20",
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        # It answers after some seconds: until then the client tries again.
+        patient = S3Store(
+            BUCKET,
+            config=server.auth,  # type: ignore[arg-type]  # a mapping of known keys
+            client_options={"allow_http": True},
+            retry_config={
+                "max_retries": 300,
+                "retry_timeout": timedelta(seconds=60),
+                "backoff": {
+                    "init_backoff": timedelta(milliseconds=100),
+                    "max_backoff": timedelta(milliseconds=200),
+                    "base": 1.1,
+                },
+            },
+        )
+        obstore.put(patient, "ready", b"")
+        yield server
+    finally:
+        process.kill()
+        process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _free_ports(count: int) -> list[int]:
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]

@@ -1,0 +1,153 @@
+"""Every result store keeps the same promises."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from noetl.ports.results import ResultError, ResultMissing, ResultStore
+from noetl.stores.home import Home
+from noetl.stores.results import FileResults, MemoryResults, NamedResults
+from noetl.stores.results.database import MOST, DatabaseResults
+from noetl.stores.results.opening import StoresWrong, open_results
+from noetl.stores.results.s3 import S3Results
+from noetl.stores.sqlite import SqliteStore
+from noetl.testing.results_suite import ONE, OTHER, Opener, ResultSuite, key_of
+from tests.s3_server import S3Server
+
+
+class OnShelf(ResultSuite):
+    async def spoil(self, store: ResultStore, key: str, data: bytes) -> None:
+        await store._shelf.write(key, data)  # type: ignore[attr-defined]
+
+
+class TestFileResults(OnShelf):
+    @pytest.fixture
+    def open_results(self, tmp_path: Path) -> Opener:
+        return lambda: FileResults(tmp_path / "results")
+
+
+class TestMemoryResults(OnShelf):
+    @pytest.fixture
+    def open_results(self) -> Opener:
+        results = MemoryResults()
+        return lambda: results
+
+
+class TestS3Results(OnShelf):
+    @pytest.fixture
+    def open_results(self, s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opener:
+        for name, value in s3.environment.items():
+            monkeypatch.setenv(name, value)
+        url = f"s3://{s3.bucket}/{uuid4().hex}?endpoint={s3.endpoint}"
+        return lambda: S3Results(url, tmp_path)
+
+
+class TestDatabaseResults(OnShelf):
+    @pytest.fixture
+    def open_results(self, tmp_path: Path) -> Iterator[Opener]:
+        store = SqliteStore.in_memory()
+        yield lambda: DatabaseResults(store, tmp_path)
+        asyncio.run(store.close())
+
+
+class TestNamedResults(ResultSuite):
+    @pytest.fixture
+    def open_results(self, tmp_path: Path) -> Opener:
+        return lambda: NamedResults(FileResults(tmp_path / "own"), {"more": FileResults(tmp_path / "more")})
+
+    async def spoil(self, store: ResultStore, key: str, data: bytes) -> None:
+        assert isinstance(store, NamedResults)
+        own, _ = store.of(key)
+        await own._shelf.write(key, data)  # type: ignore[attr-defined]
+
+
+def test_a_key_says_which_store_has_it(tmp_path: Path) -> None:
+    async def whole() -> None:
+        own, more = FileResults(tmp_path / "own"), FileResults(tmp_path / "more")
+        results = NamedResults(own, {"more": more})
+        key = f"more:{key_of(ONE, b'1')}"
+        await results.put(key, b"1")
+        assert await more.keys(ONE) == [key_of(ONE, b"1")]
+        assert await own.keys(ONE) == []
+        assert await results.get(key) == b"1"
+        assert await results.keys(ONE) == [key]
+        await results.copy(key, key_of(OTHER, b"1"))
+        assert await own.get(key_of(OTHER, b"1")) == b"1"
+        await results.delete(ONE)
+        with pytest.raises(ResultMissing):
+            await results.get(key)
+        with pytest.raises(ResultMissing, match="no result store `gone` here"):
+            await results.get(f"gone:{key_of(ONE, b'1')}")
+
+    asyncio.run(whole())
+
+
+def test_too_much_for_a_database_is_refused(tmp_path: Path) -> None:
+    async def whole() -> None:
+        store = SqliteStore.in_memory()
+        try:
+            large = tmp_path / "large"
+            with large.open("wb") as file:
+                file.truncate(MOST + 1)
+            with pytest.raises(ResultError, match="does not go into the event store") as caught:
+                await DatabaseResults(store, tmp_path).put_file(key_of(ONE, b"any"), large)
+            assert caught.value.kind == "limit"
+        finally:
+            await store.close()
+
+    asyncio.run(whole())
+
+
+def test_a_bucket_that_cannot_be_reached_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
+    results = S3Results("s3://bucket/place?endpoint=http://127.0.0.1:1", tmp_path)
+    with pytest.raises(ResultError, match="s3://bucket/place: Generic S3 error") as caught:
+        asyncio.run(results.get(key_of(ONE, b"1")))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("own", "named", "said"),
+    [
+        ("ftp://x", (), "`ftp://x` is no place for results"),
+        ("s3://", (), "no place for results"),
+        ("s3://b?colour=red", (), "with `colour`"),
+        ("file://", (), "no place for results"),
+        ("", ("x",), "is not NAME=URL"),
+        ("", ("auto=store:",), "is not NAME=URL"),
+        ("", ("a=store:", "a=store:"), "`a` twice"),
+        ("", ("a=what",), "`what` is no place for results"),
+    ],
+)
+def test_places_that_are_none_are_refused(
+    tmp_path: Path, own: str, named: tuple[str, ...], said: str
+) -> None:
+    store = SqliteStore.in_memory()
+    with pytest.raises(StoresWrong, match=said) as caught:
+        open_results(Home(tmp_path), store, own=own, named=named)
+    assert caught.value.hint
+    asyncio.run(store.close())
+
+
+def test_settings_open_all_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
+    store = SqliteStore.in_memory()
+    named = ("db=store:", "far=s3://b/p?region=eu-central-1", "near=file://beside")
+    results = open_results(Home(tmp_path), store, named=named, directory=tmp_path)
+    assert results.names == {"db", "far", "near"}
+
+    async def whole() -> None:
+        await results.put(f"near:{key_of(ONE, b'1')}", b"1")
+        await results.put(f"db:{key_of(ONE, b'1')}", b"1")
+        await results.put(key_of(ONE, b"1"), b"1")
+        assert (tmp_path / "beside" / key_of(ONE, b"1")).read_bytes() == b"1"
+        assert (tmp_path / "results" / key_of(ONE, b"1")).read_bytes() == b"1"
+        assert await store.blob(key_of(ONE, b"1")) == b"1"
+        await store.close()
+
+    asyncio.run(whole())
