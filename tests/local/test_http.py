@@ -150,3 +150,44 @@ def test_a_saved_file_of_json_is_a_file_and_no_value(place: Path) -> None:
         "size": len(json.dumps(rows)),
         "preview": '[{"n": 0}',
     }
+
+
+@pytest.mark.parametrize("auth", ["api", '{ type: bearer, token: "{{ keychain.api.value }}" }'])
+def test_a_script_is_fetched_with_a_credential_of_the_keychain(
+    place: Path, monkeypatch: pytest.MonkeyPatch, auth: str
+) -> None:
+    monkeypatch.setenv("TOKEN_OF_THE_API", "token-of-the-api")
+
+    async def scripts(request: web.Request) -> web.Response:
+        if request.headers.get("Authorization") != "Bearer token-of-the-api":
+            raise web.HTTPUnauthorized
+        return web.Response(text="result = a + 1")
+
+    execution, _ = ran(
+        scripts,
+        f"""
+keychain: [{{ name: api, kind: env, env: TOKEN_OF_THE_API }}]
+workflow:
+  - step: start
+    tool:
+      kind: python
+      args: {{ a: 1 }}
+      script: {{ uri: URL/add.py, source: {{ type: http, auth: {auth} }} }}
+""",
+    )
+    assert (execution.status, execution.result) == ("completed", 2), execution.error
+    written = [path.read_bytes() for path in (place / ".noetl").rglob("*") if path.is_file()]
+    assert not any(b"token-of-the-api" in data for data in written)
+
+
+def test_a_credential_of_a_script_that_is_not_there_is_told_before_the_first_step(place: Path) -> None:
+    execution, seen = ran(
+        guarded,
+        """
+- step: start
+  tool: { kind: python, script: { uri: URL/add.py, source: { type: http, auth: nobody } } }
+""",
+    )
+    assert execution.error is not None
+    assert (execution.error["kind"], seen) == ("credential", [])
+    assert "nobody" in execution.error["message"]
