@@ -95,6 +95,32 @@ def test_a_storm_of_refusals_is_weathered_by_policy(place: Path) -> None:
     assert len(seen) == 300
 
 
+def test_a_thousand_requests_of_one_loop_are_under_way_at_once(place: Path) -> None:
+    all_here = asyncio.Event()
+    here = 0
+
+    async def patient(request: web.Request) -> web.Response:
+        nonlocal here
+        here += 1
+        if here == 1_000:
+            all_here.set()
+        await all_here.wait()  # so none is answered before all are there
+        return web.json_response(int(request.query["n"]))
+
+    execution, seen = ran(
+        patient,
+        """
+- step: start
+  loop: { in: "{{ range(1000) | list }}", iterator: n, spec: { mode: parallel, max_in_flight: 1000 } }
+  tool:
+    - { name: ask, kind: http, url: URL/, params: { n: "{{ n }}" } }
+    - { name: take, kind: noop, args: { n: "{{ _prev.data }}" } }
+""",
+    )
+    assert execution.result == [{"n": n} for n in range(1_000)]
+    assert len({one.port for one in seen}) == 1_000
+
+
 def test_a_download_goes_on_to_an_upload_and_a_program(place: Path) -> None:
     body = os.urandom(300_000)
 
