@@ -180,3 +180,12 @@ def test_a_tool_that_is_closed_begins_nothing() -> None:
     found = with_tool(closed)
     assert found.error is not None
     assert (found.error.kind, found.error.message) == ("cancelled", "the worker is ending")
+
+
+def test_a_system_without_handles_of_processes_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("noetl.tools.program.exit_handle", lambda _pid: None)
+    assert result("sleep 1000 & echo $!; exit 0")["exit_code"] == 0
+    assert error("exit 3").details == {"exit_code": 3}
+    lines: list[str] = []
+    assert error(FAMILY + "wait", timeout=1, log=lines.append).kind == "timeout"
+    assert all(ends(int(line)) for line in lines)
