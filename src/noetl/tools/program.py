@@ -33,6 +33,7 @@ class Program:
         guard: Guard,
     ) -> None:
         try:
+            guard.start()
             self._process = subprocess.Popen(  # noqa: S603  # this is what the tool is for
                 command,
                 stdin=stdin,
