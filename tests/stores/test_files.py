@@ -41,7 +41,13 @@ def test_a_store_has_the_settings_that_make_it_durable_and_small(place: Path) ->
     make(place)
     database = apsw.Connection(str(place))
     names = ("page_size", "auto_vacuum", "journal_mode", "application_id", "user_version")
-    assert [database.pragma(name) for name in names] == [8192, 2, "wal", APPLICATION_ID, len(queries.migrations())]
+    assert [database.pragma(name) for name in names] == [
+        8192,
+        2,
+        "wal",
+        APPLICATION_ID,
+        len(queries.migrations()),
+    ]
     database.close()
 
 

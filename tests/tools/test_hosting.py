@@ -10,14 +10,17 @@ from noetl.kernel.pipeline.tasks import WAITING_KINDS
 from noetl.model.outcome import Outcome, succeeded
 from noetl.ports.tool import Call
 from noetl.tools import builtin_kinds
+from noetl.tools.artifact_tool import ArtifactTool
+from noetl.tools.file_tool import FileTool
 from noetl.tools.hosting import ENGINE_KINDS, Tools, Unrunnable, unrunnable
 from noetl.tools.http_tool import HttpTool
 from noetl.tools.noop import NoopTool
 from noetl.tools.python_tool import PythonTool
+from noetl.tools.s3_tool import S3Tool
 from tests.playbooks import playbook_of
 from tests.tools.python_calls import call
 
-LATER = {"artifact", "duckdb", "file", "postgres", "quantum", "s3", "secrets", "shell", "sqlite"}
+LATER = {"duckdb", "postgres", "quantum", "secrets", "shell", "sqlite"}
 
 
 class Closing:
@@ -69,8 +72,11 @@ def test_the_built_in_kinds_are_run_by_their_tools() -> None:
         "noop": NoopTool,
         "http": HttpTool,
         "python": PythonTool,
+        "artifact": ArtifactTool,
+        "s3": S3Tool,
+        "file": FileTool,
     }
-    assert set(found) == {"noop", "http", "python"} | LATER | ENGINE_KINDS
+    assert set(found) == {"noop", "http", "python", "artifact", "s3", "file"} | LATER | ENGINE_KINDS
 
 
 def test_what_the_engine_waits_for_it_does_itself() -> None:

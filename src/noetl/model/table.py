@@ -34,7 +34,7 @@ def rows_of(data: bytes) -> list[Json]:
 
     Beyond what results are normalised to: NaN and infinity are null, bytes are base64, intervals seconds.
     """
-    return [row for batch in _batches(data) for row in _rows(batch)]
+    return [row for batch in _batches(data) for row in rows_in_batch(batch)]
 
 
 def row_key(key: str, index: int) -> tuple[str, int]:
@@ -74,7 +74,7 @@ def _batches(data: bytes) -> Iterator[Any]:
         yield from stream
 
 
-def _rows(batch: Any) -> list[Json]:
+def rows_in_batch(batch: Any) -> list[Json]:
     arrow = _arrow()
     columns = []
     for column in batch.columns:

@@ -44,4 +44,6 @@ KIND = Kind(
     summary="Stores, reads, lists or deletes artifacts in a result store.",
     inputs=ArtifactInputs,
     check=check,
+    takes_references=frozenset({"content", "ref", "args", "_prev"}),
+    implementation="noetl.tools.artifact_tool:ArtifactTool",
 )
