@@ -3,10 +3,11 @@
 import asyncio
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
+from noetl.events.event import Event
 from noetl.kernel import ExecutionState
 from noetl.local import Local, Source
 from noetl.running import dedicate_process
@@ -39,8 +40,11 @@ def loop(count: int) -> Source:
     return Source(HEAD + text, "loop.yaml")
 
 
-def with_engine(work: Callable[[Local], Awaitable[T]]) -> T:
-    """What `work` gives, on an engine in a folder of its own."""
+Watch: TypeAlias = Callable[[str, Sequence[Event], ExecutionState], None]
+
+
+def with_engine(work: Callable[[Local], Awaitable[T]], watch: Watch | None = None) -> T:
+    """What `work` gives, on an engine in a folder of its own. `watch` gets events when they are durable."""
 
     async def whole() -> T:
         with tempfile.TemporaryDirectory() as folder:
@@ -48,7 +52,8 @@ def with_engine(work: Callable[[Local], Awaitable[T]]) -> T:
             store = SqliteStore.at(home.store)
             results = FileResults(home.results)
             try:
-                async with Local(store, owners=Owners(home.owners), results=results) as local:
+                owners = Owners(home.owners)
+                async with Local(store, owners=owners, results=results, watch=watch) as local:
                     return await work(local)
             finally:
                 await store.close()

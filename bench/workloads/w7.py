@@ -1,26 +1,32 @@
 import resource
 import sys
+from collections.abc import Sequence
 
 from bench.row import Row
 from bench.workloads.engine import DURABLE, loop, timed, with_engine
+from noetl.events.event import Event
+from noetl.kernel import ExecutionState
 from noetl.local import Local
+
+COUNT = 100_000
 
 
 def run() -> Row:
-    async def work(local: Local) -> tuple[float, int, list[int]]:
-        await timed(local, loop(1_000))
-        peaks = []
-        took, events = 0.0, 0
-        for count in (50_000, 100_000):
-            took, state = await timed(local, loop(count))
-            events = state.version
-            peaks.append(_peak())
-        return took, events, peaks
+    peaks: list[int] = []
 
-    took, events, (half, whole) = with_engine(work)
-    grown = f"{whole - half:+,} MB from 50,000 to 100,000 iterations"
-    note = f"{events / took:,.0f} events/s; peak {whole:,} MB, {grown}"
-    return Row("a loop of 100,000 iterations", took * 1e3, "ms", n=100_000, durability=DURABLE, note=note)
+    def watch(_: str, events: Sequence[Event], __: ExecutionState) -> None:
+        if not peaks and events[-1].seq > 2 * COUNT:  # four events for each iteration
+            peaks.append(_peak())
+
+    async def work(local: Local) -> tuple[float, int]:
+        await timed(local, loop(1_000))
+        took, state = await timed(local, loop(COUNT))
+        return took, state.version
+
+    took, events = with_engine(work, watch)
+    grown = f"{_peak() - peaks[0]:+,} MB from iteration {COUNT // 2:,} to the end"
+    note = f"{events / took:,.0f} events/s; peak {_peak():,} MB, {grown}"
+    return Row("a loop of 100,000 iterations", took * 1e3, "ms", n=COUNT, durability=DURABLE, note=note)
 
 
 def _peak() -> int:

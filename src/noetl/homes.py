@@ -7,6 +7,7 @@ from pathlib import Path
 from noetl.ports.store import Store
 from noetl.settings import Configuration, SettingsWrong
 from noetl.stores import file_of
+from noetl.stores.credentials.key import KeyPlace
 from noetl.stores.home import Home, find_home, home_beside
 from noetl.stores.results import NamedResults
 from noetl.stores.results.opening import StoresWrong, named_urls, open_results
@@ -35,6 +36,15 @@ def result_store_names(configuration: Configuration) -> frozenset[str]:
     """The result stores that playbooks may name. Raises SettingsWrong."""
     with _told():
         return frozenset(named_urls(configuration.settings.result_stores))
+
+
+def key_place(configuration: Configuration) -> KeyPlace:
+    """Where the key is that seals credentials; a store in memory has one only if it is given."""
+    settings = configuration.settings
+    if settings.key_file:
+        return KeyPlace(file=configuration.directory / Path(settings.key_file).expanduser())
+    in_memory = file_of(store_url(configuration)) is None
+    return KeyPlace(settings.key, None if in_memory else home_of(configuration).key)
 
 
 def results_of(configuration: Configuration, home: Home | None, store: Store) -> NamedResults:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import entry_points
 from pkgutil import resolve_name
-from typing import BinaryIO, TypeAlias
+from typing import BinaryIO, NamedTuple, TypeAlias
 
 from noetl.dsl.kinds import Kind, Kinds
 from noetl.dsl.loader import Loaded
@@ -105,14 +105,24 @@ def read_text(stream: BinaryIO, name: str) -> str:
 
 def installed_kinds() -> Kinds:
     """The built-in kinds, those of installed packages, and those declared in this process."""
-    kinds = Kinds([*BUILTIN, *_packaged()])
+    kinds = Kinds([*BUILTIN, *(packaged.kind for packaged in _packaged())])
     for kind in registered():
         kinds.register(kind)
     return kinds
 
 
+def package_of(kind: Kind) -> str:
+    """The installed package that brings a kind, with its version; empty for all others."""
+    return next((packaged.package for packaged in _packaged() if packaged.kind is kind), "")
+
+
+class _Packaged(NamedTuple):
+    kind: Kind
+    package: str
+
+
 @cache
-def _packaged() -> tuple[Kind, ...]:
+def _packaged() -> tuple[_Packaged, ...]:
     """The kinds that installed packages bring (entry point group `noetl.tools`)."""
     found = []
     for point in entry_points(group="noetl.tools"):
@@ -122,5 +132,6 @@ def _packaged() -> tuple[Kind, ...]:
             raise PluginBroken(f"the tool package `{point.value}` cannot be loaded: {error}") from error
         if kind is None:
             raise PluginBroken(f"the entry point `{point.name}` ({point.value}) is no tool kind")
-        found.append(kind)
+        package = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
+        found.append(_Packaged(kind, package))
     return tuple(found)

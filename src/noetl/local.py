@@ -9,10 +9,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from noetl.credentials.providers import Providers
+from noetl.credentials.resolver import Resolver
 from noetl.events.event import Event
 from noetl.kernel import ExecutionState, Refused, resolve
 from noetl.kernel.net.commands import Claim, Request, Retry
 from noetl.loading import installed_kinds
+from noetl.ports.credentials import Vault
 from noetl.ports.results import ResultStore
 from noetl.ports.store import ExecutionUnknown, Store
 from noetl.server.clock import now
@@ -20,13 +23,14 @@ from noetl.server.fitness import CannotRun, check
 from noetl.server.forking import copied_rows, fork_command, write_copy
 from noetl.server.journal import Journal
 from noetl.server.letters import Order
-from noetl.server.live import Live, Logs, Origin
+from noetl.server.live import WORKER, Live, Logs, Origin
 from noetl.server.playbooks import Playbooks
 from noetl.server.service import AlreadyRunning, Service
 from noetl.server.stored import Source
 from noetl.stores.owner import Owners
 from noetl.stores.results import read_stored, store_names
 from noetl.tools.hosting import Tools
+from noetl.worker.keychains import Keychains
 from noetl.worker.runner import Runner
 
 __all__ = ["AlreadyRunning", "CannotRun", "Local", "Source"]
@@ -36,6 +40,8 @@ TURN = 0.005
 """Seconds of work after which the event loop gets its turn."""
 LARGEST_TABLE = 64 << 20
 """Bytes of a table that is given as rows to whoever asks for a result."""
+LINGER = 0.01
+"""Seconds that what is decided waits for more, while tasks are in flight and nobody waits for it."""
 FLUSH_AT = 2_048
 """Events that wait before a turn ends with a commit though nobody waits for it and more could be done."""
 
@@ -59,11 +65,29 @@ class Local:
         logs: Logs | None = None,
         results: ResultStore | None = None,
         tools: Tools | None = None,
+        credentials: Vault | None = None,
     ) -> None:
+        self._resolver = Resolver(Providers(credentials))
+        self._keychains = Keychains(self._resolver)
         self.playbooks = Playbooks(catalogs, allow_kinds)
         self._tools = tools or Tools(installed_kinds().allowing(allow_kinds))
-        self._service = Service(store, self.playbooks, owners, self, watch=watch, logs=logs, results=results)
-        self._runner = Runner(self._tools, now=now, wake=self._wake, at=self._service.timers.at)
+        self._service = Service(
+            store,
+            self.playbooks,
+            owners,
+            self,
+            watch=watch,
+            logs=logs,
+            results=results,
+            preflight=self._resolver.preflight,
+        )
+        self._runner = Runner(
+            self._tools,
+            now=now,
+            wake=self._wake,
+            at=self._service.timers.at,
+            keychains=self._keychains,
+        )
         self._slots = slots
         self._ready: dict[str, Live] = {}
         self._ends: dict[str, asyncio.Future[ExecutionState]] = {}
@@ -72,6 +96,7 @@ class Local:
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
         self._writing: asyncio.Task[None] | None = None
+        self._lingering: asyncio.TimerHandle | None = None
         self._stopped: asyncio.Future[None] | None = None
 
     async def __aenter__(self) -> "Local":
@@ -87,6 +112,7 @@ class Local:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._resolver.close()
         await self._tools.close()
         await self._service.close()
 
@@ -118,6 +144,7 @@ class Local:
             requested_by=by,
             timeout=timeout,
             file=file,
+            error=await self._resolver.preflight(document.playbook, str(Path(file).parent)),
         )
         live = self._service.begin(document, request, Origin(file=file), key=idempotency_key)
         self._expect(live.execution_id)
@@ -257,6 +284,8 @@ class Local:
         self._runner.look_at_all(live.execution_id)
 
     def over(self, live: Live) -> None:
+        self._keychains.forget(live.execution_id)
+        self._tools.forget(live.execution_id)
         if live.execution_id in self._ends:
             self._last[live.execution_id] = live.state
         end, last = self._ends.get(live.root), self._last.get(live.root)
@@ -283,7 +312,7 @@ class Local:
             if not state.ready or state.paused or state.stopping or state.over:
                 continue
             run = state.ready.first
-            live.give(Claim(run, "local"))
+            live.give(Claim(run, WORKER))
             self._runner.take(live, state.runs[run])
             if state.ready:
                 self._ready[execution_id] = live
@@ -296,7 +325,21 @@ class Local:
         self._writing.add_done_callback(lambda _: self._wake())
         await asyncio.sleep(0)
 
+    def _write_soon(self, journal: Journal) -> None:
+        """Has what is decided written after a moment, unless it is written before."""
+        if self._lingering is None:
+
+            def hurry() -> None:
+                self._lingering = None
+                journal.urgent = True
+                self._wake()
+
+            self._lingering = asyncio.get_running_loop().call_later(LINGER, hurry)
+
     async def _write(self, journal: Journal) -> None:
+        if self._lingering is not None:
+            self._lingering.cancel()
+            self._lingering = None
         if self._writing is not None:
             writing, self._writing = self._writing, None
             await writing
@@ -320,7 +363,7 @@ class Local:
                 if self._stopping:
                     self._runner.hold()
                 self._take_turn()
-                if journal.urgent or not self._runner.busy:
+                if journal.urgent or not (self._runner.busy or self._runner.in_flight):
                     await self._write(journal)
                 elif journal.weight >= FLUSH_AT:
                     await self._write_beside(journal)
@@ -330,6 +373,8 @@ class Local:
                 if self._bell.is_set() or self._runner.busy:
                     await asyncio.sleep(0)
                 else:
+                    if journal.dirty:
+                        self._write_soon(journal)
                     await self._bell.wait()
         except Exception as error:  # noqa: BLE001 -- whoever waits for an execution gets it
             await self._runner.kill()

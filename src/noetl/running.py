@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 from msgspec import Struct, structs
 
 from noetl.events.event import Event
-from noetl.homes import home_of, results_of, store_url
+from noetl.homes import home_of, key_place, results_of, store_url
 from noetl.kernel import ExecutionState
 from noetl.loading import Source as Given
 from noetl.loading import read_source
@@ -25,6 +25,7 @@ from noetl.ports.store import Store
 from noetl.server.logs import TaskLog
 from noetl.settings import Configuration, read
 from noetl.stores import file_of, open_store
+from noetl.stores.credentials import EncryptedCredentials
 from noetl.stores.owner import Owners
 
 T = TypeVar("T")
@@ -213,6 +214,7 @@ async def opened(
             catalogs=catalogs,
             allow_kinds=settings.allow_kinds,
             watch=watch,
+            credentials=EncryptedCredentials(store, key_place(configuration)),
             **options,
         ) as local:
             yield local, store

@@ -36,6 +36,10 @@ class Settings(Struct, frozen=True):
     """The folder of the embedded store and what belongs to it. Empty: the nearest `.noetl`."""
     store: str = ""
     """The URL of the store. Empty: the one in `home`."""
+    key: str = ""
+    """The key that seals stored credentials. It is never shown."""
+    key_file: str = ""
+    """The file of that key. Empty: `key` in `home`, made when the first credential is stored."""
     result_store: str = ""
     """The URL of where large results are kept. Empty: files in `home`."""
     result_stores: tuple[str, ...] = ()

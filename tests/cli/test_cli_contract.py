@@ -16,6 +16,8 @@ EVERY_COMMAND = [
     ["init"],
     ["validate", "valid.yaml"],
     ["schema"],
+    ["tools", "list"],
+    ["tools", "show", "http"],
     ["graph", "valid.yaml"],
     ["upgrade", "valid.yaml"],
     ["run", "valid.yaml"],

@@ -407,6 +407,19 @@ workflow:
   tool: {kind: effect, label: "{{ all | join(' ') }}"}
 """
 
+CONTAINED = """
+workflow:
+- step: start
+  tool:
+  - {name: a, kind: python, code: "result = sorted([3, 1])"}
+  - {name: b, kind: effect, label: b, give: "{{ a | length }}"}
+  - {name: c, kind: python, args: {n: "{{ b }}"}, code: "result = n + 1"}
+  - {name: d, kind: python, args: {n: "{{ c }}"}, code: "result = n + 1"}
+  next: {arcs: [{step: end, args: {n: "{{ event.result }}"}}]}
+- step: end
+  tool: {kind: effect, label: "end {{ n }}"}
+"""
+
 LONG = """
 workflow:
 - step: start

@@ -122,6 +122,7 @@ def _scenarios() -> dict[str, Scenario]:
         Scenario(name="forked_child", text=of.CHILD, files=files, drive=fork_at(RunSuspended)),
         Scenario(name="paused", text=of.PAUSED, drive=pause_in_between),
         Scenario(name="python", text=of.PYTHON),
+        Scenario(name="contained", text=of.CONTAINED),
     ]
     return {
         one.name: Scenario(name=one.name, text=whole(one.name, one.text), files=one.files, drive=one.drive)

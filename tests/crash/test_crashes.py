@@ -41,6 +41,7 @@ RESULTS = {
     "forked_child": "after 3 first",
     "paused": "end",
     "python": "python 1 python 2",
+    "contained": "end 4",
 }
 
 

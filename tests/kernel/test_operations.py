@@ -7,9 +7,11 @@ from noetl.events.bodies import (
     ExecutionRetried,
     Patch,
     RunSuspended,
+    StepDone,
     StepFailed,
     TaskProcessed,
     TaskStarted,
+    TokenClaimed,
 )
 from noetl.events.event import Event
 from noetl.kernel.errors import NotOwner, Refused, WrongSequence
@@ -27,7 +29,7 @@ from noetl.kernel.net.commands import (
     TimerFired,
 )
 from noetl.kernel.pipeline.advance import advance, cancelled, pause
-from noetl.kernel.pipeline.moves import Finish, RunTask
+from noetl.kernel.pipeline.moves import Finish, Record, RunTask
 from noetl.kernel.pipeline.policy import SECOND, judge
 from noetl.kernel.replay import replay
 from noetl.model.outcome import succeeded
@@ -339,3 +341,49 @@ def test_a_retry_keeps_a_pipeline_that_was_through_when_time_was_up(loop: str) -
     driver.give(Retry())
     assert driver.run().status == "completed"
     assert driver.ran == ["a"]
+
+
+CHAIN_AND_LOOP = """\
+- step: start
+  tool: {kind: noop}
+  next: {arcs: [{step: after}, {step: beside}], spec: {mode: inclusive}}
+- step: after
+  loop: {in: [1, 2], iterator: x}
+  tool: {kind: noop}
+- step: beside
+  tool: {kind: noop}
+"""
+
+
+def test_whoever_reports_an_end_can_go_on_with_the_next_run() -> None:
+    driver = Driver(CHAIN_AND_LOOP).start()
+    first = driver.claim(driver.state.ready.first)
+    driver.report(first, *driver.advance(first).begins)  # type: ignore[union-attr]
+    processed = driver.judge(first, 0, succeeded(None))
+    ended = Report(first.id, first.fence, first.reported, (processed, StepDone(run=first.id)), "w2")
+    events = driver.give(ended)
+    claimed = events[-1].body
+    assert isinstance(claimed, TokenClaimed)
+    assert claimed.worker == "w2"
+    assert driver.state.runs[claimed.run].step.name == "after"
+    assert [driver.state.runs[name].step.name for name in driver.state.ready] == ["beside"]
+
+
+def test_a_report_from_within_a_run_claims_nothing() -> None:
+    driver = Driver(CHAIN_AND_LOOP).start()
+    driver.work(driver.claim(driver.state.ready.first))
+    loop = driver.claim(driver.state.ready.first)
+    begun = driver.advance(loop)
+    assert isinstance(begun, Record)
+    driver.give(Report(loop.id, loop.fence, loop.reported, (begun.body,), "w2"))
+    assert [run.id for run in driver.state.claimed_runs()] == [loop.id]
+
+
+def test_a_paused_execution_lets_nobody_go_on() -> None:
+    driver = Driver(CHAIN_AND_LOOP).start()
+    first = driver.claim(driver.state.ready.first)
+    driver.report(first, *driver.advance(first).begins)  # type: ignore[union-attr]
+    processed = driver.judge(first, 0, succeeded(None))
+    driver.give(Pause("me"))
+    ended = Report(first.id, first.fence, first.reported, (processed, StepDone(run=first.id)), "w2")
+    assert not any(isinstance(event.body, TokenClaimed) for event in driver.give(ended))

@@ -1,5 +1,7 @@
 """What expressions see, and what they do not."""
 
+from typing import Any
+
 import pytest
 
 from noetl.kernel.pipeline.advance import advance
@@ -19,10 +21,26 @@ workflow:
 def test_a_tool_gets_the_real_secret_and_the_event_what_stands_for_it() -> None:
     driver = Driver(SECRET).start(workload={"user": "me"})
     state = driver.claim(driver.state.ready.first)
-    move = advance(state, driver.now, Secrets({"db": {"value": "hunter2"}}, {"db": {"value": "<db>"}}))
+    asked = []
+
+    def mask(inputs: dict[str, Any], alike: dict[str, Any] | None) -> dict[str, Any]:
+        asked.append((inputs, alike))
+        return {"command": "***"}
+
+    secrets = Secrets(
+        {"db": {"value": "hunter2"}},
+        {"db": {"value": "<db>"}},
+        alike={"db": {"value": "abcdefg"}},
+        revealed={},
+        failures={},
+        mask=mask,
+        told=str,
+    )
+    move = advance(state, driver.now, secrets)
     assert isinstance(move, RunTask)
     assert move.inputs == {"command": "login HUNTER2", "env": {"U": "me"}}
-    assert move.started.input == {"command": "login <DB>", "env": {"U": "me"}}
+    assert move.started.input == {"command": "***"}
+    assert asked == [(move.inputs, {"command": "login ABCDEFG", "env": {"U": "me"}})]
 
 
 @pytest.mark.spec("000 §3.2 (1)")

@@ -22,6 +22,7 @@ from noetl.kernel.review import history as walk
 from noetl.kernel.verify import Difference, verify
 from noetl.model import Json
 from noetl.model.outcome import succeeded
+from noetl.model.secret import Origin
 from tests.golden.recording import history
 from tests.golden.scenarios import SCENARIOS
 from tests.kernel.driver import EXECUTION, Driver, run
@@ -327,13 +328,23 @@ def test_what_rests_on_secrets_is_left_out_and_counted() -> None:
     shown = {"door": {"value": "***"}}
     driver = Driver(SECRET).start()
     state = driver.claim(driver.state.ready.first)
-    secrets = Secrets({"door": {"value": "sesame"}}, shown)
+    opens: dict[str, Json] = {Origin("door").key: "sesame"}
+    secrets = Secrets(
+        {"door": {"value": "sesame"}},
+        shown,
+        alike=shown,
+        revealed=opens,
+        failures={},
+        mask=lambda inputs, _: dict.fromkeys(inputs, "***"),
+        told=str,
+    )
     move = advance(state, driver.now, secrets)
     assert isinstance(move, RunTask)
     driver.report(state, *move.begins)
     driver.report(state, decided(state, 0, succeeded(key), driver.now, shown, {}))
     second = advance(state, driver.now, secrets)
     assert isinstance(second, RunTask)
+    assert second.inputs["args"] == {"len": 6}
     driver.report(state, msgspec.structs.replace(second.started, input={"code": "1", "len": 6}))
     driver.report(state, judge(state, 0, succeeded(1), driver.now))
     move_last = advance(state, driver.now)

@@ -133,6 +133,13 @@ def test_two_packages_cannot_claim_one_kind(tmp_path: Path) -> None:
     assert "the tool kind `http` is registered twice" in run(tmp_path, PLAYBOOK).stderr
 
 
+def test_built_in_kinds_come_through_the_same_door(tmp_path: Path) -> None:
+    """What an entry point names may be one of them: registered again, it is the same."""
+    install(tmp_path, "from noetl.tools.http import KIND", "greet_tool:KIND")
+    found = run(tmp_path, PLAYBOOK.replace("greet, whom: Ada", "http, url: 'http://a.b'"))
+    assert json.loads(found.stdout)["problems"] == []
+
+
 def test_the_extra_that_a_kind_names_can_be_installed() -> None:
     extras = set(metadata("noetl").get_all("Provides-Extra") or ())
     assert {kind.extra for kind in installed_kinds() if kind.extra} <= extras

@@ -68,11 +68,12 @@ def test_what_cannot_run_is_found_before_anything_happens(
                 "{kind: playbook, path: nowhere}",
             )
         )
-    with pytest.raises(noetl.CannotRun, match="cannot run the tool kind `shell`"):
+    with pytest.raises(noetl.CannotRun, match="the tool kind `unheard` is not installed"):
         noetl.run(
             TEXT.replace(
                 '{kind: python, args: {n: "{{ workload.n }}"}, code: "result = 10 / n"}',
-                "{kind: shell, command: [ls]}",
-            )
+                "{kind: unheard, of: it}",
+            ),
+            allow_kinds=["unheard"],
         )
     assert not (tmp_path / ".noetl" / "store.db").exists() or noetl.run(TEXT, store=MEMORY).ok

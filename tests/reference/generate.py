@@ -6,6 +6,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
@@ -17,6 +18,7 @@ from noetl.loading import load  # noqa: E402
 from tests.reference.clauses import CLAUSES  # noqa: E402
 from tests.reference.collect import PREFIX  # noqa: E402
 from tests.reference.events import events_page  # noqa: E402
+from tests.reference.tools import TOOL_PAGES  # noqa: E402
 
 TITLES = {
     "000": "Formal specification",
@@ -96,11 +98,12 @@ def quickstart_picture() -> str:
     return draw(load(ROOT / "examples" / "quickstart.yaml"), "svg").decode()
 
 
-PAGES = {
+PAGES: dict[str, Callable[[], str]] = {
     "docs/checks/README.md": checks_index,
     "docs/conformance.md": conformance,
     "docs/events.md": events_page,
     "docs/pictures/quickstart.svg": quickstart_picture,
+    **TOOL_PAGES,
 }
 
 

@@ -13,6 +13,7 @@ from multidict import CIMultiDict
 
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, Outcome
+from noetl.ports.results import Objects
 from noetl.ports.tool import Call
 from noetl.stores.results import MemoryResults, StoredObjects
 from noetl.tools.http_tool import HttpTool
@@ -46,6 +47,8 @@ def call(
     timeout: float = 30.0,
     folder: Path = HERE,
     log: Callable[[str], None] = str,  # type: ignore[assignment]  # takes a line and keeps nothing
+    objects: Objects | None = None,
+    run_id: str = "r1",
     **inputs: Any,
 ) -> Call:
     """A call; an address that begins with `/` is one of the server that it is run against."""
@@ -62,7 +65,8 @@ def call(
         timeout=timeout,
         folder=folder,
         log=log,
-        objects=StoredObjects(MemoryResults(), "x"),
+        objects=objects or StoredObjects(MemoryResults(), "x"),
+        run_id=run_id,
     )
 
 

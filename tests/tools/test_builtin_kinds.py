@@ -193,6 +193,12 @@ WRONG: list[tuple[str, dict[str, Any], dict[str, Any], str | None]] = [
     ("quantum", {"action": "submit", "program": QASM, "job_id": "j"}, {}, "job_id"),
     ("quantum", {"action": "run", "program": QASM, "shots": 0}, {}, TYPE),
     ("quantum", {"action": "run", "program": QASM, "parameters": {"theta": "much"}}, {}, TYPE),
+    ("quantum", {"action": "run", "program": QASM, "seed": -1}, {}, TYPE),
+    ("quantum", {"action": "run", "program": "qubit q;"}, {}, "program"),
+    ("quantum", {"action": "run", "program": "OPENQASM 1.0;"}, {}, "program"),
+    ("quantum", {"action": "run", "program": QASM, "observables": ["ZQ"]}, {}, "observables"),
+    ("quantum", {"action": "run", "program": QASM, "backend": "moon"}, {}, "backend"),
+    ("quantum", {"action": "status", "job_id": "j", "memory": True}, {}, "memory"),
 ]
 
 SPELT: list[tuple[str, str, Any, str]] = [

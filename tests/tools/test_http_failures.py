@@ -108,6 +108,27 @@ async def begun(request: web.Request) -> web.StreamResponse:
     return response
 
 
+async def dripping(request: web.Request) -> web.StreamResponse:
+    """Sends a body without end, a byte at a time: there is always some data."""
+    response = web.StreamResponse(headers={"Content-Type": "text/plain"})
+    await response.prepare(request)
+    while True:
+        await response.write(b".")
+        await asyncio.sleep(0.01)
+
+
+def test_a_server_that_goes_on_without_end_is_not_waited_for_without_end() -> None:
+    told = error(dripping, call(timeout=0.3, spec={"timeout": {"read": 30}}))
+    assert (told.kind, told.retryable) == ("timeout", True)
+    assert "no whole answer within 0.3 s" in told.message
+
+
+def test_headers_without_end_are_told() -> None:
+    said = b"HTTP/1.1 200 OK\r\n" + b"X-More: and more\r\n" * 300_000
+    told = error(said)
+    assert told.kind == "connection"
+
+
 @pytest.mark.parametrize("handler", [never, begun])
 @pytest.mark.parametrize(
     ("about", "why"),

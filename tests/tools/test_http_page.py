@@ -8,8 +8,8 @@ from typing import Any
 import yaml
 from aiohttp import web
 
-from noetl.tools.http_answer import MAX_BINARY
-from noetl.tools.http_tool import MAX_BODY, MAX_REDIRECTS
+from noetl.tools.http_pool import _JARS
+from noetl.tools.http_tool import MAX_BODY, MAX_FILE, MAX_REDIRECTS
 from tests.playbooks import problems_of
 from tests.tools.http_calls import call, run
 
@@ -43,5 +43,10 @@ def test_the_example_loads_and_gives_the_result_that_is_shown() -> None:
 
 
 def test_the_limits_are_those_of_the_tool() -> None:
-    for amount in (f"{MAX_BODY >> 20} MiB", f"{MAX_BINARY >> 10} KiB", f"{MAX_REDIRECTS} redirects"):
-        assert amount in PAGE
+    amounts = (
+        f"{MAX_BODY >> 20} MiB",
+        f"{MAX_FILE >> 30} GiB",
+        f"{MAX_REDIRECTS} redirects",
+        f"{_JARS:,} runs",
+    )
+    assert [amount for amount in amounts if amount not in PAGE] == []

@@ -1,6 +1,5 @@
 """What an `http` task sends."""
 
-import asyncio
 import base64
 from pathlib import Path
 from typing import Any
@@ -8,8 +7,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from noetl.tools.http_tool import HttpTool
-from tests.tools.http_calls import answer, call, error, outcome, run, sent, serving
+from noetl.tools import http_pool
+from tests.tools.http_calls import answer, call, error, outcome, run, sent
 
 
 @pytest.mark.parametrize("method", ["GET", "get", "POST", "put", "PATCH", "DELETE", "HEAD", "options"])
@@ -76,10 +75,51 @@ def test_a_request_that_only_reads_has_no_such_key(method: str) -> None:
     assert "Idempotency-Key" not in sent(call(method=method)).headers
 
 
-def test_no_cookie_is_kept_for_the_next_call() -> None:
+def test_a_cookie_is_kept_for_the_next_call_of_the_same_run_alone() -> None:
     first = answer(headers={"Set-Cookie": "session=abc; Path=/"})
-    _, seen = run(first, call(), call(), call(headers={"Cookie": "own=1"}))
-    assert [one.headers.get("Cookie") for one in seen] == [None, None, "own=1"]
+    calls = call(), call(), call(headers={"Cookie": "own=1"}), call(run_id="r2")
+    _, seen = run(first, *calls)
+    assert [one.headers.get("Cookie") for one in seen] == [None, "session=abc", "own=1; session=abc", None]
+
+
+def test_a_cookie_goes_where_it_may_and_until_it_is_over() -> None:
+    async def handler(request: web.Request) -> web.Response:
+        response = web.Response()
+        if request.path == "/login":
+            response.set_cookie("inner", "a", path="/inner")
+            response.set_cookie("safe", "b", secure=True)
+            response.set_cookie("old", "c", max_age=0)
+        elif request.path == "/logout":
+            response.del_cookie("inner", path="/inner")
+        return response
+
+    paths = ("/login", "/outer", "/inner/x", "/logout", "/inner/x")
+    _, seen = run(handler, *(call(path) for path in paths))
+    assert [one.headers.get("Cookie") for one in seen] == [None, None, "inner=a", None, None]
+
+
+def test_a_login_that_redirects_keeps_its_cookie() -> None:
+    async def handler(request: web.Request) -> web.Response:
+        if request.path == "/login":
+            raise web.HTTPFound("/home", headers={"Set-Cookie": "session=abc; Path=/"})
+        return web.json_response(request.cookies.get("session"))
+
+    (login, later), _ = run(handler, call("/login", method="POST", form={"user": "u"}), call("/home"))
+    assert (login.result["data"], later.result["data"]) == ("abc", "abc")
+
+
+def test_the_cookies_of_the_runs_that_used_them_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_pool, "_JARS", 2)
+    first = answer(headers={"Set-Cookie": "session=abc; Path=/"})
+    _, seen = run(first, *(call(run_id=run_id) for run_id in ("a", "b", "a", "c", "a", "b")))
+    assert [one.headers.get("Cookie") for one in seen] == [
+        None,
+        None,
+        "session=abc",
+        None,
+        "session=abc",
+        None,
+    ]
 
 
 def basic(pair: str) -> str:
@@ -92,6 +132,9 @@ def basic(pair: str) -> str:
         ({"type": "bearer", "token": "t"}, "Authorization", "Bearer t"),
         ({"kind": "bearer", "value": "t"}, "Authorization", "Bearer t"),
         ({"type": "basic", "username": "u", "password": "p:ü"}, "Authorization", basic("u:p:ü")),
+        ({"kind": "env", "value": "t"}, "Authorization", "Bearer t"),
+        ({"kind": "vault", "username": "u", "password": "p"}, "Authorization", basic("u:p")),
+        ({"kind": "oauth2", "client_id": "c", "access_token": "t"}, "Authorization", "Bearer t"),
         ({"type": "api_key", "value": "k"}, "X-API-Key", "k"),
         ({"type": "api_key", "value": "k", "header": "X-Token"}, "X-Token", "k"),
     ],
@@ -146,8 +189,12 @@ def test_a_redirect_to_another_host_gets_no_credential() -> None:
     ("auth", "message"),
     [
         ("shop_api", "there is no credential `shop_api` here: give `auth` as a mapping"),
-        ({"token": "secret"}, "`auth.type` must be `bearer`, `basic` or `api_key`"),
-        ({"type": "oauth2", "client_id": "c"}, "`auth.type` must be `bearer`, `basic` or `api_key`"),
+        ({"token": "secret"}, "`auth.type` must be one of `bearer`, `basic`, `api_key`, `oauth2`"),
+        (
+            {"type": "oauth2", "client_id": "c"},
+            "no credential of type `oauth2`: Object missing required field `access_token`",
+        ),
+        ({"type": "bearer", "token": "t", "tokn": "t"}, "`auth` of type `bearer` has no field `tokn`"),
         ({"type": "bearer"}, "no credential of type `bearer`: Object missing required field `token`"),
         ({"type": "basic", "username": "u", "password": 1}, "of type `basic`: Expected `str`, got `int`"),
         ({"type": "api_key", "value": "secret", "heder": "x"}, "contains unknown field `heder`"),
@@ -190,10 +237,10 @@ def test_inputs_that_cannot_be_sent_are_told_before_anything_is(inputs: dict[str
 
 
 def test_knobs_that_cannot_be_kept_are_told() -> None:
-    assert "needs a result store" in error(answer(), call(spec={"save_as": "file"})).message
     assert "`spec.proxy` is no HTTP address" in error(answer(), call(spec={"proxy": "socks5://p"})).message
     assert error(answer(), call(spec={"verify": "none.pem"})).kind == "not_found"
     assert error(answer(), call(spec={"verify": __file__})).kind == "input"
+    assert "Invalid enum value 'text'" in error(answer(), call(spec={"save_as": "text"})).message
 
 
 async def parts(request: web.Request) -> web.Response:
@@ -246,7 +293,6 @@ def test_a_file_is_sent_again_where_a_redirect_asks_for_it(tmp_path: Path) -> No
     [
         ({"path": "none"}, "not_found"),
         ({"path": "."}, "input"),
-        ({"content": {"$noetl": "ref"}}, "input"),
         ({}, "input"),
     ],
 )
@@ -254,18 +300,6 @@ def test_a_file_that_cannot_be_sent_is_named(tmp_path: Path, upload: dict[str, A
     told = error(answer(), call(method="POST", files={"report": upload}, folder=tmp_path))
     assert told.kind == kind
     assert "file `report`" in told.message
-
-
-def test_a_proxy_gets_the_whole_address() -> None:
-    async def whole() -> list[str]:
-        tool = HttpTool()
-        async with serving(answer(text="through")) as server:
-            found = await tool.run(call("http://elsewhere.invalid/x?a=1", spec={"proxy": server.url}))
-            await tool.close()
-        assert found.result["data"] == "through"
-        return [one.target for one in server.seen]
-
-    assert asyncio.run(whole()) == ["http://elsewhere.invalid/x?a=1"]
 
 
 def test_the_environment_names_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:

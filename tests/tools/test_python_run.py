@@ -147,7 +147,7 @@ def test_code_that_cannot_be_had_is_told(
 
 
 def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
-    kind, message = kind_and_message(failure("result = 1", folder=tmp_path / "gone"))
+    kind, message = kind_and_message(failure("import os\nresult = os.getcwd()", folder=tmp_path / "gone"))
     assert kind == "not_found"
     assert "gone" in message
 

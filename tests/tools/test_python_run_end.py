@@ -158,7 +158,9 @@ IDLE = "import os\nprint(os.getpid(), os.getppid())"
 def test_a_spent_process_ends_when_its_worker_does() -> None:
     code = "import subprocess\nhelper = subprocess.Popen(['sleep', '1000'])\nresult = helper.pid"
     start = "import sys; sys.path.append(sys.argv[1]); from noetl.guest.host import serve; serve(sys.argv[2])"
-    request = Request(code=code, name="<code>", args={}, folder="/", max_result=1000)
+    request = Request(
+        code=code, name="<code>", args={}, folder="/", objects="", max_inline=0, max_result=1000
+    )
     for isolation in CHILDREN:
         with subprocess.Popen(
             [sys.executable, "-P", "-c", start, str(SRC), isolation],

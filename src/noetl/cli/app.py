@@ -13,6 +13,7 @@ SECTIONS = {
     "Write": {
         "init": "Write a first playbook to start from.",
         "validate": "Check playbooks and report every problem.",
+        "tools": "List the tool kinds that tasks can use, and explain one.",
         "schema": "Print the JSON Schema of playbooks, for editors.",
         "graph": "Draw a playbook as a picture.",
         "upgrade": "Rewrite an older playbook in the canonical form.",
@@ -22,6 +23,7 @@ SECTIONS = {
         "executions": "See what executions did, and why, and steer them.",
     },
     "Set up": {
+        "credential": "Keep credentials that playbooks use by name, encrypted.",
         "store": "Check and tidy the store of executions.",
         "config": "Show what is configured, and where.",
         "completion": "Print the script that completes commands in a shell.",

@@ -75,6 +75,10 @@ class OAuth2(Fields):
     path: Annotated[str | None, Meta(description="File that holds the secret.")] = None
     scope: Annotated[str | list[str] | None, Meta(description="Scopes to ask for.")] = None
     audience: Annotated[str | None, Meta(description="Audience to ask for.")] = None
+    client_auth: Annotated[
+        Literal["basic", "body"] | None,
+        Meta(description="How the client tells who it is: in a header (`basic`, default) or in the body."),
+    ] = None
 
 
 class Vault(Fields):

@@ -107,17 +107,32 @@ class Kind(Struct, frozen=True, kw_only=True):
     """A tool kind as documents see it.
 
     `spellings` gives the canonical name of an input spelt otherwise; where it depends on the value, a
-    function of the value. `check(inputs, spec)` gets plain values, expressions still as text.
+    function of the value. `check(inputs, spec)` gets plain values, expressions still as text. For readers:
+    what the `result` is, what the `helpers` are that policies see as `outcome.NAME`, and an `example` of
+    a task in YAML.
     """
 
     name: str
     summary: str
+    result: str = ""
+    helpers: Mapping[str, str] = {}
+    example: str = ""
     inputs: type[Struct] = NoInputs
     spec: type[TaskSpec] = TaskSpec
     effect: Literal["pure", "write"] = "write"
     defaults: Mapping[str, Json] = {}
     spellings: Mapping[str, Spelling] = {}
     check: Callable[[Mapping[str, Json], Mapping[str, Json]], Iterable[Fault]] | None = None
+    reads_labels: Callable[[Mapping[str, Json]], Iterable[str]] | None = None
+    """Names in the inputs that may be labels of tasks or steps.
+
+    What those that are have given comes to the tool as the input `labels`, by the name as it is written.
+    """
+    repeatable: Callable[[Mapping[str, Json]], bool] | None = None
+    """Of the inputs of a task that writes in general: whether this one changes nothing outside of itself.
+
+    It may then begin before that is recorded: if all is lost, nobody notices that it began again.
+    """
     extra: str = ""
     """The extra that installs its driver; empty if it needs none."""
     takes_references: frozenset[str] = frozenset()

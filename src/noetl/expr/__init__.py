@@ -8,7 +8,7 @@ from noetl.expr.form import gives_boolean, is_concatenation
 from noetl.expr.lexing import Token, tokens
 from noetl.expr.partial import Facts, Hazy, Known, Value, verdicts
 from noetl.expr.paths import Path
-from noetl.expr.references import Unread, overlaid, with_extracted
+from noetl.expr.references import Unread, Veiled, overlaid, with_extracted
 from noetl.expr.scope import BUILTIN_ITER, NAMESPACES, Scope
 from noetl.expr.truth import guard_fault, is_template, truthy
 from noetl.expr.undefined import Site
@@ -31,6 +31,7 @@ __all__ = [
     "Unread",
     "Use",
     "Value",
+    "Veiled",
     "data_of",
     "exclude_each_other",
     "expressions_in",

@@ -10,7 +10,7 @@ from jinja2.utils import missing
 
 from noetl.expr.limits import Budget
 from noetl.expr.references import ABSENT as NO_PART
-from noetl.expr.references import Selected, part_of
+from noetl.expr.references import Selected, part_of, refuse
 from noetl.expr.scope import ABSENT, Scope
 from noetl.expr.undefined import Missing
 from noetl.model.reference import MARK, is_reference
@@ -89,9 +89,11 @@ def item(environment: Environment, owner: object, key: object) -> object:
     """The value of a key, an item of a list, a field of `loop`; never an attribute. Or an undefined."""
     kind = type(owner)
     if kind is dict:
-        if MARK in owner and is_reference(owner):  # type: ignore[operator]
-            found = part_of(owner, key)
-            return environment.undefined(obj=owner, name=key) if found is NO_PART else found  # type: ignore[arg-type]
+        if MARK in owner:  # type: ignore[operator]
+            if is_reference(owner):
+                found = part_of(owner, key)
+                return environment.undefined(obj=owner, name=key) if found is NO_PART else found  # type: ignore[arg-type]
+            refuse(owner)
         try:
             return owner[key]  # type: ignore[index]
         except (KeyError, TypeError):

@@ -35,8 +35,8 @@ def _checked(name: str, function: Filter, *, empty: bool) -> Filter:
             if not empty:
                 return value
             value = []
-        if type(value) is dict and is_reference(value):
-            if name in ("count", "length"):
+        if type(value) is dict:
+            if name in ("count", "length") and is_reference(value):
                 return length(value)
             refuse(value)
         for argument in (*args, *kwargs.values()):

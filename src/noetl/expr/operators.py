@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 
 from noetl.expr.evaluation import Evaluation
 from noetl.expr.limits import CALL, FRESH, MAX_INTEGER_BITS
-from noetl.expr.references import Unread, refuse, refuse_inside, same_kind
+from noetl.expr.references import Unread, Veiled, refuse, refuse_inside, same_kind
 from noetl.expr.undefined import Missing
 from noetl.expr.values import kind_of, text_of
 from noetl.model import ExpressionError
 from noetl.model.reference import MARK, escape_key, is_reference
+from noetl.model.secret import is_secret
 
 Number = int | float
 COMPARISONS: dict[str, tuple[str, Callable[..., bool]]] = {
@@ -122,8 +123,12 @@ def _compare_pair(evaluation: Evaluation, left: object, name: str, right: object
 
 
 def _differ_in_kind(left: object, name: str, right: object) -> bool:
-    """Whether a value that is stored elsewhere cannot be equal to the other. Raises Unread if it could."""
+    """Whether what stands for a value cannot be equal to the other. Raises Unread or Veiled if it could."""
     for one, other in ((left, right), (right, left)):
+        if is_secret(one):
+            if name in ("eq", "ne") and other is None:
+                return True
+            raise Veiled(one)
         if is_reference(one):
             if name in ("eq", "ne") and not same_kind(one, other):
                 return True

@@ -5,6 +5,7 @@ from typing import Any
 
 from noetl.model import ExpressionError, Json
 from noetl.model.reference import MARK, is_reference, part, references_in
+from noetl.model.secret import is_secret, secrets_in
 
 _HINT = "keep the part at hand with `spec.result.select`, or read the value in a task"
 
@@ -18,6 +19,16 @@ class Unread(ExpressionError):
         super().__init__(f"{what} is stored by reference{about} and not at hand here", hint=_HINT)
         self.kind = "limit"
         self.reference = reference
+
+
+class Veiled(ExpressionError):
+    """A secret was asked for where only the inputs of tools may have one."""
+
+    def __init__(self, marker: Mapping[str, Any]) -> None:
+        message = "the value holds a secret, which only the inputs and args of tasks can read"
+        super().__init__(message, hint="hand it on whole, as one `{{ … }}`, and use it in a task's inputs")
+        self.kind = "credential"
+        self.marker = marker
 
 
 class Selected:
@@ -48,15 +59,20 @@ def with_extracted(value: Any, extracted: Mapping[str, Json]) -> Any:
 
 
 def refuse(value: object) -> None:
-    """Raises Unread if this stands for a value."""
-    if type(value) is dict and MARK in value and is_reference(value):
-        raise Unread(value)
+    """Raises Unread or Veiled if this stands for a value."""
+    if type(value) is dict and MARK in value:
+        if is_reference(value):
+            raise Unread(value)
+        if is_secret(value):
+            raise Veiled(value)
 
 
 def refuse_inside(value: object) -> None:
-    """Raises Unread if this, or anything in it, stands for a value."""
+    """Raises Unread or Veiled if this, or anything in it, stands for a value."""
     for found in references_in(value):
         raise Unread(found)
+    for found in secrets_in(value):
+        raise Veiled(found)
 
 
 def length(value: dict[str, Any]) -> int:
@@ -143,6 +159,7 @@ def same_kind(reference: dict[str, Any], other: object) -> bool:
 __all__ = [
     "ABSENT",
     "Unread",
+    "Veiled",
     "length",
     "overlaid",
     "part_of",

@@ -1,7 +1,7 @@
 """What worker and child say to each other: a length, then that many bytes of MessagePack."""
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal, TypeVar
 
 import msgspec
@@ -13,6 +13,8 @@ READY: Final = LENGTH.pack(0)
 
 _INTEGER = 1
 """The code of the extension for integers over 64 bits, which MessagePack lacks."""
+FILE: Final = 2
+"""The code of the extension for what a file holds: its number among the files of the message."""
 
 Message = TypeVar("Message", bound=Struct)
 
@@ -25,8 +27,28 @@ class Lib(Struct, frozen=True):
     thing: str | None = None
 
 
+class File(Struct, frozen=True, kw_only=True):
+    """A file with an input, and what the code gets of it: a table in one of three forms, a value, a path."""
+
+    path: str
+    form: Literal["rows", "arrow", "pandas", "json", "path"]
+    about: dict[str, Any] = {}
+
+
+class Made(Struct, frozen=True, kw_only=True):
+    """A file with a part of a result."""
+
+    media_type: str
+    preview: str = ""
+    about: dict[str, Any] = {}
+
+
 class Request(Struct, frozen=True, kw_only=True):
-    """One piece of code to run. `script` is its absolute path if it came from a file."""
+    """One piece of code to run. `script` is its absolute path if it came from a file.
+
+    Large parts of `args` are in `files`. Those of the result go into files whose names begin with
+    `objects`; a table of at most `max_inline` bytes of JSON goes as rows.
+    """
 
     code: str
     name: str
@@ -35,6 +57,11 @@ class Request(Struct, frozen=True, kw_only=True):
     script: str | None = None
     libs: list[Lib] = []
     env: dict[str, str] = {}
+    contained: bool = False
+    """The code touches nothing but its own values, so there is nothing to set up or put back."""
+    files: list[File] = []
+    objects: str
+    max_inline: int
     max_result: int
 
 
@@ -50,9 +77,13 @@ class Failure(Struct, frozen=True, kw_only=True):
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """The end of a task. `spent` says that the process is not fit for another."""
+    """The end of a task. `spent` says that the process is not fit for another.
+
+    `made` are the files that the result names.
+    """
 
     result: Any = None
+    made: list[Made] = []
     failure: Failure | None = None
     spent: bool = False
 
@@ -108,7 +139,26 @@ def _boxed(value: Any) -> Any:
     return value
 
 
-def _unboxed(code: int, data: memoryview) -> int:
-    if code != _INTEGER:
-        raise ValueError(f"unknown extension {code}")
-    return int.from_bytes(data, "big", signed=True)
+def _unboxed(code: int, data: memoryview) -> Any:
+    if code == _INTEGER:
+        return int.from_bytes(data, "big", signed=True)
+    if code == FILE:
+        return msgspec.msgpack.Ext(FILE, bytes(data))
+    raise ValueError(f"unknown extension {code}")
+
+
+def file_mark(number: int) -> Any:
+    """What stands for a file in a message."""
+    return msgspec.msgpack.Ext(FILE, number.to_bytes(4, "big"))
+
+
+def with_files(value: Any, files: Sequence[Any]) -> Any:
+    """The value with something else in the place of each file that it names."""
+    match value:
+        case msgspec.msgpack.Ext(code=code, data=data) if code == FILE:
+            return files[int.from_bytes(data, "big")]
+        case dict():
+            return {key: with_files(item, files) for key, item in value.items()}
+        case list():
+            return [with_files(item, files) for item in value]
+    return value

@@ -10,6 +10,8 @@ import signal
 import sys
 from types import ModuleType
 
+from msgspec import structs
+
 from noetl.guest.frame import LENGTH, READY, Answer, Failure, Request, unpack
 from noetl.guest.notice import Notice
 from noetl.guest.surroundings import MODULE, Surroundings
@@ -84,8 +86,8 @@ class Host:
             os._exit(0)  # a copy that the code forked and let come back here
         _flush()
         del module
-        fit = self._surroundings.restore()
-        frame = framed(Answer(result=answer.result, failure=answer.failure, spent=not fit), request)
+        fit = self._surroundings.restore(request)
+        frame = framed(structs.replace(answer, spent=not fit), request)
         self.notice.disarm()
         _send(self._answers, frame)
         if not fit:

@@ -40,6 +40,9 @@ class Surroundings:
 
     def enter(self, request: Request, module: ModuleType) -> None:
         """Sets up what the request asks for. OSError if its folder is not there."""
+        if request.contained:
+            sys.modules[module.__name__] = module
+            return
         os.chdir(request.folder)
         os.environ.update(request.env)
         if request.script:
@@ -48,8 +51,11 @@ class Surroundings:
         self.modules = dict(sys.modules)
         sys.modules[module.__name__] = module
 
-    def restore(self) -> bool:
+    def restore(self, request: Request) -> bool:
         """Puts back what can be; whether the process is fit for another task."""
+        if request.contained:
+            sys.modules.pop(MODULE, None)
+            return True
         try:
             self._restore()
         except Exception:  # noqa: BLE001  # the code may have broken anything it could reach

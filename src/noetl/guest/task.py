@@ -8,6 +8,7 @@ from typing import Any
 from noetl.guest.code import compile_code
 from noetl.guest.frame import Answer, Failure, Lib, Request, pack
 from noetl.guest.report import failure_of
+from noetl.guest.values import Making, opened
 from noetl.model.normal import NotJson, normalise
 
 _compiled = lru_cache(maxsize=128)(compile_code)
@@ -16,7 +17,8 @@ _compiled = lru_cache(maxsize=128)(compile_code)
 def answer_to(request: Request, module: ModuleType) -> Answer:
     """Runs the code in a fresh module and gives its result or its failure; raises nothing."""
     try:
-        return Answer(result=normalise(_value(request, module)))
+        making = Making(request.objects, request.max_inline)
+        return Answer(result=normalise(_value(request, module), making.value), made=making.made)
     except NotJson as fault:
         text = f"the result is not JSON: {fault}"
         return Answer(failure=Failure(kind="python", message=text, exception_type="TypeError", text=text))
@@ -35,7 +37,7 @@ def framed(answer: Answer, request: Request) -> bytes:
 
 def _value(request: Request, module: ModuleType) -> Any:
     code = _compiled(request.code, request.name)
-    names, inputs = module.__dict__, request.args
+    names, inputs = module.__dict__, opened(request.args, request.files)
     given = {"args": dict(inputs), "input_data": dict(inputs), **inputs}
     for name, value in given.items():
         names.setdefault(name, value)  # what every module has, such as `__name__`, stays

@@ -12,7 +12,7 @@ from noetl.events.bodies import Patch
 from noetl.expr import Data, Scope, Site, Unread, render, truthy
 from noetl.kernel.reducers import combine
 from noetl.kernel.references.rules import INLINE_MAX_BYTES
-from noetl.kernel.references.whole import Fetched, Unfetched, element, missing_in, replaced
+from noetl.kernel.references.whole import Fetched, Unfetched, element, missing_in, replaced, veiled_in
 from noetl.kernel.run import Frame, Given, RunState, reducer_of
 from noetl.kernel.variables import cost, growth, read, written
 from noetl.model import ExpressionError, Json, NoetlError
@@ -108,12 +108,15 @@ class Surroundings:
         return replaced(value, self._fetched, self._used)
 
     def for_tool(self, values: list[Any], fetched: Fetched) -> list[Any]:
-        """The whole values, as users wrote them. Raises Unfetched."""
+        """The whole values, as users wrote them; in the last one secrets may stay hidden.
+
+        Raises Unfetched and Lost.
+        """
         if not mentions(values):
             return values
         used: set[str] = set()
         values = replaced(values, fetched, used)
-        if missing := missing_in(values, fetched):
+        if missing := missing_in(values, fetched) | veiled_in(values[:-1]):
             raise self._needs(missing | used)
         found: list[Any] = unescape(values)
         return found

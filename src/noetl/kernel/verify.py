@@ -1,6 +1,7 @@
 """Decides a whole history again and says where it comes out differently."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from msgspec import Struct
 
@@ -17,7 +18,7 @@ class Verification(Struct, frozen=True):
     """What deciding again has shown. After the first difference nothing more can be told.
 
     `verdicts` counts the events that were decided again, `unjudged` those among the others that rest
-    on secrets or on values stored elsewhere.
+    on secrets, or on stored values that could not be read.
     """
 
     execution_id: str
@@ -28,13 +29,18 @@ class Verification(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def verify(plan: Plan, execution_id: str, events: Sequence[Event]) -> Verification:
+def verify(
+    plan: Plan, execution_id: str, events: Sequence[Event], read: Callable[[str], Any] | None = None
+) -> Verification:
     """Decide every event of a history again, on the state before it and at its own time.
+
+    `read` gives the stored value under a key, or raises LookupError; without it, what rests on stored
+    values is not judged.
 
     Taken as recorded: what people asked for, what tools gave, and what a worker's clock said, if that
     is within five minutes of the server's.
     """
-    review = Review(plan, execution_id, events)
+    review = Review(plan, execution_id, events, read)
     found = next(review.differences(), None)
     return Verification(
         execution_id=execution_id,
@@ -52,4 +58,4 @@ def _notes(review: Review) -> Iterator[str]:
     if review.foreign:
         yield f"the first {review.foreign} events came about with another playbook and are not judged"
     if review.unjudged:
-        yield f"{review.unjudged} verdicts rest on secrets or on values stored elsewhere and are not judged"
+        yield f"{review.unjudged} verdicts rest on secrets or unreadable stored values and are not judged"

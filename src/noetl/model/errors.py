@@ -31,7 +31,7 @@ class ExpressionError(NoetlError):
         self.message = message
         self.offset = offset
         self.hint = hint
-        self.kind: Literal["expression", "limit"] = "expression"
+        self.kind: Literal["expression", "limit", "credential"] = "expression"
         """What a failure that this causes is called."""
 
 

@@ -1,7 +1,7 @@
 """What a tool gives, as JSON values: the same live as read back from the log."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
 
@@ -35,20 +35,22 @@ class NotJson(NoetlError):
         return f"`{self.path}` {self.reason}"
 
 
-def normalise(value: object) -> Json:
+def normalise(value: object, other: Callable[[object], Json] | None = None) -> Json:
     """The value in plain JSON types; NotJson if there is no faithful form.
 
     Tuples become lists; dates and times ISO text; a Decimal a number if 15 digits hold it, else text.
+    `other` is asked for a form of what has none.
     """
-    return _Walk().value(value)
+    return _Walk(other).value(value)
 
 
 class _Walk:
     """One pass over a value. `open` holds the containers around the place it is at."""
 
-    __slots__ = ("left", "open")
+    __slots__ = ("left", "open", "other")
 
-    def __init__(self) -> None:
+    def __init__(self, other: Callable[[object], Json] | None) -> None:
+        self.other = other
         self.open: set[int] = set()
         self.left = MAX_VALUES
 
@@ -73,6 +75,8 @@ class _Walk:
                 return _decimal(value)
             case datetime() | date() | time():
                 return _moment(value)
+        if self.other is not None:
+            return self.other(value)
         raise NotJson(f"is of type `{kind.__name__}`, which JSON has no form for")
 
     def items(self, values: list[object] | tuple[object, ...]) -> list[Json]:

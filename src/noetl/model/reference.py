@@ -77,6 +77,10 @@ class Stored(dict[str, Any]):
     """
 
 
+class Masked(dict[str, Any]):
+    """What stands for a secret, as tools give and get it: no user data can pretend to be one."""
+
+
 def stored_object(key: str, *, size: int, media_type: str, preview: str = "", **about: Json) -> Stored:
     """What stands for bytes. `about` is what else is worth knowing; of a table, `type` and `length`."""
     return Stored(
@@ -220,7 +224,7 @@ def references_in(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _escaped(value: Any) -> Any:
-    if isinstance(value, Stored):
+    if isinstance(value, Stored | Masked):
         return dict(value)
     if isinstance(value, dict):
         return {escape_key(key): _escaped(item) for key, item in value.items()}
@@ -233,6 +237,8 @@ def _unescaped(value: Any) -> Any:
     if isinstance(value, dict):
         if isinstance(value, Stored) or is_object(value):
             return Stored(value)
+        if value.get(MARK) == "secret":
+            return Masked(value)
         return {_unescaped_key(key): _unescaped(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_unescaped(item) for item in value]

@@ -2,7 +2,7 @@
 
 import base64
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from decimal import Decimal
@@ -32,9 +32,10 @@ def decode_stored(data: bytes) -> Any:
 def rows_of(data: bytes) -> list[Json]:
     """The rows of a table as mappings. Raises ResultError.
 
-    Beyond what results are normalised to: NaN and infinity are null, bytes are base64, intervals seconds.
+    Beyond what results are normalised to: NaN, infinity and times out of range are null, bytes are base64,
+    durations seconds, and intervals with months or days as ISO 8601 has them.
     """
-    return [row for batch in _batches(data) for row in rows_in_batch(batch)]
+    return [row for batch in _batches(data) for row in batch_rows(batch)]
 
 
 def row_key(key: str, index: int) -> tuple[str, int]:
@@ -74,22 +75,45 @@ def _batches(data: bytes) -> Iterator[Any]:
         yield from stream
 
 
-def rows_in_batch(batch: Any) -> list[Json]:
+def batch_rows(batch: Any) -> list[dict[str, Json]]:
+    """The rows of a record batch. Raises ResultError."""
     arrow = _arrow()
-    columns = []
-    for column in batch.columns:
-        nanoseconds = "[ns]" in str(column.type) or "[ns," in str(column.type)
-        kind = _without_nanoseconds(arrow, column.type) if nanoseconds else column.type
-        columns.append([_plain(value) for value in column.cast(kind, safe=False).to_pylist()])
+    columns = [[_plain(value) for value in _values(arrow, column)] for column in batch.columns]
     names = batch.schema.names
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
+def _values(arrow: Any, column: Any) -> Iterable[object]:
+    kind = _without_nanoseconds(arrow, column.type)
+    if kind != column.type:
+        column = column.cast(kind, safe=False)
+    try:
+        values: list[object] = column.to_pylist(maps_as_pydicts="lossy")
+    except (OverflowError, ValueError):  # a time that Python has no form for, such as infinity
+        return [_possible(value) for value in column]
+    return values
+
+
+def _possible(value: Any) -> object:
+    try:
+        found: object = value.as_py(maps_as_pydicts="lossy")
+    except (OverflowError, ValueError):
+        return None
+    return found
+
+
 def _without_nanoseconds(arrow: Any, kind: Any) -> Any:
-    """Python has no type for them."""
-    if arrow.types.is_timestamp(kind):
+    """The type with microseconds in their place: Python has no type for them."""
+    types = arrow.types
+    if types.is_list(kind):
+        return arrow.list_(_without_nanoseconds(arrow, kind.value_type))
+    if types.is_struct(kind):
+        return arrow.struct([one.with_type(_without_nanoseconds(arrow, one.type)) for one in kind])
+    if not types.is_temporal(kind) or getattr(kind, "unit", "") != "ns":
+        return kind
+    if types.is_timestamp(kind):
         return arrow.timestamp("us", kind.tz)
-    return arrow.duration("us") if arrow.types.is_duration(kind) else arrow.time64("us")
+    return arrow.duration("us") if types.is_duration(kind) else arrow.time64("us")
 
 
 def _plain(value: object) -> Json:
@@ -102,6 +126,8 @@ def _plain(value: object) -> Json:
             return normalise(value) if value.is_finite() else None
         case dict():
             return {str(key): _plain(item) for key, item in value.items()}
+        case tuple() if hasattr(value, "nanoseconds"):
+            return _interval(*value)
         case list() | tuple():
             return [_plain(item) for item in value]
         case bytes():
@@ -114,6 +140,13 @@ def _plain(value: object) -> Json:
         return normalise(value)
     except NotJson as error:
         raise ResultError(f"a table holds what JSON has no form for: {error}") from None
+
+
+def _interval(months: int, days: int, nanoseconds: int) -> str:
+    """As ISO 8601 writes it: `P1M2DT0.5S`."""
+    days_part = "".join(f"{number}{unit}" for number, unit in ((months, "M"), (days, "D")) if number)
+    seconds = normalise(Decimal(nanoseconds) / 1_000_000_000) if nanoseconds else 0
+    return f"P{days_part}T{seconds}S" if seconds or not days_part else f"P{days_part}"
 
 
 def _arrow() -> Any:

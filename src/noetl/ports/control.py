@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from noetl.dsl.playbook import Playbook
 from noetl.events.bodies import EventBody
 from noetl.kernel import RunState
 from noetl.ports.results import Objects
@@ -17,6 +18,13 @@ class Ledger(Protocol):
 
     @property
     def trace_id(self) -> str: ...
+
+    @property
+    def playbook(self) -> Playbook: ...
+
+    async def playbook_of(self, playbook_hash: str) -> tuple[Playbook, Path]:
+        """Another stored playbook, and where its relative paths start. Raises StoreError."""
+        ...
 
     @property
     def folder(self) -> Path:
@@ -37,8 +45,11 @@ class Ledger(Protocol):
         """Whether runs are to be interrupted."""
         ...
 
-    def report(self, run: RunState, *bodies: EventBody) -> None:
-        """Records what happened in a run that the worker owns; the run is up to date afterwards."""
+    def report(self, run: RunState, *bodies: EventBody, go_on: bool = False) -> RunState | None:
+        """Records what happened in a run that the worker owns; the run is up to date afterwards.
+
+        With `go_on` the worker takes the next run that is ready, if this one has ended: it owns that then.
+        """
         ...
 
     def when_durable(self, then: Callable[[], None]) -> None:

@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 from msgspec import Struct
 
 from noetl.model import NoetlError
+from noetl.ports.credentials import SealedStore
 
 
 class Row(NamedTuple):
@@ -238,7 +239,7 @@ class StoreClosed(StoreError): ...
 class ExecutionUnknown(StoreError): ...
 
 
-class Store(Protocol):
+class Store(SealedStore, Protocol):
     """Every method that writes returns when the data is durable: it survives the loss of power.
 
     Writes take effect in the order of their calls. When one fails with a StoreError nothing of it was

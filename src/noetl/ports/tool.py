@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
 from noetl.model import Json
 from noetl.model.outcome import Outcome
+from noetl.ports.credentials import Lookup
 from noetl.ports.results import Objects
 
 
@@ -17,7 +18,8 @@ class Call(Struct, frozen=True, kw_only=True):
     `inputs` and `spec` are plain values under their canonical names; `args` are the task's own over
     the token's, and the task's own stand in `inputs`, too, if it gives any. `folder` is where relative
     paths start. `log` takes lines for the task's log. `objects` keeps what is too large for a value.
-    An `auth` among the inputs is a mapping: a name was looked up already.
+    An `auth` among the inputs is a mapping: a name was looked up already. `credentials` gives others by
+    name, where there are any. `run_id` is the step run.
     """
 
     execution_id: str
@@ -29,10 +31,12 @@ class Call(Struct, frozen=True, kw_only=True):
     prev: Json
     attempt: int
     idempotency_key: str
+    run_id: str = ""
     timeout: float
     folder: Path
     log: Callable[[str], None]
     objects: Objects
+    credentials: Lookup | None = None
 
 
 class Tool(Protocol):
@@ -46,3 +50,12 @@ class Tool(Protocol):
     async def run(self, call: Call) -> Outcome: ...
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class Keeping(Protocol):
+    """A tool that keeps something for an execution from one task to the next."""
+
+    def forget(self, execution_id: str) -> None:
+        """The execution has ended, or goes on elsewhere: frees what was kept for it, at once or soon."""
+        ...

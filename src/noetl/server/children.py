@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from noetl.credentials.resolver import concerns_secrets
 from noetl.dsl.problem import PlaybookInvalid
 from noetl.events.bodies import Parent, TaskStarted
 from noetl.events.ids import task_run_id
@@ -185,7 +186,19 @@ class Children:
             file=origin.file,
             error=error,
         )
-        self._service.begin(document, request, origin, execution_id)
+        if error is None and self._service.preflight is not None and concerns_secrets(document.playbook):
+            self._service.later(self._begin_proven(live, document, request, origin, execution_id))
+        else:
+            self._service.begin(document, request, origin, execution_id)
+
+    async def _begin_proven(
+        self, live: Live, document: Document, request: Request, origin: Origin, execution_id: str
+    ) -> None:
+        """The same for a child that uses credentials: whether they can be had is known before its request."""
+        assert self._service.preflight is not None  # noqa: S101 -- asked before
+        error = await self._service.preflight(document.playbook, str(origin.folder))
+        if not live.stopping and not live.state.over:
+            self._service.begin(document, replace(request, error=error), origin, execution_id)
 
     def _document(self, live: Live, given: dict[str, Any]) -> tuple[Document, ErrorInfo | None]:
         """The child's playbook; one that only stands for it, and why, if it cannot run."""

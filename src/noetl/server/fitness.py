@@ -7,7 +7,6 @@ from noetl.dsl.kinds import Kinds
 from noetl.dsl.playbook import Place, Playbook, Task
 from noetl.dsl.problem import PlaybookInvalid, Problem
 from noetl.expr import Constant
-from noetl.kernel.pipeline.tasks import reads_keychain
 from noetl.model import NoetlError
 from noetl.server.playbooks import Document, PlaybookMissing, Playbooks
 from noetl.tools.hosting import unrunnable
@@ -16,7 +15,7 @@ CODE = "cannot-run"
 
 
 class CannotRun(NoetlError):
-    """A valid playbook needs something that is not here: a tool, a playbook, a credential."""
+    """A valid playbook needs something that is not here: a tool, a playbook."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         first = problems[0]
@@ -59,11 +58,6 @@ def check(
 def _lacking(playbook: Playbook, kinds: Kinds, name: str) -> Iterator[Problem]:
     for one in unrunnable(playbook, kinds):
         yield _problem(name, one.place, f"task `{one.task}` of step `{one.step}`: {one.reason}", one.hint)
-    for step in playbook.workflow:
-        for task in step.tasks:
-            if reads_keychain(task):
-                message = f"task `{task.label}` of step `{step.name}` reads the keychain"
-                yield _problem(name, task.place, message, "this release resolves no credentials")
 
 
 def _unknown_stores(document: Document, name: str, stores: frozenset[str]) -> Iterator[Problem]:

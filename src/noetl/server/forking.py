@@ -2,17 +2,28 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import uuid_utils
 
+from noetl.dsl.playbook import Playbook
 from noetl.events.bodies import Patch
 from noetl.events.event import Event
 from noetl.kernel import WrongSequence, replay
 from noetl.kernel.net.commands import Fork
 from noetl.model import NoetlError
 from noetl.ports.results import ResultMissing, ResultStore
-from noetl.ports.store import NO_EFFECTS, Append, Committed, ExecutionUnknown, Row, Store, merge
+from noetl.ports.store import (
+    NO_EFFECTS,
+    Append,
+    Committed,
+    ExecutionUnknown,
+    Row,
+    Store,
+    StoreUnusable,
+    merge,
+)
 from noetl.server.effects import derive
 from noetl.server.live import Live, Origin
 from noetl.server.playbooks import Document
@@ -86,6 +97,9 @@ class _Nobody:
 
     async def stored(self, live: Live, key: str) -> bytes:
         raise ResultMissing(f"nothing of {live.execution_id} is stored yet: {key}")
+
+    async def playbook_of(self, playbook_hash: str) -> tuple[Playbook, Path]:
+        raise StoreUnusable(f"nobody runs {playbook_hash} here")
 
 
 async def _with_own_results(

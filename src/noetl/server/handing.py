@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from noetl.kernel import resolve
-from noetl.model.reference import Stored, mentions
+from noetl.model.reference import Masked, Stored, mentions
 from noetl.ports.results import ResultStore
 
 
@@ -27,7 +27,7 @@ async def _owned(value: Any, results: ResultStore, execution_id: str) -> Any:
         if key != value["key"]:
             await results.copy(value["key"], key)
         return Stored({**value, "key": key})
-    if not mentions(value):
+    if isinstance(value, Masked) or not mentions(value):
         return value
     if isinstance(value, dict):
         return {name: await _owned(item, results, execution_id) for name, item in value.items()}

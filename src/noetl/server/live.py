@@ -6,7 +6,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from noetl.events.bodies import EventBody, Parent
+from noetl.dsl.playbook import Playbook
+from noetl.events.bodies import EventBody, Parent, TokenClaimed
 from noetl.events.codec import FORMAT
 from noetl.events.event import Event
 from noetl.events.table import kind_of
@@ -67,6 +68,14 @@ class Keeper(Protocol):
         """Bytes that events of the execution name. Raises ResultError."""
         ...
 
+    async def playbook_of(self, playbook_hash: str) -> tuple[Playbook, Path]:
+        """A stored playbook, and where its relative paths start. Raises StoreError."""
+        ...
+
+
+WORKER = "local"
+"""The one worker that this process has."""
+
 
 class Live:
     """Decides commands at once; what follows is durable when the journal says so."""
@@ -94,6 +103,7 @@ class Live:
         self.taken: list[int] = []
         self._boundaries: set[int] = set()
         self._after: list[tuple[int, Callable[[], None]]] = []
+        self._objects: dict[tuple[str, str], StoredObjects] = {}
         self._keeper = keeper
         self._ownership = ownership
 
@@ -127,9 +137,12 @@ class Live:
             events += more
             self._boundaries.add(more[-1].seq)
 
-    def report(self, run: RunState, *bodies: EventBody) -> None:
-        """What happened in a run that is claimed."""
-        self.give(Report(run.id, run.fence, run.reported, bodies))
+    def report(self, run: RunState, *bodies: EventBody, go_on: bool = False) -> RunState | None:
+        """What happened in a run that is claimed; with `go_on`, the run that its worker owns next."""
+        claims = WORKER if go_on else ""
+        events = self.give(Report(run.id, run.fence, run.reported, bodies, claims))
+        last = events[-1].body if claims and events else None
+        return self.state.runs[last.run] if isinstance(last, TokenClaimed) else None
 
     def when_durable(self, then: Callable[[], None]) -> None:
         """Calls `then` once everything decided so far is written."""
@@ -141,16 +154,20 @@ class Live:
         self._after.append((self.state.version, then))
 
     def objects(self, run: RunState, task: str) -> StoredObjects:
-        rules = run.step.task_rules.get(task, run.step.rules)
-        # What tools store is mostly packed already, or read in parts: only who asks for it has it packed.
-        compression = rules.compression if rules.packs_objects else "none"
-        return StoredObjects(
-            self._keeper.results,
-            self.execution_id,
-            store=rules.store,
-            compression=compression,
-            about=rules.about,
-        )
+        place = run.step.name, task
+        found = self._objects.get(place)
+        if found is None:
+            rules = run.step.task_rules.get(task, run.step.rules)
+            # What tools store is mostly packed already, or read in parts: only who asks for it has it packed.
+            compression = rules.compression if rules.packs_objects else "none"
+            found = self._objects[place] = StoredObjects(
+                self._keeper.results,
+                self.execution_id,
+                store=rules.store,
+                compression=compression,
+                about=rules.about,
+            )
+        return found
 
     def log(self, run: RunState, iteration: int, task: str, attempt: int, text: str) -> None:
         if (logs := self._keeper.logs) is not None:
@@ -162,6 +179,13 @@ class Live:
                 "attempt": attempt,
             }
             logs.write(self.execution_id, place, text)
+
+    @property
+    def playbook(self) -> Playbook:
+        return self.state.plan.playbook
+
+    async def playbook_of(self, playbook_hash: str) -> tuple[Playbook, Path]:
+        return await self._keeper.playbook_of(playbook_hash)
 
     async def stored(self, key: str) -> bytes:
         return await self._keeper.stored(self, key)

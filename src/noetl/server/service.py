@@ -1,12 +1,15 @@
 """The executions that this process owns: what happens to one, and what that means for others."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Protocol, TypeAlias
 
 import msgspec
 import uuid_utils
 
+from noetl.dsl.playbook import Playbook
+from noetl.dsl.problem import PlaybookInvalid
 from noetl.events import bodies as of
 from noetl.events.event import Event
 from noetl.events.ids import run_id
@@ -14,8 +17,16 @@ from noetl.kernel import ExecutionState, Refused, dump, new_state
 from noetl.kernel.net.commands import LeaseLost, Request, Resume, TimerFired
 from noetl.kernel.state import STATE_FORMAT
 from noetl.model import NoetlError
+from noetl.model.outcome import ErrorInfo
 from noetl.ports.results import ResultStore
-from noetl.ports.store import ExecutionRecord, ExecutionUnknown, Snapshot, Store, StoreError
+from noetl.ports.store import (
+    ExecutionRecord,
+    ExecutionUnknown,
+    Snapshot,
+    Store,
+    StoreError,
+    StoreUnusable,
+)
 from noetl.server.children import Children
 from noetl.server.history import read_state
 from noetl.server.journal import Journal
@@ -38,6 +49,9 @@ class AlreadyRunning(NoetlError):
     def __init__(self, execution_id: str, process: int | None) -> None:
         where = f"process {process}" if process else "another process"
         super().__init__(f"{execution_id} is running in {where}")
+
+
+Preflight: TypeAlias = Callable[[Playbook, str], Awaitable[ErrorInfo | None]]
 
 
 class Dispatcher(Protocol):
@@ -67,7 +81,8 @@ class Dispatcher(Protocol):
 class Service:
     """Opens executions, and hears of everything that happens to them.
 
-    `watch` gets the events of an execution when they are durable.
+    `watch` gets the events of an execution when they are durable. `preflight` says why a playbook cannot
+    begin: a credential that it uses cannot be had.
     """
 
     def __init__(
@@ -80,8 +95,10 @@ class Service:
         watch: Callable[[str, Sequence[Event], ExecutionState], None] | None = None,
         logs: Logs | None = None,
         results: ResultStore | None = None,
+        preflight: Preflight | None = None,
     ) -> None:
         self.logs = logs
+        self.preflight = preflight
         self.results = results or MemoryResults()
         self.store = store
         self.playbooks = playbooks
@@ -200,6 +217,13 @@ class Service:
     async def stored(self, live: Live, key: str) -> bytes:
         return await self.journal.stored(live, key)
 
+    async def playbook_of(self, playbook_hash: str) -> tuple[Playbook, Path]:
+        try:
+            document = await self.playbooks.stored(self.store, playbook_hash)
+        except PlaybookInvalid as error:
+            raise StoreUnusable(f"the playbook that declares it is not valid: {error}") from None
+        return document.playbook, Origin(file=document.source.file).folder
+
     async def close(self) -> None:
         self.timers.close()
         if self._side_work:
@@ -294,6 +318,7 @@ class Service:
             case of.ExecutionRetried():
                 self._arm(live)
             case of.PlaybookProcessed():
+                self.hurry()  # whoever asked for it waits for its end
                 self.children.ended(live)
             case _:
                 pass

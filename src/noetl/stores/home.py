@@ -7,7 +7,7 @@ FOLDER = ".noetl"
 
 
 class Home:
-    """The store, large results, task logs and the locks of owners, below one folder.
+    """The store, large results, task logs, the locks of owners and the key of credentials, below one folder.
 
     Nothing is made before `make`.
     """
@@ -19,6 +19,7 @@ class Home:
         self.scratch = folder / "scratch"
         self.logs = folder / "logs"
         self.owners = folder / "owners.lock"
+        self.key = folder / "key"
 
     @property
     def exists(self) -> bool:

@@ -39,9 +39,19 @@ def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
     return check_action(ACTIONS, inputs)
 
 
+EXAMPLE = """\
+name: keep
+kind: artifact
+action: put
+key: reports/today.json
+content: { orders: 3, total: 20.5 }
+"""
+
 KIND = Kind(
     name="artifact",
     summary="Stores, reads, lists or deletes artifacts in a result store.",
+    result="A reference to what was put, the content, or a list.",
+    example=EXAMPLE,
     inputs=ArtifactInputs,
     check=check,
     takes_references=frozenset({"content", "ref", "args", "_prev"}),

@@ -1,5 +1,6 @@
 """What an attempt of a task comes to, whatever happens in it."""
 
+import errno
 import time
 from collections.abc import Awaitable, Mapping
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ from msgspec import Struct, structs
 
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, ErrorKind, Outcome, ToolError, failed
+from noetl.ports.results import ResultError, ResultMissing
 from noetl.ports.tool import Call
 
 Inputs = TypeVar("Inputs", bound=Struct)
@@ -27,12 +29,22 @@ def inputs_of(call: Call, model: type[Inputs]) -> Inputs:
 
 
 async def attempted(work: Awaitable[Outcome]) -> Outcome:
-    """The outcome of the work, with its times. An exception of it is told as an error, `tool` if unnamed."""
+    """The outcome of the work, with its times. An exception of it is told as an error, `tool` if unnamed.
+
+    A result store that fails is part of the world: what it misses is `not_found`, else it may be tried again.
+    """
     started, clock = datetime.now(UTC), time.perf_counter()
     try:
         outcome = await work
     except ToolError as error:
         outcome = failed(error.info)
+    except ResultMissing as error:
+        outcome = failure("not_found", _hinted(error))
+    except ResultError as error:
+        outcome = failure("connection", _hinted(error), retryable=True)
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
+        outcome = failure("limit" if full else "tool", _told(error), retryable=full)
     except Exception as error:  # noqa: BLE001  # a tool never raises: this is a fault of its own, told as one
         outcome = failure("tool", _told(error))
     meta: dict[str, Json] = {
@@ -49,6 +61,10 @@ def failure(
 ) -> Outcome:
     """An error outcome of this kind."""
     return failed(ErrorInfo(kind=kind, message=message, retryable=retryable, details=details or {}))
+
+
+def _hinted(error: ResultError) -> str:
+    return f"{error}; {error.hint}" if error.hint else str(error)
 
 
 def _told(error: Exception) -> str:

@@ -1,11 +1,13 @@
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
 from msgspec import Meta
 
 from noetl.dsl.kinds import Fault, Kind
-from noetl.tools.inputs import Inputs
-from noetl.tools.sql import DEFAULTS, SPELLINGS, SqlInputs, SqlSpec, check_sql
+from noetl.model import Json
+from noetl.tools.duckdb_text import names_in
+from noetl.tools.inputs import Inputs, Size, literal
+from noetl.tools.sql import DEFAULTS, RESULT, SPELLINGS, SqlInputs, SqlSpec, check_sql
 
 
 class DuckdbInputs(SqlInputs, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -21,18 +23,58 @@ class DuckdbInputs(SqlInputs, frozen=True, kw_only=True, forbid_unknown_fields=T
     ] = None
 
 
-def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
-    """Statements, or rows and where they go."""
-    return check_sql(inputs)
+class DuckdbSpec(SqlSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The knobs of a DuckDB task."""
 
+    memory: Annotated[
+        Size | None,
+        Meta(description="Most memory of the database from here on, such as `2GB`; more goes to the disk."),
+    ] = None
+    threads: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="Threads of the database from here on. Default: one for each core."),
+    ] = None
+
+
+def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
+    """Statements, or rows and where they go; and a database that is a file."""
+    database = literal(inputs.get("database"))
+    if database is not None and "://" in database:
+        yield Fault(
+            "a database is a file of this machine", key="database", hint="`ATTACH` others in a command"
+        )
+    yield from check_sql(inputs)
+
+
+def reads(inputs: Inputs) -> Iterable[str]:
+    """The names in the SQL: some may be labels."""
+    return {name for key in ("command", "query", "commands") for name in _names(inputs.get(key))}
+
+
+def _names(sql: Json) -> Iterable[str]:
+    texts = sql if isinstance(sql, list) else [sql]
+    return {name for text in texts if isinstance(text, str) for name in names_in(text)}
+
+
+EXAMPLE = """\
+name: by_city
+kind: duckdb
+query: SELECT city, sum(total) AS total FROM orders GROUP BY city
+tables: { orders: "{{ workload.orders }}" }
+"""
 
 KIND = Kind(
     name="duckdb",
     summary="Runs SQL in DuckDB over files and the results of other tasks.",
+    result=RESULT,
+    example=EXAMPLE,
     inputs=DuckdbInputs,
-    spec=SqlSpec,
+    spec=DuckdbSpec,
     defaults=DEFAULTS,
     spellings=SPELLINGS,
     check=check,
+    reads_labels=reads,
+    takes_references=frozenset({"tables", "rows", "labels", "args", "_prev"}),
     extra="duckdb",
+    implementation="noetl.tools.duckdb_tool:DuckdbTool",
 )

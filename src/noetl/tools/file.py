@@ -18,9 +18,19 @@ def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
     return check_objects(inputs, _is_path, hint="give a path, relative to the playbook")
 
 
+EXAMPLE = """\
+name: save
+kind: file
+action: put
+url: out/report.json
+content: { orders: 3, total: 20.5 }
+"""
+
 KIND = Kind(
     name="file",
     summary="Reads, writes, lists, copies or deletes files.",
+    result="A reference to what was read or written, or a list.",
+    example=EXAMPLE,
     inputs=FileInputs,
     spellings={"path": "url", "credential": "auth"},
     check=check,

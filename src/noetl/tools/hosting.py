@@ -1,7 +1,7 @@
 """The tools of one worker: which kinds it can run, and what runs them."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pkgutil import resolve_name
 from typing import Any, Literal
 
@@ -9,8 +9,10 @@ from msgspec import Struct
 
 from noetl.dsl.kinds import Kind, Kinds
 from noetl.dsl.playbook import Place, Playbook
+from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, Outcome, failed
-from noetl.ports.tool import Call, Tool
+from noetl.ports.tool import Call, Keeping, Tool
+from noetl.tools.extra import install_command
 
 ENGINE_KINDS = frozenset({"playbook", "wait", "workbook"})
 """What the engine does itself, without a tool."""
@@ -33,6 +35,11 @@ class Tools:
             found = self._effects[kind] = known.effect if known else "write"
         return found
 
+    def repeatable(self, kind: str, inputs: Mapping[str, Json]) -> bool:
+        """Whether a task may begin before that is recorded, as nobody would notice that it began again."""
+        known = self.kinds.get(kind)
+        return known is not None and known.repeatable is not None and known.repeatable(inputs)
+
     def get(self, kind: str) -> Tool | None:
         """The tool for this kind; None if nothing here runs it.
 
@@ -50,6 +57,12 @@ class Tools:
         except Exception as error:  # noqa: BLE001  # packages of others may raise anything on import
             return _Failing(ErrorInfo(kind="tool", message=f"{_unmade(known, error)}; {_install(known)}"))
         return self._made.setdefault(kind, tool)
+
+    def forget(self, execution_id: str) -> None:
+        """An execution has ended: tools free what they kept for it."""
+        for tool in self._made.values():
+            if isinstance(tool, Keeping):
+                tool.forget(execution_id)
 
     async def close(self) -> None:
         """Closes every tool that was made, at once. Then raises what closing them raised, in a group."""
@@ -114,7 +127,7 @@ def _unmade(kind: Kind, error: Exception) -> str:
 
 
 def _install(kind: Kind) -> str:
-    return f"pip install 'noetl[{kind.extra}]'" if kind.extra else "look at the package that brings it"
+    return install_command(kind.extra) if kind.extra else "look at the package that brings it"
 
 
 class _Failing:

@@ -41,12 +41,12 @@ class HttpInputs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     json: Annotated[Any, Meta(description="Body, sent as JSON.")] = None
     body: Annotated[
         str | dict[str, Any] | list[Any] | None,
-        Meta(description="Body as text; a mapping or a list is sent as JSON."),
+        Meta(description="Body as text, or a reference; a mapping or a list is sent as JSON."),
     ] = None
     form: Annotated[dict[str, Any] | None, Meta(description="Body as form fields.")] = None
     files: Annotated[
         dict[str, str | Upload] | None,
-        Meta(description="Files to upload by field name: a path, or a mapping. May go with `form`."),
+        Meta(description="Files to upload by field name: a path, a reference, or a mapping; beside `form`."),
     ] = None
     auth: Annotated[
         Auth | None,
@@ -61,6 +61,15 @@ class HttpTimeout(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     read: Annotated[Seconds | None, Meta(description="Seconds without any data.")] = None
 
 
+class Certificate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the client shows of itself."""
+
+    cert: Annotated[str, Meta(description="PEM file with the certificate, relative to the playbook.")]
+    key: Annotated[
+        str | None, Meta(description="PEM file with its key, not encrypted. Default: in the same file.")
+    ] = None
+
+
 class HttpSpec(TaskSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The knobs of a request."""
 
@@ -70,6 +79,10 @@ class HttpSpec(TaskSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = None  # type: ignore[assignment]  # wider than every kind's: the mapping is from 001 §2
     verify: Annotated[
         bool | str | None, Meta(description="Whether to check the certificate, or a file of authorities.")
+    ] = None
+    cert: Annotated[
+        str | Certificate | None,
+        Meta(description="Certificate of the client: a PEM file that holds its key, too, or `{cert, key}`."),
     ] = None
     follow_redirects: Annotated[bool | None, Meta(description="Whether to follow redirects.")] = None
     proxy: Annotated[str | None, Meta(description="Address of a proxy.")] = None
@@ -102,9 +115,20 @@ def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
                 yield Fault(f"file `{name}`: {fault.message}", key="files", hint=fault.hint)
 
 
+EXAMPLE = """\
+name: order
+kind: http
+method: POST
+url: https://api.example.com/orders
+json: { article: 7, count: 2 }
+"""
+
 KIND = Kind(
     name="http",
     summary="Sends an HTTP request.",
+    result="`{status, headers, url, elapsed_ms, data}`; `data` is the JSON value, the text, or a reference.",
+    helpers={"http": "`status` and `headers` of the answer, of a refused request, too."},
+    example=EXAMPLE,
     inputs=HttpInputs,
     spec=HttpSpec,
     defaults={"verify": True, "follow_redirects": True},

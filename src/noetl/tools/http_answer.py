@@ -1,6 +1,5 @@
 """What came back to an `http` task."""
 
-import base64
 import codecs
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -12,10 +11,6 @@ from aiohttp.helpers import parse_mimetype
 
 from noetl.model import Json
 from noetl.model.normal import NotJson, normalise
-from noetl.model.outcome import ToolError
-
-MAX_BINARY = 64 * 1024
-"""Bytes of a body that is not text."""
 
 _MASKED = frozenset({"authorization", "cookie", "set-cookie"})
 _TEXTS = frozenset(
@@ -46,20 +41,6 @@ class Content(NamedTuple):
     warning: str = ""
 
 
-async def body_of(response: ClientResponse, limit: int) -> bytes:
-    """The whole body, unpacked. ToolError of kind `limit` if it is longer."""
-    length = response.content_length or 0
-    body = bytearray()
-    if length <= limit or response.method == "HEAD":
-        async for chunk in response.content.iter_any():
-            body += chunk
-            if len(body) > limit:
-                break
-        else:
-            return bytes(body)
-    raise ToolError("limit", f"the body is longer than {limit:,} bytes")
-
-
 def headers_of(response: ClientResponse) -> dict[str, str]:
     """The headers by their names in lower case; what comes twice is joined by commas."""
     found: dict[str, str] = {}
@@ -72,29 +53,23 @@ def headers_of(response: ClientResponse) -> dict[str, str]:
     return found
 
 
+def is_binary(content_type: str) -> bool:
+    """Whether a body of this type is neither JSON nor text. What has no type may be either."""
+    if not content_type:
+        return False
+    about = _about(content_type)
+    return not (about.is_json or about.is_text)
+
+
 def content_of(body: bytes, content_type: str) -> Content:
-    """The body as its content type says: JSON, text, or base64 of anything else; null if it is empty.
+    """The body as its content type says, JSON or text; null if it is empty.
 
     Never fails on what a server may call JSON or text: what is not JSON stays text.
     """
     if not body:
         return Content(None)
-    about = parse_mimetype(content_type)
-    kind, charset = f"{about.type}/{about.subtype}", about.parameters.get("charset", "")
-    if about.suffix:
-        kind += f"+{about.suffix}"
-    if charset.lower() == "binary":  # as some servers say that there is none
-        charset = ""
-    if kind == "application/json" or about.suffix == "json" or kind == "text/json":
-        return _json(body, charset)
-    if about.type == "text" or about.suffix in ("xml", "yaml") or kind in _TEXTS or charset:
-        return _text(body, charset)
-    if not content_type:
-        try:
-            return Content(body.decode("utf-8-sig"))
-        except UnicodeDecodeError:
-            kind = "application/octet-stream"
-    return _binary(body, kind)
+    about = _about(content_type)
+    return _json(body, about.charset) if about.is_json else _text(body, about.charset)
 
 
 def retry_after(text: str | None, now: datetime | None = None) -> float | None:
@@ -110,6 +85,25 @@ def retry_after(text: str | None, now: datetime | None = None) -> float | None:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return max(0.0, round((moment - (now or datetime.now(UTC))).total_seconds(), 3))
+
+
+class _About(NamedTuple):
+    charset: str
+    is_json: bool
+    is_text: bool
+
+
+def _about(content_type: str) -> _About:
+    """What a content type says."""
+    found = parse_mimetype(content_type)
+    kind, charset = f"{found.type}/{found.subtype}", found.parameters.get("charset", "")
+    if charset.lower() == "binary":  # as some servers say that there is none
+        charset = ""
+    return _About(
+        charset,
+        is_json=found.suffix == "json" or kind in ("application/json", "text/json"),
+        is_text=found.type == "text" or found.suffix in ("xml", "yaml") or kind in _TEXTS or bool(charset),
+    )
 
 
 def _ascii(raw: bytes) -> str:
@@ -155,12 +149,3 @@ def _codec(charset: str) -> tuple[str, str]:
 def _checked(text: str) -> str:
     text.encode()  # some codecs give what UTF-8 cannot hold
     return text
-
-
-def _binary(body: bytes, kind: str) -> Content:
-    if len(body) > MAX_BINARY:
-        raise ToolError(
-            "limit", f"the body is {len(body):,} bytes of {kind}: a result holds {MAX_BINARY:,} bytes of it"
-        )
-    content = base64.b64encode(body).decode()
-    return Content({"encoding": "base64", "content_type": kind, "size": len(body), "content": content})

@@ -10,28 +10,58 @@ from msgspec import Struct
 from noetl.model.outcome import ToolError
 
 
-class Bearer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="type", tag="bearer"):
+class Bearer(Struct, frozen=True, kw_only=True, tag_field="type", tag="bearer"):
     """Sent as `Authorization: Bearer`."""
 
     token: str
 
 
-class Basic(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="type", tag="basic"):
+class Basic(Struct, frozen=True, kw_only=True, tag_field="type", tag="basic"):
     """Sent as `Authorization: Basic`."""
 
     username: str
     password: str
 
 
-class ApiKey(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="type", tag="api_key"):
+class ApiKey(Struct, frozen=True, kw_only=True, tag_field="type", tag="api_key"):
     """Sent in a header, or in the query if that is named."""
 
     value: str
-    header: str = "X-API-Key"
+    header: str | None = None
     query: str | None = None
 
 
-Auth: TypeAlias = Bearer | Basic | ApiKey
+class OAuth2(Struct, frozen=True, kw_only=True, tag_field="type", tag="oauth2"):
+    """Sent as `Authorization: Bearer`; the worker has had the token for the client's credentials."""
+
+    access_token: str
+
+
+Auth: TypeAlias = Bearer | Basic | ApiKey | OAuth2
+
+_OTHERS: dict[str, dict[str, str]] = {
+    "bearer": {"value": "token"},
+    "basic": {"user": "username"},
+    "api_key": {"key": "value"},
+    "oauth2": {},
+}
+"""By type: what fields are called, too, with their names here."""
+
+_FIELDS: dict[str, tuple[str, ...]] = {
+    "bearer": ("token",),
+    "basic": ("username", "password"),
+    "api_key": ("value", "header", "query"),
+    "oauth2": (
+        "access_token",
+        "audience",
+        "client_auth",
+        "client_id",
+        "client_secret",
+        "scope",
+        "token_url",
+        "value",
+    ),
+}
 
 
 class Signature(NamedTuple):
@@ -55,11 +85,13 @@ def signature_of(auth: str | Mapping[str, Any] | None) -> Signature:
     match given:
         case Bearer():
             return Signature(header=("Authorization", f"Bearer {given.token}"))
+        case OAuth2():
+            return Signature(header=("Authorization", f"Bearer {given.access_token}"))
         case Basic():
             pair = f"{given.username}:{given.password}".encode()
             return Signature(header=("Authorization", f"Basic {base64.b64encode(pair).decode()}"))
         case ApiKey(query=None):
-            return Signature(header=(given.header, given.value))
+            return Signature(header=(given.header or "X-API-Key", given.value))
         case ApiKey():
             return Signature(query=(given.query or "", given.value))
         case _:
@@ -67,15 +99,29 @@ def signature_of(auth: str | Mapping[str, Any] | None) -> Signature:
 
 
 def _read(auth: Mapping[str, Any]) -> Auth:
-    """The mapping, typed; keychain entries say `kind` for `type`, and `value` for a single value."""
+    """The mapping, typed. Of a keychain entry only what signs in is looked at."""
     entry = dict(auth)
-    if "kind" in entry:
-        entry.setdefault("type", entry.pop("kind"))
-    if entry.get("type") == "bearer" and "value" in entry:
-        entry.setdefault("token", entry.pop("value"))
-    if entry.get("type") not in ("bearer", "basic", "api_key"):
-        raise ToolError("credential", "`auth.type` must be `bearer`, `basic` or `api_key`")
+    kind = entry.pop("kind", None)
+    written = "type" in entry
+    entry.setdefault("type", kind if kind in _OTHERS or kind is None else _guessed(entry))
+    names = _OTHERS.get(entry["type"])
+    if names is None:
+        kinds = ", ".join(f"`{name}`" for name in _OTHERS)
+        raise ToolError("credential", f"`auth.type` must be one of {kinds}")
+    if written and (unknown := entry.keys() - {"type", *names, *_FIELDS[entry["type"]]}):
+        message = f"`auth` of type `{entry['type']}` has no field `{min(unknown)}`"
+        raise ToolError("credential", message)
+    for other, name in names.items():
+        if other in entry:
+            entry.setdefault(name, entry[other])
     try:
-        return msgspec.convert(entry, Bearer | Basic | ApiKey)
+        return msgspec.convert(entry, Bearer | Basic | ApiKey | OAuth2)
     except msgspec.ValidationError as error:
         raise ToolError("credential", f"`auth` is no credential of type `{entry['type']}`: {error}") from None
+
+
+def _guessed(entry: Mapping[str, Any]) -> str:
+    """How a credential signs in whose kind is about where it came from, such as `env`."""
+    if "password" in entry:
+        return "basic"
+    return "bearer" if {"token", "value"} & entry.keys() else ""

@@ -34,7 +34,8 @@ def _told(error: aiohttp.ClientError) -> tuple[str, str, bool]:
         case aiohttp.ClientConnectorError():
             return "connection", *_unconnected(error)
         case aiohttp.ClientHttpProxyError():
-            return "connection", f"the proxy answers {error.status} {error.message}", True
+            busy = error.status in (408, 425, 429) or error.status >= 500
+            return "connection", f"the proxy answers {error.status} {cut(error.message)}", busy
         case aiohttp.ClientPayloadError(__cause__=ContentEncodingError()):
             return "connection", f"the body cannot be unpacked: {cut(str(error.__cause__))}", True
         case aiohttp.ClientPayloadError():

@@ -2,17 +2,19 @@
 
 import re
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 from urllib.parse import urlencode
 
 import msgspec
 from aiohttp import FormData
+from msgspec import structs
 from multidict import CIMultiDict
 from yarl import URL
 
 from noetl.model.outcome import ToolError
+from noetl.model.reference import Stored
 from noetl.ports.tool import Call
 from noetl.tools.http import HttpInputs, Upload
 from noetl.tools.http_auth import Signature, signature_of
@@ -28,7 +30,7 @@ class Request(NamedTuple):
     method: str
     url: URL
     headers: CIMultiDict[str]
-    body: bytes | FormData | None
+    body: bytes | BinaryIO | FormData | None
     signature: Signature
 
     @property
@@ -43,14 +45,14 @@ class Request(NamedTuple):
         return str(url.with_user(None))
 
 
-def request_of(call: Call, inputs: HttpInputs, open_files: ExitStack) -> Request:
+async def request_of(call: Call, inputs: HttpInputs, open_files: AsyncExitStack) -> Request:
     """What the inputs ask for. ToolError if it cannot be sent; files it sends are left to `open_files`."""
     signature = signature_of(inputs.auth)
     headers = _headers(inputs.headers or {}, signature)
     method = inputs.method.upper()
     if method in _CHANGING:
         headers.setdefault("Idempotency-Key", call.idempotency_key)
-    body, content_type = _body(call, inputs, open_files)
+    body, content_type = await _body(call, inputs, open_files)
     if isinstance(body, FormData):
         headers.popall("Content-Type", None)  # only the form knows what separates its parts
     elif content_type:
@@ -61,6 +63,15 @@ def request_of(call: Call, inputs: HttpInputs, open_files: ExitStack) -> Request
     if signature.query:
         url = url.update_query([signature.query])
     return Request(method, url, headers, body, signature)
+
+
+def with_references(call: Call) -> Call:
+    """The call with every reference among its `files` in the place that typed inputs have for it."""
+    files = call.inputs.get("files")
+    if not isinstance(files, dict) or not any(isinstance(part, Stored) for part in files.values()):
+        return call
+    parts = {name: {"content": part} if isinstance(part, Stored) else part for name, part in files.items()}
+    return structs.replace(call, inputs={**call.inputs, "files": parts})
 
 
 def address(text: str, what: str) -> URL:
@@ -109,13 +120,18 @@ def _pairs(values: Mapping[str, Any], what: str) -> list[tuple[str, str]]:
     return found
 
 
-def _body(call: Call, inputs: HttpInputs, open_files: ExitStack) -> tuple[bytes | FormData | None, str]:
+async def _body(
+    call: Call, inputs: HttpInputs, open_files: AsyncExitStack
+) -> tuple[bytes | BinaryIO | FormData | None, str]:
     """The body and its media type."""
+    given = call.inputs.get("body")
     if inputs.files:
-        return _multipart(call.folder, inputs, inputs.files, open_files), ""
+        return await _multipart(call, inputs, inputs.files, open_files), ""
     if inputs.form is not None:
         form = urlencode(_pairs(inputs.form, "form")).encode()
         return form, "application/x-www-form-urlencoded"
+    if isinstance(given, Stored):
+        return await _referred(call, given, open_files), given["media_type"]
     if isinstance(inputs.body, str):
         return inputs.body.encode(), "text/plain; charset=utf-8"
     if inputs.body is not None:
@@ -125,8 +141,8 @@ def _body(call: Call, inputs: HttpInputs, open_files: ExitStack) -> tuple[bytes 
     return None, ""
 
 
-def _multipart(
-    folder: Path, inputs: HttpInputs, files: Mapping[str, str | Upload], open_files: ExitStack
+async def _multipart(
+    call: Call, inputs: HttpInputs, files: Mapping[str, str | Upload], open_files: AsyncExitStack
 ) -> FormData:
     form = FormData()
     for name, value in _pairs(inputs.form or {}, "form"):
@@ -136,11 +152,13 @@ def _multipart(
         filename, content_type = upload.filename, upload.content_type
         content: Any
         if upload.path is not None:
-            path = folder / upload.path
+            path = call.folder / upload.path
             content = open_files.enter_context(_opened(path, name))
             filename = filename or path.name
-        elif isinstance(upload.content, dict) and "$noetl" in upload.content:
-            raise ToolError("input", f"file `{name}`: references cannot be sent: give the content itself")
+        elif isinstance(upload.content, Stored):
+            content = await _referred(call, upload.content, open_files)
+            content_type = content_type or upload.content["media_type"]
+            filename = filename or upload.content.get("filename")
         elif isinstance(upload.content, str):
             content = upload.content.encode()
             content_type = content_type or "text/plain; charset=utf-8"
@@ -151,6 +169,12 @@ def _multipart(
             name, content, filename=filename or name, content_type=content_type or "application/octet-stream"
         )
     return form
+
+
+async def _referred(call: Call, reference: Stored, open_files: AsyncExitStack) -> BinaryIO:
+    """The stored object as a file, sent as it is read. Raises ResultError."""
+    path = await open_files.enter_async_context(call.objects.local(reference))
+    return open_files.enter_context(path.open("rb"))
 
 
 def _opened(path: Path, name: str) -> Any:

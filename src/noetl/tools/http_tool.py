@@ -1,13 +1,10 @@
 """Runs the kind `http`."""
 
 import asyncio
-import ssl
 import time
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import aiohttp
 import msgspec
@@ -17,50 +14,47 @@ from noetl.model.outcome import ErrorInfo, Outcome, ToolError, failed
 from noetl.ports.tool import Call
 from noetl.tools.attempt import attempted, failure, inputs_of
 from noetl.tools.http import HttpInputs, HttpSpec, HttpTimeout, check
-from noetl.tools.http_answer import Content, body_of, content_of, headers_of, retry_after
+from noetl.tools.http_answer import Content, headers_of, retry_after
+from noetl.tools.http_body import stored, value_of
 from noetl.tools.http_failure import cut, failure_of
-from noetl.tools.http_request import Request, address, request_of
+from noetl.tools.http_pool import Checked, Connections
+from noetl.tools.http_request import Request, address, request_of, with_references
 
 MAX_BODY = 64 * 1024 * 1024
 """Bytes of one body, unpacked."""
+MAX_FILE = 16 * 1024 * 1024 * 1024
+"""Bytes of one that is stored."""
 MAX_REDIRECTS = 10
 
-_KEPT = 4.0
-"""Seconds that an idle connection is kept: less than servers do, so that none is used as it closes."""
-_LARGE = 1024 * 1024
-"""Bytes that are no longer read between two turns of the loop."""
-_KNOBS = ("timeout", "verify", "follow_redirects", "proxy", "success", "save_as")
+_KNOBS = ("timeout", "verify", "follow_redirects", "proxy", "success", "save_as", "cert")
 _RETRYABLE = frozenset({408, 425, 429})
 
 
 class HttpTool:
-    """HTTP requests over one pool of connections. No cookie outlives its call."""
+    """HTTP requests over one pool of connections. A cookie lives as long as the run that got it."""
 
-    def __init__(self, *, max_body: int = MAX_BODY) -> None:
-        self._session: aiohttp.ClientSession | None = None
-        self._authorities: dict[Path, tuple[int, ssl.SSLContext]] = {}
+    def __init__(self, *, max_body: int = MAX_BODY, max_file: int = MAX_FILE) -> None:
+        self._connections = Connections()
         self._max_body = max_body
-        self._closed = False
+        self._max_file = max_file
 
     async def run(self, call: Call) -> Outcome:
         return await attempted(self._attempt(call))
 
     async def close(self) -> None:
-        self._closed = True
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        await self._connections.close()
 
     async def _attempt(self, call: Call) -> Outcome:
         inputs, spec = _typed(call)
-        with ExitStack() as open_files:
-            request = request_of(call, inputs, open_files)
-            verify = self._verify(spec, call.folder)
+        async with AsyncExitStack() as open_files:
+            request = await request_of(call, inputs, open_files)
+            checked = self._connections.checked(spec, call.folder)
+            session = open_files.enter_context(self._connections.session(call))
             try:
                 async with asyncio.timeout(call.timeout):
-                    answer = await self._answer(request, spec, verify)
+                    answer = await self._answer(call, session, request, spec, checked)
             except aiohttp.ClientError as error:
-                if self._closed:
+                if self._connections.closed:
                     return failure("cancelled", "the worker is ending")
                 return failed(failure_of(error, request.place))
             except TimeoutError:
@@ -70,10 +64,12 @@ class HttpTool:
             call.log(f"warning: {answer.content.warning}")
         return _outcome(request, answer, ok=_succeeds(answer.status, spec.success))
 
-    async def _answer(self, request: Request, spec: HttpSpec, checked: "_Checked") -> "_Answer":
+    async def _answer(
+        self, call: Call, session: aiohttp.ClientSession, request: Request, spec: HttpSpec, checked: Checked
+    ) -> "_Answer":
         began = time.perf_counter()
         limits = spec.timeout if isinstance(spec.timeout, HttpTimeout) else HttpTimeout()
-        response = await self._open().request(
+        response = await session.request(
             request.method,
             request.url,
             headers=request.headers,
@@ -86,7 +82,7 @@ class HttpTool:
             middlewares=_signing(request),
         )
         try:
-            content = await self._content(response, spec)
+            content = await self._content(call, response, spec)
         finally:
             response.close()  # a connection that is read to its end has gone back to the pool before
         return _Answer(
@@ -98,52 +94,17 @@ class HttpTool:
             content=content,
         )
 
-    async def _content(self, response: aiohttp.ClientResponse, spec: HttpSpec) -> Content:
-        content_type = response.headers.get("Content-Type", "")
+    async def _content(self, call: Call, response: aiohttp.ClientResponse, spec: HttpSpec) -> Content:
+        ok = _succeeds(response.status, spec.success)
+        most = self._max_file if ok else self._max_body
         try:
-            body = await body_of(response, self._max_body)
-            if len(body) > _LARGE:
-                return await asyncio.to_thread(content_of, body, content_type)
-            return content_of(body, content_type)
+            if ok and spec.save_as is not None:
+                return await stored(response, call.objects, most=most, empty=True)
+            return await value_of(response, call.objects, most=most, limit=self._max_body)
         except ToolError as error:
-            if _succeeds(response.status, spec.success):
+            if ok:
                 raise
             return Content(None, str(error))  # the status says more than the size
-
-    def _open(self) -> aiohttp.ClientSession:
-        """The session, made on first use: it belongs to the running loop."""
-        if self._closed:
-            raise ToolError("cancelled", "the worker is ending")
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                headers={"User-Agent": f"noetl/{_version()}"},
-                max_line_size=65_536,
-                max_field_size=65_536,
-            )
-            # It would send some requests a second time; whether to try again is for the policy to say.
-            self._session._retry_connection = False
-        return self._session
-
-    def _verify(self, spec: HttpSpec, folder: Path) -> "_Checked":
-        """What certificates are checked against. One context for each file: connections are kept by it."""
-        if not isinstance(spec.verify, str):
-            return spec.verify is not False
-        path = folder / spec.verify
-        try:
-            changed = path.stat().st_mtime_ns
-            known = self._authorities.get(path)
-            if known is None or known[0] != changed:
-                known = self._authorities[path] = changed, ssl.create_default_context(cafile=path)
-        except FileNotFoundError:
-            raise ToolError("not_found", f"`spec.verify`: there is no {path}") from None
-        except OSError as error:
-            raise ToolError("input", f"`spec.verify`: {path} holds no certificates: {error}") from None
-        return known[1]
-
-
-_Checked: TypeAlias = ssl.SSLContext | bool
 
 
 class _Answer(NamedTuple):
@@ -156,6 +117,7 @@ class _Answer(NamedTuple):
 
 
 def _typed(call: Call) -> tuple[HttpInputs, HttpSpec]:
+    call = with_references(call)
     inputs = inputs_of(call, HttpInputs)
     try:
         spec = msgspec.convert({name: call.spec.get(name) for name in _KNOBS}, HttpSpec)
@@ -165,8 +127,6 @@ def _typed(call: Call) -> tuple[HttpInputs, HttpSpec]:
         raise ToolError("input", f"{fault.message}: {fault.hint}" if fault.hint else fault.message)
     if spec.proxy is not None:
         address(spec.proxy, "spec.proxy")
-    if spec.save_as is not None:
-        raise ToolError("input", "`spec.save_as` needs a result store, and there is none here: leave it out")
     return inputs, spec
 
 
@@ -221,10 +181,3 @@ def _unsuccessful(request: Request, answer: _Answer) -> ErrorInfo:
         retry_after=retry_after(answer.headers.get("retry-after"), datetime.now(UTC)),
         details={"status": answer.status},
     )
-
-
-def _version() -> str:
-    try:
-        return version("noetl")
-    except PackageNotFoundError:
-        return "0"

@@ -16,9 +16,17 @@ class NoopTool:
         """Nothing is held."""
 
 
+EXAMPLE = """\
+name: total
+kind: noop
+args: { total: "{{ workload.prices | sum }}" }
+"""
+
 KIND = Kind(
     name="noop",
     summary="Does nothing: passes `_prev` through, or gives its `args` as the result.",
+    result="The task's `args` if it gives any, else `_prev`.",
+    example=EXAMPLE,
     effect="pure",
     takes_references=frozenset({"args", "_prev"}),
     implementation=NoopTool,

@@ -9,7 +9,7 @@ import msgspec
 
 from noetl.model import Json
 from noetl.model.outcome import ToolError
-from noetl.model.table import rows_in_batch
+from noetl.model.table import batch_rows
 
 ROWS = 65_536
 """Rows that are read at a time."""
@@ -78,7 +78,7 @@ def _write_json(stream: Any, to: Path) -> None:
     with to.open("wb") as file:
         for batch in stream:
             for start in range(0, batch.num_rows, 1_000):
-                rows = msgspec.json.encode(rows_in_batch(batch.slice(start, 1_000)))
+                rows = msgspec.json.encode(batch_rows(batch.slice(start, 1_000)))
                 file.write(before + rows[1:-1])
                 before = b","
         file.write(b"[]" if before == b"[" else b"]")

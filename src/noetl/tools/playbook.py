@@ -41,9 +41,19 @@ def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
         yield Fault("`version` needs `path`", key="version", hint="only the catalog has versions")
 
 
+EXAMPLE = """\
+name: report
+kind: playbook
+path: shop/report
+args: { region: north }
+"""
+
 KIND = Kind(
     name="playbook",
     summary="Runs another playbook as a child and gives its result.",
+    result="The result of the child.",
+    helpers={"playbook": "`execution_id` and `status` of the child."},
+    example=EXAMPLE,
     inputs=PlaybookInputs,
     spec=PlaybookSpec,
     defaults={"wait": True, "on_failure": "fail"},

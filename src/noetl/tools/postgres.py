@@ -5,7 +5,7 @@ from msgspec import Meta, Struct
 
 from noetl.dsl.kinds import Fault, Kind, Seconds
 from noetl.tools.inputs import Inputs, exactly_one
-from noetl.tools.sql import DEFAULTS, SPELLINGS, SqlInputs, SqlSpec, check_sql
+from noetl.tools.sql import DEFAULTS, RESULT, SPELLINGS, SqlInputs, SqlSpec, check_sql
 
 
 class PostgresInputs(SqlInputs, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -39,9 +39,20 @@ def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
     yield from check_sql(inputs)
 
 
+EXAMPLE = """\
+name: open_orders
+kind: postgres
+auth: { dsn: postgresql://shop@db.example.com/shop }
+command: SELECT id, total FROM orders WHERE status = %(status)s
+params: { status: open }
+"""
+
 KIND = Kind(
     name="postgres",
     summary="Runs SQL on PostgreSQL, with bound parameters.",
+    result=RESULT,
+    helpers={"pg": "`sqlstate`, `code`, `constraint` and `detail` of an error."},
+    example=EXAMPLE,
     inputs=PostgresInputs,
     spec=PostgresSpec,
     defaults=DEFAULTS,

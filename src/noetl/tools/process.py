@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,6 +36,29 @@ def kill_family(leader: int) -> None:
     for pid in members[1:]:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
+
+
+def exit_handle(pid: int) -> int | None:
+    """A descriptor that can be read once the process has ended; None if the system has none."""
+    if not hasattr(os, "pidfd_open"):
+        return None
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        return None
+
+
+def guard() -> None:
+    """Keeps a list of leaders, `+PID` or `-PID` a line of standard input; its end is the end of them all."""
+    leaders: dict[int, None] = {}
+    for line in sys.stdin.buffer:
+        leader = int(line[1:])
+        if line.startswith(b"+"):
+            leaders[leader] = None
+        else:
+            leaders.pop(leader, None)
+    for leader in leaders:
+        kill_family(leader)
 
 
 def _family_in_proc(pid: int) -> list[int]:
@@ -77,3 +101,7 @@ def _rows() -> Iterator[tuple[int, int, int]]:
     for line in listed.stdout.splitlines():
         pid, parent, kilobytes = map(int, line.split())
         yield pid, parent, kilobytes * 1024
+
+
+if __name__ == "__main__":
+    guard()

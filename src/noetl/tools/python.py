@@ -5,6 +5,7 @@ from msgspec import Meta, Struct, field
 
 from noetl.dsl.kinds import Auth, Code, Fault, Kind, TaskSpec
 from noetl.model import Json
+from noetl.tools.contained import is_contained
 from noetl.tools.inputs import Inputs, Scalar, Size, exactly_one, given, literal
 from noetl.tools.syntax import syntax_error
 
@@ -69,6 +70,13 @@ class PythonSpec(TaskSpec, frozen=True, kw_only=True, forbid_unknown_fields=True
         Size | None, Meta(description="Most memory the code may use: bytes, or text such as `512MB`.")
     ] = None
     env: Annotated[dict[str, Scalar] | None, Meta(description="Environment variables to add.")] = None
+    tables: Annotated[
+        Literal["rows", "arrow", "pandas"] | None,
+        Meta(
+            description="What a stored table among the args is: a list of `rows` (default), a table of"
+            " `arrow`, or a frame of `pandas`."
+        ),
+    ] = None
 
 
 def _script(script: Json) -> Iterator[Fault]:
@@ -117,12 +125,31 @@ def check(inputs: Inputs, spec: Inputs) -> Iterator[Fault]:
     yield from _limits(spec)
 
 
+def repeatable(inputs: Inputs) -> bool:
+    """Code that stands in the task, imports nothing by `libs`, and touches nothing but its own values."""
+    code = inputs.get("code")
+    return isinstance(code, str) and not inputs.get("libs") and is_contained(code)
+
+
+EXAMPLE = """\
+name: mean
+kind: python
+args: { values: [1, 2, 6] }
+code: |
+  result = sum(values) / len(values)
+"""
+
 KIND = Kind(
     name="python",
     summary="Runs Python code in a process of its own.",
+    result="The value of `return`, else of `result`, else of `main`.",
+    helpers={"py": "`exception_type`, `message` and `traceback` of an exception."},
+    example=EXAMPLE,
     inputs=PythonInputs,
     spec=PythonSpec,
     defaults={"isolation": "pool"},
     check=check,
+    repeatable=repeatable,
+    takes_references=frozenset({"args", "_prev"}),
     implementation="noetl.tools.python_tool:PythonTool",
 )

@@ -3,20 +3,26 @@
 import asyncio
 import signal
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from functools import partial
+from pathlib import Path
 
 import msgspec
+from msgspec import structs
 
 from noetl.guest.frame import Answer, Lib, Request, pack
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded
+from noetl.ports.results import ResultError
 from noetl.ports.tool import Call
 from noetl.tools.attempt import attempted, failure, inputs_of
 from noetl.tools.inline import Inline
 from noetl.tools.inputs import as_text, byte_count
 from noetl.tools.pool import Pool
-from noetl.tools.python import PythonInputs, PythonSpec
-from noetl.tools.script import ScriptUnread, source_of
+from noetl.tools.python import PythonInputs, PythonSpec, repeatable
+from noetl.tools.python_values import remove_files, result_of, with_marks
+from noetl.tools.script import ScriptUnread, Source, source_of
+from noetl.tools.sql_result import inline_limit
 from noetl.tools.warm import ChildEnded, Isolation, LimitPassed, Limits, WarmChild
 
 MAX_RESULT = 64 * 1024 * 1024
@@ -24,7 +30,7 @@ MAX_RESULT = 64 * 1024 * 1024
 MAX_OUTPUT = 16 * 1024 * 1024
 """Bytes that one task may print."""
 
-_KNOBS = ("isolation", "memory", "env")
+_KNOBS = ("isolation", "memory", "env", "tables")
 
 
 class PythonTool:
@@ -62,30 +68,50 @@ class PythonTool:
         try:
             inputs = inputs_of(call, PythonInputs)
             spec = msgspec.convert({name: call.spec.get(name) for name in _KNOBS}, PythonSpec)
-            request = self._request(call, inputs, spec)
+            source = source_of(inputs, call.folder)
         except msgspec.ValidationError as error:
             return failure("input", str(error))
         except ScriptUnread as error:
             return failure(error.kind, str(error))
+        if spec.isolation == "inline" and spec.memory:
+            return failure("input", "`spec.memory` cannot be kept with `isolation: inline`")
         try:
-            async with asyncio.timeout(call.timeout):
-                match spec.isolation:
-                    case "inline" if spec.memory:
-                        return failure("input", "`spec.memory` cannot be kept with `isolation: inline`")
-                    case "inline":
-                        return _outcome(await self._inline.run(request, call.log))
-                    case None | "pool" | "fork" as isolation:
-                        memory = byte_count(spec.memory) if spec.memory else None
-                        return await self._in_child(call, request, isolation or "pool", memory)
+            async with asyncio.timeout(call.timeout), AsyncExitStack() as files:
+                args, given = await with_marks(call, spec.tables or "rows", files)
+                draft = await files.enter_async_context(call.objects.draft())
+                request = self._request(call, inputs, spec, source)
+                request = structs.replace(request, args=args, files=given, objects=str(draft.path))
+                return await self._done(call, spec, request)
         except TimeoutError:
             return failure("timeout", f"the code was not done within {call.timeout:g} s", retryable=True)
+        except ResultError as error:
+            return failure("not_found", f"a stored value cannot be read or written: {error}")
 
-    def _request(self, call: Call, inputs: PythonInputs, spec: PythonSpec) -> Request:
-        source = source_of(inputs, call.folder)
+    async def _done(self, call: Call, spec: PythonSpec, request: Request) -> Outcome:
+        """What the request comes to, its large parts stored."""
+        objects = Path(request.objects)
+        whole = False
+        try:
+            if spec.isolation == "inline":
+                answer: Answer | Outcome = await self._inline.run(request, call.log)
+            else:
+                memory = byte_count(spec.memory) if spec.memory else None
+                answer = await self._in_child(call, request, spec.isolation or "pool", memory)
+            if isinstance(answer, Outcome):
+                return answer
+            if answer.made and not answer.failure:
+                answer = structs.replace(answer, result=await result_of(call, answer, objects))
+            whole = answer.failure is None
+            return _outcome(answer)
+        finally:
+            if not whole:
+                remove_files(objects)
+
+    def _request(self, call: Call, inputs: PythonInputs, spec: PythonSpec, source: Source) -> Request:
         return Request(
             code=source.code,
             name=source.name,
-            args=dict(call.args),
+            args={},
             folder=str(call.folder),
             script=str(source.path) if source.path else None,
             libs=[
@@ -93,12 +119,15 @@ class PythonTool:
                 for name, lib in (inputs.libs or {}).items()
             ],
             env={name: as_text(value) for name, value in (spec.env or {}).items()},
+            contained=not spec.env and repeatable(call.inputs),
+            objects="",
+            max_inline=inline_limit(call),
             max_result=self._max_result,
         )
 
     async def _in_child(
         self, call: Call, request: Request, isolation: Isolation, memory: int | None
-    ) -> Outcome:
+    ) -> Answer | Outcome:
         pool = self._pools[isolation]
         if pool.closed:
             return failure("cancelled", "the worker is ending")
@@ -120,7 +149,7 @@ class PythonTool:
             return failure("limit", str(passed))
         except OSError as error:
             return failure("limit", f"no process could be started: {error}", retryable=True)
-        return _outcome(answer)
+        return answer
 
 
 def _outcome(answer: Answer) -> Outcome:

@@ -14,9 +14,18 @@ def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
     return check_objects(inputs, lambda url: url.startswith("s3://"), hint="begin it with `s3://`")
 
 
+EXAMPLE = """\
+name: download
+kind: s3
+action: get
+url: s3://reports/2026/orders.csv
+"""
+
 KIND = Kind(
     name="s3",
     summary="Reads, writes, lists, copies or deletes objects in S3 or a store that speaks it.",
+    result="A reference to what was read or written, or a list.",
+    example=EXAMPLE,
     inputs=S3Inputs,
     spellings={"credential": "auth"},
     check=check,

@@ -18,7 +18,10 @@ class SecretsInputs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = None
     provider: Annotated[
         str | None,
-        Meta(description="Where to look, for example `env` or `vault`. Default: the credential store."),
+        Meta(
+            description="Where to look: `keychain`, `store`, `env`, `file` or `vault`. "
+            "Default: the keychain, else the credential store."
+        ),
     ] = None
 
 
@@ -27,9 +30,19 @@ def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
     return at_most_one(inputs, "name", "names", hint="put all of them into `names`")
 
 
+EXAMPLE = """\
+name: keys
+kind: secrets
+names: [api_key, signing_key]
+provider: env
+"""
+
 KIND = Kind(
     name="secrets",
     summary="Looks up secrets; their values are never stored or shown.",
+    result="A mapping of names to values, which can be used, and is masked wherever it would be shown.",
+    example=EXAMPLE,
     inputs=SecretsInputs,
     check=check,
+    implementation="noetl.tools.secrets_tool:SecretsTool",
 )

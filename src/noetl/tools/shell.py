@@ -17,8 +17,8 @@ class ShellInputs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     env: Annotated[dict[str, Scalar] | None, Meta(description="Environment variables to add.")] = None
     cwd: Annotated[str | None, Meta(description="Working directory, relative to the playbook.")] = None
     stdin: Annotated[
-        str | dict[str, Any] | list[Any] | None,
-        Meta(description="Standard input; a mapping or a list is written as JSON."),
+        Scalar | dict[str, Any] | list[Any] | None,
+        Meta(description="Standard input: text, a reference, or a value that is written as JSON."),
     ] = None
 
 
@@ -33,9 +33,18 @@ def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
             yield Fault(f"`{name}` cannot name an environment variable", key="env")
 
 
+EXAMPLE = """\
+name: count
+kind: shell
+command: [wc, -l, orders.csv]
+"""
+
 KIND = Kind(
     name="shell",
     summary="Runs a program or a shell command.",
+    result="`{exit_code, stdout, stderr}`; of long output the tail, and `stdout_ref` stands for the whole.",
+    example=EXAMPLE,
     inputs=ShellInputs,
     check=check,
+    implementation="noetl.tools.shell_tool:ShellTool",
 )

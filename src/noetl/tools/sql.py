@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 
 from noetl.dsl.kinds import Auth, Fault, Spelling, Sql, TaskSpec
 from noetl.model import Json
+from noetl.model.reference import MARK
 from noetl.tools.inputs import Inputs, at_most_one, given
 
 Statements: TypeAlias = Sql | Annotated[list[Sql], Meta(min_length=1)]
@@ -23,10 +24,16 @@ class SqlInputs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Meta(description="Values bound to placeholders: a list by position, a mapping by name."),
     ] = None
     rows: Annotated[
-        list[dict[str, Any] | list[Any]] | None,
-        Meta(description="Rows to load `into` a table, or to run the command with, once for each."),
+        list[dict[str, Any] | list[Any]] | dict[str, Any] | None,
+        Meta(
+            description="Rows to load `into` a table, or to run the command with, once for each: "
+            "a list of mappings or lists, or the reference to an Arrow table."
+        ),
     ] = None
-    into: Annotated[str | None, Meta(description="Table that the `rows` go into.")] = None
+    into: Annotated[
+        str | None,
+        Meta(description="Table that the `rows` go into: `schema.table`, or with columns `table (a, b)`."),
+    ] = None
     auth: Annotated[
         Auth | None, Meta(description="Keychain entry or stored credential with the connection.")
     ] = None
@@ -45,6 +52,8 @@ class SqlSpec(TaskSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 DEFAULTS: dict[str, Json] = {"transaction": True, "fetch": "all"}
+
+RESULT = "`{rows, row_count, columns, statements}` of the last statement that gives rows."
 
 SPELLINGS: dict[str, Spelling] = {"credential": "auth"}
 
@@ -70,5 +79,9 @@ def check_sql(inputs: Inputs) -> Iterator[Fault]:
             key="into",
             hint="rows are loaded `into` a table or run through a command; use two tasks for both",
         )
+    if isinstance(rows, dict) and MARK not in rows:
+        yield Fault("`rows` is no list", key="rows", hint="give a list of mappings or lists")
+    if len(statements) == 1 and isinstance(commands := inputs[statements[0]], list) and len(commands) > 1:
+        yield Fault("rows run through one statement", key=statements[0], hint="use a task for each")
     if inputs.get("params") is not None:
         yield Fault("`params` cannot stand beside `rows`", key="params", hint="each row binds its own values")

@@ -5,7 +5,7 @@ from msgspec import Meta
 
 from noetl.dsl.kinds import Fault, Kind
 from noetl.tools.inputs import Inputs, at_most_one
-from noetl.tools.sql import DEFAULTS, SPELLINGS, SqlInputs, SqlSpec, check_sql
+from noetl.tools.sql import DEFAULTS, RESULT, SPELLINGS, SqlInputs, SqlSpec, check_sql
 
 
 class SqliteInputs(SqlInputs, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -23,9 +23,19 @@ def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
     yield from check_sql(inputs)
 
 
+EXAMPLE = """\
+name: open_orders
+kind: sqlite
+database: shop.db
+command: SELECT id, total FROM orders WHERE status = :status
+params: { status: open }
+"""
+
 KIND = Kind(
     name="sqlite",
     summary="Runs SQL on a SQLite file, with bound parameters.",
+    result=RESULT,
+    example=EXAMPLE,
     inputs=SqliteInputs,
     spec=SqlSpec,
     defaults=DEFAULTS,

@@ -39,9 +39,18 @@ def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
         yield Fault(f"`{until}` is not a time", key="until", hint="write it as `2030-01-31T09:00:00Z`")
 
 
+EXAMPLE = """\
+name: approval
+kind: wait
+signal: approved
+spec: { timeout: 3600 }
+"""
+
 KIND = Kind(
     name="wait",
     summary="Waits for some time, until a time, or for a signal, without holding a worker.",
+    result="The payload of the signal, else nothing.",
+    example=EXAMPLE,
     inputs=WaitInputs,
     check=check,
 )

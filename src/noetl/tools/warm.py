@@ -12,7 +12,8 @@ from msgspec import MsgspecError, Struct
 
 from noetl.guest.frame import Answer, Frames, unpack
 from noetl.tools.output import Lines
-from noetl.tools.process import HAS_PROC, kill_family, resident
+from noetl.tools.pipe import write_all
+from noetl.tools.process import HAS_PROC, exit_handle, kill_family, resident
 
 Isolation: TypeAlias = Literal["pool", "fork"]
 
@@ -81,7 +82,7 @@ class WarmChild:
             os.set_blocking(pipe, False)
         self._loop.add_reader(self._answers, self._on_answer)
         self._loop.add_reader(self._log, self._on_output)
-        self._exit = _handle(self.pid)
+        self._exit = exit_handle(self.pid)
         if self._exit is not None:
             # A process that the code forked may hold the pipes open after the child is gone.
             self._loop.add_reader(self._exit, self._on_end)
@@ -101,8 +102,10 @@ class WarmChild:
         self._answer = answer
         weighing = self._loop.create_task(self._weigh(limits.memory)) if limits.memory else None
         try:
-            await self._send(frame)
+            await write_all(self._requests, frame)
             return await answer
+        except BrokenPipeError:
+            raise ChildEnded(started=self._started) from None
         finally:
             if weighing:
                 weighing.cancel()
@@ -137,21 +140,6 @@ class WarmChild:
         except TimeoutError:
             self.kill()
             await self.reap()
-
-    async def _send(self, frame: bytes) -> None:
-        rest = memoryview(frame)
-        while rest:
-            try:
-                rest = rest[os.write(self._requests, rest) :]
-            except BlockingIOError:
-                ready = asyncio.Event()
-                self._loop.add_writer(self._requests, ready.set)
-                try:
-                    await ready.wait()
-                finally:
-                    self._loop.remove_writer(self._requests)
-            except BrokenPipeError:
-                raise ChildEnded(started=self._started) from None
 
     async def _weigh(self, limit: int) -> None:
         """Fails the answer once the child holds that much more than at its beginning."""
@@ -238,13 +226,3 @@ class WarmChild:
         if self._exit is not None:
             self._loop.remove_reader(self._exit)
             os.close(self._exit)
-
-
-def _handle(pid: int) -> int | None:
-    """A descriptor that can be read once the process has ended; None if the system has none."""
-    if not hasattr(os, "pidfd_open"):
-        return None
-    try:
-        return os.pidfd_open(pid)
-    except OSError:
-        return None

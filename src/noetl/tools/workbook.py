@@ -17,9 +17,18 @@ class WorkbookSpec(TaskSpec, frozen=True, kw_only=True, forbid_unknown_fields=Fa
     """Overrides the knobs of the named task, those of its kind included."""
 
 
+EXAMPLE = """\
+name: fetch_orders
+kind: workbook
+task: fetch
+params: { page: 2 }
+"""
+
 KIND = Kind(
     name="workbook",
     summary="Runs a task of the root `workbook`, with its inputs and policy overridden where given.",
+    result="What the named task gives.",
+    example=EXAMPLE,
     inputs=WorkbookInputs,
     spec=WorkbookSpec,
 )

@@ -12,28 +12,46 @@ from noetl.kernel.pipeline.moves import RunTask
 from noetl.kernel.scopes import iso
 from noetl.model.outcome import ErrorInfo, Outcome, failed
 from noetl.ports.control import Ledger
+from noetl.ports.credentials import CredentialError
 from noetl.ports.tool import Call, Tool
 from noetl.tools.hosting import Tools
+from noetl.worker.keychain import Keychain
+from noetl.worker.objects import MaskedObjects
 
 GRACE = 1.0
 """Seconds beyond its timeout after which a tool is interrupted that does not keep to it."""
 
 
-async def attempt(tools: Tools, ledger: Ledger, run: RunState, move: RunTask) -> Outcome:
-    """What the tool makes of it. Never raises but for cancellation."""
+async def attempt(
+    tools: Tools, ledger: Ledger, run: RunState, move: RunTask, keychain: Keychain | None = None
+) -> Outcome:
+    """What the tool makes of it, secrets masked. Never raises but for cancellation."""
     began = perf_counter_ns()
     started = time_ns() // 1_000
     tool = tools.get(move.task.kind)
-    outcome = _unknown(move.task.kind) if tool is None else await _bounded(tool, call_of(ledger, run, move))
+    if tool is None:
+        outcome = _unknown(move.task.kind)
+    elif keychain is None:
+        outcome = await _bounded(tool, call_of(ledger, run, move))
+    else:
+        call = veiled(call_of(ledger, run, move), keychain)
+        outcome = keychain.masked(move, await _signed_in(tool, call, keychain))
     return replace(outcome, meta=_meta(ledger, move, outcome, started, began))
 
 
-def attempt_now(tools: Tools, ledger: Ledger, run: RunState, move: RunTask) -> Outcome:
+def attempt_now(
+    tools: Tools, ledger: Ledger, run: RunState, move: RunTask, keychain: Keychain | None = None
+) -> Outcome:
     """The same for a pure tool, which waits for nothing."""
     began = perf_counter_ns()
     started = time_ns() // 1_000
     tool = tools.get(move.task.kind)
-    outcome = _unknown(move.task.kind) if tool is None else _at_once(tool, call_of(ledger, run, move))
+    if tool is None:
+        outcome = _unknown(move.task.kind)
+    elif keychain is None:
+        outcome = _at_once(tool, call_of(ledger, run, move))
+    else:
+        outcome = keychain.masked(move, _at_once(tool, veiled(call_of(ledger, run, move), keychain)))
     return replace(outcome, meta=_meta(ledger, move, outcome, started, began))
 
 
@@ -49,11 +67,40 @@ def call_of(ledger: Ledger, run: RunState, move: RunTask) -> Call:
         prev=move.prev,
         attempt=started.attempt,
         idempotency_key=move.idempotency_key,
+        run_id=run.id,
         timeout=move.timeout,
         folder=ledger.folder,
         log=partial(ledger.log, run, started.iteration, started.task, started.attempt),
         objects=ledger.objects(run, started.task),
     )
+
+
+def veiled(call: Call, keychain: Keychain) -> Call:
+    """The call of an execution that knows secrets: what its tool logs and keeps is masked."""
+    log, masker = call.log, keychain.masker
+    return replace(
+        call,
+        log=lambda text: log(masker.text(text)),
+        objects=MaskedObjects(call.objects, masker),
+        credentials=keychain,
+    )
+
+
+async def _signed_in(tool: Tool, call: Call, keychain: Keychain) -> Outcome:
+    if "auth" not in call.inputs:
+        return await _bounded(tool, call)
+    try:
+        async with asyncio.timeout(call.timeout):
+            inputs, token = await keychain.signed_in(call.inputs)
+    except CredentialError as error:
+        return failed(ErrorInfo(kind="credential", message=str(error), retryable=error.retryable))
+    except TimeoutError:
+        message = f"the credential was not there within {call.timeout:g} s"
+        return failed(ErrorInfo(kind="timeout", message=message, retryable=True))
+    outcome = await _bounded(tool, replace(call, inputs=inputs))
+    if token is not None and outcome.helpers.get("http", {}).get("status") == 401:
+        keychain.refused(token)
+    return outcome
 
 
 async def _bounded(tool: Tool, call: Call) -> Outcome:

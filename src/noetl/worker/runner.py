@@ -3,24 +3,30 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import assert_never
 
-from noetl.events.bodies import StepFailed
+from noetl.events.bodies import EventBody, StepFailed
 from noetl.kernel import advance, cancelled, judge, pause, straight
 from noetl.kernel.pipeline.moves import Fetch, Finish, Record, RunTask, Suspend, Wait
 from noetl.kernel.run import RunState
 from noetl.model.outcome import ErrorInfo, Outcome
+from noetl.model.reference import mentions
+from noetl.model.secret import PREFIX
 from noetl.ports.control import Ledger
 from noetl.ports.results import ResultError
 from noetl.tools.hosting import Tools
 from noetl.worker.attempt import attempt, attempt_now
+from noetl.worker.keychain import Keychain
+from noetl.worker.keychains import Keychains
 from noetl.worker.seat import Seat
 from noetl.worker.stored import StoredValues
 
 PATIENCE = 2.0
 """Seconds that an interrupted task has for tidying up."""
+MOST_CHAINED = 64
+"""Runs of one execution in a row, before others have their turn."""
 
 
 class Runner:
@@ -36,7 +42,9 @@ class Runner:
         now: Callable[[], int],
         wake: Callable[[], None],
         at: Callable[[int, Callable[[], None]], None],
+        keychains: Keychains,
     ) -> None:
+        self._keychains = keychains
         self._tools = tools
         self._now = now
         self._wake = wake
@@ -65,6 +73,10 @@ class Runner:
         """Owns a run that was just claimed."""
         seat = Seat(ledger, run)
         self._seats[seat.place] = seat
+        seat.keychain = self._keychains.of(ledger)
+        if seat.keychain is not None and not seat.keychain.opened:
+            self._beside(seat, self._open(seat, seat.keychain))
+            return
         self._queue(seat)
 
     def look(self, execution_id: str, run: str) -> None:
@@ -107,15 +119,17 @@ class Runner:
             self._wake()
 
     def _go_on(self, seat: Seat, until: float) -> None:
-        ledger, run = seat.ledger, seat.run
+        ledger = seat.ledger
         while seat.owned:
             if ledger.stopping:
                 self._interrupt(seat)
                 return
+            if seat.keychain is not None and not seat.keychain.opened:
+                return
             if ledger.paused:
-                if (body := pause(run)) is None:
+                if (body := pause(seat.run)) is None:
                     return
-                ledger.report(run, body)
+                ledger.report(seat.run, body)
                 continue
             if not self._step(seat):
                 return
@@ -127,10 +141,14 @@ class Runner:
     def _step(self, seat: Seat) -> bool:
         """One instruction of the kernel. False if the run has to wait for something."""
         ledger, run = seat.ledger, seat.run
-        move = advance(run, self._now(), None, self._stored)
+        keychain = seat.keychain
+        move = advance(run, self._now(), keychain.secrets if keychain else None, self._stored)
         match move:
-            case Record() | Finish():
+            case Record():
                 ledger.report(run, move.body)
+                return True
+            case Finish():
+                self._report(seat, move.body)
                 return True
             case RunTask():
                 self._run_task(seat, move)
@@ -151,17 +169,30 @@ class Runner:
     def _run_task(self, seat: Seat, move: RunTask) -> None:
         ledger, run = seat.ledger, seat.run
         if self._tools.effect(move.task.kind) == "pure":
-            outcome = attempt_now(self._tools, ledger, run, move)
+            outcome = attempt_now(self._tools, ledger, run, move, seat.keychain)
             follows = straight(run, move, outcome)
             if follows is not None:
-                ledger.report(run, *move.begins, *follows)
+                self._report(seat, *move.begins, *follows)
                 return
             ledger.report(run, *move.begins)
             self._processed(seat, move, outcome)
             return
         ledger.report(run, *move.begins)
         seat.begun += 1
-        seat.ledger.when_durable(partial(self._begin, seat, move))
+        # What its references stand for may not be stored before everything is durable.
+        if self._tools.repeatable(move.task.kind, move.inputs) and not mentions(move.args):
+            self._begin(seat, move)
+        else:
+            ledger.when_durable(partial(self._begin, seat, move))
+
+    def _report(self, seat: Seat, *bodies: EventBody) -> None:
+        """Records what may end the run; then the seat has the next one of the execution, if there is one."""
+        go_on = not self._held and seat.chained < MOST_CHAINED and seat.idle
+        following = seat.ledger.report(seat.run, *bodies, go_on=go_on)
+        if following is not None:
+            del self._seats[seat.place]
+            seat.follow(following)
+            self._seats[seat.place] = seat
 
     def _begin(self, seat: Seat, move: RunTask) -> None:
         if not seat.owned or seat.interrupted:
@@ -171,7 +202,7 @@ class Runner:
 
     async def _await(self, seat: Seat, move: RunTask) -> None:
         try:
-            outcome = await attempt(self._tools, seat.ledger, seat.run, move)
+            outcome = await attempt(self._tools, seat.ledger, seat.run, move, seat.keychain)
         finally:
             seat.tasks.pop(move.iteration, None)
             seat.begun -= 1
@@ -181,7 +212,8 @@ class Runner:
     def _processed(self, seat: Seat, move: RunTask, outcome: Outcome) -> None:
         if not seat.owned or seat.interrupted:
             return
-        verdict = judge(seat.run, move.iteration, outcome, self._now(), None, self._stored)
+        masked = seat.keychain.secrets.masked if seat.keychain else None
+        verdict = judge(seat.run, move.iteration, outcome, self._now(), masked, self._stored)
         if isinstance(verdict, Fetch):
             self._fetch(seat, verdict.keys, partial(self._processed, seat, move, outcome))
             return
@@ -189,14 +221,26 @@ class Runner:
         self._queue(seat)
 
     def _fetch(self, seat: Seat, keys: tuple[str, ...], then: Callable[[], None]) -> None:
-        """Gets stored values that the run needs, and goes on."""
+        """Gets stored values and secrets that the run needs, and goes on."""
         seat.begun += 1
-        task = asyncio.get_running_loop().create_task(self._get(seat, keys, then))
+        self._beside(seat, self._get(seat, keys, then))
+
+    def _beside(self, seat: Seat, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
         seat.fetches.add(task)
         task.add_done_callback(seat.fetches.discard)
 
+    async def _open(self, seat: Seat, keychain: Keychain) -> None:
+        await keychain.open()
+        self._queue(seat)
+
     async def _get(self, seat: Seat, keys: tuple[str, ...], then: Callable[[], None]) -> None:
         try:
+            if secret := tuple(key for key in keys if key.startswith(PREFIX)):
+                seat.keychain = self._keychains.make(seat.ledger)
+                await seat.keychain.open()
+                await seat.keychain.fetch(secret)
+                keys = tuple(key for key in keys if key not in secret)
             await self._stored.fetch(keys, seat.ledger.stored)
         except ResultError as error:
             if seat.owned:

@@ -4,6 +4,7 @@ import asyncio
 
 from noetl.kernel import RunState
 from noetl.ports.control import Ledger
+from noetl.worker.keychain import Keychain
 
 
 class Seat:
@@ -15,9 +16,11 @@ class Seat:
 
     __slots__ = (
         "begun",
+        "chained",
         "fence",
         "fetches",
         "interrupted",
+        "keychain",
         "ledger",
         "queued",
         "run",
@@ -29,10 +32,26 @@ class Seat:
         self.ledger = ledger
         self.run = run
         self.fence = run.fence
+        self.chained = 0
+        """Runs of this execution that it had one after the other."""
         self.tasks: dict[int, asyncio.Task[None]] = {}
         self.fetches: set[asyncio.Task[None]] = set()
         self.begun = 0
         self.queued = False
+        self.interrupted = False
+        self.waits_until = 0
+        self.keychain: Keychain | None = None
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing of the run is under way, so that another one can take its place."""
+        return not self.begun and not self.tasks and not self.fetches
+
+    def follow(self, run: RunState) -> None:
+        """Goes on with another run of the same execution."""
+        self.run = run
+        self.fence = run.fence
+        self.chained += 1
         self.interrupted = False
         self.waits_until = 0
 

@@ -7,6 +7,7 @@ import click
 import msgspec
 
 from noetl.cli import option, stream
+from noetl.model.secret import MASK
 from noetl.settings import Configuration, read
 
 
@@ -50,4 +51,5 @@ def _values(configuration: Configuration) -> dict[str, Any]:
     from noetl.homes import home_of, store_url
 
     values: dict[str, Any] = msgspec.to_builtins(configuration.settings)
-    return {**values, "home": str(home_of(configuration).folder), "store": store_url(configuration)}
+    places = {"home": str(home_of(configuration).folder), "store": store_url(configuration)}
+    return {**values, **places, "key": MASK if values["key"] else ""}

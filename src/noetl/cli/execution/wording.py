@@ -5,9 +5,9 @@ from typing import Any
 
 from noetl.cli.stream import visible
 from noetl.model.outcome import ErrorInfo
+from noetl.model.secret import MASK, is_secret, shown
 
 SECOND = 1_000_000
-MASK = "***"
 
 
 def yaml_lines(value: Any, indent: str = "") -> Iterator[str]:
@@ -49,7 +49,7 @@ def _leaf(value: Any) -> str:
 
 
 def _unmarked(value: Any) -> Any:
-    return MASK if isinstance(value, dict) and value.get("$noetl") == "secret" else value
+    return shown(value) if is_secret(value) else value
 
 
 def cut(lines: list[str], most: int, width: int = 200) -> list[str]:

@@ -9,7 +9,9 @@ from noetl.cli import option
 from noetl.settings import Configuration, read
 
 execution = click.argument("name", metavar="ID")
-follow = click.option("--follow", is_flag=True, help="Go on until the execution ends or nobody runs it.")
+follow = click.option(
+    "-f", "--follow", is_flag=True, help="Go on until the execution ends or nobody runs it."
+)
 step = click.option("--step", metavar="STEP", help="Only what belongs to this step.")
 
 

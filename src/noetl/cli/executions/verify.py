@@ -8,9 +8,11 @@ from noetl.cli.execution.wording import yaml_lines
 from noetl.cli.executions import option
 from noetl.cli.problems import counted
 from noetl.cli.store import consult
-from noetl.kernel.verify import Difference, Verification, verify
+from noetl.homes import results_of
+from noetl.kernel.verify import Difference, Verification
 from noetl.ports.store import Store
 from noetl.server.history import read_history
+from noetl.server.verification import verify_history
 from noetl.stores.home import Home
 
 
@@ -25,9 +27,9 @@ def command(*, name: str, **place: str | None) -> int:
     """
     configuration = option.configured(**place)
 
-    async def work(_home: Home, store: Store) -> Verification:
+    async def work(home: Home, store: Store) -> Verification:
         history = await read_history(store, name, configuration.settings.allow_kinds)
-        return verify(history.plan, history.record.execution_id, history.events)
+        return await verify_history(history, results_of(configuration, home, store))
 
     found = consult(configuration, work)
     ok = not found.differences

@@ -93,7 +93,8 @@ class Context:
 
     `given` are the workload keys that whoever starts the playbook is known to pass.
     `credentials` are the names given to `auth`, `reducers` the places of reducers by step and key,
-    `unreadable` the routers and policies in which something is wrong: what they do is not known.
+    `unreadable` the routers and policies in which something is wrong: what they do is not known,
+    `step_names` the names of all steps, known before the first is read.
     """
 
     def __init__(self, file: str, text: str, kinds: Kinds, given: frozenset[str] = frozenset()) -> None:
@@ -109,6 +110,7 @@ class Context:
         self.credentials: list[Scalar] = []
         self.reducers: dict[tuple[str, str], Place] = {}
         self.unreadable: set[Where] = set()
+        self.step_names: frozenset[str] = frozenset()
         self.shaper = Shaper(self.report, MOVED, CALLED)
 
     def report(self, code: str, at: Located | Place, message: str, hint: str = "") -> None:

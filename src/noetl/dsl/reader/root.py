@@ -44,6 +44,7 @@ def _playbook(context: Context, root: Mapping) -> Playbook | None:
     executor_node = mapping_of(shaped.get("executor"))
     executor_spec = mapping_of(executor_node.get("spec")) if executor_node else None
     workbook = _workbook(context, shaped.get("workbook"))
+    context.step_names = _step_names(shaped.get("workflow"))
     steps = _steps(context, shaped.get("workflow"), executor_spec, workbook)
     _check_unused(context, workbook, context.used_tasks, executor_spec)
     check_unused_rules(context, executor_spec, None)
@@ -65,6 +66,11 @@ def _playbook(context: Context, root: Mapping) -> Playbook | None:
         executor=executor,
         workload=workload,
     )
+
+
+def _step_names(workflow: Node | None) -> frozenset[str]:
+    steps = workflow.items if isinstance(workflow, Sequence) else ()
+    return frozenset(text_of(step.get("step")) for step in steps if isinstance(step, Mapping))
 
 
 def _steps(

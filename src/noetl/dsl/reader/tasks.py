@@ -9,6 +9,7 @@ from noetl.dsl.kinds import Kind, TaskSpec
 from noetl.dsl.playbook import Policy, Task
 from noetl.dsl.reader.context import Context, Nested, Role, Where, mapping_of, place_of, text_of
 from noetl.dsl.reader.forms import Labelled
+from noetl.dsl.reader.labels import labels_of
 from noetl.dsl.reader.rules import Pipeline, read_policy
 from noetl.dsl.selection import Selection
 from noetl.dsl.shape import ANYTHING, Field, did_you_mean, fields_of, is_closed, is_empty, kind_of, nearest
@@ -52,7 +53,7 @@ def read_task(
     spec = _merged_spec(context, shaped, kind, around.outer, defined)
     policy_node = _policy_node(spec)
     _check_selections(context, spec)
-    inputs = _inputs(context, shaped, kind, where)
+    inputs = {**_inputs(context, shaped, kind, where), **labels_of(context, tool, kind, pipeline)}
     _check_inputs(context, tool, shaped, kind, spec, at=task.at)
     args = mapping_of(shaped.get("args"))
     return Task(

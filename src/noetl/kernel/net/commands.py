@@ -36,13 +36,15 @@ class Report(Struct, frozen=True):
     """What happened in a run, by its owner: all or nothing.
 
     `report_no` is the number of its first event among all that were reported under this fence, from 0.
-    A report that was recorded already gives no events.
+    A report that was recorded already gives no events. `claims` is the worker that takes the next run of
+    the execution if this one has ended and another is ready.
     """
 
     run: str
     fence: int
     report_no: int
     bodies: tuple[EventBody, ...]
+    claims: str = ""
 
 
 class LeaseLost(Struct, frozen=True):

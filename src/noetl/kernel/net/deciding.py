@@ -140,7 +140,17 @@ def handle(state: ExecutionState, command: Command, now: int) -> list[Event]:
     _record(state, decide(state, command, now), events, now)
     if not events or (type(events[-1].body) in _INSIDE and not state.agenda and not state.stopping):
         return events
-    return _proceed(state, events, now)
+    _proceed(state, events, now)
+    if isinstance(command, Report) and command.claims and len(events) < MOST_AT_ONCE:
+        _claim_next(state, command, events, now)
+    return events
+
+
+def _claim_next(state: ExecutionState, command: Report, events: list[Event], now: int) -> None:
+    """Whoever reported the end of a run goes on with the execution, without asking again."""
+    ended = type(command.bodies[-1]) in _ENDS
+    if ended and state.ready and state.status == "running" and not state.stopping:
+        _record(state, operations.claim(state, Claim(state.ready.first, command.claims)), events, now)
 
 
 def proceed(state: ExecutionState, now: int) -> list[Event]:

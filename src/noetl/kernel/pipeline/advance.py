@@ -53,7 +53,8 @@ def advance(run: RunState, now: int, secrets: Secrets | None = None, fetched: Fe
     except Unfetched as error:
         return Fetch(error.keys)
     if run.can_start and run.loop is not None:
-        return opening(run, now) or Record(LoopIterationStarted(run=run.id, index=run.loop.next))
+        begun = opening(run, now) if secrets is None else None
+        return begun or Record(LoopIterationStarted(run=run.id, index=run.loop.next))
     if not run.frames:
         return loop_end(run)
     return Wait(later)
@@ -88,7 +89,10 @@ def _frame_move(run: RunState, frame: Frame, now: int, secrets: Secrets | None, 
     try:
         attempt = attempt_of(run, frame, now, secrets, fetched)
     except ExpressionError as error:
-        return _ended(run, frame, expression_failed(error))
+        fault = expression_failed(error)
+        if secrets is not None:
+            fault = replace(fault, message=secrets.told(fault.message))
+        return _ended(run, frame, fault)
     if frame.losses >= MOST_LOSSES:
         return _lost(run, frame, now, masked, fetched)
     return Record(attempt.started) if attempt.task.kind in WAITING_KINDS else attempt
@@ -141,6 +145,8 @@ def _ended(run: RunState, frame: Frame, error: ErrorInfo) -> Move:
     return Finish(StepFailed(run=run.id, error=error, task=task, attempt=frame.attempt))
 
 
-def next_of(run: RunState, index: int, now: int, secrets: Secrets | None = None) -> Move:
+def next_of(
+    run: RunState, index: int, now: int, secrets: Secrets | None = None, *, fetched: Fetched = _NOTHING
+) -> Move:
     """What one open iteration wants next, whatever the others want. Raises Unfetched."""
-    return _frame_move(run, run.frames[index], now, secrets, _NOTHING)
+    return _frame_move(run, run.frames[index], now, secrets, fetched)

@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 
 from noetl.dsl.playbook import Break, Continue, Fail, Jump, Policy, Retry, Then
 from noetl.events.bodies import EventBody, LoopIterationCompleted, Patch, StepDone, TaskProcessed
-from noetl.expr import Expression, Unread
+from noetl.expr import Data, Expression, Unread, Veiled
 from noetl.kernel.pipeline.moves import Fetch, RunTask
 from noetl.kernel.pipeline.tasks import idempotency_key
 from noetl.kernel.references.whole import Fetched, Unfetched, with_needed
@@ -19,6 +19,7 @@ from noetl.kernel.scopes import Surroundings, item_keys, task_scope
 from noetl.model import ExpressionError
 from noetl.model.outcome import ErrorInfo, Outcome
 from noetl.model.reference import escape, mentions
+from noetl.model.secret import lost, woven
 
 SECOND = 1_000_000
 MAX_TRANSITIONS = 100_000
@@ -166,7 +167,7 @@ def _judged(  # noqa: PLR0917 -- as above
         around.spaces["outcome"] = around.whole(said) if fetched else said
         if task.args:
             around.spaces["_idempotency_key"] = idempotency_key(run, frame, task, frame.attempt)
-            around.spaces["args"] = {**around.spaces["args"], **around.mapping(task.args)}
+            around.spaces["args"] = {**around.spaces["args"], **_own_args(task.args, around)}
         if outcome.status == "ok":
             for write in task.writes:
                 around.write(write)
@@ -177,6 +178,17 @@ def _judged(  # noqa: PLR0917 -- as above
         verdict.do, verdict.to, verdict.retry_at = "fail", "", None
         verdict.error = expression_failed(error)
     return _processed(run, frame, outcome, verdict, patches)
+
+
+def _own_args(args: Mapping[str, Data], around: Surroundings) -> dict[str, Any]:
+    """The args of a task; what cannot be told without its secrets is one itself."""
+    found: dict[str, Any] = {}
+    for name, data in args.items():
+        try:
+            found[name] = around.value(data)
+        except Veiled:
+            found[name] = dict(woven([lost()]))
+    return found
 
 
 def _processed(

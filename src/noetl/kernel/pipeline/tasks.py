@@ -1,20 +1,24 @@
 """What an attempt of a task gets: rendered inputs, a timeout, a key."""
 
 import hashlib
-from collections.abc import Mapping
+from collections import ChainMap
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from msgspec import structs
 
 from noetl.dsl.playbook import Task
 from noetl.events.bodies import LoopIterationStarted, TaskStarted
-from noetl.expr import Constant, Unread, uses_of
+from noetl.expr import Constant, Data, Unread, Veiled, uses_of
 from noetl.kernel.pipeline.moves import RunTask
 from noetl.kernel.plan import Plain, timeout_of
-from noetl.kernel.references.whole import Fetched, with_needed
+from noetl.kernel.references.whole import Fetched, Unfetched, with_needed
 from noetl.kernel.run import Frame, RunState
 from noetl.kernel.scopes import Surroundings, item_keys, task_scope
+from noetl.model import ExpressionError, NoetlError
 from noetl.model.reference import held, mentions
+from noetl.model.secret import Lost, keys_of_secret
 
 WAITING_KINDS = frozenset({"playbook", "wait"})
 """What waits without a worker."""
@@ -23,21 +27,53 @@ WAITING_KNOBS = ("timeout", "wait", "on_failure")
 
 
 class Secrets:
-    """The keychain as the tool sees it, and as the events do."""
+    """The keychain as the tool sees it, and as the events do.
 
-    __slots__ = ("masked", "real")
+    `real`, `masked` and `alike` are the entries by name: with their values, with what stands for them in
+    the log, and with other texts in place of the secrets. `real` raises Unfetched for one that is not at
+    hand. `revealed` are the values of secrets that stand in the log, and `failures` says why others cannot
+    be had, both by key. `mask` gets rendered inputs, and the same rendered with `alike`, and puts what
+    stands for them in place of secrets; `told` puts `***` into a text.
+    """
 
-    def __init__(self, real: Mapping[str, Any], masked: Mapping[str, Any]) -> None:
+    __slots__ = ("alike", "failures", "mask", "masked", "real", "revealed", "told")
+
+    def __init__(
+        self,
+        real: Mapping[str, Any],
+        masked: Mapping[str, Any],
+        *,
+        alike: Mapping[str, Any],
+        revealed: Mapping[str, Any],
+        failures: Mapping[str, str],
+        mask: Callable[[dict[str, Any], dict[str, Any] | None], dict[str, Any]],
+        told: Callable[[str], str],
+    ) -> None:
         self.real = real
         self.masked = masked
+        self.alike = alike
+        self.revealed = revealed
+        self.failures = failures
+        self.mask = mask
+        self.told = told
+
+
+def credential_failed(message: str) -> ExpressionError:
+    """What fails a pipeline whose next task cannot have its secrets."""
+    error = ExpressionError(message)
+    error.kind = "credential"
+    return error
 
 
 def attempt_of(run: RunState, frame: Frame, now: int, secrets: Secrets | None, fetched: Fetched) -> RunTask:
     """The next attempt of the task the frame stands at. Raises ExpressionError and Unfetched."""
     task = run.task(frame)
     plain = run.step.plain.get(task.label)
-    if plain is not None and not ((run.args or frame.prev) and mentions([run.args, frame.prev])):
+    known = secrets is None and not ((run.args or frame.prev) and mentions([run.args, frame.prev]))
+    if plain is not None and known:
         return _plain_attempt(run, frame, task, plain, now)
+    if secrets is not None:
+        fetched = ChainMap(secrets.revealed, fetched)  # type: ignore[arg-type]  # it is only read
     first = item_keys(run, frame) if fetched else ()
     return with_needed(lambda some: _attempt(run, frame, now, secrets, some, fetched), fetched, first)
 
@@ -55,22 +91,23 @@ def _attempt(  # noqa: PLR0917 -- as above
     key = around.spaces["_idempotency_key"] = idempotency_key(run, frame, task, attempt)
     try:
         inputs, args = _rendered(task, around)
-        recorded = inputs
-        if secrets is not None and reads_keychain(task):
-            around.spaces["keychain"] = secrets.masked
-            around.spaces["args"] = given
-            recorded, _ = _rendered(task, around)
         spec = around.mapping(task.spec)
-        if task.kind in WAITING_KINDS and (knobs := _asked_for(task, spec)):
-            recorded = {**recorded, "spec": knobs}
+        values = around.for_tool(_handed(task, inputs, args, frame.prev, spec), at_hand)
     except Unread as error:
         raise around.unfetched(error) from None
-    prev = frame.prev
-    if names := task.references:
-        inputs = {name: held(value) if name in names else value for name, value in inputs.items()}
-        args = held(args) if "args" in names else args
-        prev = held(prev) if "_prev" in names else prev
-    given_inputs, given_args, given_spec, prev = around.for_tool([inputs, args, spec, prev], at_hand)
+    except Veiled as error:
+        raise _unrevealed(error.marker, secrets) from None
+    except Lost:
+        raise credential_failed(_LOST) from None
+    except Unfetched as error:
+        raise _failed_keys(error, secrets) from None
+    given_inputs, given_args, given_spec, prev = values
+    recorded = inputs
+    if task.kind in WAITING_KINDS and (knobs := _asked_for(task, spec)):
+        recorded = {**recorded, "spec": knobs}
+    if secrets is not None:
+        around.spaces["args"] = given
+        recorded = secrets.mask(recorded, _rendered_alike(task, around, secrets))
     return RunTask(
         task=task,
         started=TaskStarted(
@@ -92,6 +129,17 @@ def _attempt(  # noqa: PLR0917 -- as above
     )
 
 
+def _handed(
+    task: Task, inputs: dict[str, Any], args: Mapping[str, Any], prev: Any, spec: Mapping[str, Any]
+) -> list[Any]:
+    """The values for a tool, what it takes by reference as such."""
+    if names := task.references:
+        inputs = {name: held(value) if name in names else value for name, value in inputs.items()}
+        args = held(args) if "args" in names else args
+        prev = held(prev) if "_prev" in names else prev
+    return [inputs, args, spec, prev]
+
+
 def opening(run: RunState, now: int) -> RunTask | None:
     """The next iteration with its task, if that is all of it and nothing is to be evaluated."""
     task, loop = run.step.single, run.loop
@@ -100,6 +148,44 @@ def opening(run: RunState, now: int) -> RunTask | None:
     frame = Frame(loop.next, visits={task.label: 1})
     attempt = _plain_attempt(run, frame, task, run.step.plain[task.label], now)
     return structs.replace(attempt, opens=LoopIterationStarted(run=run.id, index=frame.index))
+
+
+def _rendered_alike(task: Task, around: Surroundings, secrets: Secrets) -> dict[str, Any] | None:
+    """The inputs with other texts in place of the keychain's secrets; what that fails for is left out."""
+    if not reads_keychain(task):
+        return None
+    around.spaces["keychain"] = secrets.alike
+    own = _each(task.args or {}, around)
+    around.spaces["args"] = {**around.spaces["args"], **own}
+    return {**_each(task.inputs, around), **({"args": own} if task.args is not None else {})}
+
+
+def _each(entries: Mapping[str, Data], around: Surroundings) -> dict[str, Any]:
+    found = {}
+    for name, data in entries.items():
+        with suppress(NoetlError):
+            found[name] = around.value(data)
+    return found
+
+
+_LOST = "a value that the task needs was masked and cannot be had again"
+
+
+def _unrevealed(marker: Mapping[str, Any], secrets: Secrets | None) -> NoetlError:
+    """What to raise for a secret that is not at hand: that it must be fetched, or why it cannot be."""
+    try:
+        keys = keys_of_secret(marker)
+    except Lost:
+        return credential_failed(_LOST)
+    return _failed_keys(Unfetched(tuple(sorted(keys))), secrets)
+
+
+def _failed_keys(error: Unfetched, secrets: Secrets | None) -> NoetlError:
+    if secrets is None:
+        return error
+    failed = [key for key in error.keys if key in secrets.failures and key not in secrets.revealed]
+    reasons = [secrets.failures[key] for key in failed]
+    return credential_failed("; ".join(reasons)) if reasons else error
 
 
 def _plain_attempt(run: RunState, frame: Frame, task: Task, plain: Plain, now: int) -> RunTask:

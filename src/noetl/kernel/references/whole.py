@@ -7,6 +7,7 @@ from noetl.expr import overlaid
 from noetl.model import Json, NoetlError
 from noetl.model.reference import (
     Stored,
+    escape,
     is_manifest,
     is_reference,
     is_table,
@@ -16,6 +17,7 @@ from noetl.model.reference import (
     references_in,
     unescape,
 )
+from noetl.model.secret import Lost, is_secret, keys_of_secret, rebuilt, secrets_in
 from noetl.model.table import decode_stored, row_key
 
 T = TypeVar("T")
@@ -96,6 +98,11 @@ def replaced(value: Any, fetched: Fetched, used: set[str]) -> Any:
         return replaced(whole_of(value, fetched), fetched, used)
     if isinstance(value, Stored) or not mentions(value):
         return value
+    if is_secret(value):
+        try:
+            return escape(rebuilt(value, fetched))
+        except (KeyError, Lost):
+            return value
     if isinstance(value, dict):
         return {key: replaced(item, fetched, used) for key, item in value.items()}
     return [replaced(item, fetched, used) for item in value]
@@ -104,6 +111,11 @@ def replaced(value: Any, fetched: Fetched, used: set[str]) -> Any:
 def missing_in(value: Any, fetched: Fetched) -> set[str]:
     """The keys that are needed to have this value whole, and were not fetched."""
     return {key for found in references_in(value) for key in keys_of(found) if key not in fetched}
+
+
+def veiled_in(value: Any) -> set[str]:
+    """The keys of the secrets that are needed to have this value whole. Raises Lost."""
+    return {key for found in secrets_in(value) for key in keys_of_secret(found)}
 
 
 async def resolve(

@@ -1,7 +1,8 @@
 """The walk through a history: every event is decided again on the state before it."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from noetl.events.bodies import (
     EventBody,
@@ -22,6 +23,7 @@ from noetl.kernel.net.requests import DECIDER
 from noetl.kernel.net.routing import seal
 from noetl.kernel.pipeline.policy import SECOND
 from noetl.kernel.plan import Plan
+from noetl.kernel.references.light import lighten
 from noetl.kernel.references.whole import Unfetched
 from noetl.kernel.review.compare import Gap, by_the_clock, differ, gaps, same
 from noetl.kernel.review.difference import Difference, between, in_gap, of_event
@@ -37,8 +39,16 @@ CLOCKS_DIFFER = 300 * SECOND
 class Review:
     """One walk. `pending` is what is left of the decision that is being recorded."""
 
-    def __init__(self, plan: Plan, execution_id: str, events: Sequence[Event]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        execution_id: str,
+        events: Sequence[Event],
+        read: Callable[[str], Any] | None = None,
+    ) -> None:
         self.events = events
+        self._read = read
+        self._fetched: dict[str, Any] = {}
         self.forks = [event.body for event in events if isinstance(event.body, ExecutionForked)]
         self.owners = deque([*(fork.source for fork in self.forks), execution_id])
         self.state: ExecutionState = new_state(plan, self.owners.popleft())
@@ -191,19 +201,38 @@ class Review:
         if same(body, decided):
             return
         found = self._by_any_clock(event, run, decided)
-        if found is not None and not rests_on_secrets(run, body, event.ts):
+        if found is not None and not rests_on_secrets(run, body, event.ts, self._fetched):
             yield found
         if found is not None or not differ(body, decided):
             self._leave_out()
 
     def _derived(self, event: Event, run: RunState, now: int) -> EventBody | None:
+        while True:
+            try:
+                decided = derived(run, event.body, now, self._fetched)
+            except Unfetched as needed:
+                if self._fetch(needed.keys):
+                    continue
+                # It rests on what is stored outside of the log, and cannot be had.
+                self.unread += 1
+                return event.body
+            return self._lightened(self._sealed(decided, event.ts)) if decided is not None else None
+
+    def _fetch(self, keys: Sequence[str]) -> bool:
+        """Has stored values at hand; False if there is one that cannot be read."""
+        if self._read is None:
+            return False
+        self._fetched = {key: self._fetched[key] for key in keys if key in self._fetched}
         try:
-            decided = derived(run, event.body, now)
-        except Unfetched:
-            # It rests on what is stored outside of the log.
-            self.unread += 1
-            return event.body
-        return self._sealed(decided, event.ts) if decided is not None else None
+            self._fetched |= {key: self._read(key) for key in keys if key not in self._fetched}
+        except LookupError:
+            return False
+        return True
+
+    def _lightened(self, body: EventBody) -> EventBody:
+        """As it would be recorded: with references in place of large values."""
+        run = self.state.runs.get(getattr(body, "run", ""))
+        return lighten(self.state.plan, run.step if run else None, body, self.state.execution_id)[0]
 
     def _by_any_clock(self, event: Event, run: RunState, decided: EventBody | None) -> Difference | None:
         """The first difference that the worker's clock does not explain."""

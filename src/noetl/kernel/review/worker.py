@@ -26,6 +26,7 @@ from noetl.kernel.pipeline.moves import Finish, Move, Record, RunTask
 from noetl.kernel.pipeline.policy import decided as verdict_on
 from noetl.kernel.pipeline.tasks import WAITING_KINDS, reads_keychain
 from noetl.kernel.reading import reads_stand_ins
+from noetl.kernel.references.whole import Fetched
 from noetl.kernel.run import Frame, RunState
 from noetl.kernel.scopes import loop_scope, task_scope
 
@@ -40,18 +41,21 @@ REPORTS = (
 )
 
 
-def derived(run: RunState, body: EventBody, now: int) -> EventBody | None:
-    """What a worker of this run would report in place of `body`; None if it would not report now."""
+def derived(run: RunState, body: EventBody, now: int, fetched: Fetched) -> EventBody | None:
+    """What a worker of this run would report in place of `body`; None if it would not report now.
+
+    Raises Unfetched where stored values are needed.
+    """
     match body:
         case LoopStarted():
-            return _body(loop_start(run, now, {})) if run.step.step.loop and run.loop is None else None
+            return _body(loop_start(run, now, fetched)) if run.step.step.loop and run.loop is None else None
         case LoopIterationStarted():
             starts = run.can_start and run.loop is not None
             return LoopIterationStarted(run=run.id, index=run.loop.next) if starts and run.loop else None
         case RunSuspended(reason="pause"):
             return pause(run)
         case StepDone() | StepFailed() | LoopDone():
-            return _end(run, now)
+            return _end(run, now, fetched)
     frame = frame_of(run, body)
     if frame is None or frame.suspension is not None:
         return None
@@ -59,11 +63,11 @@ def derived(run: RunState, body: EventBody, now: int) -> EventBody | None:
         case TaskStarted() if not frame.running and reads_keychain(run.task(frame)):
             return _started_with_secrets(run, frame, body)
         case TaskProcessed():
-            return _processed(run, frame, body, now)
+            return _processed(run, frame, body, now, fetched)
         case _ if _in_flight(run, frame):
             return None
         case _:
-            return _body(next_of(run, frame.index, now))
+            return _body(next_of(run, frame.index, now, fetched=fetched))
 
 
 def frame_of(run: RunState, body: EventBody) -> Frame | None:
@@ -87,29 +91,31 @@ def _in_flight(run: RunState, frame: Frame) -> bool:
     return frame.running and frame.resumption is None and run.task(frame).kind not in WAITING_KINDS
 
 
-def _end(run: RunState, now: int) -> EventBody | None:
+def _end(run: RunState, now: int, fetched: Fetched) -> EventBody | None:
     if run.step.step.loop is not None:
         if run.frames or run.can_start:
             return None
-        return _body(advance(run, now))
+        return _body(advance(run, now, None, fetched))
     frame = run.frames.get(0)
     if frame is None or frame.suspension is not None or _in_flight(run, frame):
         return None
-    return _body(next_of(run, 0, now))
+    return _body(next_of(run, 0, now, fetched=fetched))
 
 
-def _processed(run: RunState, frame: Frame, body: TaskProcessed, now: int) -> EventBody | None:
+def _processed(
+    run: RunState, frame: Frame, body: TaskProcessed, now: int, fetched: Fetched
+) -> EventBody | None:
     """The verdict about the outcome: that of the tool, or the one that follows from the run itself."""
     if frame.status != "open":
         return None
     outcome = body.outcome
     if not _given(run, frame, body):
-        follows = _body(next_of(run, frame.index, now))
+        follows = _body(next_of(run, frame.index, now, fetched=fetched))
         if not isinstance(follows, TaskProcessed):
             return follows
         # Its times are the worker's, and told by it alone.
         outcome = replace(follows.outcome, meta=body.outcome.meta)
-    return verdict_on(run, frame.index, outcome, now, None, {})
+    return verdict_on(run, frame.index, outcome, now, None, fetched)
 
 
 def _given(run: RunState, frame: Frame, body: TaskProcessed) -> bool:
@@ -136,18 +142,19 @@ def _started_with_secrets(run: RunState, frame: Frame, body: TaskStarted) -> Tas
     )
 
 
-def rests_on_secrets(run: RunState, body: EventBody, now: int) -> bool:
-    """Whether the worker knew values here that no event holds: a secret, or what is stored elsewhere."""
+def rests_on_secrets(run: RunState, body: EventBody, now: int, fetched: Fetched) -> bool:
+    """Whether the worker knew values here that are not at hand: a secret, or what is stored elsewhere."""
     frame = frame_of(run, body)
     if frame is None or not run.step.step.tasks:
-        return reads_stand_ins(expressions_in(run.step.step.loop), loop_scope(run, now).scope)
+        return reads_stand_ins(expressions_in(run.step.step.loop), loop_scope(run, now, fetched).scope)
     if frame.at < len(run.step.step.tasks):
         task = run.task(frame)
         if reads_keychain(task) and (not isinstance(body, TaskProcessed) or _args_read_keychain(task)):
             return True
-    around = task_scope(run, frame, now, None) if frame.status == "open" else loop_scope(run, now)
+    is_open = frame.status == "open"
+    around = task_scope(run, frame, now, None, fetched) if is_open else loop_scope(run, now, fetched)
     if isinstance(body, TaskProcessed):
-        around.spaces["outcome"] = body.outcome.as_value()
+        around.spaces["outcome"] = around.whole(body.outcome.as_value())
     return reads_stand_ins(_expressions(run), around.scope)
 
 

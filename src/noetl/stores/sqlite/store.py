@@ -8,6 +8,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
 
+from noetl.ports.credentials import Sealed
 from noetl.ports.store import (
     EVERYTHING,
     Append,
@@ -25,7 +26,7 @@ from noetl.ports.store import (
     Timer,
     Verdict,
 )
-from noetl.stores.sqlite import keeping, reading, upkeep
+from noetl.stores.sqlite import keeping, reading, sealed, upkeep
 from noetl.stores.sqlite.batch import validate
 from noetl.stores.sqlite.connection import MEMORY, open_reader, open_writer
 from noetl.stores.sqlite.derived import as_json
@@ -40,7 +41,7 @@ POLL_SECONDS = 0.05
 
 
 class SqliteStore:
-    """See `noetl.ports.store.Store`. Make one with `at` or `in_memory`.
+    """See `noetl.ports.store.Store`, and `SealedStore` for credentials. Make one with `at` or `in_memory`.
 
     Reads are answered in the loop's own thread: they take no locks, and their number of rows is limited.
     """
@@ -119,6 +120,21 @@ class SqliteStore:
 
     async def playbook(self, playbook_hash: str) -> bytes | None:
         return self._ask(reading.playbook, playbook_hash)
+
+    async def credentials(self) -> list[Sealed]:
+        return self._ask(sealed.credentials)
+
+    async def credential(self, name: str) -> Sealed | None:
+        return self._ask(sealed.credential, name)
+
+    async def put_credential(self, row: Sealed) -> bool:
+        return await self._writer.run(lambda connection: sealed.put(connection, row))
+
+    async def delete_credential(self, name: str) -> bool:
+        return await self._writer.run(lambda connection: sealed.delete(connection, name))
+
+    async def rewrap_credentials(self, before: Sequence[Sealed], after: Sequence[Sealed]) -> bool:
+        return await self._writer.run(lambda connection: sealed.rewrap(connection, before, after))
 
     async def put_blob(self, name: str, data: bytes) -> None:
         await self._writer.run(lambda connection: keeping.put_blob(connection, name, data))

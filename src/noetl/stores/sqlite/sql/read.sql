@@ -60,6 +60,12 @@ SELECT document FROM playbook WHERE hash = ?;
 -- name: identity
 SELECT x, version FROM execution WHERE id = ?;
 
+-- name: credentials
+SELECT name, kind, key_id, wrapped_key, body, created_at, updated_at FROM credential ORDER BY name;
+
+-- name: credential
+SELECT name, kind, key_id, wrapped_key, body, created_at, updated_at FROM credential WHERE name = ?;
+
 -- name: blob
 SELECT coalesce(substr(data, ?, ?), x'') FROM blob WHERE name = ?;
 

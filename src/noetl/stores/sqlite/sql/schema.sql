@@ -2,7 +2,7 @@
 --
 -- `event` is the truth: the rows of all executions in the order of their commits. An execution has a
 -- short local number `x`, so that a row costs few bytes; `execution` says which id has which number.
--- Truth are also `start`, `playbook`, `inbox` and `blob`. Everything else in `execution`, and `timer` and
+-- Truth are also `start`, `playbook`, `inbox`, `credential` and `blob`. Everything else in `execution`, and `timer` and
 -- `outbox`, follows from the rows and can be rebuilt; a `snapshot` only saves folding.
 --
 -- Times are microseconds since 1970, UTC. An empty text and 0 stand for "none".
@@ -88,6 +88,16 @@ CREATE TABLE outbox (
   body BLOB NOT NULL,
   UNIQUE (x, key)
 ) STRICT;
+
+CREATE TABLE credential (
+  name TEXT PRIMARY KEY,
+  kind TEXT NOT NULL,
+  key_id TEXT NOT NULL,                -- names the key that opens wrapped_key
+  wrapped_key BLOB NOT NULL,           -- opens body
+  body BLOB NOT NULL,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 -- Results of small deployments, which keep them here and not in files.
 CREATE TABLE blob (

@@ -101,6 +101,22 @@ DELETE FROM outbox WHERE x = ?;
 -- name: delete_execution
 DELETE FROM execution WHERE x = ?;
 
+-- name: put_credential
+-- Nothing where another one is sealed with another key.
+INSERT INTO credential (name, kind, key_id, wrapped_key, body, created_at, updated_at)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7
+WHERE NOT EXISTS (SELECT 1 FROM credential WHERE key_id <> ?3)
+ON CONFLICT (name) DO UPDATE SET
+  kind = excluded.kind, key_id = excluded.key_id, wrapped_key = excluded.wrapped_key,
+  body = excluded.body, updated_at = excluded.updated_at
+RETURNING name;
+
+-- name: delete_credential
+DELETE FROM credential WHERE name = ? RETURNING name;
+
+-- name: rewrap_credential
+UPDATE credential SET key_id = ?2, wrapped_key = ?3 WHERE name = ?1;
+
 -- name: put_blob
 INSERT OR REPLACE INTO blob (name, data) VALUES (?, ?);
 

@@ -1,0 +1,145 @@
+"""`noetl credential`."""
+
+from typing import Any
+
+import click
+
+from noetl.cli import stream
+from noetl.cli.executions import option
+from noetl.cli.option import FileName
+
+
+@click.group()
+def credential() -> None:
+    """Keep credentials that playbooks use by name, encrypted."""
+
+
+@credential.command("set")
+@click.argument("name")
+@click.option(
+    "--kind",
+    default="static",
+    show_default=True,
+    metavar="KIND",
+    help="bearer, basic, api_key, oauth2, static, or one that ends in _credential.",
+)
+@click.option(
+    "--field",
+    "fields",
+    multiple=True,
+    metavar="FIELD=VALUE",
+    help="A field as it is. It stays in the history of your shell. May be repeated.",
+)
+@click.option(
+    "--field-from-env",
+    "variables",
+    multiple=True,
+    metavar="FIELD=VARIABLE",
+    help="A field from an environment variable. May be repeated.",
+)
+@click.option("--stdin", is_flag=True, help="Read fields from standard input, as a JSON mapping.")
+@option.place
+def set_(
+    name: str,
+    *,
+    kind: str,
+    fields: tuple[str, ...],
+    variables: tuple[str, ...],
+    stdin: bool,
+    **place: str | None,
+) -> None:
+    """Store a credential, or replace it.
+
+    The first one makes the key that encrypts them all, unless NOETL_KEY_FILE or NOETL_KEY names one.
+    """
+    from noetl.cli.credentials import fields_given, short_secrets, store_credential
+
+    configuration = option.configured(**place)
+    given = fields_given(name, kind, fields, variables, stdin=stdin)
+    for field in short_secrets(given):
+        reason = "is so short that it is masked only where it is a whole value"
+        stream.say(f"noetl: warning: `{stream.visible(field)}` {reason}")
+    made = store_credential(configuration, name, kind, given)
+    if configuration.settings.output == "json":
+        stream.write_json({"name": name, "kind": kind, "key_made": made})
+        return
+    stream.write_text(f"{stream.visible(name)}: stored\n")
+    if made:
+        stream.say(f"made the key {stream.visible(made)}: without it nobody can read what is stored")
+
+
+@credential.command("list")
+@option.place
+def list_(**place: str | None) -> None:
+    """List the stored credentials, without their fields."""
+    from noetl.cli.credentials import listed
+
+    configuration = option.configured(**place)
+    found = listed(configuration)
+    if configuration.settings.output == "json":
+        stream.write_json({"credentials": found})
+        return
+    width = max((len(one["name"]) for one in found), default=0)
+    kinds = max((len(one["kind"]) for one in found), default=0)
+    for one in found:
+        line = f"{one['name']:<{width}}  {one['kind']:<{kinds}}  {one['updated_at']}"
+        stream.write_text(stream.visible(line) + "\n")
+    if not found:
+        stream.say("no credentials are stored")
+
+
+@credential.command()
+@click.argument("name")
+@click.option("--reveal", is_flag=True, help="Show secrets as they are.")
+@option.place
+def show(name: str, *, reveal: bool, **place: str | None) -> None:
+    """Show a stored credential, its secrets as `***`."""
+    from noetl.cli.credentials import shown
+    from noetl.cli.execution.wording import yaml_lines
+
+    configuration = option.configured(**place)
+    found: dict[str, Any] = shown(configuration, name, reveal=reveal)
+    if configuration.settings.output == "json":
+        stream.write_json(found)
+    else:
+        stream.write_text("".join(f"{line}\n" for line in yaml_lines(found)))
+
+
+@credential.command()
+@click.argument("name")
+@option.place
+def delete(name: str, **place: str | None) -> None:
+    """Delete a stored credential."""
+    from noetl.cli.credentials import deleted
+
+    configuration = option.configured(**place)
+    deleted(configuration, name)
+    if configuration.settings.output == "json":
+        stream.write_json({"name": name, "deleted": True})
+    else:
+        stream.write_text(f"{stream.visible(name)}: deleted\n")
+
+
+@credential.command("rotate-key")
+@click.option(
+    "--new-key-file",
+    type=FileName(),
+    metavar="FILE",
+    help="Use the key in this file, which is made if there is none. It is yours to configure then.",
+)
+@option.place
+def rotate_key(new_key_file: str | None, **place: str | None) -> None:
+    """Encrypt the stored credentials with a new key.
+
+    It takes the place of the old one in its file. If it is interrupted, the old one or the new one is there,
+    whichever is needed.
+    """
+    from noetl.cli.credentials import rotated
+    from noetl.cli.problems import counted
+
+    configuration = option.configured(**place)
+    count, file = rotated(configuration, new_key_file)
+    if configuration.settings.output == "json":
+        stream.write_json({"credentials": count, "key_file": file})
+        return
+    stream.write_text(f"{counted(count, 'credential')}: the key is new, in {stream.visible(file)}\n")

@@ -1,0 +1,57 @@
+"""`noetl tools`."""
+
+import click
+
+from noetl.cli import option, stream
+from noetl.cli.failure import Failure
+from noetl.settings import read
+
+
+@click.group()
+def tools() -> None:
+    """List the tool kinds that tasks can use, and explain one."""
+
+
+@tools.command("list")
+@option.output
+def list_(output: str | None) -> None:
+    """List the tool kinds that tasks can use.
+
+    Those of installed packages included. Imports no driver: what it says of them is what is installed.
+    """
+    settings = read({"output": output}).settings
+    from noetl.cli.tool.facts import all_facts
+
+    found = all_facts()
+    if settings.output == "json":
+        stream.write_json({"tools": [facts.as_json() for facts in found]})
+        return
+    rows = [
+        (facts.kind.name, facts.kind.effect, facts.origin, facts.obstacle or "yes", facts.kind.summary)
+        for facts in found
+    ]
+    heads = ("KIND", "EFFECT", "FROM", "RUNS HERE", "DOES")
+    stream.write_text(stream.table(heads, [tuple(map(stream.visible, row)) for row in rows]))
+
+
+@tools.command()
+@click.argument("kind")
+@option.output
+def show(kind: str, output: str | None) -> None:
+    """Show what a task of a kind takes and gives.
+
+    Its inputs and knobs with types, defaults and meaning, its result, and an example.
+    """
+    settings = read({"output": output}).settings
+    from noetl.cli.tool.facts import all_facts
+    from noetl.cli.tool.page import as_json, as_text
+    from noetl.dsl.shape import did_you_mean
+
+    found = {facts.kind.name: facts for facts in all_facts()}
+    if kind not in found:
+        hint = did_you_mean(kind, found) or "`noetl tools list` lists all kinds"
+        raise Failure("unknown-kind", f"there is no tool kind `{kind}`", hint=hint)
+    if settings.output == "json":
+        stream.write_json(as_json(found[kind]))
+    else:
+        stream.write_text(as_text(found[kind]))

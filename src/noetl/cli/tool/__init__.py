@@ -1,0 +1,1 @@
+"""What `noetl tools` says."""

@@ -1,0 +1,70 @@
+"""A credential as playbooks see it, and which parts of it are secret."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from msgspec import Struct
+
+from noetl.credentials.masker import leaves
+from noetl.model import Json
+
+Path = tuple[str | int, ...]
+
+DATABASE = {
+    "db_host": "host",
+    "db_port": "port",
+    "db_user": "user",
+    "db_password": "password",
+    "db_name": "database",
+}
+"""Spellings of connections found in the wild, with those that tools know."""
+
+_PUBLIC = frozenset(
+    {
+        "account", "application_name", "audience", "base_url", "bucket", "client_auth", "client_id",
+        "database", "dbname", "dialect", "domain", "driver", "endpoint", "header", "host", "hostname", "kind",
+        "name", "options", "path", "port", "project", "protocol", "provider", "query", "region", "role",
+        "schema", "scope", "service", "sslmode", "tenant", "tenant_id", "timeout", "token_url", "type",
+        "url", "user", "username", "version", "warehouse",
+    }
+)  # fmt: skip
+"""Fields that are no secrets. What is not named here is one."""
+
+
+class Credential(Struct, frozen=True):
+    """What `keychain.NAME` gives. `lasts` is how many seconds it may be used, None if it does not say."""
+
+    name: str
+    kind: str
+    fields: dict[str, Json]
+    lasts: float | None = None
+
+    @property
+    def sign_in(self) -> dict[str, Json]:
+        """What a tool gets as `auth`: every field under the one name that tools know."""
+        plain = {name: value for name, value in self.fields.items() if name not in DATABASE}
+        return {**plain, "kind": self.kind}
+
+
+def secrets_of(fields: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
+    """The secret values of a credential, with the way to each. A password in a URL counts by itself, too."""
+    for name, value in fields.items():
+        public = name.lower().removeprefix("db_") in _PUBLIC
+        for path, leaf in leaves(value, (name,)):
+            inner = isinstance(path[-1], str) and path[-1].lower() in _PUBLIC
+            if not public and (len(path) == 1 or not inner):
+                yield path, leaf
+            if isinstance(leaf, str) and (password := _password_in(leaf)):
+                yield (*path, "password"), password
+
+
+def _password_in(text: str) -> str:
+    """That of a URL, or of a connection string of words like `password=…`."""
+    if "://" in text:
+        try:
+            return unquote(urlsplit(text).password or "")
+        except ValueError:
+            return ""
+    words = (word.partition("=") for word in text.split())
+    return next((value.strip("'") for name, _, value in words if name.lower() in ("password", "pwd")), "")

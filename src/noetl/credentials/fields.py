@@ -1,0 +1,51 @@
+"""Values inside of values, by the way to them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import structs
+
+from noetl.credentials.credential import secrets_of
+from noetl.credentials.masker import leaves
+from noetl.model import Json
+from noetl.model.secret import Origin, whole
+
+Path = tuple[str | int, ...]
+
+
+def marked(fields: Mapping[str, Json], origin: Origin, *, public: bool = False) -> dict[str, Any]:
+    """The fields with what stands for each value; with `public`, only for those that are secret."""
+    secret = {path for path, _ in secrets_of(fields)} if public else None
+    shown: Any = dict(fields)
+    for path, _ in leaves(fields):
+        if path and (secret is None or path in secret):
+            shown = with_value(shown, path, whole(structs.replace(origin, path=path)))
+    found: dict[str, Any] = shown
+    return found
+
+
+def value_at(value: Any, path: Path) -> Any:
+    """Raises KeyError if there is none any more."""
+    if isinstance(value, Mapping) and (own := dict(secrets_of(value)).get(path)) is not None:
+        return own
+    for key in path:
+        try:
+            value = value[key]
+        except (IndexError, TypeError):
+            raise KeyError(key) from None
+    return value
+
+
+def with_value(value: Any, path: Path, new: Any) -> Any:
+    """A copy with something else at this path; the same where there is no such path."""
+    if not path:
+        return new
+    if isinstance(value, list):
+        return [
+            with_value(item, path[1:], new) if index == path[0] else item for index, item in enumerate(value)
+        ]
+    if isinstance(value, dict):
+        return {
+            key: with_value(item, path[1:], new) if key == path[0] else item for key, item in value.items()
+        }
+    return value

@@ -1,0 +1,156 @@
+"""Credentials at hand: each is asked for once, and again when it is old."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from noetl.credentials.credential import Credential
+from noetl.credentials.providers import Entry, Providers
+from noetl.dsl.playbook import Playbook, Task
+from noetl.expr import Constant
+from noetl.model import Json
+from noetl.model.outcome import ErrorInfo
+from noetl.ports.credentials import CredentialError
+
+FRESH = 60.0
+"""Seconds after which a value is asked for again, unless it says itself how long it lasts."""
+SOON = 1.0
+"""Seconds that every value is good for: it was asked for to be used at once."""
+AGAIN = 5.0
+"""Seconds after which who could not answer is asked again."""
+ROOM = 1_000
+
+
+class _Kept(NamedTuple):
+    credential: Credential
+    until: float
+
+
+class Resolver:
+    """For all executions of a worker. Many who want the same at the same time share one question."""
+
+    def __init__(self, providers: Providers, clock: Callable[[], float] = time.monotonic) -> None:
+        self._providers = providers
+        self._clock = clock
+        self._kept: dict[bytes, _Kept] = {}
+        self._asked: dict[bytes, asyncio.Task[Credential]] = {}
+
+    def at_hand(self, entry: Entry) -> Credential | None:
+        """Without asking anybody; None if it is not known or old."""
+        kept = self._kept.get(_key(entry))
+        return kept.credential if kept is not None and self._clock() < kept.until else None
+
+    async def resolve(self, entry: Entry) -> Credential:
+        """Where it cannot be had now, an older value that still counts does. Raises CredentialError."""
+        if (known := self.at_hand(entry)) is not None:
+            return known
+        key = _key(entry)
+        if (task := self._asked.get(key)) is None:
+            task = self._asked[key] = asyncio.get_running_loop().create_task(self._ask(entry, key))
+            task.add_done_callback(lambda _: self._asked.pop(key, None))
+        try:
+            return await asyncio.shield(task)
+        except CredentialError as error:
+            old = self._kept.get(key)
+            if error.retryable and old is not None and old.credential.lasts is None:
+                self._kept[key] = _Kept(old.credential, self._clock() + AGAIN)
+                return old.credential
+            raise
+
+    def forget(self, entry: Entry) -> None:
+        """The value was refused: the next one who wants it gets a new one."""
+        self._kept.pop(_key(entry), None)
+
+    async def close(self) -> None:
+        """Ends what is under way."""
+        tasks = list(self._asked.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _ask(self, entry: Entry, key: bytes) -> Credential:
+        found = await self._providers.resolve(entry)
+        lasts = FRESH if found.lasts is None else max(found.lasts, SOON)
+        self._kept[key] = _Kept(found, self._clock() + lasts)
+        while len(self._kept) > ROOM:
+            self._kept.pop(next(iter(self._kept)))
+        return found
+
+    async def preflight(self, playbook: Playbook, folder: str) -> ErrorInfo | None:
+        """Why an execution of this playbook cannot begin: a credential that it uses cannot be had."""
+        reasons = {}
+        wanted = dict.fromkeys([*((name, "") for name in playbook.keychain), *named_in(playbook)])
+        for name, provider in wanted:
+            try:
+                await self.resolve(entry_for(playbook, folder, name, provider))
+            except CredentialError as error:
+                reasons[name] = unavailable(name, error)
+        if not reasons:
+            return None
+        return ErrorInfo(
+            kind="credential", message="; ".join(reasons.values()), details={"credentials": list(reasons)}
+        )
+
+
+def unavailable(name: str, error: CredentialError) -> str:
+    """Why a credential cannot be had, in one sentence."""
+    return f"the credential `{name}` cannot be had: {error}" + (f" ({error.hint})" if error.hint else "")
+
+
+def _key(entry: Entry) -> bytes:
+    return msgspec.json.encode(entry)
+
+
+PROVIDERS = ("keychain", "store", "env", "file", "vault")
+"""Where a name that a task gives is looked up; without one, in the first two."""
+
+
+def entry_for(playbook: Playbook, folder: str, name: str, provider: str = "") -> Entry:
+    """What a name asks for. Raises CredentialError."""
+    match provider:
+        case "" | "keychain" if name in playbook.keychain:
+            entry = playbook.keychain[name]
+            return Entry(name, entry.kind, dict(entry.fields), folder)
+        case "" | "store":
+            return Entry(name, folder=folder)
+        case "env":
+            return Entry(name, "env", {"env": name}, folder)
+        case "file" | "vault":
+            return Entry(name, provider, {"path": name}, folder)
+        case "keychain":
+            raise CredentialError(f"the keychain has no entry `{name}`", "declare it under `keychain`")
+        case _:
+            raise CredentialError(f"there is no provider `{provider}`", f"one of {', '.join(PROVIDERS)}")
+
+
+def named_in(playbook: Playbook) -> Iterator[tuple[str, str]]:
+    """The names that tasks give to `auth` and `secrets` by constants, each with its provider."""
+    for step in playbook.workflow:
+        for task in step.tasks:
+            if isinstance(auth := _constant(task, "auth"), str):
+                yield auth, ""
+            if task.kind == "secrets":
+                provider = _constant(task, "provider")
+                names = _constant(task, "names") or [_constant(task, "name")]
+                if not {"name", "names"} & task.inputs.keys():
+                    names = [task.label]
+                for name in names if isinstance(names, list) else ():
+                    if isinstance(name, str) and ("provider" not in task.inputs or isinstance(provider, str)):
+                        yield name, str(provider or "")
+
+
+def _constant(task: Task, name: str) -> Json:
+    found = task.inputs.get(name)
+    return found.value if isinstance(found, Constant) else None
+
+
+def concerns_secrets(playbook: Playbook) -> bool:
+    """Whether an execution of this playbook can come to know a secret by itself."""
+    tasks = [task for step in playbook.workflow for task in step.tasks]
+    return bool(playbook.keychain) or any(
+        "auth" in task.inputs or "headers" in task.inputs or task.kind == "secrets" or "secret" in task.spec
+        for task in tasks
+    )

@@ -1,0 +1,173 @@
+"""What stands for a secret in the log: where its value comes from, never what it is.
+
+A whole value is `{"$noetl": "secret", "name": …, "path": […], …}`. A text with secrets in it has `parts`:
+its own words, and for each secret a mapping that names it, with the `form` it was written in.
+"""
+
+import base64
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeGuard
+from urllib.parse import quote, quote_plus
+
+import msgspec
+from msgspec import Struct
+
+from noetl.model.reference import MARK, Masked, mentions
+
+MASK = "***"
+"""What a person sees in place of a secret."""
+PREFIX = "secret:"
+"""How the keys of secrets begin, among those of stored values."""
+
+
+class Origin(Struct, frozen=True, omit_defaults=True):
+    """Where a secret can be had again.
+
+    `playbook` is the hash of the document whose keychain declares `name`; `provider` is where an undeclared
+    name was looked up; what a task gave is known only in memory, by the id of the `execution` and a number.
+    `path` leads to the value inside the credential.
+    """
+
+    name: str
+    path: tuple[str | int, ...] = ()
+    playbook: str = ""
+    provider: str = ""
+    execution: str = ""
+    number: int = 0
+
+    @property
+    def key(self) -> str:
+        """Under which its value is asked for."""
+        return PREFIX + msgspec.json.encode(self).decode()
+
+
+def origin_in(key: str) -> Origin:
+    """What a key asks for."""
+    return msgspec.json.decode(key.removeprefix(PREFIX), type=Origin)
+
+
+FORMS: dict[str, Callable[[str], str]] = {
+    "": str,
+    "json": lambda text: json.dumps(text)[1:-1],
+    "json-utf8": lambda text: json.dumps(text, ensure_ascii=False)[1:-1],
+    "url": lambda text: quote(text, safe=""),
+    "url-path": quote,
+    "form": quote_plus,
+}
+"""The ways a secret is written, each with how it is made again."""
+
+_BASE64: dict[str, Callable[[bytes], bytes]] = {
+    "base64": base64.b64encode,
+    "base64url": base64.urlsafe_b64encode,
+    "base64-bare": lambda data: base64.b64encode(data).rstrip(b"="),
+    "base64url-bare": lambda data: base64.urlsafe_b64encode(data).rstrip(b"="),
+}
+"""The ways a text with secrets in it is packed."""
+
+BASE64_FORMS = tuple(_BASE64)
+
+
+def whole(origin: Origin) -> Masked:
+    """What stands for a value that is a secret."""
+    return Masked({MARK: "secret", **_said(origin)})
+
+
+def _said(origin: Origin) -> dict[str, Any]:
+    said: dict[str, Any] = msgspec.to_builtins(origin)
+    return {**said, "path": list(origin.path)} if origin.path else said
+
+
+def woven(parts: list[Any]) -> Masked:
+    """What stands for a text of these parts: texts, and what `part` and `packed` give."""
+    return Masked({MARK: "secret", "parts": parts})
+
+
+def part(origin: Origin, *, form: str = "", line: int | None = None) -> dict[str, Any]:
+    """A secret inside a text; `line` is which of its lines it is."""
+    found = _said(origin)
+    if form:
+        found["form"] = form
+    if line is not None:
+        found["line"] = line
+    return found
+
+
+def packed(form: str, parts: list[Any]) -> dict[str, Any]:
+    """A text with secrets in it that was encoded as a whole."""
+    return {"form": form, "parts": parts}
+
+
+def lost() -> dict[str, Any]:
+    """A secret inside a text that cannot be put there again."""
+    return {"lost": True}
+
+
+def is_secret(value: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict) and value.get(MARK) == "secret"
+
+
+def secrets_in(value: Any) -> Iterator[dict[str, Any]]:
+    """Everything in a value that stands for a secret, itself included."""
+    if is_secret(value):
+        yield value
+    elif mentions(value):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from secrets_in(item)
+
+
+class Lost(Exception):
+    """What stands here cannot be made again."""
+
+
+def keys_of_secret(marker: Mapping[str, Any]) -> set[str]:
+    """The keys of the values that are needed to put a secret in its place. Raises Lost."""
+    if "parts" not in marker:
+        return {_origin(marker).key}
+    found: set[str] = set()
+    for piece in marker["parts"]:
+        if isinstance(piece, dict):
+            if piece.get("lost"):
+                raise Lost
+            found |= keys_of_secret(piece)
+    return found
+
+
+def rebuilt(marker: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
+    """The value again. Raises KeyError where one is not given, and Lost."""
+    if "parts" not in marker:
+        return values[_origin(marker).key]
+    return "".join(_made(piece, values) for piece in marker["parts"])
+
+
+def shown(marker: Mapping[str, Any]) -> str:
+    """As a person sees it."""
+    if "parts" not in marker:
+        return MASK
+    return "".join(piece if isinstance(piece, str) else MASK for piece in marker["parts"])
+
+
+def _made(piece: Any, values: Mapping[str, Any]) -> str:
+    if isinstance(piece, str):
+        return piece
+    if piece.get("lost"):
+        raise Lost
+    if "parts" in piece:
+        inside = "".join(_made(each, values) for each in piece["parts"])
+        return _BASE64[piece["form"]](inside.encode()).decode()
+    text = text_of_secret(values[_origin(piece).key])
+    if "line" in piece:
+        lines = text.splitlines()
+        if piece["line"] >= len(lines):
+            raise Lost
+        text = lines[piece["line"]]
+    return FORMS[piece.get("form", "")](text)
+
+
+def text_of_secret(value: Any) -> str:
+    """A secret as it stands inside a text."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _origin(marker: Mapping[str, Any]) -> Origin:
+    return msgspec.convert(marker, Origin)

@@ -1,0 +1,106 @@
+"""Where credentials are kept, and how they are asked for.
+
+A store of sealed credentials knows names and kinds; what is sealed it cannot read. Who has the key opens
+them. All rows of a store are sealed with the same key, which `key_id` names without telling it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from msgspec import Struct
+
+from noetl.model import Json, NoetlError
+
+
+class Sealed(NamedTuple):
+    """A credential as it is stored. `wrapped_key` opens `body`, and the key named `key_id` opens that."""
+
+    name: str
+    kind: str
+    key_id: str
+    wrapped_key: bytes
+    body: bytes
+    created_at: int
+    updated_at: int
+
+
+class CredentialError(NoetlError):
+    """A credential cannot be had. `hint` says what to do about it.
+
+    CredentialError        the world failed, or what was found is not what it should be
+    ├── CredentialUnknown  there is none of this name
+    └── KeyWrong           there is no key, it is none, or it is not the one that was used
+    """
+
+    def __init__(self, message: str, hint: str = "", *, retryable: bool = False) -> None:
+        super().__init__(message)
+        self.hint = hint
+        self.retryable = retryable
+
+
+class CredentialUnknown(CredentialError): ...
+
+
+class KeyWrong(CredentialError): ...
+
+
+class SealedStore(Protocol):
+    """What a store keeps of credentials. Writes are durable on return."""
+
+    async def credentials(self) -> list[Sealed]:
+        """All of them, by name."""
+        ...
+
+    async def credential(self, name: str) -> Sealed | None: ...
+
+    async def put_credential(self, row: Sealed) -> bool:
+        """Keeps or replaces one. False, and nothing is written, if others are sealed with another key.
+
+        `created_at` of one that is replaced stays.
+        """
+        ...
+
+    async def delete_credential(self, name: str) -> bool:
+        """False if there is none."""
+        ...
+
+    async def rewrap_credentials(self, before: Sequence[Sealed], after: Sequence[Sealed]) -> bool:
+        """Replaces all by the same with their keys wrapped anew, in one transaction.
+
+        False, and nothing is written, if what is stored is not `before` any more.
+        """
+        ...
+
+
+class StoredCredential(Struct, frozen=True):
+    """A credential that was kept: its kind and the fields of that."""
+
+    name: str
+    kind: str
+    fields: dict[str, Json]
+
+
+class Vault(Protocol):
+    """Credentials by name."""
+
+    async def find(self, name: str) -> StoredCredential | None:
+        """None if there is none of this name. Raises CredentialError."""
+        ...
+
+
+class Found(NamedTuple):
+    """A credential for a tool: its `fields`, and the same with what stands for secrets in the log."""
+
+    fields: Mapping[str, Json]
+    markers: Mapping[str, Json]
+
+
+class Lookup(Protocol):
+    """Credentials for a tool that asks for them by name. What it got is masked in all that it says."""
+
+    async def find(self, name: str, provider: str = "") -> Found:
+        """From this provider, such as `env`; else from the keychain, else from the credential store.
+
+        Raises ToolError of kind `credential`.
+        """
+        ...

@@ -1,0 +1,75 @@
+"""The envelope around a credential: AES-256-GCM, one data key for each, wrapped by the key of the store.
+
+The name and the kind are associated data, so that no row can take the place of another.
+"""
+
+import os
+
+import msgspec
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from noetl.ports.credentials import CredentialError, KeyWrong, Sealed, StoredCredential
+from noetl.stores.credentials.key import Key
+
+_NONCE = 12
+
+
+def seal(credential: StoredCredential, key: Key, now: int) -> Sealed:
+    data_key = AESGCM.generate_key(256)
+    about = _about(credential.name, credential.kind)
+    return Sealed(
+        name=credential.name,
+        kind=credential.kind,
+        key_id=key.id,
+        wrapped_key=_encrypt(key.data, data_key, about),
+        body=_encrypt(data_key, msgspec.json.encode(credential.fields), about),
+        created_at=now,
+        updated_at=now,
+    )
+
+
+def unseal(sealed: Sealed, key: Key) -> StoredCredential:
+    """Raises KeyWrong, and CredentialError if the row is damaged."""
+    about = _about(sealed.name, sealed.kind)
+    try:
+        fields = msgspec.json.decode(_decrypt(_data_key(sealed, key), sealed.body, about), type=dict)
+    except (InvalidTag, msgspec.DecodeError):
+        raise _damaged(sealed) from None
+    return StoredCredential(sealed.name, sealed.kind, fields)
+
+
+def rewrap(sealed: Sealed, key: Key, new: Key) -> Sealed:
+    """The same, opened by another key. Raises as `unseal`."""
+    wrapped = _encrypt(new.data, _data_key(sealed, key), _about(sealed.name, sealed.kind))
+    return sealed._replace(key_id=new.id, wrapped_key=wrapped)
+
+
+def _data_key(sealed: Sealed, key: Key) -> bytes:
+    if sealed.key_id != key.id:
+        message = f"`{sealed.name}` was sealed with another key than the one in {key.place}"
+        raise KeyWrong(message, "name the right one with NOETL_KEY_FILE or NOETL_KEY")
+    try:
+        return _decrypt(key.data, sealed.wrapped_key, _about(sealed.name, sealed.kind))
+    except InvalidTag:
+        raise _damaged(sealed) from None
+
+
+def _encrypt(key: bytes, data: bytes, about: bytes) -> bytes:
+    nonce = os.urandom(_NONCE)
+    return nonce + AESGCM(key).encrypt(nonce, data, about)
+
+
+def _decrypt(key: bytes, data: bytes, about: bytes) -> bytes:
+    if len(data) <= _NONCE:
+        raise InvalidTag
+    return AESGCM(key).decrypt(data[:_NONCE], data[_NONCE:], about)
+
+
+def _about(name: str, kind: str) -> bytes:
+    return msgspec.json.encode(["noetl credential", name, kind])
+
+
+def _damaged(sealed: Sealed) -> CredentialError:
+    message = f"the stored credential `{sealed.name}` is damaged"
+    return CredentialError(message, f"`noetl credential set {sealed.name}` replaces it")

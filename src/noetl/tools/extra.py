@@ -1,0 +1,41 @@
+"""The extras of this package: the drivers that some kinds need."""
+
+import re
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, distribution, requires
+
+_REQUIRED = re.compile(
+    r"(?P<name>[\w.-]+)(?:\[(?P<extras>[\w.,-]+)\])?.*;.*\bextra\s*==\s*['\"](?P<extra>[\w.-]+)['\"]"
+)
+
+
+def install_command(extra: str) -> str:
+    """The command that installs an extra."""
+    return f"pip install 'noetl[{extra}]'"
+
+
+def missing_of(extra: str) -> tuple[str, ...]:
+    """The packages of an extra that are not installed. Imports none of them."""
+    return tuple(dict.fromkeys(name for name in _packages(extra) if not _is_installed(name)))
+
+
+def _packages(extra: str) -> Iterator[str]:
+    try:
+        lines = requires("noetl") or []
+    except PackageNotFoundError:  # run from its sources: nobody says what an extra holds
+        return
+    for line in lines:
+        if (found := _REQUIRED.match(line)) and found["extra"] == extra:
+            if found["name"] == "noetl":
+                for inner in (found["extras"] or "").split(","):
+                    yield from _packages(inner)
+            else:
+                yield found["name"]
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        distribution(name)
+    except PackageNotFoundError:
+        return False
+    return True

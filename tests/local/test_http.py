@@ -1,0 +1,152 @@
+"""HTTP tasks in running playbooks."""
+
+import asyncio
+import json
+import os
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+import noetl
+from tests.playbooks import whole
+from tests.tools.http_calls import Seen, serving
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def ran(handler: Handler, text: str) -> tuple[noetl.Execution, list[Seen]]:
+    """The execution of a playbook in which `URL` is where the server is, and what the server saw."""
+
+    async def play() -> tuple[noetl.Execution, list[Seen]]:
+        async with serving(handler) as server:
+            return await noetl.arun(whole(text.lstrip().replace("URL", server.url))), server.seen
+
+    return asyncio.run(play())
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+async def guarded(request: web.Request) -> web.Response:
+    """Lets in who has logged in."""
+    if request.path == "/login":
+        response = web.json_response({"hello": (await request.post())["user"]})
+        response.set_cookie("session", "cookie-of-the-session")
+        return response
+    if request.cookies.get("session") != "cookie-of-the-session":
+        raise web.HTTPUnauthorized
+    return web.json_response({"secret": 42})
+
+
+def test_a_login_holds_for_the_rest_of_its_run(place: Path) -> None:
+    execution, _ = ran(
+        guarded,
+        """
+- step: start
+  tool:
+    - { name: login, kind: http, method: POST, url: URL/login, form: { user: ada } }
+    - { name: fetch, kind: http, url: URL/data }
+  next: { arcs: [{ step: other, when: "{{ event.result.data.secret == 42 }}" }] }
+- step: other
+  tool: { name: again, kind: http, url: URL/data, spec: { success: [401] } }
+""",
+    )
+    assert (execution.status, execution.result["status"]) == ("completed", 401)
+    written = [path.read_bytes() for path in (place / ".noetl").rglob("*") if path.is_file()]
+    assert written
+    assert not any(b"cookie-of-the-session" in data for data in written)
+
+
+def test_a_storm_of_refusals_is_weathered_by_policy(place: Path) -> None:
+    tries: Counter[str] = Counter()
+
+    async def busy(request: web.Request) -> web.Response:
+        tries[request.query["n"]] += 1
+        if tries[request.query["n"]] < 3:
+            return web.Response(status=429, headers={"Retry-After": "0"}, text="later")
+        return web.json_response(int(request.query["n"]))
+
+    execution, seen = ran(
+        busy,
+        """
+- step: start
+  loop: { in: "{{ range(100) | list }}", iterator: n, spec: { mode: parallel, max_in_flight: 100 } }
+  tool:
+    - name: ask
+      kind: http
+      url: URL/
+      params: { n: "{{ n }}" }
+      spec:
+        policy:
+          rules:
+            - when: "{{ outcome.http.status == 429 and outcome.error.retryable }}"
+              then: { do: retry, attempts: 5, delay: "{{ outcome.error.retry_after }}" }
+    - { name: take, kind: noop, args: { n: "{{ _prev.data }}" } }
+""",
+    )
+    assert execution.result == [{"n": n} for n in range(100)]
+    assert len(seen) == 300
+
+
+def test_a_download_goes_on_to_an_upload_and_a_program(place: Path) -> None:
+    body = os.urandom(300_000)
+
+    async def files(request: web.Request) -> web.Response:
+        if request.method == "GET":
+            return web.Response(body=body, content_type="application/zip")
+        return web.json_response(await request.read() == body)
+
+    execution, _ = ran(
+        files,
+        """
+- step: start
+  tool:
+    - { name: get, kind: http, url: URL/files/archive.zip }
+    - { name: put, kind: http, method: PUT, url: URL/copy, body: "{{ get.data }}" }
+    - { name: count, kind: shell, command: [wc, -c], stdin: "{{ get.data }}" }
+    - name: end
+      kind: noop
+      args:
+        same: "{{ put.data }}"
+        counted: "{{ count.stdout | trim | int }}"
+        about: ["{{ get.data.filename }}", "{{ get.data.size }}", "{{ get.data.media_type }}"]
+""",
+    )
+    assert execution.status == "completed", execution.error
+    assert execution.result == {
+        "same": True,
+        "counted": 300_000,
+        "about": ["archive.zip", 300_000, "application/zip"],
+    }
+
+
+def test_a_saved_file_of_json_is_a_file_and_no_value(place: Path) -> None:
+    rows: list[Any] = [{"n": n} for n in range(30_000)]
+
+    async def table(_request: web.Request) -> web.Response:
+        return web.json_response(rows)
+
+    execution, _ = ran(
+        table,
+        """
+- step: start
+  tool:
+    - { name: get, kind: http, url: URL/rows.json, spec: { save_as: file } }
+    - { name: head, kind: shell, command: [head, -c, "10"], stdin: "{{ get.data }}" }
+    - name: end
+      kind: noop
+      args: { head: "{{ head.stdout }}", size: "{{ get.data.size }}", preview: "{{ get.data.preview[:9] }}" }
+""",
+    )
+    assert execution.result == {
+        "head": '[{"n": 0},',
+        "size": len(json.dumps(rows)),
+        "preview": '[{"n": 0}',
+    }

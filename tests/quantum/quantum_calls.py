@@ -1,0 +1,94 @@
+"""Calls of the quantum tool for tests."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from noetl.model import Json
+from noetl.model.outcome import Outcome
+from noetl.ports.tool import Call
+from noetl.stores.results import FileResults, StoredObjects
+from noetl.tools.quantum_tool import QuantumTool
+
+BELL = """\
+OPENQASM 3.0;
+include "stdgates.inc";
+qubit[2] q;
+bit[2] c;
+h q[0];
+cx q[0], q[1];
+c = measure q;
+"""
+
+ROTATED = """\
+// a comment
+OPENQASM 3.0;
+include "stdgates.inc";
+input float theta;
+qubit[1] q;
+rx(theta) q[0];
+"""
+
+ENDLESS = """\
+OPENQASM 3.0;
+include "stdgates.inc";
+qubit[1] q;
+bit[2] c;
+h q[0];
+c[0] = measure q[0];
+h q[0];
+c[1] = measure q[0];
+"""
+"""With a billion shots, each of which is simulated alone."""
+
+
+class Place:
+    """An execution with its stored objects, which outlive the tools."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.objects = StoredObjects(FileResults(folder / "results"), "x")
+        self.lines: list[str] = []
+
+    def call(self, action: str, *, timeout: float = 60.0, key: str = "k", **inputs: Any) -> Call:
+        spec: dict[str, Json] = inputs.pop("spec", {})
+        return Call(
+            execution_id="x",
+            task="t",
+            kind="quantum",
+            inputs={"action": action, **inputs},
+            args={},
+            spec=spec,
+            prev=None,
+            attempt=1,
+            idempotency_key=key,
+            timeout=timeout,
+            folder=self.folder,
+            log=self.lines.append,
+            objects=self.objects,
+        )
+
+    def run(self, *calls: Call) -> list[Outcome]:
+        """The outcomes of the calls, one after the other on one tool, which is closed at the end."""
+
+        async def whole(tool: QuantumTool) -> list[Outcome]:
+            return [await tool.run(one) for one in calls]
+
+        return with_tool(whole)
+
+
+def with_tool(work: Callable[[QuantumTool], Awaitable[list[Outcome]]]) -> list[Outcome]:
+    async def whole() -> list[Outcome]:
+        tool = QuantumTool()
+        try:
+            return await work(tool)
+        finally:
+            await tool.close()
+
+    return asyncio.run(whole())
+
+
+def error_of(outcome: Outcome) -> tuple[str, str]:
+    assert outcome.error is not None
+    return outcome.error.kind, outcome.error.message

@@ -1,0 +1,44 @@
+"""The example of a parameter sweep: it does what theory says, again and again, and after a crash, too."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from noetl.model.reference import ARROW
+from tests.cli.command_line import COMMAND, environment, run
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "quantum_sweep.yaml"
+
+
+def ended(*arguments: str, cwd: Path) -> dict[str, Any]:
+    ran = run(*arguments, "-q", "-o", "json", cwd=cwd)
+    assert ran.code == 0, ran.err
+    found: dict[str, Any] = ran.json
+    return found
+
+
+def test_a_sweep_measures_what_theory_says_and_survives_a_crash(tmp_path: Path) -> None:
+    found = ended("run", str(EXAMPLE), cwd=tmp_path)
+    assert [point["angle"] for point in found["result"]] == [0.0, 0.785, 1.571, 2.356, 3.142]
+    for point in found["result"]:
+        assert point["measured"] == pytest.approx(point["expected"], abs=0.03)
+    shots = found["ctx"]["shots"]
+    assert [(one["media_type"], one["length"]) for one in shots] == [(ARROW, 4096)] * 5
+
+    with subprocess.Popen(
+        [*COMMAND, "run", str(EXAMPLE), "-v"],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as child:
+        assert child.stderr
+        assert any("task poll, attempt 1" in line for line in child.stderr)
+        child.kill()
+    resumed = ended("run", "--resume", "latest", cwd=tmp_path)
+    assert resumed["execution_id"] != found["execution_id"]
+    assert resumed["result"] == found["result"]
+    assert [one["hash"] for one in resumed["ctx"]["shots"]] == [one["hash"] for one in shots]

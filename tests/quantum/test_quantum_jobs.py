@@ -1,0 +1,167 @@
+"""Quantum jobs between the tasks that submit, watch, read and cancel them."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from noetl.model.outcome import Outcome
+from noetl.tools.process import family
+from noetl.tools.quantum_jobs import KEPT
+from noetl.tools.quantum_tool import QuantumTool
+from tests.quantum.quantum_calls import BELL, ENDLESS, Place, error_of, with_tool
+from tests.tools.python_calls import ends
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def endless(place: Place, action: str, **more: Any) -> Any:
+    return place.call(action, program=ENDLESS, shots=1_000_000_000, **more)
+
+
+def test_a_job_goes_on_between_tasks(place: Place) -> None:
+    async def work(tool: QuantumTool) -> list[Outcome]:
+        submitted = await tool.run(place.call("submit", program=BELL, shots=100, seed=5))
+        job = submitted.result["job_id"]
+        early = await tool.run(place.call("status", job_id=job))
+        result = await tool.run(place.call("result", job_id=job, backend="aer"))
+        late = await tool.run(place.call("status", job_id=job))
+        return [submitted, early, result, late, await tool.run(place.call("result", job_id=job))]
+
+    submitted, early, result, late, again = with_tool(work)
+    assert (submitted.result["backend"], submitted.result["seed"]) == ("aer", 5)
+    assert early.result["state"] in ("queued", "running")
+    assert result.result["job_id"] == submitted.result["job_id"]
+    assert sum(result.result["counts"].values()) == 100
+    assert late.result == {"state": "done"}
+    assert late.helpers["quantum"]["state"] == "done"
+    assert again.result == result.result
+
+
+def test_a_worker_that_does_not_know_a_job_comes_to_the_same_result(place: Place) -> None:
+    submitted, result = place.run(
+        place.call("submit", program=BELL, shots=300), place.call("run", program=BELL, shots=300)
+    )
+    job = submitted.result["job_id"]
+    assert result.result["job_id"] == job  # the same task, with the same key: the same job
+    status, found = place.run(place.call("status", job_id=job), place.call("result", job_id=job))
+    assert status.result["state"] in ("queued", "running")
+    assert found.result == result.result
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_job_is_cancelled_before_it_ends(begun: bool, place: Place) -> None:
+    async def work(tool: QuantumTool) -> list[Outcome]:
+        submitted = await tool.run(endless(place, "submit"))
+        job = submitted.result["job_id"]
+        while begun and (await tool.run(place.call("status", job_id=job))).result["state"] != "running":
+            await asyncio.sleep(0)
+        return [
+            await tool.run(place.call("cancel", job_id=job)),
+            await tool.run(place.call("result", job_id=job)),
+            await tool.run(place.call("cancel", job_id=job)),
+            await tool.run(place.call("run", program=BELL, shots=1)),
+        ]
+
+    cancelled, result, again, other = with_tool(work)
+    assert cancelled.result == again.result == {"state": "cancelled"}
+    assert error_of(result) == ("cancelled", "the job was cancelled")
+    assert other.status == "ok"
+
+
+def test_waiting_for_a_job_is_bounded_and_does_it_no_harm(place: Place) -> None:
+    async def work(tool: QuantumTool) -> list[Outcome]:
+        job = (await tool.run(endless(place, "submit"))).result["job_id"]
+        late = await tool.run(place.call("result", job_id=job, timeout=0.1))
+        return [late, await tool.run(place.call("status", job_id=job))]
+
+    late, status = with_tool(work)
+    assert error_of(late) == ("timeout", "`result` was not done within 0.1 s")
+    assert late.error is not None
+    assert late.error.retryable
+    assert status.result["state"] in ("queued", "running")
+
+
+def test_a_job_that_takes_too_long_fails(place: Place) -> None:
+    async def work(tool: QuantumTool) -> list[Outcome]:
+        job = (await tool.run(endless(place, "submit", spec={"job_timeout": 0.1}))).result["job_id"]
+        return [
+            await tool.run(place.call("result", job_id=job)),
+            await tool.run(place.call("status", job_id=job)),
+        ]
+
+    result, status = with_tool(work)
+    assert error_of(result) == ("timeout", "the job was not done within 0.1 s")
+    assert (status.result["state"], status.result["error"]["kind"]) == ("failed", "timeout")
+
+
+def test_a_run_that_is_cut_short_ends_its_job(place: Place) -> None:
+    async def work(tool: QuantumTool) -> list[Outcome]:
+        late = await tool.run(endless(place, "run", timeout=0.5))
+        children = family(os.getpid())[1:]
+        assert all([await asyncio.to_thread(ends, pid) for pid in children])
+        going = asyncio.create_task(tool.run(endless(place, "run", key="other")))
+        await asyncio.wait([going], timeout=0.1)
+        going.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await going
+        return [late, await tool.run(place.call("run", program=BELL, shots=1))]
+
+    late, other = with_tool(work)
+    assert error_of(late) == ("timeout", "`run` was not done within 0.5 s")
+    assert other.status == "ok"
+
+
+def test_closing_ends_every_job_and_leaves_nothing(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    place.run(
+        place.call("run", program=BELL, memory=True), *(endless(place, "submit", key=key) for key in "abcd")
+    )
+    assert list((tmp_path / "temporary").iterdir()) == []
+    assert family(os.getpid())[1:] == []
+
+
+@pytest.mark.parametrize("action", ["status", "result", "cancel"])
+def test_a_job_that_nobody_submitted_is_not_found(action: str, place: Place) -> None:
+    outcomes = place.run(
+        place.call(action, job_id="0" * 64),
+        place.call(action, job_id="../../etc/hosts"),
+        place.call(action, job_id=""),
+    )
+    for outcome in outcomes:
+        assert error_of(outcome)[0] == "not_found"
+
+
+def test_a_job_is_asked_for_on_its_own_backend(place: Place) -> None:
+    async def work(tool: QuantumTool) -> list[Outcome]:
+        job = (await tool.run(place.call("submit", program=BELL))).result["job_id"]
+        return [await tool.run(place.call("status", job_id=job, backend="statevector"))]
+
+    (outcome,) = with_tool(work)
+    assert error_of(outcome) == ("input", "the job runs on `aer`, not on `statevector`")
+
+
+def test_old_jobs_are_forgotten_and_still_known(place: Place) -> None:
+    async def work(tool: QuantumTool) -> list[Outcome]:
+        jobs = [
+            (await tool.run(place.call("submit", program="OPENQASM 3.0; nonsense", key=str(number)))).result
+            for number in range(KEPT + 1)
+        ]
+        for job in jobs:
+            await tool.run(place.call("result", job_id=job["job_id"]))
+        more = await tool.run(place.call("submit", program=BELL))
+        assert len(tool._jobs._jobs) == KEPT
+        first = await tool.run(place.call("result", job_id=jobs[0]["job_id"]))
+        return [more, first]
+
+    more, first = with_tool(work)
+    assert more.status == "ok"
+    assert error_of(first)[0] == "input"

@@ -1,0 +1,83 @@
+"""Calls of the DuckDB tool for tests."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from noetl.model import Json
+from noetl.model.outcome import Outcome
+from noetl.ports.results import Objects
+from noetl.ports.tool import Call
+from noetl.stores.results import FileResults, StoredObjects
+from noetl.tools.duckdb_tool import DuckdbTool
+
+T = TypeVar("T")
+
+
+class Desk:
+    """One tool, and calls of it in a folder of its own."""
+
+    def __init__(self, folder: Path, tool: DuckdbTool) -> None:
+        self.folder = folder
+        self.tool = tool
+
+    def objects(self, execution: str = "x") -> Objects:
+        return StoredObjects(FileResults(self.folder / ".results"), execution)
+
+    async def outcome(
+        self,
+        query: Any = None,
+        *,
+        spec: dict[str, Json] | None = None,
+        timeout: float = 30.0,
+        execution: str = "x",
+        **inputs: Any,
+    ) -> Outcome:
+        given = inputs if query is None else {"query": query, **inputs}
+        return await self.tool.run(
+            Call(
+                execution_id=execution,
+                task="t",
+                kind="duckdb",
+                inputs=given,
+                args={},
+                spec=spec or {},
+                prev=None,
+                attempt=1,
+                idempotency_key="k",
+                timeout=timeout,
+                folder=self.folder,
+                log=print,
+                objects=self.objects(execution),
+            )
+        )
+
+    async def result(self, query: Any = None, **about: Any) -> Any:
+        """The result of a call that succeeds."""
+        outcome = await self.outcome(query, **about)
+        assert outcome.error is None, outcome.error
+        return outcome.result
+
+    async def rows(self, query: Any = None, **about: Any) -> Any:
+        return (await self.result(query, **about))["rows"]
+
+    async def error(self, query: Any = None, **about: Any) -> tuple[str, str]:
+        """Kind and message of the error of a call that fails. After it the tool runs another call well."""
+        outcome = await self.outcome(query, **about)
+        assert outcome.error is not None, outcome.result
+        assert await self.rows("select 1 as one") == [{"one": 1}]
+        return outcome.error.kind, outcome.error.message
+
+
+def at_desk(folder: Path, work: Callable[[Desk], Awaitable[T]]) -> T:
+    """What the work gives, with a tool that is closed at the end."""
+
+    async def whole() -> T:
+        tool = DuckdbTool()
+        try:
+            return await work(Desk(folder, tool))
+        finally:
+            await tool.close()
+
+    return asyncio.run(whole())

@@ -1,0 +1,72 @@
+"""Calls of the shell tool for tests."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from noetl.model.outcome import ErrorInfo, Outcome
+from noetl.ports.results import Objects
+from noetl.ports.tool import Call
+from noetl.stores.results import MemoryResults, StoredObjects
+from noetl.tools.shell_tool import GRACE, ShellTool
+
+HERE = Path(__file__).parent
+T = TypeVar("T")
+
+
+def call(
+    command: str | list[Any],
+    *,
+    timeout: float = 30.0,
+    folder: Path = HERE,
+    log: Callable[[str], None] = str,  # type: ignore[assignment]  # takes a line and keeps nothing
+    objects: Objects | None = None,
+    **inputs: Any,
+) -> Call:
+    return Call(
+        execution_id="x",
+        task="t",
+        kind="shell",
+        inputs={"command": command, **inputs},
+        args={},
+        spec={},
+        prev=None,
+        attempt=1,
+        idempotency_key="k",
+        timeout=timeout,
+        folder=folder,
+        log=log,
+        objects=objects or StoredObjects(MemoryResults(), "x"),
+    )
+
+
+def with_tool(work: Callable[[ShellTool], Awaitable[T]], **options: Any) -> T:
+    """What the work gives; the tool is closed afterwards."""
+
+    async def whole() -> T:
+        tool = ShellTool(**options)
+        try:
+            return await work(tool)
+        finally:
+            await tool.close()
+
+    return asyncio.run(whole())
+
+
+def outcome(command: str | list[Any], **about: Any) -> Outcome:
+    return with_tool(lambda tool: tool.run(call(command, **about)))
+
+
+def result(command: str | list[Any], **about: Any) -> Any:
+    """The result of a command that succeeds."""
+    found = outcome(command, **about)
+    assert found.error is None, found
+    return found.result
+
+
+def error(command: str | list[Any], *, grace: float = GRACE, **about: Any) -> ErrorInfo:
+    """The error of a command that fails."""
+    found = with_tool(lambda tool: tool.run(call(command, **about)), grace=grace)
+    assert found.error is not None, found
+    return found.error

@@ -1,0 +1,190 @@
+"""The DuckDB tool when something goes wrong."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from tests.tools.duckdb_calls import Desk, at_desk
+
+ENDLESS = "select count(*) from range(1000000000000)"
+
+
+def test_an_error_tells_its_line_in_the_sql_and_its_statement(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.result("create table t(a int primary key)")
+        outcome = await desk.outcome(["select 1", "select\n1;\n\nselect a,\n  nope\nfrom t"])
+        assert outcome.error is not None
+        assert (outcome.error.kind, outcome.error.retryable) == ("sql", False)
+        assert outcome.error.message.startswith('Binder Error: Referenced column "nope" not found')
+        assert "\nLINE 5:   nope\n" in outcome.error.message
+        about = {"type": "Binder", "statement": 2, "line": 5}
+        assert outcome.error.details == about
+        assert outcome.helpers["duckdb"] == {**about, "message": outcome.error.message}
+
+    at_desk(tmp_path, work)
+
+
+@pytest.mark.parametrize(
+    ("query", "kind", "beginning"),
+    [
+        ("selec 1", "sql", 'Parser Error: syntax error at or near "selec"'),
+        ("from nowhere", "sql", "Catalog Error: Table with name nowhere does not exist!"),
+        ("select 'x'::int", "sql", "Conversion Error: Could not convert string 'x' to INT32"),
+        ("from 'nowhere.csv'", "not_found", "IO Error: No files found that match the pattern"),
+        ("copy (select 1) to 'nowhere/x.csv'", "not_found", "IO Error: Cannot open file"),
+        ("attach 'nowhere.db' (read_only)", "not_found", "IO Error: Cannot open database"),
+        ("create table t(a int primary key); insert into t values (1), (1)", "sql", "Constraint Error:"),
+    ],
+)
+def test_errors_of_duckdb_have_a_kind(tmp_path: Path, query: str, kind: str, beginning: str) -> None:
+    async def work(desk: Desk) -> None:
+        found, message = await desk.error(query)
+        assert (found, message[: len(beginning)]) == (kind, beginning)
+
+    at_desk(tmp_path, work)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "load no_such_extension",
+        "from 's3://bucket/x.parquet'",
+        "attach 'x.db' as x (type sqlite)",
+        "from read_xlsx('x.xlsx')",
+    ],
+)
+def test_an_extension_that_is_not_installed_is_named_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.result(f"set home_directory = '{tmp_path}'")
+        kind, message = await desk.error(query)
+        assert kind == "not_found"
+        assert message.endswith(
+            "install it on the worker's machine, with `INSTALL` in DuckDB, while that is online"
+        )
+
+    at_desk(tmp_path, work)
+
+
+def test_a_database_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "other.db").write_text("no database " * 1_000)
+
+    async def work(desk: Desk) -> None:
+        kind, message = await desk.error("select 1", database="nowhere/x.db")
+        assert (kind, message[:26]) == ("not_found", "IO Error: Cannot open file")
+        kind, message = await desk.error("select 1", database="other.db")
+        assert (kind, "not a valid DuckDB database file" in message) == ("sql", True)
+
+    at_desk(tmp_path, work)
+
+
+def test_a_write_conflict_can_be_tried_again(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.result("create table t as select 1 as a", database="x.db")
+        slow = desk.outcome("update t set a = 2; select count(*) from range(300000000)", database="x.db")
+        first = asyncio.ensure_future(slow)
+        outcome = None
+        while outcome is None or outcome.error is None:  # until the first has made its change
+            assert not first.done()
+            outcome = await desk.outcome("update t set a = a", database="x.db")
+        assert (outcome.error.kind, outcome.error.retryable) == ("sql", True)
+        assert (await first).error is None
+
+    at_desk(tmp_path, work)
+
+
+def test_a_transaction_that_cannot_hold_a_statement_says_how_to_go_without(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        both = "attach 'a.db' as a; attach 'b.db' as b; create table a.t(x int); create table b.t(x int)"
+        _, message = await desk.error(both)
+        assert message.endswith("`spec: { transaction: false }` runs each statement by itself")
+        assert (await desk.outcome(both, spec={"transaction": False})).error is None
+
+    at_desk(tmp_path, work)
+
+
+def test_a_statement_is_interrupted_at_its_timeout(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        began = time.monotonic()
+        outcome = await desk.outcome(f"create table t as select 1; {ENDLESS}", timeout=0.1)
+        assert time.monotonic() - began < 5
+        assert outcome.error is not None
+        assert (outcome.error.kind, outcome.error.retryable) == ("timeout", True)
+        assert outcome.error.message == "the SQL was not done within 0.1 s"
+        kind, _ = await desk.error("from t")
+        assert kind == "sql"
+
+    at_desk(tmp_path, work)
+
+
+def test_a_large_result_is_interrupted_while_it_is_written(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        outcome = await desk.outcome("select range as a from range(100000000000)", timeout=0.3)
+        assert outcome.error is not None
+        assert outcome.error.kind == "timeout"
+
+    at_desk(tmp_path, work)
+    assert list((tmp_path / ".results").rglob(".draft*")) == []
+
+
+def test_cancelling_stops_the_work(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.rows("select 1", database="x.db")
+        task = asyncio.ensure_future(desk.outcome(ENDLESS, database="x.db"))
+        await desk.rows("select 1")
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        # Nobody has it open any more, or it could not be opened otherwise.
+        duckdb.connect(str(tmp_path / "x.db"), read_only=True).close()
+        assert await desk.rows("select 1 as one") == [{"one": 1}]
+
+    at_desk(tmp_path, work)
+
+
+@pytest.mark.parametrize(
+    ("auth", "kind", "message"),
+    [
+        ({"kind": "postgres_credential", "host": "db"}, "not_found", "postgres"),
+        ({"type": "s3", "access_key_id": "a", "secret_access_key": "b"}, "not_found", "httpfs"),
+        ({"type": "sqlite", "database": "x.db"}, "not_found", "sqlite"),
+        ({"type": "duckdb"}, "credential", "the `duckdb` credential names no file"),
+        ({"type": "bearer", "token": "x"}, "credential", "a credential of kind `bearer` cannot be attached"),
+        ({"host": "db"}, "credential", "the credential has no `type`"),
+    ],
+)
+def test_a_credential_that_cannot_be_attached_is_an_error(
+    tmp_path: Path, auth: dict[str, str], kind: str, message: str
+) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.result(f"set home_directory = '{tmp_path}'")
+        found, text = await desk.error("select 1", auth=auth)
+        assert (found, message in text) == (kind, True)
+
+    at_desk(tmp_path, work)
+
+
+def test_the_file_of_a_credential_is_attached_under_its_alias(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.result("create table t as select 1 as a", database="shop.db")
+        auth = {"type": "duckdb", "database": "shop.db", "alias": "shop"}
+        for _ in range(2):
+            assert await desk.rows("from shop.t", auth=auth) == [{"a": 1}]
+
+    at_desk(tmp_path, work)
+
+
+def test_a_knob_of_the_wrong_type_is_an_error_of_the_inputs(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        kind, message = await desk.error("select 1", spec={"threads": "many"})
+        assert (kind, "threads" in message) == ("input", True)
+        kind, _ = await desk.error("select 1", tables=7)
+        assert kind == "input"
+        kind, message = await desk.error(rows={"a": 1}, into="t")
+        assert (kind, message[:20]) == ("input", "`rows` is a mapping:")
+
+    at_desk(tmp_path, work)

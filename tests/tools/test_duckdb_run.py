@@ -1,0 +1,254 @@
+"""The DuckDB tool: statements, values, results, databases."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from noetl.model.reference import ARROW, Stored
+from tests.tools.duckdb_calls import Desk, at_desk
+
+
+def test_a_query_gives_rows_columns_and_a_count(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        one = {"rows": [{"a": 1, "b": "x"}, {"a": 2, "b": None}], "row_count": 2, "columns": ["a", "b"]}
+        found = await desk.result("from (values (1, 'x'), (2, null)) as t(a, b)")
+        assert found == {**one, "statements": 1, "command_0": one}
+
+    at_desk(tmp_path, work)
+
+
+def test_every_statement_has_its_result_and_the_last_rows_are_those_of_the_task(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        found = await desk.result(
+            ["create table t(a int); insert into t values (1), (2)", "from t", "delete from t where a = 1"]
+        )
+        assert found["statements"] == 4
+        assert found["rows"] == [{"a": 1}, {"a": 2}]
+        assert [found[f"command_{n}"]["row_count"] for n in range(4)] == [0, 2, 2, 1]
+        assert await desk.rows("update t set a = 7 returning a") == [{"a": 7}]
+
+    at_desk(tmp_path, work)
+
+
+def test_values_are_bound_by_name_by_number_and_in_turn(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        assert await desk.rows("select $a + $b as n", params={"a": 1, "b": 2}) == [{"n": 3}]
+        assert await desk.rows("select $2 - $1 as n", params=[1, 5]) == [{"n": 4}]
+        found = await desk.result("select ? as a; select ? as b, ? as c", params=["x'; --", 2, [1, 2]])
+        assert found["command_0"]["rows"] == [{"a": "x'; --"}]
+        assert found["rows"] == [{"b": 2, "c": [1, 2]}]
+
+    at_desk(tmp_path, work)
+
+
+@pytest.mark.parametrize(
+    ("query", "params", "message"),
+    [
+        ("select $a", {"b": 1}, "nothing can be bound to `$a`: no value has this name"),
+        ("select $a", [1], "nothing can be bound to `$a`: the values are a list"),
+        ("select ?, ?", [1], "the SQL asks for value 2, and there are 1"),
+        ("select $1", {"a": 1}, "the SQL asks for value 1, and the values have names"),
+        ("select 1", [1], "no statement asks for value 1 of `params`"),
+        ("select $a", {"a": 1, "b": 1}, "no statement asks for `b` of `params`"),
+    ],
+)
+def test_values_that_do_not_fit_are_an_error_of_the_inputs(
+    tmp_path: Path, query: str, params: Any, message: str
+) -> None:
+    async def work(desk: Desk) -> None:
+        assert await desk.error(query, params=params) == ("input", message)
+
+    at_desk(tmp_path, work)
+
+
+def test_values_of_all_types_have_a_form_in_json(tmp_path: Path) -> None:
+    query = """
+        select 1::hugeint as huge, 1.10::decimal(5, 2) as price, 12345678901234567890.12::decimal(38, 2) as wide,
+          date '2026-03-01' as day, timestamp '2026-03-01 10:00:00.5' as moment,
+          timestamptz '2026-03-01 10:00:00+02' as instant, time '10:00' as hour,
+          interval '1 month 2 days 1.5 seconds' as span, [1, null] as list, {'a': date '2026-03-01'} as struct,
+          map {'k': 1.50} as map, map {1: 'x'} as numbered, 'ab'::blob as blob,
+          '01980000-0000-7000-8000-000000000000'::uuid as id, '{"a": 1}'::json as json, 'x'::enum('x', 'y') as enum,
+          timestamp_ns '2026-03-01 00:00:00.123456789' as fine, true as yes, null as nothing
+    """
+
+    async def work(desk: Desk) -> None:
+        (row,) = await desk.rows(query)
+        assert row == {
+            "huge": 1,
+            "price": 1.1,
+            "wide": "12345678901234567890.12",
+            "day": "2026-03-01",
+            "moment": "2026-03-01T10:00:00.500000",
+            "instant": "2026-03-01T08:00:00+00:00",
+            "hour": "10:00:00",
+            "span": "P1M2DT1.5S",
+            "list": [1, None],
+            "struct": {"a": "2026-03-01"},
+            "map": {"k": 1.5},
+            "numbered": {"1": "x"},
+            "blob": "YWI=",
+            "id": "01980000-0000-7000-8000-000000000000",
+            "json": '{"a": 1}',
+            "enum": "x",
+            "fine": "2026-03-01T00:00:00.123456",
+            "yes": True,
+            "nothing": None,
+        }
+
+    at_desk(tmp_path, work)
+
+
+def test_what_is_no_number_or_time_is_null_with_a_warning(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        query = "select unnest(['nan', 'inf', null, '1']::double[]) as n, 'infinity'::date as d"
+        outcome = await desk.outcome(query)
+        assert [row["n"] for row in outcome.result["rows"]] == [None, None, None, 1.0]
+        assert outcome.meta["warnings"] == [
+            "column `n`: 2 values are null, for there is no form for them",
+            "column `d`: 4 values are null, for there is no form for them",
+        ]
+
+    at_desk(tmp_path, work)
+
+
+def test_columns_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        assert await desk.rows("select 1 as a, 2 as a") == [{"a": 1, "a_2": 2}]
+
+    at_desk(tmp_path, work)
+
+
+def test_many_rows_become_an_arrow_object_in_their_order(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        found = await desk.result("select range as id, 'row ' || range as name from range(50000)")
+        stored = found["rows"]
+        assert isinstance(stored, Stored)
+        assert found["row_count"] == 50_000
+        assert {key: stored[key] for key in ("media_type", "type", "length", "columns")} == {
+            "media_type": ARROW,
+            "type": "list",
+            "length": 50_000,
+            "columns": ["id", "name"],
+        }
+        assert stored["preview"].startswith('[{"id":0,"name":"row 0"}')
+        async with desk.objects().local(stored) as path, asyncio.timeout(10):
+            table = pa.ipc.open_stream(path.read_bytes()).read_all()
+        assert table.column("id").to_pylist() == list(range(50_000))
+        small = await desk.rows("select 1 as a", spec={"result": {"inline_max_bytes": 0}})
+        assert small["length"] == 1
+
+    at_desk(tmp_path, work)
+
+
+def test_fetch_says_how_many_rows_are_given(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        assert await desk.rows("from range(5)", spec={"fetch": "one"}) == [{"range": 0}]
+        found = await desk.result("from range(5)", spec={"fetch": "none"})
+        assert (found["rows"], found["row_count"]) == ([], 5)
+
+    at_desk(tmp_path, work)
+
+
+def test_rows_are_loaded_into_a_table_by_name_or_by_place(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.result("create schema s; create table s.\"the t\"(a int, b text default '-', c date)")
+        target = 's."the t"'
+        loaded = await desk.result(rows=[{"b": "x", "a": 1}, {"a": 2}], into=f"{target} (a, b)")
+        assert loaded["row_count"] == 2
+        await desk.result(rows=[{"a": 3}], into=target)
+        await desk.result(rows=[[4, "y", "2026-03-01"]], into=target)
+        big = await desk.rows("select range::int as a from range(10, 20000)")
+        assert isinstance(big, Stored)
+        await desk.result(rows=big, into=target)
+        await desk.result(rows=[], into=target)
+        assert await desk.rows(f"from {target} where a < 10 order by a") == [
+            {"a": 1, "b": "x", "c": None},
+            {"a": 2, "b": None, "c": None},
+            {"a": 3, "b": "-", "c": None},
+            {"a": 4, "b": "y", "c": "2026-03-01"},
+        ]
+        assert (await desk.result(f"from {target}"))["row_count"] == 19_994
+        kind, message = await desk.error(rows=[{"a": 1}], into="t; drop table t")
+        assert (kind, message[:35]) == ("input", "`into: t; drop table t` is no table")
+        kind, message = await desk.error(rows=[[1], [1, 2]], into=target)
+        assert (kind, message) == ("input", "`rows` has lists of several lengths, or mappings among them")
+
+    at_desk(tmp_path, work)
+
+
+def test_a_command_runs_once_for_each_row(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.result("create table t(a int, b int)")
+        found = await desk.result(
+            command="insert into t values ($a, $b)", rows=[{"a": 1, "b": 2}, {"a": 3, "b": 4}]
+        )
+        assert found["row_count"] == 2
+        await desk.result(command="insert into t values (?, ?)", rows=[[5, 6]])
+        stored = await desk.rows("select 7 as a", spec={"result": {"inline_max_bytes": 0}})
+        assert isinstance(stored, Stored)
+        await desk.result(command="update t set b = $a where a = 1", rows=stored)
+        assert await desk.rows("from t order by a") == [{"a": 1, "b": 7}, {"a": 3, "b": 4}, {"a": 5, "b": 6}]
+        kind, message = await desk.error(
+            command="insert into t values ($a, $b)", rows=[{"a": 1, "b": 2}, {"a": 1}]
+        )
+        assert (kind, message) == ("input", "row 1: nothing can be bound to `$b`: no value has this name")
+        assert await desk.rows("select count(*) as n from t") == [{"n": 3}]
+
+    at_desk(tmp_path, work)
+
+
+def test_all_statements_are_one_transaction_unless_told_otherwise(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.result("create table t(a int)")
+        failing = "insert into t values (1); select error('no')"
+        assert await desk.error(failing) == ("sql", "Invalid Input Error: no")
+        assert await desk.rows("from t") == []
+        await desk.error(failing, spec={"transaction": False})
+        assert await desk.rows("from t") == [{"a": 1}]
+        await desk.result("begin; insert into t values (2); rollback; insert into t values (3)")
+        assert await desk.rows("from t order by a") == [{"a": 1}, {"a": 3}]
+
+    at_desk(tmp_path, work)
+
+
+def test_an_execution_has_a_database_in_memory_until_it_ends(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.result("create table t as select 1 as a", execution="one")
+        assert await desk.rows("from t", execution="one") == [{"a": 1}]
+        kind, _ = await desk.error("from t", execution="other")
+        assert kind == "sql"
+        desk.tool.forget("one")
+        kind, _ = await desk.error("from t", execution="one")
+        assert kind == "sql"
+
+    at_desk(tmp_path, work)
+
+
+def test_a_file_is_beside_the_playbook_and_shared_by_tasks_at_the_same_time(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.result("create table t(a int)", database="shop.db")
+        inserts = [
+            desk.result("insert into t values (?)", params=[n], database="shop.db", execution=str(n))
+            for n in range(8)
+        ]
+        await asyncio.gather(*inserts)
+        assert await desk.rows("select count(*) as n from t", database="./shop.db") == [{"n": 8}]
+
+    at_desk(tmp_path, work)
+    assert (tmp_path / "shop.db").is_file()
+    at_desk(tmp_path, lambda desk: desk.result("from t", database="shop.db"))
+
+
+def test_memory_and_threads_are_knobs_of_the_database(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        settings = "select current_setting('memory_limit') as memory, current_setting('threads') as threads"
+        found = await desk.rows(settings, spec={"memory": "100MB", "threads": 1})
+        assert found == [{"memory": "95.3 MiB", "threads": 1}]
+        kind, message = await desk.error("select list(range) from range(100000000)")
+        assert (kind, message.partition(":")[0]) == ("limit", "Out of Memory Error")
+
+    at_desk(tmp_path, work)

@@ -1,0 +1,200 @@
+"""Results of other tasks as tables of DuckDB, and the files beside a playbook."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from noetl.model.reference import ARROW, Stored
+from noetl.tools.duckdb_text import names_in, with_folder
+from tests.tools.duckdb_calls import Desk, at_desk
+
+ORDERS = [{"id": 1, "amount": 10}, {"id": 2, "amount": 32.5, "note": "gift"}]
+
+
+async def kept(desk: Desk, data: bytes, media_type: str) -> Stored:
+    async with desk.objects().draft() as draft:
+        draft.path.write_bytes(data)
+        return await draft.keep(media_type)
+
+
+@pytest.mark.parametrize("given", ["tables", "labels"])
+def test_values_are_tables(tmp_path: Path, given: str) -> None:
+    async def work(desk: Desk) -> None:
+        async def rows(value: Any) -> Any:
+            return await desk.rows("from t", **{given: {"t": value}})
+
+        assert await rows(ORDERS) == [
+            {"id": 1, "amount": 10.0, "note": None},
+            {"id": 2, "amount": 32.5, "note": "gift"},
+        ]
+        assert await rows({"rows": ORDERS[:1], "row_count": 1, "columns": ["id", "amount"]}) == ORDERS[:1]
+        assert await rows({"status": 200, "data": ORDERS[:1]}) == ORDERS[:1]
+        assert await rows({"a": 1, "b": [1, 2]}) == [{"a": 1, "b": [1, 2]}]
+        assert await rows(["x", "y"]) == [{"value": "x"}, {"value": "y"}]
+        assert await rows(7) == [{"value": 7}]
+        assert await rows([]) == []
+        assert (await desk.result("from t", **{given: {"t": {"rows": [], "columns": ["a", "b"]}}}))[
+            "columns"
+        ] == [
+            "a",
+            "b",
+        ]
+
+    at_desk(tmp_path, work)
+
+
+def test_types_of_rows_are_kept_and_mixed_ones_are_text(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        rows = [
+            {"text": "007", "wide": 2**70, "mixed": 1, "nested": {"a": [1]}, "flag": True},
+            {"text": "2026-03-01", "wide": 1, "mixed": "x", "nested": None, "flag": None},
+        ]
+        query = "select typeof(columns(*)) from t limit 1"
+        assert await desk.rows(query, tables={"t": rows}) == [
+            {
+                "text": "VARCHAR",
+                "wide": "DECIMAL(22,0)",
+                "mixed": "VARCHAR",
+                "nested": "STRUCT(a BIGINT[])",
+                "flag": "BOOLEAN",
+            }
+        ]
+        assert await desk.rows("select wide::text as wide, mixed from t limit 1", tables={"t": rows}) == [
+            {"wide": str(2**70), "mixed": "1"}
+        ]
+
+    at_desk(tmp_path, work)
+
+
+@pytest.mark.parametrize("given", ["tables", "labels"])
+def test_stored_tables_are_read_from_their_files_any_number_of_times(tmp_path: Path, given: str) -> None:
+    async def work(desk: Desk) -> None:
+        big = await desk.result("select range as id, range % 7 as day from range(30000)")
+        assert isinstance(big["rows"], Stored)
+        for value in (big, big["rows"]):
+            query = "select count(*) as n from t as a join t as b using (id); select sum(day) as s from t where id < 8"
+            found = await desk.result(query, **{given: {"t": value}})
+            assert (found["command_0"]["rows"], found["rows"]) == ([{"n": 30_000}], [{"s": 21}])
+
+    at_desk(tmp_path, work)
+
+
+@pytest.mark.parametrize("given", ["tables", "labels"])
+def test_stored_files_are_read_by_their_media_type(tmp_path: Path, given: str) -> None:
+    async def work(desk: Desk) -> None:
+        sink = pa.BufferOutputStream()
+        pyarrow.parquet.write_table(pa.table({"a": [1, 2]}), sink)
+        files = [
+            await kept(desk, sink.getvalue().to_pybytes(), "application/vnd.apache.parquet"),
+            await kept(desk, b"a\n1\n2\n", "text/csv; charset=utf-8"),
+            await kept(desk, b'{"a": 1}\n{"a": 2}\n', "application/x-ndjson"),
+            await kept(desk, b'[{"a": 1}, {"a": 2}]', "application/json"),
+            await kept(desk, b'{"rows": [{"a": 1}, {"a": 2}]}', "application/json"),
+        ]
+        for file in files:
+            assert await desk.rows("from t order by a", **{given: {"t": file}}) == [{"a": 1}, {"a": 2}]
+        image = await kept(desk, b"...", "image/png")
+        _, message = await desk.error("from t", **{given: {"t": image}})
+        assert message.endswith("`t` is not a table here: it is a file of type `image/png`, and no table")
+        damaged = await kept(desk, b"no stream", ARROW)
+        kind, _ = await desk.error("from t", **{given: {"t": damaged}})
+        assert kind == "sql"
+
+    at_desk(tmp_path, work)
+
+
+def test_a_table_of_the_database_hides_a_label_and_not_a_table_of_the_task(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.result("create table orders as select 'real' as which")
+        given = [{"which": "given"}]
+        assert await desk.rows("from orders", labels={"orders": given}) == [{"which": "real"}]
+        assert await desk.rows("from orders", tables={"orders": given}) == [{"which": "given"}]
+        assert await desk.rows("from orders") == [{"which": "real"}]
+        made = "create table made as from given; from made"
+        assert await desk.rows(made, labels={"given": given, "made": [{"which": "label"}]}) == given
+
+    at_desk(tmp_path, work)
+
+
+def test_nothing_of_the_tool_itself_can_be_queried(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        for name in ("self", "statement", "duckdb", "values", "cursor"):
+            kind, message = await desk.error(f'from "{name}"')
+            assert (kind, "does not exist" in message) == ("sql", True)
+
+    at_desk(tmp_path, work)
+
+
+def test_a_label_that_is_a_word_of_sql_must_be_quoted(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        labels = {"fetch": ORDERS[:1]}
+        _, message = await desk.error("select * from fetch", labels=labels)
+        assert message.endswith('`fetch` is a word of SQL: write "fetch" for the result of that name')
+        assert await desk.rows('select * from "fetch"', labels=labels) == ORDERS[:1]
+
+    at_desk(tmp_path, work)
+
+
+def test_files_are_read_and_written_beside_the_playbook(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, elsewhere = tmp_path / "it's here", tmp_path / "elsewhere"
+    for place in (folder, elsewhere):
+        (place / "data").mkdir(parents=True)
+        (place / "data" / "in.csv").write_text(f"a\n{place.name}\n")
+    monkeypatch.chdir(elsewhere)
+
+    async def work(desk: Desk) -> None:
+        here = [{"a": "it's here"}]
+        assert await desk.rows("from 'data/in.csv'") == here
+        assert await desk.rows("from read_csv(['data/*.csv'], header = true)") == here
+        for name in ("out.csv", "out.json", "out.parquet"):
+            assert (await desk.result(f"copy (from 'data/in.csv') to '{name}'"))["row_count"] == 1
+            assert await desk.rows(f"from './{name}'") == here
+        (folder / "only.csv").write_text("a\nby name\n")
+        assert await desk.rows("from read_csv($file)", params={"file": "only.csv"}) == [{"a": "by name"}]
+        await desk.result("attach 'more.db' as more; create table more.t as select 1 as a")
+        assert await desk.rows("from more.t") == [{"a": 1}]
+
+    at_desk(folder, work)
+    assert sorted(path.name for path in elsewhere.rglob("*")) == ["data", "in.csv"]
+    assert {"out.csv", "out.json", "out.parquet", "more.db"} <= {path.name for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("sql", "found"),
+    [
+        ("from 'a.csv' join 'b.csv' using (x)", "from '/p/a.csv' join '/p/b.csv' using (x)"),
+        ("from read_csv('a', sep = 'x')", "from read_csv('/p/a', sep = 'x')"),
+        ("from read_parquet(['a', 'b/*'], x = 'y')", "from read_parquet(['/p/a', '/p/b/*'], x = 'y')"),
+        ("copy t to 'a' (format csv, sep 'x'); copy t from 'b'", "copy t to '/p/a' (format csv, sep 'x'); copy t from '/p/b'"),
+        ("attach if not exists 'a.db' as a", "attach if not exists '/p/a.db' as a"),
+        ("export database 'dump'", "export database '/p/dump'"),
+    ],
+)  # fmt: skip
+def test_relative_paths_are_found_in_sql(sql: str, found: str) -> None:
+    assert with_folder(sql, Path("/p")) == found
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "from '/abs/a.csv' join 's3://bucket/b.parquet' using (x)",
+        "set memory_limit to '1GB'",
+        "select extract(year from '2026-03-01'), trim('x' from 'xax'), a is distinct from 'b'",
+        "select 'from', \"from 'a'\", $$ from 'a' $$, e'\\' from ' -- from 'a'\n /* from 'a' */ from t",
+        "attach ':memory:' as m; attach 'dbname=shop host=db' as pg (type postgres)",
+        "select list_value('a', 'b'), coalesce('x', 'y') where a in ('b')",
+        "select 'open",
+    ],
+)
+def test_other_strings_in_sql_stay_as_they_are(sql: str) -> None:
+    assert with_folder(sql, Path("/p")) == sql
+
+
+def test_names_in_sql_are_words_and_quoted_names() -> None:
+    sql = "select a.\"the b\", 'c' from D -- e\n where $f = $$ g $$ /* h */"
+    assert names_in(sql) == {"select", "a", "the b", "from", "D", "where"}

@@ -1,0 +1,297 @@
+"""What an `http` task stores of an answer, and what it sends of what is stored."""
+
+import asyncio
+import gzip
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from noetl.model import Json
+from noetl.model.reference import Stored
+from noetl.stores.results import FileResults, StoredObjects
+from tests.tools.http_calls import answer, call, data, error, outcome, run
+from tests.tools.test_http_request import parts
+
+FILE: dict[str, Json] = {"save_as": "file"}
+
+
+@pytest.fixture
+def objects(tmp_path: Path) -> StoredObjects:
+    return StoredObjects(FileResults(tmp_path / "results"), "x")
+
+
+def bytes_of(objects: StoredObjects, reference: Any) -> bytes:
+    async def whole() -> bytes:
+        async with objects.local(reference) as path:
+            return path.read_bytes()
+
+    assert isinstance(reference, Stored)
+    return asyncio.run(whole())
+
+
+def kept(objects: StoredObjects, body: bytes, media_type: str, **about: str) -> Stored:
+    async def whole() -> Stored:
+        async with objects.draft() as draft:
+            draft.path.write_bytes(body)
+            return await draft.keep(media_type, **about)
+
+    return asyncio.run(whole())
+
+
+def drafts(tmp_path: Path) -> list[str]:
+    return [path.name for path in (tmp_path / "results").rglob("*") if path.name.startswith(".")]
+
+
+@pytest.mark.parametrize("size", [1, 70_000, 3_000_001])
+def test_a_body_that_is_no_text_becomes_a_reference(objects: StoredObjects, size: int) -> None:
+    body = os.urandom(size)
+    found = data(answer(body=body, content_type="image/png"), call("/a/picture.png?x=1", objects=objects))
+    assert bytes_of(objects, found) == body
+    assert {key: found[key] for key in ("size", "media_type", "filename", "preview")} == {
+        "size": size, "media_type": "image/png", "filename": "picture.png", "preview": "",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("content_type", "media_type"),
+    [
+        ("application/json", "application/json; charset=utf-8"),
+        ("application/json; charset=utf-8", "application/json; charset=utf-8"),
+        ("text/csv", "text/csv"),
+    ],
+)
+def test_a_body_is_saved_as_it_is_where_that_is_asked_for(
+    objects: StoredObjects, content_type: str, media_type: str
+) -> None:
+    body = b"[1, 2]" * 100_000
+    handler = answer(body=body, headers={"Content-Type": content_type})
+    found = data(handler, call(spec=FILE, objects=objects))
+    assert bytes_of(objects, found) == body
+    assert (found["media_type"], found["preview"]) == (media_type, "[1, 2]" * 170 + "[1, ")
+
+
+@pytest.mark.parametrize(
+    ("disposition", "name"),
+    [
+        ('attachment; filename="report 1.csv"', "report 1.csv"),
+        ('attachment; filename="../../etc/passwd"', "passwd"),
+        (r'attachment; filename="..\\..\\x.txt"', "x.txt"),
+        ("attachment", "last"),
+        ("inline; filename*=UTF-8''%C3%BC.txt", "ü.txt"),
+    ],
+)
+def test_a_saved_body_has_the_name_that_the_server_gives_it(
+    objects: StoredObjects, disposition: str, name: str
+) -> None:
+    handler = answer(body=b"x", headers={"Content-Disposition": disposition})
+    assert data(handler, call("/some/last", spec=FILE, objects=objects))["filename"] == name
+
+
+def test_an_empty_body_is_saved_and_otherwise_nothing(objects: StoredObjects) -> None:
+    empty = answer(body=b"", content_type="image/png")
+    assert data(empty, call(spec=FILE, objects=objects))["size"] == 0
+    assert data(empty, call(objects=objects)) is None
+    assert data(empty, call(spec=FILE, method="HEAD", objects=objects)) is None
+
+
+def test_a_body_that_is_no_success_is_not_saved(objects: StoredObjects) -> None:
+    handler = answer(text='{"why": 1}', content_type="application/json", status=503)
+    found = outcome(handler, call(spec=FILE, objects=objects))
+    assert found.error is not None
+    assert (found.error.kind, found.result["data"]) == ("http_status", {"why": 1})
+    allowed = outcome(handler, call(spec={**FILE, "success": [503]}, objects=objects))
+    assert allowed.result["data"]["size"] == 10
+
+
+def test_a_packed_body_is_saved_unpacked(objects: StoredObjects) -> None:
+    body = b"line\n" * 1_000_000
+    headers = {"Content-Encoding": "gzip", "Content-Type": "text/plain"}
+    found = data(answer(body=gzip.compress(body), headers=headers), call(spec=FILE, objects=objects))
+    assert bytes_of(objects, found) == body
+
+
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("told", [True, False])
+def test_a_body_that_is_too_long_to_store_leaves_nothing(
+    objects: StoredObjects, tmp_path: Path, packed: bool, told: bool
+) -> None:
+    block = gzip.compress(bytes(4_000_000)) if packed else bytes(65_536)
+
+    async def endless(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        if packed:
+            response.headers["Content-Encoding"] = "gzip"
+        if told:
+            response.content_length = 1 << 40
+        await response.prepare(request)
+        while True:
+            await response.write(block)
+
+    told_error = error(endless, call(spec=FILE, objects=objects), max_file=2_000_000)
+    assert (told_error.kind, told_error.retryable) == ("limit", False)
+    assert told_error.message == "the body is longer than 2,000,000 bytes"
+    assert drafts(tmp_path) == []
+
+
+def test_a_body_that_breaks_off_leaves_nothing(objects: StoredObjects, tmp_path: Path) -> None:
+    said = b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 100\r\n\r\nabc"
+    told = error(said, call(objects=objects))
+    assert (told.kind, told.retryable) == ("connection", True)
+    assert "the connection ended before the whole body was there" in told.message
+    assert drafts(tmp_path) == []
+
+
+def test_a_body_that_does_not_come_in_time_leaves_nothing(objects: StoredObjects, tmp_path: Path) -> None:
+    async def begun(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(bytes(2_000_000))
+        await asyncio.Event().wait()
+        return response
+
+    told = error(begun, call(objects=objects, timeout=0.5))
+    assert (told.kind, told.retryable) == ("timeout", True)
+    assert drafts(tmp_path) == []
+
+
+def test_a_full_disk_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    nowhere = StoredObjects(FileResults(tmp_path / "file"), "x")
+    told = error(answer(body=b"\xff", content_type="image/png"), call(objects=nowhere))
+    assert (told.kind, told.retryable) == ("connection", True)
+    assert "check the rights of the folder" in told.message
+
+
+def test_a_reference_is_sent_as_a_body(objects: StoredObjects) -> None:
+    body = os.urandom(2_000_000)
+    picture = kept(objects, body, "image/png")
+    (sent, typed), (first, second) = run(
+        answer(),
+        call(method="PUT", body=picture, objects=objects),
+        call(method="PUT", body=picture, headers={"content-type": "x/y"}, objects=objects),
+    )
+    assert (sent.status, typed.status) == ("ok", "ok")
+    assert first.body == second.body == body
+    assert first.headers["Content-Length"] == "2000000"
+    assert (first.headers["Content-Type"], second.headers["Content-Type"]) == ("image/png", "x/y")
+
+
+def test_a_reference_is_sent_again_where_a_redirect_asks_for_it(objects: StoredObjects) -> None:
+    async def handler(request: web.Request) -> web.Response:
+        if request.path == "/":
+            raise web.HTTPTemporaryRedirect("/end")
+        return web.Response()
+
+    one = call(method="PUT", body=kept(objects, b"again" * 1000, "text/plain"), objects=objects)
+    _, seen = run(handler, one)
+    assert [request.body for request in seen] == [b"again" * 1000] * 2
+
+
+def test_references_are_parts_of_a_form(objects: StoredObjects) -> None:
+    table = kept(objects, b"a,b\n", "text/csv", filename="table.csv")
+    files = {
+        "bare": table,
+        "named": {"content": table, "filename": "other.csv", "content_type": "text/plain"},
+        "unnamed": kept(objects, b"z", "image/png"),
+    }
+    found = outcome(parts, call(method="POST", files=files, form={"n": 1}, objects=objects))
+    assert found.result["data"] == [
+        ["n", None, None, "1"],
+        ["bare", "table.csv", "text/csv", "a,b\n"],
+        ["named", "other.csv", "text/plain", "a,b\n"],
+        ["unnamed", "unnamed", "image/png", "z"],
+    ]
+
+
+def test_a_mapping_that_only_looks_like_a_reference_is_data(objects: StoredObjects) -> None:
+    looks = dict(kept(objects, b"secret", "text/plain"))
+    _, (plain, form) = run(
+        answer(),
+        call(method="PUT", body=looks, objects=objects),
+        call(method="POST", files={"f": {"content": looks}}, objects=objects),
+    )
+    assert b"$noetl" in plain.body
+    assert b"secret" not in plain.body
+    assert form.headers["Content-Type"].startswith("multipart/form-data")
+
+
+@pytest.mark.parametrize("inputs", ["body", "files"])
+def test_a_reference_to_what_is_gone_is_told(objects: StoredObjects, inputs: str) -> None:
+    gone = Stored({"$noetl": "ref", "key": "x/" + "0" * 64, "media_type": "text/plain"})
+    given: Any = gone if inputs == "body" else {"f": gone}
+    told = error(answer(), call(method="POST", objects=objects, **{inputs: given}))
+    assert told.kind == "not_found"
+    assert "nothing is stored under" in told.message
+
+
+MEASURE = """
+import asyncio, gzip, resource, sys
+from pathlib import Path
+from aiohttp import web
+from noetl.stores.results import FileResults, StoredObjects
+from noetl.tools.http_tool import HttpTool
+from tests.tools.http_calls import call
+
+async def main():
+    tool, objects = HttpTool(), StoredObjects(FileResults(Path(sys.argv[2])), "x")
+    async def ask(path, **about):
+        return await tool.run(call(sys.argv[1] + path, objects=objects, timeout=100, **about))
+    await ask("/get?n=1000000")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found = await ask("/get?n=80000000")
+    sent = await ask("/put", method="PUT", body=found.result["data"])
+    form = await ask("/put", method="POST", files={"f": found.result["data"]})
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    bomb = await ask("/bomb")
+    await tool.close()
+    print(grown, found.result["data"]["size"], sent.result["data"], form.result["data"] > 80_000_000, bomb.error.kind)
+
+asyncio.run(main())
+"""
+
+
+async def counting(request: web.Request) -> web.StreamResponse:
+    """Gives as many bytes as asked for, counts those it gets, or says that little is much."""
+    if request.path == "/put":
+        size = 0
+        async for part in request.content.iter_any():
+            size += len(part)
+        return web.json_response(size)
+    response = web.StreamResponse()
+    if request.path == "/bomb":
+        response.headers.update({"Content-Encoding": "gzip", "Content-Type": "text/plain"})
+        await response.prepare(request)
+        await response.write(gzip.compress(bytes(150_000_000), 1))
+        return response
+    await response.prepare(request)
+    for _ in range(int(request.query["n"]) // 1_000_000):
+        await response.write(bytes(1_000_000))
+    return response
+
+
+def test_memory_does_not_grow_with_what_is_stored_or_sent(tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+
+    async def whole() -> bytes:
+        app = web.Application(client_max_size=1 << 30)
+        app.router.add_route("*", "/{tail:.*}", counting)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        child = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", MEASURE, f"http://127.0.0.1:{runner.addresses[0][1]}", str(tmp_path),
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (root / "src", root)))},
+            stdout=subprocess.PIPE,
+        )  # fmt: skip
+        out, _ = await child.communicate()
+        await runner.cleanup()
+        return out
+
+    grown, got, sent, form, bomb = asyncio.run(whole()).decode().split()
+    assert (got, sent, form, bomb) == ("80000000", "80000000", "True", "limit")
+    assert int(grown) < 20_000  # KiB

@@ -1,0 +1,171 @@
+"""How the programs of `shell` tasks end: by themselves, in time, or with the worker."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from noetl.tools.guard import Guard
+from noetl.tools.shell_tool import ShellTool
+from tests.tools.python_calls import ends
+from tests.tools.shell_calls import call, error, result, with_tool
+
+FAMILY = "sleep 1000 & echo $!; echo $$; setsid sleep 1000 & echo $!; "
+"""Prints the numbers of a child, of the shell itself, and of a child in a session of its own."""
+
+
+def test_a_command_that_takes_too_long_is_stopped_with_all_it_started() -> None:
+    lines: list[str] = []
+    told = error(FAMILY + "wait", timeout=1, log=lines.append)
+    assert (told.kind, told.retryable) == ("timeout", True)
+    assert told.message == "the command was not done within 1 s"
+    assert all(ends(int(line)) for line in lines)
+    assert len(lines) == 3
+
+
+def test_a_stopped_command_may_tidy_up(tmp_path: Path) -> None:
+    lines: list[str] = []
+    command = f"trap 'echo tidy; touch {tmp_path}/tidied; exit' TERM; echo here; sleep 1000 & wait"
+    assert error(command, timeout=1, grace=60, log=lines.append).kind == "timeout"
+    assert lines == ["here", "tidy"]
+    assert (tmp_path / "tidied").exists()
+
+
+def test_a_command_that_will_not_stop_is_killed() -> None:
+    lines: list[str] = []
+    command = "trap '' TERM; " + FAMILY + "while true; do sleep 1000; done"
+    assert error(command, timeout=1, log=lines.append).kind == "timeout"
+    assert all(ends(int(line)) for line in lines)
+    assert len(lines) == 3
+
+
+@pytest.mark.parametrize("trap", ["", "trap '' TERM; "])
+def test_a_cancelled_command_ends_with_all_it_started(trap: str) -> None:
+    lines: list[str] = []
+
+    async def cancelled(tool: ShellTool) -> None:
+        there = asyncio.Event()
+
+        def log(line: str) -> None:
+            lines.append(line)
+            if line == "there":
+                there.set()
+
+        running = asyncio.create_task(
+            tool.run(call(trap + "sleep 1000 & echo $!; echo $$; echo there; wait; wait", log=log))
+        )
+        await there.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    with_tool(cancelled)
+    assert all(ends(int(line)) for line in lines[:2])
+    assert lines[2:] == ["there"]
+
+
+def test_a_second_cancellation_kills_at_once() -> None:
+    lines: list[str] = []
+
+    async def cancelled(tool: ShellTool) -> None:
+        there, stopping = asyncio.Event(), asyncio.Event()
+
+        def log(line: str) -> None:
+            lines.append(line)
+            (stopping if line == "stopping" else there).set()
+
+        command = "trap 'echo stopping' TERM; echo $$; while true; do sleep 0.01; done"
+        running = asyncio.create_task(tool.run(call(command, log=log)))
+        for event in (there, stopping):
+            await event.wait()
+            running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    with_tool(cancelled, grace=1_000)
+    assert ends(int(lines[0]))
+
+
+def test_what_a_command_leaves_behind_ends_with_the_task() -> None:
+    found = result("sleep 1000 & echo $!")
+    assert ends(int(found["stdout"]))
+
+
+def test_what_is_left_behind_may_say_its_last_words(tmp_path: Path) -> None:
+    """It says them when the end of the shell has closed the pipe between them."""
+    command = "mkfifo end; (cat end; echo late) & exec 3>end; echo early"
+    assert result(command, folder=tmp_path)["stdout"] == "early\nlate\n"
+
+
+def test_a_process_that_left_the_group_does_not_hold_up_the_task() -> None:
+    found = result("setsid sleep 1000 & echo $!", timeout=20)
+    os.kill(int(found["stdout"]), signal.SIGKILL)
+
+
+VICTIM = """
+import asyncio, os, sys
+from tests.tools.shell_calls import call
+from noetl.tools.shell_tool import ShellTool
+
+async def main():
+    tool = ShellTool()
+    async def one(command):
+        await tool.run(call(command, log=lambda line: print(line, flush=True)))
+    await tool.run(call(["true"]))
+    await asyncio.gather(one("trap '' TERM HUP INT; sleep 1000 & echo $!; echo $$; wait"), one("echo $$; exec sleep 1000"))
+
+asyncio.run(main())
+"""
+
+
+def test_the_death_of_the_worker_is_the_end_of_its_programs() -> None:
+    root = Path(__file__).parents[2]
+    path = os.pathsep.join(str(place) for place in (root / "src", root))
+    with subprocess.Popen(
+        [sys.executable, "-c", VICTIM], env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE
+    ) as worker:
+        assert worker.stdout is not None
+        pids = [int(worker.stdout.readline()) for _ in range(3)]
+        worker.kill()
+    assert all(ends(pid) for pid in pids)
+
+
+def sleeper() -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(["sleep", "1000"], start_new_session=True)
+
+
+def test_a_guard_that_was_killed_is_replaced() -> None:
+    guard = Guard()
+    with sleeper() as first, sleeper() as second:
+        guard.watch(first.pid)
+        assert guard._process is not None
+        before = guard._process
+        before.kill()
+        before.wait()
+        guard.watch(second.pid)
+        assert guard._process is not before
+        assert guard._process.stdin is not None
+        guard._process.stdin.close()  # as the death of the worker would
+        assert (first.wait(), second.wait()) == (-signal.SIGKILL, -signal.SIGKILL)
+        guard.close()
+
+
+def test_a_guard_leaves_alone_what_it_was_told_to_forget() -> None:
+    guard = Guard()
+    with sleeper() as kept, sleeper() as watched:
+        guard.watch(kept.pid)
+        guard.watch(watched.pid)
+        guard.forget(kept.pid)
+        assert guard._process is not None
+        assert guard._process.stdin is not None
+        guard._process.stdin.close()
+        assert watched.wait() == -signal.SIGKILL
+        assert guard._process.wait() == 0
+        assert kept.poll() is None
+        guard.close()
+        guard.close()
+        kept.kill()
