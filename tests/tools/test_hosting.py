@@ -14,7 +14,7 @@ from noetl.tools.hosting import ENGINE_KINDS, Tools, Unrunnable, unrunnable
 from tests.playbooks import playbook_of
 from tests.tools.python_calls import call
 
-LATER = {"artifact", "file", "postgres", "s3", "sqlite"}
+LATER = {"postgres", "sqlite"}
 
 
 class Closing:
