@@ -67,6 +67,11 @@ class Table:
         return max(1, min(BATCH_ROWS, BATCH_BYTES * self.count // (self._size + 1)))
 
     @property
+    def stored(self) -> bool:
+        """Whether the rows go into a file."""
+        return self._file is not None
+
+    @property
     def full(self) -> bool:
         """Whether the rows are too many to be values: `spill` before adding more."""
         return self._file is None and self._size > self._limit
@@ -112,7 +117,8 @@ class Table:
             self._file.close()
             self._lost = self._file.lost
         for name, number in self._lost.items():
-            self.warnings.append(f"column `{name}`: {number} values are null, for there is no form for them")
+            values = "a value" if number == 1 else f"{number} values"
+            self.warnings.append(f"column `{name}`: null in place of {values} that JSON cannot hold")
 
     async def answer(self) -> Answer:
         """What the statement gave, after the end."""

@@ -13,7 +13,9 @@ class SqliteInputs(SqlInputs, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     database: Annotated[
         str | None,
-        Meta(description="Database file. Default: one in memory for each execution and worker."),
+        Meta(
+            description="Database file, relative to the playbook. Default: one in memory for each execution."
+        ),
     ] = None
 
 
@@ -41,4 +43,5 @@ KIND = Kind(
     defaults=DEFAULTS,
     spellings=SPELLINGS,
     check=check,
+    implementation="noetl.tools.sqlite_tool:SqliteTool",
 )
