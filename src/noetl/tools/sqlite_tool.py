@@ -50,6 +50,8 @@ class SqliteTool:
                 session.stop()
             await asyncio.sleep(_PAUSE)
         self._threads.shutdown(wait=False)
+        for memory in self._memory.values():
+            memory.connection.close()
         self._memory.clear()
 
     async def _attempt(self, call: Call) -> Outcome:
