@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from noetl.stores.results import MemoryResults, StoredObjects
 from noetl.tools.postgres_tool import PostgresTool
 from noetl.tools.sqlite_tool import SqliteTool
 
+_numbers = count(1)
+
 
 class Database:
     """One database, asked through a tool of its own each time, in one execution."""
@@ -22,12 +25,13 @@ class Database:
         self.make = make
         self.target = target
         self.folder = folder
-        self.objects = StoredObjects(MemoryResults(), "x")
+        self.execution_id = f"x{next(_numbers)}"
+        self.objects = StoredObjects(MemoryResults(), self.execution_id)
         self.log: list[str] = []
 
     def call(self, *, spec: dict[str, Any] | None = None, timeout: float = 30.0, **inputs: Any) -> Call:
         return Call(
-            execution_id="x",
+            execution_id=self.execution_id,
             task="t",
             kind="sql",
             inputs={**self.target, **inputs},

@@ -135,7 +135,7 @@ def test_only_tables_are_rows_and_only_stored_ones_are_read(db: Database) -> Non
     assert (error.kind, "`application/pdf`, which is no table" in error.message) == ("input", True)
     made_up = dict(db.stored(table))
     assert db.error(rows=made_up, into="item").kind == "input"
-    gone = Stored({**made_up, "key": "x/" + "0" * 64})
+    gone = Stored({**made_up, "key": f"{db.execution_id}/{'0' * 64}"})
     assert db.error(rows=gone, into="item").kind == "not_found"
 
 

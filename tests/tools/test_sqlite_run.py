@@ -1,9 +1,7 @@
 """The kind `sqlite`: the same contract on a file or in memory."""
 
 import asyncio
-import gc
 import sys
-import weakref
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 from noetl.model.outcome import Outcome
-from noetl.stores.results import MemoryResults, StoredObjects
 from noetl.tools.sqlite_tool import SqliteTool
 from tests.tools.sql_calls import Database, sqlite_at
 
@@ -292,18 +289,26 @@ def test_each_execution_has_its_own_database_in_memory(tmp_path: Path) -> None:
 def test_a_database_in_memory_goes_with_its_execution(tmp_path: Path) -> None:
     db = Database(SqliteTool, tmp_path)
 
-    async def whole() -> bool:
+    async def whole() -> tuple[Outcome, Outcome]:
         tool = SqliteTool()
         await tool.run(db.call(command="CREATE TABLE t (a)"))
-        (connection,) = [weakref.ref(one) for one in apsw.connections() if one not in before]
-        db.objects = StoredObjects(MemoryResults(), "y")
-        gc.collect()
-        gone = connection() is None
-        await tool.close()
-        return gone
+        (connection,) = [one for one in apsw.connections() if one not in before]
+        tool.forget(db.execution_id)
+        with pytest.raises(apsw.ConnectionClosedError):
+            connection.execute("SELECT 1")
+        running = asyncio.ensure_future(tool.run(db.call(query="SELECT 1 AS a")))
+        await asyncio.sleep(0)
+        tool.forget(db.execution_id)
+        tool.forget(db.execution_id)
+        try:
+            return await running, await tool.run(db.call(query="SELECT * FROM t"))
+        finally:
+            await tool.close()
 
     before = apsw.connections()
-    assert asyncio.run(whole())
+    used, after = asyncio.run(whole())
+    assert used.result["rows"] == [{"a": 1}]
+    assert after.error is not None
 
 
 def test_tasks_of_one_execution_take_turns_in_memory(tmp_path: Path) -> None:

@@ -62,13 +62,16 @@ KIND = Kind(
     name="postgres",
     summary="Runs SQL on PostgreSQL, with bound parameters.",
     result=RESULT,
-    helpers={"pg": "`sqlstate`, `code`, `constraint` and `detail` of an error."},
+    helpers={
+        "pg": "`sqlstate`, also as `code`, with `message`, `constraint` and `detail`; `00000` on success."
+    },
     example=EXAMPLE,
     inputs=PostgresInputs,
     spec=PostgresSpec,
     defaults=DEFAULTS,
     spellings=SPELLINGS,
     check=check,
+    takes_references=frozenset({"rows"}),
     extra="postgres",
     implementation="noetl.tools.postgres_tool:PostgresTool",
 )

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 from noetl.model.outcome import ToolError
 from noetl.model.reference import ARROW, MEDIA_TYPE, Stored, decode_value
-from noetl.ports.results import ResultError
 from noetl.ports.tool import Call
+from noetl.tools.extra import install_command
 from noetl.tools.sql_table import Row
 
 BATCH = 1_000
@@ -73,7 +73,7 @@ def _value_by_value(row: Any, keys: Keys, number: int, lenient: bool) -> Row:  #
 
 @asynccontextmanager
 async def given_rows(call: Call) -> AsyncIterator[Given]:
-    """The input `rows` of a call. ToolError if they are no rows, or cannot be read."""
+    """The input `rows` of a call. ToolError if they are no rows, ResultError if they cannot be read."""
     rows: Any = call.inputs["rows"]
     if not isinstance(rows, Stored):
         yield _listed(rows)
@@ -82,23 +82,16 @@ async def given_rows(call: Call) -> AsyncIterator[Given]:
     if media_type not in (ARROW, MEDIA_TYPE):
         message = f"`rows` is a stored object of type `{media_type}`, which is no table"
         raise ToolError("input", f"{message}: read it with `duckdb` or `python` first")
-    try:
-        async with call.objects.local(rows) as path:
-            if media_type == MEDIA_TYPE:
-                yield _listed(decode_value(path.read_bytes()))
-            else:
-                yield _table(path)
-    except ResultError as error:
-        hint = f": {error.hint}" if error.hint else ""
-        raise ToolError("not_found", f"`rows` cannot be read: {error}{hint}") from None
+    async with call.objects.local(rows) as path:
+        yield _listed(decode_value(path.read_bytes())) if media_type == MEDIA_TYPE else _table(path)
 
 
 def _table(path: Any) -> Given:
     try:
         from noetl.tools.sql_arrow import read_rows  # noqa: PLC0415  # imports pyarrow
     except ImportError:
-        message = "`rows` is an Arrow table, and pyarrow is not installed: pip install 'noetl[arrow]'"
-        raise ToolError("not_found", message) from None
+        message = f"`rows` is an Arrow table, and pyarrow is not installed: {install_command('arrow')}"
+        raise ToolError("tool", message) from None
     names, batches = read_rows(path)
     return _Positioned(names, batches)
 

@@ -14,6 +14,7 @@ from noetl.model.outcome import ToolError
 from noetl.model.reference import Stored, encode_value
 from noetl.ports.results import Draft
 from noetl.ports.tool import Call
+from noetl.tools.extra import install_command
 from noetl.tools.sql_result import Answer, distinct, inline_limit, keep_table
 
 MAX_JSON = 16 << 20
@@ -98,7 +99,7 @@ class Table:
                 self._limit = MAX_JSON
                 return None
             message = f"the rows take more than {MAX_JSON >> 20} MiB, and pyarrow is not installed"
-            raise ToolError("limit", f"{message}: pip install 'noetl[arrow]'") from None
+            raise ToolError("limit", f"{message}: {install_command('arrow')}") from None
         self._draft = await drafts.enter_async_context(self._call.objects.draft())
         return self._draft.path
 

@@ -37,11 +37,13 @@ KIND = Kind(
     name="sqlite",
     summary="Runs SQL on a SQLite file, with bound parameters.",
     result=RESULT,
+    helpers={"sqlite": "`code`, such as `SQLITE_CONSTRAINT_UNIQUE`, and `message` of an error."},
     example=EXAMPLE,
     inputs=SqliteInputs,
     spec=SqlSpec,
     defaults=DEFAULTS,
     spellings=SPELLINGS,
     check=check,
+    takes_references=frozenset({"rows"}),
     implementation="noetl.tools.sqlite_tool:SqliteTool",
 )

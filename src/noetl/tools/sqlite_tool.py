@@ -6,12 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from weakref import WeakKeyDictionary
 
 import apsw
 
 from noetl.model.outcome import Outcome, ToolError
-from noetl.ports.results import Objects
 from noetl.ports.tool import Call
 from noetl.tools.attempt import attempted, failure
 from noetl.tools.inputs import quoted
@@ -36,7 +34,7 @@ class SqliteTool:
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="noetl-sqlite")
-        self._memory: WeakKeyDictionary[Objects, _Memory] = WeakKeyDictionary()
+        self._memory: dict[str, _Memory] = {}
         self._sessions: set[Session] = set()
         self._closed = False
 
@@ -50,9 +48,14 @@ class SqliteTool:
                 session.stop()
             await asyncio.sleep(_PAUSE)
         self._threads.shutdown(wait=False)
-        for memory in self._memory.values():
+        for execution_id in list(self._memory):
+            self.forget(execution_id)
+
+    def forget(self, execution_id: str) -> None:
+        """Frees the database in memory; while a task still uses it, that task's end does."""
+        memory = self._memory.pop(execution_id, None)
+        if memory is not None and not memory.lock.locked():
             memory.connection.close()
-        self._memory.clear()
 
     async def _attempt(self, call: Call) -> Outcome:
         inputs, spec = typed(call, SqliteInputs, SqlSpec, check)
@@ -81,8 +84,8 @@ class SqliteTool:
             raise ToolError("cancelled", "the worker is ending")
         if path is not None:
             return await self._in_thread(session, partial(session.on_file, path))
-        if (memory := self._memory.get(call.objects)) is None:
-            memory = self._memory[call.objects] = _Memory()
+        if (memory := self._memory.get(call.execution_id)) is None:
+            memory = self._memory[call.execution_id] = _Memory()
         async with memory.lock:
             return await self._in_thread(session, partial(session.run, memory.connection))
 
