@@ -50,7 +50,6 @@ workflow:
 """
 
 
-@pytest.mark.spec("000 §6.3")
 def test_a_policy_retries_what_the_server_says_may_pass(dsn: str) -> None:
     found = ran(FLAKY, dsn=dsn)
     assert (found.status, found.error) == ("completed", None)

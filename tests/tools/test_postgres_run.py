@@ -15,7 +15,6 @@ def db(dsn: str) -> Database:
     return postgres_at(dsn)
 
 
-@pytest.mark.spec("000 §5")
 def test_a_query_gives_rows_as_mappings(db: Database) -> None:
     found = db.outcome(query="SELECT 1 AS id, 'Ada' AS name UNION ALL SELECT 2, NULL ORDER BY 1")
     answer = {

@@ -25,7 +25,6 @@ def db(tmp_path: Path) -> Database:
     return sqlite_at(tmp_path)
 
 
-@pytest.mark.spec("000 §5")
 def test_a_query_gives_rows_as_mappings(db: Database) -> None:
     found = db.outcome(query="SELECT 1 AS id, 'Ada' AS name, NULL AS x, 0.5 AS f, x'00ff' AS raw")
     answer = {

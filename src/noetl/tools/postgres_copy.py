@@ -29,9 +29,11 @@ async def copy_rows(connection: Connection, given: Given, into: Into) -> int:
     writes = [targets[name].write if name in targets else None for name in columns]
     names = ", ".join(map(quote, columns))
     async with cursor.copy(f"COPY {into.table} ({names}) FROM STDIN") as copy:
+        formatted = copy.formatter.write_row  # what `copy.write_row` calls, but without awaiting each row
         for batch in given.loaded(columns):
             for row in _written(batch, writes):
-                await copy.write_row(row)
+                if data := formatted(row):
+                    await copy.write(data)
             await asyncio.sleep(0)
     return cursor.rowcount
 

@@ -18,7 +18,14 @@ from noetl.tools.sql_into import into_of
 from noetl.tools.sql_result import Answer
 from noetl.tools.sql_rows import Given, given_rows
 from noetl.tools.sql_table import Row, Table
-from noetl.tools.sql_task import Bound, bound_of, controls_transaction, in_one_transaction, one_statement
+from noetl.tools.sql_task import (
+    Bound,
+    bound_of,
+    controls_transaction,
+    in_one_transaction,
+    most_rows,
+    one_statement,
+)
 from noetl.tools.sql_text import POSTGRES, Statement, plan_of
 
 CHUNK = 100 if capabilities.has_stream_chunked() else 1
@@ -44,6 +51,7 @@ class Session:
         self._call = call
         self._inputs = inputs
         self._spec = spec
+        self._most = most_rows(spec)
         self._drafts = AsyncExitStack()
 
     async def run(self, connection: Connection) -> list[Answer]:
@@ -74,7 +82,6 @@ class Session:
         if values is not None and _has_lists([values]):
             (values,) = _fitted([values], await self._parameters(connection, bound.text))
         cursor = StreamCursor(connection)
-        most = {"one": 1, "none": 0}.get(self._spec.fetch or "all")
         table: Table | None = None
         pending: list[Row] = []
         count = 0
@@ -84,7 +91,7 @@ class Session:
                 if table is None:
                     table = self._table(cursor)
                 count += 1
-                if most is not None and count > most:
+                if self._most is not None and count > self._most:
                     continue
                 pending.append(row)
                 if len(pending) >= table.batch:
@@ -113,9 +120,7 @@ class Session:
         """Runs the statement with every row, one after the other or, in a transaction, in a pipeline."""
         plan = plan_of(statement, POSTGRES, named=given.columns is not None)
         self.current = Bound(statement, plan.text, None, "")
-        returning = self._spec.fetch != "none" and (
-            statement.returning or statement.words[0] in ("SELECT", "VALUES", "TABLE", "WITH")
-        )
+        returning = statement.returning or statement.words[0] in ("SELECT", "VALUES", "TABLE", "WITH")
         cursor = StreamCursor(connection)
         targets: list[Target] = []
         table: Table | None = None
@@ -130,13 +135,12 @@ class Session:
                     count += max(cursor.rowcount, 0)
                 elif cursor.description is not None:
                     table = table or self._table(cursor)
-                    await self._add(table, await _all(cursor))
+                    rows = await _all(cursor)
+                    await self._add(table, rows if self._most is None else rows[: self._most - table.count])
+                    count += len(rows)
         if table is None:
             return Answer(row_count=count)
-        answer = await self._answer(table)
-        if self._spec.fetch == "one" and isinstance(answer.rows, list):
-            return answer._replace(rows=answer.rows[:1])
-        return answer
+        return (await self._answer(table))._replace(row_count=count)
 
     async def _parameters(self, connection: Connection, text: str) -> list[Target]:
         """What the server takes each parameter of a statement for. Raises psycopg.Error."""

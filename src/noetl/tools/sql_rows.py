@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from itertools import chain
 from operator import itemgetter
 from typing import Any, TypeAlias
 
@@ -127,4 +126,14 @@ def _listed(rows: Any) -> Given:
 
     if kind is list:
         return Given(None, batches)
-    return Given(list(dict.fromkeys(chain.from_iterable(chain.from_iterable(batches())))), batches)
+    return Given(_names(batches()), batches)
+
+
+def _names(batches: Iterator[Sequence[Any]]) -> list[str]:
+    """All keys of the rows, those of the first in front."""
+    first: list[str] = []
+    names: set[str] = set()
+    for batch in batches:
+        first = first or list(batch[0])
+        names.update(*batch)
+    return first + sorted(names.difference(first))

@@ -96,6 +96,11 @@ def _statements(inputs: SqlInputs, dialect: Dialect) -> list[Statement]:
     return found
 
 
+def most_rows(spec: SqlSpec) -> int | None:
+    """How many rows of a statement go into the result; None: all."""
+    return {"one": 1, "none": 0}.get(spec.fetch or "all")
+
+
 def in_one_transaction(statements: Sequence[Statement], spec: SqlSpec) -> bool:
     """Whether to put a transaction around them: one alone is one, and a script may have its own."""
     return (

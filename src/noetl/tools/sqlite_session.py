@@ -18,7 +18,14 @@ from noetl.tools.sql_into import into_of, quote
 from noetl.tools.sql_result import Answer
 from noetl.tools.sql_rows import Given
 from noetl.tools.sql_table import Column, Row, Table, plain
-from noetl.tools.sql_task import Bound, bound_of, controls_transaction, in_one_transaction, one_statement
+from noetl.tools.sql_task import (
+    Bound,
+    bound_of,
+    controls_transaction,
+    in_one_transaction,
+    most_rows,
+    one_statement,
+)
 from noetl.tools.sql_text import SQLITE, Statement, plan_of
 from noetl.tools.sqlite import SqliteInputs
 
@@ -43,6 +50,7 @@ class Session:
         self._spec = spec
         self._given = given
         self._drafts = drafts
+        self._most = most_rows(spec)
         self._loop = asyncio.get_running_loop()
         self._stopped = Event()
         self._connection: apsw.Connection | None = None
@@ -108,13 +116,12 @@ class Session:
         self.current = bound
         self._check()
         rows, columns = _started(connection, bound.text, bound.values or ())
-        most = {"one": 1, "none": 0}.get(self._spec.fetch or "all")
         table = Table(self._call, columns)
         pending: list[Row] = []
         count = 0
         for row in rows:
             count += 1
-            if most is not None and count > most:
+            if self._most is not None and count > self._most:
                 continue
             pending.append(row)
             if len(pending) >= table.batch:
@@ -159,18 +166,17 @@ class Session:
             found: list[Row] = []
             for row in batch:
                 rows, columns = _started(connection, plan.text, row)
-                if columns and table is None and self._spec.fetch != "none":
-                    table = Table(self._call, columns)
-                found += rows
-                count += 0 if columns else connection.changes()
+                if columns:
+                    table = table or Table(self._call, columns)
+                    found += rows
+                else:
+                    count += connection.changes()
+            count += len(found)
             if table is not None:
-                self._add(table, found)
+                self._add(table, found if self._most is None else found[: self._most - table.count])
         if table is None:
             return Answer(row_count=count)
-        answer = self._answer(table)
-        if self._spec.fetch == "one" and isinstance(answer.rows, list):
-            return answer._replace(rows=answer.rows[:1])
-        return answer
+        return self._answer(table)._replace(row_count=count)
 
     def _add(self, table: Table, rows: list[Row]) -> None:
         self._check()
