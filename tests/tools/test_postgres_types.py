@@ -80,6 +80,7 @@ WIDE = """
         TIMESTAMP '2026-01-01' + g * INTERVAL '1 s' AS at,
         TIMESTAMPTZ '2026-01-01 00:00+00' + g * INTERVAL '1 s' AS at_zone,
         decode(lpad(to_hex(g), 8, '0'), 'hex') AS raw, jsonb_build_object('g', g) AS doc, ARRAY[g, NULL] AS list,
+        ARRAY[jsonb_build_array(g, 'x')] AS docs,
         ARRAY[DATE '2026-01-01' + g] AS days, NULLIF(g, 2) AS gap, int4range(g, g + 1) AS span, ROW(g, 'x') AS pair
     FROM generate_series(1, 3000) AS g
 """
@@ -108,6 +109,7 @@ def test_a_large_result_is_an_arrow_table_of_the_same_types(db: Database) -> Non
         "raw": "binary",
         "doc": "extension<arrow.json>",
         "list": "list<item: int32>",
+        "docs": "extension<arrow.json>",
         "days": "list<item: date32[day]>",
         "gap": "int32",
         "span": "string",
@@ -130,6 +132,7 @@ def test_a_large_result_is_an_arrow_table_of_the_same_types(db: Database) -> Non
         "raw": b"\x00\x00\x00\x02",
         "doc": '{"g":2}',
         "list": [2, None],
+        "docs": '[[2,"x"]]',
         "days": [date(2026, 1, 3)],
         "gap": None,
         "span": "[2,3)",

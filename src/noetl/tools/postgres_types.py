@@ -51,7 +51,7 @@ def column_of(described: psycopg.Column) -> Column:
     if found is None:
         return Column(described.name, *Type())
     own = _numeric(described) if found.name == "numeric" else _TYPES.get(found.name, Type())
-    if found.array_oid == described.type_code:
+    if found.array_oid == described.type_code and own is not _JSON:
         own = _array(own)
     return Column(described.name, *own)
 
@@ -178,6 +178,8 @@ class Target(NamedTuple):
 
 def array_text(value: Any, *, whole: bool) -> Any:
     """A list as the server reads arrays. With `whole`, its items are JSON, lists among them too."""
+    if whole and isinstance(value, str) and value.startswith("["):
+        value = msgspec.json.decode(value)  # as a table has it
     if not isinstance(value, list):
         return value
     return "{" + ",".join(_item(one, whole=whole) for one in value) + "}"
