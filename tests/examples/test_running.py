@@ -48,6 +48,11 @@ RESULTS: dict[str, Any] = {
     "workbook": {"kelvin": [291.65, 294.15, 292.65], "fahrenheit": [65.3, 69.8, 67.1]},
     "parent": {"total": 515, "best_region": "north"},
     "child": {"region": "east", "total": 30, "best": 20},
+    "duckdb_tables": {
+        "high": 16_534,
+        "mean": 89.0,
+        "most": [{"sensor": "s1", "high": 3_638}, {"sensor": "s2", "high": 3_469}],
+    },
     "http_request": {"receipt": "r-1001-42", "amount": 42},
     "sqlite_inventory": {"order": [{"sku": "A-1", "quantity": 96}, {"sku": "C-3", "quantity": 91}]},
     "pagination": [
