@@ -88,9 +88,7 @@ class Jobs:
         self._forget()
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="noetl-quantum-"))
-        folder = self._folder / job_id
-        folder.mkdir(exist_ok=True)
-        job = self._jobs[job_id] = Job(job_id, about, folder)
+        job = self._jobs[job_id] = Job(job_id, about, Path(tempfile.mkdtemp(dir=self._folder)))
         job.work = asyncio.get_running_loop().create_task(self._run(call, job, seconds))
         return job
 

@@ -14,7 +14,7 @@ import msgspec
 from noetl.guest.quantum import RESULT, SHOTS
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, Outcome, ToolError, failed, succeeded
-from noetl.model.reference import ARROW, Stored, hash_in, stored_object
+from noetl.model.reference import ARROW, Stored, stored_object
 from noetl.ports.results import ResultMissing
 from noetl.ports.tool import Call
 from noetl.tools.attempt import attempted, inputs_of
@@ -77,7 +77,8 @@ class QuantumTool:
             case "submit" | "run":
                 about = _about(call, inputs, backend)
                 reference = await _described(call, about)
-                job = self._jobs.start(call, hash_in(reference["key"]), about, seconds=seconds)
+                job_id = reference["key"].replace(f"{call.execution_id}/", "", 1)
+                job = self._jobs.start(call, job_id, about, seconds=seconds)
                 if inputs.action == "run":
                     return await self._whole(call, job)
                 given: dict[str, Json] = {"job_id": job.id, "backend": backend, "seed": about["seed"]}
@@ -167,7 +168,9 @@ async def _described(call: Call, about: dict[str, Any]) -> Stored:
 
 
 async def _recalled(call: Call, job_id: str) -> dict[str, Any]:
-    key = f"{call.execution_id}/{job_id}"
+    """What a job is made from: its id is the key of that, without the execution."""
+    store, digest = job_id[:-64], job_id[-64:]
+    key = f"{store}{call.execution_id}/{digest}"
     try:
         async with call.objects.local(stored_object(key, size=0, media_type=DESCRIPTION)) as path:
             about: dict[str, Any] = msgspec.json.decode(path.read_bytes())
