@@ -18,7 +18,7 @@ from noetl.model.reference import ARROW, Stored, stored_object
 from noetl.ports.results import ResultMissing
 from noetl.ports.tool import Call
 from noetl.tools.attempt import attempted, inputs_of
-from noetl.tools.quantum import SIMULATORS, QuantumInputs, unknown_backend
+from noetl.tools.quantum import SIMULATORS, UNASKED, QuantumInputs, unknown_backend
 from noetl.tools.quantum_jobs import Children, Job, Jobs
 
 for _driver in ("qiskit", "qiskit_aer", "qiskit_qasm3_import", "pyarrow"):
@@ -58,6 +58,8 @@ class QuantumTool:
         backend = inputs.backend or "aer"
         if hint := unknown_backend(backend):
             raise ToolError("input", f"there is no backend `{backend}`: {hint}")
+        if inputs.auth is not None and backend in SIMULATORS:
+            raise ToolError("input", UNASKED)
         act = self._simulator if backend in SIMULATORS else self._provider
         try:
             async with asyncio.timeout(call.timeout):
