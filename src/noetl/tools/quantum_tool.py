@@ -5,6 +5,7 @@ import hashlib
 import json
 import shutil
 import tempfile
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,9 @@ DESCRIPTION = "application/vnd.noetl.quantum-job+json"
 MAX_RESULT = 64 * 1024 * 1024
 """Bytes of a result without its shots."""
 
+PATIENCE = 30.0
+"""Seconds that a provider has to cancel a job that nobody waits for any more."""
+
 STATES = frozenset({"queued", "running", "done", "failed", "cancelled"})
 
 
@@ -45,12 +49,15 @@ class QuantumTool:
     def __init__(self) -> None:
         self._children = Children()
         self._jobs = Jobs(self._children)
+        self._ending: set[asyncio.Task[None]] = set()
 
     async def run(self, call: Call) -> Outcome:
         return await attempted(self._attempt(call))
 
     async def close(self) -> None:
         await self._jobs.close()
+        if self._ending:
+            await asyncio.wait(self._ending)
         await self._children.close()
 
     async def _attempt(self, call: Call) -> Outcome:
@@ -120,31 +127,47 @@ class QuantumTool:
 
     async def _provider(self, call: Call, inputs: QuantumInputs, backend: str) -> Outcome:
         order: dict[str, Any] = {"backend": backend, "auth": inputs.auth, "job_id": inputs.job_id}
-
-        async def ask(do: str, **more: Any) -> Any:
-            return await self._children.ask(
-                call, {**order, "do": do, **more}, seconds=call.timeout, log=call.log
-            )
-
         helper: dict[str, Json] = {"job_id": inputs.job_id, "backend": backend}
         match inputs.action:
             case "submit" | "run":
-                order["job_id"] = helper["job_id"] = await ask("submit", job=_about(call, inputs, backend))
+                order["job"] = _about(call, inputs, backend)
+                order["job_id"] = helper["job_id"] = await self._ask(call, "submit", order)
                 if inputs.action == "submit":
                     return succeeded(dict(helper), quantum=helper)
             case "status":
-                state = await ask("status")
+                state = await self._ask(call, "status", order)
                 if state not in STATES:
                     raise ToolError(
                         "tool", f"the backend `{backend}` gave the state `{state}`, which is none"
                     )
                 return succeeded({"state": state}, quantum={**helper, "state": state})
             case "cancel":
-                await ask("cancel")
+                await self._ask(call, "cancel", order)
                 return succeeded({"state": "cancelled"}, quantum={**helper, "state": "cancelled"})
         with tempfile.TemporaryDirectory(prefix="noetl-quantum-") as folder:
-            await ask("result", folder=folder)
+            try:
+                await self._ask(call, "result", {**order, "folder": folder})
+            except asyncio.CancelledError:
+                if inputs.action == "run":
+                    self._abandon(call, order)
+                raise
             return succeeded(await _read(call, Path(folder), helper), quantum={**helper, "state": "done"})
+
+    async def _ask(self, call: Call, do: str, order: dict[str, Any], seconds: float | None = None) -> Any:
+        return await self._children.ask(
+            call, {**order, "do": do}, seconds=seconds or call.timeout, log=call.log
+        )
+
+    def _abandon(self, call: Call, order: dict[str, Any]) -> None:
+        """Cancels the job of a `run` that was cut short; the call does not wait for it."""
+
+        async def cancel() -> None:
+            with suppress(ToolError):
+                await self._ask(call, "cancel", order, PATIENCE)
+
+        task = asyncio.get_running_loop().create_task(cancel())
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
 
 
 def _about(call: Call, inputs: QuantumInputs, backend: str) -> dict[str, Any]:
