@@ -105,7 +105,8 @@ GOOD: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("quantum", {"action": "submit", "program": QASM, "backend": "aer", "shots": 100, "seed": 1}, {}),
     ("quantum", {"action": "run", "program": QASM, "parameters": {"theta": 0.5}, "observables": ["Z"]}, {}),
     ("quantum", {"action": "status", "job_id": "j1"}, {}),
-    ("quantum", {"action": "result", "job_id": "j1", "backend": "aer", "auth": "ibm"}, {}),
+    ("quantum", {"action": "result", "job_id": "j1", "backend": "aer"}, {}),
+    ("quantum", {"action": "result", "job_id": "j1", "backend": "{{ ctx.backend }}", "auth": "ibm"}, {}),
     ("quantum", {"action": "cancel", "job_id": "{{ submit.job_id }}"}, {}),
 ]
 
@@ -198,6 +199,8 @@ WRONG: list[tuple[str, dict[str, Any], dict[str, Any], str | None]] = [
     ("quantum", {"action": "run", "program": QASM, "shots": 0}, {}, TYPE),
     ("quantum", {"action": "run", "program": QASM, "parameters": {"theta": "much"}}, {}, TYPE),
     ("quantum", {"action": "run", "program": QASM, "seed": -1}, {}, TYPE),
+    ("quantum", {"action": "run", "program": QASM, "auth": "ibm"}, {}, "auth"),
+    ("quantum", {"action": "run", "program": QASM, "auth": "ibm", "backend": "aer"}, {}, "auth"),
     ("quantum", {"action": "run", "program": "qubit q;"}, {}, "program"),
     ("quantum", {"action": "run", "program": "OPENQASM 1.0;"}, {}, "program"),
     ("quantum", {"action": "run", "program": QASM, "observables": ["ZQ"]}, {}, "observables"),
