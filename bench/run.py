@@ -14,6 +14,7 @@ from bench.duckdb_tool import measure_duckdb_tool
 from bench.large_store import measure_large_store
 from bench.load import measure_load, measure_parse
 from bench.peers import PEERS
+from bench.postgres_copy import measure_postgres_copy
 from bench.python_tool import measure_python_tool
 from bench.row import Row
 
@@ -42,6 +43,7 @@ def _parts() -> list[Row]:
         *measure_parse(),
         *measure_append(),
         *measure_python_tool(),
+        *measure_postgres_copy(),
         *measure_duckdb_tool(),
         *measure_large_store(),
     ]

@@ -1,5 +1,7 @@
 """Where executions are kept, as the settings say."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from noetl.ports.store import Store
@@ -8,7 +10,7 @@ from noetl.stores import file_of
 from noetl.stores.credentials.key import KeyPlace
 from noetl.stores.home import Home, find_home, home_beside
 from noetl.stores.results import NamedResults
-from noetl.stores.results.opening import StoresWrong, open_results
+from noetl.stores.results.opening import StoresWrong, named_urls, open_results
 
 
 def home_of(configuration: Configuration) -> Home:
@@ -30,6 +32,12 @@ def store_url(configuration: Configuration) -> str:
     return configuration.settings.store or f"sqlite:///{home_of(configuration).store}"
 
 
+def result_store_names(configuration: Configuration) -> frozenset[str]:
+    """The result stores that playbooks may name. Raises SettingsWrong."""
+    with _told():
+        return frozenset(named_urls(configuration.settings.result_stores))
+
+
 def key_place(configuration: Configuration) -> KeyPlace:
     """Where the key is that seals credentials; a store in memory has one only if it is given."""
     settings = configuration.settings
@@ -42,7 +50,7 @@ def key_place(configuration: Configuration) -> KeyPlace:
 def results_of(configuration: Configuration, home: Home | None, store: Store) -> NamedResults:
     """Where results are kept, as the settings say; in memory without a home. Raises SettingsWrong."""
     settings = configuration.settings
-    try:
+    with _told():
         return open_results(
             home,
             store,
@@ -50,5 +58,11 @@ def results_of(configuration: Configuration, home: Home | None, store: Store) ->
             named=settings.result_stores,
             directory=configuration.directory,
         )
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
     except StoresWrong as error:
         raise SettingsWrong(str(error), error.hint) from None

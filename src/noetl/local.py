@@ -38,6 +38,8 @@ __all__ = ["AlreadyRunning", "CannotRun", "Local", "Source"]
 SLOTS = 32
 TURN = 0.005
 """Seconds of work after which the event loop gets its turn."""
+LARGEST_TABLE = 64 << 20
+"""Bytes of a table that is given as rows to whoever asks for a result."""
 LINGER = 0.01
 """Seconds that what is decided waits for more, while tasks are in flight and nobody waits for it."""
 FLUSH_AT = 2_048
@@ -227,8 +229,11 @@ class Local:
         return end.result()
 
     async def whole(self, value: Any) -> Any:
-        """A value of a state as users gave it, stored parts in their place. Raises ResultError."""
-        return await resolve(value, partial(read_stored, self._service.results))
+        """A value of a state as users gave it, stored parts in their place. Raises ResultError.
+
+        Tables of more than `LARGEST_TABLE` bytes and objects stay references.
+        """
+        return await resolve(value, partial(read_stored, self._service.results), largest_table=LARGEST_TABLE)
 
     async def tell(self, execution_id: str, order: Order) -> None:
         """Asks something of an execution that runs here; it is recorded then. Raises Refused, StoreError."""

@@ -11,6 +11,7 @@ from noetl.ports.store import Store
 from noetl.server.logs import TaskLog
 from noetl.server.retention import delete, ended_before
 from noetl.stores.owner import Owners
+from noetl.stores.results import FileResults
 from tests.cli.command_line import Ran, run
 from tests.executions.commands import Commands
 from tests.executions.histories import Recorded
@@ -192,6 +193,6 @@ def test_an_execution_that_was_retried_meanwhile_stays(recorded: Recorded) -> No
         (record,) = [one async for one in ended_before(store, 1 << 62)]
         execution.driver.give(Retry())
         await execution.save_in(store)
-        return await delete(recorded.home, store, record)
+        return await delete(recorded.home, store, FileResults(recorded.home.results), record)
 
     assert recorded.with_store(prune) is False

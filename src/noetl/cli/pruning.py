@@ -5,8 +5,10 @@ from noetl.cli.failure import Failure
 from noetl.cli.problems import counted
 from noetl.cli.store import consult, has_store
 from noetl.cli.when import iso, now
+from noetl.homes import results_of
 from noetl.ports.store import ExecutionRecord, Store
-from noetl.server.retention import delete, ended_before
+from noetl.server.expiry import Expired
+from noetl.server.retention import delete, ended_before, tidy
 from noetl.settings import Configuration
 from noetl.stores.home import Home
 
@@ -17,19 +19,28 @@ def prune(configuration: Configuration, *, before: int | None, dry: bool) -> Non
     """Deletes what ended before this time, or before as many days ago as are set, and says what."""
     moment = kept_since(configuration) if before is None else before
 
-    async def work(home: Home, store: Store) -> list[ExecutionRecord]:
+    async def work(home: Home, store: Store) -> tuple[list[ExecutionRecord], Expired]:
         found = [record async for record in ended_before(store, moment)]
-        return found if dry else [record for record in found if await delete(home, store, record)]
+        if dry:
+            return found, Expired()
+        results = results_of(configuration, home, store)
+        deleted = [record for record in found if await delete(home, store, results, record)]
+        dropped, _ = await tidy(home, store, results, now())
+        return deleted, dropped
 
-    pruned = consult(configuration, work) if has_store(configuration) else []
+    pruned, expired = consult(configuration, work) if has_store(configuration) else ([], Expired())
     if configuration.settings.output == "json":
         ids = [record.execution_id for record in pruned]
-        stream.write_json({"before": iso(moment), "dry_run": dry, "executions": ids})
+        dropped = {"bodies": expired.bodies, "bytes": expired.bytes}
+        stream.write_json({"before": iso(moment), "dry_run": dry, "executions": ids, "expired": dropped})
         return
     if dry:
         stream.write_text("".join(f"{one.execution_id}  {stream.visible(one.path)}\n" for one in pruned))
     verb = "would be deleted" if dry else "deleted"
     stream.say(f"{verb}: {counted(len(pruned), 'execution')} that ended before {iso(moment)}")
+    if expired.bodies:
+        results = f"{counted(expired.bodies, 'result')} of {expired.bytes:,} bytes"
+        stream.say(f"dropped: {results} whose `ttl` is over")
 
 
 def kept_since(configuration: Configuration) -> int:

@@ -4,11 +4,25 @@ import contextlib
 import os
 import stat
 import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from noetl.cli.failure import Failure
 
 
 def write_file(path: str, data: bytes) -> None:
+    """As `write_pieces`, for all of it at once."""
+    write_pieces(path, (data,))
+
+
+def pieces_of(path: Path) -> Iterator[bytes]:
+    """The bytes of a file, some at a time. Raises OSError."""
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            yield piece
+
+
+def write_pieces(path: str, pieces: Iterable[bytes]) -> None:
     """Replace or make the file; a reader sees the old content or the new, never a part.
 
     Mode, owner and symbolic links stay as they are. Raises Failure.
@@ -23,9 +37,9 @@ def write_file(path: str, data: bytes) -> None:
         if before and not stat.S_ISREG(before.st_mode):
             # A device or a pipe must be written to, not replaced.
             with open(path, "wb") as file:
-                file.write(data)
+                file.writelines(pieces)
         else:
-            _replace(os.path.realpath(path), data, before)
+            _replace(os.path.realpath(path), pieces, before)
     except OSError as error:
         raise _failure(path, error) from None
 
@@ -43,11 +57,11 @@ def create_file(path: str, data: bytes) -> None:
         raise _failure(path, error) from None
 
 
-def _replace(path: str, data: bytes, before: os.stat_result | None) -> None:
+def _replace(path: str, pieces: Iterable[bytes], before: os.stat_result | None) -> None:
     handle, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=os.path.dirname(path))
     try:
         with open(handle, "wb") as file:
-            file.write(data)
+            file.writelines(pieces)
             file.flush()
             os.fsync(handle)
             if before:

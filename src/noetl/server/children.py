@@ -9,14 +9,15 @@ from noetl.credentials.resolver import concerns_secrets
 from noetl.dsl.problem import PlaybookInvalid
 from noetl.events.bodies import Parent, TaskStarted
 from noetl.events.ids import task_run_id
-from noetl.kernel import ExecutionState, resolve
+from noetl.kernel import ExecutionState
 from noetl.kernel.net.commands import Cancel, ChildEnded, Request
 from noetl.kernel.pipeline.waits import child_id, waits_for_child
 from noetl.kernel.run import Frame, RunState
 from noetl.model.outcome import ErrorInfo
-from noetl.model.reference import mentions
+from noetl.model.reference import escape, mentions
 from noetl.ports.results import ResultError
 from noetl.ports.store import ExecutionRecord, Query
+from noetl.server.handing import handed_over
 from noetl.server.live import Live, Origin
 from noetl.server.playbooks import Document, PlaybookMissing
 from noetl.server.stored import Source
@@ -76,8 +77,9 @@ class Children:
         """The end of a child whose result is stored: what is stored belongs to one execution."""
         end = _end(parent, child)
         try:
-            result = await resolve(end.result, child.stored, raw=True)
-            above.give(replace(end, result=result))
+            results = self._service.results
+            result = await handed_over(end.result, child.stored, results, above.execution_id)
+            above.give(replace(end, result=escape(result)))
         except ResultError as error:
             fault = ErrorInfo(kind="not_found", message=f"the child's result cannot be read: {error}")
             above.give(replace(end, status="failed", result=None, error=fault))
@@ -151,12 +153,24 @@ class Children:
 
     async def _begin_whole(self, live: Live, execution_id: str, place: str, given: dict[str, Any]) -> None:
         """The same for a child that gets stored values: it gets all of them."""
-        whole = await resolve(given, live.stored)
+        try:
+            whole = await handed_over(given, live.stored, self._service.results, execution_id)
+        except ResultError as error:
+            message = f"what it is given cannot be read: {error}"
+            self._begin(live, execution_id, place, {}, ErrorInfo(kind=error.kind, message=message))
+            return
         assert isinstance(whole, dict)  # noqa: S101 -- the inputs of a task are a mapping
         self._begin(live, execution_id, place, whole)
 
-    def _begin(self, live: Live, execution_id: str, place: str, given: dict[str, Any]) -> None:
-        document, error = self._document(live, given)
+    def _begin(
+        self,
+        live: Live,
+        execution_id: str,
+        place: str,
+        given: dict[str, Any],
+        fault: ErrorInfo | None = None,
+    ) -> None:
+        document, error = (self._stand_in(""), fault) if fault else self._document(live, given)
         origin = Origin(
             file=document.source.file or live.origin.file,
             parent=Parent(execution_id=live.execution_id, task_run_id=place),

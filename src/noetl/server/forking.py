@@ -1,12 +1,9 @@
 """A new execution with a copy of another one's history."""
 
-import asyncio
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import uuid_utils
 
@@ -109,18 +106,15 @@ async def _with_own_results(
     results: ResultStore, rows: Sequence[Row], source: str, execution_id: str
 ) -> Sequence[Row]:
     """The rows with copies of all that they name: what is stored belongs to one execution."""
-    theirs = re.compile(rb'"key":"' + re.escape(source.encode()) + rb'/([0-9a-f]{64})(#[0-9-]+)?"')
-    own = rb'"key":"' + execution_id.encode() + rb'/\1\2"'
-    names: set[str] = set()
+    theirs = re.compile(rb'"key":"(\w+:)?' + re.escape(source.encode()) + rb'/([0-9a-f]{64})(#[0-9-]+)?"')
+    own = rb'"key":"\g<1>' + execution_id.encode() + rb'/\g<2>\g<3>"'
+    names: set[tuple[str, str]] = set()
     copied = []
     for row in rows:
-        names |= {name.decode() for name, _ in theirs.findall(row.body)}
+        names |= {(store.decode(), name.decode()) for store, name, _ in theirs.findall(row.body)}
         copied.append(row._replace(body=theirs.sub(own, row.body)) if names else row)
-    for name in sorted(names):
-        copy = results.scratch(execution_id) / f".copy-{uuid4().hex}"
-        async with results.local(f"{source}/{name}") as path:
-            await asyncio.to_thread(shutil.copyfile, path, copy)
-        await results.put_file(f"{execution_id}/{name}", copy)
+    for store, name in sorted(names):
+        await results.copy(f"{store}{source}/{name}", f"{store}{execution_id}/{name}")
     return copied
 
 

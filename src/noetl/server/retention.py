@@ -2,11 +2,12 @@
 
 from collections.abc import AsyncIterator
 
+from noetl.ports.results import ResultStore
 from noetl.ports.store import ExecutionRecord, Query, Store
+from noetl.server.expiry import Expired, Expiry
 from noetl.server.logs import TaskLog
 from noetl.stores.home import Home
 from noetl.stores.owner import Owners
-from noetl.stores.results import FileResults
 
 _ENDED = ("completed", "failed", "cancelled")
 
@@ -24,7 +25,7 @@ async def ended_before(store: Store, moment: int) -> AsyncIterator[ExecutionReco
         cursor = page.next
 
 
-async def delete(home: Home, store: Store, record: ExecutionRecord) -> bool:
+async def delete(home: Home, store: Store, results: ResultStore, record: ExecutionRecord) -> bool:
     """Deletes an execution with its results and its log. False if a process owns it or it is gone.
 
     The execution goes first: a crash leaves files without one, never one without its files. Raises
@@ -39,5 +40,21 @@ async def delete(home: Home, store: Store, record: ExecutionRecord) -> bool:
             return False  # somebody retried it meanwhile
         deleted = await store.delete(record.execution_id)
     TaskLog(home.logs).remove(record.execution_id)
-    await FileResults(home.results).delete(record.execution_id)
+    await results.delete(record.execution_id)
     return deleted
+
+
+LEFT_AFTER = 86_400
+"""Seconds after which what was not finished being written is taken for left behind."""
+
+
+async def tidy(
+    home: Home, store: Store, results: ResultStore, now: int, most: int | None = None
+) -> tuple[Expired, int]:
+    """Drops bodies whose time is over, and what crashes left half-written; what, and how many files.
+
+    Raises StoreError, ResultError.
+    """
+    expiry = Expiry(store, results, Owners(home.owners))
+    dropped = await expiry.drop(ended_before(store, now), now, most)
+    return dropped, await results.sweep(now / 1_000_000 - LEFT_AFTER)

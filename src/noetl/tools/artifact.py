@@ -54,4 +54,6 @@ KIND = Kind(
     example=EXAMPLE,
     inputs=ArtifactInputs,
     check=check,
+    takes_references=frozenset({"content", "ref", "args", "_prev"}),
+    implementation="noetl.tools.artifact_tool:ArtifactTool",
 )

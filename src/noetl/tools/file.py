@@ -34,4 +34,6 @@ KIND = Kind(
     inputs=FileInputs,
     spellings={"path": "url", "credential": "auth"},
     check=check,
+    takes_references=frozenset({"content", "source", "args", "_prev"}),
+    implementation="noetl.tools.file_tool:FileTool",
 )

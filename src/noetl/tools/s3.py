@@ -30,4 +30,6 @@ KIND = Kind(
     spellings={"credential": "auth"},
     check=check,
     extra="s3",
+    takes_references=frozenset({"content", "source", "args", "_prev"}),
+    implementation="noetl.tools.s3_tool:S3Tool",
 )

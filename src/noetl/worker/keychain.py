@@ -124,7 +124,7 @@ class Keychain:
             credential, origin = await self._named(name, provider)
         except CredentialError as error:
             raise ToolError("credential", unavailable(name, error), retryable=error.retryable) from None
-        return Found(credential.fields, marked(credential.fields, origin))
+        return Found(credential.fields, marked(credential.fields, origin), credential.kind)
 
     async def signed_in(self, inputs: Mapping[str, Any]) -> tuple[Mapping[str, Any], Entry | None]:
         """The inputs with their `auth` as a mapping, and what was asked for a token, if so.

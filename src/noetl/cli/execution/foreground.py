@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import shutil
 import signal
 import time
 from collections.abc import Iterator, Sequence
@@ -19,12 +18,12 @@ from noetl.cli.execution.progress import Progress
 from noetl.cli.failure import Failure, invalid
 from noetl.dsl.problem import PlaybookInvalid
 from noetl.events.event import Event
-from noetl.homes import home_of
+from noetl.homes import home_of, result_store_names, results_of
 from noetl.kernel import Refused
 from noetl.kernel.state import ExecutionState
 from noetl.loading import installed_kinds
 from noetl.local import AlreadyRunning, CannotRun, Local, Source
-from noetl.model import NoetlError
+from noetl.model import NoetlError, ResultError
 from noetl.ports.store import ExecutionUnknown, Store, StoreError, StoreFull
 from noetl.running import dedicate_process, opened
 from noetl.server.fitness import check
@@ -32,6 +31,7 @@ from noetl.server.forking import CannotFork
 from noetl.server.logs import TaskLog
 from noetl.server.playbooks import Playbooks
 from noetl.server.records import find_execution, read_events
+from noetl.server.retention import tidy
 from noetl.settings import Configuration
 from noetl.stores.home import Home
 
@@ -183,7 +183,8 @@ def _look_first(order: Order, configuration: Configuration, catalogs: Sequence[P
     if order.source is None:
         raise Failure("unknown-execution", f"there are no executions in {home.folder}", hint=_ELSEWHERE)
     playbooks = Playbooks(catalogs, settings.allow_kinds)
-    check(playbooks.read(order.source), playbooks, installed_kinds().allowing(settings.allow_kinds))
+    kinds = installed_kinds().allowing(settings.allow_kinds)
+    check(playbooks.read(order.source), playbooks, kinds, result_store_names(configuration))
 
 
 class _Teller:
@@ -320,7 +321,9 @@ async def _forget(home: Home, store: Store, configuration: Configuration) -> Non
     if not days or configuration.settings.store:
         return
     before = time.time_ns() // 1_000 - days * _DAY
-    with contextlib.suppress(StoreError):
+    with contextlib.suppress(StoreError, ResultError):
+        results = results_of(configuration, home, store)
         for execution_id in await store.prune(before=before, limit=MOST_FORGOTTEN):
             TaskLog(home.logs).remove(execution_id)
-            shutil.rmtree(home.results / execution_id, ignore_errors=True)
+            await results.delete(execution_id)
+        await tidy(home, store, results, time.time_ns() // 1_000, MOST_FORGOTTEN)

@@ -11,11 +11,13 @@ from noetl.cli import stream
 from noetl.cli.executions import option
 from noetl.cli.failure import Failure
 from noetl.cli.store import consult
-from noetl.cli.target import write_file
+from noetl.cli.target import pieces_of, write_file, write_pieces
 from noetl.events.bodies import LoopDone, StepDone, StepFailed, StepScheduled
 from noetl.events.ids import run_id
 from noetl.homes import results_of
 from noetl.kernel.references import resolve
+from noetl.local import LARGEST_TABLE
+from noetl.model.reference import is_object, is_table
 from noetl.ports.store import Store
 from noetl.server.history import History, read_history
 from noetl.stores.home import Home
@@ -31,25 +33,35 @@ def command(*, name: str, step: str | None, out: str | None, **place: str | None
     """Print the result of an execution or a step, whole.
 
     STEP is the name of a step: the result of its last run. Text is printed as it is, everything else
-    as JSON.
+    as JSON. A stored object is printed as its reference, and written to a file as it is.
     """
     configuration = option.configured(**place)
 
-    async def work(home: Home, store: Store) -> tuple[str, Any]:
+    async def work(home: Home, store: Store) -> tuple[str, Any, int | None]:
         history = await read_history(store, name, configuration.settings.allow_kinds)
+        execution_id = history.record.execution_id
         result = _of_execution(history) if step is None else _of_step(history, step)
-        return history.record.execution_id, await resolve(
-            result, partial(read_stored, results_of(configuration, home, store))
-        )
+        results = results_of(configuration, home, store)
+        if out is not None and (is_object(result) or is_table(result)):
+            async with results.local(result["key"]) as path:
+                write_pieces(out, pieces_of(path))
+                return execution_id, result, path.stat().st_size
+        get = partial(read_stored, results)
+        return execution_id, await resolve(result, get, largest_table=LARGEST_TABLE), None
 
-    execution_id, result = consult(configuration, work)
-    data = (
-        result.encode("utf-8", "backslashreplace") if isinstance(result, str) else stream.json_bytes(result)
-    )
-    if out is not None:
-        write_file(out, data)
+    execution_id, result, written = consult(configuration, work)
+    data = b""
+    if written is None:
+        data = (
+            result.encode("utf-8", "backslashreplace")
+            if isinstance(result, str)
+            else stream.json_bytes(result)
+        )
+        written = len(data)
+        if out is not None:
+            write_file(out, data)
     if configuration.settings.output == "json":
-        where = {"result": result} if out is None else {"file": out, "bytes": len(data)}
+        where = {"result": result} if out is None else {"file": out, "bytes": written}
         stream.write_json({"execution_id": execution_id, "step": step, **where})
     elif out is None:
         _print(result, data)

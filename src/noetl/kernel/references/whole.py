@@ -10,6 +10,7 @@ from noetl.model.reference import (
     escape,
     is_manifest,
     is_reference,
+    is_table,
     keys_of,
     mentions,
     part,
@@ -117,16 +118,32 @@ def veiled_in(value: Any) -> set[str]:
     return {key for found in secrets_in(value) for key in keys_of_secret(found)}
 
 
-async def resolve(value: Any, get: Callable[[str], Awaitable[bytes]], *, raw: bool = False) -> Json:
+async def resolve(
+    value: Any, get: Callable[[str], Awaitable[bytes]], *, largest_table: int | None = None
+) -> Json:
     """A value with everything that is stored elsewhere in its place, as users gave it.
 
-    `get` reads stored bytes. With `raw`, escaped keys stay as they are in the log.
+    `get` reads stored bytes. Tables of more than `largest_table` bytes stay references.
     """
     fetched: dict[str, Any] = {}
+    value = _without_tables(value, largest_table)
     while missing := missing_in(value, fetched):
         for key in sorted(missing):
             fetched[key] = decode_stored(await get(key))
-        value = replaced(value, fetched, set())
+        value = _without_tables(replaced(value, fetched, set()), largest_table)
         fetched = {}
-    whole: Json = value if raw else unescape(value)
+    whole: Json = unescape(value)
     return whole
+
+
+def _without_tables(value: Any, largest: int | None) -> Any:
+    """The value in which larger tables do not stand for their rows."""
+    if largest is None:
+        return value
+    if is_table(value):
+        return Stored(value) if value["size"] > largest else value
+    if isinstance(value, Stored) or not mentions(value):
+        return value
+    if isinstance(value, dict):
+        return {key: _without_tables(item, largest) for key, item in value.items()}
+    return [_without_tables(item, largest) for item in value]

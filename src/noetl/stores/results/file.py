@@ -127,7 +127,7 @@ def _write(path: Path, data: bytes) -> None:
 
 def _is_there(path: Path, data: bytes) -> bool:
     try:
-        return path.stat().st_size == len(data) and _read(path, 0, 64) == data[:64]
+        return path.stat().st_size == len(data) and _read(path, 0, 65_536) == data[:65_536]
     except FileNotFoundError:
         return False
 

@@ -1,0 +1,122 @@
+"""Runs the kind `file`."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+from uuid import uuid4
+
+from noetl.model import Json
+from noetl.model.outcome import Outcome, ToolError
+from noetl.ports.tool import Call
+from noetl.tools.attempt import inputs_of
+from noetl.tools.file import FileInputs, check
+from noetl.tools.objects_content import media_type_of
+from noetl.tools.objects_put import to_put
+from noetl.tools.objects_work import bounded, kept, value_in
+
+MOST_LISTED = 100_000
+
+
+class FileTool:
+    """Files of the machine that the worker runs on."""
+
+    async def run(self, call: Call) -> Outcome:
+        return await bounded(call, _work)
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+async def _work(call: Call) -> Any:
+    inputs = inputs_of(call, FileInputs)
+    for fault in check(dict(call.inputs), {}):
+        raise ToolError("input", fault.message)
+    path = _path(call, inputs.url)
+    match inputs.action:
+        case "get":
+            return await _get(call, inputs, path)
+        case "put":
+            async with to_put(call, inputs) as (source, _):
+                return _about(call, path, await asyncio.to_thread(_replace, source, path))
+        case "copy":
+            to = _path(call, inputs.to or "")
+            return _about(call, to, await asyncio.to_thread(_replace, path, to))
+        case "delete":
+            there = path.exists()
+            path.unlink(missing_ok=True)
+            return {"url": _shown(call, path), "deleted": there}
+        case "list":
+            return await asyncio.to_thread(_listed, call, path, inputs.url)
+
+
+async def _get(call: Call, inputs: FileInputs, path: Path) -> Any:
+    if not path.is_file():
+        raise ToolError("not_found", f"there is no file {path}")
+    if inputs.format not in (None, "bytes"):
+        return await value_in(call, path, inputs.format)
+    async with call.objects.draft() as draft:
+        await asyncio.to_thread(shutil.copyfile, path, draft.path)
+        media_type = media_type_of(path.name)
+        return await kept(call, draft.path, media_type, name=path.name, url=_shown(call, path))
+
+
+def _path(call: Call, url: str) -> Path:
+    if url.startswith("file://"):
+        parts = urlsplit(url)
+        url = unquote(parts.netloc + parts.path)
+    if not url or "\0" in url:
+        raise ToolError("input", f"`{url}` is no path")
+    return call.folder / url
+
+
+def _shown(call: Call, path: Path) -> str:
+    """The path as a playbook writes it."""
+    return str(path.relative_to(call.folder)) if path.is_relative_to(call.folder) else str(path)
+
+
+def _replace(source: Path, path: Path) -> int:
+    """The file, whole and durable or as it was before; its folder is made. How large it is."""
+    if path.is_dir():
+        raise ToolError("input", f"{path} is a folder")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name[:100]}-{uuid4().hex}")
+    try:
+        shutil.copyfile(source, beside)
+        with beside.open("rb") as file:
+            os.fsync(file.fileno())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+    return path.stat().st_size
+
+
+def _about(call: Call, path: Path, size: int) -> Json:
+    return {"url": _shown(call, path), "name": path.name, "size": size}
+
+
+def _listed(call: Call, start: Path, url: str) -> Json:
+    found: list[Json] = []
+    for path in sorted(_below(start)):
+        about = path.stat()
+        moment = datetime.fromtimestamp(about.st_mtime, UTC).isoformat(timespec="seconds")
+        found.append(
+            {"url": _shown(call, path), "name": path.name, "size": about.st_size, "modified_at": moment}
+        )
+        if len(found) > MOST_LISTED:
+            raise ToolError("limit", f"more than {MOST_LISTED:,} files begin with `{url}`")
+    return found
+
+
+def _below(start: Path) -> Iterator[Path]:
+    """The files in a folder and in those below it; or, if it is none, those whose path begins so."""
+    inside = start.is_dir()
+    for base, _, files in os.walk(start if inside else start.parent):
+        for name in files:
+            path = Path(base, name)
+            if (inside or str(path).startswith(str(start))) and path.is_file():
+                yield path

@@ -1,0 +1,68 @@
+"""What the kinds for stored objects do alike: keep what was read, and tell what went wrong."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from noetl.model import Json
+from noetl.model.outcome import Outcome, ToolError, succeeded
+from noetl.model.reference import ARROW, Stored
+from noetl.ports.results import ResultError
+from noetl.ports.tool import Call
+from noetl.tools.attempt import attempted
+from noetl.tools.inputs import Format
+from noetl.tools.objects_content import preview_of, read_content
+from noetl.tools.objects_table import columns_of
+
+
+async def bounded(call: Call, work: Callable[[Call], Awaitable[Json]]) -> Outcome:
+    """The outcome of the work, within the time of the call."""
+
+    async def within() -> Outcome:
+        try:
+            async with asyncio.timeout(call.timeout):
+                return succeeded(await work(call))
+        except TimeoutError:
+            message = f"it was not done within {call.timeout:g} s"
+            raise ToolError("timeout", message, retryable=True) from None
+        except ResultError as error:
+            message = f"{error}; {error.hint}" if error.hint else str(error)
+            raise ToolError(error.kind, message) from None
+        except OSError as error:
+            raise failed_file(error) from None
+
+    return await attempted(within())
+
+
+def failed_file(error: OSError) -> ToolError:
+    """What a failure of the system means."""
+    name = f"{error.filename}: " if error.filename else ""
+    said = f"{name}{error.strerror or error}"
+    match error:
+        case FileNotFoundError() | NotADirectoryError():
+            return ToolError("not_found", said)
+        case PermissionError():
+            return ToolError("permission", said)
+        case IsADirectoryError() | FileExistsError():
+            return ToolError("input", said)
+        case _:
+            return ToolError("tool", said)
+
+
+async def kept(call: Call, path: Path, media_type: str, **about: Json) -> Stored:
+    """A file as an object of the execution; it is gone afterwards if it was a draft."""
+    preview = await asyncio.to_thread(preview_of, path, media_type)
+    async with call.objects.draft() as draft:
+        path.rename(draft.path)
+        return await draft.keep(media_type, preview=preview, **about)
+
+
+async def value_in(call: Call, path: Path, form: Format) -> Any:
+    """What a file holds, in this format: a value, or the reference to a large table."""
+    async with call.objects.draft() as draft:
+        found = await asyncio.to_thread(read_content, path, form, draft.path)
+        if form != "parquet":
+            return found
+        columns = await asyncio.to_thread(columns_of, draft.path)
+        return await draft.keep(ARROW, type="list", length=found, columns=list(columns))

@@ -1,0 +1,89 @@
+"""Calls of the tools for objects, over a result store of their own."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from noetl.model.outcome import Outcome
+from noetl.model.reference import ARROW, Stored
+from noetl.ports.results import ResultStore
+from noetl.ports.tool import Call, Tool
+from noetl.stores.results import FileResults, NamedResults, StoredObjects
+
+ID = "01939d2e-0000-7000-8000-000000000001"
+
+
+class Desk:
+    """A tool, and an execution that uses it."""
+
+    def __init__(self, make: Callable[[], Tool], folder: Path, kind: str) -> None:
+        self.make = make
+        self.folder = folder
+        self.kind = kind
+        self.results: ResultStore = NamedResults(
+            FileResults(folder / ".results"), {"archive": FileResults(folder / ".archive")}
+        )
+        self.objects = StoredObjects(self.results, ID)
+
+    def call(self, *, timeout: float = 60, execution_id: str = ID, **inputs: Any) -> Outcome:
+        async def whole() -> Outcome:
+            tool = self.make()
+            try:
+                return await tool.run(
+                    Call(
+                        execution_id=execution_id,
+                        task="t",
+                        kind=self.kind,
+                        inputs=inputs,
+                        args={},
+                        spec={},
+                        prev=None,
+                        attempt=1,
+                        idempotency_key="k",
+                        timeout=timeout,
+                        folder=self.folder,
+                        log=lambda _: None,
+                        objects=StoredObjects(self.results, execution_id),
+                    )
+                )
+            finally:
+                await tool.close()
+
+        return asyncio.run(whole())
+
+    def ok(self, **inputs: Any) -> Any:
+        outcome = self.call(**inputs)
+        assert outcome.status == "ok", outcome.error
+        return outcome.result
+
+    def error(self, **inputs: Any) -> tuple[str, str]:
+        outcome = self.call(**inputs)
+        assert outcome.error is not None, outcome.result
+        return outcome.error.kind, outcome.error.message
+
+    def object(self, data: bytes, media_type: str = "application/octet-stream", **about: Any) -> Stored:
+        async def whole() -> Stored:
+            async with self.objects.draft() as draft:
+                draft.path.write_bytes(data)
+                return await draft.keep(media_type, **about)
+
+        return asyncio.run(whole())
+
+    def table(self, rows: list[dict[str, Any]]) -> Stored:
+        table = pa.Table.from_pylist(rows)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as out:
+            out.write_table(table)
+        data = sink.getvalue().to_pybytes()
+        return self.object(data, ARROW, type="list", length=len(rows), columns=table.column_names)
+
+    def data(self, reference: Stored, execution_id: str = ID) -> bytes:
+        async def whole() -> bytes:
+            async with StoredObjects(self.results, execution_id).local(reference) as path:
+                return path.read_bytes()
+
+        assert isinstance(reference, Stored)
+        return asyncio.run(whole())

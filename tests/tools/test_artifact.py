@@ -1,0 +1,181 @@
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from noetl.model.reference import ARROW, MEDIA_TYPE, Stored, encode_value, escape, is_object, is_table
+from noetl.model.table import rows_of
+from noetl.tools.artifact_tool import ArtifactTool
+from tests.tools.object_calls import Desk
+
+OTHER = "01939d2e-0000-7000-8000-000000000002"
+ROWS: list[dict[str, Any]] = [{"id": 1, "name": "a,b"}, {"id": 2, "name": None}]
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(ArtifactTool, tmp_path, "artifact")
+
+
+def test_what_is_put_by_name_can_be_got_by_every_execution(desk: Desk) -> None:
+    put = desk.ok(action="put", key="reports/may.json", content={"n": 1})
+    assert is_object(escape(put))
+    assert (put["name"], put["media_type"]) == ("reports/may.json", "application/json; charset=utf-8")
+    assert put["preview"] == '{"n":1}'
+    got = desk.ok(action="get", key="reports/may.json", execution_id=OTHER)
+    assert desk.data(got, OTHER) == b'{"n":1}'
+    assert got["key"].startswith(f"{OTHER}/")
+    assert desk.ok(action="get", key="reports/may.json", format="json", execution_id=OTHER) == {"n": 1}
+
+
+@pytest.mark.parametrize(
+    ("content", "form", "data"),
+    [
+        ("text", None, b"text"),
+        ([1, {"a": None}], None, b'[1,{"a":null}]'),
+        ("text", "json", b'"text"'),
+        (base64.b64encode(b"\x00\xff").decode(), "bytes", b"\x00\xff"),
+        ({"encoding": "base64", "content": "AP8="}, "bytes", b"\x00\xff"),
+        (ROWS, "csv", b'id,name\r\n1,"a,b"\r\n2,\r\n'),
+        ({"rows": ROWS, "row_count": 2}, "csv", b'id,name\r\n1,"a,b"\r\n2,\r\n'),
+        ([{"a": [1]}, {"b": True}], "csv", b"a,b\r\n[1],\r\n,true\r\n"),
+    ],
+)
+def test_content_is_written_in_its_format(desk: Desk, content: Any, form: str | None, data: bytes) -> None:
+    assert desk.data(desk.ok(action="put", content=content, format=form)) == data
+
+
+def test_rows_can_be_parquet_and_back(desk: Desk) -> None:
+    put = desk.ok(action="put", key="rows", content=ROWS, format="parquet")
+    assert desk.data(put)[:4] == b"PAR1"
+    got = desk.ok(action="get", key="rows", format="parquet")
+    assert is_table(dict(got))
+    assert got["length"] == 2
+    assert rows_of(desk.data(got)) == ROWS
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "parquet"])
+def test_a_table_is_written_from_its_reference(desk: Desk, tmp_path: Path, form: str) -> None:
+    rows = [{"id": number, "name": f"row {number}"} for number in range(2_500)]
+    put = desk.ok(action="put", content=desk.table(rows), format=form)
+    data = desk.data(put)
+    if form == "json":
+        assert json.loads(data) == rows
+    elif form == "csv":
+        assert data.splitlines()[2_500].replace(b'"', b"") == b"2499,row 2499"
+    else:
+        (tmp_path / "t").write_bytes(data)
+        assert pq.read_table(tmp_path / "t").to_pylist() == rows
+
+
+def test_an_empty_table_is_an_empty_list(desk: Desk) -> None:
+    empty = desk.ok(action="put", content=[{"id": 1}], format="parquet")
+    table = desk.ok(action="get", ref=empty, format="parquet")
+    assert is_table(dict(table))
+    none = desk.object(desk.data(desk.table([])), ARROW, type="list", length=0)
+    assert desk.data(desk.ok(action="put", content=none, format="json")) == b"[]"
+
+
+def test_an_object_is_kept_as_it_is_and_not_copied(desk: Desk) -> None:
+    given = desk.object(b"\x00" * 100_000, "image/png")
+    put = desk.ok(action="put", key="picture", content=given)
+    assert (put["key"], put["media_type"]) == (given["key"], "image/png")
+    got = desk.ok(action="get", key="picture", execution_id=OTHER)
+    assert got["media_type"] == "image/png"
+    files = {path.stat().st_ino for path in desk.folder.rglob(f"*{given['hash']}*") if path.is_file()}
+    assert len(files) == 1, "three names of the same file"
+
+
+def test_a_stored_value_is_written_as_users_know_it(desk: Desk) -> None:
+    table = desk.table(ROWS)
+    value = {"$noetl": "mine", "table": table}
+    stored = desk.object(encode_value(escape(value)), MEDIA_TYPE)
+    assert json.loads(desk.data(desk.ok(action="put", content=stored))) == {"$noetl": "mine", "table": ROWS}
+    plain = desk.object(b'{"a":1}', MEDIA_TYPE)
+    assert desk.data(desk.ok(action="put", content=plain)) == b'{"a":1}'
+    assert desk.data(desk.ok(action="put", content={"a": plain, "t": table}, format="json")) == (
+        b'{"a":{"a":1},"t":[{"id":1,"name":"a,b"},{"id":2,"name":null}]}'
+    )
+
+
+def test_names_can_be_listed_replaced_and_deleted(desk: Desk) -> None:
+    for name in ("a/1", "a/2", "b"):
+        desk.ok(action="put", key=name, content=name)
+    listed = desk.ok(action="list", key="a/")
+    assert [one["key"] for one in listed] == ["a/1", "a/2"]
+    assert listed[0].keys() == {"key", "store", "size", "media_type", "hash", "created_at"}
+    assert len(desk.ok(action="list")) == 3
+    desk.ok(action="put", key="a/1", content="new")
+    assert desk.ok(action="get", key="a/1", format="text") == "new"
+    put = desk.ok(action="put", key="a/2", content="again")
+    assert desk.ok(action="delete", ref=put) == {"key": "a/2", "deleted": True}
+    assert desk.ok(action="delete", key="a/2") == {"key": "a/2", "deleted": False}
+    assert desk.error(action="get", key="a/2") == ("not_found", "there is no artifact `a/2`")
+    bodies = list((desk.folder / ".results").glob("artifact-*/*"))
+    assert len(bodies) == 2, "those that were replaced or deleted are gone"
+
+
+def test_another_store_can_be_named(desk: Desk) -> None:
+    desk.ok(action="put", key="x", content="here")
+    desk.ok(action="put", key="x", content="there", store="archive")
+    assert desk.ok(action="get", key="x", format="text", store="archive") == "there"
+    assert desk.ok(action="get", key="x", format="text", store="auto") == "here"
+    assert [one["store"] for one in desk.ok(action="list", store="archive")] == ["archive"]
+    kind, message = desk.error(action="list", store="nowhere")
+    assert kind == "not_found"
+    assert "no result store `nowhere`" in message
+
+
+def test_a_reference_can_be_read_by_its_key(desk: Desk) -> None:
+    given = desk.object(b'{"a": 1}')
+    assert desk.ok(action="get", ref=given["key"], format="json") == {"a": 1}
+    assert desk.ok(action="get", ref=given)["key"] == given["key"]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "kind", "said"),
+    [
+        ({"action": "put", "content": {"a": 1}, "format": "text"}, "input", "writes text, not a mapping"),
+        ({"action": "put", "content": [1], "format": "csv"}, "input", "list of mappings, not a list"),
+        ({"action": "put", "content": "no!", "format": "bytes"}, "input", "base64"),
+        ({"action": "put", "content": "x", "key": ""}, "input", ""),
+        ({"action": "put", "content": "x", "key": "k" * 300}, "input", "name of an artifact"),
+        ({"action": "put"}, "input", "`content` is missing"),
+        ({"action": "get"}, "input", "`key` or `ref` is missing"),
+        ({"action": "get", "ref": {"$noetl": "ref", "key": "x"}}, "input", "`ref` is a reference"),
+        ({"action": "get", "ref": f"{OTHER}/{'0' * 64}"}, "not_found", "not stored by this execution"),
+        ({"action": "delete", "ref": Stored({"key": "x"})}, "input", "no artifact with a name"),
+        ({"action": "go"}, "input", "action"),
+    ],
+)
+def test_what_cannot_be_done_is_an_error(desk: Desk, inputs: dict[str, Any], kind: str, said: str) -> None:
+    if inputs.get("key") == "":
+        assert isinstance(desk.ok(**inputs), Stored)
+        return
+    found, message = desk.error(**inputs)
+    assert found == kind
+    assert said in message
+
+
+@pytest.mark.parametrize(
+    ("data", "form", "said"),
+    [
+        (b"{", "json", "it is not json"),
+        (b"[NaN]", "json", "it is not json"),
+        (b"\xff", "text", "not text in UTF-8"),
+        (b"a,b\n1\n", "csv", "not as many fields"),
+        (b"PAR", "parquet", "cannot be read"),
+    ],
+)
+def test_what_is_not_in_the_format_is_an_error(desk: Desk, data: bytes, form: str, said: str) -> None:
+    kind, message = desk.error(action="get", ref=desk.object(data), format=form)
+    assert kind == "input"
+    assert said in message
+
+
+def test_csv_is_read_as_rows(desk: Desk) -> None:
+    given = desk.object(b'\xef\xbb\xbfid,name\n1,"a\nb"\n')
+    assert desk.ok(action="get", ref=given, format="csv") == [{"id": "1", "name": "a\nb"}]

@@ -1,0 +1,101 @@
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from noetl.model.reference import escape, is_object
+from noetl.tools.file_tool import FileTool
+from tests.tools.object_calls import Desk
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(FileTool, tmp_path, "file")
+
+
+def test_what_is_put_can_be_got(desk: Desk, tmp_path: Path) -> None:
+    put = desk.ok(action="put", url="out/report.json", content={"n": 1})
+    assert put == {"url": "out/report.json", "name": "report.json", "size": 7}
+    assert (tmp_path / "out" / "report.json").read_bytes() == b'{"n":1}'
+    got = desk.ok(action="get", url="out/report.json")
+    assert is_object(escape(got))
+    assert (got["size"], got["name"], got["preview"]) == (7, "report.json", '{"n":1}')
+    assert desk.data(got) == b'{"n":1}'
+    assert desk.ok(action="get", url=f"file://{tmp_path}/out/report.json", format="json") == {"n": 1}
+    assert os.listdir(tmp_path / "out") == ["report.json"]
+
+
+@pytest.mark.parametrize(
+    ("url", "content", "data"),
+    [
+        ("a.txt", "text", b"text"),
+        ("a.csv", [{"a": 1}], b"a\r\n1\r\n"),
+        ("a.json", "text", b'"text"'),
+        ("a.dat", "text", b"text"),
+        ("a.dat", [1], b"[1]"),
+        ("a.log", [1], b"[1]"),
+    ],
+)
+def test_the_address_tells_the_format(
+    desk: Desk, tmp_path: Path, url: str, content: Any, data: bytes
+) -> None:
+    desk.ok(action="put", url=url, content=content)
+    assert (tmp_path / url).read_bytes() == data
+
+
+def test_a_reference_is_written_to_a_file(desk: Desk, tmp_path: Path) -> None:
+    given = desk.object(b"\x00\x01" * 100_000)
+    desk.ok(action="put", url="a.bin", source=given)
+    assert (tmp_path / "a.bin").read_bytes() == b"\x00\x01" * 100_000
+    table = desk.table([{"a": 1}, {"a": 2}])
+    desk.ok(action="put", url="a.csv", content=table)
+    assert (tmp_path / "a.csv").read_bytes() == b'"a"\n1\n2\n'
+    desk.ok(action="put", url="a.json", content=table)
+    assert json.loads((tmp_path / "a.json").read_bytes()) == [{"a": 1}, {"a": 2}]
+
+
+def test_a_file_is_written_from_another(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    desk.ok(action="put", url="b/b.txt", source="a.txt")
+    assert desk.ok(action="copy", url="b/b.txt", to="c/c.txt")["url"] == "c/c.txt"
+    assert (tmp_path / "c" / "c.txt").read_text() == "a"
+    assert desk.ok(action="delete", url="c/c.txt") == {"url": "c/c.txt", "deleted": True}
+    assert desk.ok(action="delete", url="c/c.txt") == {"url": "c/c.txt", "deleted": False}
+
+
+def test_files_are_listed_by_how_they_begin(desk: Desk, tmp_path: Path) -> None:
+    for name in ("data/a1.txt", "data/a2/b.txt", "data/b.txt", "other.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    urls = [one["url"] for one in desk.ok(action="list", url="data/")]
+    assert urls == ["data/a1.txt", "data/a2/b.txt", "data/b.txt"]
+    found = desk.ok(action="list", url="data/a")
+    assert [one["url"] for one in found] == ["data/a1.txt", "data/a2/b.txt"]
+    assert (found[0]["name"], found[0]["size"], "modified_at" in found[0]) == ("a1.txt", 11, True)
+    assert desk.ok(action="list", url="nowhere/x") == []
+
+
+@pytest.mark.parametrize(
+    ("inputs", "kind"),
+    [
+        ({"action": "get", "url": "none.txt"}, "not_found"),
+        ({"action": "get", "url": "folder"}, "not_found"),
+        ({"action": "put", "url": "folder", "content": "x"}, "input"),
+        ({"action": "put", "url": "a.txt", "source": "none.txt"}, "not_found"),
+        ({"action": "put", "url": "a.txt", "source": {"key": "x"}}, "input"),
+        ({"action": "put", "url": "file.txt/a", "content": "x"}, "input"),
+        ({"action": "copy", "url": "none", "to": "b"}, "not_found"),
+        ({"action": "get", "url": "https://example.com/a"}, "input"),
+        ({"action": "get", "url": "a\0b"}, "input"),
+        ({"action": "put", "url": "a.txt"}, "input"),
+    ],
+)
+def test_what_cannot_be_done_is_an_error(
+    desk: Desk, tmp_path: Path, inputs: dict[str, Any], kind: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file.txt").write_text("x")
+    found, message = desk.error(**inputs)
+    assert (found, bool(message)) == (kind, True)
