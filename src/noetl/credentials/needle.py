@@ -85,7 +85,8 @@ def _character(character: str) -> str:
             rf"\\+u{_hexadecimal(int.from_bytes(units[at : at + 2]), 4)}" for at in range(0, len(units), 2)
         )
     )
-    return f"(?:{'|'.join(ways)})"
+    # The longer ways first: `%` begins `%25`, and `&` begins `&amp;`.
+    return f"(?:{'|'.join(reversed(ways))})"
 
 
 def _hexadecimal(number: int, digits: int) -> str:

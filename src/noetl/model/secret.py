@@ -78,9 +78,12 @@ def _said(origin: Origin) -> dict[str, Any]:
     return {**said, "path": list(origin.path)} if origin.path else said
 
 
-def woven(parts: list[Any]) -> Masked:
-    """What stands for a text of these parts: texts, and what `part` and `packed` give."""
-    return Masked({MARK: "secret", "parts": parts})
+def woven(parts: list[Any], origin: Origin | None = None) -> Masked:
+    """What stands for a text of these parts: texts, and what `part` and `packed` give.
+
+    If it cannot be made from them, `origin` is where the whole can be had.
+    """
+    return Masked({MARK: "secret", "parts": parts, **(_said(origin) if origin is not None else {})})
 
 
 def part(origin: Origin, *, form: str = "", line: int | None = None) -> dict[str, Any]:
@@ -122,7 +125,7 @@ class Lost(Exception):
 
 def keys_of_secret(marker: Mapping[str, Any]) -> set[str]:
     """The keys of the values that are needed to put a secret in its place. Raises Lost."""
-    if "parts" not in marker:
+    if "parts" not in marker or "number" in marker:
         return {_origin(marker).key}
     found: set[str] = set()
     for piece in marker["parts"]:
@@ -135,7 +138,7 @@ def keys_of_secret(marker: Mapping[str, Any]) -> set[str]:
 
 def rebuilt(marker: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
     """The value again. Raises KeyError where one is not given, and Lost."""
-    if "parts" not in marker:
+    if "parts" not in marker or "number" in marker:
         return values[_origin(marker).key]
     return "".join(_made(piece, values) for piece in marker["parts"])
 
