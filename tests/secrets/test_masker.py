@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from noetl.credentials.credential import secrets_of
 from noetl.credentials.files import CHUNK, holds_secret, is_textual, mask_file
 from noetl.credentials.masker import LEARNED, Masker
+from noetl.credentials.needle import CUT
 from noetl.model.reference import Stored, escape
 from noetl.model.secret import Lost, Origin, is_secret, keys_of_secret, rebuilt, shown, whole
 from tests.secrets.searching import SECRET, found_in
@@ -53,7 +54,7 @@ def test_a_secret_is_found_however_it_is_written_and_put_there_again(text: str) 
     (masked,) = masker.value([text])
     assert is_secret(masked)
     assert not found_in(json.dumps(masked).encode())
-    values = {key: SECRET for key in keys_of_secret(masked)}
+    values = dict.fromkeys(keys_of_secret(masked), SECRET)
     assert rebuilt(masked, values) == text
     assert shown(masked) == masker.text(text)
 
@@ -64,7 +65,7 @@ def test_any_secret_in_any_text_is_masked_and_made_again(secret: str, before: st
     text = before + secret + after
     assert secret not in masker.text(text) or secret in before + "***" + after
     (masked,) = masker.value([text])
-    assert rebuilt(masked, {key: secret for key in keys_of_secret(masked)}) == text
+    assert rebuilt(masked, dict.fromkeys(keys_of_secret(masked), secret)) == text
 
 
 @given(
@@ -113,6 +114,22 @@ def test_short_secrets_are_masked_only_where_they_are_whole_values() -> None:
     assert masker.text("x abc") == "x abc"
 
 
+def test_what_was_cut_off_is_masked_as_far_as_it_is_there() -> None:
+    masker = masker_of("abcdefghijkl")
+    much = "x" * CUT
+    for text, seen in (
+        (f"{much}abcdefghijk", f"{much}***"),
+        ("x abcdef… y", "x ***… y"),
+        (f"ghijkl{much}", f"***{much}"),
+        (f"{much}abcde", f"{much}abcde"),
+        ("abcdefgh and ghijkl", "abcdefgh and ghijkl"),
+        ("ghijkl", "ghijkl"),
+    ):
+        assert masker.text(text) == seen
+        (masked,) = masker.value([text])
+        assert (shown(masked) if is_secret(masked) else masked) == seen
+
+
 def test_numbers_are_masked_as_values_and_in_texts() -> None:
     masker = masker_of(12345678, 42, True)
     masked = masker.value([12345678, 42, 1, True, "pin 12345678"])
@@ -126,7 +143,7 @@ def test_the_lines_of_a_key_are_masked_one_by_one() -> None:
     assert masker.text("> MIIEvQIBADANBgkqhkiG9w0BAQEFAASC") == "> ***"
     assert masker.text("-----BEGIN KEY-----") == "-----BEGIN KEY-----"
     (masked,) = masker.value(["> MIIEvQIBADANBgkqhkiG9w0BAQEFAASC"])
-    assert rebuilt(masked, {key: pem for key in keys_of_secret(masked)}).endswith("BAQEFAASC")
+    assert rebuilt(masked, dict.fromkeys(keys_of_secret(masked), pem)).endswith("BAQEFAASC")
 
 
 def test_references_and_what_is_masked_already_stay() -> None:

@@ -172,8 +172,9 @@ class Masker:
         spans = self._spans(text)
         if not spans:
             return text
-        marker = woven(_pieces(text, spans))
-        return marker if self._makes(marker, text) else woven(_blanked(marker["parts"]), self._keep(text))
+        pieces = _pieces(text, spans)
+        marker = woven(pieces)
+        return marker if self._makes(marker, text) else woven(_blanked(pieces), self._keep(text))
 
     def _makes(self, marker: Masked, text: str) -> bool:
         try:
@@ -190,6 +191,8 @@ class Masker:
                     _Span(*match.span(), self._piece(needle, match[0]))
                     for match in needle.pattern.finditer(text)
                 ]
+            if depth == 0:
+                found += [_Span(start, end, lost()) for start, end in needle.cut_off(text)]
             if depth == 0 and any(mark in text for mark in needle.landmarks):
                 for core in needle.cores:
                     found += [self._packed(text, *match.span()) for match in core.finditer(text)]
