@@ -61,6 +61,12 @@ def test_the_page_on_operations(place: Place) -> None:
         place.check(command)
 
 
+def test_the_page_on_credentials(place: Place) -> None:
+    place.environment["PGPASSWORD"] = "correct horse"
+    for command in commands_of((ROOT / "docs" / "credentials.md").read_text("utf-8")):
+        place.check(command)
+
+
 def test_the_readme(place: Place) -> None:
     page = (ROOT / "README.md").read_text("utf-8")
     (playbook,) = _BLOCK.findall(page)

@@ -118,6 +118,16 @@ TASKS: dict[str, str] = {
     "shell that fails": """
       - fail: {kind: shell, command: "echo {{ keychain.simple.value }} >&2; exit 3"}
 """,
+    "duckdb": """
+      - rows: {kind: duckdb, query: "select ? as whole, 'x' || ? as text", params: ["{{ keychain.marked.value }}", "{{ keychain.marked.value }}"]}
+      - table:
+          kind: duckdb
+          query: "select text, length(text) as n from given"
+          tables: {given: [{text: "{{ rows.rows[0].text }}"}]}
+""",
+    "duckdb that fails": """
+      - wrong: {kind: duckdb, query: "select cast(? as integer)", params: ["{{ keychain.marked.value }}"]}
+""",
     "wait": """
       - wait: {kind: wait, seconds: 0.01, args: {note: "{{ keychain.marked.value }}"}}
 """,
@@ -176,6 +186,7 @@ workflow:
 """
 
 FAILS = {
+    "duckdb that fails",
     "python that fails",
     "http that fails",
     "http that nobody answers",
