@@ -12,6 +12,7 @@ from noetl.model import Json
 from noetl.model.reference import ARROW, MEDIA_TYPE, Stored
 from noetl.ports.tool import Call
 from noetl.tools.sql_result import preview_limit
+from noetl.tools.stored import value_of
 
 Form: TypeAlias = Literal["rows", "arrow", "pandas"]
 
@@ -25,6 +26,8 @@ async def with_marks(call: Call, form: Form, opened: AsyncExitStack) -> tuple[di
 
     async def marked(value: Any) -> Any:
         if isinstance(value, Stored):
+            if value.get("media_type", MEDIA_TYPE) == MEDIA_TYPE:
+                return await marked(await value_of(value, call.objects))
             path = await opened.enter_async_context(call.objects.local(value))
             files.append(_file(path, value, form))
             return file_mark(len(files) - 1)
@@ -38,11 +41,8 @@ async def with_marks(call: Call, form: Form, opened: AsyncExitStack) -> tuple[di
 
 
 def _file(path: Path, reference: Stored, form: Form) -> File:
-    media_type = reference.get("media_type", MEDIA_TYPE)
-    if media_type == ARROW:
+    if reference["media_type"] == ARROW:
         return File(path=str(path), form=form)
-    if media_type == MEDIA_TYPE:
-        return File(path=str(path), form="json")
     return File(path=str(path), form="path", about=dict(reference))
 
 
