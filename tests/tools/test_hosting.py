@@ -83,6 +83,23 @@ def test_a_tool_is_made_once_when_it_is_first_asked_for() -> None:
     assert (tools.get("word"), tools.get("nothing")) == (None, None)
 
 
+def test_tools_that_keep_something_for_an_execution_hear_of_its_end() -> None:
+    class Notebook(Closing):
+        def __init__(self) -> None:
+            super().__init__()
+            self.forgotten: list[str] = []
+
+        def forget(self, execution_id: str) -> None:
+            self.forgotten.append(execution_id)
+
+    tools = Tools(Kinds([Kind(name="notebook", summary="", implementation=Notebook), *KINDS]))
+    notebook = tools.get("notebook")
+    tools.get("closing")
+    tools.forget("x")
+    assert isinstance(notebook, Notebook)
+    assert notebook.forgotten == ["x"]
+
+
 def test_the_effect_of_an_unknown_kind_is_the_worst() -> None:
     tools = Tools(KINDS)
     assert [tools.effect(kind) for kind in ("closing", "stuck", "nothing")] == ["pure", "write", "write"]
