@@ -44,7 +44,7 @@ class PostgresTool:
         except psycopg.Error as error:
             if self._closed:
                 return failure("cancelled", "the worker is ending")
-            return failure_of(error, session.current)
+            return failure_of(error, session.current, connected=session.connected)
         except UnicodeError as error:
             return failure("input", f"a value cannot be sent to the server: {error}")
         except TimeoutError:
