@@ -39,6 +39,15 @@ class Given:
                 yield [_value_by_value(row, keys, start + n, lenient) for n, row in enumerate(batch, start=1)]
             start += len(batch)
 
+    def chosen(self, named: list[str]) -> list[str]:
+        """The columns to load: those that are named, or all that the rows have; none of rows that are lists.
+
+        ToolError if there are rows and nothing in them.
+        """
+        if not named and self.columns == [] and any(map(len, self._batches())):
+            raise ToolError("input", "the rows are mappings without keys: there is nothing to load")
+        return named or self.columns or []
+
     def loaded(self, columns: Sequence[str]) -> Iterator[Sequence[Row]]:
         """The rows as values for these columns: by name, and null where there is none; lists as they are.
 
@@ -49,7 +58,7 @@ class Given:
             return
         start, width = 0, len(columns)
         for batch in self._batches():
-            width = width or len(batch[0])
+            width = width or len(batch[0]) or 1
             if set(map(len, batch)) != {width}:
                 odd = next(place for place, row in enumerate(batch) if len(row) != width)
                 message = f"row {start + odd + 1} has {len(batch[odd])} values for {width} columns"
