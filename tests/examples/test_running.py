@@ -1,5 +1,6 @@
 """The examples do what they say, run by the command that each of them gives."""
 
+import json
 import re
 import shlex
 import shutil
@@ -51,6 +52,10 @@ RESULTS: dict[str, Any] = {
     "workbook": {"kelvin": [291.65, 294.15, 292.65], "fahrenheit": [65.3, 69.8, 67.1]},
     "parent": {"total": 515, "best_region": "north"},
     "child": {"region": "east", "total": 30, "best": 20},
+    "etl_duckdb": [
+        {"day": "2026-03-01", "orders": "2", "amount": "155"},
+        {"day": "2026-03-02", "orders": "1", "amount": "260"},
+    ],
     "duckdb_tables": {
         "high": 16_534,
         "mean": 89.0,
@@ -73,6 +78,7 @@ APART = {
     "retry_after_failure",
     "approval_gate",
     "wait_for_signal",
+    "shell_files",
 }
 """Those that have a test of their own below."""
 
@@ -191,6 +197,13 @@ def test_products_go_from_an_api_into_a_table(place: Path, api: Api, dsn: str) -
         ran = run(*command, "-q", "-o", "json", cwd=place, env={"API_TOKEN": "let me in"})
         found = execution_of(ran)
         assert (found["error"], found["result"]["rows"]) == (None, [{"products": 2, "highest": 9.5}])
+
+
+def test_the_output_of_a_program_goes_into_a_file_and_back(place: Path) -> None:
+    command = [*command_of(example("shell_files")), "--set", f"report={place}/disk.json", "-q", "-o", "json"]
+    result = execution_of(run(*command, cwd=place))["result"]
+    assert result == json.loads((place / "disk.json").read_text("utf-8"))
+    assert result.keys() == {"free_kb", "used"}
 
 
 def test_the_final_step_runs_after_failure_and_after_success(place: Path) -> None:

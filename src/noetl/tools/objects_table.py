@@ -18,7 +18,7 @@ ROWS = 65_536
 def written_table(source: Path, form: Literal["csv", "json", "parquet"], to: Path) -> None:
     """Writes the table in a file of Arrow's in another format. Raises ToolError."""
     arrow = _arrow()
-    with _told(form), arrow.memory_map(str(source)) as file, arrow.ipc.open_stream(file) as stream:
+    with _told(form), arrow.OSFile(str(source)) as file, arrow.ipc.open_stream(file) as stream:
         match form:
             case "csv":
                 from pyarrow import csv  # noqa: PLC0415 -- as in `_arrow`
@@ -51,7 +51,7 @@ def table_from_parquet(source: Path, to: Path) -> int:
     total = 0
     with (
         _told("parquet"),
-        parquet.ParquetFile(str(source), memory_map=True) as file,
+        parquet.ParquetFile(str(source)) as file,
         arrow.OSFile(str(to), "wb") as sink,
         arrow.ipc.new_stream(sink, file.schema_arrow) as out,
     ):
@@ -64,7 +64,7 @@ def table_from_parquet(source: Path, to: Path) -> int:
 def columns_of(table: Path) -> list[str]:
     """The names of the columns of a table of Arrow's."""
     arrow = _arrow()
-    with _told("arrow"), arrow.memory_map(str(table)) as file, arrow.ipc.open_stream(file) as stream:
+    with _told("arrow"), arrow.OSFile(str(table)) as file, arrow.ipc.open_stream(file) as stream:
         return list(stream.schema.names)
 
 
