@@ -81,18 +81,22 @@ class Resolver:
 
     async def preflight(self, playbook: Playbook, folder: str) -> ErrorInfo | None:
         """Why an execution of this playbook cannot begin: a credential that it uses cannot be had."""
-        reasons = {}
         wanted = dict.fromkeys([*((name, "") for name in playbook.keychain), *named_in(playbook)])
-        for name, provider in wanted:
-            try:
-                await self.resolve(entry_for(playbook, folder, name, provider))
-            except CredentialError as error:
-                reasons[name] = unavailable(name, error)
+        found = await asyncio.gather(*(self._reason(playbook, folder, *one) for one in wanted))
+        reasons = {name: reason for (name, _), reason in zip(wanted, found, strict=True) if reason}
         if not reasons:
             return None
         return ErrorInfo(
             kind="credential", message="; ".join(reasons.values()), details={"credentials": list(reasons)}
         )
+
+    async def _reason(self, playbook: Playbook, folder: str, name: str, provider: str) -> str:
+        """Why a credential cannot be had; nothing if it can."""
+        try:
+            await self.resolve(entry_for(playbook, folder, name, provider))
+        except CredentialError as error:
+            return unavailable(name, error)
+        return ""
 
 
 def unavailable(name: str, error: CredentialError) -> str:
