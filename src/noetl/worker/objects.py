@@ -10,11 +10,10 @@ from noetl.credentials.files import CHUNK, holds_secret, is_textual, mask_file
 from noetl.credentials.masker import Masker
 from noetl.model import Json
 from noetl.model.outcome import ToolError
-from noetl.model.reference import MEDIA_TYPE, Stored
+from noetl.model.reference import MEDIA_TYPE, SECRET_SIGN, Stored
 from noetl.ports.results import Draft, Objects
 
 _MASKED = "masked"
-_MARKER = b'"$noetl":"secret"'
 
 
 class MaskedObjects:
@@ -86,7 +85,7 @@ def _refuse_markers(path: Path) -> None:
     kept = b""
     with path.open("rb") as file:
         while data := file.read(CHUNK):
-            if _MARKER in kept + data:
+            if SECRET_SIGN in kept + data:
                 message = "the stored value holds secrets, and a file of it would not: give the parts needed"
                 raise ToolError("credential", message)
-            kept = data[-len(_MARKER) :]
+            kept = data[-len(SECRET_SIGN) :]
