@@ -201,7 +201,9 @@ def test_what_holds_a_secret_can_be_handed_on_and_used_in_later_steps(bench: Ben
 
 
 def test_a_large_value_with_secrets_in_it_is_whole_for_tools_that_take_references(bench: Bench) -> None:
-    much = "    - much: {kind: python, args: {t: '{{ keychain.token.value }}'}, code: 'result = [t] * 5000'}\n"
+    much = (
+        "    - much: {kind: python, args: {t: '{{ keychain.token.value }}'}, code: 'result = [t] * 5000'}\n"
+    )
     use = "    - use: {kind: python, args: {all: '{{ much }}'}, code: 'result = sum(map(len, all))'}\n"
     state = run(bench, start(much + use))
     assert state.result == 5000 * len(TOKEN)

@@ -50,7 +50,7 @@ class Resolver:
         key = _key(entry)
         if (task := self._asked.get(key)) is None:
             task = self._asked[key] = asyncio.get_running_loop().create_task(self._ask(entry, key))
-            task.add_done_callback(lambda _: self._asked.pop(key, None))
+            task.add_done_callback(lambda done: self._answered(key, done))
         try:
             return await asyncio.shield(task)
         except CredentialError as error:
@@ -71,8 +71,18 @@ class Resolver:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    def _answered(self, key: bytes, task: asyncio.Task[Credential]) -> None:
+        self._asked.pop(key, None)
+        if not task.cancelled():
+            task.exception()  # who asked may be gone: nobody else shall miss it
+
     async def _ask(self, entry: Entry, key: bytes) -> Credential:
-        found = await self._providers.resolve(entry)
+        try:
+            found = await self._providers.resolve(entry)
+        except CredentialError:
+            raise
+        except Exception as error:  # noqa: BLE001 -- clients of others raise anything, and tell what they sent
+            raise CredentialError(f"it could not be looked up: {type(error).__name__}") from None
         lasts = FRESH if found.lasts is None else max(found.lasts, SOON)
         self._kept[key] = _Kept(found, self._clock() + lasts)
         while len(self._kept) > ROOM:
