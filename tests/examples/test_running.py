@@ -1,5 +1,6 @@
 """The examples do what they say, run by the command that each of them gives."""
 
+import json
 import re
 import shlex
 import shutil
@@ -69,6 +70,8 @@ APART = {
     "retry_after_failure",
     "approval_gate",
     "wait_for_signal",
+    "shell_files",
+    "etl_duckdb",
 }
 """Those that have a test of their own below."""
 
@@ -174,6 +177,21 @@ def test_money_moves_in_one_transaction_or_not_at_all(place: Path, dsn: str) -> 
     assert (refused.code, refused.json["status"]) == (0, "completed")
     assert refused.json["result"] == {"refused": 1000, "why": "not_overdrawn"}
     assert refused.json["steps"]["transfer"]["status"] == "failed"
+
+
+def test_the_output_of_a_program_goes_into_a_file(place: Path) -> None:
+    report = place / "disk.json"
+    command = [*command_of(example("shell_files")), "--set", f"report={report}"]
+    found = execution_of(run(*command, "-q", "-o", "json", cwd=place))
+    assert (found["status"], set(found["result"])) == ("completed", {"free_kb", "used"})
+    assert json.loads(report.read_text()) == found["result"]
+
+
+def test_a_report_is_kept_as_an_artifact(place: Path) -> None:
+    found = execution_of(run(*command_of(example("etl_duckdb")), "-q", "-o", "json", cwd=place))
+    assert (found["status"], found["result"]["name"]) == ("completed", "daily_orders.csv")
+    lines = found["result"]["preview"].splitlines()
+    assert lines == ["day,orders,amount", "2026-03-01,2,155", "2026-03-02,1,260"]
 
 
 def test_the_final_step_runs_after_failure_and_after_success(place: Path) -> None:
