@@ -21,6 +21,9 @@ from tests.examples.test_examples import EXAMPLES, PLAYBOOKS
 ELSEWHERE = "http://127.0.0.1:8000"
 """The server that the HTTP examples name."""
 
+LOCAL = "postgresql://postgres@localhost/postgres"
+"""The database that the PostgreSQL examples name."""
+
 RESULTS: dict[str, Any] = {
     "quickstart": {
         "message": "*** Hello, Ada! ***",
@@ -58,6 +61,7 @@ RESULTS: dict[str, Any] = {
 """What the examples give that run to their end without anybody's help, by the name of the file."""
 
 APART = {
+    "api_to_postgres",
     "postgres_transfer",
     "polling",
     "final_step",
@@ -111,7 +115,7 @@ ELSEWHERE_TESTED = {"quantum_sweep"}
 
 def runs_here(path: Path) -> bool:
     playbook = noetl.load(path)
-    return not playbook.keychain and not list(unrunnable(playbook, installed_kinds()))
+    return not list(unrunnable(playbook, installed_kinds()))
 
 
 def test_every_example_that_can_run_is_run() -> None:
@@ -169,6 +173,19 @@ def test_money_moves_in_one_transaction_or_not_at_all(place: Path, dsn: str) -> 
     assert (refused.code, refused.json["status"]) == (0, "completed")
     assert refused.json["result"] == {"refused": 1000, "why": "not_overdrawn"}
     assert refused.json["steps"]["transfer"]["status"] == "failed"
+
+
+def test_products_go_from_an_api_into_a_table(place: Path, api: Api, dsn: str) -> None:
+    path = example("api_to_postgres")
+    (store,) = others_of(path)
+    program, *arguments = shlex.split(store.replace(LOCAL, dsn))
+    assert program == "noetl"
+    assert run(*arguments, cwd=place).code == 0
+    command = [part.replace(ELSEWHERE, api.url) for part in command_of(path)]
+    for _ in range(2):
+        ran = run(*command, "-q", "-o", "json", cwd=place, env={"API_TOKEN": "let me in"})
+        found = execution_of(ran)
+        assert (found["error"], found["result"]["rows"]) == (None, [{"products": 2, "highest": 9.5}])
 
 
 def test_the_final_step_runs_after_failure_and_after_success(place: Path) -> None:

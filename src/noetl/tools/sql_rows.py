@@ -6,7 +6,7 @@ from operator import itemgetter
 from typing import Any, TypeAlias
 
 from noetl.model.outcome import ToolError
-from noetl.model.reference import ARROW, MEDIA_TYPE, Stored, decode_value
+from noetl.model.reference import ARROW, MEDIA_TYPE, Stored, decode_value, unescape
 from noetl.ports.tool import Call
 from noetl.tools.extra import install_command
 from noetl.tools.sql_table import Row
@@ -82,7 +82,7 @@ async def given_rows(call: Call) -> AsyncIterator[Given]:
         message = f"`rows` is a stored object of type `{media_type}`, which is no table"
         raise ToolError("input", f"{message}: read it with `duckdb` or `python` first")
     async with call.objects.local(rows) as path:
-        yield _listed(decode_value(path.read_bytes())) if media_type == MEDIA_TYPE else _table(path)
+        yield _listed(unescape(decode_value(path.read_bytes()))) if media_type == MEDIA_TYPE else _table(path)
 
 
 def _table(path: Any) -> Given:
