@@ -6,6 +6,7 @@ import psycopg
 
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, ErrorKind, Outcome, failed
+from noetl.ports.tool import Call
 from noetl.tools.sql_task import Bound
 
 OK: dict[str, Json] = {
@@ -74,6 +75,17 @@ def failure_of(error: psycopg.Error, at: Bound | None) -> Outcome:
             "constraint": diagnosis.constraint_name,
             "detail": diagnosis.message_detail,
         },
+    )
+
+
+def late(call: Call, at: Bound | None) -> Outcome:
+    """The outcome of a task whose time was over while the statement `at` ran, or before any did."""
+    message = f"not done within {call.timeout:g} s"
+    told = ErrorInfo(kind="timeout", message=f"{at.at()}: {message}" if at else message, retryable=True)
+    return (
+        failed(told, pg={**OK, "code": "57014", "sqlstate": "57014", "message": message})
+        if at
+        else failed(told)
     )
 
 

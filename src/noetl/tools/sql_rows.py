@@ -1,12 +1,14 @@
 """The rows that a SQL task is given: values, or a stored table, batch by batch."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from operator import itemgetter
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from noetl.model.outcome import ToolError
-from noetl.model.reference import ARROW, MEDIA_TYPE, Stored, decode_value
+from noetl.model.reference import ARROW, MEDIA_TYPE, Stored, decode_value, unescape
 from noetl.ports.tool import Call
 from noetl.tools.extra import install_command
 from noetl.tools.sql_table import Row
@@ -82,10 +84,14 @@ async def given_rows(call: Call) -> AsyncIterator[Given]:
         message = f"`rows` is a stored object of type `{media_type}`, which is no table"
         raise ToolError("input", f"{message}: read it with `duckdb` or `python` first")
     async with call.objects.local(rows) as path:
-        yield _listed(decode_value(path.read_bytes())) if media_type == MEDIA_TYPE else _table(path)
+        yield await asyncio.to_thread(_stored_list if media_type == MEDIA_TYPE else _table, path)
 
 
-def _table(path: Any) -> Given:
+def _stored_list(path: Path) -> Given:
+    return _listed(unescape(decode_value(path.read_bytes())))
+
+
+def _table(path: Path) -> Given:
     try:
         from noetl.tools.sql_arrow import read_rows  # noqa: PLC0415  # imports pyarrow
     except ImportError:
