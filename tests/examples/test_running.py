@@ -12,9 +12,6 @@ from typing import Any
 
 import pytest
 
-import noetl
-from noetl.loading import installed_kinds
-from noetl.tools.hosting import unrunnable
 from tests.cli.command_line import COMMAND, Ran, environment, run
 from tests.examples.api import Api, serving
 from tests.examples.test_examples import EXAMPLES, PLAYBOOKS
@@ -124,26 +121,9 @@ ELSEWHERE_TESTED = {"quantum_sweep"}
 """Those that need more than the tests install: `scripts/test --quantum` runs it."""
 
 
-def runs_here(path: Path) -> bool:
-    playbook = noetl.load(path)
-    return not list(unrunnable(playbook, installed_kinds()))
-
-
-def test_every_example_that_can_run_is_run() -> None:
-    running = {path.stem for path in PLAYBOOKS if runs_here(path)}
-    assert running - ELSEWHERE_TESTED == set(RESULTS) | APART
+def test_every_example_is_run() -> None:
+    assert {path.stem for path in PLAYBOOKS} == set(RESULTS) | APART | ELSEWHERE_TESTED
     assert not set(RESULTS) & APART
-
-
-@pytest.mark.parametrize(
-    "path",
-    [path for path in PLAYBOOKS if not runs_here(path) and path.stem not in ELSEWHERE_TESTED],
-    ids=lambda path: path.stem,
-)
-def test_an_example_that_cannot_run_yet_does_not_say_how_to(path: Path) -> None:
-    assert "noetl run" not in path.read_text("utf-8")
-    (row,) = re.findall(rf"^\| \[{path.name}\].*$", (EXAMPLES / "README.md").read_text("utf-8"), re.MULTILINE)
-    assert row in (EXAMPLES / "README.md").read_text("utf-8").partition("## Not yet")[2]
 
 
 @pytest.mark.parametrize(
