@@ -176,16 +176,20 @@ workflow:
     assert len(stored) == 1, "the rows were recorded as the table that they are"
 
 
-def test_a_loop_goes_over_the_rows(tmp_path: Path, kinds: Kinds, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("compression", ["none", "zstd"])
+def test_a_loop_goes_over_the_rows(
+    tmp_path: Path, kinds: Kinds, monkeypatch: pytest.MonkeyPatch, compression: str
+) -> None:
     text = """
 workflow:
 - step: start
-  tool: [{q: {kind: query}}]
+  tool: [{q: {kind: query, spec: {result: {compression: COMPRESSION}}}}]
   next: {arcs: [{step: each}]}
 - step: each
   loop: {in: "{{ start.rows }}", iterator: row, spec: {mode: parallel}}
   tool: [{n: {kind: noop, args: {n: "{{ iter.row.id * 2 }}", all: "{{ iter.row }}"}}}]
 """
-    _, whole = run(tmp_path, kinds, text, monkeypatch)
+    _, whole = run(tmp_path, kinds, text.replace("COMPRESSION", compression), monkeypatch)
     assert [item["n"] for item in whole] == [2 * n for n in range(ROWS)]
     assert whole[1_234]["all"] == {"id": 1_234, "name": "row 1234"}
+    assert not list((tmp_path / ".noetl" / "results").rglob(".*")), "nothing is left unpacked"
