@@ -10,9 +10,11 @@ from pathlib import Path
 
 from bench.append import measure_append
 from bench.compare import OURS, Comparison, compare, notes, table
+from bench.duckdb_tool import measure_duckdb_tool
 from bench.large_store import measure_large_store
 from bench.load import measure_load, measure_parse
 from bench.peers import PEERS
+from bench.postgres_copy import measure_postgres_copy
 from bench.python_tool import measure_python_tool
 from bench.row import Row
 
@@ -41,6 +43,8 @@ def _parts() -> list[Row]:
         *measure_parse(),
         *measure_append(),
         *measure_python_tool(),
+        *measure_postgres_copy(),
+        *measure_duckdb_tool(),
         *measure_large_store(),
     ]
     width = max(len(row.name) for row in rows)

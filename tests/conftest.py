@@ -9,6 +9,8 @@ from tests.s3_server import S3Server, s3_server
 
 pytest.register_assert_rewrite("noetl.testing")
 
+pytest_plugins = ["tests.postgres"]
+
 # A deadline for each example, or for making one, would measure the machine; the timeout of a test is
 # enough. Runs are repeatable; `--hypothesis-profile=explore` looks for new examples.
 settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -17,7 +17,7 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
-PASSWORD = "correct horse"  # noqa: S105
+PASSWORD = "correct horse"
 SETTINGS = {
     "listen_addresses": "",
     "fsync": "off",

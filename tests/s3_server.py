@@ -17,7 +17,7 @@ from obstore.store import S3Store
 
 BUCKET = "noetl-tests"
 KEY = "AKIDTESTS"
-SECRET = "not-a-real-secret-key"  # noqa: S105 -- of a server that ends with the tests
+SECRET = "not-a-real-secret-key"
 
 
 class S3Server(NamedTuple):

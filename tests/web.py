@@ -34,7 +34,7 @@ class Web(NamedTuple):
 
 @contextmanager
 def serving(answer: Callable[[Asked], Answer]) -> Iterator[Web]:
-    """A server that answers everything with what `answer` says, as JSON."""
+    """A server that answers everything with what `answer` says, as JSON unless it is bytes."""
     asked: list[Asked] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -45,7 +45,7 @@ def serving(answer: Callable[[Asked], Answer]) -> Iterator[Web]:
             headers = {name.lower(): value for name, value in self.headers.items()}
             asked.append(Asked(self.command, target.path, query, headers, json.loads(raw) if raw else None))
             said = answer(asked[-1])
-            body = json.dumps(said.body).encode()
+            body = said.body if isinstance(said.body, bytes) else json.dumps(said.body).encode()
             self.send_response(said.status)
             for name, value in {"content-type": "application/json", **said.headers}.items():
                 self.send_header(name, value)

@@ -48,7 +48,13 @@ RESULTS: dict[str, Any] = {
     "workbook": {"kelvin": [291.65, 294.15, 292.65], "fahrenheit": [65.3, 69.8, 67.1]},
     "parent": {"total": 515, "best_region": "north"},
     "child": {"region": "east", "total": 30, "best": 20},
+    "duckdb_tables": {
+        "high": 16_534,
+        "mean": 89.0,
+        "most": [{"sensor": "s1", "high": 3_638}, {"sensor": "s2", "high": 3_469}],
+    },
     "http_request": {"receipt": "r-1001-42", "amount": 42},
+    "sqlite_inventory": {"order": [{"sku": "A-1", "quantity": 96}, {"sku": "C-3", "quantity": 91}]},
     "pagination": [
         {"endpoint": "users", "pages": 2, "found": [{"id": 1}, {"id": 2}, {"id": 3}]},
         {"endpoint": "orders", "pages": 1, "found": [{"id": 10}]},
@@ -56,7 +62,14 @@ RESULTS: dict[str, Any] = {
 }
 """What the examples give that run to their end without anybody's help, by the name of the file."""
 
-APART = {"polling", "final_step", "retry_after_failure", "approval_gate", "wait_for_signal"}
+APART = {
+    "postgres_transfer",
+    "polling",
+    "final_step",
+    "retry_after_failure",
+    "approval_gate",
+    "wait_for_signal",
+}
 """Those that have a test of their own below."""
 
 
@@ -151,6 +164,16 @@ def test_a_busy_server_is_asked_again_and_a_missing_order_is_no_failure(place: P
     missing = execution_of(run(*command, "--set", "order=7", "-q", "-o", "json", cwd=place))
     assert missing["result"] == {"receipt": None, "why": "there is no order 7"}
     assert (missing["status"], missing["steps"]["start"]["status"]) == ("completed", "failed")
+
+
+def test_money_moves_in_one_transaction_or_not_at_all(place: Path, dsn: str) -> None:
+    command = command_of(example("postgres_transfer"))[:2]
+    moved = execution_of(run(*command, "--set", f"dsn={dsn}", "-q", "-o", "json", cwd=place))
+    assert moved["result"] == [{"owner": "Ada", "balance": 70}, {"owner": "Bo", "balance": 50.5}]
+    refused = run(*command, "--set", f"dsn={dsn}", "--set", "amount=1000", "-q", "-o", "json", cwd=place)
+    assert (refused.code, refused.json["status"]) == (0, "completed")
+    assert refused.json["result"] == {"refused": 1000, "why": "not_overdrawn"}
+    assert refused.json["steps"]["transfer"]["status"] == "failed"
 
 
 def test_the_final_step_runs_after_failure_and_after_success(place: Path) -> None:

@@ -95,6 +95,32 @@ def test_a_storm_of_refusals_is_weathered_by_policy(place: Path) -> None:
     assert len(seen) == 300
 
 
+def test_a_thousand_requests_of_one_loop_are_under_way_at_once(place: Path) -> None:
+    all_here = asyncio.Event()
+    here = 0
+
+    async def patient(request: web.Request) -> web.Response:
+        nonlocal here
+        here += 1
+        if here == 1_000:
+            all_here.set()
+        await all_here.wait()  # so none is answered before all are there
+        return web.json_response(int(request.query["n"]))
+
+    execution, seen = ran(
+        patient,
+        """
+- step: start
+  loop: { in: "{{ range(1000) | list }}", iterator: n, spec: { mode: parallel, max_in_flight: 1000 } }
+  tool:
+    - { name: ask, kind: http, url: URL/, params: { n: "{{ n }}" } }
+    - { name: take, kind: noop, args: { n: "{{ _prev.data }}" } }
+""",
+    )
+    assert execution.result == [{"n": n} for n in range(1_000)]
+    assert len({one.port for one in seen}) == 1_000
+
+
 def test_a_download_goes_on_to_an_upload_and_a_program(place: Path) -> None:
     body = os.urandom(300_000)
 
@@ -150,3 +176,44 @@ def test_a_saved_file_of_json_is_a_file_and_no_value(place: Path) -> None:
         "size": len(json.dumps(rows)),
         "preview": '[{"n": 0}',
     }
+
+
+@pytest.mark.parametrize("auth", ["api", '{ type: bearer, token: "{{ keychain.api.value }}" }'])
+def test_a_script_is_fetched_with_a_credential_of_the_keychain(
+    place: Path, monkeypatch: pytest.MonkeyPatch, auth: str
+) -> None:
+    monkeypatch.setenv("TOKEN_OF_THE_API", "token-of-the-api")
+
+    async def scripts(request: web.Request) -> web.Response:
+        if request.headers.get("Authorization") != "Bearer token-of-the-api":
+            raise web.HTTPUnauthorized
+        return web.Response(text="result = a + 1")
+
+    execution, _ = ran(
+        scripts,
+        f"""
+keychain: [{{ name: api, kind: env, env: TOKEN_OF_THE_API }}]
+workflow:
+  - step: start
+    tool:
+      kind: python
+      args: {{ a: 1 }}
+      script: {{ uri: URL/add.py, source: {{ type: http, auth: {auth} }} }}
+""",
+    )
+    assert (execution.status, execution.result) == ("completed", 2), execution.error
+    written = [path.read_bytes() for path in (place / ".noetl").rglob("*") if path.is_file()]
+    assert not any(b"token-of-the-api" in data for data in written)
+
+
+def test_a_credential_of_a_script_that_is_not_there_is_told_before_the_first_step(place: Path) -> None:
+    execution, seen = ran(
+        guarded,
+        """
+- step: start
+  tool: { kind: python, script: { uri: URL/add.py, source: { type: http, auth: nobody } } }
+""",
+    )
+    assert execution.error is not None
+    assert (execution.error["kind"], seen) == ("credential", [])
+    assert "nobody" in execution.error["message"]

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from noetl.model.outcome import Outcome
+from noetl.stores.results import FileResults, StoredObjects
+from noetl.stores.results.named import NamedResults
 from noetl.tools.process import family
 from noetl.tools.quantum_jobs import KEPT
 from noetl.tools.quantum_tool import QuantumTool
@@ -51,6 +53,15 @@ def test_a_worker_that_does_not_know_a_job_comes_to_the_same_result(place: Place
     assert result.result["job_id"] == job  # the same task, with the same key: the same job
     status, found = place.run(place.call("status", job_id=job), place.call("result", job_id=job))
     assert status.result["state"] in ("queued", "running")
+    assert found.result == result.result
+
+
+def test_a_job_is_found_again_in_a_store_with_a_name(place: Place, tmp_path: Path) -> None:
+    results = NamedResults(FileResults(tmp_path / "own"), {"cold": FileResults(tmp_path / "cold")})
+    place.objects = StoredObjects(results, "x", store="cold")
+    submitted, result = place.run(place.call("submit", program=BELL), place.call("run", program=BELL))
+    assert submitted.result["job_id"].startswith("cold:")
+    (found,) = place.run(place.call("result", job_id=submitted.result["job_id"]))
     assert found.result == result.result
 
 

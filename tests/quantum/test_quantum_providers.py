@@ -1,14 +1,19 @@
 """Backends that packages bring keep their jobs themselves."""
 
+import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.quantum.quantum_calls import BELL, Place, error_of
+from noetl.model.outcome import Outcome
+from noetl.tools.quantum_tool import QuantumTool
+from tests.quantum.quantum_calls import BELL, Place, error_of, with_tool
 
 MODULE = '''\
 import json
+import time
 from pathlib import Path
 
 from noetl.guest.quantum import Refused
@@ -33,6 +38,9 @@ class Cloud:
         return "done" if (self.folder / job_id).exists() else "lost"
 
     def result(self, job_id):
+        if (self.folder / "busy").exists():
+            (self.folder / "busy").write_text("")  # a pipe: somebody waits for this
+            time.sleep(1000)
         job = json.loads((self.folder / job_id).read_text())
         return {"counts": {"00": job["shots"]}, **({"memory": ["00"] * job["shots"]} if job["memory"] else {})}
 
@@ -90,3 +98,20 @@ def test_what_a_provider_refuses_or_breaks_is_told(place: Place, tmp_path: Path)
     kind, message = error_of(broken)
     assert kind == "tool"
     assert "FileNotFoundError" in message
+
+
+def test_a_run_that_is_cancelled_cancels_the_job_of_the_provider(place: Place, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "busy")
+
+    async def work(tool: QuantumTool) -> list[Outcome]:
+        asked = place.call("run", program=BELL, backend="cloud", auth={"folder": str(tmp_path)})
+        going = asyncio.create_task(tool.run(asked))
+        await asyncio.to_thread((tmp_path / "busy").read_text)
+        assert (tmp_path / "job-k").exists()
+        going.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await going
+        return []
+
+    with_tool(work)
+    assert not (tmp_path / "job-k").exists()

@@ -133,6 +133,7 @@ def test_every_shot_is_kept_by_reference(place: Place) -> None:
         ),
         ({"program": BELL, "backend": "moon"}, "input", "no backend `moon`: there are `aer`, `statevector`"),
         ({"program": BELL, "shots": 0}, "input", "shots"),
+        ({"program": BELL, "auth": {"token": "t"}}, "input", "a simulator asks for no `auth`"),
     ],
 )
 def test_what_cannot_run_says_why(inputs: dict[str, Any], kind: str, message: str, place: Place) -> None:

@@ -16,7 +16,7 @@ from tests.reference.tools import BEGIN, FOLDER
 
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
-APART = {"file", "http", "quantum", "s3"}
+APART = {"file", "http", "postgres", "quantum", "s3"}
 """Those whose examples need a server, a folder, or what the tests do not install: they have a test of their own."""
 
 PAGES = {kind.name: (FOLDER / f"{kind.name}.md").read_text("utf-8") for kind in BUILTIN}

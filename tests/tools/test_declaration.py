@@ -14,6 +14,7 @@ from msgspec import Meta, Struct
 
 import noetl
 from noetl.dsl.kinds import Fault, KindTaken, TaskSpec
+from noetl.dsl.reference import reference_of
 from noetl.loading import installed_kinds, schema
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo
@@ -33,7 +34,7 @@ class Size(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def declare_parcel() -> None:
-    @noetl.tool("parcel", effect="pure")
+    @noetl.tool("parcel", effect="pure", result="What was sent.", example="kind: parcel\nto: Bern\n")
     async def parcel(
         to: Annotated[str, Meta(description="Where it goes.")],
         weight: Annotated[float, Meta(ge=0)] = 1.0,
@@ -58,6 +59,26 @@ def declare_parcel() -> None:
             "from": from_,
             "more": more,
         }
+
+
+def test_a_function_is_explained_like_any_other_kind() -> None:
+    declare_parcel()
+    kind = installed_kinds().get("parcel")
+    assert kind is not None
+    assert (kind.summary, kind.result) == ("Sends a parcel.", "What was sent.")
+    assert problems_of(task(kind.example)) == ()
+    shown = {entry.name: (entry.type, entry.default) for entry in reference_of(kind).inputs}
+    assert shown == {
+        "to": ("text", ""),
+        "weight": ("number ≥ 0", "1.0"),
+        "size": ("mapping", ""),
+        "size.wide": ("whole number", ""),
+        "size.high": ("whole number", "1"),
+        "tags": ("list of text", '["plain"]'),
+        "speed": ("`fast`, `slow`", '"slow"'),
+        "from": ("text", '"here"'),
+        "more": ("value", ""),
+    }
 
 
 @pytest.mark.spec("000 §2.4")

@@ -1,6 +1,8 @@
 """The DuckDB tool when something goes wrong."""
 
 import asyncio
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -80,6 +82,38 @@ def test_a_database_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
         assert (kind, "not a valid DuckDB database file" in message) == ("sql", True)
 
     at_desk(tmp_path, work)
+
+
+def test_an_error_in_the_middle_of_a_large_result_is_that_of_the_statement(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        late = "select case when range = 60000 then error('late') else range end as n from range(100000)"
+        assert await desk.error(late) == ("sql", "Invalid Input Error: late")
+        query = "select range, repeat('x', 1000) as pad from range(1000000) order by hash(range)"
+        kind, _ = await desk.error(query, spec={"memory": "30MB"})
+        assert kind == "limit"
+
+    at_desk(tmp_path, work)
+
+
+def test_a_file_that_another_process_has_can_be_tried_again(tmp_path: Path) -> None:
+    code = (
+        "import duckdb, sys\nheld = duckdb.connect(sys.argv[1])\nprint('open', flush=True)\nsys.stdin.read()"
+    )
+    holder = [sys.executable, "-c", code, str(tmp_path / "x.db")]
+
+    async def work(desk: Desk) -> None:
+        outcome = await desk.outcome("select 1", database="x.db")
+        assert outcome.error is not None
+        assert (outcome.error.kind, outcome.error.retryable) == ("connection", True)
+
+    with subprocess.Popen(
+        holder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"open\n"
+        at_desk(tmp_path, work)
+        other.stdin.close()
 
 
 def test_a_write_conflict_can_be_tried_again(tmp_path: Path) -> None:

@@ -14,8 +14,6 @@ from noetl.tools.hosting import ENGINE_KINDS, Tools, Unrunnable, unrunnable
 from tests.playbooks import playbook_of
 from tests.tools.python_calls import call
 
-LATER = {"postgres", "sqlite"}
-
 
 class Closing:
     """Notes that it is closed."""
@@ -69,7 +67,7 @@ def test_the_built_in_kinds_are_run_by_their_tools() -> None:
     found.pop("quantum")  # what runs it depends on whether its driver is installed
     expected = {kind.name: _name(kind.implementation) for kind in builtin_kinds()}
     assert found == {name: expected[name] for name in found}
-    assert found.keys() | LATER | {"quantum"} == expected.keys() - ENGINE_KINDS
+    assert found.keys() | {"quantum"} == expected.keys() - ENGINE_KINDS
 
 
 def test_what_the_engine_waits_for_it_does_itself() -> None:
@@ -143,8 +141,7 @@ workflow:
         kind: http
         url: https://example.com
       - name: store
-        kind: postgres
-        auth: { dsn: x }
+        kind: word
         command: SELECT 1
       - name: pause
         kind: wait
@@ -164,21 +161,23 @@ workflow:
 
 
 def test_the_tasks_that_cannot_run_here_are_listed_with_their_places() -> None:
-    found = unrunnable(playbook_of(PLAYBOOK, allow_kinds=["greet"]), builtin_kinds())
+    found = unrunnable(
+        playbook_of(PLAYBOOK, allow_kinds=["greet", "word"]), Kinds([*builtin_kinds(), *KINDS])
+    )
     assert found == (
         Unrunnable(
             step="start",
             task="store",
-            kind="postgres",
+            kind="word",
             place=Place(10, 15),
-            reason="this release cannot run the tool kind `postgres`",
+            reason="this release cannot run the tool kind `word`",
             hint="its tasks can be checked, not run",
         ),
         Unrunnable(
             step="end",
             task="greet",
             kind="greet",
-            place=Place(25, 15),
+            place=Place(24, 15),
             reason="the tool kind `greet` is not installed",
             hint="install the package that brings it",
         ),
@@ -193,7 +192,7 @@ def test_the_tasks_that_cannot_run_here_are_listed_with_their_places() -> None:
     ],
 )
 def test_a_missing_driver_is_found_before_anything_runs(kind: str, reason: str, hint: str) -> None:
-    playbook = playbook_of(PLAYBOOK.replace("kind: greet", f"kind: {kind}"), allow_kinds=[kind])
+    playbook = playbook_of(PLAYBOOK.replace("kind: greet", f"kind: {kind}"), allow_kinds=[kind, "word"])
     kinds = Kinds([*builtin_kinds(), *KINDS])
     (found,) = [one for one in unrunnable(playbook, kinds) if one.kind == kind]
     assert reason in found.reason

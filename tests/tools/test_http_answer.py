@@ -176,6 +176,13 @@ def test_a_body_over_the_limit_ends_the_call_and_not_the_tool(chunked: bool) -> 
     assert small.result["data"] == "a" * 100
 
 
+def test_a_refusal_with_a_body_over_the_limit_is_a_refusal() -> None:
+    found = outcome(answer(text="a" * 2_000, status=500), max_body=1_000)
+    assert found.error is not None
+    assert (found.error.kind, found.result["data"]) == ("http_status", None)
+    assert "longer than 1,000 bytes" in found.meta["warning"]
+
+
 def test_a_large_body_is_read_whole() -> None:
     rows = [{"n": number, "text": "ü" * 20} for number in range(60_000)]
     assert data(answer(body=json.dumps(rows).encode(), content_type="application/json")) == rows

@@ -130,8 +130,11 @@ def test_code_works_in_the_folder_of_the_playbook(tmp_path: Path) -> None:
         ({"script": "none.py"}, ("not_found", "there is no script `none.py`")),
         ({"script": "."}, ("input", "cannot be read")),
         ({"script": "latin.py"}, ("input", "is not UTF-8")),
-        ({"script": "https://example.com/x.py"}, ("not_found", "`http`")),
-        ({"script": "catalog:a/b"}, ("not_found", "`catalog`")),
+        (
+            {"script": "http://127.0.0.1:1/x.py"},
+            ("connection", "the script cannot be fetched: GET http://127"),
+        ),
+        ({"script": "catalog:a/b"}, ("not_found", "there is no catalog of scripts here")),
         ({}, ("input", "neither `code` nor `script`")),
         ({"code": "result = 1", "libs": 3}, ("input", "got `int` - at `$.libs`")),
         ({"code": "result = 1", "cod": ""}, ("input", "`cod`")),

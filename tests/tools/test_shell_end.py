@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from noetl.model.outcome import Outcome
 from noetl.tools.guard import Guard
 from noetl.tools.shell_tool import ShellTool
 from tests.tools.python_calls import ends
@@ -169,3 +170,22 @@ def test_a_guard_leaves_alone_what_it_was_told_to_forget() -> None:
         guard.close()
         guard.close()
         kept.kill()
+
+
+def test_a_tool_that_is_closed_begins_nothing() -> None:
+    async def closed(tool: ShellTool) -> Outcome:
+        await tool.close()
+        return await tool.run(call(["true"]))
+
+    found = with_tool(closed)
+    assert found.error is not None
+    assert (found.error.kind, found.error.message) == ("cancelled", "the worker is ending")
+
+
+def test_a_system_without_handles_of_processes_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("noetl.tools.program.exit_handle", lambda _pid: None)
+    assert result("sleep 1000 & echo $!; exit 0")["exit_code"] == 0
+    assert error("exit 3").details == {"exit_code": 3}
+    lines: list[str] = []
+    assert error(FAMILY + "wait", timeout=1, log=lines.append).kind == "timeout"
+    assert all(ends(int(line)) for line in lines)

@@ -4,7 +4,7 @@ import base64
 import binascii
 import string
 from collections import deque
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Any, NamedTuple
 
 from msgspec import structs
@@ -45,9 +45,13 @@ class _Span(NamedTuple):
 
 
 class Masker:
-    """Knows secrets, and finds them in texts and values. An empty one costs nothing."""
+    """Knows secrets, and finds them in texts and values. An empty one costs nothing.
 
-    def __init__(self) -> None:
+    `keep` is given what cannot be made again from the secrets in it, and says where it can be had.
+    """
+
+    def __init__(self, keep: Callable[[Any], Origin | None] = lambda _: None) -> None:
+        self._keep = keep
         self._needles: dict[str, Needle] = {}
         self._short: dict[str, Origin] = {}
         self._numbers: dict[float, Origin] = {}
@@ -152,7 +156,7 @@ class Masker:
             return value
         if isinstance(value, Mapping):
             if any(self.text(key) != key for key in value if len(key) >= SHORTEST):
-                return woven([lost()])
+                return woven([lost()], self._keep(value))
             return {key: self._walk(item, in_log=in_log) for key, item in value.items()}
         if isinstance(value, list | tuple):
             return [self._walk(item, in_log=in_log) for item in value]
@@ -168,8 +172,9 @@ class Masker:
         spans = self._spans(text)
         if not spans:
             return text
-        marker = woven(_pieces(text, spans))
-        return marker if self._makes(marker, text) else woven([*_blanked(marker["parts"])])
+        pieces = _pieces(text, spans)
+        marker = woven(pieces)
+        return marker if self._makes(marker, text) else woven(_blanked(pieces), self._keep(text))
 
     def _makes(self, marker: Masked, text: str) -> bool:
         try:
@@ -186,6 +191,8 @@ class Masker:
                     _Span(*match.span(), self._piece(needle, match[0]))
                     for match in needle.pattern.finditer(text)
                 ]
+            if depth == 0:
+                found += [_Span(start, end, lost()) for start, end in needle.cut_off(text)]
             if depth == 0 and any(mark in text for mark in needle.landmarks):
                 for core in needle.cores:
                     found += [self._packed(text, *match.span()) for match in core.finditer(text)]
@@ -256,9 +263,8 @@ def _pieces(text: str, spans: list[_Span]) -> list[Any]:
     return pieces
 
 
-def _blanked(parts: list[Any]) -> Iterator[Any]:
-    for piece in parts:
-        yield piece if isinstance(piece, str) else lost()
+def _blanked(parts: list[Any]) -> list[Any]:
+    return [piece if isinstance(piece, str) else lost() for piece in parts]
 
 
 def _number(value: Any) -> bool:

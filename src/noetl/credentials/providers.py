@@ -126,10 +126,8 @@ class Providers:
         if stored is None and not entry.fields:
             raise self._unknown(entry.name)
         fields = {**(stored.fields if stored else {}), **entry.fields}
-        for spelling, name in DATABASE.items():
-            if spelling in fields:
-                fields.setdefault(name, fields[spelling])
-        return Credential(entry.name, entry.kind, fields)
+        known = {name: fields[spelling] for spelling, name in DATABASE.items() if spelling in fields}
+        return Credential(entry.name, entry.kind, {**known, **fields})
 
     async def _with_value(self, entry: Entry, *names: str) -> dict[str, Json]:
         """The fields with the one that matters, from where the entry says, under the first of its names."""

@@ -10,7 +10,7 @@ import msgspec
 from noetl.credentials.credential import Credential
 from noetl.credentials.providers import Entry, Providers
 from noetl.dsl.playbook import Playbook, Task
-from noetl.expr import Constant
+from noetl.expr import Constant, Data, MapData
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo
 from noetl.ports.credentials import CredentialError
@@ -130,8 +130,9 @@ def named_in(playbook: Playbook) -> Iterator[tuple[str, str]]:
     """The names that tasks give to `auth` and `secrets` by constants, each with its provider."""
     for step in playbook.workflow:
         for task in step.tasks:
-            if isinstance(auth := _constant(task, "auth"), str):
-                yield auth, ""
+            for auth in (_constant(task, "auth"), _script_auth(task)):
+                if isinstance(auth, str):
+                    yield auth, ""
             if task.kind == "secrets":
                 provider = _constant(task, "provider")
                 names = _constant(task, "names") or [_constant(task, "name")]
@@ -147,10 +148,29 @@ def _constant(task: Task, name: str) -> Json:
     return found.value if isinstance(found, Constant) else None
 
 
+def _script_auth(task: Task) -> Json | Data:
+    """How a script signs in where it is fetched from; None if it does not."""
+    match task.inputs.get("script"):
+        case Constant(value={"source": {"auth": auth}}):
+            return auth
+        case MapData(entries={"source": Constant(value={"auth": auth})}):
+            return auth
+        case MapData(entries={"source": MapData(entries={"auth": Constant(value=auth)})}):
+            return auth
+        case MapData(entries={"source": MapData(entries={"auth": auth})}):
+            return auth
+        case _:
+            return None
+
+
 def concerns_secrets(playbook: Playbook) -> bool:
     """Whether an execution of this playbook can come to know a secret by itself."""
     tasks = [task for step in playbook.workflow for task in step.tasks]
     return bool(playbook.keychain) or any(
-        "auth" in task.inputs or "headers" in task.inputs or task.kind == "secrets" or "secret" in task.spec
+        "auth" in task.inputs
+        or "headers" in task.inputs
+        or task.kind == "secrets"
+        or "secret" in task.spec
+        or _script_auth(task) is not None
         for task in tasks
     )

@@ -134,7 +134,7 @@ class Kind(Struct, frozen=True, kw_only=True):
     It may then begin before that is recorded: if all is lost, nobody notices that it began again.
     """
     extra: str = ""
-    """The extra that installs its driver; empty if it needs none."""
+    """The extra of this package that installs its driver; empty if it needs none."""
     takes_references: frozenset[str] = frozenset()
     """Inputs in which large values stay references (`Stored`), to be read with `call.objects`.
 

@@ -1,7 +1,7 @@
 """What stands for a secret in the log: where its value comes from, never what it is.
 
-A whole value is `{"$noetl": "secret", "name": …, "path": […], …}`. A text with secrets in it has `parts`:
-its own words, and for each secret a mapping that names it, with the `form` it was written in.
+A whole value is `{"$noetl": "secret", "name": …, "path": […], …}`. A text with secrets in it has `parts`: its
+own words, and numbers in place of secrets; `secrets` says what each number means, with the `form` it had.
 """
 
 import base64
@@ -78,9 +78,24 @@ def _said(origin: Origin) -> dict[str, Any]:
     return {**said, "path": list(origin.path)} if origin.path else said
 
 
-def woven(parts: list[Any]) -> Masked:
-    """What stands for a text of these parts: texts, and what `part` and `packed` give."""
-    return Masked({MARK: "secret", "parts": parts})
+def woven(parts: list[Any], origin: Origin | None = None) -> Masked:
+    """What stands for a text of these parts: texts, and what `part` and `packed` give.
+
+    If it cannot be made from them, `origin` is where the whole can be had.
+    """
+    numbers: dict[str, int] = {}
+    secrets: list[Any] = []
+    counted: list[str | int] = []
+    for piece in parts:
+        if isinstance(piece, str):
+            counted.append(piece)
+            continue
+        number = numbers.setdefault(repr(piece), len(secrets))
+        if number == len(secrets):
+            secrets.append(piece)
+        counted.append(number)
+    whole_text = _said(origin) if origin is not None else {}
+    return Masked({MARK: "secret", "parts": counted, "secrets": secrets, **whole_text})
 
 
 def part(origin: Origin, *, form: str = "", line: int | None = None) -> dict[str, Any]:
@@ -122,10 +137,10 @@ class Lost(Exception):
 
 def keys_of_secret(marker: Mapping[str, Any]) -> set[str]:
     """The keys of the values that are needed to put a secret in its place. Raises Lost."""
-    if "parts" not in marker:
+    if "parts" not in marker or "number" in marker:
         return {_origin(marker).key}
     found: set[str] = set()
-    for piece in marker["parts"]:
+    for piece in marker["secrets"] if "secrets" in marker else marker["parts"]:
         if isinstance(piece, dict):
             if piece.get("lost"):
                 raise Lost
@@ -135,9 +150,10 @@ def keys_of_secret(marker: Mapping[str, Any]) -> set[str]:
 
 def rebuilt(marker: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
     """The value again. Raises KeyError where one is not given, and Lost."""
-    if "parts" not in marker:
+    if "parts" not in marker or "number" in marker:
         return values[_origin(marker).key]
-    return "".join(_made(piece, values) for piece in marker["parts"])
+    made = [_made(piece, values) for piece in marker["secrets"]]
+    return "".join(piece if isinstance(piece, str) else made[piece] for piece in marker["parts"])
 
 
 def shown(marker: Mapping[str, Any]) -> str:

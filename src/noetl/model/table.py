@@ -19,6 +19,8 @@ ROWS = 1_000
 """Rows that a loop over a table reads at a time."""
 _BEGINNING = b"\xff\xff\xff\xff"
 """How a stream begins, and no JSON text can."""
+_JSON = "extension<arrow.json>"
+"""The type of columns whose text is JSON."""
 
 
 def decode_stored(data: bytes) -> Any:
@@ -84,6 +86,8 @@ def batch_rows(batch: Any) -> list[dict[str, Json]]:
 
 
 def _values(arrow: Any, column: Any) -> Iterable[object]:
+    if str(column.type) == _JSON:
+        return [None if text is None else decode_value(text) for text in column.to_pylist()]
     kind = _without_nanoseconds(arrow, column.type)
     if kind != column.type:
         column = column.cast(kind, safe=False)
@@ -154,7 +158,7 @@ def _arrow() -> Any:
         import pyarrow as arrow  # noqa: PLC0415 -- only who has tables needs it
         import pyarrow.ipc  # noqa: PLC0415
     except ImportError:
-        missing = ResultError("a table cannot be read without pyarrow", "pip install 'noetl[duckdb]'")
+        missing = ResultError("a table cannot be read without pyarrow", "pip install 'noetl[arrow]'")
         missing.kind = "tool"
         raise missing from None
     return arrow

@@ -93,6 +93,7 @@ class Found(NamedTuple):
 
     fields: Mapping[str, Json]
     markers: Mapping[str, Json]
+    kind: str = ""
 
 
 class Lookup(Protocol):

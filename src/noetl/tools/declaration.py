@@ -37,13 +37,16 @@ def tool(
     *,
     effect: Literal["pure", "write"] = "write",
     summary: str = "",
+    result: str = "",
+    example: str = "",
     spec: type[TaskSpec] = TaskSpec,
     check: Callable[[Inputs, Inputs], Iterable[Fault]] | None = None,
 ) -> Callable[[Made], Made]:
     """Makes a class or an async function the tool kind `name` of this process.
 
     The inputs are the function's parameters, or the Struct `inputs` of the class. `effect` is `pure` if
-    running it twice does no harm and nothing outside notices. Raises ToolRefused, KindTaken.
+    running it twice does no harm and nothing outside notices. `result` says what it gives, `example` is a
+    task in YAML. Raises ToolRefused, KindTaken.
     """
     if not _NAME.fullmatch(str(name)):  # without parentheses it is the function itself
         raise ToolRefused('a tool needs a name: write `@noetl.tool("greet")`')
@@ -51,7 +54,13 @@ def tool(
     def declare(made: Made) -> Made:
         kind = _kind(made, name)
         kind = msgspec.structs.replace(
-            kind, effect=effect, summary=summary or kind.summary, spec=spec, check=check
+            kind,
+            effect=effect,
+            summary=summary or kind.summary,
+            result=result,
+            example=example,
+            spec=spec,
+            check=check,
         )
         register(kind, f"{made.__module__}.{made.__qualname__}")
         setattr(made, _MARK, kind)

@@ -59,14 +59,16 @@ def _names(sql: Json) -> Iterable[str]:
 EXAMPLE = """\
 name: by_city
 kind: duckdb
-query: SELECT city, sum(total) AS total FROM orders GROUP BY city
+query: SELECT city, sum(total) AS total FROM orders WHERE total >= $least GROUP BY city
 tables: { orders: "{{ workload.orders }}" }
+params: { least: 10 }
 """
 
 KIND = Kind(
     name="duckdb",
     summary="Runs SQL in DuckDB over files and the results of other tasks.",
     result=RESULT,
+    helpers={"duckdb": "`type`, `statement`, `line` and `message` of an error."},
     example=EXAMPLE,
     inputs=DuckdbInputs,
     spec=DuckdbSpec,

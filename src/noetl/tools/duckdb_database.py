@@ -38,7 +38,7 @@ class Database:
             shutil.rmtree(self._spill, ignore_errors=True)
 
 
-class Session(NamedTuple):
+class Connection(NamedTuple):
     """A task's own connection."""
 
     key: str
@@ -53,23 +53,23 @@ class Databases:
         self._open: dict[str, Database] = {}
         self._lock = Lock()
 
-    def begin(self, execution_id: str, file: Path | None, folder: Path) -> Session:
+    def begin(self, execution_id: str, file: Path | None, folder: Path) -> Connection:
         """A connection to the file, or to the execution's database in memory. Raises `duckdb.Error`."""
         key = f"file:{file}" if file else execution_id
         with self._lock:
             database = self._open.pop(key, None) or Database(file)
             self._open[key] = database  # the one used last is last
-            session = Session(key, database, database.cursor(folder))
+            connection = Connection(key, database, database.cursor(folder))
             database.users += 1
             self._shrink()
-            return session
+            return connection
 
-    def end(self, session: Session) -> None:
+    def end(self, connection: Connection) -> None:
         """Closes the connection; what it did not commit is gone."""
-        session.cursor.close()
+        connection.cursor.close()
         with self._lock:
-            session.database.users -= 1
-            self._release(session.key, session.database)
+            connection.database.users -= 1
+            self._release(connection.key, connection.database)
 
     def forget(self, execution_id: str) -> None:
         """Closes the execution's database in memory, when the last task in it has ended."""

@@ -1,10 +1,10 @@
 """Runs the kind `duckdb`."""
 
 import asyncio
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 import duckdb
 import msgspec
@@ -18,21 +18,16 @@ from noetl.ports.results import ResultError
 from noetl.ports.tool import Call
 from noetl.tools.attempt import attempted, failure, inputs_of
 from noetl.tools.duckdb import DuckdbInputs, DuckdbSpec
-from noetl.tools.duckdb_database import Databases, Session
+from noetl.tools.duckdb_database import Databases
 from noetl.tools.duckdb_failure import failure_of
+from noetl.tools.duckdb_session import Session, session
 from noetl.tools.duckdb_tables import tables_of
 from noetl.tools.duckdb_work import ROWS, Work
 from noetl.tools.sql_result import Answer, inline_limit, keep_table, result_of
 
 THREADS = 32
 """Tasks at work at the same time."""
-_NUDGE = 0.02
-"""Seconds between two interruptions of a statement: one that comes before it begins is lost."""
-_PATIENCE = 1.0
-"""Seconds after which a statement that cannot be interrupted is left to itself."""
 _KNOBS = ("transaction", "fetch", "memory", "threads")
-
-T = TypeVar("T")
 
 
 class DuckdbTool:
@@ -68,73 +63,43 @@ class DuckdbTool:
             async with asyncio.timeout(call.timeout), AsyncExitStack() as files:
                 tables = await tables_of(_given(inputs), call.objects, files)
                 variables = await tables_of(labels, call.objects, files)
-                return await self._in_session(call, Work(inputs, spec, call.folder, tables, variables))
+                return await self._done(call, Work(inputs, spec, call.folder, tables, variables))
         except TimeoutError:
             return failure("timeout", f"the SQL was not done within {call.timeout:g} s", retryable=True)
         except ResultError as error:
             return failure("not_found", f"a stored value cannot be read: {error}")
 
-    async def _in_session(self, call: Call, work: Work) -> Outcome:
+    async def _done(self, call: Call, work: Work) -> Outcome:
+        database = work.inputs.database
+        file = None if database in (None, ":memory:") else (call.folder / str(database)).resolve()
+        place = (call.execution_id, file, call.folder)
         try:
-            session = await self._begin(call, work.inputs.database)
-        except duckdb.Error as error:
-            return failure_of(error, work.place, {}, {})
-        try:
-            outcome = succeeded(await self._answers(call, session, work))
-            return structs.replace(outcome, meta={"warnings": work.warnings}) if work.warnings else outcome
+            async with session(self._databases, self._threads, *place) as own:
+                outcome = succeeded(await _answers(call, own, work))
         except (duckdb.Error, OSError, pa.ArrowException) as error:
             return failure_of(error, work.place, work.words, work.unfit)
-        finally:
-            await asyncio.shield(self._in_thread(self._databases.end, session))
+        return structs.replace(outcome, meta={"warnings": work.warnings}) if work.warnings else outcome
 
-    async def _begin(self, call: Call, database: str | None) -> Session:
-        file = None if database in (None, ":memory:") else (call.folder / str(database)).resolve()
-        beginning = self._in_thread(self._databases.begin, call.execution_id, file, call.folder)
-        try:
-            return await asyncio.shield(beginning)
-        except asyncio.CancelledError:
-            beginning.add_done_callback(self._end_unheard)
-            raise
 
-    def _end_unheard(self, beginning: "asyncio.Future[Session]") -> None:
-        if not beginning.cancelled() and beginning.exception() is None:
-            self._threads.submit(self._databases.end, beginning.result())
+async def _answers(call: Call, own: Session, work: Work) -> Any:
+    """Runs everything, statement by statement, and gives the task's result."""
+    limit = inline_limit(call)
+    await own.do(partial(work.begin, own.cursor))
+    answers: list[Answer] = []
+    for statement in work.statements:
+        found = await own.do(partial(work.run, statement, limit))
+        answers.append(await _kept(call, own, found) if isinstance(found, Stream) else found)
+    await own.do(work.finish)
+    return result_of(answers)
 
-    async def _answers(self, call: Call, session: Session, work: Work) -> Any:
-        """Runs everything, statement by statement, and gives the task's result."""
-        limit = inline_limit(call)
-        await self._interruptible(session, lambda: work.begin(session.cursor))
-        answers: list[Answer] = []
-        for statement in work.statements:
-            found = await self._interruptible(session, lambda one=statement: work.run(one, limit))  # type: ignore[misc]
-            answers.append(await self._kept(call, session, found) if isinstance(found, Stream) else found)
-        await self._interruptible(session, work.finish)
-        return result_of(answers)
 
-    async def _kept(self, call: Call, session: Session, stream: Stream) -> Answer:
-        first = stream.first
-        async with call.objects.draft() as draft:
-            count = await self._interruptible(session, lambda: stream.write(draft.path))
-            stored = await keep_table(call, draft, stream.columns, count, first)
-        return Answer(stream.columns, stored, count)
-
-    def _in_thread(self, work: Callable[..., T], *given: Any) -> "asyncio.Future[T]":
-        return asyncio.get_running_loop().run_in_executor(self._threads, work, *given)
-
-    async def _interruptible(self, session: Session, work: Callable[[], T]) -> T:
-        """Does the work in a thread. If the waiting is cut short, the statement at work is interrupted."""
-        working = self._in_thread(work)
-        try:
-            return await asyncio.shield(working)
-        except asyncio.CancelledError:
-            waited = 0.0
-            while not working.done() and waited < _PATIENCE:
-                session.cursor.interrupt()
-                await asyncio.wait([working], timeout=_NUDGE)
-                waited += _NUDGE
-            with suppress(BaseException):
-                working.exception()
-            raise
+async def _kept(call: Call, own: Session, stream: Stream) -> Answer:
+    """The rows as a stored table."""
+    first = stream.first
+    async with call.objects.draft() as draft:
+        count = await own.do(partial(stream.write, draft.path))
+        stored = await keep_table(call, draft, stream.columns, count, first)
+    return Answer(stream.columns, stored, count)
 
 
 def _given(inputs: DuckdbInputs) -> dict[str, Any]:

@@ -10,17 +10,22 @@ from noetl.tools import process
 class Guard:
     """A small process that kills the programs it was told of when this one is gone, however it ends.
 
-    The end of its standard input tells it. It is started when there is something to watch.
+    The end of its standard input tells it. It is started when it is first needed.
     """
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._watched: set[int] = set()
 
+    def start(self) -> None:
+        """Has it ready, so that what is started next is unwatched for a moment only."""
+        if self._process is None:
+            self._start()
+
     def watch(self, leader: int) -> None:
         """From now on the process group of this leader ends with the worker."""
         self._watched.add(leader)
-        if self._process is None or not self._tell(f"+{leader}\n"):
+        if not self._tell(f"+{leader}\n"):
             self._start()
 
     def forget(self, leader: int) -> None:

@@ -19,6 +19,8 @@ _KEPT = 4.0
 """Seconds that an idle connection is kept: less than servers do, so that none is used as it closes."""
 _JARS = 4_096
 """Runs whose cookies are kept: those that used theirs last."""
+_CONTEXTS = 256
+"""Sets of certificates that are kept read."""
 _FILES = 65_536
 """Open files, sockets included, that are asked of the system: often it gives 1,024 unless asked."""
 
@@ -84,6 +86,8 @@ class Connections:
                 known.verify_mode = ssl.CERT_NONE
             if own is not None:
                 _show(known, *(folder / name for name in files))
+            if len(self._contexts) >= _CONTEXTS:  # files that change, or paths that are made anew
+                self._contexts.clear()
             self._contexts[key] = known
         return known
 

@@ -19,9 +19,16 @@ class PostgresInputs(SqlInputs, frozen=True, kw_only=True, forbid_unknown_fields
 class ConnectionPool(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The connections a worker keeps open to one server."""
 
-    min: Annotated[Annotated[int, Meta(ge=0)] | None, Meta(description="Connections kept ready.")] = None
-    max: Annotated[Annotated[int, Meta(ge=1)] | None, Meta(description="Most connections at once.")] = None
-    timeout: Annotated[Seconds | None, Meta(description="Seconds to wait for a free one.")] = None
+    min: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(description="Connections kept when nothing uses them. Default 0."),
+    ] = None
+    max: Annotated[
+        Annotated[int, Meta(ge=1)] | None, Meta(description="Most connections at once. Default 10.")
+    ] = None
+    timeout: Annotated[
+        Seconds | None, Meta(description="Seconds to wait for a free one; at most the attempt's own.")
+    ] = None
 
 
 class PostgresSpec(SqlSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -33,10 +40,14 @@ class PostgresSpec(SqlSpec, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = None  # type: ignore[assignment]  # every kind has the name, this one the mapping, too
 
 
-def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
+def check(inputs: Inputs, spec: Inputs) -> Iterator[Fault]:
     """SQL, and one way to reach the server."""
     yield from exactly_one(inputs, "auth", "dsn", hint="name a `keychain` entry with `auth`")
     yield from check_sql(inputs)
+    pool = spec.get("pool")
+    least, most = (pool.get("min"), pool.get("max")) if isinstance(pool, dict) else (None, None)
+    if isinstance(least, int) and isinstance(most, int) and least > most:
+        yield Fault("`pool.min` is more than `pool.max`", key="pool", hint="let `min` be the smaller one")
 
 
 EXAMPLE = """\
@@ -51,12 +62,16 @@ KIND = Kind(
     name="postgres",
     summary="Runs SQL on PostgreSQL, with bound parameters.",
     result=RESULT,
-    helpers={"pg": "`sqlstate`, `code`, `constraint` and `detail` of an error."},
+    helpers={
+        "pg": "`sqlstate`, also as `code`, with `message`, `constraint` and `detail`; `00000` on success."
+    },
     example=EXAMPLE,
     inputs=PostgresInputs,
     spec=PostgresSpec,
     defaults=DEFAULTS,
     spellings=SPELLINGS,
     check=check,
+    takes_references=frozenset({"rows"}),
     extra="postgres",
+    implementation="noetl.tools.postgres_tool:PostgresTool",
 )

@@ -33,6 +33,7 @@ class Program:
         guard: Guard,
     ) -> None:
         try:
+            guard.start()
             self._process = subprocess.Popen(  # noqa: S603  # this is what the tool is for
                 command,
                 stdin=stdin,
@@ -47,11 +48,15 @@ class Program:
             raise _unstarted(command[0], folder, error) from None
         self.pid = self._process.pid
         self._guard = guard
-        guard.watch(self.pid)
         self._gone = asyncio.Event()
         self._exit = exit_handle(self.pid)
         if self._exit is not None:
             asyncio.get_running_loop().add_reader(self._exit, self._gone.set)
+        try:
+            guard.watch(self.pid)
+        except OSError as error:
+            self.end()
+            raise _unstarted(command[0], folder, error) from None
 
     @property
     def stdin(self) -> IO[bytes] | None:

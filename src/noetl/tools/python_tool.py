@@ -21,7 +21,7 @@ from noetl.tools.inputs import as_text, byte_count
 from noetl.tools.pool import Pool
 from noetl.tools.python import PythonInputs, PythonSpec, repeatable
 from noetl.tools.python_values import remove_files, result_of, with_marks
-from noetl.tools.script import ScriptUnread, Source, source_of
+from noetl.tools.script import Scripts, Source
 from noetl.tools.sql_result import inline_limit
 from noetl.tools.warm import ChildEnded, Isolation, LimitPassed, Limits, WarmChild
 
@@ -55,6 +55,7 @@ class PythonTool:
 
         self._pools: dict[Isolation, Pool] = {"pool": pool("pool"), "fork": pool("fork")}
         self._inline = Inline()
+        self._scripts = Scripts()
         self._max_result = max_result
         self._max_output = max_output
 
@@ -62,21 +63,19 @@ class PythonTool:
         return await attempted(self._attempt(call))
 
     async def close(self) -> None:
-        await asyncio.gather(*(pool.close() for pool in self._pools.values()))
+        await asyncio.gather(self._scripts.close(), *(pool.close() for pool in self._pools.values()))
 
     async def _attempt(self, call: Call) -> Outcome:
         try:
             inputs = inputs_of(call, PythonInputs)
             spec = msgspec.convert({name: call.spec.get(name) for name in _KNOBS}, PythonSpec)
-            source = source_of(inputs, call.folder)
         except msgspec.ValidationError as error:
             return failure("input", str(error))
-        except ScriptUnread as error:
-            return failure(error.kind, str(error))
         if spec.isolation == "inline" and spec.memory:
             return failure("input", "`spec.memory` cannot be kept with `isolation: inline`")
         try:
             async with asyncio.timeout(call.timeout), AsyncExitStack() as files:
+                source = await self._scripts.source(call, inputs)
                 args, given = await with_marks(call, spec.tables or "rows", files)
                 draft = await files.enter_async_context(call.objects.draft())
                 request = self._request(call, inputs, spec, source)

@@ -11,6 +11,7 @@ from noetl.model import Json
 from noetl.tools.inputs import Action, Inputs, check_action, literal
 
 SIMULATORS = ("aer", "statevector")
+UNASKED = "a simulator asks for no `auth`"
 
 _PAULI = re.compile(r"[+-]?[IXYZ]+")
 
@@ -77,6 +78,8 @@ def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
     backend = literal(inputs.get("backend"))
     if backend is not None and (hint := unknown_backend(backend)):
         yield Fault(f"there is no backend `{backend}`", key="backend", hint=hint)
+    if inputs.get("auth") is not None and (inputs.get("backend") is None or backend in SIMULATORS):
+        yield Fault(UNASKED, key="auth", hint="name the `backend` that it is for, or leave it out")
 
 
 def _observables(observables: Json) -> Iterator[Fault]:

@@ -38,11 +38,12 @@ class Job:
 
 
 class Children:
-    """The child processes, which know Qiskit."""
+    """The child processes, which know Qiskit. `size` is how many may simulate at the same time."""
 
     def __init__(self) -> None:
         self.size = max(2, min(8, os.cpu_count() or 1))
-        self._python = PythonTool(size=self.size, idle=300.0)
+        # Twice as many as work on jobs, so that questions to providers need not wait for these.
+        self._python = PythonTool(size=2 * self.size, idle=300.0)
 
     async def ask(
         self, call: Call, order: dict[str, Any], *, seconds: float, log: Callable[[str], None]
@@ -88,9 +89,7 @@ class Jobs:
         self._forget()
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="noetl-quantum-"))
-        folder = self._folder / job_id
-        folder.mkdir(exist_ok=True)
-        job = self._jobs[job_id] = Job(job_id, about, folder)
+        job = self._jobs[job_id] = Job(job_id, about, Path(tempfile.mkdtemp(dir=self._folder)))
         job.work = asyncio.get_running_loop().create_task(self._run(call, job, seconds))
         return job
 

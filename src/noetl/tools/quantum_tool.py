@@ -5,6 +5,7 @@ import hashlib
 import json
 import shutil
 import tempfile
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,11 @@ import msgspec
 from noetl.guest.quantum import RESULT, SHOTS
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, Outcome, ToolError, failed, succeeded
-from noetl.model.reference import ARROW, Stored, hash_in, stored_object
+from noetl.model.reference import ARROW, Stored, stored_object
 from noetl.ports.results import ResultMissing
 from noetl.ports.tool import Call
 from noetl.tools.attempt import attempted, inputs_of
-from noetl.tools.quantum import SIMULATORS, QuantumInputs, unknown_backend
+from noetl.tools.quantum import SIMULATORS, UNASKED, QuantumInputs, unknown_backend
 from noetl.tools.quantum_jobs import Children, Job, Jobs
 
 for _driver in ("qiskit", "qiskit_aer", "qiskit_qasm3_import", "pyarrow"):
@@ -31,6 +32,9 @@ DESCRIPTION = "application/vnd.noetl.quantum-job+json"
 
 MAX_RESULT = 64 * 1024 * 1024
 """Bytes of a result without its shots."""
+
+PATIENCE = 30.0
+"""Seconds that a provider has to cancel a job that nobody waits for any more."""
 
 STATES = frozenset({"queued", "running", "done", "failed", "cancelled"})
 
@@ -45,12 +49,15 @@ class QuantumTool:
     def __init__(self) -> None:
         self._children = Children()
         self._jobs = Jobs(self._children)
+        self._ending: set[asyncio.Task[None]] = set()
 
     async def run(self, call: Call) -> Outcome:
         return await attempted(self._attempt(call))
 
     async def close(self) -> None:
         await self._jobs.close()
+        if self._ending:
+            await asyncio.wait(self._ending)
         await self._children.close()
 
     async def _attempt(self, call: Call) -> Outcome:
@@ -58,6 +65,8 @@ class QuantumTool:
         backend = inputs.backend or "aer"
         if hint := unknown_backend(backend):
             raise ToolError("input", f"there is no backend `{backend}`: {hint}")
+        if inputs.auth is not None and backend in SIMULATORS:
+            raise ToolError("input", UNASKED)
         act = self._simulator if backend in SIMULATORS else self._provider
         try:
             async with asyncio.timeout(call.timeout):
@@ -77,7 +86,8 @@ class QuantumTool:
             case "submit" | "run":
                 about = _about(call, inputs, backend)
                 reference = await _described(call, about)
-                job = self._jobs.start(call, hash_in(reference["key"]), about, seconds=seconds)
+                job_id = reference["key"].replace(f"{call.execution_id}/", "", 1)
+                job = self._jobs.start(call, job_id, about, seconds=seconds)
                 if inputs.action == "run":
                     return await self._whole(call, job)
                 given: dict[str, Json] = {"job_id": job.id, "backend": backend, "seed": about["seed"]}
@@ -117,31 +127,47 @@ class QuantumTool:
 
     async def _provider(self, call: Call, inputs: QuantumInputs, backend: str) -> Outcome:
         order: dict[str, Any] = {"backend": backend, "auth": inputs.auth, "job_id": inputs.job_id}
-
-        async def ask(do: str, **more: Any) -> Any:
-            return await self._children.ask(
-                call, {**order, "do": do, **more}, seconds=call.timeout, log=call.log
-            )
-
         helper: dict[str, Json] = {"job_id": inputs.job_id, "backend": backend}
         match inputs.action:
             case "submit" | "run":
-                order["job_id"] = helper["job_id"] = await ask("submit", job=_about(call, inputs, backend))
+                order["job"] = _about(call, inputs, backend)
+                order["job_id"] = helper["job_id"] = await self._ask(call, "submit", order)
                 if inputs.action == "submit":
                     return succeeded(dict(helper), quantum=helper)
             case "status":
-                state = await ask("status")
+                state = await self._ask(call, "status", order)
                 if state not in STATES:
                     raise ToolError(
                         "tool", f"the backend `{backend}` gave the state `{state}`, which is none"
                     )
                 return succeeded({"state": state}, quantum={**helper, "state": state})
             case "cancel":
-                await ask("cancel")
+                await self._ask(call, "cancel", order)
                 return succeeded({"state": "cancelled"}, quantum={**helper, "state": "cancelled"})
         with tempfile.TemporaryDirectory(prefix="noetl-quantum-") as folder:
-            await ask("result", folder=folder)
+            try:
+                await self._ask(call, "result", {**order, "folder": folder})
+            except asyncio.CancelledError:
+                if inputs.action == "run":
+                    self._abandon(call, order)
+                raise
             return succeeded(await _read(call, Path(folder), helper), quantum={**helper, "state": "done"})
+
+    async def _ask(self, call: Call, do: str, order: dict[str, Any], seconds: float | None = None) -> Any:
+        return await self._children.ask(
+            call, {**order, "do": do}, seconds=seconds or call.timeout, log=call.log
+        )
+
+    def _abandon(self, call: Call, order: dict[str, Any]) -> None:
+        """Cancels the job of a `run` that was cut short; the call does not wait for it."""
+
+        async def cancel() -> None:
+            with suppress(ToolError):
+                await self._ask(call, "cancel", order, PATIENCE)
+
+        task = asyncio.get_running_loop().create_task(cancel())
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
 
 
 def _about(call: Call, inputs: QuantumInputs, backend: str) -> dict[str, Any]:
@@ -167,7 +193,9 @@ async def _described(call: Call, about: dict[str, Any]) -> Stored:
 
 
 async def _recalled(call: Call, job_id: str) -> dict[str, Any]:
-    key = f"{call.execution_id}/{job_id}"
+    """What a job is made from: its id is the key of that, without the execution."""
+    store, digest = job_id[:-64], job_id[-64:]
+    key = f"{store}{call.execution_id}/{digest}"
     try:
         async with call.objects.local(stored_object(key, size=0, media_type=DESCRIPTION)) as path:
             about: dict[str, Any] = msgspec.json.decode(path.read_bytes())

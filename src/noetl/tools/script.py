@@ -1,22 +1,19 @@
 """Where the code of a `python` task comes from."""
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal, NamedTuple
+from urllib.parse import urlsplit
 
-from noetl.model import NoetlError
-from noetl.model.outcome import ErrorKind
+from msgspec import structs
+
+from noetl.model import Json
+from noetl.model.outcome import ToolError
+from noetl.model.reference import Stored
+from noetl.ports.tool import Call, Tool
 from noetl.tools.python import PythonInputs, Script, ScriptSource
 
 MAX_SCRIPT = 16 * 1024 * 1024
 """Bytes of one script."""
-
-
-class ScriptUnread(NoetlError):
-    """The code cannot be had."""
-
-    def __init__(self, kind: ErrorKind, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
 
 
 class Source(NamedTuple):
@@ -27,23 +24,66 @@ class Source(NamedTuple):
     path: Path | None = None
 
 
-def source_of(inputs: PythonInputs, folder: Path) -> Source:
-    """The code of the inputs; a relative path starts at the folder. ScriptUnread if there is none."""
-    if inputs.code is not None:
-        return Source(inputs.code)
-    script = inputs.script
-    if script is None:
-        raise ScriptUnread("input", "neither `code` nor `script` is given")
-    if isinstance(script, str):
-        script = Script(uri=script)
-    source = script.source or ScriptSource(type=_place(script.uri or ""))
-    match source.type:
-        case "inline":
-            return Source(source.code or "")
-        case "file":
-            return _read((script.uri or source.endpoint or "").removeprefix("file://"), folder)
-        case place:
-            raise ScriptUnread("not_found", f"scripts of type `{place}` cannot be fetched here: use a file")
+class Scripts:
+    """Gets the code of tasks. What fetches it from web servers is made when it is first needed."""
+
+    def __init__(self) -> None:
+        self._http: Tool | None = None
+
+    async def source(self, call: Call, inputs: PythonInputs) -> Source:
+        """The code of the inputs; a relative path starts at the folder. ToolError if there is none."""
+        if inputs.code is not None:
+            return Source(inputs.code)
+        script = inputs.script
+        if script is None:
+            raise ToolError("input", "neither `code` nor `script` is given")
+        if isinstance(script, str):
+            script = Script(uri=script)
+        source = script.source or ScriptSource(type=_place(script.uri or ""))
+        match source.type:
+            case "inline":
+                return Source(source.code or "")
+            case "file":
+                return _read((script.uri or source.endpoint or "").removeprefix("file://"), call.folder)
+            case "http":
+                return await self._fetched(call, source.endpoint or script.uri or "", source)
+            case "catalog":
+                raise ToolError("not_found", "there is no catalog of scripts here: use a file or an address")
+
+    async def close(self) -> None:
+        if self._http is not None:
+            await self._http.close()
+
+    async def _fetched(self, call: Call, url: str, source: ScriptSource) -> Source:
+        if self._http is None:
+            from noetl.tools.http_tool import HttpTool  # noqa: PLC0415  # few scripts need it: it takes long
+
+            self._http = HttpTool(max_body=MAX_SCRIPT, max_file=MAX_SCRIPT)
+        auth = await _sign_in(call, source.auth) if isinstance(source.auth, str) else source.auth
+        given: dict[str, Json] = {"url": url, "headers": dict(source.headers or {}), "auth": auth}
+        outcome = await self._http.run(structs.replace(call, inputs=given, spec={}))
+        if (error := outcome.error) is not None:
+            message = f"the script cannot be fetched: {error.message}"
+            raise ToolError(error.kind, message, retryable=error.retryable, retry_after=error.retry_after)
+        name = PurePosixPath(urlsplit(url).path).name or url
+        match outcome.result["data"]:
+            case None:
+                return Source("", name)
+            case str() as code:
+                return Source(code, name)
+            case Stored() as reference:  # many servers have no type for Python
+                async with call.objects.local(reference) as path:
+                    return Source(_decoded(path.read_bytes(), name), name)
+            case _:
+                raise ToolError("input", f"the script `{url}` is JSON, and no Python")
+
+
+async def _sign_in(call: Call, name: str) -> dict[str, Json]:
+    """The credential of this name. ToolError of kind `credential` if it cannot be had."""
+    if call.credentials is None:
+        raise ToolError("credential", f"there is no credential `{name}` here: declare it under `keychain`")
+    found = await call.credentials.find(name)
+    return {**found.fields, "kind": found.kind}
 
 
 def _place(uri: str) -> Literal["file", "http", "catalog"]:
@@ -57,14 +97,19 @@ def _read(name: str, folder: Path) -> Source:
     try:
         with path.open("rb") as file:
             data = file.read(MAX_SCRIPT + 1)
-        if len(data) > MAX_SCRIPT:
-            raise ScriptUnread("limit", f"the script `{name}` has more than {MAX_SCRIPT:,} bytes")
-        return Source(data.decode("utf-8-sig"), name, path.absolute())
     except FileNotFoundError:
-        raise ScriptUnread("not_found", f"there is no script `{name}` in {folder}") from None
+        raise ToolError("not_found", f"there is no script `{name}` in {folder}") from None
     except PermissionError as error:
-        raise ScriptUnread("permission", f"the script `{name}` cannot be read: {error.strerror}") from None
+        raise ToolError("permission", f"the script `{name}` cannot be read: {error.strerror}") from None
     except OSError as error:
-        raise ScriptUnread("input", f"the script `{name}` cannot be read: {error.strerror}") from None
+        raise ToolError("input", f"the script `{name}` cannot be read: {error.strerror}") from None
+    if len(data) > MAX_SCRIPT:
+        raise ToolError("limit", f"the script `{name}` has more than {MAX_SCRIPT:,} bytes")
+    return Source(_decoded(data, name), name, path.absolute())
+
+
+def _decoded(data: bytes, name: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise ScriptUnread("input", f"the script `{name}` is not UTF-8") from None
+        raise ToolError("input", f"the script `{name}` is not UTF-8") from None

@@ -39,14 +39,18 @@ class ShellTool:
     def __init__(self, *, grace: float = GRACE) -> None:
         self._guard = Guard()
         self._grace = grace
+        self._closed = False
 
     async def run(self, call: Call) -> Outcome:
         return await attempted(self._attempt(call))
 
     async def close(self) -> None:
+        self._closed = True
         self._guard.close()
 
     async def _attempt(self, call: Call) -> Outcome:
+        if self._closed:
+            return failure("cancelled", "the worker is ending")
         inputs = inputs_of(call, ShellInputs)
         for fault in check(call.inputs, call.spec):
             raise ToolError("input", f"{fault.message}: {fault.hint}" if fault.hint else fault.message)

@@ -53,7 +53,10 @@ class SqlSpec(TaskSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 DEFAULTS: dict[str, Json] = {"transaction": True, "fetch": "all"}
 
-RESULT = "`{rows, row_count, columns, statements}` of the last statement that gives rows."
+RESULT = (
+    "`{rows, row_count, columns, statements}` of the last statement that gives rows, and "
+    "`{rows, row_count, columns}` of each as `command_0`, `command_1`, …; a large table is a reference."
+)
 
 SPELLINGS: dict[str, Spelling] = {"credential": "auth"}
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from noetl.kernel.references.keeping import preview_of
 from noetl.kernel.references.rules import INLINE_MAX_BYTES, PREVIEW_MAX_BYTES
 from noetl.model import Json
+from noetl.model.outcome import Outcome
 from noetl.model.reference import ARROW, Stored, encode_value
 from noetl.ports.results import Draft
 from noetl.ports.tool import Call
@@ -31,6 +32,16 @@ def result_of(answers: Sequence[Answer]) -> dict[str, Json]:
         "statements": len(answers),
         **{f"command_{number}": _shape(one) for number, one in enumerate(answers)},
     }
+
+
+def outcome_of(
+    call: Call, answers: Sequence[Answer], warnings: list[str], **helpers: dict[str, Json]
+) -> Outcome:
+    """The outcome of a task that went well; its warnings go into the log, too."""
+    for warning in warnings:
+        call.log(f"warning: {warning}")
+    meta: dict[str, Any] = {"warnings": warnings} if warnings else {}
+    return Outcome(status="ok", result=result_of(answers), meta=meta, helpers=helpers)
 
 
 def _shape(answer: Answer) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from noetl.model.outcome import ToolError
 from noetl.model.reference import Stored, encode_value
 from noetl.ports.results import Draft
 from noetl.ports.tool import Call
+from noetl.tools.extra import install_command
 from noetl.tools.sql_result import Answer, distinct, inline_limit, keep_table
 
 MAX_JSON = 16 << 20
@@ -67,6 +68,11 @@ class Table:
         return max(1, min(BATCH_ROWS, BATCH_BYTES * self.count // (self._size + 1)))
 
     @property
+    def stored(self) -> bool:
+        """Whether the rows go into a file."""
+        return self._file is not None
+
+    @property
     def full(self) -> bool:
         """Whether the rows are too many to be values: `spill` before adding more."""
         return self._file is None and self._size > self._limit
@@ -93,7 +99,7 @@ class Table:
                 self._limit = MAX_JSON
                 return None
             message = f"the rows take more than {MAX_JSON >> 20} MiB, and pyarrow is not installed"
-            raise ToolError("limit", f"{message}: pip install 'noetl[arrow]'") from None
+            raise ToolError("limit", f"{message}: {install_command('arrow')}") from None
         self._draft = await drafts.enter_async_context(self._call.objects.draft())
         return self._draft.path
 
@@ -112,7 +118,8 @@ class Table:
             self._file.close()
             self._lost = self._file.lost
         for name, number in self._lost.items():
-            self.warnings.append(f"column `{name}`: {number} values are null, for there is no form for them")
+            values = "a value" if number == 1 else f"{number} values"
+            self.warnings.append(f"column `{name}`: null in place of {values} that JSON cannot hold")
 
     async def answer(self) -> Answer:
         """What the statement gave, after the end."""

@@ -199,9 +199,8 @@ def plan_of(statement: Statement, dialect: Dialect, *, named: bool, first: int =
     slots = [slot for slot in statement.slots if slot.style != "%%"]
     styles = sorted({slot.style for slot in slots})
     if len(styles) > 1:
-        raise ToolError(
-            "input", f"the statement mixes the placeholders {' and '.join(styles)}: use one style"
-        )
+        mixed = " and ".join(f"`{style}`" for style in styles)
+        raise ToolError("input", f"the statement has the placeholders {mixed}: use one style")
     if slots and isinstance(slots[0].key, str) != named:
         given = "a mapping" if named else "a list"
         message = f"the statement has placeholders such as `{styles[0]}`, and the values are {given}"

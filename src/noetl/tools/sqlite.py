@@ -13,7 +13,9 @@ class SqliteInputs(SqlInputs, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     database: Annotated[
         str | None,
-        Meta(description="Database file. Default: one in memory for each execution and worker."),
+        Meta(
+            description="Database file, relative to the playbook. Default: one in memory for each execution."
+        ),
     ] = None
 
 
@@ -35,10 +37,13 @@ KIND = Kind(
     name="sqlite",
     summary="Runs SQL on a SQLite file, with bound parameters.",
     result=RESULT,
+    helpers={"sqlite": "`code`, such as `SQLITE_CONSTRAINT_UNIQUE`, and `message` of an error."},
     example=EXAMPLE,
     inputs=SqliteInputs,
     spec=SqlSpec,
     defaults=DEFAULTS,
     spellings=SPELLINGS,
     check=check,
+    takes_references=frozenset({"rows"}),
+    implementation="noetl.tools.sqlite_tool:SqliteTool",
 )

@@ -17,6 +17,7 @@ from noetl.credentials.resolver import Resolver, entry_for, unavailable
 from noetl.kernel import Secrets
 from noetl.kernel.pipeline.moves import RunTask
 from noetl.model.outcome import ErrorInfo, Outcome, ToolError, failed
+from noetl.model.reference import encode_value
 from noetl.model.secret import Origin, lost, origin_in, text_of_secret, whole, woven
 from noetl.ports.control import Ledger
 from noetl.ports.credentials import CredentialError, Found
@@ -24,6 +25,8 @@ from noetl.ports.store import StoreError
 from noetl.worker.entries import Alike, Failures, Real, Revealed, Shown
 from noetl.worker.memory import Memory
 
+LARGEST = 65_536
+"""Bytes of a value with secrets in it, as JSON, that is held in memory where it cannot be made again."""
 HEADERS = frozenset({"authorization", "cookie", "proxy-authorization", "set-cookie"})
 """Headers that are never recorded."""
 
@@ -39,7 +42,7 @@ class Keychain:
         self._known: dict[Origin, Credential] = {}
         self._warnings: list[str] = []
         self._stand_ins: dict[Any, str] = {}
-        self.masker = Masker()
+        self.masker = Masker(self._kept)
         self.failures = Failures(time.monotonic)
         self.asked: set[str] = set()
         """The keys of secrets in the log that were needed so far."""
@@ -79,8 +82,8 @@ class Keychain:
                 self.asked.add(key)
             if origin.execution:
                 if key not in self._memory:
-                    reason = "was masked in a result, and is known only to the process that masked it"
-                    self.failures.add(key, f"`{origin.name}` {reason}: run its task again")
+                    reason = "was masked, and is known only to the process that masked it"
+                    self.failures.add(key, f"`{origin.name}` {reason}: its task must run again")
                 continue
             try:
                 entry = self._entries[origin.key] = await self._entry(origin)
@@ -124,7 +127,7 @@ class Keychain:
             credential, origin = await self._named(name, provider)
         except CredentialError as error:
             raise ToolError("credential", unavailable(name, error), retryable=error.retryable) from None
-        return Found(credential.fields, marked(credential.fields, origin))
+        return Found(credential.fields, marked(credential.fields, origin), credential.kind)
 
     async def signed_in(self, inputs: Mapping[str, Any]) -> tuple[Mapping[str, Any], Entry | None]:
         """The inputs with their `auth` as a mapping, and what was asked for a token, if so.
@@ -248,6 +251,12 @@ class Keychain:
             origin = self._memory.keep(dict(fields), Origin(name, execution=self._ledger.execution_id))
             for path, value in new:
                 self.masker.add(value, structs.replace(origin, path=path))
+
+    def _kept(self, value: Any) -> Origin | None:
+        """Where a value with secrets in it can be had again; None if it is too large to be held."""
+        if len(encode_value(value)) > LARGEST:
+            return None
+        return self._memory.keep(value, Origin("text", execution=self._ledger.execution_id))
 
     def _hidden(self, result: Any, paths: Any, name: str) -> Any:
         """The result with what stands at these paths masked, and known in memory only."""

@@ -119,12 +119,16 @@ def test_the_id_of_the_job_and_the_data_of_a_result(engine: Engine) -> None:
         ("script: code.py\n    args: {a: 1}", 2),
         ("script: {uri: code.py, source: {type: file}}\n    args: {a: 1}", 2),
         ("script: {source: {type: inline, code: 'result = 7'}}", 7),
+        ("script: {uri: URL/code.py, source: {type: http}}", 8),
+        ("script: {source: {type: http, endpoint: URL/code.py}}", 8),
     ],
 )
 def test_forms_of_python(engine: Engine, task: str, result: object) -> None:
     (engine.folder / "code.py").write_text("result = a + 1\n")
-    engine.write("p.yaml", f"- step: start\n  tool:\n    kind: python\n    {task}\n")
-    done = noetl.run(engine.folder / "p.yaml")
+    with serving(lambda _: Answer(b"result = 8", headers={"content-type": "text/plain"})) as web:
+        at = task.replace("URL", web.url)
+        engine.write("p.yaml", f"- step: start\n  tool:\n    kind: python\n    {at}\n")
+        done = noetl.run(engine.folder / "p.yaml")
     assert (done.status, done.result) == ("completed", result), done.error
 
 
@@ -155,24 +159,46 @@ def test_forms_of_http(engine: Engine, task: str, method: str, query: object, bo
 
 @pytest.mark.spec("000 §9.1")
 @pytest.mark.parametrize(
-    "place",
+    ("step", "task"),
     [
-        "spec: {result: {select: [{path: '$.rows[0].id', as: first}]}}",
-        "output_select: [{path: '$.rows[0].id', as: first}]",
+        ("", "spec: {result: {select: [{path: '$.rows[0].id', as: first}]}}"),
+        ("", "output_select: [{path: '$.rows[0].id', as: first}]"),
+        ("", "output_select: [first]"),
+        ("spec: {result: {select: [{path: '$.rows[0].id', as: first}]}}", ""),
+        ("output_select: [{path: '$.rows[0].id', as: first}]", ""),
+        ("output_select: ['$.first']", ""),
     ],
 )
-def test_what_is_selected_from_a_result_can_be_routed_by(engine: Engine, place: str) -> None:
+def test_what_is_selected_from_a_result_can_be_routed_by(engine: Engine, step: str, task: str) -> None:
     ran = engine(f"""
 - step: start
+  {step}
   tool:
     kind: python
-    code: "result = {{'rows': [{{'id': n, 'text': 'x' * 100}} for n in range(7, 5000)]}}"
-    {place}
+    code: "result = {{'first': 7, 'rows': [{{'id': n, 'text': 'x' * 100}} for n in range(7, 5000)]}}"
+    {task}
   next: {{arcs: [{{step: end, when: "{{{{ event.result.extracted.first == 7 }}}}"}}]}}
 - step: end
   tool: {{kind: noop, args: {{ok: true}}}}
 """)
     assert (ran.status, ran.result) == ("completed", {"ok": True})
+
+
+@pytest.mark.spec("000 §3.2 (1)")
+def test_the_id_of_the_job_is_known_wherever_the_execution_s_is(engine: Engine) -> None:
+    ran = engine("""
+- step: start
+  spec: {policy: {admit: {rules: [{when: "{{ job.uuid == execution_id }}", then: {allow: true}}]}}}
+  tool:
+    kind: python
+    args: {id: "{{ job.uuid }}"}
+    code: result = id
+  next: {arcs: [{step: end, when: "{{ event.result == job.uuid }}", args: {id: "{{ job.uuid }}"}}]}
+- step: end
+  tool: {kind: noop, args: {text: "job {{ job.uuid }}", id: "{{ args.id }}"}}
+""")
+    name = ran.execution.execution_id
+    assert ran.result == {"text": f"job {name}", "id": name}
 
 
 @pytest.mark.spec("000 §1.1")

@@ -1,5 +1,6 @@
 import pytest
 
+from noetl.ports.credentials import Sealed
 from noetl.ports.store import Effects, ExecutionUnknown, Snapshot, Store
 from noetl.testing.store.scenario import accepted, append, begin, scenario
 
@@ -7,7 +8,7 @@ NOTHING = Effects()
 
 
 class Keeping:
-    """Timers, messages, letters, snapshots and documents."""
+    """Timers, messages, letters, snapshots, documents and sealed credentials."""
 
     @scenario
     async def test_timers_come_in_the_order_they_are_due(self, store: Store) -> None:
@@ -114,3 +115,46 @@ class Keeping:
         await store.put_playbook("h", b"first\0")
         await store.put_playbook("h", b"second")
         assert await store.playbook("h") == b"first\0"
+
+    @scenario
+    async def test_credentials_are_kept_by_name(self, store: Store) -> None:
+        one, two = _sealed("b", at=5), _sealed("a\0ü", at=6)
+        assert await store.put_credential(one)
+        assert await store.put_credential(two)
+        assert await store.credentials() == [two, one]
+        assert await store.credential("b") == one
+        assert await store.credential("c") is None
+        assert await store.delete_credential("b")
+        assert not await store.delete_credential("b")
+        assert await store.credentials() == [two]
+
+    @scenario
+    async def test_a_credential_that_is_replaced_keeps_the_time_it_was_made(self, store: Store) -> None:
+        await store.put_credential(_sealed("a", at=5))
+        new = _sealed("a", at=9)._replace(kind="other", body=b"new", wrapped_key=b"other")
+        assert await store.put_credential(new)
+        assert await store.credential("a") == new._replace(created_at=5)
+
+    @scenario
+    async def test_all_credentials_are_sealed_with_one_key(self, store: Store) -> None:
+        one = _sealed("a")
+        await store.put_credential(one)
+        for name in ("a", "b"):
+            assert not await store.put_credential(_sealed(name)._replace(key_id="k2"))
+        assert await store.credentials() == [one]
+
+    @scenario
+    async def test_credentials_are_wrapped_anew_all_or_none(self, store: Store) -> None:
+        before = [_sealed("a"), _sealed("b")]
+        after = [row._replace(key_id="k2", wrapped_key=b"anew") for row in before]
+        for row in before:
+            await store.put_credential(row)
+        assert not await store.rewrap_credentials(before[:1], after[:1])
+        assert await store.credentials() == before
+        assert await store.rewrap_credentials(before, after)
+        assert await store.credentials() == after
+        assert not await store.rewrap_credentials(before, after)
+
+
+def _sealed(name: str, *, at: int = 1) -> Sealed:
+    return Sealed(name, "bearer", "k1", b"wrapped\0", b"body\xff", at, at)

@@ -1,0 +1,96 @@
+"""Bulk load into PostgreSQL: 100,000 rows by a `postgres` task, and by psycopg's COPY alone, in turns."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from bench.row import Row
+from noetl.ports.tool import Call
+from noetl.stores.results import MemoryResults, StoredObjects
+from noetl.tools.postgres_tool import PostgresTool
+from tests.postgres import serving
+
+ROWS = 100_000
+ROUNDS = 7
+TABLE = "CREATE TABLE {} (id int, name text, price numeric, active bool, at timestamptz)"
+
+
+def rows() -> list[dict[str, Any]]:
+    return [
+        {
+            "id": n,
+            "name": f"product {n}",
+            "price": n / 4,
+            "active": n % 3 == 0,
+            "at": "2026-01-31T12:00:00+00:00",
+        }
+        for n in range(ROWS)
+    ]
+
+
+def measure_postgres_copy() -> Iterator[Row]:
+    with serving() as server:
+        task, raw = asyncio.run(_measured(server.dsn()))
+    yield Row("postgres: 100,000 rows by COPY, psycopg alone", raw, "s", n=ROWS)
+    yield Row("postgres: 100,000 rows by COPY, a task", task, "s", n=ROWS)
+    yield Row("postgres: speed of the task", raw / task * 100, "%", "at least 80")
+
+
+async def _measured(dsn: str) -> tuple[float, float]:
+    """The best times of a task and of the driver alone."""
+    given = rows()
+    tool = PostgresTool()
+    times: dict[str, list[float]] = {"task": [], "raw": []}
+    async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as connection:
+        for table in times:
+            await connection.execute(TABLE.format(table))
+        for _ in range(ROUNDS):
+            times["raw"].append(await _raw(connection, given))
+            times["task"].append(await _task(tool, dsn, given))
+            for table in times:
+                found = await (await connection.execute(f"SELECT count(*) FROM {table}")).fetchone()  # noqa: S608
+                if found != (ROWS,):
+                    raise RuntimeError(f"{table} has {found} rows")
+                await connection.execute(f"TRUNCATE {table}")
+    await tool.close()
+    return min(times["task"]), min(times["raw"])
+
+
+async def _raw(connection: psycopg.AsyncConnection[Any], given: list[Any]) -> float:
+    begin = time.perf_counter()
+    async with connection.cursor().copy("COPY raw FROM STDIN") as copy:
+        for row in given:
+            await copy.write_row(tuple(row.values()))
+    return time.perf_counter() - begin
+
+
+async def _task(tool: PostgresTool, dsn: str, given: list[Any]) -> float:
+    call = Call(
+        execution_id="bench",
+        task="load",
+        kind="postgres",
+        inputs={"dsn": dsn, "rows": given, "into": "task"},
+        args={},
+        spec={},
+        prev=None,
+        attempt=1,
+        idempotency_key="",
+        timeout=60.0,
+        folder=Path(),
+        log=print,
+        objects=StoredObjects(MemoryResults(), "bench"),
+    )
+    begin = time.perf_counter()
+    outcome = await tool.run(call)
+    if outcome.error is not None:
+        raise RuntimeError(outcome.error.message)
+    return time.perf_counter() - begin
+
+
+if __name__ == "__main__":
+    for row in measure_postgres_copy():
+        print(f"{row.name}: {row.value:.3g} {row.unit}")

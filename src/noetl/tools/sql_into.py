@@ -1,0 +1,39 @@
+"""The table that rows go into, as `into` names it."""
+
+import re
+from typing import NamedTuple
+
+from noetl.model.outcome import ToolError
+
+_NAME = r'(?:"(?:[^"]|"")+"|[^\W\d][\w$]*)'
+_INTO = re.compile(
+    rf"\s*(?P<table>{_NAME}(?:\.{_NAME}){{0,2}})\s*(?:\((?P<columns>\s*{_NAME}\s*(?:,\s*{_NAME}\s*)*)\))?\s*"
+)
+
+
+class Into(NamedTuple):
+    """A table as SQL names it, and the columns that are named with it."""
+
+    table: str
+    columns: list[str]
+
+
+def into_of(text: str) -> Into:
+    """ToolError of kind `input` if the text names no table."""
+    found = _INTO.fullmatch(text)
+    if found is None:
+        message = f"`into` names no table: {text!r}"
+        raise ToolError("input", f'{message}: write `table`, `schema.table` or `"Table" (a, b)`')
+    columns = re.findall(_NAME, found["columns"] or "")
+    return Into(found["table"], [_plain(name) for name in columns])
+
+
+def quote(name: str) -> str:
+    """A column's name as SQL, whatever is in it."""
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
+
+
+def _plain(name: str) -> str:
+    """What a name stands for: lower case unless it is quoted, as PostgreSQL has it."""
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()

@@ -1,0 +1,145 @@
+"""Tokens for client credentials, from a real token endpoint."""
+
+import asyncio
+import base64
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from noetl.credentials.oauth2 import LIFETIME
+from noetl.credentials.providers import Entry, Providers
+from noetl.credentials.resolver import Resolver
+from noetl.ports.credentials import CredentialError
+from tests.credentials.servers import Tokens, listening
+
+SECRET = "s3cr3t&x"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def play(tokens: Tokens, work: Callable[[Resolver, Entry, Clock], Awaitable[Any]], **fields: Any) -> Any:
+    async def whole() -> Any:
+        clock = Clock()
+        async with listening(tokens.application()) as url:
+            resolver = Resolver(Providers(None, {}), clock)
+            given = {"token_url": f"{url}/token", "client_id": "ada", "client_secret": SECRET, **fields}
+            try:
+                return await work(resolver, Entry("api", "oauth2", given), clock)
+            finally:
+                await resolver.close()
+
+    return asyncio.run(whole())
+
+
+async def token_of(resolver: Resolver, entry: Entry, _: Clock) -> Any:
+    return (await resolver.resolve(entry)).fields["access_token"]
+
+
+def test_the_client_signs_in_with_a_header_and_asks_for_what_it_needs() -> None:
+    tokens = Tokens()
+    assert play(tokens, token_of, scope=["read", "write"], audience="shop") == "token-number-1"
+    pair = base64.b64encode(b"ada:s3cr3t%26x").decode()
+    assert tokens.asked == [
+        {
+            "grant_type": "client_credentials",
+            "scope": "read write",
+            "audience": "shop",
+            "authorization": f"Basic {pair}",
+        }
+    ]
+
+
+def test_the_client_may_sign_in_in_the_body() -> None:
+    tokens = Tokens()
+    play(tokens, token_of, client_auth="body")
+    (asked,) = tokens.asked
+    assert (asked["client_id"], asked["client_secret"], asked["authorization"]) == ("ada", SECRET, "")
+
+
+@pytest.mark.parametrize(
+    ("expires_in", "lasts"),
+    [(100, 90), (3600, 3570), ("100", 90), (None, LIFETIME - 30), ("soon", LIFETIME - 30)],
+)
+def test_a_token_is_used_until_shortly_before_it_expires(expires_in: Any, lasts: float) -> None:
+    tokens = Tokens(expires_in=expires_in)
+
+    async def work(resolver: Resolver, entry: Entry, clock: Clock) -> list[str]:
+        found = [await token_of(resolver, entry, clock)]
+        for step in (lasts - 1, 2):
+            clock.now += step
+            found.append(await token_of(resolver, entry, clock))
+        return found
+
+    assert play(tokens, work) == ["token-number-1", "token-number-1", "token-number-2"]
+
+
+def test_many_who_want_one_share_one_request() -> None:
+    tokens = Tokens()
+
+    async def work(resolver: Resolver, entry: Entry, clock: Clock) -> list[str]:
+        tokens.gate.clear()
+        waiting = [asyncio.ensure_future(token_of(resolver, entry, clock)) for _ in range(50)]
+        while not tokens.asked:
+            await asyncio.sleep(0)
+        waiting[0].cancel()
+        tokens.gate.set()
+        return list(await asyncio.gather(*waiting[1:]))
+
+    assert set(play(tokens, work)) == {"token-number-1"}
+    assert len(tokens.asked) == 1
+
+
+def test_a_token_that_was_refused_is_not_used_again() -> None:
+    async def work(resolver: Resolver, entry: Entry, clock: Clock) -> list[str]:
+        first = await token_of(resolver, entry, clock)
+        resolver.forget(entry)
+        return [first, await token_of(resolver, entry, clock)]
+
+    assert play(Tokens(), work) == ["token-number-1", "token-number-2"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "message", "retryable"),
+    [
+        (lambda: web.json_response({"error": "invalid_client", "error_description": f"{SECRET} is wrong"}, status=401),
+         r"it answers 401, invalid_client: \*\*\* is wrong", False),
+        (lambda: web.Response(text="<html>", status=503), "it answers 503$", True),
+        (lambda: web.Response(status=429), "it answers 429", True),
+        (lambda: web.Response(status=302, headers={"Location": "/other"}), "it answers 302", False),
+        (lambda: web.json_response({"token": "x"}), "its answer has no `access_token`", False),
+        (lambda: web.json_response([1]), "its answer has no `access_token`", False),
+    ],
+)  # fmt: skip
+def test_an_endpoint_that_gives_no_token_is_told(
+    answer: Callable[[], web.Response], message: str, retryable: bool
+) -> None:
+    tokens = Tokens()
+
+    async def work(resolver: Resolver, entry: Entry, clock: Clock) -> Any:
+        tokens.answers = [answer()]
+        with pytest.raises(CredentialError, match=message) as told:
+            await resolver.resolve(entry)
+        assert told.value.retryable == retryable
+        return await token_of(resolver, entry, clock)
+
+    assert play(tokens, work) == "token-number-2"
+
+
+@pytest.mark.parametrize(
+    ("url", "retryable"), [("http://127.0.0.1:9/token", True), ("http://", False), ("no address", False)]
+)
+def test_an_endpoint_that_is_not_there_is_told(url: str, retryable: bool) -> None:
+    async def work(resolver: Resolver, entry: Entry, _: Clock) -> CredentialError:
+        with pytest.raises(CredentialError, match="no token from") as told:
+            await resolver.resolve(entry)
+        return told.value
+
+    assert play(Tokens(), work, token_url=url).retryable == retryable

@@ -1,0 +1,87 @@
+"""Secrets of a server that speaks as Vault does."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from noetl.credentials.providers import Entry, Providers
+from noetl.credentials.resolver import FRESH, Resolver
+from noetl.ports.credentials import CredentialError
+from tests.credentials.servers import VaultServer, listening
+
+
+def ask(vault: VaultServer, token: str = "root", **fields: Any) -> dict[str, Any]:  # noqa: S107 -- no secret
+    async def whole() -> dict[str, Any]:
+        async with listening(vault.application()) as url:
+            providers = Providers(None, {"VAULT_ADDR": url, "VAULT_TOKEN": token})
+            return (await providers.resolve(Entry("app", "vault", fields))).fields
+
+    return asyncio.run(whole())
+
+
+@pytest.fixture
+def vault() -> VaultServer:
+    server = VaultServer()
+    server.secrets["secret/app"] = [{"key": "old"}, {"key": "new", "user": "u"}]
+    server.secrets["kv/deep/er"] = [{"pin": 123456}]
+    return server
+
+
+@pytest.mark.parametrize(
+    ("fields", "found"),
+    [
+        ({}, {"key": "new", "user": "u"}),
+        ({"field": "key"}, {"value": "new"}),
+        ({"version": 1}, {"key": "old"}),
+        ({"mount": "kv", "path": "deep/er"}, {"pin": 123456}),
+    ],
+)
+def test_a_secret_is_read(vault: VaultServer, fields: dict[str, Any], found: dict[str, Any]) -> None:
+    assert ask(vault, **fields) == found
+
+
+@pytest.mark.parametrize(
+    ("token", "fields", "message", "retryable"),
+    [
+        ("other", {}, "VAULT_TOKEN may not read `secret/app` in Vault", False),
+        ("root", {"path": "absent"}, "there is no `secret/absent` in Vault", False),
+        ("root", {"version": 9}, "there is no `secret/app` in Vault", False),
+        ("root", {"field": "absent"}, "has no field `absent`", False),
+        ("root", {"url": "http://127.0.0.1:9"}, "cannot be reached: ConnectionError", True),
+    ],
+)
+def test_what_cannot_be_read_is_told(
+    vault: VaultServer, token: str, fields: dict[str, Any], message: str, retryable: bool
+) -> None:
+    with pytest.raises(CredentialError, match=message) as told:
+        ask(vault, token, **fields)
+    assert told.value.retryable == retryable
+
+
+def test_a_sealed_vault_may_be_asked_again(vault: VaultServer) -> None:
+    vault.sealed = True
+    with pytest.raises(CredentialError, match=r"cannot be read now: .*Vault is sealed") as told:
+        ask(vault)
+    assert told.value.retryable
+
+
+def test_an_older_value_is_used_while_the_server_does_not_answer(vault: VaultServer) -> None:
+    now = 0.0
+
+    async def whole() -> list[Any]:
+        nonlocal now
+        found: list[Any] = []
+        async with listening(vault.application()) as url:
+            providers = Providers(None, {"VAULT_ADDR": url, "VAULT_TOKEN": "root"})
+            resolver = Resolver(providers, lambda: now)
+            entry = Entry("app", "vault", {"field": "key"})
+            for sealed in (False, False, True, False):
+                vault.sealed = sealed
+                vault.secrets["secret/app"].append({"key": f"version {len(found)}"})
+                found.append((await resolver.resolve(entry)).fields["value"])
+                now += FRESH / 2 + 1
+        return found
+
+    assert asyncio.run(whole()) == ["version 0", "version 0", "version 0", "version 3"]
+    assert vault.asked == 3

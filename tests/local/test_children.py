@@ -1,0 +1,198 @@
+"""Playbooks that run playbooks, by the real command."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from noetl.server.children import MAX_DEPTH
+from tests.cli.command_line import COMMAND, environment, run
+from tests.playbooks import whole
+
+HEADER = "apiVersion: noetl.io/v2\nkind: Playbook\n"
+
+
+def playbook(place: Path, path: str, text: str, more: str = "") -> None:
+    file = place / f"{path}.yaml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"{HEADER}metadata: {{name: it, path: {path}, version: '2'}}\n{more}workflow:\n{text}")
+
+
+def ran(place: Path, *words: str, code: int = 0) -> Any:
+    done = run("run", "parent.yaml", "-q", "-o", "json", *words, cwd=place)
+    assert done.code == code, done
+    return done.json
+
+
+def children_of(place: Path, name: str) -> list[dict[str, Any]]:
+    shown = run("executions", "show", name, "-o", "json", cwd=place)
+    found: list[dict[str, Any]] = shown.json["children"]
+    return found
+
+
+def parent(text: str) -> str:
+    return whole(f"- step: start\n{text}")
+
+
+def test_a_hundred_children_wait_in_one_slot(tmp_path: Path) -> None:
+    """One slot for all: were it held while a child runs, none of them could."""
+    playbook(
+        tmp_path,
+        "shop/square",
+        """\
+- step: start
+  tool: {kind: python, args: {n: "{{ workload.n }}"}, code: "result = n * n"}
+  next: {arcs: [{step: end, args: {square: "{{ event.result }}"}}]}
+- step: end
+  tool: {kind: noop, args: {n: "{{ workload.n }}", square: "{{ args.square }}"}}
+""",
+        "workload: {n: 0}\n",
+    )
+    (tmp_path / "parent.yaml").write_text(
+        parent("""\
+  loop: {in: "{{ range(100) | list }}", iterator: i, spec: {mode: parallel, max_in_flight: 100}}
+  tool: {kind: playbook, path: shop/square, args: {n: "{{ i }}"}}
+""")
+    )
+    done = ran(tmp_path, "--slots", "1")
+    assert done["result"] == [{"n": n, "square": n * n} for n in range(100)]
+    found = children_of(tmp_path, done["execution_id"])
+    assert [one["status"] for one in found] == ["completed"] * 100
+    assert len({one["execution_id"] for one in found}) == 100
+
+
+def test_children_within_children_need_one_slot(tmp_path: Path) -> None:
+    playbook(
+        tmp_path,
+        "leaf",
+        '- step: start\n  tool: {kind: noop, args: {n: "{{ workload.n }}"}}\n',
+        "workload: {n: 0}\n",
+    )
+    playbook(
+        tmp_path,
+        "middle",
+        """\
+- step: start
+  tool:
+    - {name: call, kind: playbook, path: leaf, payload: {n: "{{ workload.n + 1 }}"}}
+    - {name: more, kind: noop, args: {n: "{{ call.n + 10 }}"}}
+""",
+        "workload: {n: 0}\n",
+    )
+    (tmp_path / "parent.yaml").write_text(
+        parent("  tool: {kind: playbook, path: middle, version: 2, args: {n: 5}}\n")
+    )
+    assert ran(tmp_path, "--slots", "1")["result"] == {"n": 16}
+
+
+def test_a_large_result_of_a_child_comes_whole(tmp_path: Path) -> None:
+    playbook(
+        tmp_path,
+        "large",
+        "- step: start\n  tool: {kind: python, code: \"result = ['x' * 1000] * 300\"}\n",
+    )
+    (tmp_path / "parent.yaml").write_text(
+        parent("""\
+  tool:
+    - {name: call, kind: playbook, path: large}
+    - {name: count, kind: python, args: {rows: "{{ call }}"}, code: "result = [len(rows), len(rows[299])]"}
+""")
+    )
+    assert ran(tmp_path)["result"] == [300, 1000]
+
+
+def test_what_a_child_says_of_its_end_is_seen_by_policies(tmp_path: Path) -> None:
+    playbook(tmp_path, "bad", "- step: start\n  tool: {name: divide, kind: python, code: 1 / 0}\n")
+    (tmp_path / "parent.yaml").write_text(
+        parent("""\
+  tool:
+    - name: call
+      kind: playbook
+      path: bad
+      spec:
+        policy:
+          rules:
+            - when: "{{ outcome.error.kind == 'child_failed' and outcome.playbook.status == 'failed' }}"
+              then: {do: continue, set_ctx: {why: "{{ outcome.error.message }}", child: "{{ outcome.playbook.execution_id }}"}}
+    - {name: end, kind: noop, args: {why: "{{ ctx.why }}", child: "{{ ctx.child }}"}}
+""")
+    )
+    done = ran(tmp_path)
+    (child,) = children_of(tmp_path, done["execution_id"])
+    assert done["result"]["child"] == child["execution_id"]
+    assert "division by zero" in done["result"]["why"]
+
+
+def test_cancelling_reaches_all_that_is_below(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "started")
+    leaf = "- step: start\n  tool: {kind: shell, command: echo on > started; sleep 1000}\n"
+    playbook(tmp_path, "leaf", leaf)
+    playbook(
+        tmp_path,
+        "middle",
+        """\
+- step: start
+  loop: {in: [1, 2, 3], iterator: i, spec: {mode: parallel}}
+  tool: {kind: playbook, path: leaf}
+""",
+    )
+    (tmp_path / "parent.yaml").write_text(parent("  tool: {kind: playbook, path: middle}\n"))
+    with subprocess.Popen(
+        [*COMMAND, "run", "parent.yaml", "-o", "json"],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        try:
+            assert running.stderr
+            name = next(
+                line.split()[1].rstrip(",") for line in running.stderr if line.startswith("execution ")
+            )
+            with os.fdopen(os.open(tmp_path / "started", os.O_RDWR)) as started:
+                assert [started.readline() for _ in range(3)] == ["on\n"] * 3
+            assert run("executions", "cancel", name, cwd=tmp_path).code == 0
+            out, _ = running.communicate()
+        finally:
+            running.kill()
+    assert json.loads(out)["status"] == "cancelled"
+    listed = run("executions", "list", "-o", "json", cwd=tmp_path).json["executions"]
+    assert [one["status"] for one in listed] == ["cancelled"] * 5
+
+
+def test_a_chain_without_end_is_refused(tmp_path: Path) -> None:
+    playbook(
+        tmp_path,
+        "again",
+        '- step: start\n  tool: {kind: playbook, path: again, args: {n: "{{ workload.n + 1 }}"}}\n',
+        "workload: {n: 0}\n",
+    )
+    (tmp_path / "parent.yaml").write_text(parent("  tool: {kind: playbook, path: again}\n"))
+    done = ran(tmp_path, code=1)
+    assert done["error"]["kind"] == "child_failed"
+    assert f"more than {MAX_DEPTH} executions start one another" in done["error"]["message"]
+    listed = run("executions", "list", "--limit", "100", "-o", "json", cwd=tmp_path).json["executions"]
+    assert len(listed) == MAX_DEPTH + 2
+    assert {one["status"] for one in listed} == {"failed"}
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        ("path: nowhere", "no playbook `nowhere`"),
+        ("path: shop/it, version: 7", "no playbook `shop/it` of version 7"),
+    ],
+)
+def test_a_child_that_is_not_there_is_told_before_anything_happens(
+    tmp_path: Path, task: str, message: str
+) -> None:
+    playbook(tmp_path, "shop/it", "- step: start\n  tool: {kind: noop}\n")
+    (tmp_path / "parent.yaml").write_text(parent(f"  tool: {{kind: playbook, {task}}}\n"))
+    done = run("run", "parent.yaml", "-q", "-o", "json", cwd=tmp_path)
+    assert done.code != 0
+    assert message in done.out + done.err
+    assert not run("executions", "list", "-o", "json", cwd=tmp_path).json["executions"]

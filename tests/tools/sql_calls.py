@@ -1,0 +1,116 @@
+"""Calls of the SQL tools for tests."""
+
+import asyncio
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from noetl.model.outcome import ErrorInfo, Outcome
+from noetl.model.reference import ARROW, Stored
+from noetl.ports.tool import Call, Tool
+from noetl.stores.results import MemoryResults, StoredObjects
+from noetl.tools.postgres_tool import PostgresTool
+from noetl.tools.sqlite_tool import SqliteTool
+
+_numbers = count(1)
+
+
+class Database:
+    """One database, asked through a tool of its own each time, in one execution."""
+
+    def __init__(self, make: Callable[[], Tool], folder: Path, **target: Any) -> None:
+        self.make = make
+        self.target = target
+        self.folder = folder
+        self.execution_id = f"x{next(_numbers)}"
+        self.objects = StoredObjects(MemoryResults(), self.execution_id)
+        self.log: list[str] = []
+
+    def call(self, *, spec: dict[str, Any] | None = None, timeout: float = 30.0, **inputs: Any) -> Call:
+        return Call(
+            execution_id=self.execution_id,
+            task="t",
+            kind="sql",
+            inputs={**self.target, **inputs},
+            args={},
+            spec=spec or {},
+            prev=None,
+            attempt=1,
+            idempotency_key="key",
+            timeout=timeout,
+            folder=self.folder,
+            log=self.log.append,
+            objects=self.objects,
+        )
+
+    def outcomes(self, *calls: Call) -> list[Outcome]:
+        """Those of calls one after the other, on one tool."""
+
+        async def whole() -> list[Outcome]:
+            tool = self.make()
+            try:
+                return [await tool.run(one) for one in calls]
+            finally:
+                await tool.close()
+
+        return asyncio.run(whole())
+
+    def outcome(self, **about: Any) -> Outcome:
+        (found,) = self.outcomes(self.call(**about))
+        return found
+
+    def run(self, text: str | None = None, **about: Any) -> dict[str, Any]:
+        """The result of a task that goes well."""
+        if text is not None:
+            about["command"] = text
+        found = self.outcome(**about)
+        assert found.error is None, found.error
+        result: dict[str, Any] = found.result
+        return result
+
+    def rows(self, text: str, **about: Any) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.run(text, **about)["rows"]
+        return found
+
+    def error(self, text: str | None = None, **about: Any) -> ErrorInfo:
+        if text is not None:
+            about["command"] = text
+        found = self.outcome(**about)
+        assert found.error is not None, found.result
+        return found.error
+
+    def table(self, reference: Any) -> pa.Table:
+        """The Arrow table that a reference stands for."""
+        assert isinstance(reference, Stored)
+        assert reference["media_type"] == ARROW
+
+        async def read() -> pa.Table:
+            async with self.objects.local(reference) as path:
+                with pa.OSFile(str(path)) as source:
+                    return pa.ipc.open_stream(source).read_all()
+
+        found = asyncio.run(read())
+        assert (reference["length"], reference["columns"]) == (found.num_rows, found.column_names)
+        return found
+
+    def stored(self, table: pa.Table, media_type: str = ARROW) -> Stored:
+        """The reference to a table that another task kept."""
+
+        async def keep() -> Stored:
+            async with self.objects.draft() as draft:
+                with pa.ipc.new_stream(draft.path, table.schema) as stream:
+                    stream.write_table(table, max_chunksize=300)
+                return await draft.keep(media_type, type="list", length=table.num_rows)
+
+        return asyncio.run(keep())
+
+
+def postgres_at(dsn: str) -> Database:
+    return Database(PostgresTool, Path(), dsn=dsn)
+
+
+def sqlite_at(folder: Path) -> Database:
+    return Database(SqliteTool, folder, database="test.db")

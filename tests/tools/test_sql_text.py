@@ -1,0 +1,181 @@
+"""SQL text: where statements end, and what in them is a placeholder."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from noetl.model.outcome import ToolError
+from noetl.tools.sql_text import POSTGRES, SQLITE, Dialect, plan_of, statements_of
+
+
+def texts(text: str, dialect: Dialect = POSTGRES) -> list[str]:
+    return [one.text for one in statements_of(text, dialect)]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("select 1", ["select 1"]),
+        ("select 1;", ["select 1"]),
+        ("select 1; ;; select 2 ;", ["select 1", "select 2"]),
+        ("select ';' ; select 'it''s;'", ["select ';'", "select 'it''s;'"]),
+        ('select ";" ; select "a"";"', ['select ";"', 'select "a"";"']),
+        (r"select E'\';', e'\\';x", [r"select E'\';', e'\\'", "x"]),
+        (r"select 'a\'; select 2", [r"select 'a\'", "select 2"]),
+        ("select $$;$$; select $a$ ; $$ ; $b$ ; $a$", ["select $$;$$", "select $a$ ; $$ ; $b$ ; $a$"]),
+        ("select a$b$; x$b$", ["select a$b$", "x$b$"]),
+        ("select 1 -- ;\n, 2; x", ["select 1 -- ;\n, 2", "x"]),
+        ("a /* ; /* ; */ ; */ b; c", ["a /* ; /* ; */ ; */ b", "c"]),
+        ("-- nothing\n;/* at all */", []),
+        ("", []),
+        ("select 'no end; x", ["select 'no end; x"]),
+        ("select $$ no end; x", ["select $$ no end; x"]),
+        ("/* no end; x", []),
+        (
+            "create function f() returns int begin atomic select case when true then 1 end; select 2; end; x",
+            [
+                "create function f() returns int begin atomic select case when true then 1 end; select 2; end",
+                "x",
+            ],
+        ),
+        (
+            "create rule r as on insert to t do (insert into a values (1); insert into b values (2)); x",
+            ["create rule r as on insert to t do (insert into a values (1); insert into b values (2))", "x"],
+        ),
+        ("begin; select 1; commit", ["begin", "select 1", "commit"]),
+    ],
+)
+def test_a_text_is_split_where_postgres_would(text: str, found: list[str]) -> None:
+    assert texts(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('select [a;b], `c;d`, "e;"; x', ['select [a;b], `c;d`, "e;"', "x"]),
+        ("a /* /* ; */ ; b", ["a /* /* ; */", "b"]),
+        (
+            "create temp trigger t after insert on a begin select 1; update b set c = case d when 1 then 2 end; end; x",
+            [
+                "create temp trigger t after insert on a begin select 1; update b set c = case d when 1 then 2 end; end",
+                "x",
+            ],
+        ),
+        ("begin; create table trigger_log (a); end", ["begin", "create table trigger_log (a)", "end"]),
+    ],
+)
+def test_a_text_is_split_where_sqlite_would(text: str, found: list[str]) -> None:
+    assert texts(text, SQLITE) == found
+
+
+def test_a_statement_knows_its_line_with_its_comment_and_its_first_words() -> None:
+    first, second = statements_of(
+        "\n-- first\nselect 1;\n\n  insert into t\nvalues (1) returning a", POSTGRES
+    )
+    assert (first.line, first.words, first.returning) == (2, ("SELECT", "1"), False)
+    assert (second.line, second.words[:3], second.returning) == (5, ("INSERT", "INTO", "T"), True)
+
+
+PIECES = [
+    "select 1",
+    "x'",
+    "'",
+    '"',
+    ";",
+    "--",
+    "\n",
+    "/*",
+    "*/",
+    "$$",
+    "$a$",
+    "(",
+    ")",
+    "begin atomic",
+    "end",
+    "E'\\",
+    "%s",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES)).map(" ".join), st.sampled_from([POSTGRES, SQLITE]))
+def test_any_text_is_taken_apart_without_loss(text: str, dialect: Dialect) -> None:
+    place = 0
+    for one in statements_of(text, dialect):
+        place = text.index(one.text, place)
+        assert one.line == text.count("\n", 0, place) + 1
+        assert all(one.text[slot.start : slot.end] for slot in one.slots)
+        place += len(one.text)
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "bound", "values"),
+    [
+        ("select %s, %s", [1, 2], "select $1, $2", [1, 2]),
+        ("select $2, $1, $2", [1, 2], "select $1, $2, $1", [2, 1]),
+        ("select %(a)s, %(b)s, %(a)s", {"a": 1, "b": 2, "c": 3}, "select $1, $2, $1", [1, 2]),
+        ("select :a, :b::int, x::text", {"a": 1, "b": 2}, "select $1, $2::int, x::text", [1, 2]),
+        (
+            "select a[1:n], '%s :a', \":a\", f(a := :a)",
+            {"a": 1},
+            "select a[1:n], '%s :a', \":a\", f(a := $1)",
+            [1],
+        ),
+        ("select %s where a like 'x%' -- %s", [1], "select $1 where a like 'x%' -- %s", [1]),
+        ("select 7 %% %s", [2], "select 7 % $1", [2]),
+        ("select 7 %% :a", {"a": 1}, "select 7 %% $1", [1]),
+        ("select 7 %s2, a ? 'b'", [], "select 7 %s2, a ? 'b'", []),
+        ("select %(two words)s", {"two words": 1}, "select $1", [1]),
+    ],
+)
+def test_placeholders_become_those_of_postgres(
+    text: str, given: list[int], bound: str, values: list[int]
+) -> None:
+    (statement,) = statements_of(text, POSTGRES)
+    plan = plan_of(statement, POSTGRES, named=isinstance(given, dict))
+    assert (plan.text, plan.values(given)) == (bound, values)
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "bound", "values"),
+    [
+        ("select ?, ?", [1, 2], "select ?1, ?2", [1, 2]),
+        ("select ?2, ?1", [1, 2], "select ?1, ?2", [2, 1]),
+        ("select :a, :a", {"a": 1}, "select ?1, ?1", [1]),
+        ("select @a", {"a": 1}, "select ?1", [1]),
+        ("select $a", {"a": 1}, "select ?1", [1]),
+        ("select %s, %(", [1], "select ?1, %(", [1]),
+        ("select %(a)s", {"a": 1}, "select ?1", [1]),
+        ("select '?', [?], ?", [1], "select '?', [?], ?1", [1]),
+    ],
+)
+def test_placeholders_become_those_of_sqlite(
+    text: str, given: list[int], bound: str, values: list[int]
+) -> None:
+    (statement,) = statements_of(text, SQLITE)
+    plan = plan_of(statement, SQLITE, named=isinstance(given, dict))
+    assert (plan.text, plan.values(given)) == (bound, values)
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "message"),
+    [
+        ("select %s, $1", [1], "the statement has the placeholders `$1` and `%s`: use one style"),
+        (
+            "select %s",
+            {"a": 1},
+            "has placeholders such as `%s`, and the values are a mapping: use `%s` or `$1`",
+        ),
+        ("select :a", [1], "has placeholders such as `:name`, and the values are a list"),
+        ("select :a, :b", {"a": 1}, "no value is given for `b`"),
+        ("select %s, %s", [1], "the statement asks for 2 values, and there are 1"),
+        ("select $3", [1], "the statement asks for 3 values, and there are 1"),
+    ],
+)
+def test_values_that_do_not_go_with_the_statement_are_refused(
+    text: str, given: list[int], message: str
+) -> None:
+    (statement,) = statements_of(text, POSTGRES)
+    with pytest.raises(ToolError) as refused:
+        plan_of(statement, POSTGRES, named=isinstance(given, dict)).values(given)
+    assert message in str(refused.value)
+    assert refused.value.info.kind == "input"
