@@ -193,3 +193,27 @@ workflow:
     assert [item["n"] for item in whole] == [2 * n for n in range(ROWS)]
     assert whole[1_234]["all"] == {"id": 1_234, "name": "row 1234"}
     assert not list((tmp_path / ".noetl" / "results").rglob(".*")), "nothing is left unpacked"
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        'n: {kind: noop, args: {first: "{{ q.rows[0] }}"}}',
+        'n: {kind: given, other: "{{ q.rows }}"}',
+        'n: {kind: noop, set: {ctx.first: "{{ q.rows[0] }}"}}',
+    ],
+)
+def test_a_table_that_is_too_large_is_not_read_as_rows(
+    tmp_path: Path, kinds: Kinds, monkeypatch: pytest.MonkeyPatch, task: str
+) -> None:
+    monkeypatch.setattr("noetl.loading.installed_kinds", lambda *_: kinds)
+    monkeypatch.setattr("noetl.kernel.scopes.ROWS_BYTES", 1_000)
+    bench = Bench(tmp_path)
+
+    async def work(local: Local) -> Any:
+        text = f"workflow:\n- step: start\n  tool:\n  - q: {{kind: query}}\n  - {task}\n"
+        return (await local.finished(await local.start(source(text)))).error
+
+    error = bench.with_local(work, tools=Tools(kinds), results=FileResults(bench.home.results))
+    assert error.kind == "limit"
+    assert "is not read as rows" in error.message
