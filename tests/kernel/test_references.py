@@ -377,3 +377,27 @@ def test_a_worker_need_not_know_of_the_chunks() -> None:
     everything = [f"{number}" + "x" * 2_000 for number in range(300)]
     driver.report(state, structs.replace(move.body, result=everything))
     assert driver.whole(driver.state.result) == everything
+
+
+@pytest.mark.parametrize("size", [10, 5_000])
+def test_parts_of_what_a_loop_gave_are_selected_at_any_size(size: int) -> None:
+    text = """
+- step: start
+  loop: {in: "{{ range(SIZE) | list }}", iterator: n}
+  spec: {result: {select: [{path: "$[*].odd", as: odd}, {path: "$[3].n", as: third}, {path: "$[-1].n", as: last}]}}
+  tool: [{t: {kind: python, code: "1"}}]
+  next: {arcs: [{step: b, args: {odd: "{{ event.result.extracted.odd }}", third: "{{ event.result.extracted.third }}", last: "{{ event.result.extracted.last }}"}}]}
+- step: b
+  tool: [{u: {kind: noop, args: {odd: "{{ args.odd | length }}", third: "{{ args.third }}", last: "{{ args.last }}"}}}]
+""".lstrip().replace("SIZE", str(size))
+
+    def give(call: RunTask) -> dict[str, Any]:
+        number = call.iteration
+        return {"n": number, "text": "x" * 100, **({"odd": number} if number % 2 else {})}
+
+    driver = run(text, {"t": give})
+    assert driver.state.result == {"odd": size // 2, "third": 3, "last": size - 1}
+    results = [
+        event.body for events in driver.appends for event in events if isinstance(event.body, LoopDone)
+    ]
+    assert is_manifest(results[0].result) is (size > 1_000)

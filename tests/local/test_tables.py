@@ -176,16 +176,44 @@ workflow:
     assert len(stored) == 1, "the rows were recorded as the table that they are"
 
 
-def test_a_loop_goes_over_the_rows(tmp_path: Path, kinds: Kinds, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("compression", ["none", "zstd"])
+def test_a_loop_goes_over_the_rows(
+    tmp_path: Path, kinds: Kinds, monkeypatch: pytest.MonkeyPatch, compression: str
+) -> None:
     text = """
 workflow:
 - step: start
-  tool: [{q: {kind: query}}]
+  tool: [{q: {kind: query, spec: {result: {compression: COMPRESSION}}}}]
   next: {arcs: [{step: each}]}
 - step: each
   loop: {in: "{{ start.rows }}", iterator: row, spec: {mode: parallel}}
   tool: [{n: {kind: noop, args: {n: "{{ iter.row.id * 2 }}", all: "{{ iter.row }}"}}}]
 """
-    _, whole = run(tmp_path, kinds, text, monkeypatch)
+    _, whole = run(tmp_path, kinds, text.replace("COMPRESSION", compression), monkeypatch)
     assert [item["n"] for item in whole] == [2 * n for n in range(ROWS)]
     assert whole[1_234]["all"] == {"id": 1_234, "name": "row 1234"}
+    assert not list((tmp_path / ".noetl" / "results").rglob(".*")), "nothing is left unpacked"
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        'n: {kind: noop, args: {first: "{{ q.rows[0] }}"}}',
+        'n: {kind: given, other: "{{ q.rows }}"}',
+        'n: {kind: noop, set: {ctx.first: "{{ q.rows[0] }}"}}',
+    ],
+)
+def test_a_table_that_is_too_large_is_not_read_as_rows(
+    tmp_path: Path, kinds: Kinds, monkeypatch: pytest.MonkeyPatch, task: str
+) -> None:
+    monkeypatch.setattr("noetl.loading.installed_kinds", lambda *_: kinds)
+    monkeypatch.setattr("noetl.kernel.scopes.ROWS_BYTES", 1_000)
+    bench = Bench(tmp_path)
+
+    async def work(local: Local) -> Any:
+        text = f"workflow:\n- step: start\n  tool:\n  - q: {{kind: query}}\n  - {task}\n"
+        return (await local.finished(await local.start(source(text)))).error
+
+    error = bench.with_local(work, tools=Tools(kinds), results=FileResults(bench.home.results))
+    assert error.kind == "limit"
+    assert "is not read as rows" in error.message

@@ -16,8 +16,8 @@ from tests.reference.tools import BEGIN, FOLDER
 
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
-APART = {"http", "postgres", "quantum"}
-"""Those whose examples need a server, or what the tests do not install: they have a test of their own."""
+APART = {"file", "http", "postgres", "quantum", "s3"}
+"""Those whose examples need a server, a folder, or what the tests do not install: they have a test of their own."""
 
 PAGES = {kind.name: (FOLDER / f"{kind.name}.md").read_text("utf-8") for kind in BUILTIN}
 

@@ -186,6 +186,7 @@ WRONG: list[tuple[str, dict[str, Any], dict[str, Any], str | None]] = [
     ("s3", {"action": "copy", "url": "s3://b/k", "to": "b/l"}, {}, "to"),
     ("s3", {"action": "list", "url": "s3://b", "content": "x"}, {}, "content"),
     ("file", {"action": "get", "url": "s3://b/k"}, {}, "url"),
+    ("file", {"action": "get", "url": "a", "auth": "share"}, {}, "auth"),
     ("wait", {}, {}, None),
     ("wait", {"seconds": 1, "signal": "go"}, {}, "signal"),
     ("wait", {"seconds": -1}, {}, TYPE),

@@ -30,6 +30,34 @@ class Selection:
             return {self.name: values[0]} if values else {}
         return {self.name: values}
 
+    def find_among(self, values: list[Any], start: int, total: int) -> list[Any]:
+        """What it finds in a part of a list of `total` elements, from `start` on: all parts give it all.
+
+        That goes for paths that begin with `[*]` or `[N]`; others find nothing there.
+        """
+        from jsonpath_rfc9535 import segments  # noqa: PLC0415 -- as above
+        from jsonpath_rfc9535 import selectors as by  # noqa: PLC0415
+
+        first = self._query.segments[0] if self._query.segments else None
+        selectors = first.selectors if isinstance(first, segments.JSONPathChildSegment) else ()
+        if len(selectors) != 1:
+            return []
+        if isinstance(selectors[0], by.WildcardSelector):
+            return list(self._query.find(values).values())
+        if not isinstance(selectors[0], by.IndexSelector):
+            return []
+        index = selectors[0].index
+        at = index if index >= 0 else total + index
+        if not start <= at < start + len(values):
+            return []
+        padded = [None] * start + values + [None] * (total - start - len(values))
+        return list(self._query.find(padded).values())
+
+    @property
+    def singular(self) -> bool:
+        """Whether it can find one value at most."""
+        return self._query.singular_query()
+
 
 def _last_name(path: str) -> str:
     """`total` of `$.data.total`."""

@@ -44,6 +44,7 @@ class StepPlan:
         "reads_steps",
         "routes_only",
         "rules",
+        "selections",
         "sends",
         "single",
         "step",
@@ -79,6 +80,9 @@ class StepPlan:
         self.reads_extracted = reads_extracted(step)
         self.rules = step_rules(playbook, step)
         self.task_rules = {task.label: task_rules(task) for task in step.tasks}
+        rules = (self.rules, *self.task_rules.values())
+        self.selections = tuple({each.name: each for one in rules for each in one.select}.values())
+        """What of a result is kept at hand, whichever task gave it."""
         self.plain = {task.label: found for task in step.tasks if (found := _plain(task)) is not None}
         """What tasks get in which nothing is to be evaluated."""
         self.single = _single(step, self.plain)
@@ -86,10 +90,7 @@ class StepPlan:
 
     def selected(self, result: Json) -> dict[str, Json]:
         """What `spec.result.select` finds in a result that is not stored elsewhere."""
-        found = self.rules.selected(result)
-        for rules in self.task_rules.values():
-            found |= rules.selected(result)
-        return found
+        return {name: found for each in self.selections for name, found in each.find(result).items()}
 
 
 class Plain(NamedTuple):

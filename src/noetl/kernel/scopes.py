@@ -16,13 +16,15 @@ from noetl.kernel.references.whole import Fetched, Unfetched, element, missing_i
 from noetl.kernel.run import Frame, Given, RunState, reducer_of
 from noetl.kernel.variables import cost, growth, read, written
 from noetl.model import ExpressionError, Json, NoetlError
-from noetl.model.reference import is_reference, keys_of, mentions, unescape
+from noetl.model.reference import is_reference, is_table, keys_of, mentions, references_in, unescape
 
 CTX_KEYS = 1_000
 """The most keys that `ctx` may have."""
 
 CTX_BYTES = 1_048_576
 """The most that `ctx` may take in JSON, references counted as what they take themselves."""
+ROWS_BYTES = 128 << 20
+"""The most that a table may take whose rows are read; as Python objects they take many times as much."""
 KEPT_BYTES = 2_048
 """About what a reference takes in place of a large value."""
 
@@ -116,6 +118,9 @@ class Surroundings:
             return values
         used: set[str] = set()
         values = replaced(values, fetched, used)
+        for reference in references_in(values):
+            if huge := _huge(reference):
+                raise huge
         if missing := missing_in(values, fetched) | veiled_in(values[:-1]):
             raise self._needs(missing | used)
         found: list[Any] = unescape(values)
@@ -125,14 +130,27 @@ class Surroundings:
         return Unfetched(tuple(sorted(missing.union(self._used or ()))))
 
     def unfetched(self, error: Unread) -> NoetlError:
-        """What to raise for a value that is not at hand: that it must be fetched."""
+        """What to raise for a value that is not at hand: that it must be fetched, or that it cannot be."""
         missing = set(keys_of(error.reference)) - self._fetched.keys()
+        if huge := _huge(error.reference):
+            return huge
         return self._needs(missing) if missing else error
 
     def see(self, patch: Patch) -> None:
         """Take over a write that is evaluated already."""
         self.patches.append(patch)
         self.spaces[patch.scope] = written(self.spaces.get(patch.scope), patch.path, patch.value)
+
+
+def _huge(reference: dict[str, Any]) -> ExpressionError | None:
+    """Why the rows of a table are not read, if there are too many."""
+    if not is_table(reference) or reference["size"] <= ROWS_BYTES:
+        return None
+    error = too_large(
+        f"a table of {reference['size']:,} bytes is not read as rows: {ROWS_BYTES:,} are the most"
+    )
+    error.hint = "loop over it, or hand the whole table to a tool that takes it, such as duckdb"
+    return error
 
 
 def too_large(message: str) -> ExpressionError:

@@ -9,7 +9,7 @@ from noetl.kernel.references.blob import Blob
 from noetl.ports.results import ResultError, ResultStore
 from noetl.ports.store import Committed, Conflict, KeyTaken, Store, StoreError
 from noetl.server.live import Live
-from noetl.stores.results import read_stored
+from noetl.stores.results import StoredReader
 
 
 class WrittenElsewhere(StoreError):
@@ -24,6 +24,7 @@ class Journal:
     ) -> None:
         self._store = store
         self._results = results
+        self._reader = StoredReader(results)
         self._storing: dict[str, Blob] = {}
         self._wrote = wrote
         self._dirty: dict[str, Live] = {}
@@ -52,7 +53,7 @@ class Journal:
             if blob.key == key:
                 return blob.data
         found = self._storing.get(key)
-        return found.data if found is not None else await read_stored(self._results, key)
+        return found.data if found is not None else await self._reader.read(key)
 
     @property
     def dirty(self) -> bool:
@@ -63,6 +64,10 @@ class Journal:
         async with self._flushing:
             while self._dirty:
                 await self._commit()
+
+    async def close(self) -> None:
+        """Lets go of what was read."""
+        await self._reader.close()
 
     def forget(self, live: Live) -> None:
         """Nothing of it is to be written."""

@@ -228,6 +228,7 @@ class Service:
         self.timers.close()
         if self._side_work:
             await asyncio.wait(self._side_work)
+        await self.journal.close()
         for live in self.lives:
             self.lives.remove(live)
             live.release()

@@ -15,7 +15,11 @@ def _is_path(url: str) -> bool:
 
 def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
     """What the action needs, at paths or `file://` addresses."""
-    return check_objects(inputs, _is_path, hint="give a path, relative to the playbook")
+    yield from check_objects(inputs, _is_path, hint="give a path, relative to the playbook")
+    if inputs.get("auth") is not None:
+        yield Fault(
+            "nobody signs in to files", key="auth", hint="the worker's own rights count; leave it out"
+        )
 
 
 EXAMPLE = """\

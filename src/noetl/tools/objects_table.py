@@ -18,6 +18,7 @@ ROWS = 65_536
 def written_table(source: Path, form: Literal["csv", "json", "parquet"], to: Path) -> None:
     """Writes the table in a file of Arrow's in another format. Raises ToolError."""
     arrow = _arrow()
+    # Not mapped into memory: all of it would count as ours.
     with _told(form), arrow.OSFile(str(source)) as file, arrow.ipc.open_stream(file) as stream:
         match form:
             case "csv":

@@ -28,7 +28,10 @@ def loop_start(run: RunState, now: int, fetched: Fetched) -> Move:
             items = items_of(around.value(loop.items))
         most = 1 if loop.mode == "sequential" else _most(around, loop.max_in_flight)
     except Unread as error:
-        raise around.unfetched(error) from None
+        found = around.unfetched(error)
+        if not isinstance(found, ExpressionError):
+            raise found from None
+        return Finish(StepFailed(run=run.id, error=expression_failed(found)))
     except ExpressionError as error:
         return Finish(StepFailed(run=run.id, error=expression_failed(error)))
     total = items["length"] if isinstance(items, dict) else len(items)

@@ -173,11 +173,18 @@ def _judged(  # noqa: PLR0917 -- as above
                 around.write(write)
         _decide(_Case(run, frame, outcome, around, now), task.policy, verdict)
     except Unread as error:
-        raise around.unfetched(error) from None
+        found = around.unfetched(error)
+        if not isinstance(found, ExpressionError):
+            raise found from None
+        _go_wrong(verdict, found)
     except ExpressionError as error:
-        verdict.do, verdict.to, verdict.retry_at = "fail", "", None
-        verdict.error = expression_failed(error)
+        _go_wrong(verdict, error)
     return _processed(run, frame, outcome, verdict, patches)
+
+
+def _go_wrong(verdict: _Verdict, error: ExpressionError) -> None:
+    verdict.do, verdict.to, verdict.retry_at = "fail", "", None
+    verdict.error = expression_failed(error)
 
 
 def _own_args(args: Mapping[str, Data], around: Surroundings) -> dict[str, Any]:

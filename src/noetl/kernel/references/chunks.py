@@ -8,8 +8,9 @@ from noetl.events.bodies import LoopDone, LoopIterationCompleted
 from noetl.kernel.references.blob import Blob, Ledger
 from noetl.kernel.references.keeping import Keeper, preview_of
 from noetl.kernel.references.needs import NOTHING
+from noetl.kernel.references.rules import INLINE_MAX_BYTES
 from noetl.kernel.run import LoopState, RunState
-from noetl.model.reference import encode_value, manifest
+from noetl.model.reference import encode_value, is_reference, manifest
 
 LIMITS_IN_CHUNK = 4
 """Results are stored when they take so many times what one value may take: 256 KiB."""
@@ -42,6 +43,8 @@ def with_chunk(
     results[body.index - loop.base] = body.result
     keeper = Keeper(run.given.execution_id, NOTHING)
     chunk = keeper.chunk(results, loop.base, run.step.rules)
+    if selected := _selected(run, results, loop.base):
+        chunk["selected"] = selected
     if chunk["size"] * 2 <= most:
         # The estimate was too high. What waits behind a gap is counted when the gap is closed.
         ledger.held[run.id] = chunk["size"]
@@ -79,5 +82,37 @@ def with_manifest(run: RunState, body: LoopDone, ledger: Ledger) -> tuple[LoopDo
     if results:
         chunks.append(keeper.chunk(results, loop.base, rules))
         data = data or encode_value(results[:100])
-    found = {**manifest(chunks, preview_of(data, rules.preview)), **rules.about}
+    plain = [{name: value for name, value in each.items() if name != "selected"} for each in chunks]
+    found = {**manifest(plain, preview_of(data, rules.preview)), **rules.about}
+    pieces = [each.get("selected", {}) for each in chunks]
+    if extracted := _gathered(run, [*pieces, _selected(run, results, loop.base)]):
+        found |= {"extracted": extracted, "selected": list(extracted)}
     return structs.replace(body, result=found), list(keeper.blobs.values())
+
+
+def _selected(run: RunState, results: list[Any], start: int) -> dict[str, list[Any]]:
+    """What `spec.result.select` finds in these results, by name."""
+    if not run.step.selections or run.loop is None:
+        return {}
+    # Of a result that is itself stored, what was kept at hand.
+    at_hand = [each.get("extracted", {}) if is_reference(each) else each for each in results]
+    return {
+        each.name: found
+        for each in run.step.selections
+        if (found := each.find_among(at_hand, start, run.loop.total))
+    }
+
+
+def _gathered(run: RunState, pieces: list[dict[str, list[Any]]]) -> dict[str, Any]:
+    """What was found in all parts of the list; not what takes too much."""
+    found: dict[str, Any] = {}
+    room = INLINE_MAX_BYTES
+    for each in run.step.selections:
+        values = [value for piece in pieces for value in piece.get(each.name, ())]
+        if each.singular and not values:
+            continue
+        value = values[0] if each.singular else values
+        if (size := len(encode_value(value))) <= room:
+            room -= size
+            found[each.name] = value
+    return found

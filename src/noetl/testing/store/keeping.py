@@ -155,6 +155,20 @@ class Keeping:
         assert await store.credentials() == after
         assert not await store.rewrap_credentials(before, after)
 
+    @scenario
+    async def test_blobs_are_kept_by_name(self, store: Store) -> None:
+        assert await store.blob("a/1") is None
+        for name, data in (("a/1", b"one\0"), ("a/2", b""), ("b/1", b"x" * 100_000)):
+            await store.put_blob(name, data)
+            assert await store.blob(name) == data
+        assert await store.blob("b/1", 99_998) == b"xx"
+        assert await store.blob("a/1", 1, 3) == b"ne"
+        await store.put_blob("a/1", b"new")
+        assert await store.blob("a/1") == b"new"
+        assert await store.blobs("a/") == ["a/1", "a/2"]
+        await store.delete_blobs(["a/1", "nothing"])
+        assert await store.blobs("") == ["a/2", "b/1"]
+
 
 def _sealed(name: str, *, at: int = 1) -> Sealed:
     return Sealed(name, "bearer", "k1", b"wrapped\0", b"body\xff", at, at)

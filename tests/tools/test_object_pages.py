@@ -1,0 +1,35 @@
+"""The pages on files and on S3 show what the tools do."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import noetl
+from tests.playbooks import whole
+from tests.s3_server import S3Server
+
+DOCS = Path(__file__).parents[2] / "docs" / "tools"
+
+
+def shown(page: str, name: str) -> tuple[str, object]:
+    text = (DOCS / f"{page}.md").read_text("utf-8")
+    found = re.search(r"^```yaml\n(.*?)^```\n\n^```json\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    assert found
+    return whole(found[1].replace("s3://reports/", f"s3://{name}/")), json.loads(found[2])
+
+
+def test_the_example_on_files_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    playbook, result = shown("file", "")
+    assert noetl.run(playbook, store="sqlite:///:memory:").result == result
+    assert json.loads((tmp_path / "out" / "report.json").read_bytes()) == result
+
+
+def test_the_example_on_s3_works(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {**s3.environment, "AWS_ENDPOINT": s3.endpoint, "AWS_REGION": "us-east-1"}.items():
+        monkeypatch.setenv(name, value)
+    playbook, result = shown("s3", s3.bucket)
+    execution = noetl.run(playbook, store="sqlite:///:memory:")
+    assert (execution.error, execution.result) == (None, result)
