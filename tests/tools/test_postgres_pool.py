@@ -44,6 +44,20 @@ def test_what_nobody_uses_is_closed_but_for_the_least(
         pass
 
 
+def test_a_connection_does_the_same_again_and_again(dsn: str) -> None:
+    db = postgres_at(dsn)
+    db.run("CREATE TABLE t (a int, b text[])")
+    rows = [{"a": 1, "b": ["x"]}]
+    calls = [
+        db.call(rows=rows, into="t"),
+        db.call(rows=rows, command="INSERT INTO t VALUES (:a, :b)"),
+        db.call(command="INSERT INTO t VALUES (%s, %s); SELECT count(*) AS n FROM t", params=[1, ["y"]]),
+    ]
+    found = db.outcomes(*calls * 20)
+    assert [one.error for one in found if one.error] == []
+    assert found[-1].result["rows"] == [{"n": 60}]
+
+
 def test_pools_differ_by_server_and_size(dsn: str) -> None:
     name = "apart"
     db = postgres_at(f"{dsn}&application_name={name}")

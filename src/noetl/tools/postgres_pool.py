@@ -165,8 +165,9 @@ def _has_input(connection: Connection) -> bool:
 
 
 async def _connect(conninfo: str) -> Connection:
+    # What the driver prepares by itself would be forgotten with the session, and the driver not know it.
     connection = await psycopg.AsyncConnection.connect(
-        conninfo, autocommit=True, context=ADAPTERS, cursor_factory=StreamCursor
+        conninfo, autocommit=True, prepare_threshold=None, context=ADAPTERS, cursor_factory=StreamCursor
     )
     await _iso_dates(connection)
     return connection
@@ -174,7 +175,7 @@ async def _connect(conninfo: str) -> Connection:
 
 async def clean(connection: Connection) -> None:
     """Forgets settings, temporary tables, locks and all else that a session keeps."""
-    await connection.execute("DISCARD ALL", prepare=False)
+    await connection.execute("DISCARD ALL")
     await _iso_dates(connection)
 
 
