@@ -242,7 +242,7 @@ class Runner:
                 await seat.keychain.fetch(secret)
                 keys = tuple(key for key in keys if key not in secret)
             await self._stored.fetch(keys, seat.ledger.stored)
-        except ResultError as error:
+        except Exception as error:  # noqa: BLE001 -- whatever it is, the run must not wait for ever
             if seat.owned:
                 seat.ledger.report(seat.run, StepFailed(run=seat.run.id, error=_unstored(error)))
             self._queue(seat)
@@ -282,6 +282,8 @@ class Runner:
         self._wake()
 
 
-def _unstored(error: ResultError) -> ErrorInfo:
+def _unstored(error: Exception) -> ErrorInfo:
     message = f"a stored value cannot be read: {error}"
+    if not isinstance(error, ResultError):
+        return ErrorInfo(kind="tool", message=f"{message} ({type(error).__name__})")
     return ErrorInfo(kind=error.kind, message=f"{message}; {error.hint}" if error.hint else message)
