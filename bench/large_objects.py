@@ -1,6 +1,6 @@
 """Passes a large file through playbooks, and says how much memory the largest process took.
 
-    python -m bench.large_objects [--gigabytes 1] [--only file,artifact,s3,http,duckdb]
+    python -m bench.large_objects [--gigabytes 1] [--only file,artifact,s3,http,duckdb,tables]
 
 Each route is one `noetl run` in a folder of its own. The limit is 400 MB for every process.
 """
@@ -50,6 +50,17 @@ ROUTES = {
       query: "SELECT i AS id, repeat(md5(i::VARCHAR), 3) AS text FROM range(ROWS) t(i)"
   - out: {kind: file, action: put, url: out.bin, content: "{{ rows.rows }}", format: parquet}
 """,
+    "tables": """
+  - rows:
+      kind: duckdb
+      query: "SELECT i AS id, repeat(md5(i::VARCHAR), 3) AS text FROM range(ROWS) t(i)"
+  - again: {kind: duckdb, query: "SELECT count(*) AS n, max(text) AS last FROM \\"rows\\""}
+  - count:
+      kind: python
+      args: {table: "{{ rows.rows }}", again: "{{ again.rows[0].n }}"}
+      spec: {tables: arrow}
+      code: "assert table.num_rows == again"
+""",
 }
 
 
@@ -87,7 +98,7 @@ def _route(name: str, folder: Path, size: int) -> bool:
         )
         seconds = time.perf_counter() - began
     out = folder / "out.bin"
-    whole = code == 0 and (name == "duckdb" or out.stat().st_size == size)
+    whole = code == 0 and (name in ("duckdb", "tables") or out.stat().st_size == size)
     verdict = "ok" if whole and most < LIMIT else "FAILED"
     print(
         json.dumps({"route": name, "ok": verdict, "seconds": round(seconds, 1), "peak_mb": most // 1_000_000})

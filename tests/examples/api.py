@@ -14,6 +14,8 @@ LISTS: dict[str, list[Any]] = {
     "orders": [{"id": 10}],
 }
 
+PRODUCTS = [{"id": 1, "name": " bolts", "price": 9.5}, {"id": 2, "name": "it's nuts", "price": 0.25}]
+
 
 class Api(ThreadingHTTPServer):
     """Counts what it was asked."""
@@ -37,7 +39,9 @@ class _Handler(BaseHTTPRequestHandler):
         first = ("GET", self.path) not in self.server.asked
         self.server.asked.append(("GET", self.path))
         parts = urlsplit(self.path)
-        if parts.path == "/orders/1001":
+        if parts.path == "/products" and self.headers["Authorization"] == "Bearer let me in":
+            self._answer(200, PRODUCTS)
+        elif parts.path == "/orders/1001":
             self._answer(*((503, None) if first else (200, {"id": 1001, "amount": 42})))
         elif (found := LISTS.get(parts.path[1:])) is not None:
             end = int(parse_qs(parts.query)["page"][0]) * SIZE

@@ -200,6 +200,16 @@ def test_what_holds_a_secret_can_be_handed_on_and_used_in_later_steps(bench: Ben
     assert run(bench, text).result == [[len(TOKEN), len(TOKEN) + 3]]
 
 
+def test_a_large_value_with_secrets_in_it_is_whole_for_tools_that_take_references(bench: Bench) -> None:
+    much = (
+        "    - much: {kind: python, args: {t: '{{ keychain.token.value }}'}, code: 'result = [t] * 5000'}\n"
+    )
+    use = "    - use: {kind: python, args: {all: '{{ much }}'}, code: 'result = sum(map(len, all))'}\n"
+    state = run(bench, start(much + use))
+    assert state.result == 5000 * len(TOKEN)
+    assert any(bench.home.results.rglob("*"))
+
+
 def test_outside_of_inputs_a_secret_can_only_be_handed_on(bench: Bench) -> None:
     say = start("    - say: {kind: python, args: {t: '{{ keychain.token.value }}'}, code: 'result = t'}\n")
     joined = run(

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from noetl.model.reference import ARROW, Stored
+from noetl.model.reference import ARROW, Stored, encode_value
 from noetl.tools.duckdb_text import names_in, with_folder
 from tests.tools.duckdb_calls import Desk, at_desk
 
@@ -102,6 +102,15 @@ def test_stored_files_are_read_by_their_media_type(tmp_path: Path, given: str) -
         damaged = await kept(desk, b"no stream", ARROW)
         kind, _ = await desk.error("from t", **{given: {"t": damaged}})
         assert kind == "sql"
+
+    at_desk(tmp_path, work)
+
+
+def test_a_stored_result_may_hold_the_reference_to_its_rows(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        big = await desk.result("select range as id from range(30000)")
+        stored = await kept(desk, encode_value({**big, "$$noetl": "mine"}), "application/json")
+        assert await desk.rows("select count(*) as n from t", labels={"t": stored}) == [{"n": 30_000}]
 
     at_desk(tmp_path, work)
 

@@ -158,6 +158,7 @@ def test_a_task_that_takes_too_long_is_stopped_on_the_server(db: Database, dsn: 
     assert late.error is not None
     assert (late.error.kind, late.error.retryable) == ("timeout", True)
     assert late.error.message == "statement 2 of 2, line 2: not done within 0.2 s"
+    assert late.helpers["pg"]["sqlstate"] == "57014"
     assert after.result["rows"] == [{"a": 1}]
     assert not asleep(dsn, 1001)
 

@@ -87,6 +87,8 @@ def test_loading_is_all_or_nothing_and_says_which_row_is_wrong(db: Database) -> 
     ("rows", "into", "kind", "message"),
     [
         ([[1]], "item", "input", "row 1 has 1 values for 5 columns"),
+        ([{}], "item", "input", "the rows are mappings without keys: there is nothing to load"),
+        ([[]], "item", "input", "row 1 has 0 values for 5 columns"),
         ([[1, "a"], [2]], "item (id, name)", "input", "row 2 has 1 values for 2 columns"),
         ([{"id": 1}, [2]], "item", "input", "row 2 is a list, and the first is a mapping"),
         ([[1], "x"], "item (id)", "input", "row 2 is of type `str`, and the first is a list"),

@@ -124,6 +124,12 @@ def test_lists_and_mappings_become_arrays_or_json_as_the_server_asks(db: Databas
         ({}, "there is no SQL to run"),
         ({"command": "SELECT 1", "into": "t"}, "`into` needs `rows`"),
         ({"command": 1}, "$.command"),
+        ({"command": "COPY (SELECT 1) TO STDOUT"}, "line 1: COPY from or to the client cannot be run"),
+        ({"command": "CREATE TABLE t (a int); COPY t FROM STDIN"}, "use `rows` with `into`, or a query"),
+        (
+            {"command": "SELECT 1 IN (" + "%s," * 65_536 + "1)", "params": [1] * 65_536},
+            "number of parameters must be between 0 and 65535",
+        ),
     ],
 )
 def test_a_wrong_input_is_refused(db: Database, about: dict[str, Any], message: str) -> None:

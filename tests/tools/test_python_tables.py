@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from noetl.model.outcome import Outcome
-from noetl.model.reference import ARROW, Stored
+from noetl.model.reference import ARROW, Stored, encode_value
 from noetl.ports.results import Objects
 from noetl.stores.results import FileResults, StoredObjects
 from noetl.tools.python_tool import PythonTool
@@ -127,6 +127,12 @@ def test_a_stored_value_is_the_value(tmp_path: Path) -> None:
             draft.path.write_bytes(b'{"a": [1, 2], "$$noetl": "mine"}')
             stored = await draft.keep("application/json")
         assert await bench.result("result = value", args={"value": stored}) == {"a": [1, 2], "$noetl": "mine"}
+        table = await bench.result(FRAME)
+        async with bench.objects.draft() as draft:
+            draft.path.write_bytes(encode_value({"rows": table, "n": 1}))
+            stored = await draft.keep("application/json")
+        code = "result = [len(value['rows']), value['n']]"
+        assert await bench.result(code, args={"value": stored}) == [20_000, 1]
 
     at_bench(tmp_path, work)
 

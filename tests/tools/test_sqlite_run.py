@@ -88,6 +88,11 @@ def test_values_are_bound(db: Database, text: str, params: Any, row: dict[str, A
         ),
         ({"command": "SELECT ?", "params": [2**64]}, "input", "a value that SQLite cannot hold"),
         ({"command": ""}, "input", "there is no SQL to run"),
+        ({"command": "SELECT 1", "database": "a\0b"}, "input", "`database` is no path"),
+        ({"command": "SELECT CAST(x'ff' AS TEXT)"}, "sql", "text that is not UTF-8"),
+        ({"command": "SELECT '\ud800'"}, "input", "surrogates not allowed"),
+        ({"rows": [[]], "into": "t"}, "input", "row 1 has 0 values for 1 columns"),
+        ({"rows": [{}], "into": "t"}, "input", "the rows are mappings without keys"),
         (
             {"command": "SELECT 1", "database": "a.db", "auth": {}},
             "input",

@@ -13,6 +13,7 @@ from noetl.credentials.credential import DATABASE, Credential
 from noetl.credentials.oauth2 import fetch_token
 from noetl.model import Json
 from noetl.ports.credentials import CredentialError, CredentialUnknown, StoredCredential, Vault
+from noetl.ports.store import StoreError
 
 MAX_FILE = 1 << 20
 """Bytes of a file that holds a secret."""
@@ -153,7 +154,11 @@ class Providers:
         return fields
 
     async def _kept(self, name: str) -> StoredCredential | None:
-        return await self._stored.find(name) if self._stored is not None else None
+        try:
+            return await self._stored.find(name) if self._stored is not None else None
+        except StoreError as error:
+            message = f"the credential store cannot be read: {error}"
+            raise CredentialError(message, error.hint, retryable=True) from None
 
     def _unknown(self, name: str) -> CredentialUnknown:
         if self._stored is None:

@@ -50,7 +50,7 @@ class Resolver:
         key = _key(entry)
         if (task := self._asked.get(key)) is None:
             task = self._asked[key] = asyncio.get_running_loop().create_task(self._ask(entry, key))
-            task.add_done_callback(lambda _: self._asked.pop(key, None))
+            task.add_done_callback(lambda done: self._answered(key, done))
         try:
             return await asyncio.shield(task)
         except CredentialError as error:
@@ -71,8 +71,18 @@ class Resolver:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    def _answered(self, key: bytes, task: asyncio.Task[Credential]) -> None:
+        self._asked.pop(key, None)
+        if not task.cancelled():
+            task.exception()  # who asked may be gone: nobody else shall miss it
+
     async def _ask(self, entry: Entry, key: bytes) -> Credential:
-        found = await self._providers.resolve(entry)
+        try:
+            found = await self._providers.resolve(entry)
+        except CredentialError:
+            raise
+        except Exception as error:  # noqa: BLE001 -- clients of others raise anything, and tell what they sent
+            raise CredentialError(f"it could not be looked up: {type(error).__name__}") from None
         lasts = FRESH if found.lasts is None else max(found.lasts, SOON)
         self._kept[key] = _Kept(found, self._clock() + lasts)
         while len(self._kept) > ROOM:
@@ -81,18 +91,22 @@ class Resolver:
 
     async def preflight(self, playbook: Playbook, folder: str) -> ErrorInfo | None:
         """Why an execution of this playbook cannot begin: a credential that it uses cannot be had."""
-        reasons = {}
         wanted = dict.fromkeys([*((name, "") for name in playbook.keychain), *named_in(playbook)])
-        for name, provider in wanted:
-            try:
-                await self.resolve(entry_for(playbook, folder, name, provider))
-            except CredentialError as error:
-                reasons[name] = unavailable(name, error)
+        found = await asyncio.gather(*(self._reason(playbook, folder, *one) for one in wanted))
+        reasons = {name: reason for (name, _), reason in zip(wanted, found, strict=True) if reason}
         if not reasons:
             return None
         return ErrorInfo(
             kind="credential", message="; ".join(reasons.values()), details={"credentials": list(reasons)}
         )
+
+    async def _reason(self, playbook: Playbook, folder: str, name: str, provider: str) -> str:
+        """Why a credential cannot be had; nothing if it can."""
+        try:
+            await self.resolve(entry_for(playbook, folder, name, provider))
+        except CredentialError as error:
+            return unavailable(name, error)
+        return ""
 
 
 def unavailable(name: str, error: CredentialError) -> str:

@@ -28,10 +28,10 @@ class Lib(Struct, frozen=True):
 
 
 class File(Struct, frozen=True, kw_only=True):
-    """A file with an input, and what the code gets of it: a table in one of three forms, a value, a path."""
+    """A file with an input, and what the code gets of it: a table in one of three forms, or its path."""
 
     path: str
-    form: Literal["rows", "arrow", "pandas", "json", "path"]
+    form: Literal["rows", "arrow", "pandas", "path"]
     about: dict[str, Any] = {}
 
 

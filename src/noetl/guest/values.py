@@ -8,7 +8,7 @@ import msgspec
 
 from noetl.guest.frame import File, Made, file_mark, with_files
 from noetl.model.normal import NotJson
-from noetl.model.reference import ARROW, decode_value, unescape
+from noetl.model.reference import ARROW
 
 BYTES = "application/octet-stream"
 _MISSING = "pyarrow is not installed: pip install 'noetl[arrow]'"
@@ -20,11 +20,8 @@ def opened(value: Any, files: Sequence[File]) -> Any:
 
 
 def _read(file: File) -> Any:
-    match file.form:
-        case "path":
-            return {**file.about, "path": file.path}
-        case "json":
-            return unescape(decode_value(Path(file.path).read_bytes()))
+    if file.form == "path":
+        return {**file.about, "path": file.path}
     try:
         import pyarrow as pa  # noqa: PLC0415  # only code that gets a table needs it
         import pyarrow.ipc  # noqa: PLC0415

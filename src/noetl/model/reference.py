@@ -12,6 +12,8 @@ import msgspec
 from noetl.model.json import Json
 
 MARK = "$noetl"
+VEILED = "secrets"
+"""A key of references: what is stored holds what stands for secrets, and only the engine can fill it in."""
 MEDIA_TYPE = "application/json"
 ARROW = "application/vnd.apache.arrow.stream"
 """A table in Arrow's IPC stream format: it stands for the list of its rows."""
@@ -19,6 +21,9 @@ _VALUES = (MEDIA_TYPE, ARROW)
 _KINDS = ("ref", "manifest")
 _TAIL = "$noetl"
 _SIGN = b'$noetl"'
+
+SECRET_SIGN = b'"$noetl":"secret"'
+"""In the bytes of a value that holds what stands for a secret."""
 
 encode_value = msgspec.json.Encoder().encode
 """The bytes of a value, as they are stored."""
@@ -34,10 +39,12 @@ def reference(
     preview: str = "",
     extracted: dict[str, Json] | None = None,
     absent: Iterable[str] = (),
+    veiled: bool = False,
 ) -> dict[str, Any]:
     """What stands for `value`, whose bytes are stored under `key`.
 
     `extracted` are parts that can be read without it; `absent` are keys that it is known not to have.
+    `veiled`: it holds what stands for secrets.
     """
     return {
         MARK: "ref",
@@ -49,6 +56,7 @@ def reference(
         "preview": preview,
         "extracted": extracted or {},
         **({"absent": sorted(absent)} if absent else {}),
+        **({VEILED: True} if veiled else {}),
     }
 
 
@@ -206,7 +214,8 @@ def unescape(value: Any) -> Any:
 def held(value: Any) -> Any:
     """The value as a tool that takes references gets it: what is stored by itself stays a reference."""
     if is_reference(value):
-        return value if is_manifest(value) or "path" in value or "set" in value else Stored(value)
+        apart = is_manifest(value) or "path" in value or "set" in value or VEILED in value
+        return value if apart else Stored(value)
     if not mentions(value) or isinstance(value, Stored):
         return value
     if isinstance(value, dict):

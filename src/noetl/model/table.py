@@ -58,7 +58,7 @@ def rows_in_key(key: str) -> tuple[str, tuple[int, int] | None]:
 def rows_between(path: Path, start: int, end: int) -> bytes:
     """The table in this file with only the rows from `start` up to `end`. Raises ResultError."""
     arrow = _arrow()
-    with _told(), arrow.memory_map(str(path)) as file, arrow.ipc.open_stream(file) as stream:
+    with _told(), arrow.OSFile(str(path)) as file, arrow.ipc.open_stream(file) as stream:
         sink = arrow.BufferOutputStream()
         with arrow.ipc.new_stream(sink, stream.schema) as out:
             first = 0

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import duckdb
 
 from noetl.model import Json
-from noetl.model.reference import ARROW, MEDIA_TYPE, Stored, decode_value, unescape
+from noetl.model.reference import ARROW, MEDIA_TYPE, Stored
 from noetl.ports.results import Objects
 from noetl.tools.arrow import ArrowFile, table_of
 from noetl.tools.duckdb_text import quoted_name, quoted_text
+from noetl.tools.stored import value_of
 
 _READERS = {
     "application/vnd.apache.parquet": "read_parquet",
@@ -85,16 +86,10 @@ async def _stored(reference: Stored, objects: Objects, files: AsyncExitStack) ->
     reader = _READERS.get(media_type)
     if media_type not in (ARROW, MEDIA_TYPE) and reader is None:
         raise _Unfit(f"it is a file of type `{media_type}`, and no table")
+    if media_type == MEDIA_TYPE:
+        return await _source(await value_of(reference, objects), objects, files)
     path = await files.enter_async_context(objects.local(reference))
-    if media_type == ARROW:
-        return ArrowFile(path)
-    if reader is not None:
-        return File(reader, path)
-    return await _source(await asyncio.to_thread(_decoded, path), objects, files)
-
-
-def _decoded(path: Path) -> Any:
-    return unescape(decode_value(path.read_bytes()))
+    return ArrowFile(path) if reader is None else File(reader, path)
 
 
 def register(cursor: duckdb.DuckDBPyConnection, name: str, source: Any) -> None:

@@ -25,7 +25,7 @@ async def copy_rows(connection: Connection, given: Given, into: Into) -> int:
     """Loads the rows and says how many they were. Raises psycopg.Error and ToolError."""
     cursor = await connection.cursor().execute(_COLUMNS, [into.table])
     targets = {name: Target(kind, items) for name, kind, items in await cursor.fetchall()}
-    columns = into.columns or given.columns or list(targets)
+    columns = given.chosen(into.columns) or list(targets)
     writes = [targets[name].write if name in targets else None for name in columns]
     names = ", ".join(map(quote, columns))
     async with cursor.copy(f"COPY {into.table} ({names}) FROM STDIN") as copy:

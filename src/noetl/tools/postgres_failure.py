@@ -6,6 +6,7 @@ import psycopg
 
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, ErrorKind, Outcome, failed
+from noetl.ports.tool import Call
 from noetl.tools.sql_task import Bound
 
 OK: dict[str, Json] = {
@@ -50,11 +51,17 @@ _REFUSALS = (
 )
 
 
-def failure_of(error: psycopg.Error, at: Bound | None) -> Outcome:
-    """The outcome of an error, which came while the statement `at` ran."""
+def failure_of(error: psycopg.Error, at: Bound | None, *, connected: bool) -> Outcome:
+    """The outcome of an error, which came while the statement `at` ran.
+
+    `connected` says that the connection was there and is fine.
+    """
     state = error.sqlstate or _refusal(error)
     diagnosis = error.diag
     said = diagnosis.message_primary or str(error) or type(error).__name__
+    refused = state is None and not isinstance(error, psycopg.OperationalError)
+    if refused and at is not None and at.statement.words[0] == "COPY":
+        said = "COPY from or to the client cannot be run: use `rows` with `into`, or a query"
     message = " ".join(said.split())
     if diagnosis.message_detail:
         message = f"{message}: {diagnosis.message_detail}"
@@ -64,7 +71,7 @@ def failure_of(error: psycopg.Error, at: Bound | None) -> Outcome:
         message = f"{at.at(_line(diagnosis.statement_position, at))}: {message}"
     if diagnosis.message_hint:
         message = f"{message}. {diagnosis.message_hint}"
-    kind, retryable = _kind(error, state)
+    kind, retryable = _kind(error, state, connected=connected)
     return failed(
         ErrorInfo(kind=kind, message=message, retryable=retryable, details={"sqlstate": state}),
         pg={
@@ -77,15 +84,24 @@ def failure_of(error: psycopg.Error, at: Bound | None) -> Outcome:
     )
 
 
-def _kind(error: psycopg.Error, state: str | None) -> tuple[ErrorKind, bool]:
+def late(call: Call, at: Bound | None) -> Outcome:
+    """The outcome of a task whose time was over while the statement `at` ran, or before any did."""
+    message = f"not done within {call.timeout:g} s"
+    told = ErrorInfo(kind="timeout", message=f"{at.at()}: {message}" if at else message, retryable=True)
+    return (
+        failed(told, pg={**OK, "code": "57014", "sqlstate": "57014", "message": message})
+        if at
+        else failed(told)
+    )
+
+
+def _kind(error: psycopg.Error, state: str | None, *, connected: bool) -> tuple[ErrorKind, bool]:
     if state is not None:
         kind: ErrorKind = next((kind for start, kind in _KINDS.items() if state.startswith(start)), "sql")
         return kind, state in _RETRYABLE or state.startswith(("08", "57P0"))
-    if isinstance(error, psycopg.OperationalError):
+    if isinstance(error, psycopg.OperationalError) and not connected:
         return "connection", True
-    if isinstance(error, psycopg.DataError | psycopg.ProgrammingError | psycopg.NotSupportedError):
-        return "input", False  # the driver refused it before the server saw it
-    return "sql", False
+    return "input", False  # the driver refused it before the server saw it
 
 
 def _refusal(error: psycopg.Error) -> str | None:

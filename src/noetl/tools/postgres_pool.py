@@ -1,6 +1,7 @@
 """The connections that a worker keeps to one PostgreSQL server."""
 
 import asyncio
+import logging
 import select
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -17,6 +18,8 @@ IDLE = 60.0
 """Seconds after which a connection that nobody uses is closed."""
 _PATIENCE = 2.0
 """Seconds for a server to hear that a query is to end."""
+
+logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it warns of, outcomes say
 
 Connection: TypeAlias = psycopg.AsyncConnection[tuple[Any, ...]]
 

@@ -47,6 +47,7 @@ class Session:
 
     def __init__(self, call: Call, inputs: PostgresInputs, spec: PostgresSpec) -> None:
         self.current: Bound | None = None
+        self._connection: Connection | None = None
         self.warnings: list[str] = []
         self._call = call
         self._inputs = inputs
@@ -54,8 +55,14 @@ class Session:
         self._most = most_rows(spec)
         self._drafts = AsyncExitStack()
 
+    @property
+    def connected(self) -> bool:
+        """Whether there is a connection, and it outlived the attempt."""
+        return self._connection is not None and not self._connection.closed
+
     async def run(self, connection: Connection) -> list[Answer]:
         """What each statement gave. Raises psycopg.Error, ToolError and ResultError."""
+        self._connection = connection
         async with self._drafts:
             if self._call.inputs.get("rows") is None:
                 answers = await self._statements(connection)

@@ -10,7 +10,7 @@ from noetl.model.outcome import Outcome, ToolError
 from noetl.ports.tool import Call
 from noetl.tools.attempt import attempted, failure
 from noetl.tools.postgres import ConnectionPool, PostgresInputs, PostgresSpec, check
-from noetl.tools.postgres_failure import OK, failure_of
+from noetl.tools.postgres_failure import OK, failure_of, late
 from noetl.tools.postgres_pool import Connection, Pool, Size
 from noetl.tools.postgres_session import Session
 from noetl.tools.postgres_target import conninfo_of
@@ -44,12 +44,11 @@ class PostgresTool:
         except psycopg.Error as error:
             if self._closed:
                 return failure("cancelled", "the worker is ending")
-            return failure_of(error, session.current)
+            return failure_of(error, session.current, connected=session.connected)
         except UnicodeError as error:
             return failure("input", f"a value cannot be sent to the server: {error}")
         except TimeoutError:
-            at = f"{session.current.at()}: " if session.current else ""
-            return failure("timeout", f"{at}not done within {call.timeout:g} s", retryable=True)
+            return late(call, session.current)
         return outcome_of(call, answers, session.warnings, pg=dict(OK))
 
     def _pool(self, conninfo: str, knobs: str | ConnectionPool | None) -> Pool:

@@ -1,6 +1,7 @@
 """Runs the kind `python`."""
 
 import asyncio
+import itertools
 import signal
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -13,6 +14,7 @@ from msgspec import structs
 from noetl.guest.frame import Answer, Lib, Request, pack
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded
+from noetl.model.reference import mentions
 from noetl.ports.results import ResultError
 from noetl.ports.tool import Call
 from noetl.tools.attempt import attempted, failure, inputs_of
@@ -56,11 +58,17 @@ class PythonTool:
         self._pools: dict[Isolation, Pool] = {"pool": pool("pool"), "fork": pool("fork")}
         self._inline = Inline()
         self._scripts = Scripts()
+        self._places: dict[str, str] = {}
+        self._numbers = itertools.count()
         self._max_result = max_result
         self._max_output = max_output
 
     async def run(self, call: Call) -> Outcome:
         return await attempted(self._attempt(call))
+
+    def forget(self, execution_id: str) -> None:
+        """Frees what was kept for an execution that has ended."""
+        self._places.pop(execution_id, None)
 
     async def close(self) -> None:
         await asyncio.gather(self._scripts.close(), *(pool.close() for pool in self._pools.values()))
@@ -74,13 +82,14 @@ class PythonTool:
         if spec.isolation == "inline" and spec.memory:
             return failure("input", "`spec.memory` cannot be kept with `isolation: inline`")
         try:
-            async with asyncio.timeout(call.timeout), AsyncExitStack() as files:
+            async with asyncio.timeout(call.timeout):
                 source = await self._scripts.source(call, inputs)
-                args, given = await with_marks(call, spec.tables or "rows", files)
-                draft = await files.enter_async_context(call.objects.draft())
-                request = self._request(call, inputs, spec, source)
-                request = structs.replace(request, args=args, files=given, objects=str(draft.path))
-                return await self._done(call, spec, request)
+                request = self._request(call, inputs, spec, source, await self._place(call))
+                if not mentions(request.args):
+                    return await self._done(call, spec, request)
+                async with AsyncExitStack() as opened:
+                    args, files = await with_marks(call, spec.tables or "rows", opened)
+                    return await self._done(call, spec, structs.replace(request, args=args, files=files))
         except TimeoutError:
             return failure("timeout", f"the code was not done within {call.timeout:g} s", retryable=True)
         except ResultError as error:
@@ -106,11 +115,21 @@ class PythonTool:
             if not whole:
                 remove_files(objects)
 
-    def _request(self, call: Call, inputs: PythonInputs, spec: PythonSpec, source: Source) -> Request:
+    async def _place(self, call: Call) -> str:
+        """How the names of the files begin that the call may write. It takes some time to find a folder."""
+        found = self._places.get(call.execution_id)
+        if found is None:
+            async with call.objects.draft() as draft:
+                found = self._places[call.execution_id] = str(draft.path)
+        return f"{found}.{next(self._numbers)}"
+
+    def _request(
+        self, call: Call, inputs: PythonInputs, spec: PythonSpec, source: Source, objects: str
+    ) -> Request:
         return Request(
             code=source.code,
             name=source.name,
-            args={},
+            args=dict(call.args),
             folder=str(call.folder),
             script=str(source.path) if source.path else None,
             libs=[
@@ -119,7 +138,7 @@ class PythonTool:
             ],
             env={name: as_text(value) for name, value in (spec.env or {}).items()},
             contained=not spec.env and repeatable(call.inputs),
-            objects="",
+            objects=objects,
             max_inline=inline_limit(call),
             max_result=self._max_result,
         )

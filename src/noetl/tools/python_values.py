@@ -1,5 +1,7 @@
 """Large values on their way to users' Python and back: as files, not through the pipe."""
 
+import asyncio
+import shutil
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -7,9 +9,10 @@ from typing import Any, Literal, TypeAlias
 from noetl.guest.frame import Answer, File, file_mark, with_files
 from noetl.kernel.references.keeping import preview_of
 from noetl.model import Json
-from noetl.model.reference import ARROW, MEDIA_TYPE, Stored, mentions
+from noetl.model.reference import ARROW, MEDIA_TYPE, Stored
 from noetl.ports.tool import Call
 from noetl.tools.sql_result import preview_limit
+from noetl.tools.stored import value_of
 
 Form: TypeAlias = Literal["rows", "arrow", "pandas"]
 
@@ -19,13 +22,12 @@ async def with_marks(call: Call, form: Form, opened: AsyncExitStack) -> tuple[di
 
     Tables come in this form. Raises ResultError.
     """
-    args = dict(call.args)
-    if not mentions(args):
-        return args, []
     files: list[File] = []
 
     async def marked(value: Any) -> Any:
         if isinstance(value, Stored):
+            if value.get("media_type", MEDIA_TYPE) == MEDIA_TYPE:
+                return await marked(await value_of(value, call.objects))
             path = await opened.enter_async_context(call.objects.local(value))
             files.append(_file(path, value, form))
             return file_mark(len(files) - 1)
@@ -35,15 +37,12 @@ async def with_marks(call: Call, form: Form, opened: AsyncExitStack) -> tuple[di
             return [await marked(item) for item in value]
         return value
 
-    return {name: await marked(value) for name, value in args.items()}, files
+    return {name: await marked(value) for name, value in call.args.items()}, files
 
 
 def _file(path: Path, reference: Stored, form: Form) -> File:
-    media_type = reference.get("media_type", MEDIA_TYPE)
-    if media_type == ARROW:
+    if reference["media_type"] == ARROW:
         return File(path=str(path), form=form)
-    if media_type == MEDIA_TYPE:
-        return File(path=str(path), form="json")
     return File(path=str(path), form="path", about=dict(reference))
 
 
@@ -52,7 +51,7 @@ async def result_of(call: Call, answer: Answer, objects: Path) -> Json:
     stored = []
     for number, made in enumerate(answer.made):
         async with call.objects.draft() as draft:
-            Path(f"{objects}-{number}").rename(draft.path)
+            await asyncio.to_thread(shutil.move, f"{objects}-{number}", draft.path)
             preview = preview_of(made.preview.encode(), preview_limit(call))
             stored.append(await draft.keep(made.media_type, preview=preview, **made.about))
     found: Json = with_files(answer.result, stored)

@@ -7,10 +7,11 @@ from typing import Any
 import pyarrow as pa
 
 from noetl.model.outcome import ToolError
+from noetl.tools.arrow import ArrowFile
 from noetl.tools.sql_table import Column, Lost, Row, base64_text
 
 
-class ArrowFile:
+class ArrowWriter:
     """An Arrow stream that is being written. The types stand with the first rows, or widen later."""
 
     def __init__(self, path: Path, columns: Sequence[Column]) -> None:
@@ -54,12 +55,9 @@ class ArrowFile:
         old = self._path.with_name(f"{self._path.name}.old")
         self._path.rename(old)
         try:
-            with pa.OSFile(str(old)) as source:
-                for batch in pa.ipc.open_stream(source):
-                    arrays = [
-                        _widened(*column) for column in zip(self._columns, batch.columns, types, strict=True)
-                    ]
-                    self._open().write_batch(pa.record_batch(arrays, schema=self._schema))
+            for batch in ArrowFile(old).to_batches():
+                arrays = [_widened(*one) for one in zip(self._columns, batch.columns, types, strict=True)]
+                self._open().write_batch(pa.record_batch(arrays, schema=self._schema))
         finally:
             old.unlink()
 
@@ -118,10 +116,9 @@ def read_rows(path: Path) -> tuple[list[str], Callable[[], Iterator[list[tuple[A
         raise ToolError("input", f"`rows` is no Arrow stream: {error}") from None
 
     def batches() -> Iterator[list[tuple[Any, ...]]]:
-        with pa.OSFile(str(path)) as source:
-            for batch in pa.ipc.open_stream(source):
-                for start in range(0, batch.num_rows, 1_000):
-                    part = batch.slice(start, 1_000)
-                    yield list(zip(*(column.to_pylist() for column in part.columns), strict=True))
+        for batch in ArrowFile(path).to_batches():
+            for start in range(0, batch.num_rows, 1_000):
+                part = batch.slice(start, 1_000)
+                yield list(zip(*(column.to_pylist() for column in part.columns), strict=True))
 
     return names, batches

@@ -1,12 +1,14 @@
 """The rows that a SQL task is given: values, or a stored table, batch by batch."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from operator import itemgetter
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from noetl.model.outcome import ToolError
-from noetl.model.reference import ARROW, MEDIA_TYPE, Stored, decode_value
+from noetl.model.reference import ARROW, MEDIA_TYPE, Stored, decode_value, unescape
 from noetl.ports.tool import Call
 from noetl.tools.extra import install_command
 from noetl.tools.sql_table import Row
@@ -37,6 +39,15 @@ class Given:
                 yield [_value_by_value(row, keys, start + n, lenient) for n, row in enumerate(batch, start=1)]
             start += len(batch)
 
+    def chosen(self, named: list[str]) -> list[str]:
+        """The columns to load: those that are named, or all that the rows have; none of rows that are lists.
+
+        ToolError if there are rows and nothing in them.
+        """
+        if not named and self.columns == [] and any(map(len, self._batches())):
+            raise ToolError("input", "the rows are mappings without keys: there is nothing to load")
+        return named or self.columns or []
+
     def loaded(self, columns: Sequence[str]) -> Iterator[Sequence[Row]]:
         """The rows as values for these columns: by name, and null where there is none; lists as they are.
 
@@ -47,7 +58,7 @@ class Given:
             return
         start, width = 0, len(columns)
         for batch in self._batches():
-            width = width or len(batch[0])
+            width = width or len(batch[0]) or 1
             if set(map(len, batch)) != {width}:
                 odd = next(place for place, row in enumerate(batch) if len(row) != width)
                 message = f"row {start + odd + 1} has {len(batch[odd])} values for {width} columns"
@@ -82,10 +93,14 @@ async def given_rows(call: Call) -> AsyncIterator[Given]:
         message = f"`rows` is a stored object of type `{media_type}`, which is no table"
         raise ToolError("input", f"{message}: read it with `duckdb` or `python` first")
     async with call.objects.local(rows) as path:
-        yield _listed(decode_value(path.read_bytes())) if media_type == MEDIA_TYPE else _table(path)
+        yield await asyncio.to_thread(_stored_list if media_type == MEDIA_TYPE else _table, path)
 
 
-def _table(path: Any) -> Given:
+def _stored_list(path: Path) -> Given:
+    return _listed(unescape(decode_value(path.read_bytes())))
+
+
+def _table(path: Path) -> Given:
     try:
         from noetl.tools.sql_arrow import read_rows  # noqa: PLC0415  # imports pyarrow
     except ImportError:

@@ -105,9 +105,9 @@ class Table:
 
     def spill(self, path: Path) -> None:
         """Moves the rows so far into an Arrow file, which takes the others, too."""
-        from noetl.tools.sql_arrow import ArrowFile  # noqa: PLC0415  # imports pyarrow
+        from noetl.tools.sql_arrow import ArrowWriter  # noqa: PLC0415  # imports pyarrow
 
-        self._file = ArrowFile(path, self.columns)
+        self._file = ArrowWriter(path, self.columns)
         self._file.write(self._rows)
         self._rows = []
         self._lost.clear()

@@ -144,7 +144,7 @@ class Session:
 
     def _insert(self, connection: apsw.Connection, given: Given, text: str) -> int:
         into = into_of(text)
-        columns = into.columns or given.columns or []
+        columns = given.chosen(into.columns)
         names = f" ({', '.join(map(quote, columns))})" if columns else ""
         count = 0
         for batch in given.loaded(columns):

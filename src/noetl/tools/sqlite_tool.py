@@ -72,6 +72,8 @@ class SqliteTool:
                 if self._closed:
                     return failure("cancelled", "the worker is ending")
                 return failure_of(error, session.current, path)
+            except UnicodeDecodeError as error:
+                return failure("sql", f"text that is not UTF-8, which a CAST to BLOB would give: {error}")
             except (OverflowError, UnicodeError) as error:
                 return failure("input", f"a value that SQLite cannot hold: {error}")
             except TimeoutError:
@@ -125,4 +127,6 @@ def _path(call: Call, inputs: SqliteInputs) -> Path | None:
         if not named:
             raise ToolError("credential", f"the credential has no {quoted(_NAMES[:2], 'or')}")
         named = named.removeprefix("sqlite:///")
+    if named is not None and "\0" in named:
+        raise ToolError("input", f"`database` is no path: {named!r}")
     return None if named in (None, "", _MEMORY) else call.folder / str(named)

@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from noetl.credentials.files import holds_secret, is_textual, mask_file
+from noetl.credentials.files import CHUNK, holds_secret, is_textual, mask_file
 from noetl.credentials.masker import Masker
 from noetl.model import Json
 from noetl.model.outcome import ToolError
-from noetl.model.reference import Stored
+from noetl.model.reference import MEDIA_TYPE, SECRET_SIGN, Stored
 from noetl.ports.results import Draft, Objects
 
 _MASKED = "masked"
@@ -30,13 +30,14 @@ class MaskedObjects:
 
     @asynccontextmanager
     async def local(self, reference: Mapping[str, Any]) -> AsyncIterator[Path]:
-        if reference.get(_MASKED):
-            message = "secrets were masked in this stored object: it can be shown, not read"
-            raise ToolError("credential", message)
+        _refuse_masked(reference)
         async with self._objects.local(reference) as path:
+            if reference.get("media_type", MEDIA_TYPE) == MEDIA_TYPE:
+                await asyncio.to_thread(_refuse_markers, path)
             yield path
 
     async def publish(self, name: str, reference: Stored, store: str = "") -> dict[str, Json]:
+        _refuse_masked(reference)
         return await self._objects.publish(name, reference, store)
 
     async def published(self, name: str, store: str = "") -> Stored | None:
@@ -71,3 +72,20 @@ class MaskedDraft:
         await asyncio.to_thread(mask_file, self.path, masker)
         told = {**masker.told(about), _MASKED: True}
         return await self._draft.keep(media_type, preview=masker.text(preview), **told)
+
+
+def _refuse_masked(reference: Mapping[str, Any]) -> None:
+    if reference.get(_MASKED):
+        message = "secrets were masked in this stored object: it can be shown, not used"
+        raise ToolError("credential", message)
+
+
+def _refuse_markers(path: Path) -> None:
+    """A stored value that holds secrets is whole only where the engine puts it together."""
+    kept = b""
+    with path.open("rb") as file:
+        while data := file.read(CHUNK):
+            if SECRET_SIGN in kept + data:
+                message = "the stored value holds secrets, and a file of it would not: give the parts needed"
+                raise ToolError("credential", message)
+            kept = data[-len(SECRET_SIGN) :]

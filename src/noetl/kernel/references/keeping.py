@@ -6,7 +6,16 @@ from typing import Any
 from noetl.kernel.references.blob import Blob, blob_of
 from noetl.kernel.references.needs import NOTHING, Need
 from noetl.kernel.references.rules import INLINE_MAX_BYTES, Rules
-from noetl.model.reference import MARK, chunk, encode_value, is_reference, manifest, part, reference
+from noetl.model.reference import (
+    MARK,
+    SECRET_SIGN,
+    chunk,
+    encode_value,
+    is_reference,
+    manifest,
+    part,
+    reference,
+)
 
 SMALLEST = 16
 """Values of fewer bytes stay, whatever the limit: a reference would only be larger."""
@@ -103,6 +112,7 @@ class Keeper:
             preview=preview_of(data, rules.preview),
             extracted={**extracted, **selected},
             absent=absent,
+            veiled=SECRET_SIGN in data,
         )
         if names := [name for name in selected if name not in extracted]:
             found["selected"] = names

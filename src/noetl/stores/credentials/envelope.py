@@ -9,7 +9,7 @@ import msgspec
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from noetl.ports.credentials import CredentialError, KeyWrong, Sealed, StoredCredential
+from noetl.ports.credentials import CredentialError, Sealed, StoredCredential
 from noetl.stores.credentials.key import Key
 
 _NONCE = 12
@@ -30,7 +30,7 @@ def seal(credential: StoredCredential, key: Key, now: int) -> Sealed:
 
 
 def unseal(sealed: Sealed, key: Key) -> StoredCredential:
-    """Raises KeyWrong, and CredentialError if the row is damaged."""
+    """Raises CredentialError if the row is damaged, or sealed with another key."""
     about = _about(sealed.name, sealed.kind)
     try:
         fields = msgspec.json.decode(_decrypt(_data_key(sealed, key), sealed.body, about), type=dict)
@@ -46,9 +46,6 @@ def rewrap(sealed: Sealed, key: Key, new: Key) -> Sealed:
 
 
 def _data_key(sealed: Sealed, key: Key) -> bytes:
-    if sealed.key_id != key.id:
-        message = f"`{sealed.name}` was sealed with another key than the one in {key.place}"
-        raise KeyWrong(message, "name the right one with NOETL_KEY_FILE or NOETL_KEY")
     try:
         return _decrypt(key.data, sealed.wrapped_key, _about(sealed.name, sealed.kind))
     except InvalidTag:

@@ -97,4 +97,8 @@ class EncryptedCredentials:
             where = self._place.file or "NOETL_KEY_FILE"
             message = f"credentials are stored, but the key that seals them is not there ({where})"
             raise KeyWrong(message, "name it with NOETL_KEY_FILE or NOETL_KEY")
-        return next((key for key in keys if key.id == sealed.key_id), keys[0])
+        for key in keys:
+            if key.id == sealed.key_id:
+                return key
+        message = f"`{sealed.name}` was sealed with another key than the one in {keys[0].place}"
+        raise KeyWrong(message, "name the right one with NOETL_KEY_FILE or NOETL_KEY")

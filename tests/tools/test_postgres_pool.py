@@ -1,0 +1,60 @@
+"""The connections that a worker keeps to PostgreSQL."""
+
+import asyncio
+
+import psycopg
+import pytest
+
+from noetl.tools import postgres_pool
+from noetl.tools.postgres_tool import PostgresTool
+from tests.tools.sql_calls import postgres_at
+
+OPEN = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s"
+
+
+def connections(dsn: str, name: str) -> int:
+    with psycopg.connect(dsn) as connection:
+        found = connection.execute(OPEN, [name]).fetchone()
+        assert found is not None
+        return int(found[0])
+
+
+@pytest.mark.parametrize("least", [0, 1])
+def test_what_nobody_uses_is_closed_but_for_the_least(
+    dsn: str, least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_pool, "IDLE", 0.05)
+    name = f"keeping_{least}"
+    db = postgres_at(f"{dsn}&application_name={name}")
+
+    async def whole() -> int:
+        tool = PostgresTool()
+        call = db.call(query="SELECT pg_sleep(0.01)", spec={"pool": {"min": least, "max": 3}})
+        try:
+            await asyncio.gather(*(tool.run(call) for _ in range(3)))
+            while (found := await asyncio.to_thread(connections, dsn, name)) > least:
+                pass
+            assert (await tool.run(call)).error is None
+            return found
+        finally:
+            await tool.close()
+
+    assert asyncio.run(whole()) == least
+    while connections(dsn, name):
+        pass
+
+
+def test_pools_differ_by_server_and_size(dsn: str) -> None:
+    name = "apart"
+    db = postgres_at(f"{dsn}&application_name={name}")
+
+    async def whole() -> int:
+        tool = PostgresTool()
+        try:
+            for size in ({"max": 1}, {"max": 2}, {"max": 1}):
+                assert (await tool.run(db.call(query="SELECT 1", spec={"pool": size}))).error is None
+            return await asyncio.to_thread(connections, dsn, name)
+        finally:
+            await tool.close()
+
+    assert asyncio.run(whole()) == 2
