@@ -198,3 +198,12 @@ def test_a_selection_may_leave_out_the_root() -> None:
         )
         == ()
     )
+
+
+@pytest.mark.parametrize("knob", ["store", "compression", "scope"])
+def test_how_a_result_is_kept_is_no_expression(knob: str) -> None:
+    text = step(
+        f'tool: {{ name: a, kind: noop, spec: {{ result: {{ {knob}: "{{{{ execution_id }}}}" }} }} }}'
+    )
+    messages = [problem.message for problem in problems_of(text)]
+    assert any(f"`{knob}` must be known before the task runs" in message for message in messages), messages

@@ -316,14 +316,15 @@ async def _complete(evidence: Evidence, state: ExecutionState, store: Store) -> 
 
 
 async def _forget(home: Home, store: Store, configuration: Configuration) -> None:
-    """Some of the executions that ended long ago go, from the embedded store alone."""
+    """Some executions that ended long ago go, and results past their time; from the embedded store alone."""
     days = configuration.settings.keep_days
-    if not days or configuration.settings.store:
+    if configuration.settings.store:
         return
-    before = time.time_ns() // 1_000 - days * _DAY
+    now = time.time_ns() // 1_000
     with contextlib.suppress(StoreError, ResultError):
         results = results_of(configuration, home, store)
-        for execution_id in await store.prune(before=before, limit=MOST_FORGOTTEN):
+        old = await store.prune(before=now - days * _DAY, limit=MOST_FORGOTTEN) if days else []
+        for execution_id in old:
             TaskLog(home.logs).remove(execution_id)
             await results.delete(execution_id)
-        await tidy(home, store, results, time.time_ns() // 1_000, MOST_FORGOTTEN)
+        await tidy(home, store, results, now, MOST_FORGOTTEN)
