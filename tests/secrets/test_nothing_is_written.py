@@ -128,6 +128,18 @@ TASKS: dict[str, str] = {
     "duckdb that fails": """
       - wrong: {kind: duckdb, query: "select cast(? as integer)", params: ["{{ keychain.marked.value }}"]}
 """,
+    "sqlite": """
+      - rows:
+          kind: sqlite
+          database: out.db
+          commands:
+            - "create table t (a)"
+            - {sql: "insert into t values (?)", params: ["{{ keychain.marked.value }}"]}
+            - "select a, 'x' || a as b from t"
+""",
+    "sqlite that fails": """
+      - wrong: {kind: sqlite, query: "select * from {{ keychain.simple.value }}"}
+""",
     "artifact": """
       - put: {kind: artifact, action: put, content: {a: "{{ keychain.marked.value }}"}}
 """,
@@ -199,6 +211,7 @@ workflow:
 """
 
 FAILS = {
+    "sqlite that fails",
     "duckdb that fails",
     "artifact that is published",
     "file that is not there",
