@@ -7,17 +7,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from noetl.events.bodies import TaskProcessed, TaskStarted
 from noetl.kernel import ExecutionState
 from noetl.local import Local
 from noetl.model.outcome import ErrorInfo
+from noetl.model.secret import Origin
 from noetl.ports.credentials import StoredCredential
 from noetl.server.logs import TaskLog
 from noetl.stores.credentials import EncryptedCredentials, KeyPlace
 from noetl.stores.results import FileResults
 from noetl.stores.sqlite import SqliteStore
+from noetl.worker.memory import Memory
 from tests.credentials.servers import Tokens, listening
 from tests.local.engine import Bench, source
 from tests.web import Answer, Asked, Web, serving
@@ -275,6 +278,31 @@ def test_what_only_the_last_process_knew_fails_and_never_goes_on_masked(bench: B
     error = error_of(run(bench, "", resume=left))
     assert error.kind == "credential"
     assert "`login` was masked, and is known only to the process that masked it" in error.message
+
+
+def test_parts_inside_of_masked_parts_are_masked_with_them(bench: Bench) -> None:
+    login = "    - login: {kind: python, spec: {secret: [all.token, all, '$.list[*]']}, code: \"result = {'all': {'token': 'x' * 20}, 'list': ['abc', 'defghi']}\"}\n"
+    state = run(bench, start(login + "    - keep: {kind: noop, args: {all: '{{ login }}'}}\n", ""))
+    kept = state.result["all"]
+    assert [kept["all"]["$noetl"], *(one["$noetl"] for one in kept["list"])] == ["secret"] * 3
+    shown = run(
+        bench,
+        start(login + "    - show: {kind: python, args: {l: '{{ login.list }}'}, code: 'result = l'}\n", ""),
+    ).result
+    assert [one["$noetl"] for one in shown] == ["secret", "secret"]
+    use = "    - use: {kind: python, args: {t: '{{ login.all.token }}', l: '{{ login.list }}'}, code: 'result = [len(t), len(l[0])]'}\n"
+    assert run(bench, start(login + use, "")).result == [20, 3]
+
+
+def test_memory_has_an_end() -> None:
+    memory = Memory(room=100)
+    first = memory.keep("x" * 48, Origin("a", execution="e"))
+    second = memory.keep({"deep": ["y" * 30]}, Origin("b", execution="e"))
+    assert memory[first.key] == "x" * 48
+    third = memory.keep("z" * 48, Origin("c", execution="e"))
+    assert [one.key in memory for one in (first, second, third)] == [False, True, True]
+    assert memory[msgspec.structs.replace(second, path=("deep", 0)).key] == "y" * 30
+    assert set(memory) == {second.key, third.key}
 
 
 def test_a_path_of_spec_secret_that_is_none_fails_the_task(bench: Bench) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command_line import Ran, run
+from tests.postgres import PASSWORD, Server
 from tests.secrets.searching import SECRET, SIMPLE, forms, found_in, leaks
 from tests.web import Answer, Asked, Web, serving
 
@@ -128,6 +129,12 @@ TASKS: dict[str, str] = {
     "duckdb that fails": """
       - wrong: {kind: duckdb, query: "select cast(? as integer)", params: ["{{ keychain.marked.value }}"]}
 """,
+    "sqlite": """
+      - rows: {kind: sqlite, query: "select ? as a, 'x' || ? as b", params: ["{{ keychain.marked.value }}", "{{ keychain.marked.value }}"]}
+""",
+    "sqlite that fails": """
+      - wrong: {kind: sqlite, query: "select * from {{ keychain.simple.value }}"}
+""",
     "artifact": """
       - put: {kind: artifact, action: put, content: {a: "{{ keychain.marked.value }}"}}
 """,
@@ -199,6 +206,7 @@ workflow:
 """
 
 FAILS = {
+    "sqlite that fails",
     "duckdb that fails",
     "artifact that is published",
     "file that is not there",
@@ -244,6 +252,32 @@ def test_no_secret_is_written(kind: str, tmp_path: Path, web: Web) -> None:
     assert ("failed: " in ran.err) == (kind in FAILS | UNUSABLE)
     secrets = (SECRET, SIMPLE, SIMPLE.upper(), "made by the server")
     assert leaks(tmp_path / ".noetl", ran.out, ran.err, secrets=secrets) == {}
+
+
+DATABASE = """
+      - rows: {kind: postgres, auth: pg, query: "select %s::text as a, 'x' || %s as b", params: ["{{ keychain.marked.value }}", "{{ keychain.marked.value }}"]}
+      - wrong: {kind: postgres, auth: pg, query: "select %s::text::integer", params: ["{{ keychain.marked.value }}"]}
+"""
+
+
+def test_no_secret_of_a_stored_credential_is_written(tmp_path: Path, postgres: Server) -> None:
+    fields = {"host": str(postgres.folder), "user": "postgres", "password": PASSWORD, "database": "postgres"}
+    kept = run(
+        "credential",
+        "set",
+        "pg",
+        "--kind",
+        "postgres_credential",
+        "--stdin",
+        cwd=tmp_path,
+        stdin=json.dumps(fields),
+    )
+    assert kept.code == 0
+    (tmp_path / "leak.yaml").write_text(HEAD + DATABASE + TAIL, "utf-8")
+    ran = run("run", "leak.yaml", "-v", cwd=tmp_path, env={"MARKED": SECRET, "SIMPLE": SIMPLE})
+    assert ran.code == 0, ran.err
+    assert "failed: task wrong" in ran.err
+    assert leaks(tmp_path / ".noetl", ran.out, ran.err, secrets=(SECRET, SIMPLE, PASSWORD)) == {}
 
 
 def test_no_secret_is_shown_afterwards(tmp_path: Path, web: Web) -> None:

@@ -24,10 +24,14 @@ def marked(fields: Mapping[str, Json], origin: Origin, *, public: bool = False) 
     return found
 
 
+def field_at(fields: Mapping[str, Any], path: Path) -> Any:
+    """What a secret of a credential is, or another field of it. Raises KeyError if there is none any more."""
+    own = dict(secrets_of(fields)).get(path)
+    return value_at(fields, path) if own is None else own
+
+
 def value_at(value: Any, path: Path) -> Any:
-    """Raises KeyError if there is none any more."""
-    if isinstance(value, Mapping) and (own := dict(secrets_of(value)).get(path)) is not None:
-        return own
+    """Raises KeyError if there is no such path."""
     for key in path:
         try:
             value = value[key]

@@ -56,7 +56,7 @@ class Masker:
         self._short: dict[str, Origin] = {}
         self._numbers: dict[float, Origin] = {}
         self._values: dict[str, Any] = {}
-        self._learned: deque[tuple[str, Origin]] = deque()
+        self._learned: deque[tuple[Any, Origin]] = deque()
 
     @property
     def empty(self) -> bool:
@@ -86,15 +86,17 @@ class Masker:
         return True
 
     def learn(self, value: Any, origin: Origin) -> None:
-        """Masks what a task gave: every text in it that is long enough."""
-        for path, text in leaves(value):
-            if isinstance(text, str) and len(text) >= SHORTEST and text not in self._needles:
+        """Masks what a task gave: every text and number in it."""
+        for path, leaf in leaves(value):
+            if not self.knows(leaf):
                 inner = structs.replace(origin, path=(*origin.path, *path))
-                self.add(text, inner)
-                self._learned.append((text, inner))
+                self.add(leaf, inner)
+                self._learned.append((leaf, inner))
         while len(self._learned) > LEARNED:
             oldest, inner = self._learned.popleft()
-            self._needles.pop(oldest, None)
+            self._needles.pop(str(oldest), None)
+            self._short.pop(oldest, None)
+            self._numbers.pop(oldest, None)
             self._values.pop(inner.key, None)
 
     def text(self, text: str) -> str:

@@ -12,7 +12,14 @@ from noetl.events.bodies import Patch
 from noetl.expr import Data, Scope, Site, Unread, render, truthy
 from noetl.kernel.reducers import combine
 from noetl.kernel.references.rules import INLINE_MAX_BYTES
-from noetl.kernel.references.whole import Fetched, Unfetched, element, missing_in, replaced, veiled_in
+from noetl.kernel.references.whole import (
+    Fetched,
+    Unfetched,
+    element,
+    missing_in,
+    replaced,
+    veiled_in,
+)
 from noetl.kernel.run import Frame, Given, RunState, reducer_of
 from noetl.kernel.variables import cost, growth, read, written
 from noetl.model import ExpressionError, Json, NoetlError
@@ -109,9 +116,10 @@ class Surroundings:
             self._used = set()
         return replaced(value, self._fetched, self._used)
 
-    def for_tool(self, values: list[Any], fetched: Fetched) -> list[Any]:
-        """The whole values, as users wrote them; in the last one secrets may stay hidden.
+    def for_tool(self, values: list[Any], fetched: Fetched, revealed: Fetched | None) -> list[Any]:
+        """The whole values, as users wrote them.
 
+        With `revealed`, the secrets in all but the last are in their places; without, they stay hidden.
         Raises Unfetched and Lost.
         """
         if not mentions(values):
@@ -121,7 +129,11 @@ class Surroundings:
         for reference in references_in(values):
             if huge := _huge(reference):
                 raise huge
-        if missing := missing_in(values, fetched) | veiled_in(values[:-1]):
+        missing = missing_in(values, fetched)
+        if revealed is not None:
+            values = [*replaced(values[:-1], revealed, used), values[-1]]
+            missing |= veiled_in(values[:-1])
+        if missing:
             raise self._needs(missing | used)
         found: list[Any] = unescape(values)
         return found

@@ -10,7 +10,7 @@ import jsonpath_rfc9535
 from msgspec import structs
 
 from noetl.credentials.credential import Credential, secrets_of
-from noetl.credentials.fields import marked, value_at, with_value
+from noetl.credentials.fields import field_at, marked, value_at, with_value
 from noetl.credentials.masker import Masker
 from noetl.credentials.providers import Entry
 from noetl.credentials.resolver import Resolver, entry_for, unavailable
@@ -89,7 +89,7 @@ class Keychain:
                 entry = self._entries[origin.key] = await self._entry(origin)
                 found = await self._resolver.resolve(entry)
                 self._know(found, origin)
-                value_at(found.fields, asked.path)
+                field_at(found.fields, asked.path)
             except KeyError:
                 self.failures.add(key, f"the credential `{origin.name}` has no `{asked.path[-1]}` any more")
             except CredentialError as error:
@@ -119,7 +119,7 @@ class Keychain:
         if found is None:
             raise KeyError(key)
         self.failures.forget(key)
-        return value_at(found.fields, origin.path)
+        return field_at(found.fields, origin.path)
 
     async def find(self, name: str, provider: str = "") -> Found:
         """See `noetl.ports.credentials.Lookup`."""
@@ -262,7 +262,11 @@ class Keychain:
         """The result with what stands at these paths masked, and known in memory only."""
         found = [str(path) if str(path).startswith("$") else f"$.{path}" for path in paths]
         places = {node.location for path in found for node in jsonpath_rfc9535.find(path, result)}
-        for place in sorted(places, key=len, reverse=True):
+        hidden: set[tuple[str | int, ...]] = set()
+        for place in sorted(places, key=len):
+            if any(place[:length] in hidden for length in range(len(place))):
+                continue
+            hidden.add(place)
             value = value_at(result, place)
             origin = self._memory.keep(value, Origin(name, execution=self._ledger.execution_id))
             self.masker.learn(value, origin)

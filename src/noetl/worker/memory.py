@@ -6,29 +6,34 @@ from typing import Any
 
 from msgspec import structs
 
+from noetl.model.reference import encode_value
 from noetl.model.secret import Origin, origin_in
 
-ROOM = 10_000
-"""How many are known at a time; the oldest go first."""
+ROOM = 64 << 20
+"""Bytes, as JSON, of what is known at a time; the oldest go first."""
 
 
 class Memory(Mapping[str, Any]):
     """By key. One for all executions: children get what their parents know."""
 
-    def __init__(self) -> None:
-        self._values: dict[Origin, Any] = {}
+    def __init__(self, room: int = ROOM) -> None:
+        self._values: dict[Origin, tuple[Any, int]] = {}
+        self._left = room
 
     def keep(self, value: Any, origin: Origin) -> Origin:
         """Under a number that no other process will ever use for something else."""
         origin = structs.replace(origin, path=(), number=secrets.randbits(48))
-        self._values[origin] = value
-        while len(self._values) > ROOM:
-            self._values.pop(next(iter(self._values)))
+        size = len(encode_value(value))
+        self._values[origin] = value, size
+        self._left -= size
+        while self._left < 0 and len(self._values) > 1:
+            _, freed = self._values.pop(next(iter(self._values)))
+            self._left += freed
         return origin
 
     def __getitem__(self, key: str) -> Any:
         origin = origin_in(key)
-        value = self._values[structs.replace(origin, path=())]
+        value, _ = self._values[structs.replace(origin, path=())]
         for step in origin.path:
             value = value[step]
         return value

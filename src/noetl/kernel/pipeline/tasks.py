@@ -23,6 +23,9 @@ from noetl.model.secret import Lost, keys_of_secret
 WAITING_KINDS = frozenset({"playbook", "wait"})
 """What waits without a worker."""
 
+PASSING = "noop"
+"""What hands on its inputs as they are: secrets among them stay hidden."""
+
 WAITING_KNOBS = ("timeout", "wait", "on_failure")
 
 
@@ -69,13 +72,14 @@ def attempt_of(run: RunState, frame: Frame, now: int, secrets: Secrets | None, f
     """The next attempt of the task the frame stands at. Raises ExpressionError and Unfetched."""
     task = run.task(frame)
     plain = run.step.plain.get(task.label)
-    known = secrets is None and not ((run.args or frame.prev) and mentions([run.args, frame.prev]))
-    if plain is not None and known:
+    simple = secrets is None and not ((run.args or frame.prev) and mentions([run.args, frame.prev]))
+    if plain is not None and simple:
         return _plain_attempt(run, frame, task, plain, now)
-    if secrets is not None:
-        fetched = ChainMap(secrets.revealed, fetched)  # type: ignore[arg-type]  # it is only read
     first = item_keys(run, frame) if fetched else ()
-    return with_needed(lambda some: _attempt(run, frame, now, secrets, some, fetched), fetched, first)
+    known: Fetched = fetched
+    if secrets is not None:
+        known = ChainMap(secrets.revealed, fetched)  # type: ignore[arg-type]  # it is only read
+    return with_needed(lambda some: _attempt(run, frame, now, secrets, some, fetched), known, first)
 
 
 def _attempt(  # noqa: PLR0917 -- as above
@@ -92,7 +96,9 @@ def _attempt(  # noqa: PLR0917 -- as above
     try:
         inputs, args = _rendered(task, around)
         spec = around.mapping(task.spec)
-        values = around.for_tool(_handed(task, inputs, args, frame.prev, spec), at_hand)
+        revealed = None if task.kind == PASSING else secrets.revealed if secrets else {}
+        handed = _handed(task, inputs, args, frame.prev, spec)
+        given_inputs, given_args, given_spec, prev = around.for_tool(handed, at_hand, revealed)
     except Unread as error:
         raise around.unfetched(error) from None
     except Veiled as error:
@@ -101,7 +107,6 @@ def _attempt(  # noqa: PLR0917 -- as above
         raise credential_failed(_LOST) from None
     except Unfetched as error:
         raise _failed_keys(error, secrets) from None
-    given_inputs, given_args, given_spec, prev = values
     recorded = inputs
     if task.kind in WAITING_KINDS and (knobs := _asked_for(task, spec)):
         recorded = {**recorded, "spec": knobs}
