@@ -30,7 +30,7 @@ def test_a_sweep_measures_what_theory_says_and_survives_a_crash(tmp_path: Path) 
     with subprocess.Popen(
         [*COMMAND, "run", str(EXAMPLE), "-v"],
         cwd=tmp_path,
-        env=environment(tmp_path),
+        env=environment(tmp_path, {"TMPDIR": str(tmp_path)}),  # what a killed worker leaves stays there
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
