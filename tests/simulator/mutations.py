@@ -153,7 +153,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a redelivery is a new attempt",
-        K + "pipeline.tasks:attempt_of",
+        K + "pipeline.tasks:_attempt",
         "again = frame.losses > 0",
         "again = False",
     ),

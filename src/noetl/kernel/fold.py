@@ -260,7 +260,7 @@ def _ctx_patched(state: ExecutionState, body: of.CtxPatched, event: Event) -> No
     if event.seq == state.forked_at + 1:
         # What a fork sets is there for all that has not begun, also for what was scheduled before.
         for run in state.runs.values():
-            if run.phase == "ready" and not run.frames and run.loop is None:
+            if run.phase == "ready" and run.untouched:
                 run.ctx = state.ctx.pinned()
 
 

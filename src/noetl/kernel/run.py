@@ -153,6 +153,13 @@ class RunState(Struct):
         return self.step.step.tasks[frame.at]
 
     @property
+    def untouched(self) -> bool:
+        """Whether nothing has begun in it, though somebody may have owned it."""
+        return self.loop is None and not any(
+            frame.attempt or frame.transitions or frame.status != "open" for frame in self.frames.values()
+        )
+
+    @property
     def stalled(self) -> bool:
         """Whether nothing can be done before something is resumed."""
         if self.paused:
