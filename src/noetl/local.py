@@ -11,10 +11,12 @@ from typing import Any
 
 from noetl.credentials.providers import Providers
 from noetl.credentials.resolver import Resolver
+from noetl.dsl.playbook import Playbook
 from noetl.events.event import Event
 from noetl.kernel import ExecutionState, Refused, resolve
 from noetl.kernel.net.commands import Claim, Request, Retry
 from noetl.loading import installed_kinds
+from noetl.model.outcome import ErrorInfo
 from noetl.ports.credentials import Vault
 from noetl.ports.results import ResultStore
 from noetl.ports.store import ExecutionUnknown, Store
@@ -40,7 +42,7 @@ TURN = 0.005
 """Seconds of work after which the event loop gets its turn."""
 LARGEST_TABLE = 64 << 20
 """Bytes of a table that is given as rows to whoever asks for a result."""
-LINGER = 0.01
+LINGER = 0.025
 """Seconds that what is decided waits for more, while tasks are in flight and nobody waits for it."""
 FLUSH_AT = 2_048
 """Events that wait before a turn ends with a commit though nobody waits for it and more could be done."""
@@ -144,7 +146,7 @@ class Local:
             requested_by=by,
             timeout=timeout,
             file=file,
-            error=await self._resolver.preflight(document.playbook, str(Path(file).parent)),
+            error=await self._preflight(document.playbook, file),
         )
         live = self._service.begin(document, request, Origin(file=file), key=idempotency_key)
         self._expect(live.execution_id)
@@ -154,6 +156,12 @@ class Local:
                 self._service.drop(live)
                 return await self.resume(other)
         return live.execution_id
+
+    async def _preflight(self, playbook: Playbook, file: str) -> ErrorInfo | None:
+        """Why the playbook cannot begin: a credential that it uses cannot be had."""
+        if not self._keychains.concerns(playbook):
+            return None
+        return await self._resolver.preflight(playbook, os.path.dirname(file))
 
     async def resume(self, execution_id: str) -> str:
         """Goes on with an execution that nobody runs. Raises ExecutionUnknown, AlreadyRunning, StoreError."""

@@ -98,3 +98,31 @@ def test_every_command_has_help_for_every_option(name: str, tmp_path: Path) -> N
     options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
     assert all(option.help for option in options)
     assert all(option.opts[-1] in ran.out for option in options)
+
+
+HEAVY = (
+    "aiohttp",
+    "cryptography",
+    "duckdb",
+    "jsonpath_rfc9535",
+    "obstore",
+    "psycopg",
+    "pyarrow",
+    "qiskit",
+    "rich",
+)
+
+
+def test_a_run_imports_only_what_its_tasks_need(tmp_path: Path) -> None:
+    playbook = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: a, path: a}\n"
+    playbook += "workflow: [{step: start, tool: {kind: noop}}]\n"
+    (tmp_path / "a.yaml").write_text(playbook)
+    code = (
+        "import sys\nfrom noetl.cli import main\ntry:\n    main(['run', 'a.yaml', '-q'])\nfinally:\n"
+        "    print(*sorted(sys.modules), file=sys.stderr)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0
+    assert not set(HEAVY) & set(ran.stderr.split())

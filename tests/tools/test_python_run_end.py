@@ -11,6 +11,7 @@ import pytest
 
 from noetl.guest.frame import LENGTH, READY, Answer, Request, pack, unpack
 from noetl.model.outcome import Outcome
+from noetl.tools import warm
 from noetl.tools.python_tool import PythonTool
 from tests.tools.python_calls import call, ends
 
@@ -157,17 +158,19 @@ IDLE = "import os\nprint(os.getpid(), os.getppid())"
 
 def test_a_spent_process_ends_when_its_worker_does() -> None:
     code = "import subprocess\nhelper = subprocess.Popen(['sleep', '1000'])\nresult = helper.pid"
-    start = "import sys; sys.path.append(sys.argv[1]); from noetl.guest.host import serve; serve(sys.argv[2])"
     request = Request(
         code=code, name="<code>", args={}, folder="/", objects="", max_inline=0, max_result=1000
     )
     for isolation in CHILDREN:
+        notice, life = os.pipe()
         with subprocess.Popen(
-            [sys.executable, "-P", "-c", start, str(SRC), isolation],
+            [sys.executable, "-P", "-c", warm._START, str(SRC), isolation, str(notice)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            pass_fds=(notice,),
             start_new_session=True,
         ) as child:
+            os.close(notice)
             assert child.stdin
             assert child.stdout
             child.stdin.write(pack(request))
@@ -176,7 +179,7 @@ def test_a_spent_process_ends_when_its_worker_does() -> None:
             size = LENGTH.unpack(child.stdout.read(LENGTH.size))[0]
             answer = unpack(child.stdout.read(size), Answer)
             assert answer.spent
-            child.stdin.close()
+            os.close(life)
             assert child.wait() == -signal.SIGKILL
         assert ends(answer.result, 5.0)
 

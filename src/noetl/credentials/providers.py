@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from noetl.credentials import vault
 from noetl.credentials.credential import DATABASE, Credential
-from noetl.credentials.oauth2 import fetch_token
 from noetl.model import Json
 from noetl.ports.credentials import CredentialError, CredentialUnknown, StoredCredential, Vault
 from noetl.ports.store import StoreError
@@ -101,6 +100,8 @@ class Providers:
         for needed in ("token_url", "client_id"):
             if not fields.get(needed):
                 raise _lacks(entry, needed)
+        from noetl.credentials.oauth2 import fetch_token  # noqa: PLC0415 -- few playbooks need its HTTP client
+
         token = await fetch_token(fields)
         fields = {**fields, "access_token": token.text, "value": token.text}
         return Credential(entry.name, entry.kind, fields, token.lasts)

@@ -13,7 +13,7 @@ from types import ModuleType
 from msgspec import structs
 
 from noetl.guest.frame import LENGTH, READY, Answer, Failure, Request, unpack
-from noetl.guest.notice import Notice
+from noetl.guest.notice import heed
 from noetl.guest.surroundings import MODULE, Surroundings
 from noetl.guest.task import answer_to, framed
 
@@ -21,15 +21,19 @@ _PRIVATE = 100
 """Our descriptors are from here on, out of the way of those that users' code opens."""
 
 
-def serve(isolation: str) -> None:
-    """Answers requests in this process, or with `fork` each in a fresh copy of it."""
+def serve(isolation: str, notice: int) -> None:
+    """Answers requests in this process, or with `fork` each in a fresh copy of it.
+
+    `notice` is the descriptor of the pipe whose end is the worker's.
+    """
     requests, answers = _pipes()
+    heed(fcntl.fcntl(notice, fcntl.F_DUPFD_CLOEXEC, _PRIVATE))
+    os.close(notice)
     _prepare()
-    host = Host(requests, answers)
+    host = Host(answers)
     _send(answers, READY)
     while frame := _receive(requests):
         request = unpack(frame, Request)
-        host.notice.arm()
         if isolation == "fork":
             host.fork(request)
         else:
@@ -65,8 +69,7 @@ def _prepare() -> None:
 class Host:
     """One process that runs tasks."""
 
-    def __init__(self, requests: int, answers: int) -> None:
-        self.notice = Notice(requests)
+    def __init__(self, answers: int) -> None:
         self._answers = answers
         self._told, self._tell = os.pipe()
         os.set_blocking(self._told, False)
@@ -88,10 +91,8 @@ class Host:
         del module
         fit = self._surroundings.restore(request)
         frame = framed(structs.replace(answer, spent=not fit), request)
-        self.notice.disarm()
         _send(self._answers, frame)
         if not fit:
-            self.notice.arm()
             while True:
                 signal.pause()  # until the worker kills it, with all that the code left behind
 

@@ -1,6 +1,7 @@
 """An execution in memory: its state, and what was decided about it but is not written yet."""
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
@@ -36,7 +37,12 @@ class Origin(Struct, frozen=True, kw_only=True):
     @property
     def folder(self) -> Path:
         """Where relative paths of its playbook start."""
-        return Path(self.file).parent if self.file else Path.cwd()
+        return _folder_of(self.file) if self.file else Path.cwd()
+
+
+@lru_cache(maxsize=64)
+def _folder_of(file: str) -> Path:
+    return Path(file).parent
 
 
 class Logs(Protocol):

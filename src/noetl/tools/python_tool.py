@@ -97,7 +97,6 @@ class PythonTool:
 
     async def _done(self, call: Call, spec: PythonSpec, request: Request) -> Outcome:
         """What the request comes to, its large parts stored."""
-        objects = Path(request.objects)
         whole = False
         try:
             if spec.isolation == "inline":
@@ -108,12 +107,12 @@ class PythonTool:
             if isinstance(answer, Outcome):
                 return answer
             if answer.made and not answer.failure:
-                answer = structs.replace(answer, result=await result_of(call, answer, objects))
+                answer = structs.replace(answer, result=await result_of(call, answer, Path(request.objects)))
             whole = answer.failure is None
             return _outcome(answer)
         finally:
             if not whole:
-                remove_files(objects)
+                remove_files(Path(request.objects))
 
     async def _place(self, call: Call) -> str:
         """How the names of the files begin that the call may write. It takes some time to find a folder."""

@@ -19,7 +19,10 @@ Isolation: TypeAlias = Literal["pool", "fork"]
 
 _ROOT = str(Path(__file__).parents[2])
 """Where the package lies."""
-_START = "import sys; sys.path.append(sys.argv[1]); from noetl.guest.host import serve; serve(sys.argv[2])"
+_START = (
+    "import sys; sys.path.append(sys.argv[1]); "
+    "from noetl.guest.host import serve; serve(sys.argv[2], int(sys.argv[3]))"
+)
 _CHUNK = 65_536
 _WEIGH = 0.02 if HAS_PROC else 0.5
 """Seconds between two looks at a child's memory."""
@@ -46,23 +49,27 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 class WarmChild:
-    """One process that runs tasks, one at a time. Belongs to the running event loop.
-
-    Nothing is sent to it while it works: for the child, anything that happens to its standard input
-    then is the worker's death.
-    """
+    """One process that runs tasks, one at a time. Belongs to the running event loop."""
 
     def __init__(self, isolation: Isolation, env: Mapping[str, str] | None) -> None:
-        self._process = subprocess.Popen(  # noqa: S603  # our own interpreter and code
-            # -P: no module of the working directory is taken for one of the library.
-            [sys.executable, "-P", "-c", _START, _ROOT, isolation],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=env,
-            start_new_session=True,
-            bufsize=0,
-        )
+        notice, self._life = os.pipe()  # the end of `_life` is the end of the child
+        try:
+            self._process = subprocess.Popen(  # noqa: S603  # our own interpreter and code
+                # -P: no module of the working directory is taken for one of the library.
+                [sys.executable, "-P", "-c", _START, _ROOT, isolation, str(notice)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=(notice,),
+                env=env,
+                start_new_session=True,
+                bufsize=0,
+            )
+        except BaseException:
+            os.close(self._life)
+            raise
+        finally:
+            os.close(notice)
         self.pid = self._process.pid
         self.used = 0
         """Tasks so far."""
@@ -218,6 +225,7 @@ class WarmChild:
         if self._forgotten:
             return
         self._forgotten = True
+        os.close(self._life)
         self._loop.remove_reader(self._answers)
         self._loop.remove_reader(self._log)
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):

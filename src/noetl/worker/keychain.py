@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-import jsonpath_rfc9535
 from msgspec import structs
 
 from noetl.credentials.credential import Credential, secrets_of
@@ -14,6 +13,7 @@ from noetl.credentials.fields import field_at, marked, value_at, with_value
 from noetl.credentials.masker import Masker
 from noetl.credentials.providers import Entry
 from noetl.credentials.resolver import Resolver, entry_for, unavailable
+from noetl.dsl.selection import Selection
 from noetl.kernel import Secrets
 from noetl.kernel.pipeline.moves import RunTask
 from noetl.model.outcome import ErrorInfo, Outcome, ToolError, failed
@@ -159,7 +159,7 @@ class Keychain:
         if (paths := move.spec.get("secret")) and outcome.result is not None:
             try:
                 result = self._hidden(outcome.result, paths, move.task.label)
-            except jsonpath_rfc9535.JSONPathError as error:
+            except ValueError as error:
                 message = f"`spec.secret` holds what is no path: {error}"
                 return failed(ErrorInfo(kind="input", message=self.masker.text(message)))
             outcome = structs.replace(outcome, result=result)
@@ -260,8 +260,7 @@ class Keychain:
 
     def _hidden(self, result: Any, paths: Any, name: str) -> Any:
         """The result with what stands at these paths masked, and known in memory only."""
-        found = [str(path) if str(path).startswith("$") else f"$.{path}" for path in paths]
-        places = {node.location for path in found for node in jsonpath_rfc9535.find(path, result)}
+        places = {place for path in paths for place in Selection(str(path)).places(result)}
         hidden: set[tuple[str | int, ...]] = set()
         for place in sorted(places, key=len):
             if any(place[:length] in hidden for length in range(len(place))):

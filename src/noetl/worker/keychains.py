@@ -22,7 +22,7 @@ class Keychains:
     def of(self, ledger: Ledger) -> Keychain | None:
         """None if nothing in the playbook has to do with secrets, and none came in so far."""
         made = self._made.get(ledger.execution_id) if self._made else None
-        if made is None and self._concerns(ledger.playbook):
+        if made is None and self.concerns(ledger.playbook):
             return self.make(ledger)
         return made
 
@@ -37,7 +37,8 @@ class Keychains:
         """The execution is over."""
         self._made.pop(execution_id, None)
 
-    def _concerns(self, playbook: Playbook) -> bool:
+    def concerns(self, playbook: Playbook) -> bool:
+        """Whether anything in it has to do with secrets."""
         found = self._concerned.get(playbook.hash)
         if found is None:
             if len(self._concerned) >= KNOWN:

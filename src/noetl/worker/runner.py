@@ -212,6 +212,11 @@ class Runner:
     def _processed(self, seat: Seat, move: RunTask, outcome: Outcome) -> None:
         if not seat.owned or seat.interrupted:
             return
+        waited_for = seat.ledger.paused or seat.ledger.stopping
+        if not waited_for and (follows := straight(seat.run, move, outcome)) is not None:
+            self._report(seat, *follows)
+            self._queue(seat)
+            return
         masked = seat.keychain.secrets.masked if seat.keychain else None
         verdict = judge(seat.run, move.iteration, outcome, self._now(), masked, self._stored)
         if isinstance(verdict, Fetch):

@@ -6,8 +6,6 @@ The name and the kind are associated data, so that no row can take the place of 
 import os
 
 import msgspec
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from noetl.ports.credentials import CredentialError, Sealed, StoredCredential
 from noetl.stores.credentials.key import Key
@@ -15,8 +13,12 @@ from noetl.stores.credentials.key import Key
 _NONCE = 12
 
 
+class _Broken(Exception):
+    """It was not sealed with this key, or was changed since."""
+
+
 def seal(credential: StoredCredential, key: Key, now: int) -> Sealed:
-    data_key = AESGCM.generate_key(256)
+    data_key = os.urandom(32)
     about = _about(credential.name, credential.kind)
     return Sealed(
         name=credential.name,
@@ -34,7 +36,7 @@ def unseal(sealed: Sealed, key: Key) -> StoredCredential:
     about = _about(sealed.name, sealed.kind)
     try:
         fields = msgspec.json.decode(_decrypt(_data_key(sealed, key), sealed.body, about), type=dict)
-    except (InvalidTag, msgspec.DecodeError):
+    except (_Broken, msgspec.DecodeError):
         raise _damaged(sealed) from None
     return StoredCredential(sealed.name, sealed.kind, fields)
 
@@ -48,19 +50,27 @@ def rewrap(sealed: Sealed, key: Key, new: Key) -> Sealed:
 def _data_key(sealed: Sealed, key: Key) -> bytes:
     try:
         return _decrypt(key.data, sealed.wrapped_key, _about(sealed.name, sealed.kind))
-    except InvalidTag:
+    except _Broken:
         raise _damaged(sealed) from None
 
 
 def _encrypt(key: bytes, data: bytes, about: bytes) -> bytes:
     nonce = os.urandom(_NONCE)
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 -- few runs need it
+
     return nonce + AESGCM(key).encrypt(nonce, data, about)
 
 
 def _decrypt(key: bytes, data: bytes, about: bytes) -> bytes:
     if len(data) <= _NONCE:
-        raise InvalidTag
-    return AESGCM(key).decrypt(data[:_NONCE], data[_NONCE:], about)
+        raise _Broken
+    from cryptography.exceptions import InvalidTag  # noqa: PLC0415 -- as above
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
+
+    try:
+        return AESGCM(key).decrypt(data[:_NONCE], data[_NONCE:], about)
+    except InvalidTag:
+        raise _Broken from None
 
 
 def _about(name: str, kind: str) -> bytes:
