@@ -99,7 +99,10 @@ LENGTH = "    - count: {kind: python, args: {t: '{{ %s }}'}, code: 'result = len
             "{name: kept, kind: postgres_credential}",
             "the credential `kept` cannot be had: the credential store has no `kept`",
         ),
-        ("{name: cloud, kind: secret_manager, provider: aws}", "no client for the secret manager of aws"),
+        (
+            "{name: cloud, kind: secret_manager, provider: moon}",
+            "the credential `cloud` cannot be had: there is no client for the secret manager of `moon`",
+        ),
         (
             "{name: api, kind: oauth2, token_url: 'http://127.0.0.1:9', client_id: c, client_secret: s}",
             "the credential `api` cannot be had: no token",

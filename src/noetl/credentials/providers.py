@@ -117,10 +117,10 @@ class Providers:
         return Credential(entry.name, entry.kind, {"value": data[field]})
 
     async def _secret_manager(self, entry: Entry) -> Credential:
-        cloud = entry.fields.get("provider") or "a cloud"
-        message = f"this release has no client for the secret manager of {cloud}"
-        hint = "use `vault`, `env` or `file`, or `noetl credential set` and a kind without fields"
-        raise CredentialError(message, hint)
+        from noetl.credentials.clouds import read_secret  # noqa: PLC0415 -- few playbooks need its HTTP client
+
+        text = await read_secret(entry.fields, entry.name, self._environment)
+        return Credential(entry.name, entry.kind, {**_fields_in(text), "value": text})
 
     async def _connection(self, entry: Entry) -> Credential:
         """What a tool connects with: its own fields, over those of the store."""
@@ -172,6 +172,15 @@ class Providers:
             reason = "is empty" if value == "" else "is not set"
             raise CredentialError(f"the environment variable {name} {reason}", "set it where the worker runs")
         return value
+
+
+def _fields_in(text: str) -> dict[str, Any]:
+    """The fields of a secret that is a JSON mapping, as many are."""
+    try:
+        found = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _single(entry: Entry, value: str) -> Credential:

@@ -1,0 +1,156 @@
+"""Secrets of the secret managers of clouds, over their own web interfaces."""
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import aiohttp
+import msgspec
+
+from noetl.ports.credentials import CredentialError
+
+PATIENCE = 15.0
+"""Seconds in which a secret must be had."""
+
+_METADATA = "metadata.google.internal"
+_TOKEN = "computeMetadata/v1/instance/service-accounts/default/token"  # noqa: S105 -- a path
+_GCP = "https://secretmanager.googleapis.com/"
+
+
+async def read_secret(fields: Mapping[str, Any], name: str, environment: Mapping[str, str]) -> str:
+    """The text of a secret. Raises CredentialError."""
+    match fields.get("provider"):
+        case "gcp":
+            read = _from_gcp
+        case "aws":
+            read = _from_aws
+        case None:
+            raise CredentialError("it has no `provider`", "give `gcp` or `aws`")
+        case other:
+            message = f"there is no client for the secret manager of `{other}`"
+            raise CredentialError(message, "`provider` is `gcp` or `aws`")
+    try:
+        async with asyncio.timeout(PATIENCE), aiohttp.ClientSession() as session:
+            return await read(session, fields, str(fields.get("secret") or name), environment)
+    except (aiohttp.ClientError, ValueError) as error:
+        message = f"the secret manager cannot be reached: {type(error).__name__}"
+        raise CredentialError(message, retryable=True) from None
+    except TimeoutError:
+        message = f"the secret manager gave no answer within {PATIENCE:g} s"
+        raise CredentialError(message, retryable=True) from None
+
+
+async def _from_gcp(
+    session: aiohttp.ClientSession, fields: Mapping[str, Any], name: str, environment: Mapping[str, str]
+) -> str:
+    project = fields.get("project") or environment.get("GOOGLE_CLOUD_PROJECT")
+    if not project:
+        raise CredentialError("there is no `project`", "give it, or set GOOGLE_CLOUD_PROJECT")
+    token = environment.get("GOOGLE_OAUTH_ACCESS_TOKEN") or await _machine_token(session, environment)
+    start = environment.get("CLOUDSDK_API_ENDPOINT_OVERRIDES_SECRETMANAGER") or _GCP
+    version = quote(str(fields.get("version") or "latest"), safe="")
+    place = f"projects/{quote(str(project), safe='')}/secrets/{quote(name, safe='')}/versions/{version}"
+    headers = {"Authorization": f"Bearer {token}"}
+    async with session.get(f"{start.rstrip('/')}/v1/{place}:access", headers=headers) as answer:
+        said = await _said(answer, f"`{place}`")
+    data = said.get("payload", {}).get("data") if isinstance(said.get("payload"), dict) else None
+    return _decoded(data, place)
+
+
+async def _machine_token(session: aiohttp.ClientSession, environment: Mapping[str, str]) -> str:
+    """The token of the machine's own account."""
+    host = environment.get("GCE_METADATA_HOST") or _METADATA
+    try:
+        async with session.get(f"http://{host}/{_TOKEN}", headers={"Metadata-Flavor": "Google"}) as answer:
+            said = await _said(answer, "the token of this machine")
+    except aiohttp.ClientError:
+        said = {}
+    token = said.get("access_token")
+    if not isinstance(token, str):
+        message = "there is no account of Google Cloud here"
+        raise CredentialError(message, "set GOOGLE_OAUTH_ACCESS_TOKEN, or run it on a machine that has one")
+    return token
+
+
+async def _from_aws(
+    session: aiohttp.ClientSession, fields: Mapping[str, Any], name: str, environment: Mapping[str, str]
+) -> str:
+    region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
+    key, secret = environment.get("AWS_ACCESS_KEY_ID"), environment.get("AWS_SECRET_ACCESS_KEY")
+    if not region:
+        raise CredentialError("there is no region of AWS", "set AWS_REGION where the worker runs")
+    if not key or not secret:
+        raise CredentialError("there is no key of AWS", "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+    url = (
+        environment.get("AWS_ENDPOINT_URL_SECRETS_MANAGER")
+        or environment.get("AWS_ENDPOINT_URL")
+        or f"https://secretsmanager.{region}.amazonaws.com"
+    )
+    asked = {"SecretId": name, **({"VersionId": str(fields["version"])} if fields.get("version") else {})}
+    body = msgspec.json.encode(asked)
+    headers = {
+        "content-type": "application/x-amz-json-1.1",
+        "host": urlsplit(url).netloc,
+        "x-amz-date": datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ"),
+        "x-amz-target": "secretsmanager.GetSecretValue",
+    }
+    if token := environment.get("AWS_SESSION_TOKEN"):
+        headers["x-amz-security-token"] = token
+    headers["authorization"] = signature("POST", headers, body, f"{region}/secretsmanager", (key, secret))
+    async with session.post(f"{url.rstrip('/')}/", data=body, headers=headers) as answer:
+        said = await _said(answer, f"the secret `{name}`")
+    text = said.get("SecretString")
+    return text if isinstance(text, str) else _decoded(said.get("SecretBinary"), name)
+
+
+def signature(
+    method: str, headers: Mapping[str, str], body: bytes, scope: str, account: tuple[str, str]
+) -> str:
+    """The `Authorization` of a request to `/` of AWS, by version 4 of its signatures.
+
+    `scope` is `REGION/SERVICE`, `account` the id of a key and its secret. Headers are named in lower case.
+    """
+    key, secret = account
+    names = ";".join(sorted(headers))
+    lines = "".join(f"{name}:{headers[name].strip()}\n" for name in sorted(headers))
+    request = f"{method}\n/\n\n{lines}\n{names}\n{hashlib.sha256(body).hexdigest()}"
+    moment = headers["x-amz-date"]
+    scope = f"{moment[:8]}/{scope}/aws4_request"
+    told = f"AWS4-HMAC-SHA256\n{moment}\n{scope}\n{hashlib.sha256(request.encode()).hexdigest()}"
+    signing = f"AWS4{secret}".encode()
+    for part in scope.split("/"):
+        signing = hmac.digest(signing, part.encode(), "sha256")
+    signed = hmac.new(signing, told.encode(), "sha256").hexdigest()
+    return f"AWS4-HMAC-SHA256 Credential={key}/{scope}, SignedHeaders={names}, Signature={signed}"
+
+
+async def _said(answer: aiohttp.ClientResponse, what: str) -> dict[str, Any]:
+    """What the answer says. Raises CredentialError if it is no success."""
+    try:
+        said = await answer.json(content_type=None)
+    except ValueError:
+        said = None
+    if answer.status == 200 and isinstance(said, dict):
+        return said
+    reason = f"it answers {answer.status}"
+    if isinstance(said, dict):
+        about = said.get("error")
+        error = about if isinstance(about, dict) else said
+        told = next((error[name] for name in ("message", "Message", "__type") if error.get(name)), "")
+        reason += f", {told}" if told else ""
+    again = answer.status == 429 or answer.status >= 500
+    raise CredentialError(f"the secret manager does not give {what}: {reason}", retryable=again)
+
+
+def _decoded(data: object, what: str) -> str:
+    """The text that comes as base64. Raises CredentialError if it is none."""
+    try:
+        return base64.b64decode(data if isinstance(data, str) else "?", validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        raise CredentialError(f"`{what}` holds no text") from None
