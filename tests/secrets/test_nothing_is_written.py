@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from noetl.tools import builtin_kinds
 from tests.cli.command_line import Ran, run
 from tests.postgres import PASSWORD, Server
+from tests.s3_server import S3Server
 from tests.secrets.searching import SECRET, SIMPLE, forms, found_in, leaks
 from tests.web import Answer, Asked, Web, serving
 
@@ -278,6 +280,31 @@ def test_no_secret_of_a_stored_credential_is_written(tmp_path: Path, postgres: S
     assert ran.code == 0, ran.err
     assert "failed: task wrong" in ran.err
     assert leaks(tmp_path / ".noetl", ran.out, ran.err, secrets=(SECRET, SIMPLE, PASSWORD)) == {}
+
+
+BUCKET = """
+      - put: {kind: s3, action: put, url: "s3://noetl-tests/leak/{{ execution_id }}", content: "text {{ keychain.marked.value }}", auth: bucket}
+      - list: {kind: s3, action: list, url: "s3://noetl-tests/leak/{{ execution_id }}", auth: bucket}
+      - get: {kind: s3, action: get, url: "s3://noetl-tests/leak/{{ execution_id }}", format: text, auth: bucket}
+      - wrong: {kind: s3, action: get, url: "s3://noetl-tests/leak/{{ keychain.simple.value }}", auth: bucket}
+"""
+
+
+def test_no_secret_of_a_bucket_is_written(tmp_path: Path, s3: S3Server) -> None:
+    words = ("credential", "set", "bucket", "--kind", "s3_credential", "--stdin")
+    assert run(*words, cwd=tmp_path, stdin=json.dumps(s3.auth)).code == 0
+    (tmp_path / "leak.yaml").write_text(HEAD + BUCKET + TAIL, "utf-8")
+    ran = run("run", "leak.yaml", "-v", cwd=tmp_path, env={"MARKED": SECRET, "SIMPLE": SIMPLE})
+    assert ran.code == 0, ran.err
+    assert "failed: task wrong" in ran.err
+    secrets = (SECRET, SIMPLE, s3.secret_access_key)
+    assert leaks(tmp_path / ".noetl", ran.out, ran.err, secrets=secrets) == {}
+
+
+def test_every_kind_is_searched() -> None:
+    texts = " ".join((*TASKS.values(), DATABASE, BUCKET))
+    searched = {kind.name for kind in builtin_kinds() if f"kind: {kind.name}" in texts}
+    assert searched | {"quantum"} == {kind.name for kind in builtin_kinds()}  # that one has a test of its own
 
 
 def test_no_secret_is_shown_afterwards(tmp_path: Path, web: Web) -> None:
