@@ -333,6 +333,19 @@ def test_children_get_the_secrets_of_their_parents_and_use_their_own(bench: Benc
     assert run(bench, text).result == {"n": [n, [len(TOKEN), n]]}
 
 
+def test_a_child_that_nobody_waits_for_begins_though_its_parent_ends_at_once(bench: Bench) -> None:
+    (bench.home.folder.parent / "child.yaml").write_text(
+        "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: c, path: c}\n"
+        "keychain: [{name: token, kind: static, value: the child has another}]\n"
+        "workflow: [{step: start, tool: {kind: python, args: {t: '{{ keychain.token.value }}'}, code: 'result = len(t)'}}]\n"
+    )
+    state = run(bench, start("    - child: {kind: playbook, path: c, spec: {wait: false}}\n"))
+    assert state.status == "completed"
+    child = state.result["execution_id"]
+    assert bench.names(child)[0] == "PlaybookExecutionRequested"
+    assert bench.names(child)[-1] == "PlaybookProcessed"
+
+
 def test_a_child_whose_credential_cannot_be_had_fails_before_its_first_step(bench: Bench) -> None:
     (bench.home.folder.parent / "child.yaml").write_text(
         "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: c, path: c}\n"

@@ -1,6 +1,7 @@
 """Executions that tasks of other executions start (semantics §9)."""
 
 import json
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -147,9 +148,23 @@ class Children:
         place = task_run_id(run.id, frame.index, task, frame.visits[task], frame.attempt)
         given = frame.input or {}
         if mentions(given):
-            self._service.later(self._begin_whole(live, execution_id, place, given))
+            self._soon(live, self._begin_whole(live, execution_id, place, given))
         else:
             self._begin(live, execution_id, place, given)
+
+    def _soon(self, live: Live, begin: Coroutine[None, None, None]) -> None:
+        """Begins a child that something has to be known for; what its parent decided waits to be written."""
+        journal = self._service.journal
+
+        async def whole() -> None:
+            try:
+                await begin
+            finally:
+                journal.release(live)
+                self._service.wake(live)
+
+        journal.hold(live)
+        self._service.later(whole())
 
     async def _begin_whole(self, live: Live, execution_id: str, place: str, given: dict[str, Any]) -> None:
         """The same for a child that gets stored values: it gets all of them."""
@@ -187,7 +202,7 @@ class Children:
             error=error,
         )
         if error is None and self._service.preflight is not None and concerns_secrets(document.playbook):
-            self._service.later(self._begin_proven(live, document, request, origin, execution_id))
+            self._soon(live, self._begin_proven(live, document, request, origin, execution_id))
         else:
             self._service.begin(document, request, origin, execution_id)
 
@@ -196,8 +211,10 @@ class Children:
     ) -> None:
         """The same for a child that uses credentials: whether they can be had is known before its request."""
         assert self._service.preflight is not None  # noqa: S101 -- asked before
+        awaited = execution_id in _awaited(live.state)
         error = await self._service.preflight(document.playbook, str(origin.folder))
-        if not live.stopping and not live.state.over:
+        forsaken = awaited and execution_id not in _awaited(live.state)
+        if not live.stopping and not forsaken:
             self._service.begin(document, replace(request, error=error), origin, execution_id)
 
     def _document(self, live: Live, given: dict[str, Any]) -> tuple[Document, ErrorInfo | None]:

@@ -28,6 +28,7 @@ class Journal:
         self._storing: dict[str, Blob] = {}
         self._wrote = wrote
         self._dirty: dict[str, Live] = {}
+        self._held: dict[str, int] = {}
         self._flushing = asyncio.Lock()
         self.weight = 0
         """Events that wait."""
@@ -41,6 +42,17 @@ class Journal:
     def add(self, live: Live, events: int) -> None:
         self._dirty[live.execution_id] = live
         self.weight += events
+
+    def hold(self, live: Live) -> None:
+        """Nothing of it is written until `release`: what belongs into one commit is not complete yet."""
+        self._held[live.execution_id] = self._held.get(live.execution_id, 0) + 1
+
+    def release(self, live: Live) -> None:
+        """For each `hold` once. Whoever waits for it is served next."""
+        self._held[live.execution_id] -= 1
+        if not self._held[live.execution_id]:
+            del self._held[live.execution_id]
+        self.urgent = True
 
     def keep(self, playbook_hash: str, document: bytes) -> None:
         """The document is stored before anything that names it."""
@@ -60,9 +72,9 @@ class Journal:
         return bool(self._dirty)
 
     async def flush(self) -> None:
-        """Until nothing waits. Raises StoreError; nothing of the commit that failed was written then."""
+        """Until nothing waits but what is held. Raises StoreError; nothing of that commit is written then."""
         async with self._flushing:
-            while self._dirty:
+            while self._dirty.keys() - self._held.keys():
                 await self._commit()
 
     async def close(self) -> None:
@@ -87,8 +99,8 @@ class Journal:
             await self._store.put_playbook(playbook_hash, document)
             self._kept.add(playbook_hash)
         # Without a pause from here to the commit: what executions decided about each other stays together.
-        lives = list(self._dirty.values())
-        self._dirty = {}
+        lives = [live for name, live in self._dirty.items() if name not in self._held]
+        self._dirty = {name: live for name, live in self._dirty.items() if name in self._held}
         self.weight = 0
         self.urgent = False
         batch = [(live, *live.take_append()) for live in lives]

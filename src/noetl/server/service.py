@@ -211,6 +211,10 @@ class Service:
             else:
                 await self.store.take([letter])
 
+    def wake(self, live: Live) -> None:
+        """Something of it can be written now."""
+        self._dispatcher.decided(live)
+
     def hurry(self) -> None:
         self.journal.urgent = True
 
