@@ -228,6 +228,8 @@ class Local:
     async def finished(self, execution_id: str) -> ExecutionState:
         """The state at the end of an execution and of all that it started; or as far as it got."""
         end = self._ends[execution_id]
+        if end.done():
+            return end.result()
         assert self._stopped is not None  # noqa: S101 -- only within the context
         both: list[asyncio.Future[Any]] = [end, self._stopped]
         await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
