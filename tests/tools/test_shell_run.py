@@ -187,7 +187,7 @@ def test_memory_does_not_grow_with_the_output(tmp_path: Path) -> None:
         ("exit 3", 3, "the command ended with exit code 3"),
         ("echo no >&2; echo because >&2; echo >&2; exit 1", 1, "the command ended with exit code 1: because"),
         (["false"], 1, "the command ended with exit code 1"),
-        ("nosuchprogram", 127, "not found"),
+        ("nosuchprogram", 127, "nosuchprogram: "),
     ],
 )
 def test_an_exit_code_other_than_0_is_an_error_that_keeps_the_result(

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -126,6 +127,9 @@ def _unstarted(program: str, folder: Path, error: Exception) -> ToolError:
         return ToolError("not_found", f"`cwd`: there is no folder {folder}")
     match error:
         case FileNotFoundError():
+            return ToolError("not_found", f"there is no program `{program}`")
+        case PermissionError() if "/" not in program and shutil.which(program) is None:
+            # A folder of the PATH that may not be looked into hides that it is in no other.
             return ToolError("not_found", f"there is no program `{program}`")
         case PermissionError():
             return ToolError("permission", f"the program `{program}` may not be run in {folder}")
