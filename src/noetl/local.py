@@ -11,12 +11,10 @@ from typing import Any
 
 from noetl.credentials.providers import Providers
 from noetl.credentials.resolver import Resolver
-from noetl.dsl.playbook import Playbook
 from noetl.events.event import Event
 from noetl.kernel import ExecutionState, Refused, resolve
 from noetl.kernel.net.commands import Claim, Request, Retry
 from noetl.loading import installed_kinds
-from noetl.model.outcome import ErrorInfo
 from noetl.ports.credentials import Vault
 from noetl.ports.results import ResultStore
 from noetl.ports.store import ExecutionUnknown, Store
@@ -81,7 +79,7 @@ class Local:
             watch=watch,
             logs=logs,
             results=results,
-            preflight=self._resolver.preflight,
+            preflight=self._keychains.preflight,
         )
         self._runner = Runner(
             self._tools,
@@ -146,7 +144,7 @@ class Local:
             requested_by=by,
             timeout=timeout,
             file=file,
-            error=await self._preflight(document.playbook, file),
+            error=await self._keychains.preflight(document.playbook, os.path.dirname(file)),
         )
         live = self._service.begin(document, request, Origin(file=file), key=idempotency_key)
         self._expect(live.execution_id)
@@ -156,12 +154,6 @@ class Local:
                 self._service.drop(live)
                 return await self.resume(other)
         return live.execution_id
-
-    async def _preflight(self, playbook: Playbook, file: str) -> ErrorInfo | None:
-        """Why the playbook cannot begin: a credential that it uses cannot be had."""
-        if not self._keychains.concerns(playbook):
-            return None
-        return await self._resolver.preflight(playbook, os.path.dirname(file))
 
     async def resume(self, execution_id: str) -> str:
         """Goes on with an execution that nobody runs. Raises ExecutionUnknown, AlreadyRunning, StoreError."""

@@ -2,6 +2,7 @@
 
 from noetl.credentials.resolver import Resolver, concerns_secrets
 from noetl.dsl.playbook import Playbook
+from noetl.model.outcome import ErrorInfo
 from noetl.ports.control import Ledger
 from noetl.worker.keychain import Keychain
 from noetl.worker.memory import Memory
@@ -32,6 +33,10 @@ class Keychains:
         if known is None:
             known = self._made[ledger.execution_id] = Keychain(ledger, self._resolver, self._memory)
         return known
+
+    async def preflight(self, playbook: Playbook, folder: str) -> ErrorInfo | None:
+        """Why an execution of the playbook cannot begin: a credential that it uses cannot be had."""
+        return await self._resolver.preflight(playbook, folder) if self.concerns(playbook) else None
 
     def forget(self, execution_id: str) -> None:
         """The execution is over."""
