@@ -115,16 +115,7 @@ def _attempt(  # noqa: PLR0917 -- as above
         recorded = secrets.mask(recorded, _rendered_alike(task, around, secrets))
     return RunTask(
         task=task,
-        started=TaskStarted(
-            run=run.id,
-            task=task.label,
-            iteration=frame.index,
-            visit=frame.visits[task.label],
-            attempt=attempt,
-            redelivery=frame.losses,
-            input=recorded or None,
-            at=now if task.kind in WAITING_KINDS else 0,
-        ),
+        started=_started(run, frame, attempt, recorded, now),
         inputs=given_inputs,
         args=given_args,
         spec=given_spec,
@@ -198,22 +189,28 @@ def _plain_attempt(run: RunState, frame: Frame, task: Task, plain: Plain, now: i
     attempt = frame.attempt if frame.losses > 0 else frame.attempt + 1
     return RunTask(
         task=task,
-        started=TaskStarted(
-            run=run.id,
-            task=task.label,
-            iteration=frame.index,
-            visit=frame.visits[task.label],
-            attempt=attempt,
-            redelivery=frame.losses,
-            input=plain.inputs or None,
-            at=now if task.kind in WAITING_KINDS else 0,
-        ),
+        started=_started(run, frame, attempt, plain.inputs, now),
         inputs=plain.inputs,
         args=run.args,
         spec=plain.spec,
         prev=frame.prev,
         timeout=plain.timeout,
         idempotency_key=idempotency_key(run, frame, task, attempt),
+    )
+
+
+def _started(run: RunState, frame: Frame, attempt: int, inputs: dict[str, Any], now: int) -> TaskStarted:
+    """What is recorded of an attempt before its tool runs."""
+    task = run.task(frame)
+    return TaskStarted(
+        run=run.id,
+        task=task.label,
+        iteration=frame.index,
+        visit=frame.visits[task.label],
+        attempt=attempt,
+        redelivery=frame.losses,
+        input=inputs or None,
+        at=now if task.kind in WAITING_KINDS else 0,
     )
 
 
