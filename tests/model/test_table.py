@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from noetl.model import ResultError
-from noetl.model.table import ROWS, decode_stored, row_key, rows_between, rows_in_key
+from noetl.model.table import ROWS, decode_stored, row_key, rows_in_key
+from noetl.stores.results.rows import TableFile, rows_between
 
 
 def stream(table: pa.Table, batch: int = 300) -> bytes:
@@ -86,3 +87,21 @@ def test_some_rows_can_be_read_without_the_others(tmp_path: Path, index: int) ->
     found = decode_stored(rows_between(path, *rows or (0, 0)))
     assert [row["n"] for row in found] == list(range(start, min(start + ROWS, 2_500)))
     assert found[index - start] == {"n": index}
+
+
+def test_rows_can_be_read_in_any_order_and_across_batches(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    path.write_bytes(stream(pa.table({"n": list(range(2_500))})))
+    table = TableFile(path)
+    for start, end in (
+        (0, 700),
+        (700, 1_400),
+        (1_399, 1_401),
+        (10, 20),
+        (2_400, 9_000),
+        (5_000, 5_001),
+        (0, 0),
+    ):
+        found = [row["n"] for row in decode_stored(table.rows(start, end))]
+        assert found == list(range(start, min(end, 2_500))), (start, end)
+    table.close()

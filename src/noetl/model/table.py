@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -55,31 +54,14 @@ def rows_in_key(key: str) -> tuple[str, tuple[int, int] | None]:
     return stored, (int(start), int(end))
 
 
-def rows_between(path: Path, start: int, end: int) -> bytes:
-    """The table in this file with only the rows from `start` up to `end`. Raises ResultError."""
-    arrow = _arrow()
-    with _told(), arrow.OSFile(str(path)) as file, arrow.ipc.open_stream(file) as stream:
-        sink = arrow.BufferOutputStream()
-        with arrow.ipc.new_stream(sink, stream.schema) as out:
-            first = 0
-            for batch in stream:
-                if first + batch.num_rows > start:
-                    out.write_batch(batch.slice(max(start - first, 0), end - max(start, first)))
-                first += batch.num_rows
-                if first >= end:
-                    break
-        found: bytes = sink.getvalue().to_pybytes()
-        return found
-
-
 def _batches(data: bytes) -> Iterator[Any]:
-    with _told(), _arrow().ipc.open_stream(data) as stream:
+    with told(), arrow_library().ipc.open_stream(data) as stream:
         yield from stream
 
 
 def batch_rows(batch: Any) -> list[dict[str, Json]]:
     """The rows of a record batch. Raises ResultError."""
-    arrow = _arrow()
+    arrow = arrow_library()
     columns = [[_plain(value) for value in _values(arrow, column)] for column in batch.columns]
     names = batch.schema.names
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
@@ -153,7 +135,8 @@ def _interval(months: int, days: int, nanoseconds: int) -> str:
     return f"P{days_part}T{seconds}S" if seconds or not days_part else f"P{days_part}"
 
 
-def _arrow() -> Any:
+def arrow_library() -> Any:
+    """pyarrow, where it is installed. Raises ResultError."""
     try:
         import pyarrow as arrow  # noqa: PLC0415 -- only who has tables needs it
         import pyarrow.ipc  # noqa: PLC0415
@@ -165,9 +148,9 @@ def _arrow() -> Any:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def told() -> Iterator[None]:
     """Raises ResultError where the stream is not what it should be."""
     try:
         yield
-    except (OSError, _arrow().ArrowException) as error:
+    except (OSError, arrow_library().ArrowException) as error:
         raise ResultError(f"a table cannot be read: {error}", "write it again") from None
