@@ -3,6 +3,7 @@
 import asyncio
 import os
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,7 @@ from noetl.ports.credentials import Vault
 from noetl.ports.results import ResultStore
 from noetl.ports.store import ExecutionUnknown, Store
 from noetl.server.clock import now
-from noetl.server.fitness import CannotRun, check
+from noetl.server.fitness import CannotRun, Fitness
 from noetl.server.forking import copied_rows, fork_command, write_copy
 from noetl.server.journal import Journal
 from noetl.server.letters import Order
@@ -81,6 +82,7 @@ class Local:
             results=results,
             preflight=self._keychains.preflight,
         )
+        self._fitness = Fitness(self.playbooks, self._tools.kinds, store_names(self._service.results))
         self._runner = Runner(
             self._tools,
             now=now,
@@ -89,7 +91,7 @@ class Local:
             keychains=self._keychains,
         )
         self._slots = slots
-        self._ready: dict[str, Live] = {}
+        self._ready: OrderedDict[str, Live] = OrderedDict()
         self._ends: dict[str, asyncio.Future[ExecutionState]] = {}
         self._last: dict[str, ExecutionState] = {}
         self._bell = asyncio.Event()
@@ -132,7 +134,7 @@ class Local:
         Raises PlaybookInvalid, CannotRun, StoreError.
         """
         document = self.playbooks.read(source)
-        check(document, self.playbooks, self._tools.kinds, store_names(self._service.results))
+        self._fitness.check(document)
         # Without a file, relative paths start in the working directory, also when it is resumed elsewhere.
         file = source.file or os.path.join(os.getcwd(), source.name)
         request = Request(
@@ -200,7 +202,7 @@ class Local:
             if source is None
             else self.playbooks.read(source)
         )
-        check(document, self.playbooks, self._tools.kinds, store_names(self._service.results))
+        self._fitness.check(document)
         command = fork_command(
             execution_id, rows[-1].seq, document, ctx=ctx or {}, workload=workload or {}, by=by
         )
@@ -305,11 +307,10 @@ class Local:
     def _wake(self) -> None:
         self._bell.set()
 
-    def _claim(self) -> None:
-        """Free slots take runs, one of each execution in turn."""
+    def _claim(self) -> bool:
+        """A free slot takes a run, one of each execution in turn; False if there is no slot or no run."""
         while self._ready and self._runner.seats < self._slots and not self._stopping:
-            execution_id = next(iter(self._ready))
-            live = self._ready.pop(execution_id)
+            execution_id, live = self._ready.popitem(last=False)
             state = live.state
             if not state.ready or state.paused or state.stopping or state.over:
                 continue
@@ -318,6 +319,8 @@ class Local:
             self._runner.take(live, state.runs[run])
             if state.ready:
                 self._ready[execution_id] = live
+            return True
+        return False
 
     async def _write_beside(self, journal: Journal) -> None:
         """Writes what has gathered while more is done; waits if the last time is not over yet."""
@@ -348,14 +351,15 @@ class Local:
         await journal.flush()
 
     def _take_turn(self) -> None:
-        """Claims and works until there is nothing to do, or others must have their turn."""
+        """Claims and works until there is nothing to do, or others must have their turn.
+
+        A run is claimed when its turn comes: so what is pure is claimed, done and recorded in one append.
+        """
         until = time.monotonic() + TURN
-        self._claim()
-        while self._runner.busy:
+        while self._claim() or self._runner.busy:
             self._runner.drive(until)
             if time.monotonic() > until:
                 return
-            self._claim()
 
     async def _work(self) -> None:
         journal = self._service.journal

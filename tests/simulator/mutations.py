@@ -187,8 +187,8 @@ MUTATIONS = [
     Mutation(
         "a snapshot forgets the order of queues",
         K + "replay:_loaded",
-        "return Queue(value)",
-        "return Queue(sorted(value))",
+        "return Queue.of(value)",
+        "return Queue.of(sorted(value))",
     ),
     Mutation(
         "a worker gets a run without its last result",

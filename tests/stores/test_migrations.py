@@ -12,6 +12,7 @@ from apsw.ext import query_info
 from noetl.ports.store import StoreUnusable
 from noetl.stores.sqlite import SqliteStore, queries
 from noetl.stores.sqlite.migration import APPLICATION_ID, create, migrate
+from noetl.testing.store.scenario import begin
 
 
 @pytest.fixture
@@ -56,6 +57,40 @@ def test_a_difference_would_be_seen(database: apsw.Connection) -> None:
     before = shape(database)
     database.execute("CREATE INDEX more ON event (kind)")
     assert shape(database) != before
+
+
+def test_a_store_of_before_is_all_there_and_uses_no_position_again(tmp_path: Path) -> None:
+    place = tmp_path / "store.db"
+    database = apsw.Connection(str(place))
+    database.execute("PRAGMA page_size = 8192; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL")
+    migrate(database, 0, queries.migrations()[:3])
+    facts = ("completed", "p", "h", "", "", "", "{}", 0, "", 0, 9, 0)
+    for x, name in [(1, "a"), (2, "b")]:
+        row = (x, name, 2, 7, 8, *facts)
+        database.execute("INSERT INTO execution VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", row)
+        for seq, ts, kind, last in [(1, 7, 1, 0), (2, 8, 5, 1)]:
+            event = (x, seq, ts, kind, last, 1, b"{}")
+            database.execute(
+                "INSERT INTO event (x, seq, ts, kind, enc, v, body) VALUES (?,?,?,?,?,?,?)", event
+            )
+    database.execute("DELETE FROM event WHERE x = 2; DELETE FROM execution WHERE x = 2")
+    database.close()
+
+    async def use() -> None:
+        store = SqliteStore.at(place)
+        record = await store.execution("a")
+        assert record
+        assert (record.version, record.started_at, record.updated_at) == (2, 7, 8)
+        assert [entry.pos for entry in await store.feed()] == [1, 2]
+        await begin(store, "c")
+        assert [(entry.pos, entry.execution_id) for entry in await store.feed(after=2)] == [(5, "c")]
+        await store.delete("c")
+        await begin(store, "d")
+        assert [(entry.pos, entry.execution_id) for entry in await store.feed(after=2)] == [(6, "d")]
+        assert [wrong.message for wrong in await store.check()] == ["the document h is missing"]
+        await store.close()
+
+    asyncio.run(use())
 
 
 def test_only_what_is_missing_is_run(database: apsw.Connection) -> None:

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from typing import Self
 
 
 class Queue(OrderedDict[str, None]):
@@ -12,10 +13,9 @@ class Queue(OrderedDict[str, None]):
 
     __slots__ = ()
 
-    def __init__(self, entries: Iterable[str] = ()) -> None:
-        super().__init__()
-        for entry in entries:
-            self[entry] = None
+    @classmethod
+    def of(cls, entries: Iterable[str]) -> Self:
+        return cls((entry, None) for entry in entries)
 
     def add(self, entry: str) -> None:
         self.setdefault(entry)
@@ -29,4 +29,4 @@ class Queue(OrderedDict[str, None]):
         return next(iter(self))
 
     def __repr__(self) -> str:
-        return f"Queue({list(self)!r})"
+        return f"Queue.of({list(self)!r})"

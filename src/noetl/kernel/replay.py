@@ -90,7 +90,7 @@ def _loaded(data: dict[str, Any], kind: type[T], plan: Plan, given: Given) -> T:
             number, shared, size = value
             return Variables(data["mappings"][number], shared=shared, size=size)
         if wanted is Queue:
-            return Queue(value)
+            return Queue.of(value)
         if wanted is StepPlan:
             return plan.by_name[value]
         if wanted is Plan:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from noetl.dsl.kinds import Kinds
 from noetl.dsl.playbook import Place, Playbook, Task
@@ -25,34 +26,57 @@ class CannotRun(NoetlError):
         self.problems = problems
 
 
-def check(
-    document: Document, playbooks: Playbooks, kinds: Kinds, stores: frozenset[str] = frozenset()
-) -> None:
-    """Looks at the playbook and at all that its tasks name by a constant path. Raises CannotRun.
+class Fitness:
+    """Whether playbooks can run here. `stores` are the names of the result stores there are."""
 
-    `stores` are the names of the result stores there are.
-    """
-    problems: list[Problem] = []
-    seen: set[str] = set()
-    todo = [document]
-    while todo:
-        one = todo.pop()
-        if one.playbook.hash in seen:
-            continue
-        seen.add(one.playbook.hash)
-        name = one.source.file or one.source.name
-        problems += _lacking(one.playbook, kinds, name)
-        problems += _unknown_stores(one, name, stores)
-        for task, path, version in _children(one.playbook):
-            try:
-                todo.append(playbooks.named(path, version, Path(one.source.file or "x").absolute().parent))
-            except PlaybookMissing as missing:
-                problems.append(_problem(name, task.place, str(missing), missing.hint))
-            except PlaybookInvalid as invalid:
-                message = f"the playbook `{path}` is not valid: {invalid}"
-                problems.append(_problem(name, task.place, message, "`noetl validate` shows all of it"))
-    if problems:
-        raise CannotRun(tuple(problems))
+    def __init__(self, playbooks: Playbooks, kinds: Kinds, stores: frozenset[str] = frozenset()) -> None:
+        self._playbooks = playbooks
+        self._kinds = kinds
+        self._stores = stores
+        self._known: dict[tuple[str, str], _Needs] = {}
+
+    def check(self, document: Document) -> None:
+        """Looks at the playbook and at all that its tasks name by a constant path. Raises CannotRun."""
+        problems: list[Problem] = []
+        seen: set[str] = set()
+        todo = [document]
+        while todo:
+            one = todo.pop()
+            if one.playbook.hash in seen:
+                continue
+            seen.add(one.playbook.hash)
+            name = one.source.file or one.source.name
+            needs = self._needs(one, name)
+            problems += needs.problems
+            for task, path, version in needs.children:
+                folder = Path(one.source.file or "x").absolute().parent
+                try:
+                    todo.append(self._playbooks.named(path, version, folder))
+                except PlaybookMissing as missing:
+                    problems.append(_problem(name, task.place, str(missing), missing.hint))
+                except PlaybookInvalid as invalid:
+                    message = f"the playbook `{path}` is not valid: {invalid}"
+                    problems.append(_problem(name, task.place, message, "`noetl validate` shows all of it"))
+        if problems:
+            raise CannotRun(tuple(problems))
+
+    def _needs(self, document: Document, name: str) -> "_Needs":
+        """What follows from the document alone: it is looked at once, however often it is run."""
+        key = document.playbook.hash, name
+        found = self._known.get(key)
+        if found is None:
+            lacking = _lacking(document.playbook, self._kinds, name)
+            unknown = _unknown_stores(document, name, self._stores)
+            children = tuple(_children(document.playbook))
+            found = self._known[key] = _Needs((*lacking, *unknown), children)
+        return found
+
+
+class _Needs(NamedTuple):
+    """What a document lacks, and the playbooks that it names."""
+
+    problems: tuple[Problem, ...]
+    children: tuple[tuple[Task, str, object], ...]
 
 
 def _lacking(playbook: Playbook, kinds: Kinds, name: str) -> Iterator[Problem]:

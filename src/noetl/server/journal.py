@@ -9,6 +9,7 @@ from noetl.kernel.references.blob import Blob
 from noetl.ports.results import ResultError, ResultStore
 from noetl.ports.store import Committed, Conflict, KeyTaken, Store, StoreError
 from noetl.server.live import Live
+from noetl.server.playbooks import Document
 from noetl.stores.results import StoredReader
 
 
@@ -36,7 +37,7 @@ class Journal:
         """Whether somebody waits for it."""
         self.taken_keys: dict[str, str] = {}
         """Executions that were not begun because their key was taken, and who has it."""
-        self._documents: dict[str, bytes] = {}
+        self._documents: dict[str, Document] = {}
         self._kept: set[str] = set()
 
     def add(self, live: Live, events: int) -> None:
@@ -54,10 +55,10 @@ class Journal:
             del self._held[live.execution_id]
         self.urgent = True
 
-    def keep(self, playbook_hash: str, document: bytes) -> None:
+    def keep(self, document: Document) -> None:
         """The document is stored before anything that names it."""
-        if playbook_hash not in self._kept:
-            self._documents[playbook_hash] = document
+        if document.playbook.hash not in self._kept:
+            self._documents[document.playbook.hash] = document
 
     async def stored(self, live: Live, key: str) -> bytes:
         """Bytes that events of this execution name, also while they are on their way. Raises ResultError."""
@@ -96,7 +97,7 @@ class Journal:
     async def _commit(self) -> None:
         while self._documents:
             playbook_hash, document = self._documents.popitem()
-            await self._store.put_playbook(playbook_hash, document)
+            await self._store.put_playbook(playbook_hash, document.stored())
             self._kept.add(playbook_hash)
         # Without a pause from here to the commit: what executions decided about each other stays together.
         lives = [live for name, live in self._dirty.items() if name not in self._held]

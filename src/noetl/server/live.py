@@ -200,14 +200,14 @@ class Live:
         """What is pending, as one append; from here on it is somebody else's to write."""
         events, self.pending = self.pending, []
         boundaries, self._boundaries = self._boundaries, set()
-        rows = []
+        rows = [
+            Row(event.seq, event.ts, kind_of(event.body).number, FORMAT, event.data, event.seq in boundaries)
+            for event in events
+        ]
         effects = NO_EFFECTS
         for event in events:
-            body = event.body
-            kind = kind_of(body)
-            rows.append(Row(event.seq, event.ts, kind.number, FORMAT, event.data, event.seq in boundaries))
-            if type(body) in TELLING:
-                effects = merge(effects, effects_of(event.ts, body))
+            if type(event.body) in TELLING:
+                effects = merge(effects, effects_of(event.ts, event.body))
         taken, self.taken = self.taken, []
         append = Append(
             execution_id=self.execution_id,

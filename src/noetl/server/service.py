@@ -120,7 +120,7 @@ class Service:
         ownership = self._owners.claim(execution_id) if self._owners is not None else None
         if self._owners is not None and ownership is None:
             raise AlreadyRunning(execution_id, self._owners.owner(execution_id))
-        self.journal.keep(document.playbook.hash, document.stored())
+        self.journal.keep(document)
         live = Live(new_state(document.plan, execution_id), origin, self, ownership)
         live.start_key = key
         self.lives.add(live)

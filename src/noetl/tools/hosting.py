@@ -24,6 +24,7 @@ class Tools:
     def __init__(self, kinds: Kinds) -> None:
         self.kinds = kinds
         self._made: dict[str, Tool] = {}
+        self._keeping: list[Keeping] = []
         self._effects: dict[str, Literal["pure", "write"]] = {}
         self._closed = False
 
@@ -56,13 +57,15 @@ class Tools:
             tool: Tool = _maker(known)()
         except Exception as error:  # noqa: BLE001  # packages of others may raise anything on import
             return _Failing(ErrorInfo(kind="tool", message=f"{_unmade(known, error)}; {_install(known)}"))
-        return self._made.setdefault(kind, tool)
+        self._made[kind] = tool
+        if isinstance(tool, Keeping):
+            self._keeping.append(tool)
+        return tool
 
     def forget(self, execution_id: str) -> None:
         """An execution has ended: tools free what they kept for it."""
-        for tool in self._made.values():
-            if isinstance(tool, Keeping):
-                tool.forget(execution_id)
+        for tool in self._keeping:
+            tool.forget(execution_id)
 
     async def close(self) -> None:
         """Closes every tool that was made, at once. Then raises what closing them raised, in a group."""

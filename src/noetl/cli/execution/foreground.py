@@ -26,7 +26,7 @@ from noetl.local import AlreadyRunning, CannotRun, Local, Source
 from noetl.model import NoetlError, ResultError
 from noetl.ports.store import ExecutionUnknown, Store, StoreError, StoreFull
 from noetl.running import dedicate_process, opened
-from noetl.server.fitness import check
+from noetl.server.fitness import Fitness
 from noetl.server.forking import CannotFork
 from noetl.server.logs import TaskLog
 from noetl.server.playbooks import Playbooks
@@ -184,7 +184,7 @@ def _look_first(order: Order, configuration: Configuration, catalogs: Sequence[P
         raise Failure("unknown-execution", f"there are no executions in {home.folder}", hint=_ELSEWHERE)
     playbooks = Playbooks(catalogs, settings.allow_kinds)
     kinds = installed_kinds().allowing(settings.allow_kinds)
-    check(playbooks.read(order.source), playbooks, kinds, result_store_names(configuration))
+    Fitness(playbooks, kinds, result_store_names(configuration)).check(playbooks.read(order.source))
 
 
 class _Teller:

@@ -6,6 +6,7 @@ executions: hence one question for all versions, and many rows in each INSERT.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import apsw
 import msgspec
@@ -26,6 +27,20 @@ def validate(append: Append) -> None:
         raise ValueError(f"{append.execution_id}: only the first append can have a start key")
 
 
+class Known(NamedTuple):
+    """Executions that were written before, with their number and version.
+
+    It holds as long as `data_version` does, which changes when another connection writes.
+    """
+
+    data_version: int
+    executions: dict[str, tuple[int, int]]
+
+
+NOTHING_KNOWN = Known(-1, {})
+KNOWN_AT_MOST = 10_000
+
+
 class _Change:
     """What the batch does to one execution."""
 
@@ -35,30 +50,26 @@ class _Change:
         self.version = version
         self.new = version == 0
         self.started_at = 0
-        self.updated_at = 0
-        self.appends = 0
         self.effects = NO_EFFECTS
 
     def advance(self, append: Append) -> None:
         if self.version == 0:
             self.started_at = append.rows[0].ts
         self.version += len(append.rows)
-        self.updated_at = append.rows[-1].ts
         self.effects = merge(self.effects, append.effects)
-        self.appends += 1
 
     @property
     def describes(self) -> bool:
-        return self.effects is not NO_EFFECTS and any(
-            getattr(self.effects, name) is not None for name in FACTS
-        )
+        return any(getattr(self.effects, name) is not None for name in FACTS)
 
 
 class Batch:
     """Judges appends and collects what they write. One object serves one transaction."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, known: Known) -> None:
         self._connection = connection
+        self._data_version = connection.pragma("data_version")
+        self._known = known.executions if known.data_version == self._data_version else {}
         self._changes: dict[str, _Change] = {}
         self._keys: dict[str, str] = {}
         self._starts: list[tuple[str, int]] = []
@@ -73,13 +84,24 @@ class Batch:
         self._write()
         return verdicts
 
+    @property
+    def known(self) -> Known:
+        """For the next batch, once this one is committed."""
+        executions = self._known if len(self._known) < KNOWN_AT_MOST else {}
+        executions |= {name: (change.x, change.version) for name, change in self._changes.items()}
+        return Known(self._data_version, executions)
+
     def _look_up(self, appends: Sequence[Append]) -> None:
-        ids = as_json([append.execution_id for append in appends])
-        keys = as_json([append.start_key for append in appends if append.start_key])
-        found, taken, self._highest = self._connection.execute(WRITE["current"], (ids, keys)).get
-        for execution_id, (x, version) in msgspec.json.decode(found).items():
+        ids = {append.execution_id for append in appends}
+        keys = [append.start_key for append in appends if append.start_key]
+        found = {name: self._known[name] for name in ids if name in self._known}
+        if keys or len(found) < len(ids):
+            asked = as_json([*ids.difference(found)]), as_json(keys)
+            more, taken, self._highest = self._connection.execute(WRITE["current"], asked).get
+            found |= msgspec.json.decode(more)
+            self._keys = msgspec.json.decode(taken)
+        for execution_id, (x, version) in found.items():
             self._changes[execution_id] = _Change(execution_id, x, version)
-        self._keys = msgspec.json.decode(taken)
 
     def _judge(self, append: Append) -> Verdict:
         if append.start_key in self._keys:
@@ -103,29 +125,21 @@ class Batch:
         return Committed(change.version)
 
     def _write(self) -> None:
-        touched = [change for change in self._changes.values() if change.appends]
-        known = [change for change in touched if not change.new]
-        insert(self._connection, "begin_executions", [_beginning(change) for change in touched if change.new])
-        insert(
-            self._connection,
-            "advance_executions",
-            [(change.x, change.version, change.updated_at) for change in known],
-        )
+        changed = [
+            change for change in self._changes.values() if change.new or change.effects is not NO_EFFECTS
+        ]
+        insert(self._connection, "begin_executions", [_beginning(change) for change in changed if change.new])
         insert(
             self._connection,
             "describe_executions",
-            [(change.x, *facts(change.effects)) for change in known if change.describes],
+            [(change.x, *facts(change.effects)) for change in changed if change.describes and not change.new],
         )
         insert(self._connection, "insert_starts", self._starts)
         insert(self._connection, "insert_events", self._events)
-        insert_effects(
-            self._connection,
-            [(change.x, change.effects) for change in touched if change.effects is not NO_EFFECTS],
-        )
+        insert_effects(self._connection, [(change.x, change.effects) for change in changed])
         if self._taken:
             self._connection.execute(WRITE["take"], (as_json(self._taken),))
 
 
 def _beginning(change: _Change) -> tuple[object, ...]:
-    times = (change.started_at, change.updated_at)
-    return (change.x, change.execution_id, change.version, *times, *full_facts(change.effects))
+    return (change.x, change.execution_id, change.started_at, *full_facts(change.effects))

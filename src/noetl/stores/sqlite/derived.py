@@ -8,8 +8,8 @@ import msgspec
 from noetl.ports.store import FACTS, Effects
 from noetl.stores.sqlite.queries import WRITE, repeated
 
-ROWS = 400
-"""Rows in one statement. More gains nothing, and a new number of rows costs a statement to prepare."""
+ROWS = 512
+"""Rows in one statement; more gains nothing."""
 
 _NONE: dict[str, object] = {"labels": "{}", "priority": 0, "next_wake": 0, "ended_at": 0, "expires_at": 0}
 
@@ -33,10 +33,17 @@ def full_facts(effects: Effects) -> list[object]:
 
 
 def insert(connection: apsw.Connection, name: str, rows: Sequence[Sequence[object]]) -> None:
-    """Runs a query with `VALUES` for these rows; not at all for none."""
+    """Runs a query with `VALUES` for these rows; not at all for none.
+
+    Every other number of rows is a statement to prepare, which costs more than to run it. So there are ten of
+    them, and what is left of one is filled up with rows of NULL, which the queries leave out.
+    """
     for start in range(0, len(rows), ROWS):
         part = rows[start : start + ROWS]
-        connection.execute(repeated(WRITE[name], len(part)), [value for row in part for value in row])
+        times = 1 << (len(part) - 1).bit_length()
+        values = [value for row in part for value in row]
+        values += [None] * ((times - len(part)) * len(part[0]))
+        connection.execute(repeated(WRITE[name], times), values)
 
 
 def insert_effects(connection: apsw.Connection, effects: Sequence[tuple[int, Effects]]) -> None:

@@ -64,9 +64,14 @@ def prune(connection: apsw.Connection, before: int, limit: int) -> list[str]:
 
 
 def _delete(connection: apsw.Connection, executions: Sequence[int]) -> None:
+    if not executions:
+        return
+    last = connection.execute(WRITE["last_position"]).get
     for x in executions:
         for table in _BELONGINGS:
             connection.execute(WRITE[f"delete_{table}"], (x,))
+    connection.execute(WRITE["keep_position"], (last,))
+    connection.execute(WRITE["forget_positions"], (last,))
 
     # gives the free pages back to the file system
     connection.execute("PRAGMA incremental_vacuum").fetchall()

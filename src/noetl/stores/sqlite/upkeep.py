@@ -14,9 +14,7 @@ from noetl.stores.sqlite.queries import CHECK, READ, REBUILD
 class _Folded(NamedTuple):
     """What the events of an execution say about it."""
 
-    version: int
     started_at: int
-    updated_at: int
     effects: Effects
 
 
@@ -52,11 +50,11 @@ def ids(connection: apsw.Connection) -> list[str]:
 
 
 def _fold(connection: apsw.Connection, x: int, derive: Derive) -> _Folded:
-    version, started_at, updated_at, effects = 0, 0, 0, NO_EFFECTS
+    started_at, effects = 0, NO_EFFECTS
     for seq, ts, kind, form, body, enc in connection.execute(REBUILD["events_of"], (x,)):
         effects = merge(effects, derive(Row(seq, ts, kind, form, body, enc & 1 == 1)))
-        version, started_at, updated_at = seq, started_at or ts, ts
-    return _Folded(version, started_at, updated_at, effects)
+        started_at = started_at or ts
+    return _Folded(started_at, effects)
 
 
 def _compare(connection: apsw.Connection, execution_id: str, derive: Derive) -> Iterator[Inconsistency]:
@@ -79,8 +77,8 @@ def rebuild(connection: apsw.Connection, execution_id: str, derive: Derive) -> b
     if found is None:
         return False
     x = found[0]
-    version, started_at, updated_at, effects = _fold(connection, x, derive)
-    connection.execute(REBUILD["rewrite"], (version, started_at, updated_at, *full_facts(effects), x))
+    started_at, effects = _fold(connection, x, derive)
+    connection.execute(REBUILD["rewrite"], (started_at, *full_facts(effects), x))
     insert_effects(connection, [(x, _difference(connection, x, effects))])
     return True
 

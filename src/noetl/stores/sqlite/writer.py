@@ -15,9 +15,10 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 import apsw
 
 from noetl.ports.store import Append, StoreBusy, StoreClosed, Verdict
-from noetl.stores.sqlite.batch import Batch
+from noetl.stores.sqlite.batch import NOTHING_KNOWN, Batch
 from noetl.stores.sqlite.failure import translated
 from noetl.stores.sqlite.migration import transaction
+from noetl.stores.sqlite.wal import Wal
 
 T = TypeVar("T")
 Job: TypeAlias = Callable[[apsw.Connection], T]
@@ -60,6 +61,8 @@ class Writer:
         self._gate = asyncio.Lock()
         self._room = asyncio.Event()
         self._closed = False
+        self._known = NOTHING_KNOWN
+        self._wal = Wal(connection) if connection.filename_wal else None
 
     async def commit(self, appends: Sequence[Append]) -> list[Verdict]:
         verdicts: list[Verdict] = await self._do(appends)
@@ -85,6 +88,8 @@ class Writer:
             self._queue.put(None)
             await asyncio.to_thread(self._thread.join)
         self._connection.close()
+        if self._wal:
+            self._wal.close()
 
     async def _do(self, work: Work) -> Any:
         if self._closed:
@@ -147,12 +152,17 @@ class Writer:
 
     def _transact(self, works: Sequence[Work], patience_ms: int) -> list[Any]:
         self._connection.set_busy_timeout(patience_ms)
+        known, self._known = self._known, NOTHING_KNOWN  # also if this fails
         with transaction(self._connection):
             if callable(job := works[0]):
                 return [job(self._connection)]
+            batch = Batch(self._connection, known)
             appends = [append for work in works if not callable(work) for append in work]
-            verdicts = iter(Batch(self._connection).apply(appends))
-            return [list(islice(verdicts, len(work))) for work in works if not callable(work)]
+            verdicts = iter(batch.apply(appends))
+            if self._wal:
+                self._wal.make_room()
+        self._known = batch.known
+        return [list(islice(verdicts, len(work))) for work in works if not callable(work)]
 
     def _answer(self, group: Sequence[_Waiting], results: list[Any] | Exception) -> None:
         for number, item in enumerate(group):

@@ -53,6 +53,13 @@ class Sharing:
         assert await one.commit([append("a", 1)]) == [Conflict(2)]
 
     @shared_scenario
+    async def test_what_the_other_deleted_is_gone(self, one: Store, other: Store) -> None:
+        await begin(one, "a")
+        await other.delete("a")
+        assert await one.commit([append("a", 1)]) == [Conflict(0)]
+        assert await one.commit([append("a", 0)]) == [Committed(1)]
+
+    @shared_scenario
     async def test_those_who_append_at_once_lose_nothing(self, one: Store, other: Store) -> None:
         async def write(store: Store) -> int:
             version = refused = 0

@@ -1,16 +1,15 @@
 -- Queries for what cannot be, and for what is needed to rebuild it. Each gives an execution's id and a sentence.
 
--- name: wrong_version
-SELECT id, 'has ' || count(seq) || ' events up to ' || coalesce(max(seq), 0) || ' but version ' || version
+-- name: gaps
+SELECT id, 'has ' || count(seq) || ' events from ' || coalesce(min(seq), 0) || ' up to ' || coalesce(max(seq), 0)
 FROM execution LEFT JOIN event USING (x)
 GROUP BY x
-HAVING version <> coalesce(max(seq), 0) OR count(seq) <> version OR min(seq) <> 1;
+HAVING count(seq) = 0 OR min(seq) <> 1 OR max(seq) <> count(seq);
 
--- name: wrong_times
-SELECT id, 'started or changed at another time than its first and last event'
+-- name: wrong_time
+SELECT id, 'started at another time than its first event'
 FROM execution
-WHERE started_at <> coalesce((SELECT ts FROM event WHERE event.x = execution.x ORDER BY seq LIMIT 1), started_at)
-  OR updated_at <> coalesce((SELECT ts FROM event WHERE event.x = execution.x ORDER BY seq DESC LIMIT 1), updated_at);
+WHERE started_at <> coalesce((SELECT ts FROM event WHERE event.x = execution.x ORDER BY seq LIMIT 1), started_at);
 
 -- name: open_end
 SELECT id, 'the last event does not end an append'
@@ -24,7 +23,9 @@ WHERE enc NOT IN (0, 1);
 
 -- name: early_snapshot
 SELECT id, 'a snapshot at ' || seq || ' is above version ' || version
-FROM snapshot JOIN execution USING (x)
+FROM snapshot JOIN (
+  SELECT x, id, (SELECT coalesce(max(seq), 0) FROM event WHERE event.x = execution.x) AS version FROM execution
+) USING (x)
 WHERE seq > version;
 
 -- name: missing_playbook
@@ -42,5 +43,5 @@ FROM (
   UNION ALL SELECT 'timer', x FROM timer
   UNION ALL SELECT 'outbox', x FROM outbox
 )
-WHERE x NOT IN (SELECT x FROM execution)
+WHERE x <> 0 AND x NOT IN (SELECT x FROM execution)
 GROUP BY place;

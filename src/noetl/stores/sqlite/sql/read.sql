@@ -14,14 +14,20 @@ ORDER BY pos LIMIT ?;
 
 -- name: execution
 SELECT
-  x, id, version, started_at, updated_at,
+  x, id,
+  (SELECT max(seq) FROM event WHERE event.x = execution.x),
+  started_at,
+  (SELECT ts FROM event WHERE event.x = execution.x ORDER BY seq DESC LIMIT 1),
   status, path, playbook, namespace, parent, root, labels, priority, fair_key,
   next_wake, ended_at, expires_at
 FROM execution WHERE id = ?;
 
 -- name: executions
 SELECT
-  x, id, version, started_at, updated_at,
+  x, id,
+  (SELECT max(seq) FROM event WHERE event.x = execution.x),
+  started_at,
+  (SELECT ts FROM event WHERE event.x = execution.x ORDER BY seq DESC LIMIT 1),
   status, path, playbook, namespace, parent, root, labels, priority, fair_key,
   next_wake, ended_at, expires_at
 FROM execution
@@ -58,7 +64,7 @@ ORDER BY seq DESC LIMIT 1;
 SELECT document FROM playbook WHERE hash = ?;
 
 -- name: identity
-SELECT x, version FROM execution WHERE id = ?;
+SELECT x, (SELECT max(seq) FROM event WHERE event.x = execution.x) FROM execution WHERE id = ?;
 
 -- name: credentials
 SELECT name, kind, key_id, wrapped_key, body, created_at, updated_at FROM credential ORDER BY name;

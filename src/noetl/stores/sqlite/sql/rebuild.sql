@@ -14,7 +14,7 @@ SELECT key, body FROM outbox WHERE x = ?;
 
 -- name: rewrite
 UPDATE execution SET
-  version = ?, started_at = ?, updated_at = ?,
+  started_at = ?,
   status = ?, path = ?, playbook = ?, namespace = ?, parent = ?, root = ?, labels = ?, priority = ?,
   fair_key = ?, next_wake = ?, ended_at = ?, expires_at = ?
 WHERE x = ?;

@@ -5,15 +5,16 @@
 -- Truth are also `start`, `playbook`, `inbox`, `credential` and `blob`. Everything else in `execution`, and `timer` and
 -- `outbox`, follows from the rows and can be rebuilt; a `snapshot` only saves folding.
 --
+-- An append writes nothing but its events, unless it changes a fact: the fewer pages a commit touches, the
+-- sooner it is durable. So an execution's version and last change are read from its last event.
+--
 -- Times are microseconds since 1970, UTC. An empty text and 0 stand for "none".
 -- A change here is also a new file in migrations/; a test proves that both lead to the same schema.
 
 CREATE TABLE execution (
   x INTEGER PRIMARY KEY,
   id TEXT NOT NULL UNIQUE,
-  version INTEGER NOT NULL,            -- the seq of its last event
   started_at INTEGER NOT NULL,         -- the ts of its first event
-  updated_at INTEGER NOT NULL,         -- the ts of its last event
   status TEXT NOT NULL,
   path TEXT NOT NULL,
   playbook TEXT NOT NULL,
@@ -33,9 +34,10 @@ CREATE INDEX execution_path ON execution (path);
 CREATE INDEX execution_parent ON execution (parent) WHERE parent <> '';
 CREATE INDEX execution_ended ON execution (ended_at) WHERE ended_at > 0;
 
--- AUTOINCREMENT, because a position that was seen in the feed must not come again after a deletion.
+-- A position that was seen in the feed must not come again. AUTOINCREMENT would write one more page with
+-- every commit; instead, where the last event is deleted, a row of execution 0, which is none, takes its place.
 CREATE TABLE event (
-  pos INTEGER PRIMARY KEY AUTOINCREMENT,
+  pos INTEGER PRIMARY KEY,
   x INTEGER NOT NULL,
   seq INTEGER NOT NULL,
   ts INTEGER NOT NULL,

@@ -1,9 +1,9 @@
--- Queries that write. A single `VALUES (…)` may be repeated for many rows.
+-- Queries that write. A single `VALUES (…)` may be repeated for many rows; one that begins with NULL does nothing.
 
 -- name: current
 -- One row whatever is asked: every row that is fetched costs a change of threads.
 SELECT
-  (SELECT json_group_object(id, json_array(x, version))
+  (SELECT json_group_object(id, json_array(x, (SELECT coalesce(max(seq), 0) FROM event WHERE event.x = execution.x)))
    FROM execution WHERE id IN (SELECT value FROM json_each(?1))),
   (SELECT json_group_object(key, id)
    FROM start JOIN execution USING (x) WHERE key IN (SELECT value FROM json_each(?2))),
@@ -11,16 +11,11 @@ SELECT
 
 -- name: begin_executions
 INSERT INTO execution (
-  x, id, version, started_at, updated_at,
+  x, id, started_at,
   status, path, playbook, namespace, parent, root, labels, priority, fair_key,
   next_wake, ended_at, expires_at
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
-
--- name: advance_executions
--- Apart from the facts: naming an indexed column writes its index, changed or not.
-UPDATE execution SET version = new.column2, updated_at = new.column3
-FROM (VALUES (?, ?, ?)) AS new
-WHERE x = new.column1;
+)
+SELECT * FROM (VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)) WHERE column1 IS NOT NULL;
 
 -- name: describe_executions
 UPDATE execution SET
@@ -40,19 +35,23 @@ FROM (VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)) AS new
 WHERE x = new.column1;
 
 -- name: insert_events
-INSERT INTO event (x, seq, ts, kind, enc, v, body) VALUES (?, ?, ?, ?, ?, ?, ?);
+INSERT INTO event (x, seq, ts, kind, enc, v, body)
+SELECT * FROM (VALUES (?, ?, ?, ?, ?, ?, ?)) WHERE column1 IS NOT NULL;
 
 -- name: insert_starts
-INSERT INTO start (key, x) VALUES (?, ?);
+INSERT INTO start (key, x)
+SELECT * FROM (VALUES (?, ?)) WHERE column1 IS NOT NULL;
 
 -- name: set_timers
-INSERT OR REPLACE INTO timer (x, key, due) VALUES (?, ?, ?);
+INSERT OR REPLACE INTO timer (x, key, due)
+SELECT * FROM (VALUES (?, ?, ?)) WHERE column1 IS NOT NULL;
 
 -- name: clear_timers
 DELETE FROM timer WHERE (x, key) IN (VALUES (?, ?));
 
 -- name: set_messages
-INSERT OR REPLACE INTO outbox (x, key, body) VALUES (?, ?, ?);
+INSERT OR REPLACE INTO outbox (x, key, body)
+SELECT * FROM (VALUES (?, ?, ?)) WHERE column1 IS NOT NULL;
 
 -- name: clear_messages
 DELETE FROM outbox WHERE (x, key) IN (VALUES (?, ?));
@@ -79,6 +78,15 @@ INSERT OR IGNORE INTO playbook (hash, document) VALUES (?, ?);
 
 -- name: ended
 SELECT x, id FROM execution WHERE ended_at > 0 AND ended_at < ? ORDER BY ended_at, x LIMIT ?;
+
+-- name: last_position
+SELECT coalesce(max(pos), 0) FROM event;
+
+-- name: keep_position
+INSERT OR IGNORE INTO event (pos, x, seq, ts, kind, enc, v, body) VALUES (?1, 0, ?1, 0, 0, 1, 0, x'');
+
+-- name: forget_positions
+DELETE FROM event WHERE x = 0 AND seq < ?;
 
 -- name: delete_event
 DELETE FROM event WHERE x = ?;
