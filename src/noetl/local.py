@@ -274,8 +274,8 @@ class Local:
         return live
 
     def ready(self, live: Live) -> None:
-        if not live.durable:
-            # Nothing begins before the request is recorded; another execution may have its key.
+        if live.start_key and not live.durable:
+            # Another execution may have its key: nothing begins before that is known.
             live.when_durable(lambda: self.ready(live))
             return
         self._ready[live.execution_id] = live

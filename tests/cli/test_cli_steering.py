@@ -30,6 +30,9 @@ MENDED = HEADER + (
 BUSY = HEADER + (
     "workflow:\n"
     "- step: start\n"
+    "  tool: {kind: python, code: \"result = open('busy.yaml').name\"}\n"
+    "  next: {arcs: [{step: busy}]}\n"
+    "- step: busy\n"
     "  loop: {in: '{{ range(200) | list }}', iterator: i, spec: {mode: parallel}}\n"
     "  tool: {kind: noop, args: {text: \"{{ 'x' * 60000 }}{{ iter.i }}\"}}\n"
 )
@@ -184,6 +187,6 @@ def test_a_full_disk_ends_the_run_and_nothing_is_lost(place: Path) -> None:
     assert "can be resumed" in said["message"]
     resumed = run(*said["hint"].partition("noetl ")[2].split(), "-q", "-o", "json", cwd=place)
     assert resumed.code == 0, resumed
-    assert resumed.json["steps"]["start"]["status"] == "completed"
+    assert resumed.json["steps"]["busy"]["status"] == "completed"
     assert run("store", "check", cwd=place).code == 0
     assert os.listdir(place / ".noetl")

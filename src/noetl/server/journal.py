@@ -73,9 +73,12 @@ class Journal:
         return bool(self._dirty)
 
     async def flush(self) -> None:
-        """Until nothing waits but what is held. Raises StoreError; nothing of that commit is written then."""
+        """Writes what waits, but for what is held. Raises StoreError; nothing of that commit is written then.
+
+        What is decided meanwhile waits for the next time: there may be no end to it.
+        """
         async with self._flushing:
-            while self._dirty.keys() - self._held.keys():
+            if self._dirty.keys() - self._held.keys():
                 await self._commit()
 
     async def close(self) -> None:
