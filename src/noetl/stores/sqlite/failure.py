@@ -32,5 +32,7 @@ def _as_ours(place: str, error: apsw.Error) -> StoreError:
             return StoreUnusable(f"{place} cannot be opened", hint)
         case apsw.CorruptError():
             return StoreUnusable(f"{place} is damaged: {error}", "restore it from a copy")
+        case apsw.IOError():
+            return StoreError(f"{place}: {error}", "see whether the disk has room and works")
         case _:
             return StoreError(f"{place}: {error}")
