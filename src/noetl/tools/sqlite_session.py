@@ -28,6 +28,7 @@ from noetl.tools.sql_task import (
 )
 from noetl.tools.sql_text import SQLITE, Statement, plan_of
 from noetl.tools.sqlite import SqliteInputs
+from noetl.tools.sqlite_folder import connect
 
 T = TypeVar("T")
 
@@ -57,7 +58,7 @@ class Session:
 
     def on_file(self, path: Path) -> list[Answer]:
         """The same as `run`, on a connection of its own."""
-        connection = apsw.Connection(str(path))
+        connection = connect(path, self._call.folder)
         try:
             return self.run(connection)
         finally:
