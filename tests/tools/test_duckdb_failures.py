@@ -56,6 +56,7 @@ def test_errors_of_duckdb_have_a_kind(tmp_path: Path, query: str, kind: str, beg
         "from 's3://bucket/x.parquet'",
         "attach 'x.db' as x (type sqlite)",
         "from read_xlsx('x.xlsx')",
+        "copy (select 1) to 'x.xlsx'",
     ],
 )
 def test_an_extension_that_is_not_installed_is_named_with_what_to_do(
@@ -208,6 +209,26 @@ def test_the_file_of_a_credential_is_attached_under_its_alias(tmp_path: Path) ->
         auth = {"type": "duckdb", "database": "shop.db", "alias": "shop"}
         for _ in range(2):
             assert await desk.rows("from shop.t", auth=auth) == [{"a": 1}]
+
+    at_desk(tmp_path, work)
+
+
+def test_a_file_that_is_attached_elsewhere_can_be_tried_again(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.result("attach 'shop.db' as shop", execution="other")
+        outcome = await desk.outcome("select 1", database="shop.db")
+        assert outcome.error is not None
+        assert (outcome.error.kind, outcome.error.retryable) == ("connection", True)
+        desk.tool.forget("other")
+        assert await desk.rows("select 1 as a", database="shop.db") == [{"a": 1}]
+
+    at_desk(tmp_path, work)
+
+
+def test_text_that_is_none_is_an_error_of_the_inputs(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        kind, message = await desk.error("from x", tables={"x": [{"a": "\ud800"}]})
+        assert (kind, message[:31]) == ("input", "a value that DuckDB cannot hold")
 
     at_desk(tmp_path, work)
 

@@ -37,6 +37,7 @@ def test_values_are_bound_by_name_by_number_and_in_turn(tmp_path: Path) -> None:
     async def work(desk: Desk) -> None:
         assert await desk.rows("select $a + $b as n", params={"a": 1, "b": 2}) == [{"n": 3}]
         assert await desk.rows("select $2 - $1 as n", params=[1, 5]) == [{"n": 4}]
+        assert await desk.rows("select $a as n", params={"a": 1, "unused": 2}) == [{"n": 1}]
         found = await desk.result("select ? as a; select ? as b, ? as c", params=["x'; --", 2, [1, 2]])
         assert found["command_0"]["rows"] == [{"a": "x'; --"}]
         assert found["rows"] == [{"b": 2, "c": [1, 2]}]
@@ -51,8 +52,12 @@ def test_values_are_bound_by_name_by_number_and_in_turn(tmp_path: Path) -> None:
         ("select $a", [1], "nothing can be bound to `$a`: the values are a list"),
         ("select ?, ?", [1], "the SQL asks for value 2, and there are 1"),
         ("select $1", {"a": 1}, "the SQL asks for value 1, and the values have names"),
-        ("select 1", [1], "no statement asks for value 1 of `params`"),
-        ("select $a", {"a": 1, "b": 1}, "no statement asks for `b` of `params`"),
+        (
+            "select %s",
+            [1],
+            "no statement asks for value 1 of `params`: use `?` or `$1` for a list, `$name` for a mapping",
+        ),
+        (" -- nothing", None, "there is no SQL to run: the text is empty"),
     ],
 )
 def test_values_that_do_not_fit_are_an_error_of_the_inputs(
@@ -144,11 +149,39 @@ def test_many_rows_become_an_arrow_object_in_their_order(tmp_path: Path) -> None
     at_desk(tmp_path, work)
 
 
-def test_fetch_says_how_many_rows_are_given(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("fetch", "rows"), [("one", [{"range": 0}]), ("none", [])])
+def test_fetch_says_how_many_rows_are_given_and_all_are_counted(
+    tmp_path: Path, fetch: str, rows: list[Any]
+) -> None:
     async def work(desk: Desk) -> None:
-        assert await desk.rows("from range(5)", spec={"fetch": "one"}) == [{"range": 0}]
-        found = await desk.result("from range(5)", spec={"fetch": "none"})
-        assert (found["rows"], found["row_count"]) == ([], 5)
+        found = await desk.result("from range(20000); create table t(a int)", spec={"fetch": fetch})
+        assert (found["rows"], found["row_count"], found["columns"]) == (rows, 20_000, ["range"])
+        stored = await desk.result("select repeat('x', 100000) from range(3)", spec={"fetch": fetch})
+        assert stored["row_count"] == 3
+        assert isinstance(stored["rows"], Stored) == (fetch == "one")
+
+    at_desk(tmp_path, work)
+
+
+def test_types_that_arrow_does_not_have_are_text(tmp_path: Path) -> None:
+    query = """
+        select 340282366920938463463374607431768211455::uhugeint as wide, 12345678901234567890123::bignum as big,
+          '101'::bit as bits, timetz '10:00:00+02' as hour, [timetz '10:00:00+02', null] as hours, 1 as n, 2 as n
+    """
+    expected = {
+        "wide": "340282366920938463463374607431768211455",
+        "big": "12345678901234567890123",
+        "bits": "101",
+        "hour": "10:00:00+02",
+        "hours": ["10:00:00+02", None],
+        "n": 1,
+        "n_2": 2,
+    }
+
+    async def work(desk: Desk) -> None:
+        assert await desk.rows(query) == [expected]
+        stored = await desk.rows(query, spec={"result": {"inline_max_bytes": 0}})
+        assert await desk.rows("from x", tables={"x": stored}) == [expected]
 
     at_desk(tmp_path, work)
 
@@ -195,7 +228,33 @@ def test_a_command_runs_once_for_each_row(tmp_path: Path) -> None:
         kind, message = await desk.error(
             command="insert into t values ($a, $b)", rows=[{"a": 1, "b": 2}, {"a": 1}]
         )
-        assert (kind, message) == ("input", "row 1: nothing can be bound to `$b`: no value has this name")
+        assert (kind, message) == ("input", "row 2: nothing can be bound to `$b`: no value has this name")
+        assert await desk.rows("select count(*) as n from t") == [{"n": 3}]
+
+    at_desk(tmp_path, work)
+
+
+def test_what_a_command_returns_for_each_row_is_the_result(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.result("create table t(a int)")
+        rows = [{"a": 1}, {"a": 2}, {"a": 3}]
+        insert = "insert into t values ($a) returning a, 2 * a as twice"
+        found = await desk.result(insert, rows=rows)
+        assert found["rows"] == [{"a": 1, "twice": 2}, {"a": 2, "twice": 4}, {"a": 3, "twice": 6}]
+        assert (found["row_count"], found["columns"]) == (3, ["a", "twice"])
+        assert await desk.rows("select $a::int as b from range(2)", rows=rows[:2]) == [
+            {"b": 1},
+            {"b": 1},
+            {"b": 2},
+            {"b": 2},
+        ]
+        first = await desk.result("select $a as b", rows=rows, spec={"fetch": "one"})
+        assert (first["rows"], first["row_count"]) == ([{"b": 1}], 3)
+        many = await desk.result("select $a as b, range from range(10000)", rows=rows)
+        assert isinstance(many["rows"], Stored)
+        assert (many["row_count"], many["rows"]["length"]) == (30_000, 30_000)
+        kind, message = await desk.error("insert into t values ($a) returning error('no')", rows=rows)
+        assert (kind, message) == ("sql", "Invalid Input Error: no")
         assert await desk.rows("select count(*) as n from t") == [{"n": 3}]
 
     at_desk(tmp_path, work)
@@ -241,6 +300,14 @@ def test_a_file_is_beside_the_playbook_and_shared_by_tasks_at_the_same_time(tmp_
     at_desk(tmp_path, work)
     assert (tmp_path / "shop.db").is_file()
     at_desk(tmp_path, lambda desk: desk.result("from t", database="shop.db"))
+
+
+def test_an_empty_name_is_the_database_in_memory(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.result("create table t as select 1 as a", database="")
+        assert await desk.rows("from t", database=":memory:") == [{"a": 1}]
+
+    at_desk(tmp_path, work)
 
 
 def test_memory_and_threads_are_knobs_of_the_database(tmp_path: Path) -> None:

@@ -66,12 +66,14 @@ class DuckdbTool:
                 return await self._done(call, Work(inputs, spec, call.folder, tables, variables))
         except TimeoutError:
             return failure("timeout", f"the SQL was not done within {call.timeout:g} s", retryable=True)
+        except UnicodeError as error:
+            return failure("input", f"a value that DuckDB cannot hold: {error}")
         except ResultError as error:
             return failure("not_found", f"a stored value cannot be read: {error}")
 
     async def _done(self, call: Call, work: Work) -> Outcome:
         database = work.inputs.database
-        file = None if database in (None, ":memory:") else (call.folder / str(database)).resolve()
+        file = None if database in (None, "", ":memory:") else (call.folder / str(database)).resolve()
         place = (call.execution_id, file, call.folder)
         try:
             async with session(self._databases, self._threads, *place) as own:
@@ -88,7 +90,8 @@ async def _answers(call: Call, own: Session, work: Work) -> Any:
     answers: list[Answer] = []
     for statement in work.statements:
         found = await own.do(partial(work.run, statement, limit))
-        answers.append(await _kept(call, own, found) if isinstance(found, Stream) else found)
+        answer = await _kept(call, own, found) if isinstance(found, Stream) else found
+        answers.append(answer if work.counted is None else answer._replace(row_count=work.counted))
     await own.do(work.finish)
     return result_of(answers)
 

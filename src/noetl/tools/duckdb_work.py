@@ -1,11 +1,12 @@
 """The SQL of one task, done in a thread."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from noetl.model.outcome import ToolError
 from noetl.model.stream import Stream, gathered
@@ -13,13 +14,12 @@ from noetl.model.table import batch_rows
 from noetl.tools.duckdb import DuckdbInputs, DuckdbSpec
 from noetl.tools.duckdb_auth import attaching
 from noetl.tools.duckdb_failure import Place
+from noetl.tools.duckdb_reading import counted, joined, reader_of
 from noetl.tools.duckdb_statements import Binding, Statement, statements_of
 from noetl.tools.duckdb_tables import Tables, as_variable, register
 from noetl.tools.inputs import byte_count
 from noetl.tools.sql_result import Answer, distinct
 
-BATCH = 8_192
-"""Rows of a result that are in memory at a time."""
 ROWS = "__noetl_rows__"
 """The table of the rows that are loaded."""
 _NAME = r'(?:[^\W\d]\w*|"(?:[^"]|"")+")'
@@ -38,6 +38,8 @@ class Work:
         self.place = Place()
         self.statements: list[Statement] = []
         self.warnings: list[str] = []
+        self.counted: int | None = None
+        """How many rows the statement gave, where not all of them are kept."""
         self.unfit = {**variables.unfit, **tables.unfit}
         self.words = {name.lower(): name for name in (*variables.sources, *variables.unfit)}
         self._spec = spec
@@ -70,8 +72,9 @@ class Work:
     def run(self, statement: Statement, limit: int) -> Answer | Stream:
         """What one statement gives. Raises `duckdb.Error`, and what pyarrow makes of it."""
         self.place = Place(self.statements.index(statement), statement.lines)
+        self.counted = None
         if self.inputs.rows is not None and self.inputs.into is None:
-            return self._run_each(statement)
+            return self._run_each(statement, limit)
         try:
             relation = self._relation(statement, statement.values)
         except duckdb.Error as error:
@@ -95,6 +98,8 @@ class Work:
             sql = _insertion(given.into, given.rows)
         binding = Binding(given.params) if given.rows is None else None
         found = statements_of(self._cursor, [sql] if isinstance(sql, str) else sql, binding, self._folder)
+        if not found:
+            raise ToolError("input", "there is no SQL to run: the text is empty")
         if given.rows is not None and len(found) != 1:
             raise ToolError("input", f"rows go through one statement, and here are {len(found)}")
         return found
@@ -118,11 +123,11 @@ class Work:
             return Answer(row_count=_count(relation))
         if list(relation.columns) == ["Success"] and not statement.reads:
             return Answer()
-        if self._spec.fetch == "none":
-            return Answer(
-                list(relation.columns), None, sum(batch.num_rows for batch in relation.to_arrow_reader(BATCH))
-            )
-        reader = (relation.limit(1) if self._spec.fetch == "one" else relation).to_arrow_reader(BATCH)
+        return self._read(reader_of(relation), limit)
+
+    def _read(self, reader: pa.RecordBatchReader, limit: int) -> Answer | Stream:
+        if self._spec.fetch in ("one", "none"):
+            reader, self.counted = counted(reader, rows=1 if self._spec.fetch == "one" else 0)
         found = gathered(reader, distinct(reader.schema.names), limit)
         if isinstance(found, Stream):
             return found
@@ -144,22 +149,23 @@ class Work:
             return again if str(again).startswith(str(error).strip()) else error
         return error
 
-    def _run_each(self, statement: Statement) -> Answer:
-        """Runs the statement with the values of each row; nothing that it returns is kept."""
-        changed = 0
-        for number, row in enumerate(self._rows()):
+    def _run_each(self, statement: Statement, limit: int) -> Answer | Stream:
+        """Runs the statement with the values of each row, one after the other."""
+        relations = (relation for relation in self._runs(statement) if relation is not None)
+        if statement.only_counts:
+            return Answer(row_count=sum(map(_count, relations)))
+        first = next(relations, None)
+        if first is None:
+            return Answer()
+        return self._read(joined(first, relations), limit)
+
+    def _runs(self, statement: Statement) -> Iterator[Any]:
+        for number, row in enumerate(self._rows(), start=1):
             try:
                 values = statement.bound(row)
             except ToolError as error:
                 raise ToolError("input", f"row {number}: {error}") from None
-            relation = self._relation(statement, values)
-            if relation is None:
-                continue
-            if statement.only_counts:
-                changed += _count(relation)
-            else:
-                relation.execute()
-        return Answer(row_count=changed)
+            yield self._relation(statement, values)
 
     def _rows(self) -> Iterable[Any]:
         if isinstance(self.inputs.rows, list):
