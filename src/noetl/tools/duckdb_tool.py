@@ -86,7 +86,7 @@ class DuckdbTool:
 async def _answers(call: Call, own: Session, work: Work) -> Any:
     """Runs everything, statement by statement, and gives the task's result."""
     limit = inline_limit(call)
-    await own.do(partial(work.begin, own.cursor))
+    await own.do(partial(work.begin, own.connection))
     answers: list[Answer] = []
     for statement in work.statements:
         found = await own.do(partial(work.run, statement, limit))

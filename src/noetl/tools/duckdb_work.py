@@ -12,7 +12,8 @@ from noetl.model.outcome import ToolError
 from noetl.model.stream import Stream, gathered
 from noetl.model.table import batch_rows
 from noetl.tools.duckdb import DuckdbInputs, DuckdbSpec
-from noetl.tools.duckdb_auth import attaching
+from noetl.tools.duckdb_auth import attachment_of
+from noetl.tools.duckdb_database import Connection
 from noetl.tools.duckdb_failure import Place
 from noetl.tools.duckdb_reading import counted, joined, reader_of
 from noetl.tools.duckdb_statements import Binding, Statement, statements_of
@@ -49,15 +50,15 @@ class Work:
         self._variables: dict[str, Any] = {}
         self._open = False
 
-    def begin(self, cursor: duckdb.DuckDBPyConnection) -> None:
+    def begin(self, connection: Connection) -> None:
         """Prepares the connection. Raises `duckdb.Error` and ToolError."""
-        self._cursor = cursor
+        self._cursor = cursor = connection.cursor
         if self._spec.memory is not None:
             cursor.execute(f"SET memory_limit = '{byte_count(self._spec.memory)} bytes'")
         if self._spec.threads is not None:
             cursor.execute(f"SET threads = {self._spec.threads}")
         if self.inputs.auth is not None:
-            self._attach(self.inputs.auth)
+            self._attach(connection, self.inputs.auth)
         for name, source in self._tables.sources.items():
             register(cursor, name, source)
         for name, source in self._labels.sources.items():
@@ -85,11 +86,10 @@ class Work:
         if self._open:
             self._cursor.execute("COMMIT")
 
-    def _attach(self, auth: str | dict[str, Any]) -> None:
+    def _attach(self, connection: Connection, auth: str | dict[str, Any]) -> None:
         if isinstance(auth, str):
             raise ToolError("credential", f"the credential `{auth}` is not known")
-        for text in attaching(auth, self._folder):
-            self._cursor.execute(text)
+        connection.database.attach(connection.cursor, attachment_of(auth, self._folder))
 
     def _statements(self) -> list[Statement]:
         given = self.inputs
