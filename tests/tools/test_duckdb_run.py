@@ -206,9 +206,63 @@ def test_rows_are_loaded_into_a_table_by_name_or_by_place(tmp_path: Path) -> Non
         ]
         assert (await desk.result(f"from {target}"))["row_count"] == 19_994
         kind, message = await desk.error(rows=[{"a": 1}], into="t; drop table t")
-        assert (kind, message[:35]) == ("input", "`into: t; drop table t` is no table")
+        assert (kind, message[:40]) == ("input", "`into` names no table: 't; drop table t'")
         kind, message = await desk.error(rows=[[1], [1, 2]], into=target)
-        assert (kind, message) == ("input", "`rows` has lists of several lengths, or mappings among them")
+        assert (kind, message) == ("input", "row 2 has 2 values for 1 columns")
+        kind, message = await desk.error(rows=[[1], {"a": 1}], into=target)
+        assert (kind, message) == ("input", "row 2 is a mapping, and the first is a list")
+        kind, message = await desk.error(rows=[{}], into=target)
+        assert (kind, message) == ("input", "the rows are mappings without keys: there is nothing to load")
+        kind, message = await desk.error(rows=[{"a": 1}], into="rows")
+        assert (kind, message.splitlines()[0]) == (
+            "sql",
+            "Catalog Error: Table with name rows does not exist!",
+        )
+        kind, message = await desk.error(rows=[[1, 2, 3, 4]], into=target)
+        assert (kind, "has 3 columns but 4 values were supplied" in message) == ("sql", True)
+
+    at_desk(tmp_path, work)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_rows_go_back_as_they_came(tmp_path: Path, stored: bool) -> None:
+    columns = """a int, "B" blob, j json, iv interval, huge hugeint, n decimal(30, 10), ts timestamptz, t timetz,
+        u uuid, l text[], s struct(x int, y text), d double"""
+    query = r"""
+        insert into t values (1, '\xDE\xAD'::blob, '{"k": [1, null]}', interval '1 month 2 days -1.5 seconds',
+          170141183460469231731687303715884105727, 12345678901234567890.5, '2026-01-01 10:00:00.5+05:30', '10:00:00+02',
+          '01980000-0000-7000-8000-000000000000', ['a,b', null, ''], {'x': 1, 'y': 'q'}, 1e-300),
+          (2, '\x00'::blob, '{"other": {}}', null, null, 0.1, null, null, null, [], {'x': null, 'y': ''}, null);
+    """
+
+    async def work(desk: Desk) -> None:
+        await desk.result(f"create table t({columns}); create table copy({columns}); {query}")
+        rows = await desk.rows("from t", spec={"result": {"inline_max_bytes": 0 if stored else 65536}})
+        assert isinstance(rows, Stored) == stored
+        assert (await desk.result(rows=rows, into="copy"))["row_count"] == 2
+        assert await desk.rows("from t except from copy") == []
+        if not stored:
+            await desk.result(rows=[list(row.values()) for row in rows], into="copy")
+            assert await desk.rows("select count(*) as n from copy") == [{"n": 4}]
+            assert await desk.rows("from copy except from t") == []
+
+    at_desk(tmp_path, work)
+
+
+def test_mappings_stay_themselves_in_a_column_of_json(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.result('create table t(n int, "Doc" json)')
+        docs: list[Any] = [{"a": 1}, {"b": {}}, [1, "x"], True, '"text"', None]
+        await desk.result(rows=[{"n": n, "doc": doc} for n, doc in enumerate(docs)], into="t (n, Doc)")
+        found = [row["doc"] for row in await desk.rows('select "Doc" as doc from t order by n')]
+        assert found == ['{"a":1}', '{"b":{}}', '[1,"x"]', "true", '"text"', None]
+        kind, _ = await desk.error(rows=[{"doc": "text"}], into="t")
+        assert kind == "sql"
+        await desk.result("create table b(raw blob)")
+        await desk.result(rows=[{"raw": "3q0="}, {"raw": "\\xdead"}, {"raw": None}], into="b")
+        assert await desk.rows("from b") == [{"raw": "3q0="}, {"raw": "3q0="}, {"raw": None}]
+        kind, message = await desk.error(rows=[{"raw": "@"}], into="b")
+        assert (kind, message[:50]) == ("input", "a value for a column of type BLOB is no base64: On")
 
     at_desk(tmp_path, work)
 

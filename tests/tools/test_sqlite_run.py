@@ -287,6 +287,24 @@ def test_a_credential_without_a_file_is_refused(tmp_path: Path, auth: Any, messa
     assert (error.kind, error.message) == ("credential", message)
 
 
+def test_blobs_go_back_as_they_came(db: Database) -> None:
+    db.run("CREATE TABLE t (id INT, raw blob, note TEXT)")
+    rows = [{"id": 1, "raw": "3q0=", "note": "3q0="}, {"id": 2, "raw": None, "note": None}]
+    db.run(rows=rows, into="t")
+    db.run(rows=[[3, "\\xdead", ""]], into="t")
+    assert db.rows("SELECT raw FROM t WHERE raw = x'dead'") == [{"raw": "3q0="}] * 2
+    assert db.rows("SELECT * FROM t WHERE id < 3") == rows
+    error = db.error(rows=[{"raw": "@"}], into="t")
+    assert (error.kind, error.message[:46]) == ("input", "a value for a column of type BLOB is no base64")
+
+
+def test_columns_are_named_in_any_case(db: Database) -> None:
+    db.run("CREATE TABLE t (Id INT, Name TEXT)")
+    db.run(rows=[{"Id": 1, "Name": "a"}], into="t (Id, NAME)")
+    db.run(rows=db.stored(pa.table({"ID": [2], "name": ["b"]})), into="t (Id, Name)")
+    assert db.rows("SELECT * FROM t") == [{"Id": 1, "Name": "a"}, {"Id": 2, "Name": "b"}]
+
+
 @pytest.mark.parametrize("database", ["test.db", ":memory:"])
 def test_other_files_are_beside_the_playbook_too(tmp_path: Path, database: str) -> None:
     folder = tmp_path / "playbooks"

@@ -1,18 +1,34 @@
 """What statements give, as record batches."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 
 from noetl.tools.duckdb_text import quoted_name
 
 BATCH = 8_192
 """Rows of a result that are in memory at a time."""
+_RUN = compile("__cursor__.sql(__statement__, params=__values__)", "<duckdb>", "eval")
 _WITHOUT_ARROW = re.compile(r"(?:UHUGEINT|BIGNUM|BIT|TIME WITH TIME ZONE)((?:\[\d*\])*)")
 """Types that Arrow has no form for: DuckDB would give other values for them."""
+
+
+def relation_of(
+    cursor: duckdb.DuckDBPyConnection,
+    text: str,
+    values: Mapping[str, Any] | None = None,
+    variables: Mapping[str, Any] | None = None,
+) -> Any:
+    """What a statement gives; it has run unless it only reads. Raises `duckdb.Error`.
+
+    DuckDB looks for tables it does not have among the variables of the frame that calls it.
+    """
+    names = {"__cursor__": cursor, "__statement__": text, "__values__": values or None}
+    return eval(_RUN, {**(variables or {}), **names})  # noqa: S307  # a text of ours
 
 
 def reader_of(relation: Any) -> pa.RecordBatchReader:

@@ -1,6 +1,5 @@
 """The SQL of one task, done in a thread."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,18 +14,13 @@ from noetl.tools.duckdb import DuckdbInputs, DuckdbSpec
 from noetl.tools.duckdb_auth import attachment_of
 from noetl.tools.duckdb_database import Connection
 from noetl.tools.duckdb_failure import Place
-from noetl.tools.duckdb_reading import counted, joined, reader_of
+from noetl.tools.duckdb_load import ROWS, insertion
+from noetl.tools.duckdb_reading import counted, joined, reader_of, relation_of
 from noetl.tools.duckdb_statements import Binding, Statement, statements_of
 from noetl.tools.duckdb_tables import Tables, as_variable, register
 from noetl.tools.inputs import byte_count
+from noetl.tools.sql_into import into_of
 from noetl.tools.sql_result import Answer, distinct
-
-ROWS = "__noetl_rows__"
-"""The table of the rows that are loaded."""
-_NAME = r'(?:[^\W\d]\w*|"(?:[^"]|"")+")'
-_COLUMNS = rf"(?P<columns>\(\s*{_NAME}(?:\s*,\s*{_NAME})*\s*\))"
-_TARGET = re.compile(rf"\s*(?P<table>{_NAME}(?:\.{_NAME}){{0,2}})\s*{_COLUMNS}?\s*")
-_RUN = compile("__cursor__.sql(__statement__, params=__values__)", "<duckdb>", "eval")
 
 
 class Work:
@@ -95,7 +89,7 @@ class Work:
         given = self.inputs
         sql = given.command or given.query or given.commands or ()
         if given.into is not None:
-            sql = _insertion(given.into, given.rows)
+            sql = insertion(self._cursor, into_of(given.into), given.rows)
         binding = Binding(given.params) if given.rows is None else None
         found = statements_of(self._cursor, [sql] if isinstance(sql, str) else sql, binding, self._folder)
         if not found:
@@ -105,16 +99,7 @@ class Work:
         return found
 
     def _relation(self, statement: Statement, values: Mapping[str, Any]) -> Any:
-        """What the statement gives; it has run unless it only reads.
-
-        Labels are variables of the frame that calls DuckDB: it looks there for tables it does not have.
-        """
-        names = {
-            "__cursor__": self._cursor,
-            "__statement__": statement.text,
-            "__values__": values or None,
-        }
-        return eval(_RUN, {**self._variables, **names})  # noqa: S307  # a text of ours
+        return relation_of(self._cursor, statement.text, values, self._variables)
 
     def _answer(self, statement: Statement, relation: Any, limit: int) -> Answer | Stream:
         if relation is None:
@@ -173,22 +158,6 @@ class Work:
         if ROWS in self.unfit:
             raise ToolError("input", f"`rows` is no table: {self.unfit[ROWS]}")
         return (row for batch in self._tables.sources[ROWS].to_batches() for row in batch_rows(batch))
-
-
-def _insertion(into: str, rows: Any) -> str:
-    """The statement that loads the rows: mappings and tables by name, lists by position."""
-    found = _TARGET.fullmatch(into)
-    if found is None:
-        raise ToolError(
-            "input", f"`into: {into}` is no table: write `table`, `schema.table` or `table (a, b)`"
-        )
-    if rows == []:  # their columns are not known; the table must be there all the same
-        return f"INSERT INTO {found['table']} FROM {found['table']} LIMIT 0"
-    if isinstance(rows, list) and isinstance(rows[0], list):
-        return f"INSERT INTO {into} FROM {ROWS}"
-    if columns := found["columns"]:
-        return f"INSERT INTO {into} SELECT {columns[1:-1]} FROM {ROWS}"  # noqa: S608  # names alone, as found
-    return f"INSERT INTO {into} BY NAME FROM {ROWS}"
 
 
 def _count(relation: Any) -> int:
