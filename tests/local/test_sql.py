@@ -146,6 +146,32 @@ def test_a_large_table_goes_from_one_database_to_another_and_reads_as_rows(dsn: 
     }
 
 
+HUGE = """\
+workload: { dsn: "" }
+workflow:
+  - step: start
+    tool:
+      - name: big
+        kind: postgres
+        dsn: "{{ workload.dsn }}"
+        query: SELECT g AS id, repeat('x', 1000) AS text FROM generate_series(1, 300) g
+      - { name: create, kind: sqlite, command: "CREATE TABLE copy (id, text)" }
+      - { name: load, kind: sqlite, rows: "{{ big.rows }}", into: copy }
+      - { name: back, kind: sqlite, query: SELECT * FROM copy }
+      - { name: again, kind: postgres, dsn: "{{ workload.dsn }}", command: "CREATE TABLE copy (id int, text text)" }
+      - { name: reload, kind: postgres, dsn: "{{ workload.dsn }}", rows: "{{ back.rows }}", into: copy }
+"""
+
+
+def test_a_table_that_is_not_read_as_rows_may_stand_before_any_sql_task(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("noetl.kernel.scopes.ROWS_BYTES", 100_000)
+    found = ran(HUGE, dsn=dsn)
+    assert found.error is None
+    assert found.result["row_count"] == 300
+
+
 STORED = """\
 workflow:
   - step: start

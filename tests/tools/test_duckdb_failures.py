@@ -56,6 +56,7 @@ def test_errors_of_duckdb_have_a_kind(tmp_path: Path, query: str, kind: str, beg
         "from 's3://bucket/x.parquet'",
         "attach 'x.db' as x (type sqlite)",
         "from read_xlsx('x.xlsx')",
+        "copy (select 1) to 'x.xlsx'",
     ],
 )
 def test_an_extension_that_is_not_installed_is_named_with_what_to_do(
@@ -186,6 +187,8 @@ def test_cancelling_stops_the_work(tmp_path: Path) -> None:
         ({"kind": "postgres_credential", "host": "db"}, "not_found", "postgres"),
         ({"type": "s3", "access_key_id": "a", "secret_access_key": "b"}, "not_found", "httpfs"),
         ({"type": "sqlite", "database": "x.db"}, "not_found", "sqlite"),
+        ({"type": "postgres", "dsn": "postgresql://db/shop"}, "not_found", "postgres"),
+        ({"type": "postgres", "user": "shop"}, "credential", "the `postgres` credential names no server"),
         ({"type": "duckdb"}, "credential", "the `duckdb` credential names no file"),
         ({"type": "bearer", "token": "x"}, "credential", "a credential of kind `bearer` cannot be attached"),
         ({"host": "db"}, "credential", "the credential has no `type`"),
@@ -208,6 +211,72 @@ def test_the_file_of_a_credential_is_attached_under_its_alias(tmp_path: Path) ->
         auth = {"type": "duckdb", "database": "shop.db", "alias": "shop"}
         for _ in range(2):
             assert await desk.rows("from shop.t", auth=auth) == [{"a": 1}]
+
+    at_desk(tmp_path, work)
+
+
+def test_another_credential_of_one_alias_is_another_database(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        shops = [{"type": "duckdb", "database": f"{name}.db"} for name in ("bern", "oslo")]
+        for shop in shops:
+            await desk.result(
+                "create table t as select $name as name",
+                params={"name": shop["database"]},
+                database=shop["database"],
+            )
+        for shop in (*shops, *shops):
+            assert await desk.rows("from duckdb.t", auth=shop) == [{"name": shop["database"]}]
+
+    at_desk(tmp_path, work)
+
+
+def test_an_alias_that_another_task_uses_is_not_replaced(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        shops = [{"type": "duckdb", "database": f"{name}.db"} for name in ("bern", "oslo")]
+        long = "select count(*) from range(1000000000000)"
+        at_work = asyncio.create_task(desk.outcome(long, auth=shops[0]))
+        while (await desk.rows("from duckdb_databases() where database_name = 'duckdb'")) == []:
+            pass
+        outcome = await desk.outcome("select 1", auth=shops[1])
+        assert outcome.error is not None
+        assert (outcome.error.kind, outcome.error.message) == (
+            "credential",
+            "`duckdb` is another database for a task that is at work: give one of the credentials an `alias`",
+        )
+        assert await desk.rows("select 1 as a", auth={**shops[1], "alias": "oslo"}) == [{"a": 1}]
+        at_work.cancel()
+        await asyncio.wait([at_work])
+
+    at_desk(tmp_path, work)
+
+
+def test_a_name_that_is_taken_is_told(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.result("attach ':memory:' as shop")
+        kind, message = await desk.error(
+            "select 1", auth={"type": "duckdb", "database": "x.db", "alias": "shop"}
+        )
+        assert (kind, 'database with name "shop" already exists' in message) == ("sql", True)
+
+    at_desk(tmp_path, work)
+
+
+def test_a_file_that_is_attached_elsewhere_can_be_tried_again(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.result("attach 'shop.db' as shop", execution="other")
+        outcome = await desk.outcome("select 1", database="shop.db")
+        assert outcome.error is not None
+        assert (outcome.error.kind, outcome.error.retryable) == ("connection", True)
+        desk.tool.forget("other")
+        assert await desk.rows("select 1 as a", database="shop.db") == [{"a": 1}]
+
+    at_desk(tmp_path, work)
+
+
+def test_text_that_is_none_is_an_error_of_the_inputs(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        kind, message = await desk.error("from x", tables={"x": [{"a": "\ud800"}]})
+        assert (kind, message[:31]) == ("input", "a value that DuckDB cannot hold")
 
     at_desk(tmp_path, work)
 

@@ -37,6 +37,7 @@ def test_values_are_bound_by_name_by_number_and_in_turn(tmp_path: Path) -> None:
     async def work(desk: Desk) -> None:
         assert await desk.rows("select $a + $b as n", params={"a": 1, "b": 2}) == [{"n": 3}]
         assert await desk.rows("select $2 - $1 as n", params=[1, 5]) == [{"n": 4}]
+        assert await desk.rows("select $a as n", params={"a": 1, "unused": 2}) == [{"n": 1}]
         found = await desk.result("select ? as a; select ? as b, ? as c", params=["x'; --", 2, [1, 2]])
         assert found["command_0"]["rows"] == [{"a": "x'; --"}]
         assert found["rows"] == [{"b": 2, "c": [1, 2]}]
@@ -51,8 +52,12 @@ def test_values_are_bound_by_name_by_number_and_in_turn(tmp_path: Path) -> None:
         ("select $a", [1], "nothing can be bound to `$a`: the values are a list"),
         ("select ?, ?", [1], "the SQL asks for value 2, and there are 1"),
         ("select $1", {"a": 1}, "the SQL asks for value 1, and the values have names"),
-        ("select 1", [1], "no statement asks for value 1 of `params`"),
-        ("select $a", {"a": 1, "b": 1}, "no statement asks for `b` of `params`"),
+        (
+            "select %s",
+            [1],
+            "no statement asks for value 1 of `params`: use `?` or `$1` for a list, `$name` for a mapping",
+        ),
+        (" -- nothing", None, "there is no SQL to run: the text is empty"),
     ],
 )
 def test_values_that_do_not_fit_are_an_error_of_the_inputs(
@@ -144,11 +149,39 @@ def test_many_rows_become_an_arrow_object_in_their_order(tmp_path: Path) -> None
     at_desk(tmp_path, work)
 
 
-def test_fetch_says_how_many_rows_are_given(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("fetch", "rows"), [("one", [{"range": 0}]), ("none", [])])
+def test_fetch_says_how_many_rows_are_given_and_all_are_counted(
+    tmp_path: Path, fetch: str, rows: list[Any]
+) -> None:
     async def work(desk: Desk) -> None:
-        assert await desk.rows("from range(5)", spec={"fetch": "one"}) == [{"range": 0}]
-        found = await desk.result("from range(5)", spec={"fetch": "none"})
-        assert (found["rows"], found["row_count"]) == ([], 5)
+        found = await desk.result("from range(20000); create table t(a int)", spec={"fetch": fetch})
+        assert (found["rows"], found["row_count"], found["columns"]) == (rows, 20_000, ["range"])
+        stored = await desk.result("select repeat('x', 100000) from range(3)", spec={"fetch": fetch})
+        assert stored["row_count"] == 3
+        assert isinstance(stored["rows"], Stored) == (fetch == "one")
+
+    at_desk(tmp_path, work)
+
+
+def test_types_that_arrow_does_not_have_are_text(tmp_path: Path) -> None:
+    query = """
+        select 340282366920938463463374607431768211455::uhugeint as wide, 12345678901234567890123::bignum as big,
+          '101'::bit as bits, timetz '10:00:00+02' as hour, [timetz '10:00:00+02', null] as hours, 1 as n, 2 as n
+    """
+    expected = {
+        "wide": "340282366920938463463374607431768211455",
+        "big": "12345678901234567890123",
+        "bits": "101",
+        "hour": "10:00:00+02",
+        "hours": ["10:00:00+02", None],
+        "n": 1,
+        "n_2": 2,
+    }
+
+    async def work(desk: Desk) -> None:
+        assert await desk.rows(query) == [expected]
+        stored = await desk.rows(query, spec={"result": {"inline_max_bytes": 0}})
+        assert await desk.rows("from x", tables={"x": stored}) == [expected]
 
     at_desk(tmp_path, work)
 
@@ -173,9 +206,63 @@ def test_rows_are_loaded_into_a_table_by_name_or_by_place(tmp_path: Path) -> Non
         ]
         assert (await desk.result(f"from {target}"))["row_count"] == 19_994
         kind, message = await desk.error(rows=[{"a": 1}], into="t; drop table t")
-        assert (kind, message[:35]) == ("input", "`into: t; drop table t` is no table")
+        assert (kind, message[:40]) == ("input", "`into` names no table: 't; drop table t'")
         kind, message = await desk.error(rows=[[1], [1, 2]], into=target)
-        assert (kind, message) == ("input", "`rows` has lists of several lengths, or mappings among them")
+        assert (kind, message) == ("input", "row 2 has 2 values for 1 columns")
+        kind, message = await desk.error(rows=[[1], {"a": 1}], into=target)
+        assert (kind, message) == ("input", "row 2 is a mapping, and the first is a list")
+        kind, message = await desk.error(rows=[{}], into=target)
+        assert (kind, message) == ("input", "the rows are mappings without keys: there is nothing to load")
+        kind, message = await desk.error(rows=[{"a": 1}], into="rows")
+        assert (kind, message.splitlines()[0]) == (
+            "sql",
+            "Catalog Error: Table with name rows does not exist!",
+        )
+        kind, message = await desk.error(rows=[[1, 2, 3, 4]], into=target)
+        assert (kind, "has 3 columns but 4 values were supplied" in message) == ("sql", True)
+
+    at_desk(tmp_path, work)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_rows_go_back_as_they_came(tmp_path: Path, stored: bool) -> None:
+    columns = """a int, "B" blob, j json, iv interval, huge hugeint, n decimal(30, 10), ts timestamptz, t timetz,
+        u uuid, l text[], s struct(x int, y text), d double"""
+    query = r"""
+        insert into t values (1, '\xDE\xAD'::blob, '{"k": [1, null]}', interval '1 month 2 days -1.5 seconds',
+          170141183460469231731687303715884105727, 12345678901234567890.5, '2026-01-01 10:00:00.5+05:30', '10:00:00+02',
+          '01980000-0000-7000-8000-000000000000', ['a,b', null, ''], {'x': 1, 'y': 'q'}, 1e-300),
+          (2, '\x00'::blob, '{"other": {}}', null, null, 0.1, null, null, null, [], {'x': null, 'y': ''}, null);
+    """
+
+    async def work(desk: Desk) -> None:
+        await desk.result(f"create table t({columns}); create table copy({columns}); {query}")
+        rows = await desk.rows("from t", spec={"result": {"inline_max_bytes": 0 if stored else 65536}})
+        assert isinstance(rows, Stored) == stored
+        assert (await desk.result(rows=rows, into="copy"))["row_count"] == 2
+        assert await desk.rows("from t except from copy") == []
+        if not stored:
+            await desk.result(rows=[list(row.values()) for row in rows], into="copy")
+            assert await desk.rows("select count(*) as n from copy") == [{"n": 4}]
+            assert await desk.rows("from copy except from t") == []
+
+    at_desk(tmp_path, work)
+
+
+def test_mappings_stay_themselves_in_a_column_of_json(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.result('create table t(n int, "Doc" json)')
+        docs: list[Any] = [{"a": 1}, {"b": {}}, [1, "x"], True, '"text"', None]
+        await desk.result(rows=[{"n": n, "doc": doc} for n, doc in enumerate(docs)], into="t (n, Doc)")
+        found = [row["doc"] for row in await desk.rows('select "Doc" as doc from t order by n')]
+        assert found == ['{"a":1}', '{"b":{}}', '[1,"x"]', "true", '"text"', None]
+        kind, _ = await desk.error(rows=[{"doc": "text"}], into="t")
+        assert kind == "sql"
+        await desk.result("create table b(raw blob)")
+        await desk.result(rows=[{"raw": "3q0="}, {"raw": "\\xdead"}, {"raw": None}], into="b")
+        assert await desk.rows("from b") == [{"raw": "3q0="}, {"raw": "3q0="}, {"raw": None}]
+        kind, message = await desk.error(rows=[{"raw": "@"}], into="b")
+        assert (kind, message[:50]) == ("input", "a value for a column of type BLOB is no base64: On")
 
     at_desk(tmp_path, work)
 
@@ -195,7 +282,33 @@ def test_a_command_runs_once_for_each_row(tmp_path: Path) -> None:
         kind, message = await desk.error(
             command="insert into t values ($a, $b)", rows=[{"a": 1, "b": 2}, {"a": 1}]
         )
-        assert (kind, message) == ("input", "row 1: nothing can be bound to `$b`: no value has this name")
+        assert (kind, message) == ("input", "row 2: nothing can be bound to `$b`: no value has this name")
+        assert await desk.rows("select count(*) as n from t") == [{"n": 3}]
+
+    at_desk(tmp_path, work)
+
+
+def test_what_a_command_returns_for_each_row_is_the_result(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.result("create table t(a int)")
+        rows = [{"a": 1}, {"a": 2}, {"a": 3}]
+        insert = "insert into t values ($a) returning a, 2 * a as twice"
+        found = await desk.result(insert, rows=rows)
+        assert found["rows"] == [{"a": 1, "twice": 2}, {"a": 2, "twice": 4}, {"a": 3, "twice": 6}]
+        assert (found["row_count"], found["columns"]) == (3, ["a", "twice"])
+        assert await desk.rows("select $a::int as b from range(2)", rows=rows[:2]) == [
+            {"b": 1},
+            {"b": 1},
+            {"b": 2},
+            {"b": 2},
+        ]
+        first = await desk.result("select $a as b", rows=rows, spec={"fetch": "one"})
+        assert (first["rows"], first["row_count"]) == ([{"b": 1}], 3)
+        many = await desk.result("select $a as b, range from range(10000)", rows=rows)
+        assert isinstance(many["rows"], Stored)
+        assert (many["row_count"], many["rows"]["length"]) == (30_000, 30_000)
+        kind, message = await desk.error("insert into t values ($a) returning error('no')", rows=rows)
+        assert (kind, message) == ("sql", "Invalid Input Error: no")
         assert await desk.rows("select count(*) as n from t") == [{"n": 3}]
 
     at_desk(tmp_path, work)
@@ -241,6 +354,14 @@ def test_a_file_is_beside_the_playbook_and_shared_by_tasks_at_the_same_time(tmp_
     at_desk(tmp_path, work)
     assert (tmp_path / "shop.db").is_file()
     at_desk(tmp_path, lambda desk: desk.result("from t", database="shop.db"))
+
+
+def test_an_empty_name_is_the_database_in_memory(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.result("create table t as select 1 as a", database="")
+        assert await desk.rows("from t", database=":memory:") == [{"a": 1}]
+
+    at_desk(tmp_path, work)
 
 
 def test_memory_and_threads_are_knobs_of_the_database(tmp_path: Path) -> None:

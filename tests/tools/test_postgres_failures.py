@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from noetl.model.outcome import Outcome
+from noetl.tools.postgres_failure import failure_of
 from noetl.tools.postgres_tool import PostgresTool
 from tests.postgres import PASSWORD, Server
 from tests.tools.sql_calls import Database, postgres_at
@@ -83,6 +84,47 @@ def test_a_server_that_lets_nobody_in_is_told(  # noqa: PLR0917 -- a column of t
     assert (found.error.kind, found.error.retryable) == (kind, retryable)
     assert found.helpers["pg"]["code"] == state
     assert message in found.error.message
+
+
+def test_a_refusal_that_names_a_role_or_a_database_has_its_own_sqlstate(
+    db: Database, postgres: Server
+) -> None:
+    roles = f"CREATE ROLE crowd LOGIN CONNECTION LIMIT 0 PASSWORD '{PASSWORD}'"
+    db.run(f"{roles}; CREATE ROLE guest LOGIN PASSWORD '{PASSWORD}'; CREATE ROLE mute PASSWORD '{PASSWORD}'")
+    db.run("CREATE DATABASE small CONNECTION LIMIT 0")
+    db.run("CREATE DATABASE private")
+    db.run("REVOKE CONNECT ON DATABASE private FROM PUBLIC")
+    db.run("CREATE DATABASE shut ALLOW_CONNECTIONS false")
+    try:
+        for options, state, kind in (
+            ({"user": "crowd"}, "53300", "connection"),
+            ({"user": "guest", "dbname": "small"}, "53300", "connection"),
+            ({"user": "guest", "dbname": "private"}, "42501", "permission"),
+            ({"user": "mute"}, "28000", "credential"),
+            ({"dbname": "shut"}, "55000", "sql"),
+        ):
+            found = postgres_at(postgres.dsn(**options)).outcome(query="SELECT 1")
+            assert found.error is not None
+            assert (found.helpers["pg"]["sqlstate"], found.error.kind) == (state, kind)
+            assert found.error.retryable == (kind == "connection")
+    finally:
+        for name in ("small", "private", "shut"):
+            db.run(f"DROP DATABASE {name}")
+        db.run("DROP ROLE crowd; DROP ROLE guest; DROP ROLE mute")
+
+
+@pytest.mark.parametrize(
+    "state", ["starting up", "shutting down", "in recovery mode", "not yet accepting connections"]
+)
+def test_a_server_that_is_not_up_yet_can_be_tried_again(state: str) -> None:
+    said = f'connection to server at "db" failed: FATAL:  the database system is {state}'
+    found = failure_of(psycopg.OperationalError(said), None, connected=False)
+    assert found.error is not None
+    assert (found.helpers["pg"]["sqlstate"], found.error.kind, found.error.retryable) == (
+        "57P03",
+        "connection",
+        True,
+    )
 
 
 def test_a_role_without_rights_is_told(db: Database, postgres: Server) -> None:

@@ -178,6 +178,18 @@ def test_what_the_statements_return_comes_back(db: Database, fetch: str, rows: l
     assert (found["rows"], found["row_count"]) == (rows, 2)
 
 
+def test_statements_of_any_kind_run_with_every_row(db: Database) -> None:
+    rows = [{"id": 1}, {"id": 2}, {"id": 3}]
+    found = db.run(
+        rows=rows, command="WITH new AS (SELECT :id::int AS id) INSERT INTO item (id) SELECT id FROM new"
+    )
+    assert (found["rows"], found["row_count"]) == ([], 3)
+    found = db.run(rows=rows, command="WITH old AS (SELECT :id::int AS id) SELECT id FROM old")
+    assert (found["rows"], found["row_count"]) == (rows, 3)
+    db.run("CREATE PROCEDURE doubled(INOUT n int) LANGUAGE plpgsql AS $$ BEGIN n := 2 * n; END $$")
+    assert db.rows("CALL doubled(:id::int)", rows=rows) == [{"n": 2}, {"n": 4}, {"n": 6}]
+
+
 def test_the_runs_of_a_statement_are_one_transaction_unless_told_otherwise(db: Database) -> None:
     rows = [{"id": 1}, {"id": 2}, {"id": 1}]
     outcome = db.outcome(rows=rows, command="INSERT INTO item (id) VALUES (:id)")

@@ -236,6 +236,14 @@ def test_a_large_result_is_an_arrow_table(db: Database) -> None:
     assert table.column("x").to_pylist() == list(range(1, 20_001))
 
 
+@pytest.mark.parametrize("beginning", ["x % 2", "x < 19000", "x > 19000"])
+def test_wide_integers_among_floats_stay_exact_in_an_arrow_table(db: Database, beginning: str) -> None:
+    found = db.run(
+        counted(f"iif({beginning}, 9007199254740993, 0.5) AS n, 'name' || x AS name"), params={"most": 20_000}
+    )
+    assert set(db.table(found["rows"]).column("n").to_pylist()) == {"9007199254740993", "0.5"}
+
+
 def test_without_arrow_rows_stay_values_up_to_a_limit(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     found = db.run(counted("x"), params={"most": 20_000})
@@ -277,6 +285,37 @@ def test_a_credential_may_name_the_file(db: Database, tmp_path: Path, auth: dict
 def test_a_credential_without_a_file_is_refused(tmp_path: Path, auth: Any, message: str) -> None:
     error = Database(SqliteTool, tmp_path, auth=auth).error("SELECT 1")
     assert (error.kind, error.message) == ("credential", message)
+
+
+def test_blobs_go_back_as_they_came(db: Database) -> None:
+    db.run("CREATE TABLE t (id INT, raw blob, note TEXT)")
+    rows = [{"id": 1, "raw": "3q0=", "note": "3q0="}, {"id": 2, "raw": None, "note": None}]
+    db.run(rows=rows, into="t")
+    db.run(rows=[[3, "\\xdead", ""]], into="t")
+    assert db.rows("SELECT raw FROM t WHERE raw = x'dead'") == [{"raw": "3q0="}] * 2
+    assert db.rows("SELECT * FROM t WHERE id < 3") == rows
+    error = db.error(rows=[{"raw": "@"}], into="t")
+    assert (error.kind, error.message[:46]) == ("input", "a value for a column of type BLOB is no base64")
+
+
+def test_columns_are_named_in_any_case(db: Database) -> None:
+    db.run("CREATE TABLE t (Id INT, Name TEXT)")
+    db.run(rows=[{"Id": 1, "Name": "a"}], into="t (Id, NAME)")
+    db.run(rows=db.stored(pa.table({"ID": [2], "name": ["b"]})), into="t (Id, Name)")
+    assert db.rows("SELECT * FROM t") == [{"Id": 1, "Name": "a"}, {"Id": 2, "Name": "b"}]
+
+
+@pytest.mark.parametrize("database", ["test.db", ":memory:"])
+def test_other_files_are_beside_the_playbook_too(tmp_path: Path, database: str) -> None:
+    folder = tmp_path / "playbooks"
+    folder.mkdir()
+    db = sqlite_at(folder)
+    db.run("CREATE TABLE t (a); INSERT INTO t VALUES (7)", database="other.db")
+    attached = "ATTACH 'other.db' AS other; CREATE TABLE t AS SELECT * FROM other.t; SELECT * FROM t"
+    copied = db.call(command="VACUUM INTO :name", params={"name": "copy.db"}, database=database)
+    outcomes = db.outcomes(db.call(command=attached, database=database), copied)
+    assert [one.error for one in outcomes] == [None, None]
+    assert db.rows("SELECT a FROM t", database="copy.db") == [{"a": 7}]
 
 
 def test_each_execution_has_its_own_database_in_memory(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from noetl.model.outcome import ToolError
 from noetl.tools.duckdb_text import quoted_name, quoted_text
@@ -25,36 +25,49 @@ _BUCKET = {
 _SECRETS = {"postgres": _SERVER, "mysql": _SERVER, "s3": _BUCKET}
 _FILES = ("sqlite", "duckdb")
 _PATH = ("database", "path", "file")
+_WHOLE = ("dsn", "url", "connection_string")
 
 
-def attaching(auth: Mapping[str, Any], folder: Path) -> list[str]:
-    """The statements that make a credential known, and attach its database under its `alias`.
+class Attachment(NamedTuple):
+    """A database to attach as `name`: the statement that makes its secret, and what ATTACH says of it."""
 
-    Without one the alias is the kind. ToolError of kind `credential` if it is for nothing that DuckDB
-    can attach.
+    name: str
+    secret: str | None
+    target: str | None
+
+
+def attachment_of(auth: Mapping[str, Any], folder: Path) -> Attachment:
+    """What a credential attaches: under its `alias`, or else its kind. Buckets only have a secret.
+
+    ToolError of kind `credential` if it is for nothing that DuckDB can attach, or does not say what.
     """
     kind = str(auth.get("type") or auth.get("kind") or "").removesuffix("_credential").lower()
-    alias = quoted_name(str(auth.get("alias") or kind))
+    name = str(auth.get("alias") or kind)
+    alias = quoted_name(name)
     if kind in _FILES:
         path = _first(auth, _PATH)
         if path is None:
             raise ToolError("credential", f"the `{kind}` credential names no file: give it `database`")
         options = f" (TYPE {kind})" if kind != "duckdb" else _encryption(auth)
-        return [f"ATTACH IF NOT EXISTS {quoted_text(str(folder / str(path)))} AS {alias}{options}"]
+        return Attachment(name, None, f"{quoted_text(str(folder / str(path)))} AS {alias}{options}")
     if kind not in _SECRETS:
         known = ", ".join(f"`{one}`" for one in (*_SECRETS, *_FILES))
         message = (
             f"a credential of kind `{kind}` cannot be attached" if kind else "the credential has no `type`"
         )
         raise ToolError("credential", f"{message}: DuckDB takes {known}")
-    given = {name: _first(auth, keys) for name, keys in _SECRETS[kind].items()}
+    if kind == "postgres" and (whole := _first(auth, _WHOLE)) is not None:
+        return Attachment(name, None, f"{quoted_text(str(whole))} AS {alias} (TYPE {kind})")
+    given = {option: _first(auth, keys) for option, keys in _SECRETS[kind].items()}
     fields = "".join(
-        f", {name} {quoted_text(str(value))}" for name, value in given.items() if value is not None
+        f", {option} {quoted_text(str(value))}" for option, value in given.items() if value is not None
     )
     secret = f"CREATE OR REPLACE TEMPORARY SECRET {alias} (TYPE {kind}{fields})"
     if kind == "s3":
-        return [secret]
-    return [secret, f"ATTACH IF NOT EXISTS '' AS {alias} (TYPE {kind}, SECRET {alias})"]
+        return Attachment(name, secret, None)
+    if given["HOST"] is None:
+        raise ToolError("credential", f"the `{kind}` credential names no server: give it `host`")
+    return Attachment(name, secret, f"'' AS {alias} (TYPE {kind}, SECRET {alias})")
 
 
 def _encryption(auth: Mapping[str, Any]) -> str:

@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 
 import duckdb
 
+from noetl.model.outcome import ToolError
+from noetl.tools.duckdb_auth import Attachment
+
 MOST_IN_MEMORY = 128
 """Databases in memory that are kept; beyond that, those unused for longest go first."""
 _CONFIG: dict[str, Any] = {
@@ -25,12 +28,31 @@ class Database:
         self.connection = duckdb.connect(str(file or ":memory:"), config=config)
         self.users = 0
         self.kept = file is None
+        self._attached: dict[str, Attachment] = {}
+        self._attaching = Lock()
 
     def cursor(self, folder: Path) -> duckdb.DuckDBPyConnection:
         """A connection of its own, which finds files in this folder, too, where parameters name them."""
         cursor = self.connection.cursor()
         cursor.execute("SET file_search_path = ?", [str(folder)])
         return cursor
+
+    def attach(self, cursor: duckdb.DuckDBPyConnection, found: Attachment) -> None:
+        """Attaches what a credential is for; another one of this name goes, unless a task may be using it.
+
+        Raises `duckdb.Error` and ToolError of kind `credential`.
+        """
+        with self._attaching:
+            before = self._attached.get(found.name)
+            if before not in (None, found) and self.users > 1:
+                message = f"`{found.name}` is another database for a task that is at work"
+                raise ToolError("credential", f"{message}: give one of the credentials an `alias`")
+            if found.secret is not None:
+                cursor.execute(found.secret)
+            if found.target is not None:
+                how = "" if before is None else "IF NOT EXISTS " if before == found else "OR REPLACE "
+                cursor.execute(f"ATTACH {how}{found.target}")
+            self._attached[found.name] = found
 
     def close(self) -> None:
         self.connection.close()

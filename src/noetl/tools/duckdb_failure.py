@@ -14,6 +14,7 @@ _NEAR = re.compile(r'syntax error at or near "(\w+)"')
 _MISSING_FILE = ("No files found that match", "No such file or directory", "database does not exist")
 _EXTENSION = re.compile(
     r"(?s)Extension \"[^\"]*\" not found|extension.*INSTALL |Failed to download extension"
+    r"|exists in the \w+ extension"
 )
 _KINDS: dict[str, ErrorKind] = {
     "Out of Memory": "limit",
@@ -21,6 +22,8 @@ _KINDS: dict[str, ErrorKind] = {
     "HTTP": "connection",
     "Connection": "connection",
 }
+_IN_USE = ("Could not set lock", "Unique file handle conflict")
+"""What is said of a database file that another process has, or another execution."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -50,7 +53,7 @@ def failure_of(
     info = ErrorInfo(
         kind=_kind(error, name, text),
         message=text,
-        retryable=conflict or "Could not set lock" in text,
+        retryable=conflict or _in_use(text),
         details=where,
     )
     return failed(info, duckdb={**where, "message": text})
@@ -69,7 +72,11 @@ def _kind(error: Exception, name: str, text: str) -> ErrorKind:
         return "permission"
     if _EXTENSION.search(text) or any(words in text for words in _MISSING_FILE):
         return "not_found"
-    return "connection" if "Could not set lock" in text else _KINDS.get(name, "sql")
+    return "connection" if _in_use(text) else _KINDS.get(name, "sql")
+
+
+def _in_use(text: str) -> bool:
+    return any(words in text for words in _IN_USE)
 
 
 def _hint(name: str, text: str, labels: Mapping[str, str], unfit: Mapping[str, str]) -> str:

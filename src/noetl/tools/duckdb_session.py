@@ -23,6 +23,7 @@ class Session:
     """Does one piece of work after the other in a thread."""
 
     def __init__(self, connection: Connection, threads: ThreadPoolExecutor) -> None:
+        self.connection = connection
         self.cursor: duckdb.DuckDBPyConnection = connection.cursor
         self.last: Future[Any] | None = None
         """The work that was begun last."""

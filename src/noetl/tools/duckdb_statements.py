@@ -75,7 +75,7 @@ class Binding:
         self._listed = params if params is not None and not isinstance(params, Mapping) else []
         self._is_list = params is not None and not isinstance(params, Mapping)
         self._next = 0
-        self._used: set[str | int] = set()
+        self._used: set[int] = set()
 
     def values(self, source: duckdb.Statement) -> dict[str, Any]:
         """The values for the next statement. ToolError `input` if one is not there."""
@@ -87,20 +87,17 @@ class Binding:
         return {name: self._value(name, first) for name in names}
 
     def finish(self) -> None:
-        """ToolError `input` if a value was given that no statement asks for."""
-        for name in self._named:
-            if name not in self._used:
-                raise ToolError("input", f"no statement asks for `{name}` of `params`")
+        """ToolError `input` if a list holds a value that no statement asks for."""
         for index in range(len(self._listed)):
             if index not in self._used:
-                raise ToolError("input", f"no statement asks for value {index + 1} of `params`")
+                message = f"no statement asks for value {index + 1} of `params`"
+                raise ToolError("input", f"{message}: use `?` or `$1` for a list, `$name` for a mapping")
 
     def _value(self, name: str, first: int) -> Any:
         if not name.isdigit():
             if name not in self._named:
                 given = "the values are a list" if self._is_list else "no value has this name"
                 raise ToolError("input", f"nothing can be bound to `${name}`: {given}")
-            self._used.add(name)
             return self._named[name]
         index = first + int(name) - 1
         if index >= len(self._listed):

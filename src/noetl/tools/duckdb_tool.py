@@ -12,18 +12,20 @@ import pyarrow as pa
 from msgspec import structs
 
 from noetl.model.outcome import Outcome, ToolError, succeeded
-from noetl.model.reference import Stored
+from noetl.model.reference import MEDIA_TYPE, Stored
 from noetl.model.stream import Stream
-from noetl.ports.results import ResultError
+from noetl.ports.results import Objects, ResultError
 from noetl.ports.tool import Call
 from noetl.tools.attempt import attempted, failure, inputs_of
 from noetl.tools.duckdb import DuckdbInputs, DuckdbSpec
 from noetl.tools.duckdb_database import Databases
 from noetl.tools.duckdb_failure import failure_of
+from noetl.tools.duckdb_load import ROWS
 from noetl.tools.duckdb_session import Session, session
 from noetl.tools.duckdb_tables import tables_of
-from noetl.tools.duckdb_work import ROWS, Work
+from noetl.tools.duckdb_work import Work
 from noetl.tools.sql_result import Answer, inline_limit, keep_table, result_of
+from noetl.tools.stored import value_of
 
 THREADS = 32
 """Tasks at work at the same time."""
@@ -61,17 +63,20 @@ class DuckdbTool:
             return failure("input", str(error))
         try:
             async with asyncio.timeout(call.timeout), AsyncExitStack() as files:
+                inputs = await _with_rows(inputs, call.objects)
                 tables = await tables_of(_given(inputs), call.objects, files)
                 variables = await tables_of(labels, call.objects, files)
                 return await self._done(call, Work(inputs, spec, call.folder, tables, variables))
         except TimeoutError:
             return failure("timeout", f"the SQL was not done within {call.timeout:g} s", retryable=True)
+        except UnicodeError as error:
+            return failure("input", f"a value that DuckDB cannot hold: {error}")
         except ResultError as error:
             return failure("not_found", f"a stored value cannot be read: {error}")
 
     async def _done(self, call: Call, work: Work) -> Outcome:
         database = work.inputs.database
-        file = None if database in (None, ":memory:") else (call.folder / str(database)).resolve()
+        file = None if database in (None, "", ":memory:") else (call.folder / str(database)).resolve()
         place = (call.execution_id, file, call.folder)
         try:
             async with session(self._databases, self._threads, *place) as own:
@@ -84,11 +89,12 @@ class DuckdbTool:
 async def _answers(call: Call, own: Session, work: Work) -> Any:
     """Runs everything, statement by statement, and gives the task's result."""
     limit = inline_limit(call)
-    await own.do(partial(work.begin, own.cursor))
+    await own.do(partial(work.begin, own.connection))
     answers: list[Answer] = []
     for statement in work.statements:
         found = await own.do(partial(work.run, statement, limit))
-        answers.append(await _kept(call, own, found) if isinstance(found, Stream) else found)
+        answer = await _kept(call, own, found) if isinstance(found, Stream) else found
+        answers.append(answer if work.counted is None else answer._replace(row_count=work.counted))
     await own.do(work.finish)
     return result_of(answers)
 
@@ -102,11 +108,20 @@ async def _kept(call: Call, own: Session, stream: Stream) -> Answer:
     return Answer(stream.columns, stored, count)
 
 
+async def _with_rows(inputs: DuckdbInputs, objects: Objects) -> DuckdbInputs:
+    """The inputs, with rows that are stored as values in place of their reference. Raises ResultError."""
+    rows = inputs.rows
+    if not isinstance(rows, Stored) or rows.get("media_type", MEDIA_TYPE) != MEDIA_TYPE:
+        return inputs
+    found = await value_of(rows, objects)
+    return structs.replace(inputs, rows=found) if isinstance(found, list) else inputs
+
+
 def _given(inputs: DuckdbInputs) -> dict[str, Any]:
     """What the task itself gives as tables."""
     tables = dict(inputs.tables or {})
-    if inputs.rows is not None and (inputs.into is not None or isinstance(inputs.rows, Stored)):
-        tables[ROWS] = _with_names(inputs.rows)
+    if isinstance(inputs.rows, Stored):
+        tables[ROWS] = inputs.rows
     return tables
 
 
@@ -115,12 +130,3 @@ def _reference(rows: Any) -> Stored:
     if not isinstance(rows, Stored):
         raise ToolError("input", "`rows` is a mapping: give a list of rows, or the reference to a table")
     return rows
-
-
-def _with_names(rows: Any) -> Any:
-    """Rows that are lists as mappings. ToolError of kind `input` if they are not all alike."""
-    if not isinstance(rows, list) or not any(isinstance(row, list) for row in rows):
-        return rows
-    if len({len(row) if isinstance(row, list) else -1 for row in rows}) > 1:
-        raise ToolError("input", "`rows` has lists of several lengths, or mappings among them")
-    return [{f"column_{index}": value for index, value in enumerate(row)} for row in rows]

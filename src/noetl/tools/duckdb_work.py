@@ -1,31 +1,26 @@
 """The SQL of one task, done in a thread."""
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from noetl.model.outcome import ToolError
 from noetl.model.stream import Stream, gathered
 from noetl.model.table import batch_rows
 from noetl.tools.duckdb import DuckdbInputs, DuckdbSpec
-from noetl.tools.duckdb_auth import attaching
+from noetl.tools.duckdb_auth import attachment_of
+from noetl.tools.duckdb_database import Connection
 from noetl.tools.duckdb_failure import Place
+from noetl.tools.duckdb_load import ROWS, insertion
+from noetl.tools.duckdb_reading import counted, joined, reader_of, relation_of
 from noetl.tools.duckdb_statements import Binding, Statement, statements_of
 from noetl.tools.duckdb_tables import Tables, as_variable, register
 from noetl.tools.inputs import byte_count
+from noetl.tools.sql_into import into_of
 from noetl.tools.sql_result import Answer, distinct
-
-BATCH = 8_192
-"""Rows of a result that are in memory at a time."""
-ROWS = "__noetl_rows__"
-"""The table of the rows that are loaded."""
-_NAME = r'(?:[^\W\d]\w*|"(?:[^"]|"")+")'
-_COLUMNS = rf"(?P<columns>\(\s*{_NAME}(?:\s*,\s*{_NAME})*\s*\))"
-_TARGET = re.compile(rf"\s*(?P<table>{_NAME}(?:\.{_NAME}){{0,2}})\s*{_COLUMNS}?\s*")
-_RUN = compile("__cursor__.sql(__statement__, params=__values__)", "<duckdb>", "eval")
 
 
 class Work:
@@ -38,6 +33,8 @@ class Work:
         self.place = Place()
         self.statements: list[Statement] = []
         self.warnings: list[str] = []
+        self.counted: int | None = None
+        """How many rows the statement gave, where not all of them are kept."""
         self.unfit = {**variables.unfit, **tables.unfit}
         self.words = {name.lower(): name for name in (*variables.sources, *variables.unfit)}
         self._spec = spec
@@ -47,15 +44,15 @@ class Work:
         self._variables: dict[str, Any] = {}
         self._open = False
 
-    def begin(self, cursor: duckdb.DuckDBPyConnection) -> None:
+    def begin(self, connection: Connection) -> None:
         """Prepares the connection. Raises `duckdb.Error` and ToolError."""
-        self._cursor = cursor
+        self._cursor = cursor = connection.cursor
         if self._spec.memory is not None:
             cursor.execute(f"SET memory_limit = '{byte_count(self._spec.memory)} bytes'")
         if self._spec.threads is not None:
             cursor.execute(f"SET threads = {self._spec.threads}")
         if self.inputs.auth is not None:
-            self._attach(self.inputs.auth)
+            self._attach(connection, self.inputs.auth)
         for name, source in self._tables.sources.items():
             register(cursor, name, source)
         for name, source in self._labels.sources.items():
@@ -70,8 +67,9 @@ class Work:
     def run(self, statement: Statement, limit: int) -> Answer | Stream:
         """What one statement gives. Raises `duckdb.Error`, and what pyarrow makes of it."""
         self.place = Place(self.statements.index(statement), statement.lines)
+        self.counted = None
         if self.inputs.rows is not None and self.inputs.into is None:
-            return self._run_each(statement)
+            return self._run_each(statement, limit)
         try:
             relation = self._relation(statement, statement.values)
         except duckdb.Error as error:
@@ -82,34 +80,26 @@ class Work:
         if self._open:
             self._cursor.execute("COMMIT")
 
-    def _attach(self, auth: str | dict[str, Any]) -> None:
+    def _attach(self, connection: Connection, auth: str | dict[str, Any]) -> None:
         if isinstance(auth, str):
             raise ToolError("credential", f"the credential `{auth}` is not known")
-        for text in attaching(auth, self._folder):
-            self._cursor.execute(text)
+        connection.database.attach(connection.cursor, attachment_of(auth, self._folder))
 
     def _statements(self) -> list[Statement]:
         given = self.inputs
         sql = given.command or given.query or given.commands or ()
         if given.into is not None:
-            sql = _insertion(given.into, given.rows)
+            sql = insertion(self._cursor, into_of(given.into), given.rows)
         binding = Binding(given.params) if given.rows is None else None
         found = statements_of(self._cursor, [sql] if isinstance(sql, str) else sql, binding, self._folder)
+        if not found:
+            raise ToolError("input", "there is no SQL to run: the text is empty")
         if given.rows is not None and len(found) != 1:
             raise ToolError("input", f"rows go through one statement, and here are {len(found)}")
         return found
 
     def _relation(self, statement: Statement, values: Mapping[str, Any]) -> Any:
-        """What the statement gives; it has run unless it only reads.
-
-        Labels are variables of the frame that calls DuckDB: it looks there for tables it does not have.
-        """
-        names = {
-            "__cursor__": self._cursor,
-            "__statement__": statement.text,
-            "__values__": values or None,
-        }
-        return eval(_RUN, {**self._variables, **names})  # noqa: S307  # a text of ours
+        return relation_of(self._cursor, statement.text, values, self._variables)
 
     def _answer(self, statement: Statement, relation: Any, limit: int) -> Answer | Stream:
         if relation is None:
@@ -118,11 +108,11 @@ class Work:
             return Answer(row_count=_count(relation))
         if list(relation.columns) == ["Success"] and not statement.reads:
             return Answer()
-        if self._spec.fetch == "none":
-            return Answer(
-                list(relation.columns), None, sum(batch.num_rows for batch in relation.to_arrow_reader(BATCH))
-            )
-        reader = (relation.limit(1) if self._spec.fetch == "one" else relation).to_arrow_reader(BATCH)
+        return self._read(reader_of(relation), limit)
+
+    def _read(self, reader: pa.RecordBatchReader, limit: int) -> Answer | Stream:
+        if self._spec.fetch in ("one", "none"):
+            reader, self.counted = counted(reader, rows=1 if self._spec.fetch == "one" else 0)
         found = gathered(reader, distinct(reader.schema.names), limit)
         if isinstance(found, Stream):
             return found
@@ -144,22 +134,23 @@ class Work:
             return again if str(again).startswith(str(error).strip()) else error
         return error
 
-    def _run_each(self, statement: Statement) -> Answer:
-        """Runs the statement with the values of each row; nothing that it returns is kept."""
-        changed = 0
-        for number, row in enumerate(self._rows()):
+    def _run_each(self, statement: Statement, limit: int) -> Answer | Stream:
+        """Runs the statement with the values of each row, one after the other."""
+        relations = (relation for relation in self._runs(statement) if relation is not None)
+        if statement.only_counts:
+            return Answer(row_count=sum(map(_count, relations)))
+        first = next(relations, None)
+        if first is None:
+            return Answer()
+        return self._read(joined(first, relations), limit)
+
+    def _runs(self, statement: Statement) -> Iterator[Any]:
+        for number, row in enumerate(self._rows(), start=1):
             try:
                 values = statement.bound(row)
             except ToolError as error:
                 raise ToolError("input", f"row {number}: {error}") from None
-            relation = self._relation(statement, values)
-            if relation is None:
-                continue
-            if statement.only_counts:
-                changed += _count(relation)
-            else:
-                relation.execute()
-        return Answer(row_count=changed)
+            yield self._relation(statement, values)
 
     def _rows(self) -> Iterable[Any]:
         if isinstance(self.inputs.rows, list):
@@ -167,22 +158,6 @@ class Work:
         if ROWS in self.unfit:
             raise ToolError("input", f"`rows` is no table: {self.unfit[ROWS]}")
         return (row for batch in self._tables.sources[ROWS].to_batches() for row in batch_rows(batch))
-
-
-def _insertion(into: str, rows: Any) -> str:
-    """The statement that loads the rows: mappings and tables by name, lists by position."""
-    found = _TARGET.fullmatch(into)
-    if found is None:
-        raise ToolError(
-            "input", f"`into: {into}` is no table: write `table`, `schema.table` or `table (a, b)`"
-        )
-    if rows == []:  # their columns are not known; the table must be there all the same
-        return f"INSERT INTO {found['table']} FROM {found['table']} LIMIT 0"
-    if isinstance(rows, list) and isinstance(rows[0], list):
-        return f"INSERT INTO {into} FROM {ROWS}"
-    if columns := found["columns"]:
-        return f"INSERT INTO {into} SELECT {columns[1:-1]} FROM {ROWS}"  # noqa: S608  # names alone, as found
-    return f"INSERT INTO {into} BY NAME FROM {ROWS}"
 
 
 def _count(relation: Any) -> int:

@@ -71,7 +71,7 @@ KIND = Kind(
     defaults=DEFAULTS,
     spellings=SPELLINGS,
     check=check,
-    takes_references=frozenset({"rows"}),
+    takes_references=frozenset({"rows", "args", "_prev"}),
     extra="postgres",
     implementation="noetl.tools.postgres_tool:PostgresTool",
 )

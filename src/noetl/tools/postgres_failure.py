@@ -38,17 +38,20 @@ class _Refusal(NamedTuple):
 
 
 _REFUSALS = (
+    _Refusal("the database system is", "57P03"),
+    _Refusal("too many clients", "53300"),
+    _Refusal("too many connections", "53300"),
+    _Refusal("remaining connection slots", "53300"),
     _Refusal("password authentication failed", "28P01"),
     _Refusal("no password supplied", "28P01"),
     _Refusal("authentication failed", "28000"),
-    _Refusal("no pg_hba.conf entry", "28000"),
+    _Refusal("pg_hba.conf", "28000"),
+    _Refusal("permission denied for database", "42501"),
+    _Refusal("not currently accepting connections", "55000"),
     _Refusal("role ", "28000"),
     _Refusal("database ", "3D000"),
-    _Refusal("permission denied for database", "42501"),
-    _Refusal("too many clients", "53300"),
-    _Refusal("remaining connection slots", "53300"),
-    _Refusal("the database system is", "57P03"),
 )
+"""Those with many words come first: some of them name a role or a database, too."""
 
 
 def failure_of(error: psycopg.Error, at: Bound | None, *, connected: bool) -> Outcome:

@@ -32,6 +32,8 @@ CHUNK = 100 if capabilities.has_stream_chunked() else 1
 """Rows that the driver hands over at a time."""
 _AT_ONCE = 200
 """Rows that are converted without leaving the loop."""
+_CHANGES = {"INSERT", "UPDATE", "DELETE", "MERGE"}
+"""Statements that give no rows unless they say RETURNING."""
 _PARAMETERS = """
 SELECT t.typname::text, CASE WHEN t.typcategory = 'A' THEN e.typname::text END
 FROM pg_prepared_statements p, unnest(p.parameter_types) WITH ORDINALITY AS u (type, place)
@@ -127,7 +129,7 @@ class Session:
         """Runs the statement with every row, one after the other or, in a transaction, in a pipeline."""
         plan = plan_of(statement, POSTGRES, named=given.columns is not None)
         self.current = Bound(statement, plan.text, None, "")
-        returning = statement.returning or statement.words[0] in ("SELECT", "VALUES", "TABLE", "WITH")
+        returning = statement.returning or statement.words[0] not in _CHANGES
         cursor = StreamCursor(connection)
         targets: list[Target] = []
         table: Table | None = None
@@ -138,13 +140,13 @@ class Session:
                 batch = _fitted(batch, targets)  # noqa: PLW2901
             for part in [[row] for row in batch] if alone else [batch]:
                 await cursor.executemany(plan.text, part, returning=returning)
-                if not returning:
-                    count += max(cursor.rowcount, 0)
-                elif cursor.description is not None:
-                    table = table or self._table(cursor)
-                    rows = await _all(cursor)
-                    await self._add(table, rows if self._most is None else rows[: self._most - table.count])
-                    count += len(rows)
+                if not returning or cursor.description is None:
+                    count += _changed(cursor)
+                    continue
+                table = table or self._table(cursor)
+                rows = await _all(cursor)
+                await self._add(table, rows if self._most is None else rows[: self._most - table.count])
+                count += len(rows)
         if table is None:
             return Answer(row_count=count)
         return (await self._answer(table))._replace(row_count=count)
@@ -178,6 +180,14 @@ async def _all(cursor: StreamCursor) -> list[Row]:
     found: list[Row] = [*await cursor.fetchall()]
     while cursor.nextset():
         found += await cursor.fetchall()
+    return found
+
+
+def _changed(cursor: StreamCursor) -> int:
+    """How many rows all runs of a statement changed. A driver that keeps no results knows the sum."""
+    found = max(cursor.rowcount, 0)
+    while cursor.nextset():
+        found += max(cursor.rowcount, 0)
     return found
 
 

@@ -1,7 +1,5 @@
 """Values between PostgreSQL and a task: JSON and Arrow on one side, the server's text on the other."""
 
-from base64 import b64decode
-from binascii import Error as NotBase64
 from collections.abc import Callable
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -15,8 +13,7 @@ from psycopg.types.json import set_json_loads
 from psycopg.types.string import TextLoader
 
 from noetl.model import Json
-from noetl.model.outcome import ToolError
-from noetl.tools.sql_table import Column, Lost, base64_text, number, plain
+from noetl.tools.sql_table import Column, Lost, base64_text, bytes_of, number, plain
 
 _RANGES = [
     f"{name}{ending}"
@@ -209,10 +206,4 @@ def _json_value(value: Any) -> Any:
 
 
 def _bytes(value: Any) -> Any:
-    """Text is base64, as results have it, or the server's own hexadecimal form."""
-    if not isinstance(value, str) or value.startswith("\\x"):
-        return value
-    try:
-        return b64decode(value, validate=True)
-    except NotBase64 as error:
-        raise ToolError("input", f"a value for a column of type bytea is no base64: {error}") from None
+    return bytes_of(value, "bytea")

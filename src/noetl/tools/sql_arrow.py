@@ -10,6 +10,9 @@ from noetl.model.outcome import ToolError
 from noetl.tools.arrow import ArrowFile
 from noetl.tools.sql_table import Column, Lost, Row, base64_text
 
+_EXACT = 1 << 53
+"""Beyond this, up and down, a float does not hold every integer."""
+
 
 class ArrowWriter:
     """An Arrow stream that is being written. The types stand with the first rows, or widen later."""
@@ -19,12 +22,13 @@ class ArrowWriter:
         self._path = path
         self._columns = columns
         self._types = [column.arrow(pa) if column.arrow else pa.null() for column in columns]
+        self._wide: set[str] = set()
         self._writer: pa.RecordBatchStreamWriter | None = None
 
     def write(self, rows: Sequence[Row]) -> None:
         values = [self._stored(*pair) for pair in zip(self._columns, zip(*rows, strict=True), strict=True)]
         types = [
-            known if column.arrow else wider(known, found)
+            known if column.arrow else self._wider(column.name, known, found)
             for column, known, found in zip(self._columns, self._types, values, strict=True)
         ]
         if types != self._types:
@@ -44,6 +48,13 @@ class ArrowWriter:
         if self._writer is None:
             self._writer = pa.ipc.new_stream(self._path, self._schema)
         return self._writer
+
+    def _wider(self, name: str, known: pa.DataType, values: Sequence[Any]) -> pa.DataType:
+        """The type that holds these values, too: text where floats are among integers too wide for them."""
+        if any(isinstance(value, int) and abs(value) > _EXACT for value in values):
+            self._wide.add(name)
+        found = wider(known, values)
+        return pa.string() if found == pa.float64() and name in self._wide else found
 
     def _retype(self, types: list[pa.DataType]) -> None:
         """Gives columns wider types, those of rows that are written already as well."""

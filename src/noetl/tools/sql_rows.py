@@ -54,7 +54,7 @@ class Given:
         ToolError if a list has too many values or too few; without columns the first says how many.
         """
         if self.columns is not None:
-            yield from self.picked(columns, lenient=True)
+            yield from self.picked([self._key(name) for name in columns], lenient=True)
             return
         start, width = 0, len(columns)
         for batch in self._batches():
@@ -65,6 +65,12 @@ class Given:
                 raise ToolError("input", message)
             yield batch
             start += len(batch)
+
+    def _key(self, name: str) -> str:
+        """What the rows call a column: it may be in other case, as SQL has it."""
+        known = self.columns or []
+        alike = [key for key in known if key.lower() == name.lower()]
+        return alike[0] if name not in known and len(alike) == 1 else name
 
 
 def _value_by_value(row: Any, keys: Keys, number: int, lenient: bool) -> Row:  # noqa: FBT001
@@ -86,7 +92,7 @@ async def given_rows(call: Call) -> AsyncIterator[Given]:
     """The input `rows` of a call. ToolError if they are no rows, ResultError if they cannot be read."""
     rows: Any = call.inputs["rows"]
     if not isinstance(rows, Stored):
-        yield _listed(rows)
+        yield listed(rows)
         return
     media_type = rows.get("media_type")
     if media_type not in (ARROW, MEDIA_TYPE):
@@ -97,7 +103,7 @@ async def given_rows(call: Call) -> AsyncIterator[Given]:
 
 
 def _stored_list(path: Path) -> Given:
-    return _listed(unescape(decode_value(path.read_bytes())))
+    return listed(unescape(decode_value(path.read_bytes())))
 
 
 def _table(path: Path) -> Given:
@@ -122,7 +128,8 @@ class _Positioned(Given):
         return super().picked([places[key] if isinstance(key, str) else key for key in keys], lenient=lenient)
 
 
-def _listed(rows: Any) -> Given:
+def listed(rows: Any) -> Given:
+    """Rows that are values. ToolError of kind `input` if they are none."""
     if not isinstance(rows, list):
         raise ToolError("input", f"`rows` is no list of rows, but of type `{type(rows).__name__}`")
     kind: Any = type(rows[0]) if rows else dict

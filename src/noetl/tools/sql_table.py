@@ -1,7 +1,7 @@
 """The rows that a statement gives: JSON values while they are few, an Arrow file beyond."""
 
 import math
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from decimal import Decimal
@@ -158,6 +158,21 @@ def number(value: float | Decimal) -> Json:
 
 def base64_text(value: bytes) -> str:
     return b64encode(value).decode()
+
+
+def bytes_of(value: Any, type_: str) -> Any:
+    r"""What text stands for in a column of bytes: base64, as results have it, or digits after `\x`.
+
+    ToolError of kind `input` if it is neither. Other values stay as they are.
+    """
+    if not isinstance(value, str):
+        return value
+    try:
+        if value.startswith("\\x"):
+            return bytes.fromhex(value.replace("\\x", " "))
+        return b64decode(value, validate=True)
+    except ValueError as error:
+        raise ToolError("input", f"a value for a column of type {type_} is no base64: {error}") from None
 
 
 def plain(value: Any) -> Json:

@@ -44,6 +44,6 @@ KIND = Kind(
     defaults=DEFAULTS,
     spellings=SPELLINGS,
     check=check,
-    takes_references=frozenset({"rows"}),
+    takes_references=frozenset({"rows", "args", "_prev"}),
     implementation="noetl.tools.sqlite_tool:SqliteTool",
 )

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
+from itertools import zip_longest
 from pathlib import Path
 from threading import Event
 from typing import Any, TypeVar
@@ -17,7 +18,7 @@ from noetl.tools.sql import SqlSpec
 from noetl.tools.sql_into import into_of, quote
 from noetl.tools.sql_result import Answer
 from noetl.tools.sql_rows import Given
-from noetl.tools.sql_table import Column, Row, Table, plain
+from noetl.tools.sql_table import Column, Row, Table, bytes_of, plain
 from noetl.tools.sql_task import (
     Bound,
     bound_of,
@@ -28,6 +29,7 @@ from noetl.tools.sql_task import (
 )
 from noetl.tools.sql_text import SQLITE, Statement, plan_of
 from noetl.tools.sqlite import SqliteInputs
+from noetl.tools.sqlite_folder import connect
 
 T = TypeVar("T")
 
@@ -57,7 +59,7 @@ class Session:
 
     def on_file(self, path: Path) -> list[Answer]:
         """The same as `run`, on a connection of its own."""
-        connection = apsw.Connection(str(path))
+        connection = connect(path, self._call.folder)
         try:
             return self.run(connection)
         finally:
@@ -146,12 +148,17 @@ class Session:
         into = into_of(text)
         columns = given.chosen(into.columns)
         names = f" ({', '.join(map(quote, columns))})" if columns else ""
+        blobs: list[bool] | None = None
         count = 0
         for batch in given.loaded(columns):
             self._check()
             marks = ", ".join("?" * len(batch[0]))
             insert = f"INSERT INTO {into.table}{names} VALUES ({marks})"  # noqa: S608  # names are quoted
-            connection.executemany(insert, map(_values, batch))
+            if blobs is None:
+                types = _declared(connection, into.table)
+                blobs = [types.get(name.lower()) == "BLOB" for name in columns or types]
+            rows = [_with_bytes(row, blobs) for row in batch] if any(blobs) else batch
+            connection.executemany(insert, map(_values, rows))
             count += len(batch)
         return count
 
@@ -212,6 +219,26 @@ def _started(
     cursor.exec_trace = note
     cursor.execute(text, _values(values))
     return cursor, columns
+
+
+def _declared(connection: apsw.Connection, table: str) -> dict[str, str | None]:
+    """The columns of a table in order, and the types they were made with, all in one case."""
+    found: list[tuple[str, str | None]] = []
+
+    def note(cursor: apsw.Cursor, _text: str, _values: Any) -> bool:
+        found.extend(cursor.get_description())
+        return True
+
+    cursor = connection.cursor()
+    cursor.exec_trace = note
+    cursor.execute(f"SELECT * FROM {table} LIMIT 0")  # noqa: S608  # a name, as `into` was read
+    return {name.lower(): kind and kind.upper() for name, kind in found}
+
+
+def _with_bytes(row: Row, blobs: Sequence[bool]) -> Row:
+    """The row with bytes where the text for a blob stands."""
+    places = zip_longest(row, blobs[: len(row)], fillvalue=False)
+    return [bytes_of(value, "BLOB") if is_blob else value for value, is_blob in places]
 
 
 def _values(values: Row) -> tuple[Any, ...]:

@@ -19,12 +19,12 @@ from noetl.tools.sql_rows import given_rows
 from noetl.tools.sql_task import typed
 from noetl.tools.sqlite import SqliteInputs, check
 from noetl.tools.sqlite_failure import OK, failure_of
+from noetl.tools.sqlite_folder import MEMORY, connect
 from noetl.tools.sqlite_session import Session
 
 THREADS = 32
 _PAUSE = 0.02
 """Seconds between two attempts to stop a thread."""
-_MEMORY = ":memory:"
 _NAMES = ("database", "path", "db_name", "url", "dsn", "value")
 """What a credential may call the file."""
 
@@ -87,7 +87,7 @@ class SqliteTool:
         if path is not None:
             return await self._in_thread(session, partial(session.on_file, path))
         if (memory := self._memory.get(call.execution_id)) is None:
-            memory = self._memory[call.execution_id] = _Memory()
+            memory = self._memory[call.execution_id] = _Memory(call.folder)
         async with memory.lock:
             return await self._in_thread(session, partial(session.run, memory.connection))
 
@@ -112,8 +112,8 @@ class SqliteTool:
 class _Memory:
     """A database that lives as long as its execution does here; tasks take turns."""
 
-    def __init__(self) -> None:
-        self.connection = apsw.Connection(_MEMORY)
+    def __init__(self, folder: Path) -> None:
+        self.connection = connect(None, folder)
         self.lock = asyncio.Lock()
 
 
@@ -129,4 +129,4 @@ def _path(call: Call, inputs: SqliteInputs) -> Path | None:
         named = named.removeprefix("sqlite:///")
     if named is not None and "\0" in named:
         raise ToolError("input", f"`database` is no path: {named!r}")
-    return None if named in (None, "", _MEMORY) else call.folder / str(named)
+    return None if named in (None, "", MEMORY) else call.folder / str(named)
