@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from noetl.server.children import MAX_DEPTH
 from tests.cli.command_line import COMMAND, environment, run
 from tests.playbooks import whole
 
@@ -188,21 +187,22 @@ def test_cancelling_reaches_all_that_is_below(tmp_path: Path) -> None:
     assert [one["status"] for one in listed] == ["cancelled"] * 5
 
 
-def test_a_chain_without_end_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("executor", "most"), [("", 32), ("executor: {spec: {max_depth: 3}}\n", 3)])
+def test_a_chain_without_end_is_refused(tmp_path: Path, executor: str, most: int) -> None:
     playbook(
         tmp_path,
         "again",
         '- step: start\n  tool: {kind: playbook, path: again, args: {n: "{{ workload.n + 1 }}"}}\n',
-        "workload: {n: 0}\n",
+        executor + "workload: {n: 0}\n",
     )
     (tmp_path / "parent.yaml").write_text(parent("  tool: {kind: playbook, path: again}\n"))
     done = ran(tmp_path, code=1)
     assert done["error"]["kind"] == "child_failed"
     message = done["error"]["message"]
-    assert message.endswith(f"failed: more than {MAX_DEPTH} executions start one another")
+    assert f"failed: more than {most} executions start one another" in message
     assert message.count("the child") == 2, message
     listed = run("executions", "list", "--limit", "100", "-o", "json", cwd=tmp_path).json["executions"]
-    assert len(listed) == MAX_DEPTH + 2
+    assert len(listed) == most + 2
     assert {one["status"] for one in listed} == {"failed"}
 
 
