@@ -79,6 +79,30 @@ def test_the_death_of_the_run_is_the_end_of_its_processes(tmp_path: Path, text: 
         assert all(ends(pid) for pid in pids)
 
 
+def test_the_log_of_a_loop_says_which_iteration_wrote_a_line(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(
+        whole(
+            """\
+- step: start
+  loop: { in: [a, b], iterator: item }
+  tool: { name: say, kind: python, args: { item: "{{ item }}" }, code: "print(item)" }
+  next: { arcs: [{ step: end }] }
+- step: end
+  tool: { name: say, kind: python, code: "print('end')" }
+"""
+        )
+    )
+    assert run("run", "p.yaml", cwd=tmp_path).code == 0
+    shown = run("executions", "logs", "latest", cwd=tmp_path).out
+    assert [line.split()[1:] for line in shown.splitlines()] == [
+        ["start/say[0]", "a"],
+        ["start/say[1]", "b"],
+        ["end/say", "end"],
+    ]
+    lines = run("executions", "logs", "latest", "-o", "json", cwd=tmp_path).json["lines"]
+    assert [line.get("iteration") for line in lines] == [0, 1, None]
+
+
 def test_programs_and_code_hand_on_what_they_make(tmp_path: Path) -> None:
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs" / "count.py").write_text(

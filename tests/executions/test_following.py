@@ -16,7 +16,7 @@ from tests.executions.commands import Commands
 from tests.executions.histories import Execution, Recorded
 from tests.executions.playbooks import BREAK, BROKEN, GREET, GREETED, HOLD
 
-PLACE: dict[str, str | int] = {"step": "start", "run": "r5", "task": "say", "iteration": 0, "attempt": 1}
+PLACE: dict[str, str | int] = {"step": "start", "run": "r5", "task": "say", "attempt": 1}
 
 
 def names(ran: Any) -> list[str]:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from noetl.server.children import MAX_DEPTH
 from tests.cli.command_line import COMMAND, environment, run
 from tests.playbooks import whole
 
@@ -126,6 +125,30 @@ def test_what_a_child_says_of_its_end_is_seen_by_policies(tmp_path: Path) -> Non
     assert "division by zero" in done["result"]["why"]
 
 
+def test_a_child_that_takes_too_long_is_named_and_cancelled(tmp_path: Path) -> None:
+    playbook(tmp_path, "slow", "- step: start\n  tool: {kind: wait, seconds: 1000}\n")
+    (tmp_path / "parent.yaml").write_text(
+        parent("""\
+  tool:
+    - name: call
+      kind: playbook
+      path: slow
+      spec:
+        timeout: 0.1
+        policy:
+          rules:
+            - when: "{{ outcome.error.kind == 'timeout' }}"
+              then: {do: continue, set_ctx: {why: "{{ outcome.error.message }}", child: "{{ outcome.playbook.execution_id }}"}}
+    - {name: end, kind: noop, args: {why: "{{ ctx.why }}", child: "{{ ctx.child }}"}}
+""")
+    )
+    done = ran(tmp_path)
+    (child,) = children_of(tmp_path, done["execution_id"])
+    assert child["status"] == "cancelled"
+    why = f"the child {child['execution_id']} was not done within 0.1 s"
+    assert done["result"] == {"why": why, "child": child["execution_id"]}
+
+
 def test_cancelling_reaches_all_that_is_below(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "started")
     leaf = "- step: start\n  tool: {kind: shell, command: echo on > started; sleep 1000}\n"
@@ -164,19 +187,22 @@ def test_cancelling_reaches_all_that_is_below(tmp_path: Path) -> None:
     assert [one["status"] for one in listed] == ["cancelled"] * 5
 
 
-def test_a_chain_without_end_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("executor", "most"), [("", 32), ("executor: {spec: {max_depth: 3}}\n", 3)])
+def test_a_chain_without_end_is_refused(tmp_path: Path, executor: str, most: int) -> None:
     playbook(
         tmp_path,
         "again",
         '- step: start\n  tool: {kind: playbook, path: again, args: {n: "{{ workload.n + 1 }}"}}\n',
-        "workload: {n: 0}\n",
+        executor + "workload: {n: 0}\n",
     )
     (tmp_path / "parent.yaml").write_text(parent("  tool: {kind: playbook, path: again}\n"))
     done = ran(tmp_path, code=1)
     assert done["error"]["kind"] == "child_failed"
-    assert f"more than {MAX_DEPTH} executions start one another" in done["error"]["message"]
+    message = done["error"]["message"]
+    assert f"failed: more than {most} executions start one another" in message
+    assert message.count("the child") == 2, message
     listed = run("executions", "list", "--limit", "100", "-o", "json", cwd=tmp_path).json["executions"]
-    assert len(listed) == MAX_DEPTH + 2
+    assert len(listed) == most + 2
     assert {one["status"] for one in listed} == {"failed"}
 
 

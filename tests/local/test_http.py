@@ -206,6 +206,72 @@ workflow:
     assert not any(b"token-of-the-api" in data for data in written)
 
 
+TEXTS = "{{ ['token', 'of', 'the', 'api'] | join('-') }}"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f'auth: {{ type: bearer, token: "{TEXTS}" }}',
+        f'headers: {{ Authorization: "Bearer {TEXTS}" }}',
+    ],
+)
+def test_what_a_script_signs_in_with_is_not_recorded(place: Path, source: str) -> None:
+    async def scripts(request: web.Request) -> web.Response:
+        if request.headers.get("Authorization") != "Bearer token-of-the-api":
+            raise web.HTTPUnauthorized
+        return web.Response(text="result = a + 1")
+
+    execution, _ = ran(
+        scripts,
+        f"""
+- step: start
+  tool:
+    kind: python
+    args: {{ a: 1 }}
+    script: {{ uri: URL/add.py, source: {{ type: http, {source} }} }}
+""",
+    )
+    assert (execution.status, execution.result) == ("completed", 2), execution.error
+    written = [path.read_bytes() for path in (place / ".noetl").rglob("*") if path.is_file()]
+    assert not any(b"token-of-the-api" in data for data in written)
+
+
+@pytest.mark.parametrize(
+    "auth", ["api", "{ type: oauth2, token_url: URL/token, client_id: a, client_secret: b }"]
+)
+def test_a_script_is_fetched_with_a_token_that_is_renewed_when_it_is_refused(place: Path, auth: str) -> None:
+    tokens: list[str] = []
+
+    async def scripts(request: web.Request) -> web.Response:
+        if request.path == "/token":
+            tokens.append(f"token-number-{len(tokens)}")
+            return web.json_response({"access_token": tokens[-1], "token_type": "Bearer", "expires_in": 3600})
+        if request.headers.get("Authorization") != "Bearer token-number-1":
+            raise web.HTTPUnauthorized
+        return web.Response(text="result = a + 1")
+
+    execution, _ = ran(
+        scripts,
+        f"""
+keychain: [{{ name: api, kind: oauth2, token_url: URL/token, client_id: a, client_secret: b }}]
+workflow:
+  - step: start
+    tool:
+      kind: python
+      args: {{ a: 1 }}
+      script: {{ uri: URL/add.py, source: {{ type: http, auth: {auth} }} }}
+      spec:
+        policy:
+          rules:
+            - {{ when: "{{{{ outcome.error.status == 401 }}}}", then: {{ do: retry, attempts: 2 }} }}
+            - {{ else: {{ then: {{ do: continue }} }} }}
+""",
+    )
+    assert (execution.status, execution.result) == ("completed", 2), execution.error
+    assert len(tokens) == 2
+
+
 def test_a_credential_of_a_script_that_is_not_there_is_told_before_the_first_step(place: Path) -> None:
     execution, seen = ran(
         guarded,

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import resource
 from datetime import UTC, datetime
 from typing import Any
 
@@ -331,3 +332,27 @@ def test_a_thousand_calls_run_at_once_on_one_tool() -> None:
         return [one.result["data"] for one in found]
 
     assert asyncio.run(whole()) == [*range(count)] * 2
+
+
+def test_calls_wait_for_one_another_where_few_files_may_be_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (300, 300))
+    most = (300 - 256) // 2
+    full = asyncio.Event()
+    here = 0
+
+    async def handler(_request: web.Request) -> web.Response:
+        nonlocal here
+        here += 1
+        if here == most:
+            full.set()
+        await full.wait()
+        return web.Response()
+
+    async def whole() -> tuple[list[str], int]:
+        tool = HttpTool()
+        async with serving(handler) as server:
+            found = await asyncio.gather(*(tool.run(at(server, call())) for _ in range(200)))
+            await tool.close()
+        return [one.status for one in found], len({one.port for one in server.seen})
+
+    assert asyncio.run(whole()) == (["ok"] * 200, most)

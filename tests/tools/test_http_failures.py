@@ -23,7 +23,8 @@ from tests.tools.http_calls import HERE, answer, at, call, error, run, serving
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", "ended before the whole body"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcdef", "what the server sent is not HTTP"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: ten\r\n\r\nabc", "what the server sent is not HTTP"),
-        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", "the body cannot be unpacked"),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", "the body cannot be unpacked: Can not"),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 3\r\n\r\nabc", "the body cannot be unpacked: Can not"),
         (b"HTTP/1.1 200 OK\r\nX: " + b"a" * 100_000 + b"\r\n\r\n", "what the server sent is not HTTP"),
     ],
 )  # fmt: skip

@@ -63,6 +63,19 @@ def test_headers_are_sent_whatever_their_case() -> None:
     ]  # fmt: skip
 
 
+def test_a_header_that_is_null_is_left_out() -> None:
+    seen = sent(call(headers={"X-Trace": None, "User-Agent": None, "X-Empty": ""}))
+    assert "x-trace" not in seen.headers
+    assert seen.headers["user-agent"].startswith("noetl/")
+    assert seen.headers["x-empty"] == ""
+
+
+@pytest.mark.parametrize("header", [{"Content-Length": 50}, {"transfer-encoding": "chunked"}])
+def test_the_length_of_a_body_is_told_as_it_is(header: dict[str, Any]) -> None:
+    seen = sent(call(method="POST", headers=header, body="abc", timeout=5.0))
+    assert (seen.body, seen.headers["content-length"]) == (b"abc", "3")
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 def test_a_request_that_changes_something_carries_the_key_of_its_visit(method: str) -> None:
     assert sent(call(method=method)).headers["Idempotency-Key"] == "key-of-this-visit"
@@ -198,6 +211,7 @@ def test_a_redirect_to_another_host_gets_no_credential() -> None:
         ({"type": "bearer"}, "no credential of type `bearer`: Object missing required field `token`"),
         ({"type": "basic", "username": "u", "password": 1}, "of type `basic`: Expected `str`, got `int`"),
         ({"type": "api_key", "value": "secret", "heder": "x"}, "has no field `heder`"),
+        ({"type": "api_key", "value": "secret", "header": "x", "query": "y"}, "an API key goes into one"),
     ],
 )
 def test_a_credential_that_cannot_be_used_is_told(auth: Any, message: str) -> None:

@@ -65,6 +65,22 @@ def test_a_script_is_asked_for_with_headers_and_a_credential() -> None:
     assert kind_and_message(fetched(guarded, "URL/x.py"))[0] == "http_status"
 
 
+def test_a_script_may_be_asked_for_otherwise_and_for_less_time() -> None:
+    async def posted(request: web.Request) -> web.Response:
+        return web.Response(text=f"result = '{request.method}'")
+
+    source: Json = {"type": "http", "method": "POST", "timeout": 20}
+    assert fetched(posted, {"uri": "URL/x.py", "source": source}).result == "POST"
+
+    async def hanging(_request: web.Request) -> web.Response:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    late = fetched(hanging, {"uri": "URL/x.py", "source": {"type": "http", "timeout": 0.05}})
+    kind, message = kind_and_message(late)
+    assert (kind, "no whole answer within 0.05 s" in message) == ("timeout", True), message
+
+
 def test_an_empty_script_gives_nothing() -> None:
     assert fetched(answer(), "URL/x.py").status == "ok"
 

@@ -155,7 +155,15 @@ def test_a_stored_value_that_is_gone_is_not_found(tmp_path: Path) -> None:
             "`$.f` is a `DataFrame` that is no table",
         ),
         ("import pyarrow\nresult = pyarrow.array([1])", "`$` is of type `Int64Array`"),
-        ("import numpy\nresult = numpy.zeros(3)", "`$` is of type `ndarray`"),
+        (
+            "import numpy\nresult = numpy.zeros(3)",
+            "`$` is of type `ndarray`, which JSON has no form for: `.tolist()` may give one",
+        ),
+        ("import numpy\nresult = {'n': numpy.int64(3)}", "`$.n` is of type `int64`"),
+        (
+            "import pandas\nresult = pandas.Series([3])",
+            "`$` is of type `Series`, which JSON has no form for: `.tol",
+        ),
         ("result = [b'x' * 10, {1, 2}]", "`$[1]` is of type `set`"),
     ],
 )

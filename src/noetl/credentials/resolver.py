@@ -144,7 +144,7 @@ def named_in(playbook: Playbook) -> Iterator[tuple[str, str]]:
     """The names that tasks give to `auth` and `secrets` by constants, each with its provider."""
     for step in playbook.workflow:
         for task in step.tasks:
-            for auth in (_constant(task, "auth"), _script_auth(task)):
+            for auth in (_constant(task, "auth"), _of_script(task, "auth")):
                 if isinstance(auth, str):
                     yield auth, ""
             if task.kind == "secrets":
@@ -162,19 +162,14 @@ def _constant(task: Task, name: str) -> Json:
     return found.value if isinstance(found, Constant) else None
 
 
-def _script_auth(task: Task) -> Json | Data:
-    """How a script signs in where it is fetched from; None if it does not."""
-    match task.inputs.get("script"):
-        case Constant(value={"source": {"auth": auth}}):
-            return auth
-        case MapData(entries={"source": Constant(value={"auth": auth})}):
-            return auth
-        case MapData(entries={"source": MapData(entries={"auth": Constant(value=auth)})}):
-            return auth
-        case MapData(entries={"source": MapData(entries={"auth": auth})}):
-            return auth
-        case _:
-            return None
+def _of_script(task: Task, name: str) -> Json | Data:
+    """What a script says under this name of where it is fetched from; None if nothing."""
+    found: Json | Data = task.inputs.get("script")
+    for key in ("source", name):
+        inner = found.value if isinstance(found, Constant) else found
+        entries = inner.entries if isinstance(inner, MapData) else inner
+        found = entries.get(key) if isinstance(entries, dict) else None
+    return found.value if isinstance(found, Constant) else found
 
 
 def concerns_secrets(playbook: Playbook) -> bool:
@@ -185,6 +180,6 @@ def concerns_secrets(playbook: Playbook) -> bool:
         or "headers" in task.inputs
         or task.kind == "secrets"
         or "secret" in task.spec
-        or _script_auth(task) is not None
+        or any(_of_script(task, name) is not None for name in ("auth", "headers"))
         for task in tasks
     )

@@ -81,6 +81,10 @@ class ExecutorSpecShape(Open):
     max_step_runs: Annotated[
         Positive | None, Meta(description="Bound on endless graphs. Default 1000000.")
     ] = None
+    max_depth: Annotated[
+        Annotated[int, Meta(ge=1, le=100)] | None,
+        Meta(description="How deep executions may start one another. Default 32."),
+    ] = None
     no_next_is_error: Annotated[
         bool | None, Meta(description="Whether a step whose arcs all stay closed has failed.")
     ] = None

@@ -246,6 +246,7 @@ class Executor(Struct, frozen=True):
     final_step: str | None = None
     timeout: float | Expression | None = None
     max_step_runs: int = 1_000_000
+    max_depth: int = 32
     no_next_is_error: bool = False
 
 

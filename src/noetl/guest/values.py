@@ -55,7 +55,8 @@ class Making:
             return self._made(Made(media_type=BYTES))
         reader = _reader(value)
         if reader is None:
-            raise NotJson(f"is of type `{type(value).__name__}`, which JSON has no form for")
+            hint = ": `.tolist()` may give one" if hasattr(value, "tolist") else ""
+            raise NotJson(f"is of type `{type(value).__name__}`, which JSON has no form for{hint}")
         from noetl.model.stream import Rows, gathered  # noqa: PLC0415  # imports pyarrow, which is there by now
 
         found = gathered(reader, reader.schema.names, self._limit)
@@ -76,9 +77,10 @@ class Making:
 
 def _reader(value: Any) -> Any:
     """A reader of record batches over a frame or table of pandas, pyarrow or others; None if it is none."""
-    frame = type(value).__module__.partition(".")[0] == "pandas" and hasattr(value, "columns")
-    if not frame and not hasattr(value, "__arrow_c_stream__"):
-        return None
+    ours = type(value).__module__.partition(".")[0] == "pandas"
+    frame = ours and hasattr(value, "columns")
+    if not frame and (ours or not hasattr(value, "__arrow_c_stream__")):
+        return None  # a series of pandas streams, too, but it is no table
     name = type(value).__name__
     try:
         import pyarrow as pa  # noqa: PLC0415  # only code that gives a table needs it

@@ -1,5 +1,6 @@
 """What a tool says when it is done: one envelope (000 §5)."""
 
+from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias, get_args
 
 from msgspec import Struct
@@ -81,15 +82,28 @@ class ToolError(NoetlError):
     """What a tool's own code raises to fail its task with an error of this kind.
 
     `retryable` says that another attempt may end well, `retry_after` how many seconds to leave between.
+    `details` stand beside them in `outcome.error`.
     """
 
     def __init__(
-        self, kind: ErrorKind, message: str, *, retryable: bool = False, retry_after: float | None = None
+        self,
+        kind: ErrorKind,
+        message: str,
+        *,
+        retryable: bool = False,
+        retry_after: float | None = None,
+        details: Mapping[str, Json] | None = None,
     ) -> None:
         super().__init__(message)
         if kind not in ERROR_KINDS:
             raise ValueError(f"`{kind}` is no kind of error: there are {', '.join(sorted(ERROR_KINDS))}")
-        self.info = ErrorInfo(kind=kind, message=message, retryable=retryable, retry_after=retry_after)
+        self.info = ErrorInfo(
+            kind=kind,
+            message=message,
+            retryable=retryable,
+            retry_after=retry_after,
+            details=dict(details or {}),
+        )
 
 
 def succeeded(result: Json = None, **helpers: dict[str, Json]) -> Outcome:

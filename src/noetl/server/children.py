@@ -26,9 +26,6 @@ from noetl.server.stored import Source
 if TYPE_CHECKING:
     from noetl.server.service import Service
 
-MAX_DEPTH = 32
-"""How deep executions may start one another."""
-
 _ENDED = frozenset({"completed", "failed", "cancelled"})
 
 _REFUSED = """\
@@ -221,9 +218,10 @@ class Children:
         """The child's playbook; one that only stands for it, and why, if it cannot run."""
         playbooks = self._service.playbooks
         path = str(given.get("path") or "")
-        if live.origin.depth >= MAX_DEPTH:
-            error = ErrorInfo(kind="limit", message=f"more than {MAX_DEPTH} executions start one another")
-            return self._stand_in(path), error
+        most = live.playbook.executor.max_depth
+        if live.origin.depth >= most:
+            message = f"more than {most} executions start one another (`executor.spec.max_depth`)"
+            return self._stand_in(path), ErrorInfo(kind="limit", message=message)
         try:
             if (inline := given.get("document")) is not None:
                 text = json.dumps(inline, indent=1, ensure_ascii=False)

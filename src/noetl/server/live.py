@@ -180,10 +180,11 @@ class Live:
             place: dict[str, str | int] = {
                 "step": run.step.name,
                 "run": run.id,
-                "iteration": iteration,
                 "task": task,
                 "attempt": attempt,
             }
+            if run.loop is not None:
+                place["iteration"] = iteration
             logs.write(self.execution_id, place, text)
 
     @property

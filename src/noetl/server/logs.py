@@ -20,13 +20,13 @@ OPEN_FILES = 64
 
 
 class LogLine(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One line of a task. `ts` is UTC. `full`: here the file had no more room."""
+    """One line of a task. `ts` is UTC. `iteration`: of a loop. `full`: here the file had no more room."""
 
     ts: str
     step: str = ""
     run: str = ""
     task: str = ""
-    iteration: int = 0
+    iteration: int | None = None
     attempt: int = 1
     text: str = ""
     full: bool = False

@@ -37,7 +37,9 @@ class HttpInputs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     params: Annotated[
         dict[str, Any] | None, Meta(description="Query parameters; a list repeats its name.")
     ] = None
-    headers: Annotated[dict[str, Scalar] | None, Meta(description="Request headers.")] = None
+    headers: Annotated[
+        dict[str, Scalar | None] | None, Meta(description="Request headers; `null` leaves one out.")
+    ] = None
     json: Annotated[Any, Meta(description="Body, sent as JSON.")] = None
     body: Annotated[
         str | dict[str, Any] | list[Any] | None,

@@ -90,6 +90,8 @@ def signature_of(auth: str | Mapping[str, Any] | None) -> Signature:
         case Basic():
             pair = f"{given.username}:{given.password}".encode()
             return Signature(header=("Authorization", f"Basic {base64.b64encode(pair).decode()}"))
+        case ApiKey(header=str(), query=str()):
+            raise ToolError("credential", "`auth` has a `header` and a `query`: an API key goes into one")
         case ApiKey(query=None):
             return Signature(header=(given.header or "X-API-Key", given.value))
         case ApiKey():

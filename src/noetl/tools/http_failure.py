@@ -1,7 +1,7 @@
 """Why no answer came to an `http` task, in words."""
 
 import aiohttp
-from aiohttp.http_exceptions import ContentEncodingError
+from aiohttp.http_exceptions import ContentEncodingError, HttpProcessingError
 
 from noetl.model.outcome import ErrorInfo
 
@@ -36,10 +36,12 @@ def _told(error: aiohttp.ClientError) -> tuple[str, str, bool]:
         case aiohttp.ClientHttpProxyError():
             busy = error.status in (408, 425, 429) or error.status >= 500
             return "connection", f"the proxy answers {error.status} {cut(error.message)}", busy
-        case aiohttp.ClientPayloadError(__cause__=ContentEncodingError()):
-            return "connection", f"the body cannot be unpacked: {cut(str(error.__cause__))}", True
+        case aiohttp.ClientPayloadError(__cause__=ContentEncodingError(message=why)):
+            return "connection", f"the body cannot be unpacked: {cut(why)}", True
         case aiohttp.ClientPayloadError():
             return "connection", "the connection ended before the whole body was there", True
+        case aiohttp.ClientResponseError(__cause__=HttpProcessingError(__cause__=ContentEncodingError())):
+            return "connection", f"the body cannot be unpacked: {cut(error.message)}", True
         case aiohttp.ClientResponseError():
             return "connection", f"what the server sent is not HTTP: {cut(error.message)}", True
         case aiohttp.ServerDisconnectedError():

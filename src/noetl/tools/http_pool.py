@@ -23,6 +23,8 @@ _CONTEXTS = 256
 """Sets of certificates that are kept read."""
 _FILES = 65_536
 """Open files, sockets included, that are asked of the system: often it gives 1,024 unless asked."""
+_OTHERS = 256
+"""Of these, what is left to stores, processes and other tools: without any they fail."""
 
 Checked: TypeAlias = ssl.SSLContext | bool
 """What the certificate of a server is checked against, and what the client shows of its own."""
@@ -44,8 +46,7 @@ class Connections:
         if self.closed:
             raise ToolError("cancelled", "the worker is ending")
         if self._connector is None:
-            _ask_for_files()
-            self._connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT)
+            self._connector = aiohttp.TCPConnector(limit=_most(), keepalive_timeout=_KEPT)
         session = aiohttp.ClientSession(
             connector=self._connector,
             connector_owner=False,
@@ -137,12 +138,17 @@ def _show(context: ssl.SSLContext, cert: Path, key: Path) -> None:
         ) from None
 
 
-def _ask_for_files() -> None:
+def _most() -> int:
+    """Connections at once: what the system lets this process open, for each may have a file that it fills."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
-    if soft != resource.RLIM_INFINITY and soft < most:
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
+    if soft == resource.RLIM_INFINITY:
+        soft = wanted
+    elif soft < wanted:
         with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+    return max((soft - _OTHERS) // 2, 1)
 
 
 def _version() -> str:

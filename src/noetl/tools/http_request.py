@@ -21,6 +21,7 @@ from noetl.tools.http_auth import Signature, signature_of
 from noetl.tools.inputs import Scalar, as_text
 
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_LENGTHS = ("Content-Length", "Transfer-Encoding")
 _CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
@@ -87,10 +88,14 @@ def address(text: str, what: str) -> URL:
     return url
 
 
-def _headers(given: Mapping[str, Scalar], signature: Signature) -> CIMultiDict[str]:
+def _headers(given: Mapping[str, Scalar | None], signature: Signature) -> CIMultiDict[str]:
+    """Without what is null, and without what says how long the body is: the body itself does."""
     headers: CIMultiDict[str] = CIMultiDict()
     for name, value in given.items():
-        headers[name] = _sendable(name, as_text(value).strip())
+        if value is not None:
+            headers[name] = _sendable(name, as_text(value).strip())
+    for name in _LENGTHS:
+        headers.popall(name, None)
     if signature.header:
         name, value = signature.header
         _sendable(name, value)

@@ -3,7 +3,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from noetl.dsl.kinds import Auth, Code, Fault, Kind, TaskSpec
+from noetl.dsl.kinds import Auth, Code, Fault, Kind, Seconds, TaskSpec
 from noetl.model import Json
 from noetl.tools.contained import is_contained
 from noetl.tools.inputs import Inputs, Scalar, Size, exactly_one, given, literal
@@ -18,7 +18,11 @@ class ScriptSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ]
     code: Annotated[Code | None, Meta(description="The script itself, for `inline`.")] = None
     endpoint: Annotated[str | None, Meta(description="Address, for `http`; `uri` will do as well.")] = None
+    method: Annotated[
+        Literal["GET", "POST"] | None, Meta(description="Request method, for `http`. Default `GET`.")
+    ] = None
     headers: Annotated[dict[str, Scalar] | None, Meta(description="Request headers, for `http`.")] = None
+    timeout: Annotated[Seconds | None, Meta(description="Seconds that fetching may take, for `http`.")] = None
     auth: Annotated[Auth | None, Meta(description="Keychain entry to sign in with, for `http`.")] = None
 
 

@@ -59,12 +59,23 @@ class Scripts:
             from noetl.tools.http_tool import HttpTool  # noqa: PLC0415  # few scripts need it: it takes long
 
             self._http = HttpTool(max_body=MAX_SCRIPT, max_file=MAX_SCRIPT)
-        auth = await _sign_in(call, source.auth) if isinstance(source.auth, str) else source.auth
-        given: dict[str, Json] = {"url": url, "headers": dict(source.headers or {}), "auth": auth}
-        outcome = await self._http.run(structs.replace(call, inputs=given, spec={}))
+        given: dict[str, Json] = {
+            "url": url,
+            "method": source.method or "GET",
+            "headers": dict(source.headers or {}),
+            "auth": source.auth,
+        }
+        timeout = min(call.timeout, source.timeout or call.timeout)
+        outcome = await self._http.run(structs.replace(call, inputs=given, spec={}, timeout=timeout))
         if (error := outcome.error) is not None:
             message = f"the script cannot be fetched: {error.message}"
-            raise ToolError(error.kind, message, retryable=error.retryable, retry_after=error.retry_after)
+            raise ToolError(
+                error.kind,
+                message,
+                retryable=error.retryable,
+                retry_after=error.retry_after,
+                details=error.details,
+            )
         name = PurePosixPath(urlsplit(url).path).name or url
         match outcome.result["data"]:
             case None:
@@ -76,14 +87,6 @@ class Scripts:
                     return Source(_decoded(path.read_bytes(), name), name)
             case _:
                 raise ToolError("input", f"the script `{url}` is JSON, and no Python")
-
-
-async def _sign_in(call: Call, name: str) -> dict[str, Json]:
-    """The credential of this name. ToolError of kind `credential` if it cannot be had."""
-    if call.credentials is None:
-        raise ToolError("credential", f"there is no credential `{name}` here: declare it under `keychain`")
-    found = await call.credentials.find(name)
-    return {**found.fields, "kind": found.kind}
 
 
 def _place(uri: str) -> Literal["file", "http", "catalog"]:

@@ -87,8 +87,6 @@ def veiled(call: Call, keychain: Keychain) -> Call:
 
 
 async def _signed_in(tool: Tool, call: Call, keychain: Keychain) -> Outcome:
-    if "auth" not in call.inputs:
-        return await _bounded(tool, call)
     try:
         async with asyncio.timeout(call.timeout):
             inputs, token = await keychain.signed_in(call.inputs)
@@ -98,9 +96,15 @@ async def _signed_in(tool: Tool, call: Call, keychain: Keychain) -> Outcome:
         message = f"the credential was not there within {call.timeout:g} s"
         return failed(ErrorInfo(kind="timeout", message=message, retryable=True))
     outcome = await _bounded(tool, replace(call, inputs=inputs))
-    if token is not None and outcome.helpers.get("http", {}).get("status") == 401:
+    if token is not None and 401 in _statuses(outcome):
         keychain.refused(token)
     return outcome
+
+
+def _statuses(outcome: Outcome) -> tuple[Any, Any]:
+    """What a server answered, if one did: to the task itself, or to what fetched something for it."""
+    details = outcome.error.details if outcome.error else {}
+    return outcome.helpers.get("http", {}).get("status"), details.get("status")
 
 
 async def _bounded(tool: Tool, call: Call) -> Outcome:

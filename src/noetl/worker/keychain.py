@@ -134,21 +134,25 @@ class Keychain:
 
         Raises CredentialError.
         """
-        auth = inputs.get("auth")
+        part = _signing(inputs)
+        auth, asked = await self._sign_in(part.get("auth"))
+        return (inputs if auth is part.get("auth") else _replaced(inputs, {**part, "auth": auth})), asked
+
+    async def _sign_in(self, auth: Any) -> tuple[Any, Entry | None]:
         if isinstance(auth, str):
             try:
                 credential, origin = await self._named(auth)
             except CredentialError as error:
                 raise CredentialError(unavailable(auth, error), retryable=error.retryable) from None
             asked = self._entries[origin.key] if credential.kind == "oauth2" else None
-            return {**inputs, "auth": credential.sign_in}, asked
+            return credential.sign_in, asked
         if isinstance(auth, Mapping) and _wants_token(auth):
             fields = {name: value for name, value in auth.items() if name not in ("kind", "type")}
             entry = Entry("auth", "oauth2", fields, str(self._ledger.folder))
             credential = await self._resolver.resolve(entry)
             self._learn(credential.fields, "auth")
-            return {**inputs, "auth": credential.sign_in}, entry
-        return inputs, None
+            return credential.sign_in, entry
+        return auth, None
 
     def refused(self, entry: Entry) -> None:
         """A token was not accepted: the next attempt gets a new one."""
@@ -188,13 +192,14 @@ class Keychain:
         """What a tool gets, as it is recorded."""
         if alike is not None:
             inputs = {name: self._underived(value, alike.get(name), name) for name, value in inputs.items()}
-        auth, headers = inputs.get("auth"), inputs.get("headers")
+        part = _signing(inputs)
+        auth, headers = part.get("auth"), part.get("headers")
         if isinstance(auth, Mapping):
             self._learn(auth, "auth")
         if isinstance(headers, Mapping) and any(name.lower() in HEADERS for name in headers):
             hidden = dict(woven([lost()]))
             kept = {name: hidden if name.lower() in HEADERS else value for name, value in headers.items()}
-            inputs = {**inputs, "headers": kept}
+            inputs = _replaced(inputs, {**part, "headers": kept})
         recorded: dict[str, Any] = self.masker.recorded(inputs)
         return recorded
 
@@ -271,6 +276,20 @@ class Keychain:
             self.masker.learn(value, origin)
             result = with_value(result, place, whole(origin))
         return result
+
+
+def _signing(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Where `auth` and `headers` stand: in the source of a script, else in the inputs themselves."""
+    script = inputs.get("script")
+    source = script.get("source") if isinstance(script, Mapping) else None
+    return source if isinstance(source, Mapping) else inputs
+
+
+def _replaced(inputs: Mapping[str, Any], part: dict[str, Any]) -> dict[str, Any]:
+    """The inputs with another such part."""
+    if _signing(inputs) is inputs:
+        return part
+    return {**inputs, "script": {**inputs["script"], "source": part}}
 
 
 def _random_text(length: int) -> str:

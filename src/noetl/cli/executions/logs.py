@@ -80,7 +80,7 @@ def _print_more(lines: list[LogLine], settings: Settings) -> bool:
 
 def _text(line: LogLine, paint: stream.Paint) -> str:
     place = "/".join(part for part in (line.step, line.task) if part)
-    if line.iteration:
+    if line.iteration is not None:
         place += f"[{line.iteration}]"
     if line.attempt > 1:
         place += f"#{line.attempt}"

@@ -128,17 +128,21 @@ def _executor(
     final = spec.get("final_step")
     if final is not None:
         _check_final_step(context, final, steps)
-    output, max_runs = spec.get("output"), spec.get("max_step_runs")
-    no_next = spec.get("no_next_is_error")
+    output, no_next = spec.get("output"), spec.get("no_next_is_error")
     return Executor(
         kind=text_of(node.get("kind")) or "local",  # type: ignore[arg-type]  # in shape
         spec={entry.key: plain(entry.value) for entry in spec},
         output=None if output is None else context.data(output, Where(Role.OUTPUT)),
         final_step=text_of(final) if text_of(final) in steps else None,
         timeout=number(context, spec.get("timeout"), Where(Role.OUTPUT)),
-        max_step_runs=int(text_of(max_runs)) if max_runs is not None else 1_000_000,
+        max_step_runs=_whole(spec.get("max_step_runs"), Executor().max_step_runs),
+        max_depth=_whole(spec.get("max_depth"), Executor().max_depth),
         no_next_is_error=isinstance(no_next, Scalar) and no_next.value is True,
     )
+
+
+def _whole(node: Node | None, default: int) -> int:
+    return default if node is None else int(text_of(node))
 
 
 def _check_final_step(context: Context, node: Node, steps: dict[str, Step]) -> None:

@@ -41,6 +41,8 @@ def suspension(run: RunState, frame: Frame, now: int) -> RunSuspended | Outcome:
 def outcome_of(run: RunState, frame: Frame, resumption: Resumption) -> Outcome:
     """What a waiting task gives after its wait."""
     if resumption.reason == "timeout":
+        if run.task(frame).kind == "playbook":
+            return _late(run, frame)
         message = f"`{run.task(frame).label}` waited too long"
         return failed(ErrorInfo(kind="timeout", message=message, retryable=True))
     if resumption.reason == "child":
@@ -70,9 +72,29 @@ def _of_child(run: RunState, frame: Frame, ended: Mapping[str, Any]) -> Outcome:
         return succeeded(ended.get("result"), playbook=helper)
     cause = ended.get("error") or {}
     message = f"the child {ended['execution_id']} {ended['status']}"
-    if cause.get("message"):
-        message = f"{message}: {cause['message']}"
+    if said := _said(cause):
+        message = f"{message}: {said}"
     return failed(ErrorInfo(kind="child_failed", message=message, details={"cause": cause}), playbook=helper)
+
+
+def _said(cause: Mapping[str, Any]) -> str:
+    """The message of a child's error. Of a long chain of children only the lowest is told."""
+    lowest = cause
+    while True:
+        match lowest:
+            case {"kind": "child_failed", "cause": {"kind": "child_failed"} as below}:
+                lowest = below
+            case _:
+                break
+    message = str(lowest.get("message") or "")
+    return message if lowest is cause else f"… {message}"
+
+
+def _late(run: RunState, frame: Frame) -> Outcome:
+    child, limit = child_id(run, frame), _explicit_timeout(run, frame)
+    message = f"the child {child} was not done within {limit:g} s"
+    error = ErrorInfo(kind="timeout", message=message, retryable=True)
+    return failed(error, playbook={"execution_id": child, "status": "running"})
 
 
 def child_id(run: RunState, frame: Frame) -> str:
