@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 from pkgutil import resolve_name
 from typing import BinaryIO, NamedTuple, TypeAlias
 
-from noetl.dsl.kinds import Kind, Kinds
+from noetl.dsl.kinds import Kind, Kinds, KindTaken
 from noetl.dsl.loader import Loaded
 from noetl.dsl.loader import load as load_text
 from noetl.dsl.playbook import Playbook
@@ -105,7 +105,12 @@ def read_text(stream: BinaryIO, name: str) -> str:
 
 def installed_kinds() -> Kinds:
     """The built-in kinds, those of installed packages, and those declared in this process."""
-    kinds = Kinds([*BUILTIN, *(packaged.kind for packaged in _packaged())])
+    kinds = Kinds(BUILTIN)
+    for kind, package in _packaged():
+        try:
+            kinds.register(kind)
+        except KindTaken as error:
+            raise KindTaken(f"{error}, the second time by the package {package}") from None
     for kind in registered():
         kinds.register(kind)
     return kinds

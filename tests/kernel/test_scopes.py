@@ -31,6 +31,7 @@ def test_a_tool_gets_the_real_secret_and_the_event_what_stands_for_it() -> None:
         {"db": {"value": "hunter2"}},
         {"db": {"value": "<db>"}},
         alike={"db": {"value": "abcdefg"}},
+        disguise=str,
         revealed={},
         failures={},
         mask=mask,

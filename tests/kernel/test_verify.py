@@ -333,6 +333,7 @@ def test_what_rests_on_secrets_is_left_out_and_counted() -> None:
         {"door": {"value": "sesame"}},
         shown,
         alike=shown,
+        disguise=str,
         revealed=opens,
         failures={},
         mask=lambda inputs, _: dict.fromkeys(inputs, "***"),

@@ -130,7 +130,10 @@ def test_a_package_that_brings_something_else_is_named(tmp_path: Path) -> None:
 
 def test_two_packages_cannot_claim_one_kind(tmp_path: Path) -> None:
     install(tmp_path, MODULE.replace('name="greet"', 'name="http"'), "greet_tool:KIND")
-    assert "the tool kind `http` is registered twice" in run(tmp_path, PLAYBOOK).stderr
+    assert (
+        "`http` is registered twice, the second time by the package greet-tool 1.0"
+        in run(tmp_path, PLAYBOOK).stderr
+    )
 
 
 def test_built_in_kinds_come_through_the_same_door(tmp_path: Path) -> None:

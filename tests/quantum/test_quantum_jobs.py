@@ -176,3 +176,24 @@ def test_old_jobs_are_forgotten_and_still_known(place: Place) -> None:
     more, first = with_tool(work)
     assert more.status == "ok"
     assert error_of(first)[0] == "input"
+
+
+def test_nothing_of_a_job_lies_where_nobody_would_sweep_it(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that is killed removes nothing, but the store of the results sweeps what is half-written there."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    store = FileResults(tmp_path / "results")
+
+    async def work(tool: QuantumTool) -> list[Outcome]:
+        first = await tool.run(place.call("run", program=BELL, shots=50, memory=True))
+        assert list(temporary.iterdir()) == []
+        assert await store.sweep(2**40) == 2
+        # Its result is gone: the job is done again when somebody asks for it.
+        return [first, await tool.run(place.call("result", job_id=first.result["job_id"]))]
+
+    first, again = with_tool(work)
+    assert again.result == first.result
+    assert list((tmp_path / "results").glob("*/.*")) == []

@@ -51,3 +51,28 @@ def test_an_installation_that_fails_shows_why_and_is_tried_again(project: Path, 
         assert ran.stderr.endswith("noetl: the installation failed\n")
         assert ran.stderr.count("\n") > 2
     assert not list((project / ".venv").glob(".ready-*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "extras"),
+    [
+        (["--version"], "examples"),
+        (["run", "examples/retry.yaml"], "examples"),
+        (["run", "examples/quantum_sweep.yaml", "--set", "shots=1"], "examples,quantum"),
+        (["tools", "show", "quantum"], "examples"),
+    ],
+)
+def test_what_the_examples_need_is_installed_once(arguments: list[str], extras: str, project: Path) -> None:
+    programs = project / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    (programs / "python").write_text(f'#!/bin/sh\necho "$*" >>"{project}/asked"\n')
+    (programs / "noetl").write_text('#!/bin/sh\necho "$*"\n')
+    for program in programs.iterdir():
+        program.chmod(0o755)
+    for wanted in (arguments, arguments, ["validate", "a.yaml"]):
+        ran = subprocess.run(
+            [project / "scripts/noetl", *wanted], capture_output=True, text=True, check=True, cwd="/"
+        )
+        assert ran.stdout == " ".join(wanted) + "\n"
+    installed = [line for line in (project / "asked").read_text().splitlines() if "pip install" in line]
+    assert installed == [f"-m pip install -qq --editable .[{extras}]"]

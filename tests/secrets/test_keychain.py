@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -192,6 +193,33 @@ def test_filters_work_on_the_values_and_what_they_make_is_masked(bench: Bench) -
     assert begun.input["args"]["t"]["$noetl"] == "secret"
     assert state.result[0]["$noetl"] == "secret"
     assert state.result[1] == len(TOKEN)
+
+
+def test_filters_work_on_what_stands_for_a_secret_in_a_result_and_what_they_make_is_masked(
+    bench: Bench,
+) -> None:
+    made = {
+        "upper": "{{ looked.value | upper }}",
+        "text": "<{{ looked.value }}>",
+        "basic": "{{ looked.value | b64encode }}",
+        "length": "{{ looked.value | length }}",
+        "count": "{{ _attempt }}",
+    }
+    looked = "    - looked: {kind: secrets, name: token}\n"
+    state = run(
+        bench, start(f"{looked}    - use: {{kind: python, args: {json.dumps(made)}, code: result = args}}\n")
+    )
+    begun = [
+        event.body.input["args"]
+        for event in bench.events(state.execution_id)
+        if isinstance(event.body, TaskStarted) and event.body.task == "use"
+    ]
+    for found in (*begun, state.result):
+        assert found["upper"]["$noetl"] == "secret"
+        assert found["text"]["parts"] == ["<", 0, ">"]
+        assert found["basic"]["secrets"][0]["form"] == "base64", "it can be made again after a crash"
+        assert (found["length"], found["count"]) == (len(TOKEN), 1)
+    assert len(begun) == 1
 
 
 def test_what_holds_a_secret_can_be_handed_on_and_used_in_later_steps(bench: Bench) -> None:

@@ -64,6 +64,14 @@ def test_without_its_driver_a_kind_names_the_extra(kind: Kind, tmp_path: Path) -
     assert without(DRIVERS[kind.extra], "validate", "playbook.yaml", cwd=tmp_path).returncode == 0
 
 
+def test_a_format_that_needs_a_driver_names_the_extra(tmp_path: Path) -> None:
+    task = "{kind: artifact, action: put, format: parquet, content: [{a: 1}]}"
+    (tmp_path / "playbook.yaml").write_text(f"{HEADER}workflow:\n  - {{step: start, tool: {task}}}\n")
+    ran = without(("pyarrow",), "run", "playbook.yaml", cwd=tmp_path)
+    assert ran.returncode == 1
+    assert "tables need pyarrow: pip install 'noetl[arrow]'" in ran.stderr
+
+
 def test_the_other_kinds_need_no_driver(tmp_path: Path) -> None:
     drivers = tuple(driver for extra in DRIVERS.values() for driver in extra)
     kinds = [kind for kind in BUILTIN if not kind.extra and kind.implementation]

@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 from pathlib import Path
@@ -5,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from noetl.model.outcome import Outcome
 from noetl.model.reference import escape, is_object
+from noetl.ports.tool import Call
 from noetl.tools.file_tool import FileTool
+from noetl.tools.objects_work import bounded
 from tests.tools.object_calls import Desk
 
 
@@ -81,7 +85,14 @@ def test_files_are_listed_by_how_they_begin(desk: Desk, tmp_path: Path) -> None:
     ("inputs", "kind"),
     [
         ({"action": "get", "url": "none.txt"}, "not_found"),
-        ({"action": "get", "url": "folder"}, "not_found"),
+        ({"action": "get", "url": "folder"}, "input"),
+        ({"action": "get", "url": "pipe"}, "input"),
+        ({"action": "put", "url": "pipe", "content": "x"}, "input"),
+        ({"action": "copy", "url": "pipe", "to": "b"}, "input"),
+        ({"action": "copy", "url": "/dev/zero", "to": "b"}, "input"),
+        ({"action": "copy", "url": "file.txt", "to": "pipe"}, "input"),
+        ({"action": "copy", "url": "folder", "to": "b"}, "input"),
+        ({"action": "delete", "url": "folder"}, "input"),
         ({"action": "put", "url": "folder", "content": "x"}, "input"),
         ({"action": "put", "url": "a.txt", "source": "none.txt"}, "not_found"),
         ({"action": "put", "url": "a.txt", "source": {"key": "x"}}, "input"),
@@ -97,5 +108,40 @@ def test_what_cannot_be_done_is_an_error(
 ) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "file.txt").write_text("x")
+    os.mkfifo(tmp_path / "pipe")
     found, message = desk.error(**inputs)
     assert (found, bool(message)) == (kind, True)
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name[0] != ".") == [
+        "file.txt",
+        "folder",
+        "pipe",
+    ]
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_addresses_of_files_may_be_quoted(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "my file.txt").write_text("a")
+    address = f"file://{tmp_path}/my%20"
+    assert desk.ok(action="put", url=f"{address}copy.txt", source=f"{address}file.txt")["size"] == 1
+    assert (tmp_path / "my copy.txt").read_text() == "a"
+
+
+def test_a_link_that_leads_nowhere_can_be_deleted(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("nowhere")
+    assert desk.ok(action="delete", url="link") == {"url": "link", "deleted": True}
+    assert not (tmp_path / "link").is_symlink()
+
+
+class OnFullDisk(FileTool):
+    async def run(self, call: Call) -> Outcome:
+        async def work(_: Call) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "out.txt")
+
+        return await bounded(call, work)
+
+
+def test_a_full_disk_may_be_tried_again(tmp_path: Path) -> None:
+    error = Desk(OnFullDisk, tmp_path, "file").call().error
+    assert error is not None
+    assert (error.kind, error.retryable) == ("limit", True)
+    assert "No space left on device" in error.message

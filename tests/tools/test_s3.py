@@ -1,3 +1,4 @@
+import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -106,6 +107,11 @@ def test_without_a_credential_the_environment_says_it(
         ({"action": "copy", "url": "none.txt", "to": "b.txt"}, "not_found", "none.txt"),
         ({"action": "get", "url": "https://example.com/a"}, "input", "no address for this kind"),
         ({"action": "get", "url": "s3://bucket"}, "input", "names no object"),
+        ({"action": "get", "url": "s3://my bucket/a"}, "input", "`my bucket` cannot be the name of a bucket"),
+        ({"action": "put", "url": "folder/", "content": "x"}, "input", "begins or ends with `/`"),
+        ({"action": "copy", "url": "a.txt", "to": "s3://bucket//a"}, "input", "begins or ends with `/`"),
+        ({"action": "put", "url": "a//b.txt", "content": "x"}, "input", "empty path segment"),
+        ({"action": "get", "url": "../b.txt"}, "input", "names no object"),
         ({"action": "put", "url": "a.txt", "source": "none.txt"}, "not_found", "there is no file"),
         ({"action": "get", "url": "a", "auth": "name"}, "credential", "`name` is not there"),
         ({"action": "get", "url": "a", "auth": {"access_key_id": "x"}}, "credential", "both"),
@@ -127,6 +133,47 @@ def test_a_wrong_key_is_no_permission(bucket: Bucket, inputs: dict[str, Any]) ->
     kind, message = bucket.error(url="a.txt", auth=auth, **inputs)
     assert kind == "permission"
     assert "wrong" not in message
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("endpoint", "127.0.0.1:9000", "`endpoint` does not begin with `http://`"),
+        ("endpoint", "http://my host:9000", "a space or a line break in the credential's `endpoint`"),
+        ("access_key_id", "AKID\n", "`access_key_id`"),
+        ("region", "eu west", "`region`"),
+    ],
+)
+def test_a_credential_that_cannot_be_used_is_told(
+    bucket: Bucket, capfd: pytest.CaptureFixture[str], field: str, value: str, said: str
+) -> None:
+    kind, message = bucket.error(action="get", url="a", auth={**bucket.server.auth, field: value})
+    assert kind == "credential"
+    assert said in message
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"AWS_METADATA_ENDPOINT": "http://127.0.0.1:1"}, "nothing to sign in to S3 with: give `auth`"),
+        ({"AWS_ACCESS_KEY_ID": "x"}, "nothing to sign in to S3 with: give `auth`"),
+        (
+            {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y", "AWS_ENDPOINT": "no address"},
+            "see AWS_ENDPOINT",
+        ),
+    ],
+)
+def test_an_environment_that_does_not_say_enough_is_told(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], said: str
+) -> None:
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    kind, message = bucket.error(action="get", url="a", auth=None)
+    assert kind == "credential"
+    assert said in message
 
 
 def test_a_server_that_is_not_there_can_be_tried_again(bucket: Bucket) -> None:
@@ -156,7 +203,7 @@ def test_credentials_are_known_by_their_usual_names() -> None:
         "aws_secret_access_key": "b",
         "aws_session_token": "c",
         "region_name": "d",
-        "endpoint_url": "e",
+        "endpoint_url": "http://e",
         "kind": "s3",
     }
     assert credential_of(spelt) == {
@@ -164,7 +211,7 @@ def test_credentials_are_known_by_their_usual_names() -> None:
         "secret_access_key": "b",
         "session_token": "c",
         "region": "d",
-        "endpoint": "e",
+        "endpoint": "http://e",
     }
     assert credential_of({"access_key": "a", "secret_key": "b"}).keys() == {
         "access_key_id",

@@ -135,6 +135,59 @@ def test_the_death_of_the_worker_is_the_end_of_its_programs() -> None:
     assert all(ends(pid) for pid in pids)
 
 
+KILLED_EARLY = """
+import asyncio, os, signal, subprocess
+from pathlib import Path
+from noetl.tools.guard import Guard
+from noetl.tools.program import Program
+
+class Late(Guard):
+    def watch(self, leader):
+        print(leader, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+async def main():
+    command = ["sh", "-c", "trap '' TERM HUP INT; sleep 1000 & wait"]
+    Program(command, folder=Path("/"), env={}, stdin=subprocess.DEVNULL, guard=Late())
+
+asyncio.run(main())
+"""
+
+
+def test_a_program_ends_with_a_worker_that_dies_before_its_guard_knows_the_program() -> None:
+    root = Path(__file__).parents[2]
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED_EARLY],
+        env={**os.environ, "PYTHONPATH": str(root / "src")},
+        stdout=subprocess.PIPE,
+    ) as worker:
+        assert worker.stdout is not None
+        pid = int(worker.stdout.readline())
+    assert worker.returncode == -signal.SIGKILL
+    ended = ends(pid)
+    if not ended:
+        os.killpg(pid, signal.SIGKILL)
+    assert ended
+
+
+def test_a_program_that_could_not_start_is_not_expected() -> None:
+    """What has the pipe afterwards is left alone."""
+    guard = Guard()
+    out, pipe = os.pipe()
+    with subprocess.Popen(["sleep", "1000"], start_new_session=True, stdout=pipe) as other:
+        guard.expect(out)
+        guard.expect(None)
+        assert guard._process is not None
+        assert guard._process.stdin is not None
+        guard._process.stdin.close()
+        assert guard._process.wait() == 0
+        assert other.poll() is None
+        guard.close()
+        other.kill()
+    os.close(out)
+    os.close(pipe)
+
+
 def sleeper() -> "subprocess.Popen[bytes]":
     return subprocess.Popen(["sleep", "1000"], start_new_session=True)
 

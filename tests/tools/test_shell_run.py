@@ -200,6 +200,12 @@ def test_an_exit_code_other_than_0_is_an_error_that_keeps_the_result(
     assert found.error.as_value()["exit_code"] == found.result["exit_code"] == code
 
 
+def test_a_signal_without_a_name_is_told_by_its_number() -> None:
+    told = error("kill -40 $$")
+    assert (told.kind, told.message) == ("process_exit", "the command was killed by signal 40")
+    assert told.details["signal"] == "signal 40"
+
+
 @pytest.mark.parametrize(("name", "retryable"), [("KILL", True), ("TERM", True), ("SEGV", False)])
 def test_a_signal_is_named(name: str, retryable: bool) -> None:
     told = error(f"ulimit -c 0; kill -{name} $$")
@@ -229,6 +235,20 @@ def test_what_cannot_be_started_is_told(tmp_path: Path) -> None:
         told = error(command, folder=tmp_path, **about)
         assert (told.kind, told.retryable) == (kind, False), told
         assert message in told.message
+
+
+def test_what_is_told_of_a_program_does_not_depend_on_the_other_folders_of_the_path(tmp_path: Path) -> None:
+    (tmp_path / "first").mkdir()
+    for name in ("ls", "mine"):
+        (tmp_path / "first" / name).write_text("no program")
+    env = {"PATH": f"first{os.pathsep}{os.environ['PATH']}"}
+    told = error(["ls", "a" * 300_000], folder=tmp_path, env=env)
+    assert (told.kind, told.message) == ("input", "the program `ls` cannot be run: Argument list too long")
+    told = error(["mine"], folder=tmp_path, env=env)
+    assert (told.kind, told.message) == ("permission", f"the program `mine` may not be run in {tmp_path}")
+    (tmp_path / "first" / "mine").write_text("#!/bin/sh\necho $0 $1\n")
+    (tmp_path / "first" / "mine").chmod(0o755)
+    assert result(["mine", "all"], folder=tmp_path, env=env)["stdout"] == f"{tmp_path}/first/mine all\n"
 
 
 def test_a_reference_to_what_is_gone_is_told() -> None:

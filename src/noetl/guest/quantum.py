@@ -11,9 +11,6 @@ from typing import Any, Protocol
 PROVIDERS = "noetl.quantum"
 """The group of entry points that bring backends: a name, and what makes a Provider from a credential."""
 
-RESULT, SHOTS = "result.json", "shots.arrow"
-"""The files that a result is written to; the second only if every shot is kept."""
-
 _VERSION = re.compile(r"(?:\s|//[^\n]*\n|/\*.*?\*/)*OPENQASM\s+(\d)", re.DOTALL)
 
 
@@ -50,7 +47,10 @@ def version_of(program: str) -> int | None:
 
 
 def perform(order: Mapping[str, Any]) -> dict[str, Any]:
-    """Does what the tool asks for: `{value}`, or `{error: {kind, message}}`."""
+    """Does what the tool asks for: `{value}`, or `{error: {kind, message}}`.
+
+    A result is written to the files `result` and, if every shot is kept, `shots` of the order.
+    """
     try:
         return {"value": _ACTIONS[order["do"]](order)}
     except Refused as refused:
@@ -58,10 +58,9 @@ def perform(order: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _simulate(order: Mapping[str, Any]) -> None:
-    folder = Path(order["folder"])
     simulation = resolve_name("noetl.guest.simulator:Simulation")(order["job"])
-    _write_shots(folder / SHOTS, simulation.shots(), kept=order["job"]["memory"])
-    _write(folder, simulation.result())
+    _write_shots(order, simulation.shots(), kept=order["job"]["memory"])
+    _write(order, simulation.result())
 
 
 def _provider(order: Mapping[str, Any]) -> Provider:
@@ -72,21 +71,20 @@ def _provider(order: Mapping[str, Any]) -> Provider:
 
 def _result_of_provider(order: Mapping[str, Any]) -> None:
     result = dict(_provider(order).result(order["job_id"]))
-    folder = Path(order["folder"])
     shots = result.pop("memory", None)
     if shots is not None:
-        _write_shots(folder / SHOTS, iter([shots]), kept=True)
-    _write(folder, result)
+        _write_shots(order, iter([shots]), kept=True)
+    _write(order, result)
 
 
-def _write(folder: Path, result: Mapping[str, Any]) -> None:
-    (folder / RESULT).write_text(json.dumps(result, allow_nan=False), "utf-8")
+def _write(order: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+    Path(order["result"]).write_text(json.dumps(result, allow_nan=False), "utf-8")
 
 
-def _write_shots(path: Path, batches: Iterator[list[str]], *, kept: bool) -> None:
+def _write_shots(order: Mapping[str, Any], batches: Iterator[list[str]], *, kept: bool) -> None:
     """A table with a row for each shot. The batches are drawn even if they are not kept."""
     if kept:
-        resolve_name("noetl.guest.simulator:write_table")(path, batches)
+        resolve_name("noetl.guest.simulator:write_table")(Path(order["shots"]), batches)
     else:
         for _ in batches:
             pass

@@ -180,6 +180,14 @@ def _made(piece: Any, values: Mapping[str, Any]) -> str:
     return FORMS[piece.get("form", "")](text)
 
 
+def forms_of(secret: str, other: str) -> Iterator[tuple[str, str]]:
+    """The other text and the secret in every form that one is recognised in, each pair alike."""
+    for form in FORMS.values():
+        yield form(other), form(secret)
+    for pack in _BASE64.values():
+        yield pack(other.encode()).decode(), pack(secret.encode()).decode()
+
+
 def text_of_secret(value: Any) -> str:
     """A secret as it stands inside a text."""
     return value if isinstance(value, str) else json.dumps(value)

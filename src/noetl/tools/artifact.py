@@ -18,9 +18,13 @@ class ArtifactInputs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         str | dict[str, Any] | None, Meta(description="Reference to the artifact, instead of `key`.")
     ] = None
     content: Annotated[Any, Meta(description="What to store.")] = None
-    format: Annotated[Format | None, Meta(description="How it is written. Default: told by the content.")] = (
-        None
-    )
+    format: Annotated[
+        Format | None,
+        Meta(
+            description="How it is written or read. Default: `put` goes by the content, "
+            "`get` gives a reference."
+        ),
+    ] = None
     store: Annotated[str | None, Meta(description="Name of a result store. Default: the engine's own.")] = (
         None
     )

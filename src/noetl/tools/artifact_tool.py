@@ -30,6 +30,8 @@ async def _work(call: Call) -> Any:
         raise ToolError("input", fault.message)
     store = inputs.store if inputs.store and inputs.store != "auto" else ""
     key = inputs.key or ""
+    if inputs.key == "" and inputs.action != "list":
+        raise ToolError("input", "`key` is empty")
     try:
         match inputs.action:
             case "put":

@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 from noetl.dsl.kinds import Fault, Kind
 from noetl.tools.inputs import Inputs
-from noetl.tools.objects import ObjectInputs, check_objects
+from noetl.tools.objects import RESULT, ObjectInputs, check_objects
 
 
 class FileInputs(ObjectInputs, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -33,7 +33,7 @@ content: { orders: 3, total: 20.5 }
 KIND = Kind(
     name="file",
     summary="Reads, writes, lists, copies or deletes files.",
-    result="A reference to what was read or written, or a list.",
+    result=RESULT,
     example=EXAMPLE,
     inputs=FileInputs,
     spellings={"path": "url", "credential": "auth"},

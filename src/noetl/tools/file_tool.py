@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 from noetl.model import Json
@@ -16,7 +15,7 @@ from noetl.ports.tool import Call
 from noetl.tools.attempt import inputs_of
 from noetl.tools.file import FileInputs, check
 from noetl.tools.objects_content import media_type_of
-from noetl.tools.objects_put import to_put
+from noetl.tools.objects_put import local_path, to_put
 from noetl.tools.objects_work import bounded, kept, value_in
 
 MOST_LISTED = 100_000
@@ -36,7 +35,7 @@ async def _work(call: Call) -> Any:
     inputs = inputs_of(call, FileInputs)
     for fault in check(dict(call.inputs), {}):
         raise ToolError("input", fault.message)
-    path = _path(call, inputs.url)
+    path = local_path(call, inputs.url)
     match inputs.action:
         case "get":
             return await _get(call, inputs, path)
@@ -44,34 +43,45 @@ async def _work(call: Call) -> Any:
             async with to_put(call, inputs) as (source, _):
                 return _about(call, path, await asyncio.to_thread(_replace, source, path))
         case "copy":
-            to = _path(call, inputs.to or "")
-            return _about(call, to, await asyncio.to_thread(_replace, path, to))
+            to = local_path(call, inputs.to or "")
+            return _about(call, to, await asyncio.to_thread(_replace, _found(path), to))
         case "delete":
-            there = path.exists()
-            path.unlink(missing_ok=True)
-            return {"url": _shown(call, path), "deleted": there}
+            return {"url": _shown(call, path), "deleted": _deleted(path)}
         case "list":
             return await asyncio.to_thread(_listed, call, path, inputs.url)
 
 
 async def _get(call: Call, inputs: FileInputs, path: Path) -> Any:
-    if not path.is_file():
-        raise ToolError("not_found", f"there is no file {path}")
     if inputs.format not in (None, "bytes"):
-        return await value_in(call, path, inputs.format)
+        return await value_in(call, _found(path), inputs.format)
     async with call.objects.draft() as draft:
-        await asyncio.to_thread(shutil.copyfile, path, draft.path)
+        await asyncio.to_thread(shutil.copyfile, _found(path), draft.path)
         media_type = media_type_of(path.name)
         return await kept(call, draft.path, media_type, name=path.name, url=_shown(call, path))
 
 
-def _path(call: Call, url: str) -> Path:
-    if url.startswith("file://"):
-        parts = urlsplit(url)
-        url = unquote(parts.netloc + parts.path)
-    if not url or "\0" in url:
-        raise ToolError("input", f"`{url}` is no path")
-    return call.folder / url
+def _found(path: Path) -> Path:
+    """The file, if it is there. Raises ToolError."""
+    if not path.exists():
+        raise ToolError("not_found", f"there is no file {path}")
+    _check_ordinary(path)
+    return path
+
+
+def _check_ordinary(path: Path) -> None:
+    """A device or a pipe would be read without end, or replaced by a file."""
+    if path.is_dir():
+        raise ToolError("input", f"{path} is a folder")
+    if path.exists() and not path.is_file():
+        raise ToolError("input", f"{path} is no ordinary file")
+
+
+def _deleted(path: Path) -> bool:
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _shown(call: Call, path: Path) -> str:
@@ -81,8 +91,7 @@ def _shown(call: Call, path: Path) -> str:
 
 def _replace(source: Path, path: Path) -> int:
     """The file, whole and durable or as it was before; its folder is made. How large it is."""
-    if path.is_dir():
-        raise ToolError("input", f"{path} is a folder")
+    _check_ordinary(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name[:100]}-{uuid4().hex}")
     try:

@@ -17,10 +17,15 @@ class Guard:
         self._process: subprocess.Popen[bytes] | None = None
         self._watched: set[int] = set()
 
-    def start(self) -> None:
-        """Has it ready, so that what is started next is unwatched for a moment only."""
-        if self._process is None:
+    def expect(self, pipe: int | None) -> None:
+        """A program is about to start that writes to this pipe, or now none is.
+
+        Until `watch` names it, it is known by the pipe, which no process but it and this one has.
+        """
+        line = f"?{0 if pipe is None else os.fstat(pipe).st_ino}\n"
+        if not self._tell(line) and pipe is not None:
             self._start()
+            self._tell(line)
 
     def watch(self, leader: int) -> None:
         """From now on the process group of this leader ends with the worker."""

@@ -20,13 +20,22 @@ class ObjectInputs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         str | dict[str, Any] | None,
         Meta(description="File or reference that `put` writes, instead of `content`."),
     ] = None
-    format: Annotated[Format | None, Meta(description="How it is written. Default: told by the address.")] = (
-        None
-    )
+    format: Annotated[
+        Format | None,
+        Meta(
+            description="How it is written or read. Default: `put` goes by the address, "
+            "`get` gives a reference."
+        ),
+    ] = None
     auth: Annotated[Auth | None, Meta(description="Keychain entry or stored credential to sign in with.")] = (
         None
     )
 
+
+RESULT = (
+    "`get` gives a reference, with `format` the value; `list` `[{url, size, …}]`; "
+    "`put` and `copy` `{url, size, …}`; `delete` `{url, deleted}`."
+)
 
 ACTIONS = {
     "get": Action(takes=("format",)),

@@ -145,9 +145,11 @@ def preview_of(path: Path, media_type: str) -> str:
 
 
 def _csv_rows(file: TextIOWrapper) -> Iterator[dict[str, Json]]:
-    for row in csv.DictReader(file, restkey="…"):
+    csv.field_size_limit(MOST)
+    rows = csv.DictReader(file, restkey="…")
+    for row in rows:
         if None in row.values() or "…" in row:
-            raise ValueError(f"the row before line {row!r:.60} has not as many fields as the first line")
+            raise ValueError(f"line {rows.line_num} has not as many fields as the first")
         yield dict(row)
 
 
@@ -170,7 +172,8 @@ def _rows(value: Any, form: str) -> list[dict[str, Json]]:
     if isinstance(value, Mapping) and isinstance(value.get("rows"), list):
         value = value["rows"]
     if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
-        raise ToolError("input", f"`format: {form}` writes a list of mappings, not {_called(value)}")
+        found = "a list of other values" if isinstance(value, list) else _called(value)
+        raise ToolError("input", f"`format: {form}` writes a list of mappings, not {found}")
     return value
 
 
@@ -184,7 +187,8 @@ def _bytes_of(value: Any) -> bytes:
 
 
 def _called(value: Any) -> str:
-    return {list: "a list", dict: "a mapping", str: "text", type(None): "null"}.get(type(value), "a number")
+    names = {list: "a list", dict: "a mapping", str: "text", type(None): "null", bool: "true or false"}
+    return names.get(type(value), "a number")
 
 
 async def _whole(objects: Objects, value: Any) -> Any:

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from noetl.model.outcome import ToolError
 from noetl.model.reference import Stored
@@ -17,7 +18,7 @@ async def to_put(call: Call, inputs: ObjectInputs) -> AsyncIterator[tuple[Path, 
     """The file to write, and its media type. Raises ToolError, ResultError."""
     source = call.inputs.get("source")
     if isinstance(source, str):
-        path = call.folder / source.removeprefix("file://")
+        path = local_path(call, source)
         if not path.is_file():
             raise ToolError("not_found", f"there is no file {path}")
         yield path, media_type_of(source)
@@ -27,6 +28,17 @@ async def to_put(call: Call, inputs: ObjectInputs) -> AsyncIterator[tuple[Path, 
     content = call.inputs.get("content") if source is None else source
     async with content_file(call.objects, content, inputs.format or _told_by(inputs.url, content)) as found:
         yield found
+
+
+def local_path(call: Call, url: str) -> Path:
+    """The file that a path or a `file://` address names. Raises ToolError."""
+    path = url
+    if url.startswith("file://"):
+        parts = urlsplit(url)
+        path = unquote(parts.netloc + parts.path)
+    if not path or "\0" in path:
+        raise ToolError("input", f"`{url}` is no path")
+    return call.folder / path
 
 
 def _told_by(url: str, content: object) -> Format | None:

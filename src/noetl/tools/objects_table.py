@@ -90,7 +90,7 @@ def _arrow() -> Any:
         import pyarrow as arrow  # noqa: PLC0415 -- only who has tables needs it
         import pyarrow.ipc  # noqa: PLC0415
     except ImportError:
-        raise ToolError("tool", "tables need pyarrow: pip install 'noetl[duckdb]'") from None
+        raise ToolError("tool", "tables need pyarrow: pip install 'noetl[arrow]'") from None
     return arrow
 
 

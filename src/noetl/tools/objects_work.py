@@ -21,33 +21,31 @@ async def bounded(call: Call, work: Callable[[Call], Awaitable[Json]]) -> Outcom
 
     async def within() -> Outcome:
         try:
-            async with asyncio.timeout(call.timeout):
+            async with asyncio.timeout(call.timeout) as bound:
                 return succeeded(await work(call))
         except TimeoutError:
+            if not bound.expired():
+                raise
             message = f"it was not done within {call.timeout:g} s"
             raise ToolError("timeout", message, retryable=True) from None
         except ResultError as error:
             message = f"{error}; {error.hint}" if error.hint else str(error)
             raise ToolError(error.kind, message) from None
-        except OSError as error:
-            raise failed_file(error) from None
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise ToolError("not_found", _said(error)) from None
+        except PermissionError as error:
+            raise ToolError("permission", _said(error)) from None
+        except (IsADirectoryError, FileExistsError) as error:
+            raise ToolError("input", _said(error)) from None
 
     return await attempted(within())
 
 
-def failed_file(error: OSError) -> ToolError:
-    """What a failure of the system means."""
+def _said(error: OSError) -> str:
+    if isinstance(error, FileExistsError):  # where a folder was to be made
+        return f"{error.filename} is a file, not a folder"
     name = f"{error.filename}: " if error.filename else ""
-    said = f"{name}{error.strerror or error}"
-    match error:
-        case FileNotFoundError() | NotADirectoryError():
-            return ToolError("not_found", said)
-        case PermissionError():
-            return ToolError("permission", said)
-        case IsADirectoryError() | FileExistsError():
-            return ToolError("input", said)
-        case _:
-            return ToolError("tool", said)
+    return f"{name}{error.strerror or error}"
 
 
 async def kept(call: Call, path: Path, media_type: str, **about: Json) -> Stored:

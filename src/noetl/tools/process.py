@@ -49,16 +49,42 @@ def exit_handle(pid: int) -> int | None:
 
 
 def guard() -> None:
-    """Keeps a list of leaders, `+PID` or `-PID` a line of standard input; its end is the end of them all."""
+    """Keeps a list of leaders, `+PID` or `-PID` a line of standard input; its end is the end of them all.
+
+    `?INODE` announces the next leader: whoever holds this pipe, until a `+PID` follows.
+    """
     leaders: dict[int, None] = {}
+    expected = 0
     for line in sys.stdin.buffer:
-        leader = int(line[1:])
-        if line.startswith(b"+"):
-            leaders[leader] = None
-        else:
-            leaders.pop(leader, None)
+        number = int(line[1:])
+        match line[:1]:
+            case b"?":
+                expected = number
+            case b"+":
+                leaders[number], expected = None, 0
+            case _:
+                leaders.pop(number, None)
     for leader in leaders:
         kill_family(leader)
+    for pid in holders(expected):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def holders(pipe: int) -> list[int]:
+    """The processes that have an end of the pipe with this inode; none where the system does not tell."""
+    if not pipe or not HAS_PROC:
+        return []
+    return [int(place.name) for place in _PROC.glob("[0-9]*") if _holds(place / "fd", f"pipe:[{pipe}]")]
+
+
+def _holds(descriptors: Path, name: str) -> bool:
+    with contextlib.suppress(OSError):  # it has ended, or is another's
+        for one in os.listdir(descriptors):
+            with contextlib.suppress(OSError):  # it was just closed
+                if os.readlink(descriptors / one) == name:
+                    return True
+    return False
 
 
 def _family_in_proc(pid: int) -> list[int]:

@@ -33,22 +33,31 @@ class Program:
         stdin: int,
         guard: Guard,
     ) -> None:
+        whole_env = {**os.environ, **env}
+        executable = _located(command[0], folder, whole_env)
+        out, printed = os.pipe()
+        self._out = os.fdopen(out, "rb", 0)
+        self._guard = guard
         try:
-            guard.start()
+            guard.expect(out)
             self._process = subprocess.Popen(  # noqa: S603  # this is what the tool is for
                 command,
+                executable=executable,
                 stdin=stdin,
-                stdout=subprocess.PIPE,
+                stdout=printed,
                 stderr=subprocess.PIPE,
                 cwd=folder,
-                env={**os.environ, **env},
+                env=whole_env,
                 start_new_session=True,
                 bufsize=0,
             )
         except (OSError, ValueError) as error:
+            guard.expect(None)
+            self._out.close()
             raise _unstarted(command[0], folder, error) from None
+        finally:
+            os.close(printed)
         self.pid = self._process.pid
-        self._guard = guard
         self._gone = asyncio.Event()
         self._exit = exit_handle(self.pid)
         if self._exit is not None:
@@ -66,10 +75,9 @@ class Program:
     @property
     def streams(self) -> tuple[IO[bytes], IO[bytes]]:
         """Standard output and error."""
-        out, err = self._process.stdout, self._process.stderr
-        assert out is not None  # noqa: S101  # as `__init__` asks for
-        assert err is not None  # noqa: S101  # likewise
-        return out, err
+        err = self._process.stderr
+        assert err is not None  # noqa: S101  # as `__init__` asks for
+        return self._out, err
 
     async def ended(self) -> None:
         """Waits for the end of the process itself; those it started may go on."""
@@ -116,9 +124,26 @@ class Program:
             asyncio.get_running_loop().remove_reader(self._exit)
             os.close(self._exit)
             self._exit = None
-        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+        for pipe in (self._process.stdin, self._out, self._process.stderr):
             if pipe is not None:
                 pipe.close()
+
+
+def _located(program: str, folder: Path, env: Mapping[str, str]) -> str:
+    """The file to run. The system itself tells of the first place that hinders it, not of the right one."""
+    if "/" in program:
+        return program
+    places = [str(folder.absolute() / place) for place in os.get_exec_path(env)]
+    found = shutil.which(program, path=os.pathsep.join(places))
+    if found is not None:
+        return found
+    if any(os.path.isfile(os.path.join(place, program)) for place in places):
+        raise _forbidden(program, folder)
+    raise ToolError("not_found", f"there is no program `{program}`")
+
+
+def _forbidden(program: str, folder: Path) -> ToolError:
+    return ToolError("permission", f"the program `{program}` may not be run in {folder}")
 
 
 def _unstarted(program: str, folder: Path, error: Exception) -> ToolError:
@@ -128,11 +153,8 @@ def _unstarted(program: str, folder: Path, error: Exception) -> ToolError:
     match error:
         case FileNotFoundError():
             return ToolError("not_found", f"there is no program `{program}`")
-        case PermissionError() if "/" not in program and shutil.which(program) is None:
-            # A folder of the PATH that may not be looked into hides that it is in no other.
-            return ToolError("not_found", f"there is no program `{program}`")
         case PermissionError():
-            return ToolError("permission", f"the program `{program}` may not be run in {folder}")
+            return _forbidden(program, folder)
         case BlockingIOError():
             return ToolError("limit", f"no process can be started: {error.strerror}", retryable=True)
         case OSError():

@@ -2,15 +2,15 @@
 
 import asyncio
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Literal
 
 from msgspec import structs
 
 from noetl.model.outcome import ErrorInfo, ToolError
+from noetl.ports.results import Objects, ResultError
 from noetl.ports.tool import Call
 from noetl.tools.python_tool import PythonTool
 
@@ -20,13 +20,31 @@ KEPT = 256
 _CODE = "from noetl.guest.quantum import perform\nresult = perform(order)"
 
 
+class Files:
+    """Where a child writes a result, and every shot if they are kept: drafts, swept after a crash."""
+
+    def __init__(self) -> None:
+        self._drafts = AsyncExitStack()
+        self.result = self.shots = Path()
+
+    async def open(self, objects: Objects) -> dict[str, str]:
+        """Makes room for both; what an order says of them. Raises ResultError."""
+        drafts = [await self._drafts.enter_async_context(objects.draft()) for _ in range(2)]
+        self.result, self.shots = (draft.path.absolute() for draft in drafts)
+        return {"result": str(self.result), "shots": str(self.shots)}
+
+    async def close(self) -> None:
+        """Removes them. A second call does nothing."""
+        await self._drafts.aclose()
+
+
 class Job:
     """One job. `about` is everything that its result depends on; `lines` are what it printed."""
 
-    def __init__(self, job_id: str, about: Mapping[str, Any], folder: Path) -> None:
+    def __init__(self, job_id: str, about: Mapping[str, Any]) -> None:
         self.id = job_id
         self.about = about
-        self.folder = folder
+        self.files = Files()
         self.state: Literal["queued", "running", "done", "failed", "cancelled"] = "queued"
         self.error: ErrorInfo | None = None
         self.lines: list[str] = []
@@ -35,6 +53,11 @@ class Job:
     @property
     def ended(self) -> bool:
         return self.state in ("done", "failed", "cancelled")
+
+    @property
+    def lost(self) -> bool:
+        """Whether its result is gone: nobody asked for it within a day, and it was swept."""
+        return self.state == "done" and not self.files.result.exists()
 
 
 class Children:
@@ -76,21 +99,19 @@ class Jobs:
         self._children = children
         self._free = asyncio.Semaphore(children.size)
         self._jobs: dict[str, Job] = {}
-        self._folder: Path | None = None
 
     def find(self, job_id: str) -> Job | None:
-        return self._jobs.get(job_id)
+        job = self._jobs.get(job_id)
+        return None if job is None or job.lost else job
 
-    def start(self, call: Call, job_id: str, about: Mapping[str, Any], *, seconds: float) -> Job:
+    async def start(self, call: Call, job_id: str, about: Mapping[str, Any], *, seconds: float) -> Job:
         """The job, begun unless it is known and has not failed. It goes on when the call is over."""
-        known = self._jobs.get(job_id)
+        known = self.find(job_id)
         if known is not None and known.state not in ("failed", "cancelled"):
             return known
-        self._forget()
-        if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="noetl-quantum-"))
-        job = self._jobs[job_id] = Job(job_id, about, Path(tempfile.mkdtemp(dir=self._folder)))
+        job = self._jobs[job_id] = Job(job_id, about)
         job.work = asyncio.get_running_loop().create_task(self._run(call, job, seconds))
+        await self._forget()
         return job
 
     async def end(self, job: Job) -> None:
@@ -109,27 +130,30 @@ class Jobs:
     async def close(self) -> None:
         for job in list(self._jobs.values()):
             await self.cancel(job)
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = None
+            await job.files.close()
 
     async def _run(self, call: Call, job: Job, seconds: float) -> None:
-        order = {"do": "simulate", "job": job.about, "folder": str(job.folder)}
         try:
             async with self._free:
                 job.state = "running"
+                order = {"do": "simulate", "job": job.about, **await job.files.open(call.objects)}
                 await self._children.ask(call, order, seconds=seconds, log=job.lines.append)
             job.state = "done"
         except ToolError as error:
             job.error, job.state = error.info, "failed"
+        except ResultError as error:
+            job.error, job.state = ErrorInfo(kind="connection", message=str(error), retryable=True), "failed"
         except asyncio.CancelledError:
             job.state = "cancelled"
+        finally:
+            if job.state != "done":
+                await job.files.close()
 
-    def _forget(self) -> None:
+    async def _forget(self) -> None:
         ended = [job for job in self._jobs.values() if job.ended]
         for job in ended[: max(0, len(ended) + 1 - KEPT)]:
             del self._jobs[job.id]
-            shutil.rmtree(job.folder, ignore_errors=True)
+            await job.files.close()
 
 
 def _told(error: ErrorInfo, seconds: float) -> ToolError:

@@ -4,15 +4,12 @@ import asyncio
 import hashlib
 import json
 import shutil
-import tempfile
 from contextlib import suppress
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from noetl.guest.quantum import RESULT, SHOTS
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, Outcome, ToolError, failed, succeeded
 from noetl.model.reference import ARROW, Stored, stored_object
@@ -20,7 +17,7 @@ from noetl.ports.results import ResultMissing
 from noetl.ports.tool import Call
 from noetl.tools.attempt import attempted, inputs_of
 from noetl.tools.quantum import SIMULATORS, UNASKED, QuantumInputs, unknown_backend
-from noetl.tools.quantum_jobs import Children, Job, Jobs
+from noetl.tools.quantum_jobs import Children, Files, Job, Jobs
 
 for _driver in ("qiskit", "qiskit_aer", "qiskit_qasm3_import", "pyarrow"):
     # They are imported in child processes only, but without them there is no point in one.
@@ -87,7 +84,7 @@ class QuantumTool:
                 about = _about(call, inputs, backend)
                 reference = await _described(call, about)
                 job_id = reference["key"].replace(f"{call.execution_id}/", "", 1)
-                job = self._jobs.start(call, job_id, about, seconds=seconds)
+                job = await self._jobs.start(call, job_id, about, seconds=seconds)
                 if inputs.action == "run":
                     return await self._whole(call, job)
                 given: dict[str, Json] = {"job_id": job.id, "backend": backend, "seed": about["seed"]}
@@ -117,7 +114,7 @@ class QuantumTool:
     async def _job(self, call: Call, inputs: QuantumInputs, seconds: float) -> Job:
         """The job of this id, begun again if this worker does not know it."""
         job_id = str(inputs.job_id)
-        job = self._jobs.find(job_id) or self._jobs.start(
+        job = self._jobs.find(job_id) or await self._jobs.start(
             call, job_id, await _recalled(call, job_id), seconds=seconds
         )
         own = job.about["backend"]
@@ -144,14 +141,16 @@ class QuantumTool:
             case "cancel":
                 await self._ask(call, "cancel", order)
                 return succeeded({"state": "cancelled"}, quantum={**helper, "state": "cancelled"})
-        with tempfile.TemporaryDirectory(prefix="noetl-quantum-") as folder:
-            try:
-                await self._ask(call, "result", {**order, "folder": folder})
-            except asyncio.CancelledError:
-                if inputs.action == "run":
-                    self._abandon(call, order)
-                raise
-            return succeeded(await _read(call, Path(folder), helper), quantum={**helper, "state": "done"})
+        files = Files()
+        try:
+            await self._ask(call, "result", {**order, **await files.open(call.objects)})
+            return succeeded(await _read(call, files, helper), quantum={**helper, "state": "done"})
+        except asyncio.CancelledError:
+            if inputs.action == "run":
+                self._abandon(call, order)
+            raise
+        finally:
+            await files.close()
 
     async def _ask(self, call: Call, do: str, order: dict[str, Any], seconds: float | None = None) -> Any:
         return await self._children.ask(
@@ -228,18 +227,17 @@ async def _result_of(call: Call, job: Job) -> Outcome:
     if job.state != "done":
         return failed(ErrorInfo(kind="cancelled", message="the job was cancelled"), quantum=_helper(job))
     about: dict[str, Json] = {"job_id": job.id, "backend": job.about["backend"]}
-    return succeeded(await _read(call, job.folder, about), quantum=_helper(job))
+    return succeeded(await _read(call, job.files, about), quantum=_helper(job))
 
 
-async def _read(call: Call, folder: Path, about: dict[str, Json]) -> dict[str, Json]:
+async def _read(call: Call, files: Files, about: dict[str, Json]) -> dict[str, Json]:
     """The result that a child wrote, its shots as a stored table."""
-    file = folder / RESULT
-    if file.stat().st_size > MAX_RESULT:
+    if files.result.stat().st_size > MAX_RESULT:
         raise ToolError("limit", f"the result has more than {MAX_RESULT >> 20} MiB: ask for fewer shots")
-    result: dict[str, Json] = {**about, **json.loads(await asyncio.to_thread(file.read_bytes))}
-    if (folder / SHOTS).exists():
+    result: dict[str, Json] = {**about, **json.loads(await asyncio.to_thread(files.result.read_bytes))}
+    if files.shots.exists():
         async with call.objects.draft() as draft:
-            await asyncio.to_thread(shutil.copyfile, folder / SHOTS, draft.path)
+            await asyncio.to_thread(shutil.copyfile, files.shots, draft.path)
             result["memory"] = await draft.keep(ARROW, type="list", length=_total(result), columns=["bits"])
     return result
 

@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 from noetl.dsl.kinds import Fault, Kind
 from noetl.tools.inputs import Inputs
-from noetl.tools.objects import ObjectInputs, check_objects
+from noetl.tools.objects import RESULT, ObjectInputs, check_objects
 
 
 class S3Inputs(ObjectInputs, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -24,7 +24,7 @@ url: s3://reports/2026/orders.csv
 KIND = Kind(
     name="s3",
     summary="Reads, writes, lists, copies or deletes objects in S3 or a store that speaks it.",
-    result="A reference to what was read or written, or a list.",
+    result=RESULT,
     example=EXAMPLE,
     inputs=S3Inputs,
     spellings={"credential": "auth"},

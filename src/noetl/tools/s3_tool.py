@@ -1,5 +1,6 @@
 """Runs the kind `s3`."""
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, timedelta
@@ -23,6 +24,10 @@ PART = 8 << 20
 """Bytes of one part of an upload, and of one piece of a download."""
 PARTS_AT_ONCE = 4
 MOST_LISTED = 100_000
+
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_INSTANCE = re.compile(r"://[^/ ]+/latest/(api/token|meta-data/)")
+"""Where a machine of Amazon's finds its own credential, which is asked for when there is no other."""
 
 _SPELLINGS = {
     "access_key_id": ("access_key_id", "aws_access_key_id", "access_key", "key_id"),
@@ -58,8 +63,8 @@ async def _work(call: Call) -> Any:
         raise ToolError("input", fault.message)
     config = credential_of(call.inputs.get("auth"))
     at = _address(inputs.url, whole=inputs.action != "list")
-    store = _opened(at.bucket, config)
     with _told(at):
+        store = _opened(at.bucket, config)
         match inputs.action:
             case "get":
                 return await _get(call, inputs, store, at)
@@ -152,6 +157,10 @@ def _address(url: str, *, whole: bool = True) -> Address:
     bucket, _, name = url.removeprefix("s3://").partition("/")
     if not url.startswith("s3://") or not bucket or (whole and not name.strip("/")):
         raise ToolError("input", f"`{url}` names no object: s3://BUCKET/NAME")
+    if not _BUCKET.fullmatch(bucket):
+        raise ToolError("input", f"`{bucket}` cannot be the name of a bucket")
+    if whole and (name.startswith("/") or name.endswith("/")):
+        raise ToolError("input", f"`{url}` names no object: its name begins or ends with `/`")
     return Address(bucket, name)
 
 
@@ -171,6 +180,14 @@ def credential_of(auth: Any) -> dict[str, Any]:
         raise ToolError("credential", "the credential needs `access_key_id` and `secret_access_key`, both")
     if "access_key_id" not in found and "endpoint" not in found and "region" not in found:
         raise ToolError("credential", "the credential has nothing to sign in to S3 with: `access_key_id`")
+    for name, value in found.items():
+        # The client would come to a sudden end on these.
+        if not value.isprintable() or " " in value:
+            raise ToolError("credential", f"there is a space or a line break in the credential's `{name}`")
+    if not re.match(r"https?://[^/]", found.get("endpoint", "http://default")):
+        raise ToolError(
+            "credential", "the credential's `endpoint` does not begin with `http://` or `https://`"
+        )
     return found
 
 
@@ -201,11 +218,20 @@ def _told(at: Address) -> Iterator[None]:
         raise ToolError("permission", f"the credential does not allow this on {at.url}") from None
     except BaseError as error:
         raise _failure(at, str(error).strip("'\" \n")) from None
+    except ValueError as error:
+        raise ToolError("input", f"`{at.url}` names no object: {error}") from None
+    except Exception as error:
+        if type(error).__name__ != "RustPanic":
+            raise
+        raise ToolError("credential", "the environment does not say where S3 is: see AWS_ENDPOINT") from None
 
 
 def _failure(at: Address, said: str) -> ToolError:
     if "NoSuchBucket" in said:
         return ToolError("not_found", f"there is no bucket `{at.bucket}`")
+    if said.startswith("Generic S3 error: Missing") or _INSTANCE.search(said):
+        hint = "give `auth`, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        return ToolError("credential", f"there is nothing to sign in to S3 with: {hint}")
     if " 403 " in said or " 401 " in said:
         return ToolError("permission", f"the credential does not allow this on {at.url}")
     return ToolError("connection", f"{at.url}: {said.partition(chr(10))[0]}", retryable=True)

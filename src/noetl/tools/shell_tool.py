@@ -147,10 +147,18 @@ def _outcome(code: int, out: Printed, err: Printed) -> Outcome:
     about: dict[str, Json] = {"exit_code": code}
     message, foreign = f"the command ended with exit code {code}", False
     if code < 0:
-        about["signal"] = name = signal.Signals(-code).name
+        about["signal"] = name = _signal_name(-code)
         message = f"the command was killed by {name}"
         # Nobody but the system or an operator sends these: another try may end well.
         foreign = -code in (signal.SIGKILL, signal.SIGTERM)
     message = f"{message}: {said[:200]}" if said else message
     failed = failure("process_exit", message, retryable=foreign, details=about)
     return msgspec.structs.replace(failed, result=result)
+
+
+def _signal_name(number: int) -> str:
+    """Most of the real-time signals have no name of their own."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -18,7 +18,7 @@ from noetl.kernel import Secrets
 from noetl.kernel.pipeline.moves import RunTask
 from noetl.model.outcome import ErrorInfo, Outcome, ToolError, failed
 from noetl.model.reference import encode_value
-from noetl.model.secret import Origin, lost, origin_in, text_of_secret, whole, woven
+from noetl.model.secret import Origin, forms_of, lost, origin_in, text_of_secret, whole, woven
 from noetl.ports.control import Ledger
 from noetl.ports.credentials import CredentialError, Found
 from noetl.ports.store import StoreError
@@ -51,6 +51,7 @@ class Keychain:
             Real(self),
             Shown(self),
             alike=Alike(self),
+            disguise=self.disguised,
             revealed=Revealed(self),
             failures=self.failures,
             mask=self._recorded,
@@ -188,6 +189,14 @@ class Keychain:
             found = self._stand_ins[value] = _random_text(max(len(text_of_secret(value)), 16))
         return found
 
+    def disguised(self, value: Any) -> Any:
+        """The value of a secret with stand-ins for all that is in it."""
+        if isinstance(value, dict):
+            return {name: self.disguised(item) for name, item in value.items()}
+        if isinstance(value, list):
+            return [self.disguised(item) for item in value]
+        return self.stand_in(value)
+
     def _recorded(self, inputs: dict[str, Any], alike: dict[str, Any] | None) -> dict[str, Any]:
         """What a tool gets, as it is recorded."""
         if alike is not None:
@@ -214,7 +223,8 @@ class Keychain:
                 if text == alike:
                     alike = secret
                     break
-                alike = alike.replace(text, text_of_secret(secret))
+                for made in forms_of(text_of_secret(secret), text):
+                    alike = alike.replace(*made)
         if value == alike:
             return value
         origin = self._memory.keep(value, Origin(name, execution=self._ledger.execution_id))

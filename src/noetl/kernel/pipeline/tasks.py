@@ -18,6 +18,7 @@ from noetl.kernel.run import Frame, RunState
 from noetl.kernel.scopes import Surroundings, item_keys, task_scope
 from noetl.model import ExpressionError, NoetlError
 from noetl.model.reference import held, mentions
+from noetl.model.secret import PREFIX as SECRET_PREFIX
 from noetl.model.secret import Lost, keys_of_secret
 
 WAITING_KINDS = frozenset({"playbook", "wait"})
@@ -35,11 +36,12 @@ class Secrets:
     `real`, `masked` and `alike` are the entries by name: with their values, with what stands for them in
     the log, and with other texts in place of the secrets. `real` raises Unfetched for one that is not at
     hand. `revealed` are the values of secrets that stand in the log, and `failures` says why others cannot
-    be had, both by key. `mask` gets rendered inputs, and the same rendered with `alike`, and puts what
-    stands for them in place of secrets; `told` puts `***` into a text.
+    be had, both by key. `disguise` gives a value with other texts for that of such a secret. `mask` gets
+    rendered inputs, and the same rendered with those other texts, and puts what stands for them in place of
+    secrets; `told` puts `***` into a text.
     """
 
-    __slots__ = ("alike", "failures", "mask", "masked", "real", "revealed", "told")
+    __slots__ = ("alike", "disguise", "failures", "mask", "masked", "real", "revealed", "told")
 
     def __init__(
         self,
@@ -47,6 +49,7 @@ class Secrets:
         masked: Mapping[str, Any],
         *,
         alike: Mapping[str, Any],
+        disguise: Callable[[Any], Any],
         revealed: Mapping[str, Any],
         failures: Mapping[str, str],
         mask: Callable[[dict[str, Any], dict[str, Any] | None], dict[str, Any]],
@@ -55,6 +58,7 @@ class Secrets:
         self.real = real
         self.masked = masked
         self.alike = alike
+        self.disguise = disguise
         self.revealed = revealed
         self.failures = failures
         self.mask = mask
@@ -88,7 +92,6 @@ def _attempt(  # noqa: PLR0917 -- as above
     """The same; expressions see those of the stored values that are `fetched`, the tool all `at_hand`."""
     task = run.task(frame)
     around = task_scope(run, frame, now, secrets.real if secrets else None, fetched)
-    given = around.spaces["args"]
     again = frame.losses > 0
     attempt = frame.attempt if again else frame.attempt + 1
     around.spaces["_attempt"] = attempt - frame.forgiven
@@ -111,8 +114,10 @@ def _attempt(  # noqa: PLR0917 -- as above
     if task.kind in WAITING_KINDS and (knobs := _asked_for(task, spec)):
         recorded = {**recorded, "spec": knobs}
     if secrets is not None:
-        around.spaces["args"] = given
-        recorded = secrets.mask(recorded, _rendered_alike(task, around, secrets))
+        alike = _alike(run, frame, now, secrets, fetched)
+        if alike is not None:
+            alike.spaces.update({name: around.spaces[name] for name in ("_attempt", "_idempotency_key")})
+        recorded = secrets.mask(recorded, None if alike is None else _rendered_alike(task, alike))
     return RunTask(
         task=task,
         started=_started(run, frame, attempt, recorded, now),
@@ -146,11 +151,16 @@ def opening(run: RunState, now: int) -> RunTask | None:
     return structs.replace(attempt, opens=LoopIterationStarted(run=run.id, index=frame.index))
 
 
-def _rendered_alike(task: Task, around: Surroundings, secrets: Secrets) -> dict[str, Any] | None:
-    """The inputs with other texts in place of the keychain's secrets; what that fails for is left out."""
-    if not reads_keychain(task):
+def _alike(run: RunState, frame: Frame, now: int, secrets: Secrets, fetched: Fetched) -> Surroundings | None:
+    """Around the task, with other texts in place of secrets; None if its expressions read none."""
+    veiled = {key: secrets.disguise(value) for key, value in fetched.items() if key.startswith(SECRET_PREFIX)}
+    if not veiled and not reads_keychain(run.task(frame)):
         return None
-    around.spaces["keychain"] = secrets.alike
+    return task_scope(run, frame, now, secrets.alike, {**fetched, **veiled})
+
+
+def _rendered_alike(task: Task, around: Surroundings) -> dict[str, Any]:
+    """The inputs as they are there; what that fails for is left out."""
     own = _each(task.args or {}, around)
     around.spaces["args"] = {**around.spaces["args"], **own}
     return {**_each(task.inputs, around), **({"args": own} if task.args is not None else {})}
