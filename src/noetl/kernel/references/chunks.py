@@ -33,7 +33,23 @@ def with_chunk(
         held = sum(len(encode_value(result)) for result in loop.results)
     ledger.held[run.id] = held + size
     most = run.step.rules.limit * LIMITS_IN_CHUNK
-    if held + size <= most or body.index != loop.low or body.status != "success":
+    if held + size <= most:
+        return body, []
+    chunked, blobs = chunked_here(run, body)
+    if chunked.chunk is None:
+        return body, []
+    if chunked.chunk["size"] * 2 <= most:
+        # The estimate was too high. What waits behind a gap is counted when the gap is closed.
+        ledger.held[run.id] = chunked.chunk["size"]
+        return body, []
+    ledger.held[run.id] = 0
+    return chunked, blobs
+
+
+def chunked_here(run: RunState, body: LoopIterationCompleted) -> tuple[LoopIterationCompleted, list[Blob]]:
+    """The end of an iteration with a chunk of all that can be stored by then, however little it is."""
+    loop = run.loop
+    if loop is None or body.index != loop.low or body.status != "success":
         return body, []
     end = min(_low_after(loop, body.index), *loop.failed_frames, loop.total)
     if end <= body.index:
@@ -45,11 +61,6 @@ def with_chunk(
     chunk = keeper.chunk(results, loop.base, run.step.rules)
     if selected := _selected(run, results, loop.base):
         chunk["selected"] = selected
-    if chunk["size"] * 2 <= most:
-        # The estimate was too high. What waits behind a gap is counted when the gap is closed.
-        ledger.held[run.id] = chunk["size"]
-        return body, []
-    ledger.held[run.id] = 0
     return structs.replace(body, chunk=chunk), list(keeper.blobs.values())
 
 
