@@ -119,7 +119,38 @@ def test_a_task_sees_whole_values_and_fetches_only_what_it_reads() -> None:
     driver = run(text, {"a": PAGE, "b": 5})
     assert driver.calls[2].args == {"last": 999, "n": 3}
     (key,) = driver.stored
-    assert driver.fetches == [(key,)], "for c; `_prev` of b comes by reference"
+    assert driver.fetches == [(key,)], "for c; nobody shows `_prev` to b"
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "kind: noop",
+        "kind: http, url: 'http://x'",
+        "kind: postgres, command: SELECT 1, auth: {host: x}",
+        "kind: shell, command: ls",
+    ],
+)
+def test_args_and_prev_are_not_fetched_for_tools_that_do_not_look_at_them(task: str) -> None:
+    text = f"""
+- step: start
+  loop: {{in: "{{{{ range(40) | list }}}}", iterator: n}}
+  spec: {{result: {{inline_max_bytes: 64}}}}
+  tool: [{{a: {{kind: noop, args: {{n: "{{{{ n }}}}"}}}}}}]
+  next: {{arcs: [{{step: b, args: {{all: "{{{{ event.result }}}}", rows: "{{{{ workload.rows }}}}"}}}}]}}
+- step: b
+  tool:
+    - c: {{kind: shell, command: ls}}
+    - d: {{{task}}}
+""".lstrip()
+    driver = Driver(text, {"c": PAGE, "d": 1}).start(workload={"rows": ROWS})
+    driver.step()
+    (all_of_them,) = (event.body.result for event in driver.events if isinstance(event.body, LoopDone))
+    assert is_manifest(all_of_them)
+    driver.fetches.clear()
+    driver.run()
+    assert driver.ran[-2:] == ["c", "d"]
+    assert driver.fetches == []
 
 
 def test_a_worker_asks_for_what_it_needs_and_is_given_it() -> None:

@@ -72,6 +72,7 @@ KIND = Kind(
     spellings=SPELLINGS,
     check=check,
     takes_references=frozenset({"rows"}),
+    reads=frozenset(),
     extra="postgres",
     implementation="noetl.tools.postgres_tool:PostgresTool",
 )

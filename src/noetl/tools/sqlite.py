@@ -45,5 +45,6 @@ KIND = Kind(
     spellings=SPELLINGS,
     check=check,
     takes_references=frozenset({"rows"}),
+    reads=frozenset(),
     implementation="noetl.tools.sqlite_tool:SqliteTool",
 )

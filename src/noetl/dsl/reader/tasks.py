@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from noetl.dsl import spec as specs
 from noetl.dsl.document import MOVED, TaskShape
-from noetl.dsl.kinds import Kind, TaskSpec
+from noetl.dsl.kinds import READABLE, Kind, TaskSpec
 from noetl.dsl.playbook import Policy, Task
 from noetl.dsl.reader.context import Context, Nested, Role, Where, mapping_of, place_of, text_of
 from noetl.dsl.reader.forms import Labelled
@@ -67,6 +67,7 @@ def read_task(
         writes=context.prefixed_writes(shaped.get("set"), where._replace(role=Role.TASK_WRITE)),
         desc=text_of(shaped.get("desc")),
         references=kind.takes_references if kind is not None else frozenset(),
+        reads=kind.reads if kind is not None else READABLE,
     )
 
 
