@@ -73,7 +73,7 @@ class FileShelf:
                 (self._folder / name).unlink(missing_ok=True)
 
     async def remove_folder(self, folder: str) -> None:
-        await asyncio.to_thread(_remove, self._folder / folder)
+        await asyncio.to_thread(remove, self._folder / folder)
 
     def scratch(self, folder: str) -> Path:
         with told(self._folder / folder):
@@ -183,7 +183,8 @@ def _flush(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _remove(folder: Path) -> None:
+def remove(folder: Path) -> None:
+    """Removes a folder with all that is in it; nothing happens if there is none."""
     with told(folder), suppress(FileNotFoundError):
         shutil.rmtree(folder)
         _flush(folder.parent)

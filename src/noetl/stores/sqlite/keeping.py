@@ -8,6 +8,7 @@ from noetl.ports.store import ExecutionUnknown, Letter, Snapshot
 from noetl.stores.sqlite.queries import WRITE
 from noetl.stores.sqlite.reading import identity
 
+_PIECE = 1 << 20
 _BELONGINGS = ("event", "start", "inbox", "snapshot", "timer", "outbox", "execution")
 
 
@@ -27,7 +28,11 @@ def put_playbook(connection: apsw.Connection, playbook_hash: str, document: byte
 
 
 def put_blob(connection: apsw.Connection, name: str, data: bytes) -> None:
-    connection.execute(WRITE["put_blob"], (name, data))
+    """Piece by piece: in one statement SQLite would have several copies of it in memory."""
+    connection.execute(WRITE["put_blob"], (name, len(data)))
+    with connection.blob_open("main", "blob", "data", connection.last_insert_rowid(), writeable=True) as blob:
+        for start in range(0, len(data), _PIECE):
+            blob.write(data[start : start + _PIECE])
 
 
 def delete_blobs(connection: apsw.Connection, names: str) -> None:

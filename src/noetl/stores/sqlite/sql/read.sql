@@ -73,7 +73,7 @@ SELECT name, kind, key_id, wrapped_key, body, created_at, updated_at FROM creden
 SELECT name, kind, key_id, wrapped_key, body, created_at, updated_at FROM credential WHERE name = ?;
 
 -- name: blob
-SELECT coalesce(substr(data, ?, ?), x'') FROM blob WHERE name = ?;
+SELECT rowid FROM blob WHERE name = ?;
 
 -- name: blobs
 SELECT name FROM blob WHERE name >= ? AND name < ? ORDER BY name;

@@ -126,7 +126,7 @@ DELETE FROM credential WHERE name = ? RETURNING name;
 UPDATE credential SET key_id = ?2, wrapped_key = ?3 WHERE name = ?1;
 
 -- name: put_blob
-INSERT OR REPLACE INTO blob (name, data) VALUES (?, ?);
+INSERT OR REPLACE INTO blob (name, data) VALUES (?, zeroblob(?));
 
 -- name: delete_blobs
 DELETE FROM blob WHERE name IN (SELECT value FROM json_each(?));
