@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 from noetl.ports.results import ResultStore
 from noetl.ports.store import ExecutionRecord, Query, Store
-from noetl.server.expiry import Expired, Expiry
+from noetl.server.expiry import Expired, Expiry, wanted
 from noetl.server.logs import TaskLog
 from noetl.stores.home import Home
 from noetl.stores.owner import Owners
@@ -26,10 +26,10 @@ async def ended_before(store: Store, moment: int) -> AsyncIterator[ExecutionReco
 
 
 async def delete(home: Home, store: Store, results: ResultStore, record: ExecutionRecord) -> bool:
-    """Deletes an execution with its results and its log. False if a process owns it or it is gone.
+    """Deletes an execution with its results and its log.
 
-    The execution goes first: a crash leaves files without one, never one without its files. Raises
-    StoreError, ResultError, OSError.
+    False if a process owns it, one above it has not ended, or it is gone. The execution goes last: what
+    fails or crashes half-way is done again the next time. Raises StoreError, ResultError, OSError.
     """
     ownership = Owners(home.owners).claim(record.execution_id)
     if ownership is None:
@@ -38,10 +38,19 @@ async def delete(home: Home, store: Store, results: ResultStore, record: Executi
         now = await store.execution(record.execution_id)
         if now is None or now.version != record.version:
             return False  # somebody retried it meanwhile
-        deleted = await store.delete(record.execution_id)
-    TaskLog(home.logs).remove(record.execution_id)
-    await results.delete(record.execution_id)
-    return deleted
+        if await wanted(store, record):
+            return False
+        await results.delete(record.execution_id)
+        TaskLog(home.logs).remove(record.execution_id)
+        return await store.delete(record.execution_id)
+
+
+async def forget(home: Home, store: Store, results: ResultStore, before: int, most: int) -> None:
+    """Deletes up to so many executions that ended before this time, the oldest first. Raises as `delete`."""
+    for execution_id in await store.ended(before=before, limit=most):
+        record = await store.execution(execution_id)
+        if record is not None:
+            await delete(home, store, results, record)
 
 
 LEFT_AFTER = 86_400

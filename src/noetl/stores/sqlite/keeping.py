@@ -1,7 +1,5 @@
 """Jobs for the writer: everything that is written beside appends."""
 
-from collections.abc import Sequence
-
 import apsw
 
 from noetl.ports.store import ExecutionUnknown, Letter, Snapshot
@@ -57,26 +55,14 @@ def sent(connection: apsw.Connection, ids: str) -> None:
 
 def delete(connection: apsw.Connection, execution_id: str) -> bool:
     found = identity(connection, execution_id)
-    if found:
-        _delete(connection, [found[0]])
-    return found is not None
-
-
-def prune(connection: apsw.Connection, before: int, limit: int) -> list[str]:
-    found = [*connection.execute(WRITE["ended"], (before, limit))]
-    _delete(connection, [x for x, _ in found])
-    return [execution_id for _, execution_id in found]
-
-
-def _delete(connection: apsw.Connection, executions: Sequence[int]) -> None:
-    if not executions:
-        return
+    if found is None:
+        return False
     last = connection.execute(WRITE["last_position"]).get
-    for x in executions:
-        for table in _BELONGINGS:
-            connection.execute(WRITE[f"delete_{table}"], (x,))
+    for table in _BELONGINGS:
+        connection.execute(WRITE[f"delete_{table}"], (found[0],))
     connection.execute(WRITE["keep_position"], (last,))
     connection.execute(WRITE["forget_positions"], (last,))
 
     # gives the free pages back to the file system
     connection.execute("PRAGMA incremental_vacuum").fetchall()
+    return True

@@ -60,6 +60,10 @@ def executions(connection: apsw.Connection, query: Query) -> Page:
     return Page([_record(row) for row in shown], str(shown[-1][0]) if more else "")
 
 
+def ended(connection: apsw.Connection, before: int, limit: int) -> list[str]:
+    return [execution_id for (execution_id,) in connection.execute(READ["ended"], (before, limit))]
+
+
 def _position(cursor: str) -> int:
     if not cursor:
         return _NEWEST

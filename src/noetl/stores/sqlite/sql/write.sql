@@ -76,9 +76,6 @@ DELETE FROM snapshot WHERE x = ?1 AND seq NOT IN (
 -- name: put_playbook
 INSERT OR IGNORE INTO playbook (hash, document) VALUES (?, ?);
 
--- name: ended
-SELECT x, id FROM execution WHERE ended_at > 0 AND ended_at < ? ORDER BY ended_at, x LIMIT ?;
-
 -- name: last_position
 SELECT coalesce(max(pos), 0) FROM event;
 
