@@ -14,7 +14,6 @@ from noetl.server.records import PAGE
 from noetl.stores.owner import Owners
 
 _NEVER = float("inf")
-_ENDED = ("completed", "failed", "cancelled")
 _SECOND = 1_000_000
 
 
@@ -40,8 +39,7 @@ class Expiry:
     ) -> Expired:
         """Drops what has expired by `now` (microseconds), in at most so many executions that may have such.
 
-        The events stay as they are. What somebody owns is left alone, and so is what a parent may still want.
-        Raises StoreError, ResultError.
+        The events stay as they are. What somebody owns is left alone. Raises StoreError, ResultError.
         """
         done, looked_at = Expired(), 0
         async for record in records:
@@ -50,8 +48,6 @@ class Expiry:
             if most is not None and looked_at >= most:
                 break
             looked_at += 1
-            if await wanted(self._store, record):
-                continue
             ownership = self._owners.claim(record.execution_id)
             if ownership is None:
                 continue
@@ -94,12 +90,6 @@ class Expiry:
             document = await self._store.playbook(playbook) or b""
             self._mortal[playbook] = b"ttl" in document or b"scope" in document
         return self._mortal[playbook]
-
-
-async def wanted(store: Store, record: ExecutionRecord) -> bool:
-    """Whether one above it has not ended, and may still ask for what it has."""
-    above = [await store.execution(one) for one in {record.parent, record.root} - {"", record.execution_id}]
-    return any(one is not None and one.status not in _ENDED for one in above)
 
 
 def _references(value: Any) -> Iterator[dict[str, Any]]:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 from noetl.ports.results import ResultStore
 from noetl.ports.store import ExecutionRecord, Query, Store
-from noetl.server.expiry import Expired, Expiry, wanted
+from noetl.server.expiry import Expired, Expiry
 from noetl.server.logs import TaskLog
 from noetl.stores.home import Home
 from noetl.stores.owner import Owners
@@ -13,12 +13,15 @@ _ENDED = ("completed", "failed", "cancelled")
 
 
 async def ended_before(store: Store, moment: int) -> AsyncIterator[ExecutionRecord]:
-    """The executions that ended before this time (microseconds since 1970), the newest first."""
+    """The executions that ended before this time (microseconds since 1970), the newest first.
+
+    Not those that one above them may still ask for.
+    """
     cursor = ""
     while True:
         page = await store.executions(Query(status=_ENDED, cursor=cursor, limit=1_000))
         for record in page.executions:
-            if 0 < record.ended_at < moment:
+            if 0 < record.ended_at < moment and not await _wanted(store, record):
                 yield record
         if not page.next:
             return
@@ -38,11 +41,17 @@ async def delete(home: Home, store: Store, results: ResultStore, record: Executi
         now = await store.execution(record.execution_id)
         if now is None or now.version != record.version:
             return False  # somebody retried it meanwhile
-        if await wanted(store, record):
+        if await _wanted(store, record):
             return False
         await results.delete(record.execution_id)
         TaskLog(home.logs).remove(record.execution_id)
         return await store.delete(record.execution_id)
+
+
+async def _wanted(store: Store, record: ExecutionRecord) -> bool:
+    """Whether one above it has not ended, and may still ask for what it has."""
+    above = [await store.execution(one) for one in {record.parent, record.root} - {"", record.execution_id}]
+    return any(one is not None and one.status not in _ENDED for one in above)
 
 
 async def forget(home: Home, store: Store, results: ResultStore, before: int, most: int) -> None:

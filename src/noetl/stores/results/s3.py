@@ -81,11 +81,7 @@ class S3Shelf(Away):
 
     async def remove(self, names: list[str]) -> None:
         with self._told(self.place):
-            for name in names:
-                try:
-                    await self._objects.delete_async(self._store, name)
-                except FileNotFoundError:
-                    continue
+            await self._objects.delete_async(self._store, names)
 
     async def close(self) -> None:
         """Nothing is held."""
