@@ -410,7 +410,31 @@ def test_a_worker_need_not_know_of_the_chunks() -> None:
     assert driver.whole(driver.state.result) == everything
 
 
-@pytest.mark.parametrize("size", [10, 5_000])
+def test_what_is_selected_and_too_large_to_be_at_hand_is_stored_by_itself() -> None:
+    select = ", spec: {result: {select: [{path: '$.rows[*].text', as: texts}, {path: $.n, as: count}]}}"
+    arc = (
+        'when: "{{ event.result.extracted.texts | length == 1000 }}", '
+        'args: {texts: "{{ event.result.extracted.texts }}", count: "{{ event.result.extracted.count }}"}'
+    )
+    task = 'kind: noop, args: {last: "{{ args.texts[-1] }}", count: "{{ args.count }}"}'
+    driver = run(two(arc, task, select), {"t": PAGE})
+    assert driver.state.result == {"last": "x" * 100, "count": 3}
+    refused = run(two('when: "{{ event.result.extracted.texts[0] == 1 }}"', more=select), {"t": PAGE})
+    assert refused.state.error is not None
+    assert refused.state.error.kind == "limit"
+
+
+def test_a_preview_is_never_larger_than_a_value_in_the_log() -> None:
+    driver = run(two("", more=", spec: {result: {preview_max_bytes: 1000000}}"), {"t": PAGE})
+    (preview,) = {
+        event.body.outcome.result["preview"]
+        for event in driver.events
+        if isinstance(event.body, TaskProcessed) and is_reference(event.body.outcome.result)
+    }
+    assert len(preview.removesuffix("…")) == INLINE_MAX_BYTES
+
+
+@pytest.mark.parametrize("size", [10, 5_000, 40_000])
 def test_parts_of_what_a_loop_gave_are_selected_at_any_size(size: int) -> None:
     text = """
 - step: start

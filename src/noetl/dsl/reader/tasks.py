@@ -82,14 +82,20 @@ def _check_selections(context: Context, spec: Mapping | None) -> None:
             message = f"`{knob.key}` must be known before the task runs: an expression cannot stand there"
             context.report("bad-value", knob.value, message, "write the value itself")
     select = result.get("select") if result else None
+    names: set[str] = set()
     for entry in select.items if isinstance(select, Sequence) else ():
-        path = entry.get("path") if isinstance(entry, Mapping) else entry
+        path, name = (entry.get("path"), entry.get("as")) if isinstance(entry, Mapping) else (entry, None)
         if not isinstance(path, Scalar) or not isinstance(path.value, str):
             continue
         try:
-            Selection(path.value)
+            found = Selection(path.value, text_of(name))
         except ValueError as error:
             context.report("bad-value", path, str(error), "for example `$.data.total`")
+            continue
+        if found.name in names:
+            message = f"`select` gives two things the name `{found.name}`"
+            context.report("bad-value", path, message, "give one of them another name with `as`")
+        names.add(found.name)
 
 
 def _policy_node(spec: Mapping | None) -> Node | None:
