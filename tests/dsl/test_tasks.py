@@ -191,6 +191,12 @@ def test_a_selection_is_a_jsonpath(select: str) -> None:
     assert "is not a JSONPath" in found.message
 
 
+@pytest.mark.parametrize("select", ["[$.a.id, $.b.id]", "[{path: $.a, as: x}, {path: $.b, as: x}]"])
+def test_two_selections_have_two_names(select: str) -> None:
+    found = problem_of(step(f"tool: {{ kind: noop, spec: {{ result: {{ select: {select} }} }} }}"))
+    assert (found.code, "two things the name" in found.message) == ("bad-value", True)
+
+
 def test_a_selection_may_leave_out_the_root() -> None:
     assert (
         problems_of(

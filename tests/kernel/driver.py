@@ -170,9 +170,7 @@ class Driver:
                 return error(str(found))
             return found if isinstance(found, Outcome) else succeeded(found)
         if call.task.kind == "noop":
-            return succeeded(
-                call.prev if call.task.args is None else {name: call.args[name] for name in call.task.args}
-            )
+            return succeeded(call.inputs.get("args", call.prev))
         return succeeded(None)
 
     def timers(self) -> list[tuple[int, TimerFired]]:

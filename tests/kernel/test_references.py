@@ -119,7 +119,38 @@ def test_a_task_sees_whole_values_and_fetches_only_what_it_reads() -> None:
     driver = run(text, {"a": PAGE, "b": 5})
     assert driver.calls[2].args == {"last": 999, "n": 3}
     (key,) = driver.stored
-    assert driver.fetches == [(key,)], "for c; `_prev` of b comes by reference"
+    assert driver.fetches == [(key,)], "for c; nobody shows `_prev` to b"
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "kind: noop",
+        "kind: http, url: 'http://x'",
+        "kind: postgres, command: SELECT 1, auth: {host: x}",
+        "kind: shell, command: ls",
+    ],
+)
+def test_args_and_prev_are_not_fetched_for_tools_that_do_not_look_at_them(task: str) -> None:
+    text = f"""
+- step: start
+  loop: {{in: "{{{{ range(40) | list }}}}", iterator: n}}
+  spec: {{result: {{inline_max_bytes: 64}}}}
+  tool: [{{a: {{kind: noop, args: {{n: "{{{{ n }}}}"}}}}}}]
+  next: {{arcs: [{{step: b, args: {{all: "{{{{ event.result }}}}", rows: "{{{{ workload.rows }}}}"}}}}]}}
+- step: b
+  tool:
+    - c: {{kind: shell, command: ls}}
+    - d: {{{task}}}
+""".lstrip()
+    driver = Driver(text, {"c": PAGE, "d": 1}).start(workload={"rows": ROWS})
+    driver.step()
+    (all_of_them,) = (event.body.result for event in driver.events if isinstance(event.body, LoopDone))
+    assert is_manifest(all_of_them)
+    driver.fetches.clear()
+    driver.run()
+    assert driver.ran[-2:] == ["c", "d"]
+    assert driver.fetches == []
 
 
 def test_a_worker_asks_for_what_it_needs_and_is_given_it() -> None:
@@ -379,7 +410,31 @@ def test_a_worker_need_not_know_of_the_chunks() -> None:
     assert driver.whole(driver.state.result) == everything
 
 
-@pytest.mark.parametrize("size", [10, 5_000])
+def test_what_is_selected_and_too_large_to_be_at_hand_is_stored_by_itself() -> None:
+    select = ", spec: {result: {select: [{path: '$.rows[*].text', as: texts}, {path: $.n, as: count}]}}"
+    arc = (
+        'when: "{{ event.result.extracted.texts | length == 1000 }}", '
+        'args: {texts: "{{ event.result.extracted.texts }}", count: "{{ event.result.extracted.count }}"}'
+    )
+    task = 'kind: noop, args: {last: "{{ args.texts[-1] }}", count: "{{ args.count }}"}'
+    driver = run(two(arc, task, select), {"t": PAGE})
+    assert driver.state.result == {"last": "x" * 100, "count": 3}
+    refused = run(two('when: "{{ event.result.extracted.texts[0] == 1 }}"', more=select), {"t": PAGE})
+    assert refused.state.error is not None
+    assert refused.state.error.kind == "limit"
+
+
+def test_a_preview_is_never_larger_than_a_value_in_the_log() -> None:
+    driver = run(two("", more=", spec: {result: {preview_max_bytes: 1000000}}"), {"t": PAGE})
+    (preview,) = {
+        event.body.outcome.result["preview"]
+        for event in driver.events
+        if isinstance(event.body, TaskProcessed) and is_reference(event.body.outcome.result)
+    }
+    assert len(preview.removesuffix("…")) == INLINE_MAX_BYTES
+
+
+@pytest.mark.parametrize("size", [10, 5_000, 40_000])
 def test_parts_of_what_a_loop_gave_are_selected_at_any_size(size: int) -> None:
     text = """
 - step: start

@@ -367,6 +367,22 @@ def test_references_in_place_of_values_are_left_out() -> None:
     assert found.unjudged == 1
 
 
+def test_results_of_a_loop_in_chunks_are_decided_again() -> None:
+    text = """- step: start
+  spec: {result: {inline_max_bytes: 64}}
+  loop: {in: "{{ range(100) | list }}", iterator: n}
+  tool: {kind: noop, args: {n: "{{ n }}"}}
+"""
+    driver = run(text)
+    found_at = ((i, getattr(event.body, "chunk", None)) for i, event in enumerate(driver.events))
+    at, chunk = next((i, chunk) for i, chunk in found_at if chunk)
+    found = verify(driver.plan, EXECUTION, driver.events, lambda key: msgspec.json.decode(driver.stored[key]))
+    assert (found.differences, found.unjudged) == ((), 0)
+    other = {**chunk, "key": f"{EXECUTION}/{'0' * 64}"}
+    events = [*driver.events[:at], changed(driver.events[at], chunk=other), *driver.events[at + 1 :]]
+    assert difference(driver, events).what == "chunk.key"
+
+
 def test_a_time_that_no_clock_explains_is_found() -> None:
     text = "- step: start\n  tool: [{w: {kind: wait, seconds: 60}}]\n"
     driver = Driver(text).start()

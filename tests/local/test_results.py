@@ -2,21 +2,25 @@
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from noetl.events.bodies import RunSuspended
 from noetl.local import CannotRun, Local
 from noetl.model.reference import Stored, is_reference
-from noetl.ports.results import ResultExpired
+from noetl.ports.results import ResultError, ResultExpired
 from noetl.ports.store import Query
-from noetl.server.retention import tidy
+from noetl.server.expiry import Expired
+from noetl.server.retention import delete, ended_before, forget, tidy
 from noetl.stores.results import FileResults, NamedResults
 from noetl.stores.results.packing import is_plain
 from noetl.stores.sqlite import SqliteStore
 from tests.local.engine import Bench, source
+
+T = TypeVar("T")
 
 SECOND = 1_000_000
 MAKE = "kind: python, code: \"result = {'n': 1, 'rows': list(range(30000))}\""
@@ -41,16 +45,27 @@ class Kept(Bench):
 
         return self.with_local(work, results=self.results, **options)
 
-    def tidy(self, moment: int) -> tuple[int, int]:
-        async def whole() -> tuple[int, int]:
+    def in_store(self, work: Callable[[SqliteStore], Awaitable[T]]) -> T:
+        async def whole() -> T:
             store = SqliteStore.at(self.home.store)
             try:
-                expired, _ = await tidy(self.home, store, self.results, moment)
-                return expired.bodies, expired.bytes
+                return await work(store)
             finally:
                 await store.close()
 
         return asyncio.run(whole())
+
+    def tidy(self, moment: int) -> tuple[int, int]:
+        async def whole(store: SqliteStore) -> tuple[int, int]:
+            expired, _ = await tidy(self.home, store, self.results, moment)
+            return expired.bodies, expired.bytes
+
+        return self.in_store(whole)
+
+
+class Failing(FileResults):
+    async def delete(self, execution_id: str) -> None:
+        raise ResultError(f"{execution_id}: out of order", "wait")
 
 
 @pytest.fixture
@@ -232,11 +247,39 @@ workflow:
     moment = time.time_ns() // 1_000 + SECOND
     assert bench.tidy(moment) == (0, 0), "the parent has not ended"
 
-    async def children() -> int:
-        store = SqliteStore.at(bench.home.store)
-        try:
-            return len((await store.executions(Query(status=("completed",)))).executions)
-        finally:
-            await store.close()
+    async def children(store: SqliteStore) -> int:
+        """Those that are left, though all that ended may go."""
+        assert [one async for one in ended_before(store, moment)] == []
+        await forget(bench.home, store, bench.results, moment, 100)
+        ended = (await store.executions(Query(status=("completed",)))).executions
+        for record in ended:
+            assert not await delete(bench.home, store, bench.results, record)
+        return len(ended)
 
-    assert asyncio.run(children()) == 1
+    assert bench.in_store(children) == 1
+
+
+def test_a_place_of_results_that_fails_keeps_what_is_to_be_deleted(bench: Kept) -> None:
+    state, _ = bench.play(task())
+    results = NamedResults(bench.own, {"archive": Failing(bench.home.results)})
+
+    async def attempt(store: SqliteStore) -> bool:
+        (record,) = [one async for one in ended_before(store, state.ended_at + SECOND)]
+        with pytest.raises(ResultError, match="out of order"):
+            await delete(bench.home, store, results, record)
+        assert await store.execution(state.execution_id) is not None
+        return await delete(bench.home, store, bench.results, record)
+
+    assert bench.in_store(attempt), "it can be tried again"
+
+
+def test_a_store_that_is_no_longer_named_does_not_keep_others_from_expiring(bench: Kept) -> None:
+    bench.play(task("ttl: 0"))
+    bench.play(task("ttl: 0, store: archive"))
+
+    async def tidied(store: SqliteStore) -> Expired:
+        moment = time.time_ns() // 1_000 + SECOND
+        return (await tidy(bench.home, store, NamedResults(bench.own, {}), moment))[0]
+
+    found = bench.in_store(tidied)
+    assert (found.bodies, found.unreachable) == (1, 1)

@@ -177,6 +177,23 @@ def test_deleting_gives_room_back(place: Path) -> None:
     asyncio.run(use())
 
 
+def test_a_large_blob_is_not_in_memory_more_than_once(place: Path) -> None:
+    async def whole() -> None:
+        store = SqliteStore.at(place)
+        try:
+            large = os.urandom(64 << 20)
+            apsw.memory_high_water(True)
+            before = apsw.memory_used()
+            await store.put_blob("large", large)
+            assert await store.blob("large", 50_000_000, 50_000_010) == large[50_000_000:50_000_010]
+            assert apsw.memory_high_water() - before < len(large) // 4
+            assert await store.blob("large") == large
+        finally:
+            await store.close()
+
+    asyncio.run(whole())
+
+
 def test_damage_is_found(place: Path) -> None:
     async def write() -> None:
         store = SqliteStore.at(place)

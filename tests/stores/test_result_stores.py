@@ -101,6 +101,23 @@ def test_too_much_for_a_database_is_refused(tmp_path: Path) -> None:
     asyncio.run(whole())
 
 
+def test_what_was_left_in_scratch_goes_with_the_execution(tmp_path: Path) -> None:
+    async def whole() -> None:
+        store = SqliteStore.in_memory()
+        try:
+            for results in (FileResults(tmp_path / "results"), DatabaseResults(store, tmp_path / "scratch")):
+                left = results.scratch(ONE) / ".draft-1"
+                left.write_bytes(b"half")
+                await results.delete(OTHER)
+                assert left.exists()
+                await results.delete(ONE)
+                assert not left.parent.exists()
+        finally:
+            await store.close()
+
+    asyncio.run(whole())
+
+
 def test_a_bucket_that_cannot_be_reached_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")

@@ -31,7 +31,7 @@ def prune(configuration: Configuration, *, before: int | None, dry: bool) -> Non
     pruned, expired = consult(configuration, work) if has_store(configuration) else ([], Expired())
     if configuration.settings.output == "json":
         ids = [record.execution_id for record in pruned]
-        dropped = {"bodies": expired.bodies, "bytes": expired.bytes}
+        dropped = {"bodies": expired.bodies, "bytes": expired.bytes, "unreachable": expired.unreachable}
         stream.write_json({"before": iso(moment), "dry_run": dry, "executions": ids, "expired": dropped})
         return
     if dry:
@@ -41,6 +41,9 @@ def prune(configuration: Configuration, *, before: int | None, dry: bool) -> Non
     if expired.bodies:
         results = f"{counted(expired.bodies, 'result')} of {expired.bytes:,} bytes"
         stream.say(f"dropped: {results} whose `ttl` is over")
+    if expired.unreachable:
+        left = counted(expired.unreachable, "result")
+        stream.say(f"left: {left} in stores that `result_stores` does not name")
 
 
 def kept_since(configuration: Configuration) -> int:

@@ -102,6 +102,9 @@ class Fault(Struct, frozen=True):
 
 Spelling: TypeAlias = str | Callable[[Json], str]
 
+READABLE = frozenset({"args", "_prev"})
+"""What a task has beside its own inputs."""
+
 
 class Kind(Struct, frozen=True, kw_only=True):
     """A tool kind as documents see it.
@@ -141,6 +144,8 @@ class Kind(Struct, frozen=True, kw_only=True):
     `args` among them stands for `call.args`, too, and `_prev` for `call.prev`. What is not named here
     comes whole, and so do parts of stored values and lists in chunks everywhere.
     """
+    reads: frozenset[str] = READABLE
+    """Which of `call.args` and `call.prev` (`_prev`) its tool looks at. Others are empty, never fetched."""
     implementation: str | Callable[[], Any] | None = None
     """What makes the tool that runs it (`ports.tool`), which keeps all that a tool promises.
 

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from noetl.dsl.kinds import READABLE
 from noetl.expr import Data, Expression
 from noetl.model import Json
 
@@ -105,6 +106,8 @@ class Task(Struct, frozen=True):
     desc: str = ""
     references: frozenset[str] = frozenset()
     """Inputs in which its kind takes references."""
+    reads: frozenset[str] = READABLE
+    """Which of these its kind looks at."""
 
     @property
     def thens(self) -> tuple[Then, ...]:

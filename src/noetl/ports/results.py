@@ -48,7 +48,10 @@ class ResultStore(Protocol):
         ...
 
     async def read(self, key: str, start: int, end: int | None = None) -> bytes:
-        """The bytes from `start` up to `end`, or as many as there are. Raises ResultMissing."""
+        """The bytes from `start` up to `end`, or as many as there are. Raises ResultMissing.
+
+        Whoever reads a part alone may be given damaged bytes: the hash is that of the whole.
+        """
         ...
 
     def scratch(self, execution_id: str) -> Path:
@@ -60,7 +63,7 @@ class ResultStore(Protocol):
         ...
 
     def local(self, key: str) -> AbstractAsyncContextManager[Path]:
-        """The bytes as a file to read, as long as the context lasts. Raises ResultMissing."""
+        """The bytes as a file to read, as long as the context lasts. Raises ResultMissing, ResultDamaged."""
         ...
 
     async def copy(self, key: str, to: str) -> None:

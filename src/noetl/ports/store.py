@@ -368,10 +368,10 @@ class Store(SealedStore, Protocol):
         """
         ...
 
-    async def prune(self, *, before: int, limit: int = 100) -> list[str]:
-        """Deletes up to `limit` executions that ended before this time, the oldest first.
+    async def ended(self, *, before: int, limit: int = 100) -> list[str]:
+        """Up to `limit` executions that ended before this time, the oldest first.
 
-        Returns their ids, for the caller to remove what it keeps elsewhere.
+        Not those whose parent, or the first of whose parents, has not ended.
         """
         ...
 

@@ -8,21 +8,21 @@ import msgspec
 from msgspec import Struct
 
 from noetl.model.reference import MARK, keys_of
-from noetl.ports.results import ResultStore
+from noetl.ports.results import ResultMissing, ResultStore
 from noetl.ports.store import ExecutionRecord, Store
 from noetl.server.records import PAGE
 from noetl.stores.owner import Owners
 
 _NEVER = float("inf")
-_ENDED = ("completed", "failed", "cancelled")
 _SECOND = 1_000_000
 
 
 class Expired(Struct):
-    """What was dropped."""
+    """What was dropped, and how many bodies could not be: they are in stores that nobody names any more."""
 
     bodies: int = 0
     bytes: int = 0
+    unreachable: int = 0
 
 
 class Expiry:
@@ -39,8 +39,7 @@ class Expiry:
     ) -> Expired:
         """Drops what has expired by `now` (microseconds), in at most so many executions that may have such.
 
-        The events stay as they are. What somebody owns is left alone, and so is what a parent may still want.
-        Raises StoreError, ResultError.
+        The events stay as they are. What somebody owns is left alone. Raises StoreError, ResultError.
         """
         done, looked_at = Expired(), 0
         async for record in records:
@@ -49,8 +48,6 @@ class Expiry:
             if most is not None and looked_at >= most:
                 break
             looked_at += 1
-            if record.parent and not await self._is_over(record.parent):
-                continue
             ownership = self._owners.claim(record.execution_id)
             if ownership is None:
                 continue
@@ -65,9 +62,13 @@ class Expiry:
         for key, end in (await self._ends(record)).items():
             if end <= now:
                 since = datetime.fromtimestamp(end / _SECOND, UTC).isoformat(timespec="seconds")
-                if freed := await self._results.expire(key, since):
-                    done.bodies += 1
-                    done.bytes += freed
+                try:
+                    freed = await self._results.expire(key, since)
+                except ResultMissing:  # the settings no longer name its store
+                    done.unreachable += 1
+                    continue
+                done.bodies += freed > 0
+                done.bytes += freed
 
     async def _ends(self, record: ExecutionRecord) -> dict[str, float]:
         """When each body expires: as late as any reference to it says."""
@@ -89,10 +90,6 @@ class Expiry:
             document = await self._store.playbook(playbook) or b""
             self._mortal[playbook] = b"ttl" in document or b"scope" in document
         return self._mortal[playbook]
-
-    async def _is_over(self, execution_id: str) -> bool:
-        record = await self._store.execution(execution_id)
-        return record is None or record.status in _ENDED
 
 
 def _references(value: Any) -> Iterator[dict[str, Any]]:

@@ -13,12 +13,15 @@ _ENDED = ("completed", "failed", "cancelled")
 
 
 async def ended_before(store: Store, moment: int) -> AsyncIterator[ExecutionRecord]:
-    """The executions that ended before this time (microseconds since 1970), the newest first."""
+    """The executions that ended before this time (microseconds since 1970), the newest first.
+
+    Not those that one above them may still ask for.
+    """
     cursor = ""
     while True:
         page = await store.executions(Query(status=_ENDED, cursor=cursor, limit=1_000))
         for record in page.executions:
-            if 0 < record.ended_at < moment:
+            if 0 < record.ended_at < moment and not await _wanted(store, record):
                 yield record
         if not page.next:
             return
@@ -26,10 +29,10 @@ async def ended_before(store: Store, moment: int) -> AsyncIterator[ExecutionReco
 
 
 async def delete(home: Home, store: Store, results: ResultStore, record: ExecutionRecord) -> bool:
-    """Deletes an execution with its results and its log. False if a process owns it or it is gone.
+    """Deletes an execution with its results and its log.
 
-    The execution goes first: a crash leaves files without one, never one without its files. Raises
-    StoreError, ResultError, OSError.
+    False if a process owns it, one above it has not ended, or it is gone. The execution goes last: what
+    fails or crashes half-way is done again the next time. Raises StoreError, ResultError, OSError.
     """
     ownership = Owners(home.owners).claim(record.execution_id)
     if ownership is None:
@@ -38,10 +41,25 @@ async def delete(home: Home, store: Store, results: ResultStore, record: Executi
         now = await store.execution(record.execution_id)
         if now is None or now.version != record.version:
             return False  # somebody retried it meanwhile
-        deleted = await store.delete(record.execution_id)
-    TaskLog(home.logs).remove(record.execution_id)
-    await results.delete(record.execution_id)
-    return deleted
+        if await _wanted(store, record):
+            return False
+        await results.delete(record.execution_id)
+        TaskLog(home.logs).remove(record.execution_id)
+        return await store.delete(record.execution_id)
+
+
+async def _wanted(store: Store, record: ExecutionRecord) -> bool:
+    """Whether one above it has not ended, and may still ask for what it has."""
+    above = [await store.execution(one) for one in {record.parent, record.root} - {"", record.execution_id}]
+    return any(one is not None and one.status not in _ENDED for one in above)
+
+
+async def forget(home: Home, store: Store, results: ResultStore, before: int, most: int) -> None:
+    """Deletes up to so many executions that ended before this time, the oldest first. Raises as `delete`."""
+    for execution_id in await store.ended(before=before, limit=most):
+        record = await store.execution(execution_id)
+        if record is not None:
+            await delete(home, store, results, record)
 
 
 LEFT_AFTER = 86_400

@@ -190,9 +190,14 @@ class ResultSuite(ABC):
                 key = key_of(ONE, data)
                 await store.delete(ONE)
                 await store.put(key, data, compression)
+                async with store.local(key) as path:
+                    assert path.read_bytes() == data
                 await self.spoil(store, key, spoilt)
                 with pytest.raises(ResultDamaged, match="damaged"):
                     await store.get(key)
+                with pytest.raises(ResultDamaged, match="damaged"):
+                    async with store.local(key):
+                        pass
 
     @_scenario
     async def test_a_copy_lives_on_its_own(self, store: ResultStore) -> None:

@@ -58,6 +58,7 @@ KIND = Kind(
     example=EXAMPLE,
     inputs=ArtifactInputs,
     check=check,
-    takes_references=frozenset({"content", "ref", "args", "_prev"}),
+    takes_references=frozenset({"content", "ref", "args"}),
+    reads=frozenset(),
     implementation="noetl.tools.artifact_tool:ArtifactTool",
 )

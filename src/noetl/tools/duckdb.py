@@ -76,7 +76,8 @@ KIND = Kind(
     spellings=SPELLINGS,
     check=check,
     reads_labels=reads,
-    takes_references=frozenset({"tables", "rows", "labels", "args", "_prev"}),
+    takes_references=frozenset({"tables", "rows", "labels", "args"}),
+    reads=frozenset(),
     extra="duckdb",
     implementation="noetl.tools.duckdb_tool:DuckdbTool",
 )

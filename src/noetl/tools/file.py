@@ -38,6 +38,7 @@ KIND = Kind(
     inputs=FileInputs,
     spellings={"path": "url", "credential": "auth"},
     check=check,
-    takes_references=frozenset({"content", "source", "args", "_prev"}),
+    takes_references=frozenset({"content", "source", "args"}),
+    reads=frozenset(),
     implementation="noetl.tools.file_tool:FileTool",
 )

@@ -136,5 +136,6 @@ KIND = Kind(
     defaults={"verify": True, "follow_redirects": True},
     spellings={"endpoint": "url", "payload": content, "data": content, "credential": "auth"},
     check=check,
+    reads=frozenset(),
     implementation="noetl.tools.http_tool:HttpTool",
 )

@@ -29,5 +29,6 @@ KIND = Kind(
     example=EXAMPLE,
     effect="pure",
     takes_references=frozenset({"args", "_prev"}),
+    reads=frozenset({"_prev"}),
     implementation=NoopTool,
 )

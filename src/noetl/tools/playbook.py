@@ -59,4 +59,5 @@ KIND = Kind(
     defaults={"wait": True, "on_failure": "fail"},
     spellings={"payload": "args"},
     check=check,
+    reads=frozenset(),
 )

@@ -71,7 +71,8 @@ KIND = Kind(
     defaults=DEFAULTS,
     spellings=SPELLINGS,
     check=check,
-    takes_references=frozenset({"rows", "args", "_prev"}),
+    takes_references=frozenset({"rows", "args"}),
+    reads=frozenset(),
     extra="postgres",
     implementation="noetl.tools.postgres_tool:PostgresTool",
 )

@@ -154,6 +154,7 @@ KIND = Kind(
     defaults={"isolation": "pool"},
     check=check,
     repeatable=repeatable,
-    takes_references=frozenset({"args", "_prev"}),
+    takes_references=frozenset({"args"}),
+    reads=frozenset({"args"}),
     implementation="noetl.tools.python_tool:PythonTool",
 )

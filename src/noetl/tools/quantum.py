@@ -125,6 +125,7 @@ KIND = Kind(
     defaults={"job_timeout": 3600},
     spellings={"credential": "auth"},
     check=check,
+    reads=frozenset(),
     extra="quantum",
     implementation="noetl.tools.quantum_tool:QuantumTool",
 )

@@ -30,6 +30,7 @@ KIND = Kind(
     spellings={"credential": "auth"},
     check=check,
     extra="s3",
-    takes_references=frozenset({"content", "source", "args", "_prev"}),
+    takes_references=frozenset({"content", "source", "args"}),
+    reads=frozenset(),
     implementation="noetl.tools.s3_tool:S3Tool",
 )

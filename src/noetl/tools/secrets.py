@@ -44,5 +44,6 @@ KIND = Kind(
     example=EXAMPLE,
     inputs=SecretsInputs,
     check=check,
+    reads=frozenset(),
     implementation="noetl.tools.secrets_tool:SecretsTool",
 )

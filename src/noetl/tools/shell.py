@@ -46,5 +46,6 @@ KIND = Kind(
     example=EXAMPLE,
     inputs=ShellInputs,
     check=check,
+    reads=frozenset(),
     implementation="noetl.tools.shell_tool:ShellTool",
 )

@@ -44,6 +44,7 @@ KIND = Kind(
     defaults=DEFAULTS,
     spellings=SPELLINGS,
     check=check,
-    takes_references=frozenset({"rows", "args", "_prev"}),
+    takes_references=frozenset({"rows", "args"}),
+    reads=frozenset(),
     implementation="noetl.tools.sqlite_tool:SqliteTool",
 )

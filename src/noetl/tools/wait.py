@@ -53,4 +53,5 @@ KIND = Kind(
     example=EXAMPLE,
     inputs=WaitInputs,
     check=check,
+    reads=frozenset(),
 )

@@ -1,6 +1,7 @@
 """One attempt of a task: from the kernel's instruction to the tool and back."""
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from time import perf_counter_ns, time_ns
 from typing import Any
@@ -26,33 +27,36 @@ async def attempt(
     tools: Tools, ledger: Ledger, run: RunState, move: RunTask, keychain: Keychain | None = None
 ) -> Outcome:
     """What the tool makes of it, secrets masked. Never raises but for cancellation."""
-    began = perf_counter_ns()
-    started = time_ns() // 1_000
-    tool = tools.get(move.task.kind)
+    tool, call, told = _begun(tools, ledger, run, move, keychain)
     if tool is None:
-        outcome = _unknown(move.task.kind)
-    elif keychain is None:
-        outcome = await _bounded(tool, call_of(ledger, run, move))
-    else:
-        call = veiled(call_of(ledger, run, move), keychain)
-        outcome = keychain.masked(move, await _signed_in(tool, call, keychain))
-    return replace(outcome, meta=_meta(ledger, move, outcome, started, began))
+        return told(_unknown(move.task.kind))
+    if keychain is None:
+        return told(await _bounded(tool, call))
+    return told(await _signed_in(tool, call, keychain))
 
 
 def attempt_now(
     tools: Tools, ledger: Ledger, run: RunState, move: RunTask, keychain: Keychain | None = None
 ) -> Outcome:
     """The same for a pure tool, which waits for nothing."""
+    tool, call, told = _begun(tools, ledger, run, move, keychain)
+    return told(_unknown(move.task.kind) if tool is None else _at_once(tool, call))
+
+
+def _begun(
+    tools: Tools, ledger: Ledger, run: RunState, move: RunTask, keychain: Keychain | None
+) -> tuple[Tool | None, Call, Callable[[Outcome], Outcome]]:
+    """The tool, what it is called with, and what makes of its outcome the one that is told."""
     began = perf_counter_ns()
     started = time_ns() // 1_000
-    tool = tools.get(move.task.kind)
-    if tool is None:
-        outcome = _unknown(move.task.kind)
-    elif keychain is None:
-        outcome = _at_once(tool, call_of(ledger, run, move))
-    else:
-        outcome = keychain.masked(move, _at_once(tool, veiled(call_of(ledger, run, move), keychain)))
-    return replace(outcome, meta=_meta(ledger, move, outcome, started, began))
+    call = call_of(ledger, run, move)
+
+    def told(outcome: Outcome) -> Outcome:
+        if keychain is not None:
+            outcome = keychain.masked(move, outcome)
+        return replace(outcome, meta=_meta(ledger, move, outcome, started, began))
+
+    return tools.get(move.task.kind), call if keychain is None else veiled(call, keychain), told
 
 
 def call_of(ledger: Ledger, run: RunState, move: RunTask) -> Call:

@@ -28,10 +28,9 @@ from noetl.ports.store import ExecutionUnknown, Store, StoreError, StoreFull
 from noetl.running import dedicate_process, opened
 from noetl.server.fitness import Fitness
 from noetl.server.forking import CannotFork
-from noetl.server.logs import TaskLog
 from noetl.server.playbooks import Playbooks
 from noetl.server.records import find_execution, read_events
-from noetl.server.retention import tidy
+from noetl.server.retention import forget, tidy
 from noetl.settings import Configuration
 from noetl.stores.home import Home
 
@@ -321,10 +320,8 @@ async def _forget(home: Home, store: Store, configuration: Configuration) -> Non
     if configuration.settings.store:
         return
     now = time.time_ns() // 1_000
-    with contextlib.suppress(StoreError, ResultError):
+    with contextlib.suppress(StoreError, ResultError, OSError):
         results = results_of(configuration, home, store)
-        old = await store.prune(before=now - days * _DAY, limit=MOST_FORGOTTEN) if days else []
-        for execution_id in old:
-            TaskLog(home.logs).remove(execution_id)
-            await results.delete(execution_id)
+        if days:
+            await forget(home, store, results, now - days * _DAY, MOST_FORGOTTEN)
         await tidy(home, store, results, now, MOST_FORGOTTEN)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from noetl.dsl import spec as specs
 from noetl.dsl.document import MOVED, TaskShape
-from noetl.dsl.kinds import Kind, TaskSpec
+from noetl.dsl.kinds import READABLE, Kind, TaskSpec
 from noetl.dsl.playbook import Policy, Task
 from noetl.dsl.reader.context import Context, Nested, Role, Where, mapping_of, place_of, text_of
 from noetl.dsl.reader.forms import Labelled
@@ -67,6 +67,7 @@ def read_task(
         writes=context.prefixed_writes(shaped.get("set"), where._replace(role=Role.TASK_WRITE)),
         desc=text_of(shaped.get("desc")),
         references=kind.takes_references if kind is not None else frozenset(),
+        reads=kind.reads if kind is not None else READABLE,
     )
 
 
@@ -81,14 +82,20 @@ def _check_selections(context: Context, spec: Mapping | None) -> None:
             message = f"`{knob.key}` must be known before the task runs: an expression cannot stand there"
             context.report("bad-value", knob.value, message, "write the value itself")
     select = result.get("select") if result else None
+    names: set[str] = set()
     for entry in select.items if isinstance(select, Sequence) else ():
-        path = entry.get("path") if isinstance(entry, Mapping) else entry
+        path, name = (entry.get("path"), entry.get("as")) if isinstance(entry, Mapping) else (entry, None)
         if not isinstance(path, Scalar) or not isinstance(path.value, str):
             continue
         try:
-            Selection(path.value)
+            found = Selection(path.value, text_of(name))
         except ValueError as error:
             context.report("bad-value", path, str(error), "for example `$.data.total`")
+            continue
+        if found.name in names:
+            message = f"`select` gives two things the name `{found.name}`"
+            context.report("bad-value", path, message, "give one of them another name with `as`")
+        names.add(found.name)
 
 
 def _policy_node(spec: Mapping | None) -> Node | None:

@@ -76,7 +76,8 @@ def attempt_of(run: RunState, frame: Frame, now: int, secrets: Secrets | None, f
     """The next attempt of the task the frame stands at. Raises ExpressionError and Unfetched."""
     task = run.task(frame)
     plain = run.step.plain.get(task.label)
-    simple = secrets is None and not ((run.args or frame.prev) and mentions([run.args, frame.prev]))
+    args, prev = _looked_at(task, run.args, frame.prev)
+    simple = secrets is None and not ((args or prev) and mentions([args, prev]))
     if plain is not None and simple:
         return _plain_attempt(run, frame, task, plain, now)
     first = item_keys(run, frame) if fetched else ()
@@ -100,7 +101,7 @@ def _attempt(  # noqa: PLR0917 -- as above
         inputs, args = _rendered(task, around)
         spec = around.mapping(task.spec)
         revealed = None if task.kind == PASSING else secrets.revealed if secrets else {}
-        handed = _handed(task, inputs, args, frame.prev, spec)
+        handed = _handed(task, inputs, *_looked_at(task, args, frame.prev), spec)
         given_inputs, given_args, given_spec, prev = around.for_tool(handed, at_hand, revealed)
     except Unread as error:
         raise around.unfetched(error) from None
@@ -128,6 +129,12 @@ def _attempt(  # noqa: PLR0917 -- as above
         timeout=timeout_of(spec),
         idempotency_key=key,
     )
+
+
+def _looked_at(task: Task, args: Mapping[str, Any], prev: Any) -> tuple[Mapping[str, Any], Any]:
+    """Of these, what the tool looks at: nothing else need be at hand."""
+    reads = task.reads
+    return args if "args" in reads else {}, prev if "_prev" in reads else None
 
 
 def _handed(
@@ -197,13 +204,14 @@ def _failed_keys(error: Unfetched, secrets: Secrets | None) -> NoetlError:
 def _plain_attempt(run: RunState, frame: Frame, task: Task, plain: Plain, now: int) -> RunTask:
     """The same where nothing is to be evaluated or fetched."""
     attempt = frame.attempt if frame.losses > 0 else frame.attempt + 1
+    args, prev = _looked_at(task, run.args, frame.prev)
     return RunTask(
         task=task,
         started=_started(run, frame, attempt, plain.inputs, now),
         inputs=plain.inputs,
-        args=run.args,
+        args=args,
         spec=plain.spec,
-        prev=frame.prev,
+        prev=prev,
         timeout=plain.timeout,
         idempotency_key=idempotency_key(run, frame, task, attempt),
     )

@@ -8,7 +8,6 @@ from noetl.events.bodies import LoopDone, LoopIterationCompleted
 from noetl.kernel.references.blob import Blob, Ledger
 from noetl.kernel.references.keeping import Keeper, preview_of
 from noetl.kernel.references.needs import NOTHING
-from noetl.kernel.references.rules import INLINE_MAX_BYTES
 from noetl.kernel.run import LoopState, RunState
 from noetl.model.reference import encode_value, is_reference, manifest
 
@@ -33,7 +32,23 @@ def with_chunk(
         held = sum(len(encode_value(result)) for result in loop.results)
     ledger.held[run.id] = held + size
     most = run.step.rules.limit * LIMITS_IN_CHUNK
-    if held + size <= most or body.index != loop.low or body.status != "success":
+    if held + size <= most:
+        return body, []
+    chunked, blobs = chunked_here(run, body)
+    if chunked.chunk is None:
+        return body, []
+    if chunked.chunk["size"] * 2 <= most:
+        # The estimate was too high. What waits behind a gap is counted when the gap is closed.
+        ledger.held[run.id] = chunked.chunk["size"]
+        return body, []
+    ledger.held[run.id] = 0
+    return chunked, blobs
+
+
+def chunked_here(run: RunState, body: LoopIterationCompleted) -> tuple[LoopIterationCompleted, list[Blob]]:
+    """The end of an iteration with a chunk of all that can be stored by then, however little it is."""
+    loop = run.loop
+    if loop is None or body.index != loop.low or body.status != "success":
         return body, []
     end = min(_low_after(loop, body.index), *loop.failed_frames, loop.total)
     if end <= body.index:
@@ -45,11 +60,6 @@ def with_chunk(
     chunk = keeper.chunk(results, loop.base, run.step.rules)
     if selected := _selected(run, results, loop.base):
         chunk["selected"] = selected
-    if chunk["size"] * 2 <= most:
-        # The estimate was too high. What waits behind a gap is counted when the gap is closed.
-        ledger.held[run.id] = chunk["size"]
-        return body, []
-    ledger.held[run.id] = 0
     return structs.replace(body, chunk=chunk), list(keeper.blobs.values())
 
 
@@ -85,8 +95,8 @@ def with_manifest(run: RunState, body: LoopDone, ledger: Ledger) -> tuple[LoopDo
     plain = [{name: value for name, value in each.items() if name != "selected"} for each in chunks]
     found = {**manifest(plain, preview_of(data, rules.preview)), **rules.about}
     pieces = [each.get("selected", {}) for each in chunks]
-    if extracted := _gathered(run, [*pieces, _selected(run, results, loop.base)]):
-        found |= {"extracted": extracted, "selected": list(extracted)}
+    if gathered := _gathered(run, [*pieces, _selected(run, results, loop.base)]):
+        found |= {"extracted": keeper.selected(gathered, rules), "selected": list(gathered)}
     return structs.replace(body, result=found), list(keeper.blobs.values())
 
 
@@ -104,15 +114,11 @@ def _selected(run: RunState, results: list[Any], start: int) -> dict[str, list[A
 
 
 def _gathered(run: RunState, pieces: list[dict[str, list[Any]]]) -> dict[str, Any]:
-    """What was found in all parts of the list; not what takes too much."""
+    """What was found in all parts of the list."""
     found: dict[str, Any] = {}
-    room = INLINE_MAX_BYTES
     for each in run.step.selections:
         values = [value for piece in pieces for value in piece.get(each.name, ())]
         if each.singular and not values:
             continue
-        value = values[0] if each.singular else values
-        if (size := len(encode_value(value))) <= room:
-            room -= size
-            found[each.name] = value
+        found[each.name] = values[0] if each.singular else values
     return found

@@ -1,6 +1,6 @@
 """From a large value to its reference: the bytes to store, and the parts to keep at hand."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from noetl.kernel.references.blob import Blob, blob_of
@@ -98,12 +98,8 @@ class Keeper:
 
     def _reference(self, value: Any, data: bytes, rules: Rules, need: Need) -> dict[str, Any]:
         key = self.store(data, rules)
-        selected = {
-            name: found
-            for name, found in rules.selected(value).items()
-            if len(encode_value(found)) <= INLINE_MAX_BYTES
-        }
-        room = _Room(INLINE_MAX_BYTES - sum(len(encode_value(found)) for found in selected.values()))
+        room = _Room(INLINE_MAX_BYTES)
+        selected = self._selected(rules.selected(value), rules, room)
         extracted, absent = self._parts(value, key, (), need, room)
         found = reference(
             key,
@@ -117,6 +113,19 @@ class Keeper:
         if names := [name for name in selected if name not in extracted]:
             found["selected"] = names
         return {**found, **rules.about}
+
+    def selected(self, values: Mapping[str, Any], rules: Rules) -> dict[str, Any]:
+        """What `spec.result.select` found; what there is no room for is stored by itself."""
+        return self._selected(values, rules, _Room(INLINE_MAX_BYTES))
+
+    def _selected(self, values: Mapping[str, Any], rules: Rules, room: "_Room") -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        apart = rules._replace(select=(), preview=0)
+        for name, value in values.items():
+            data = encode_value(value)
+            fits = is_reference(value) or room.take(len(data))
+            found[name] = value if fits else self._reference(value, data, apart, NOTHING)
+        return found
 
     def _parts(
         self, value: Any, key: str, path: tuple[str, ...], need: Need, room: "_Room"

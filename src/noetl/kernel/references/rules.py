@@ -81,7 +81,7 @@ def _rules(*specs: Mapping[str, Any]) -> Rules:
     store, ttl = merged.get("store"), merged.get("ttl")
     return Rules(
         limit=min(limit, INLINE_MAX_BYTES) if isinstance(limit, int) else INLINE_MAX_BYTES,
-        preview=preview if isinstance(preview, int) else PREVIEW_MAX_BYTES,
+        preview=min(preview, INLINE_MAX_BYTES) if isinstance(preview, int) else PREVIEW_MAX_BYTES,
         select=tuple(_selections(merged.get("select"))),
         store=store if isinstance(store, str) and store != "auto" else "",
         compression=str(merged.get("compression") or COMPRESSION),

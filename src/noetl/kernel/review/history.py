@@ -7,6 +7,8 @@ from typing import Any
 from noetl.events.bodies import (
     EventBody,
     ExecutionForked,
+    LoopDone,
+    LoopIterationCompleted,
     PlaybookExecutionRequested,
     RunResumed,
     StepFailed,
@@ -23,6 +25,8 @@ from noetl.kernel.net.requests import DECIDER
 from noetl.kernel.net.routing import seal
 from noetl.kernel.pipeline.policy import SECOND
 from noetl.kernel.plan import Plan
+from noetl.kernel.references.blob import Ledger
+from noetl.kernel.references.chunks import chunked_here, with_manifest
 from noetl.kernel.references.light import lighten
 from noetl.kernel.references.whole import Unfetched
 from noetl.kernel.review.compare import Gap, by_the_clock, differ, gaps, same
@@ -139,6 +143,8 @@ class Review:
         return run if run is not None and run.phase == "claimed" else None
 
     def _sealed(self, body: EventBody, now: int) -> EventBody:
+        if isinstance(body, LoopDone):
+            body, _ = with_manifest(self.state.runs[body.run], body, Ledger())
         if isinstance(body, ENDS):
             return seal(self.state, self.state.runs[body.run], body, now)
         return body
@@ -216,7 +222,10 @@ class Review:
                 # It rests on what is stored outside of the log, and cannot be had.
                 self.unread += 1
                 return event.body
-            return self._lightened(self._sealed(decided, event.ts)) if decided is not None else None
+            if decided is None:
+                return None
+            decided = self._lightened(self._sealed(decided, event.ts))
+            return _with_chunk_of(event.body, run, decided)
 
     def _fetch(self, keys: Sequence[str]) -> bool:
         """Has stored values at hand; False if there is one that cannot be read."""
@@ -271,3 +280,10 @@ class Review:
             yield Difference(
                 seq=last.seq + 1, event="", decided=name, why="the history ends where something must follow"
             )
+
+
+def _with_chunk_of(recorded: EventBody, run: RunState, decided: EventBody) -> EventBody:
+    """What is decided, with a chunk of results where one is recorded: when to store is free to choose."""
+    if not isinstance(recorded, LoopIterationCompleted) or not isinstance(decided, LoopIterationCompleted):
+        return decided
+    return chunked_here(run, decided)[0] if recorded.chunk is not None else decided

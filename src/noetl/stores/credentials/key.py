@@ -13,6 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from noetl.ports.credentials import KeyWrong
+from noetl.stores.durable import flush_folder
 
 BYTES = 32
 _FORM = f"{BYTES} random bytes in base64 or hexadecimal digits"
@@ -102,7 +103,7 @@ class KeyPlace:
         """The key beside the file takes its place."""
         if self.file is not None and self.next_file is not None:
             self.next_file.replace(self.file)
-            _flush(self.file.parent)
+            flush_folder(self.file.parent)
 
 
 def read_key(path: Path) -> Key | None:
@@ -133,13 +134,5 @@ def write_key(key: Key, path: Path) -> bool:
     finally:
         with suppress(FileNotFoundError):
             beside.unlink()
-    _flush(path.parent)
+    flush_folder(path.parent)
     return True
-
-
-def _flush(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,18 +1,21 @@
 """Results in the database of the events: for small deployments, which then have one file to keep."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from noetl.ports.results import ResultError
 from noetl.ports.store import Store, StoreError
-from noetl.stores.results.scratch import Scratch
+from noetl.stores.results.file import told
+from noetl.stores.results.scratch import Away
 from noetl.stores.results.shelf import NotThere
 from noetl.stores.results.store import ShelfResults
 
 MOST = 256 << 20
 """The most bytes, as kept, of one value."""
+PIECE = 4 << 20
+"""Bytes that are read at once where all need not be in memory."""
 
 
 class DatabaseResults(ShelfResults):
@@ -22,12 +25,12 @@ class DatabaseResults(ShelfResults):
         super().__init__(DatabaseShelf(store, scratch))
 
 
-class DatabaseShelf:
+class DatabaseShelf(Away):
     place = "the event store"
 
     def __init__(self, store: Store, scratch: Path | None) -> None:
+        super().__init__(scratch)
         self._store = store
-        self._scratch = Scratch(scratch)
 
     async def write(self, name: str, data: bytes) -> None:
         if len(data) > MOST:
@@ -48,16 +51,22 @@ class DatabaseShelf:
         return found
 
     async def size(self, name: str) -> int:
-        return len(await self.read(name))
+        return sum([len(piece) async for piece in self._pieces(name)])
 
     async def read_file(self, name: str, to: Path) -> None:
-        await asyncio.to_thread(to.write_bytes, await self.read(name))
-
-    def path(self, name: str) -> None:  # noqa: ARG002 -- nothing of it is a file
-        return None
+        with told(to), to.open("wb") as file:
+            async for piece in self._pieces(name):
+                await asyncio.to_thread(file.write, piece)
 
     async def copy(self, name: str, to: str) -> None:
         await self.write(to, await self.read(name))
+
+    async def _pieces(self, name: str) -> AsyncIterator[bytes]:
+        start, piece = 0, b""
+        while not start or len(piece) == PIECE:
+            piece = await self.read(name, start, start + PIECE)
+            start += PIECE
+            yield piece
 
     async def names(self, folder: str) -> list[str]:
         with _told():
@@ -66,15 +75,6 @@ class DatabaseShelf:
     async def remove(self, names: list[str]) -> None:
         with _told():
             await self._store.delete_blobs(names)
-
-    async def remove_folder(self, folder: str) -> None:
-        await self.remove(await self.names(folder))
-
-    def scratch(self, folder: str) -> Path:
-        return self._scratch.of(folder)
-
-    async def sweep(self, before: float) -> int:
-        return self._scratch.sweep(before)
 
     async def close(self) -> None:
         """The event store is not ours."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from noetl.ports.results import ResultError
+from noetl.stores.durable import flush_folder
 from noetl.stores.results.shelf import NotThere
 from noetl.stores.results.store import ShelfResults
 
@@ -73,7 +74,7 @@ class FileShelf:
                 (self._folder / name).unlink(missing_ok=True)
 
     async def remove_folder(self, folder: str) -> None:
-        await asyncio.to_thread(_remove, self._folder / folder)
+        await asyncio.to_thread(remove, self._folder / folder)
 
     def scratch(self, folder: str) -> Path:
         with told(self._folder / folder):
@@ -110,7 +111,7 @@ def _write(path: Path, data: bytes) -> None:
     with told(path):
         if _is_there(path, data):
             # Somebody else may have just written it and not flushed its name yet.
-            _flush(path.parent)
+            flush_folder(path.parent)
             return
         _make(path.parent)
         beside = path.with_name(f".{uuid4().hex}")
@@ -122,7 +123,7 @@ def _write(path: Path, data: bytes) -> None:
             beside.replace(path)
         finally:
             beside.unlink(missing_ok=True)
-        _flush(path.parent)
+        flush_folder(path.parent)
 
 
 def _is_there(path: Path, data: bytes) -> bool:
@@ -163,7 +164,7 @@ def _settle(beside: Path, path: Path) -> None:
     with beside.open("rb") as file:
         os.fsync(file.fileno())
     beside.replace(path)
-    _flush(path.parent)
+    flush_folder(path.parent)
 
 
 def _make(folder: Path) -> None:
@@ -172,21 +173,14 @@ def _make(folder: Path) -> None:
         return
     _make(folder.parent)
     folder.mkdir(exist_ok=True)
-    _flush(folder.parent)
+    flush_folder(folder.parent)
 
 
-def _flush(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _remove(folder: Path) -> None:
+def remove(folder: Path) -> None:
+    """Removes a folder with all that is in it; nothing happens if there is none."""
     with told(folder), suppress(FileNotFoundError):
         shutil.rmtree(folder)
-        _flush(folder.parent)
+        flush_folder(folder.parent)
 
 
 @contextmanager

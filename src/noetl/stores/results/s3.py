@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from noetl.ports.results import ResultError
-from noetl.stores.results.scratch import Scratch
+from noetl.stores.results.scratch import Away
 from noetl.stores.results.shelf import NotThere
 from noetl.stores.results.store import ShelfResults
 
@@ -28,12 +28,12 @@ class S3Results(ShelfResults):
         super().__init__(S3Shelf(url, scratch))
 
 
-class S3Shelf:
+class S3Shelf(Away):
     def __init__(self, url: str, scratch: Path | None) -> None:
+        super().__init__(scratch)
         self.place = url.partition("?")[0]
         self._objects = _objects()
         self._store = _opened(url)
-        self._scratch = Scratch(scratch)
 
     async def write(self, name: str, data: bytes) -> None:
         with self._told(name):
@@ -70,9 +70,6 @@ class S3Shelf:
             async for piece in answer.stream(min_chunk_size=PART):
                 file.write(piece)
 
-    def path(self, name: str) -> None:  # noqa: ARG002 -- nothing of it is a file here
-        return None
-
     async def copy(self, name: str, to: str) -> None:
         with self._told(name):
             await self._objects.copy_async(self._store, name, to)
@@ -84,20 +81,7 @@ class S3Shelf:
 
     async def remove(self, names: list[str]) -> None:
         with self._told(self.place):
-            for name in names:
-                try:
-                    await self._objects.delete_async(self._store, name)
-                except FileNotFoundError:
-                    continue
-
-    async def remove_folder(self, folder: str) -> None:
-        await self.remove(await self.names(folder))
-
-    def scratch(self, folder: str) -> Path:
-        return self._scratch.of(folder)
-
-    async def sweep(self, before: float) -> int:
-        return self._scratch.sweep(before)
+            await self._objects.delete_async(self._store, names)
 
     async def close(self) -> None:
         """Nothing is held."""

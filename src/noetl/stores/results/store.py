@@ -15,6 +15,8 @@ from noetl.stores.results.shelf import NotThere, Shelf
 ARTIFACTS = "artifacts"
 """The folder of the entries by name."""
 _PIECE = 1 << 20
+_KNOWN = 1_000
+"""Files of which is remembered that they were whole."""
 _SMALL = 1 << 16
 """Bytes that are packed and hashed in the loop's own thread: handing them over would take longer."""
 
@@ -24,6 +26,8 @@ class ShelfResults:
 
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
+        self._sound: dict[str, tuple[int, int, int]] = {}
+        """Files that were found whole, by key: which, of what size, and when it was written."""
 
     async def put(self, key: str, data: bytes, compression: str = "none") -> None:
         name = _name(key)
@@ -69,7 +73,7 @@ class ShelfResults:
         name = _name(key)
         with self._finding(key):
             path = self._shelf.path(name)
-            if path is not None and await asyncio.to_thread(_is_plain, path):
+            if path is not None and await asyncio.to_thread(self._is_whole, key, path):
                 yield path
                 return
         folder = self.scratch(checked(key).execution_id)
@@ -156,6 +160,19 @@ class ShelfResults:
             raise self._damaged(key)
         return data
 
+    def _is_whole(self, key: str, path: Path) -> bool:
+        """Whether a file is the body itself: its checksum is tried once. Raises ResultDamaged, NotThere."""
+        if not _is_plain(path):
+            return False
+        about = path.stat()
+        seen = (about.st_ino, about.st_size, about.st_mtime_ns)
+        if self._sound.get(key) != seen:
+            self._refuse_damaged(key, path)
+            while len(self._sound) >= _KNOWN:
+                del self._sound[next(iter(self._sound))]
+            self._sound[key] = seen
+        return True
+
     def _unpack(self, key: str, raw: Path, whole: Path) -> Path:
         """The file of the body, its checksum tried."""
         try:
@@ -167,10 +184,13 @@ class ShelfResults:
                 raw = whole
         except packing.Damaged:
             raise self._damaged(key) from None
-        with raw.open("rb") as file:
+        self._refuse_damaged(key, raw)
+        return raw
+
+    def _refuse_damaged(self, key: str, path: Path) -> None:
+        with path.open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != checked(key).hash:
                 raise self._damaged(key)
-        return raw
 
     def _refuse_expired(self, key: str, data: bytes) -> None:
         if (note := packing.note_in(data)) is not None:

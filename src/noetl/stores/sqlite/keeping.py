@@ -1,13 +1,12 @@
 """Jobs for the writer: everything that is written beside appends."""
 
-from collections.abc import Sequence
-
 import apsw
 
 from noetl.ports.store import ExecutionUnknown, Letter, Snapshot
 from noetl.stores.sqlite.queries import WRITE
 from noetl.stores.sqlite.reading import identity
 
+_PIECE = 1 << 20
 _BELONGINGS = ("event", "start", "inbox", "snapshot", "timer", "outbox", "execution")
 
 
@@ -27,7 +26,11 @@ def put_playbook(connection: apsw.Connection, playbook_hash: str, document: byte
 
 
 def put_blob(connection: apsw.Connection, name: str, data: bytes) -> None:
-    connection.execute(WRITE["put_blob"], (name, data))
+    """Piece by piece: in one statement SQLite would have several copies of it in memory."""
+    connection.execute(WRITE["put_blob"], (name, len(data)))
+    with connection.blob_open("main", "blob", "data", connection.last_insert_rowid(), writeable=True) as blob:
+        for start in range(0, len(data), _PIECE):
+            blob.write(data[start : start + _PIECE])
 
 
 def delete_blobs(connection: apsw.Connection, names: str) -> None:
@@ -52,26 +55,14 @@ def sent(connection: apsw.Connection, ids: str) -> None:
 
 def delete(connection: apsw.Connection, execution_id: str) -> bool:
     found = identity(connection, execution_id)
-    if found:
-        _delete(connection, [found[0]])
-    return found is not None
-
-
-def prune(connection: apsw.Connection, before: int, limit: int) -> list[str]:
-    found = [*connection.execute(WRITE["ended"], (before, limit))]
-    _delete(connection, [x for x, _ in found])
-    return [execution_id for _, execution_id in found]
-
-
-def _delete(connection: apsw.Connection, executions: Sequence[int]) -> None:
-    if not executions:
-        return
+    if found is None:
+        return False
     last = connection.execute(WRITE["last_position"]).get
-    for x in executions:
-        for table in _BELONGINGS:
-            connection.execute(WRITE[f"delete_{table}"], (x,))
+    for table in _BELONGINGS:
+        connection.execute(WRITE[f"delete_{table}"], (found[0],))
     connection.execute(WRITE["keep_position"], (last,))
     connection.execute(WRITE["forget_positions"], (last,))
 
     # gives the free pages back to the file system
     connection.execute("PRAGMA incremental_vacuum").fetchall()
+    return True

@@ -60,6 +60,10 @@ def executions(connection: apsw.Connection, query: Query) -> Page:
     return Page([_record(row) for row in shown], str(shown[-1][0]) if more else "")
 
 
+def ended(connection: apsw.Connection, before: int, limit: int) -> list[str]:
+    return [execution_id for (execution_id,) in connection.execute(READ["ended"], (before, limit))]
+
+
 def _position(cursor: str) -> int:
     if not cursor:
         return _NEWEST
@@ -97,8 +101,16 @@ def playbook(connection: apsw.Connection, playbook_hash: str) -> bytes | None:
 
 
 def blob(connection: apsw.Connection, name: str, start: int, end: int | None) -> bytes | None:
-    found = _first(connection, "blob", start + 1, _NEWEST if end is None else max(end - start, 0), name)
-    return found[0] if found else None
+    """Only the pages that hold these bytes are read."""
+    read: bytes | None = None
+    with connection:
+        if found := _first(connection, "blob", name):
+            with connection.blob_open("main", "blob", "data", found[0], writeable=False) as data:
+                start = min(start, data.length())
+                data.seek(start)
+                most = data.length() - start
+                read = data.read(most if end is None else max(0, min(end - start, most)))
+    return read
 
 
 def blobs(connection: apsw.Connection, prefix: str) -> list[str]:

@@ -162,8 +162,8 @@ class SqliteStore:
     async def delete(self, execution_id: str) -> bool:
         return await self._writer.run(lambda connection: keeping.delete(connection, execution_id))
 
-    async def prune(self, *, before: int, limit: int = 100) -> list[str]:
-        return await self._writer.run(lambda connection: keeping.prune(connection, before, limit))
+    async def ended(self, *, before: int, limit: int = 100) -> list[str]:
+        return self._ask(reading.ended, before, limit)
 
     async def check(self, derive: Derive | None = None) -> list[Inconsistency]:
         self._refuse_closed()

@@ -47,15 +47,14 @@ class Tools:
     def run(self, execution: str, run: RunState, call: RunTask) -> Outcome:
         """What the call gives; unless it is pure, it is an effect."""
         if call.task.kind == PURE:
-            names = call.task.args
-            return succeeded(call.prev if names is None else {name: call.args[name] for name in names})
+            return succeeded(call.inputs.get("args", call.prev))
         started = call.started
         self.effects.append(Effect(attempt_of(execution, started), started.redelivery, call.idempotency_key))
         place = (run.step.name, started.iteration, started.task, started.visit, started.attempt)
         chance = crc32(f"{self.number}/{place}".encode())
         if chance % 1_000 < self.errors:
             return failed(ErrorInfo(kind="sql", message=f"{started.task} broke", retryable=True))
-        seen = msgspec.json.encode({name: call.args[name] for name in call.task.args or ()}, order="sorted")
+        seen = msgspec.json.encode(call.inputs.get("args", {}), order="sorted")
         value = crc32(seen, chance) >> 4
         # what is a mapping is never equal to a number that policies ask for
         return succeeded({"a": [value % 7]} if value % 11 == 0 else value % 6)

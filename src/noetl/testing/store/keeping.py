@@ -163,6 +163,7 @@ class Keeping:
             assert await store.blob(name) == data
         assert await store.blob("b/1", 99_998) == b"xx"
         assert await store.blob("a/1", 1, 3) == b"ne"
+        assert await store.blob("a/1", 4, 9) == await store.blob("a/1", 9) == b""
         await store.put_blob("a/1", b"new")
         assert await store.blob("a/1") == b"new"
         assert await store.blobs("a/") == ["a/1", "a/2"]

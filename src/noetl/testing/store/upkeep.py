@@ -36,14 +36,27 @@ class Upkeep:
         assert await store.check(derive) == []
 
     @scenario
-    async def test_pruning_takes_the_oldest_that_ended_before(self, store: Store) -> None:
+    async def test_the_oldest_that_ended_before_come_first(self, store: Store) -> None:
         for name, ended_at in (("a", 30), ("b", 10), ("c", 20), ("d", 40), ("running", 0)):
-            await begin(store, name, Effects(ended_at=ended_at))
-        assert await store.prune(before=40, limit=2) == ["b", "c"]
-        assert await store.prune(before=40) == ["a"]
-        assert await store.prune(before=40) == []
-        assert [record.execution_id for record in (await store.executions()).executions] == ["running", "d"]
-        assert await store.check(derive) == []
+            await begin(store, name, Effects(ended_at=ended_at, root=name))
+        assert await store.ended(before=40, limit=2) == ["b", "c"]
+        assert await store.ended(before=40) == ["b", "c", "a"]
+        assert await store.ended(before=10) == []
+
+    @scenario
+    async def test_what_belongs_to_an_execution_that_runs_is_not_among_those_that_ended(
+        self, store: Store
+    ) -> None:
+        await begin(store, "running", Effects(root="running"))
+        await begin(store, "over", Effects(ended_at=10, root="over"))
+        for name, parent, root in (
+            ("child", "running", "running"),
+            ("grandchild", "over", "running"),
+            ("forgotten", "deleted", "deleted"),
+            ("other", "over", "over"),
+        ):
+            await begin(store, name, Effects(ended_at=20, parent=parent, root=root))
+        assert await store.ended(before=40) == ["over", "forgotten", "other"]
 
     @scenario
     async def test_a_sound_store_has_no_inconsistencies(self, store: Store) -> None:

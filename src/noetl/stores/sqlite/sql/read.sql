@@ -40,6 +40,14 @@ WHERE x < :before
   AND NOT EXISTS (SELECT key, value FROM json_each(:labels) EXCEPT SELECT key, value FROM json_each(labels)) -- if labels
 ORDER BY x DESC LIMIT :limit;
 
+-- name: ended
+SELECT id FROM execution
+WHERE ended_at > 0 AND ended_at < ?
+  AND NOT EXISTS (
+    SELECT 1 FROM execution AS above WHERE above.id IN (execution.parent, execution.root) AND above.ended_at = 0
+  )
+ORDER BY ended_at, x LIMIT ?;
+
 -- name: timers
 SELECT due, id, key FROM timer CROSS JOIN execution USING (x) WHERE due <= ? ORDER BY due, x, key LIMIT ?;
 
@@ -73,7 +81,7 @@ SELECT name, kind, key_id, wrapped_key, body, created_at, updated_at FROM creden
 SELECT name, kind, key_id, wrapped_key, body, created_at, updated_at FROM credential WHERE name = ?;
 
 -- name: blob
-SELECT coalesce(substr(data, ?, ?), x'') FROM blob WHERE name = ?;
+SELECT rowid FROM blob WHERE name = ?;
 
 -- name: blobs
 SELECT name FROM blob WHERE name >= ? AND name < ? ORDER BY name;

@@ -76,9 +76,6 @@ DELETE FROM snapshot WHERE x = ?1 AND seq NOT IN (
 -- name: put_playbook
 INSERT OR IGNORE INTO playbook (hash, document) VALUES (?, ?);
 
--- name: ended
-SELECT x, id FROM execution WHERE ended_at > 0 AND ended_at < ? ORDER BY ended_at, x LIMIT ?;
-
 -- name: last_position
 SELECT coalesce(max(pos), 0) FROM event;
 
@@ -126,7 +123,7 @@ DELETE FROM credential WHERE name = ? RETURNING name;
 UPDATE credential SET key_id = ?2, wrapped_key = ?3 WHERE name = ?1;
 
 -- name: put_blob
-INSERT OR REPLACE INTO blob (name, data) VALUES (?, ?);
+INSERT OR REPLACE INTO blob (name, data) VALUES (?, zeroblob(?));
 
 -- name: delete_blobs
 DELETE FROM blob WHERE name IN (SELECT value FROM json_each(?));
