@@ -118,6 +118,15 @@ TASKS: dict[str, str] = {
           env: {IT: "{{ keychain.marked.value }}"}
       - stdin: {kind: shell, command: [cat], stdin: "{{ keychain.marked.value }}"}
 """,
+    "shell with base64 in lines": """
+      - lines:
+          kind: shell
+          command: 'printf %055d%s 0 "$IT" | base64; printf %055d%s 0 "$IT" | base64 >&2'
+          env: {IT: "{{ keychain.marked.value }}"}
+""",
+    "shell that packs": """
+      - packed: {kind: shell, command: 'printf "%s" "$IT" | gzip', env: {IT: "{{ keychain.marked.value }}"}}
+""",
     "shell that fails": """
       - fail: {kind: shell, command: "echo {{ keychain.simple.value }} >&2; exit 3"}
 """,
@@ -216,6 +225,7 @@ FAILS = {
     "http that fails",
     "http that nobody answers",
     "shell that fails",
+    "shell that packs",
     "an expression",
 }
 
