@@ -3,12 +3,13 @@
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from msgspec import Struct
 
 from noetl.credentials.masker import leaves
 from noetl.model import Json
+from noetl.model.secret import MASK
 
 Path = tuple[str | int, ...]
 
@@ -62,6 +63,12 @@ def secrets_of(fields: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
                 yield path, leaf
             if isinstance(leaf, str) and (password := _password_in(leaf)):
                 yield (*path, "password"), password
+
+
+def without_password(url: str) -> str:
+    """The URL as it may be told."""
+    password = _password_in(url)
+    return url.replace(password, MASK).replace(quote(password, safe=""), MASK) if password else url
 
 
 def _password_in(text: str) -> str:
