@@ -335,8 +335,9 @@ def test_what_rests_on_secrets_is_left_out_and_counted() -> None:
         alike=shown,
         revealed=opens,
         failures={},
+        likened=str,
         mask=lambda inputs, _: dict.fromkeys(inputs, "***"),
-        told=str,
+        told=lambda message, _: message,
     )
     move = advance(state, driver.now, secrets)
     assert isinstance(move, RunTask)

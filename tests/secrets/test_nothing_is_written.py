@@ -91,6 +91,18 @@ TASKS: dict[str, str] = {
     "an expression": """
       - wrong: {kind: noop, args: {number: "{{ keychain.marked.value | int + keychain.marked.value }}"}}
 """,
+    "an expression over what was made of one": """
+      - wrong: {kind: noop, args: {x: "{{ workload[keychain.simple.value | upper].x }}"}}
+""",
+    "what is made of a secret that was handed on": """
+      - got: {kind: secrets, name: SIMPLE, provider: env}
+      - made:
+          kind: python
+          args: {whole: "{{ got.value | upper }}", text: "x {{ got.value | upper }}"}
+          code: |
+            print(whole, text)
+            result = [whole, text]
+""",
     "http": """
       - basic: {kind: http, url: "{{ workload.url }}/a", auth: login}
       - bearer: {kind: http, url: "{{ workload.url }}/b", auth: door}
@@ -227,6 +239,7 @@ FAILS = {
     "shell that fails",
     "shell that packs",
     "an expression",
+    "an expression over what was made of one",
 }
 
 UNUSABLE = {"artifact", "file"}

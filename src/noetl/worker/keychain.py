@@ -4,13 +4,14 @@ import secrets
 import string
 import time
 from collections.abc import Mapping
+from itertools import takewhile
 from typing import Any
 
 from msgspec import structs
 
 from noetl.credentials.credential import Credential, secrets_of
 from noetl.credentials.fields import field_at, marked, value_at, with_value
-from noetl.credentials.masker import Masker
+from noetl.credentials.masker import Masker, leaves
 from noetl.credentials.providers import Entry
 from noetl.credentials.resolver import Resolver, entry_for, unavailable
 from noetl.dsl.selection import Selection
@@ -18,7 +19,7 @@ from noetl.kernel import Secrets
 from noetl.kernel.pipeline.moves import RunTask
 from noetl.model.outcome import ErrorInfo, Outcome, ToolError, failed
 from noetl.model.reference import encode_value
-from noetl.model.secret import Origin, lost, origin_in, text_of_secret, whole, woven
+from noetl.model.secret import MASK, Origin, lost, origin_in, text_of_secret, whole, woven
 from noetl.ports.control import Ledger
 from noetl.ports.credentials import CredentialError, Found
 from noetl.ports.store import StoreError
@@ -53,8 +54,9 @@ class Keychain:
             alike=Alike(self),
             revealed=Revealed(self),
             failures=self.failures,
+            likened=self.likened,
             mask=self._recorded,
-            told=self.masker.text,
+            told=self._told,
         )
 
     @property
@@ -184,6 +186,30 @@ class Keychain:
             found = self._stand_ins[value] = _random_text(max(len(text_of_secret(value)), 16))
         return found
 
+    def likened(self, value: Any) -> Any:
+        """A secret with other texts in place of all that it holds."""
+        for path, leaf in leaves(value):
+            if isinstance(leaf, str | int | float) and not isinstance(leaf, bool):
+                value = with_value(value, path, self.stand_in(leaf))
+        return value
+
+    def _told(self, message: str, alike: str | None) -> str:
+        """A message without secrets, and without what an expression made of them."""
+        told = str(self._unlikened(alike)) if alike is not None else message
+        if told != message:
+            start = _shared(message, told)
+            end = _shared(message[:start:-1], told[:start:-1])
+            message = message[:start] + MASK + message[len(message) - end :]
+        return self.masker.text(message)
+
+    def _unlikened(self, text: str) -> Any:
+        """The text, or the secret, of which this was made with other texts in place of secrets."""
+        for secret, other in self._stand_ins.items():
+            if text == other:
+                return secret
+            text = text.replace(other, text_of_secret(secret))
+        return text
+
     def _recorded(self, inputs: dict[str, Any], alike: dict[str, Any] | None) -> dict[str, Any]:
         """What a tool gets, as it is recorded."""
         if alike is not None:
@@ -205,11 +231,7 @@ class Keychain:
         if isinstance(value, list) and isinstance(alike, list) and len(value) == len(alike):
             return [self._underived(*pair, name) for pair in zip(value, alike, strict=True)]
         if isinstance(alike, str):
-            for secret, text in self._stand_ins.items():
-                if text == alike:
-                    alike = secret
-                    break
-                alike = alike.replace(text, text_of_secret(secret))
+            alike = self._unlikened(alike)
         if value == alike:
             return value
         origin = self._memory.keep(value, Origin(name, execution=self._ledger.execution_id))
@@ -271,6 +293,11 @@ class Keychain:
             self.masker.learn(value, origin)
             result = with_value(result, place, whole(origin))
         return result
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def _random_text(length: int) -> str:

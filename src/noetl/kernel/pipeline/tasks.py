@@ -18,7 +18,7 @@ from noetl.kernel.run import Frame, RunState
 from noetl.kernel.scopes import Surroundings, item_keys, task_scope
 from noetl.model import ExpressionError, NoetlError
 from noetl.model.reference import held, mentions
-from noetl.model.secret import Lost, keys_of_secret
+from noetl.model.secret import PREFIX, Lost, keys_of_secret
 
 WAITING_KINDS = frozenset({"playbook", "wait"})
 """What waits without a worker."""
@@ -35,11 +35,12 @@ class Secrets:
     `real`, `masked` and `alike` are the entries by name: with their values, with what stands for them in
     the log, and with other texts in place of the secrets. `real` raises Unfetched for one that is not at
     hand. `revealed` are the values of secrets that stand in the log, and `failures` says why others cannot
-    be had, both by key. `mask` gets rendered inputs, and the same rendered with `alike`, and puts what
-    stands for them in place of secrets; `told` puts `***` into a text.
+    be had, both by key; `likened` puts other texts in place of such a value. `mask` gets rendered inputs, and
+    the same rendered with those other texts, and puts what stands for them in place of secrets; `told` puts
+    `***` into a message, of which it may be given the same with those other texts.
     """
 
-    __slots__ = ("alike", "failures", "mask", "masked", "real", "revealed", "told")
+    __slots__ = ("alike", "failures", "likened", "mask", "masked", "real", "revealed", "told")
 
     def __init__(
         self,
@@ -49,14 +50,16 @@ class Secrets:
         alike: Mapping[str, Any],
         revealed: Mapping[str, Any],
         failures: Mapping[str, str],
+        likened: Callable[[Any], Any],
         mask: Callable[[dict[str, Any], dict[str, Any] | None], dict[str, Any]],
-        told: Callable[[str], str],
+        told: Callable[[str, str | None], str],
     ) -> None:
         self.real = real
         self.masked = masked
         self.alike = alike
         self.revealed = revealed
         self.failures = failures
+        self.likened = likened
         self.mask = mask
         self.told = told
 
@@ -88,11 +91,14 @@ def _attempt(  # noqa: PLR0917 -- as above
     """The same; expressions see those of the stored values that are `fetched`, the tool all `at_hand`."""
     task = run.task(frame)
     around = task_scope(run, frame, now, secrets.real if secrets else None, fetched)
-    given = around.spaces["args"]
     again = frame.losses > 0
     attempt = frame.attempt if again else frame.attempt + 1
-    around.spaces["_attempt"] = attempt - frame.forgiven
-    key = around.spaces["_idempotency_key"] = idempotency_key(run, frame, task, attempt)
+    key = idempotency_key(run, frame, task, attempt)
+    own = {"_attempt": attempt - frame.forgiven, "_idempotency_key": key}
+    around.spaces.update(own)
+    alike = _scope_alike(run, frame, now, secrets, fetched)
+    if alike is not None:
+        alike.spaces.update(own)
     try:
         inputs, args = _rendered(task, around)
         spec = around.mapping(task.spec)
@@ -107,12 +113,15 @@ def _attempt(  # noqa: PLR0917 -- as above
         raise credential_failed(_LOST) from None
     except Unfetched as error:
         raise _failed_keys(error, secrets) from None
+    except ExpressionError as error:
+        if secrets is not None and alike is not None:
+            error.message = secrets.told(error.message, _message_alike(task, alike))
+        raise
     recorded = inputs
     if task.kind in WAITING_KINDS and (knobs := _asked_for(task, spec)):
         recorded = {**recorded, "spec": knobs}
     if secrets is not None:
-        around.spaces["args"] = given
-        recorded = secrets.mask(recorded, _rendered_alike(task, around, secrets))
+        recorded = secrets.mask(recorded, _rendered_alike(task, alike) if alike is not None else None)
     return RunTask(
         task=task,
         started=_started(run, frame, attempt, recorded, now),
@@ -146,14 +155,32 @@ def opening(run: RunState, now: int) -> RunTask | None:
     return structs.replace(attempt, opens=LoopIterationStarted(run=run.id, index=frame.index))
 
 
-def _rendered_alike(task: Task, around: Surroundings, secrets: Secrets) -> dict[str, Any] | None:
-    """The inputs with other texts in place of the keychain's secrets; what that fails for is left out."""
-    if not reads_keychain(task):
+def _scope_alike(
+    run: RunState, frame: Frame, now: int, secrets: Secrets | None, fetched: Fetched
+) -> Surroundings | None:
+    """The scope with other texts in place of the secrets that the inputs read; None if they read none."""
+    revealed = [key for key in fetched if key.startswith(PREFIX)]
+    if secrets is None or not (revealed or reads_keychain(run.task(frame))):
         return None
-    around.spaces["keychain"] = secrets.alike
+    other = {**fetched, **{key: secrets.likened(fetched[key]) for key in revealed}}
+    return task_scope(run, frame, now, secrets.alike, other)
+
+
+def _rendered_alike(task: Task, around: Surroundings) -> dict[str, Any]:
+    """The inputs with other texts in place of secrets; what that fails for is left out."""
     own = _each(task.args or {}, around)
     around.spaces["args"] = {**around.spaces["args"], **own}
     return {**_each(task.inputs, around), **({"args": own} if task.args is not None else {})}
+
+
+def _message_alike(task: Task, around: Surroundings) -> str | None:
+    """What the inputs fail with if other texts are in place of secrets; None if they do not."""
+    try:
+        _rendered(task, around)
+        around.mapping(task.spec)
+    except ExpressionError as error:
+        return error.message
+    return None
 
 
 def _each(entries: Mapping[str, Data], around: Surroundings) -> dict[str, Any]:
