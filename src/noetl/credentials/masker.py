@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
-from noetl.credentials.needle import Needle, may_be_cut, needle_of
+from noetl.credentials.needle import Needle, may_be_cut
 from noetl.credentials.torn import Torn
 from noetl.model.reference import Masked, Stored, encode_value
 from noetl.model.secret import (
@@ -83,11 +83,11 @@ class Masker:
             if text and (isinstance(value, str) or len(text) >= DIGITS):
                 self._short.setdefault(text, origin)
             return not text
-        self._needles.setdefault(text, needle_of(text, origin))
+        self._needles.setdefault(text, Needle(text, origin))
         lines = text.splitlines()
         for at, line in enumerate(lines) if len(lines) > 1 else ():
             if len(line) >= LINE and not line.startswith("-----"):
-                self._needles.setdefault(line, needle_of(line, origin, at))
+                self._needles.setdefault(line, Needle(line, origin, at))
         return True
 
     def learn(self, value: Any, origin: Origin) -> None:

@@ -3,8 +3,8 @@
 import base64
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import groupby
-from typing import NamedTuple
 
 from noetl.model.secret import FORMS, Origin
 
@@ -32,25 +32,38 @@ _HALF = re.compile(r"(?:\\[ux]?[0-9A-Fa-f]*|%[0-9A-Fa-f]*|&[#a-z0-9]*)*")
 """What a cut leaves of a character that is written in another way."""
 
 
-class Needle(NamedTuple):
-    """One secret, or one `line` of it.
+class Needle:
+    """One secret, or one `line` of it. What costs something is made when it is needed.
 
-    `pattern` finds it as it is, JSON-escaped and URL-encoded, in any mixture. `anchor` is a part that all of
-    these have in common, empty if there is none. `cores` are what base64 makes of it, at each of the three
-    ways that it can lie there, and `packed` finds them; `landmarks` are the texts one of which is there
-    whenever a core is.
+    `anchor` is a part that the secret has in all forms, empty if there is none. `cores` are what base64 makes
+    of it, at each of the three ways that it can lie there; `landmarks` are the texts one of which is there
+    whenever a core is. `ends` are its beginning and its end, in all common forms.
     """
 
-    text: str
-    origin: Origin
-    line: int | None
-    pattern: re.Pattern[str]
-    anchor: str
-    cores: tuple[str, ...]
-    packed: tuple[re.Pattern[str], ...]
-    landmarks: tuple[str, ...]
-    ends: tuple[frozenset[str], frozenset[str]]
-    """Its beginning and its end, in all common forms."""
+    def __init__(self, text: str, origin: Origin, line: int | None = None) -> None:
+        self.text = text
+        self.origin = origin
+        self.line = line
+        self.anchor = max(_PLAIN.findall(text), key=len, default="")
+        self.cores = tuple(_cores(text.encode(errors="surrogatepass")))
+        self.landmarks = tuple(
+            dict.fromkeys(
+                variant
+                for core in self.cores
+                for variant in (core, core.translate(str.maketrans("+/", "-_")))
+            )
+        )
+        self.ends = (_forms(text[:ENDS]), _forms(text[-ENDS:]))
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """Finds it as it is, JSON-escaped, URL-encoded and quoted, in any mixture."""
+        return re.compile(_pattern(self.text))
+
+    @cached_property
+    def packed(self) -> tuple[re.Pattern[str], ...]:
+        """Find its cores."""
+        return tuple(re.compile(re.sub(r"[+/]", _either, core)) for core in self.cores)
 
     def may_be_in(self, text: str) -> bool:
         """False only if it is not there in any form, nor cut off. `text` may be JSON."""
@@ -100,25 +113,6 @@ class Needle(NamedTuple):
 
 def may_be_cut(text: str) -> bool:
     return len(text) >= CUT or "…" in text
-
-
-def needle_of(text: str, origin: Origin, line: int | None = None) -> Needle:
-    cores = tuple(_cores(text.encode(errors="surrogatepass")))
-    return Needle(
-        text=text,
-        origin=origin,
-        line=line,
-        pattern=re.compile(_pattern(text)),
-        anchor=max(_PLAIN.findall(text), key=len, default=""),
-        cores=cores,
-        packed=tuple(re.compile(re.sub(r"[+/]", _either, core)) for core in cores),
-        landmarks=tuple(
-            dict.fromkeys(
-                variant for core in cores for variant in (core, core.translate(str.maketrans("+/", "-_")))
-            )
-        ),
-        ends=(_forms(text[:ENDS]), _forms(text[-ENDS:])),
-    )
 
 
 def _forms(text: str) -> frozenset[str]:
