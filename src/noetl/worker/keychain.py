@@ -11,7 +11,7 @@ from msgspec import structs
 
 from noetl.credentials.credential import Credential, secrets_of
 from noetl.credentials.fields import field_at, marked, value_at, with_value
-from noetl.credentials.masker import Masker, leaves
+from noetl.credentials.masker import Masker
 from noetl.credentials.providers import Entry
 from noetl.credentials.resolver import Resolver, entry_for, unavailable
 from noetl.dsl.selection import Selection
@@ -28,6 +28,8 @@ from noetl.worker.memory import Memory
 
 LARGEST = 65_536
 """Bytes of a value with secrets in it, as JSON, that is held in memory where it cannot be made again."""
+STAND_INS = 1_000
+"""Texts that take the place of secrets, at a time; what is made of a secret without one is masked whole."""
 HEADERS = frozenset({"authorization", "cookie", "proxy-authorization", "set-cookie"})
 """Headers that are never recorded."""
 
@@ -180,18 +182,21 @@ class Keychain:
         )
 
     def stand_in(self, value: Any) -> str:
-        """A text that takes the place of a secret, always the same, as long where that is long enough."""
+        """A text in place of a secret, the same each time, and as long if that is long enough."""
         found = self._stand_ins.get(value)
         if found is None:
+            if len(self._stand_ins) >= STAND_INS:
+                del self._stand_ins[next(iter(self._stand_ins))]
             found = self._stand_ins[value] = _random_text(max(len(text_of_secret(value)), 16))
         return found
 
     def likened(self, value: Any) -> Any:
         """A secret with other texts in place of all that it holds."""
-        for path, leaf in leaves(value):
-            if isinstance(leaf, str | int | float) and not isinstance(leaf, bool):
-                value = with_value(value, path, self.stand_in(leaf))
-        return value
+        if isinstance(value, dict):
+            return {key: self.likened(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self.likened(item) for item in value]
+        return value if value is None or isinstance(value, bool) else self.stand_in(value)
 
     def _told(self, message: str, alike: str | None) -> str:
         """A message without secrets, and without what an expression made of them."""
