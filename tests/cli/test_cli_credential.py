@@ -73,6 +73,25 @@ def test_the_key_is_replaced(tmp_path: Path) -> None:
     assert config.json["settings"]["key"]["value"] == "***"
 
 
+def test_a_key_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+    there = tmp_path / ".noetl" / "key"
+    gone = tmp_path / "gone" / "key"
+    refused = run(*SET, "--field", "a=long enough", cwd=tmp_path, env={"NOETL_KEY_FILE": str(gone)})
+    assert (refused.code, refused.out) == (3, "")
+    assert f"the key {gone} cannot be written: No such file or directory" in refused.err
+    refused = run("credential", "rotate-key", cwd=tmp_path, env={"NOETL_KEY_FILE": str(gone)})
+    assert (refused.code, refused.err) == (
+        3,
+        f"noetl: {gone.parent} cannot be read: No such file or directory\n",
+    )
+    assert run(*SET, "--field", "a=long enough", cwd=tmp_path).code == 0
+    same = run("credential", "rotate-key", "--new-key-file", str(there), cwd=tmp_path)
+    assert (same.code, same.out) == (3, "")
+    assert f"the key in {there} is the one in use" in same.err
+    new = run("credential", "rotate-key", "--new-key-file", "new", cwd=tmp_path)
+    assert (new.code, "NOETL_KEY_FILE must name that file" in new.err) == (0, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "stdin", "code", "message"),
     [
@@ -84,6 +103,14 @@ def test_the_key_is_replaced(tmp_path: Path) -> None:
         (("set", "x", "--kind", "vault", "--field", "path=p"), "", 2, "says where a value is"),
         (("set", "x", "--kind", "bearr", "--field", "a=b"), "", 2, "there is no kind `bearr`"),
         (("set", "x", "--kind", "basic", "--field", "user=b"), "", 2, "has no field `user`"),
+        (("set", "", "--field", "a=b"), "", 2, "the name of a credential is text of one line"),
+        (("set", "a\nb", "--field", "a=b"), "", 2, "the name of a credential is text of one line"),
+        (("set", "x", "--field", "a="), "", 2, "the field `a` would be empty"),
+        (("set", "x", "--field", "a=S3CRET", "--field", "a=b"), "", 2, "the field `a` is given twice"),
+        (("set", "x", "--stdin"), '{"a":' * 5000 + "1" + "}" * 5000, 2, "--stdin takes a JSON mapping"),
+        (("set", "x", "--stdin"), '{"a": NaN, "S3CRET": 1}', 2, "--stdin takes a JSON mapping"),
+        (("set", "x", "--stdin"), r'{"S3CRET": "\ud800"}', 2, "--stdin takes a JSON mapping"),
+        (("set", "x", "--kind", "bearer", "--stdin"), '{"token": ["S3CRET"]}', 2, "a value of another type"),
         (("show", "x"), "", 2, "there is no credential `x`"),
         (("delete", "x"), "", 2, "there is no credential `x`"),
         (("rotate-key",), "", 2, "there are no credentials here yet"),

@@ -143,3 +143,13 @@ def test_an_endpoint_that_is_not_there_is_told(url: str, retryable: bool) -> Non
         return told.value
 
     assert play(Tokens(), work, token_url=url).retryable == retryable
+
+
+def test_the_password_of_an_address_is_not_told() -> None:
+    async def work(resolver: Resolver, entry: Entry, _: Clock) -> str:
+        with pytest.raises(CredentialError) as told:
+            await resolver.resolve(entry)
+        return str(told.value)
+
+    url = "http://ada:hidden%2Fone@127.0.0.1:9/token"
+    assert play(Tokens(), work, token_url=url).startswith("no token from http://ada:***@127.0.0.1:9/token: ")

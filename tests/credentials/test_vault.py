@@ -49,6 +49,12 @@ def test_a_secret_is_read(vault: VaultServer, fields: dict[str, Any], found: dic
         ("root", {"version": 9}, "there is no `secret/app` in Vault", False),
         ("root", {"field": "absent"}, "has no field `absent`", False),
         ("root", {"url": "http://127.0.0.1:9"}, "cannot be reached: ConnectionError", True),
+        (
+            "root",
+            {"url": "http://ada:hidden@127.0.0.1:9"},
+            r"Vault at http://ada:\*\*\*@127.0.0.1:9 cannot",
+            True,
+        ),
     ],
 )
 def test_what_cannot_be_read_is_told(

@@ -53,6 +53,9 @@ def test_the_kinds_and_their_fields(entry: str) -> None:
         ("{ name: a }", (5, 5, "missing-key")),
         ("{ name: 1a, kind: env }", (5, 13, "bad-name")),
         ("{ name: a, kind: env, env: '{{ workload.name }}' }", (5, 32, "bad-value")),
+        ("{ name: a, kind: static, data: { b: ['{{ workload.name }}'] } }", (5, 42, "bad-value")),
+        ("{ name: a, kind: bearer, env: A, path: b }", (5, 38, "conflicting-keys")),
+        ("{ name: a, kind: basic, username: u, password: p, env: A }", (5, 55, "conflicting-keys")),
     ],
 )
 def test_what_does_not_fit_is_said_at_its_place(entry: str, problem: tuple[int, int, str]) -> None:

@@ -32,6 +32,7 @@ def forms(secret: str) -> Iterator[bytes]:
 def found_in(data: bytes, secrets: tuple[str, ...] = (SECRET, SIMPLE)) -> list[str]:
     """The forms of secrets that stand there."""
     wholes = [data, gzip.decompress(data)] if data.startswith(b"\x1f\x8b") else [data]
+    wholes += [whole.replace(b"\\n", b"").replace(b"\n", b"") for whole in wholes]  # base64 in lines
     return [
         form.decode()
         for secret in secrets

@@ -1,8 +1,10 @@
 """What is masked, what is left alone, and what can be made again."""
 
 import base64
+import html
 import json
-from pathlib import Path
+import shlex
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -11,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noetl.credentials.credential import secrets_of
-from noetl.credentials.files import CHUNK, holds_secret, is_textual, mask_file
 from noetl.credentials.masker import LEARNED, Masker
 from noetl.credentials.needle import CUT
 from noetl.model.reference import Stored, escape
@@ -106,6 +107,75 @@ def test_what_cannot_be_made_again_is_kept_where_somebody_keeps_it() -> None:
     assert rebuilt(masked["two"], {key: value}) == value
 
 
+ODD = "O'Br\"ién€\\p 1"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        repr(ODD.encode()),
+        ascii(ODD),
+        repr(ODD),
+        shlex.quote(ODD),
+        ODD.replace("'", "'\\''"),
+        ODD.replace("'", "''"),
+        ODD.replace('"', '""'),
+        html.escape(ODD),
+        ODD.replace("'", "&apos;"),
+        quote(quote(quote(ODD))),
+    ],
+)
+def test_a_secret_is_found_where_a_language_quotes_it(text: str) -> None:
+    masked = masker_of(ODD).text(f"select {text};")
+    assert masked.replace("'", "").replace('"', "").replace("b", "") == "select ***;"
+
+
+def test_a_secret_of_nothing_but_quotes_is_looked_for_in_no_time() -> None:
+    masker = masker_of("'" * 60, '"' * 60, "\\" * 60)
+    for mark in ("'", '"', "\\"):
+        assert masker.text(mark * 59 + "x" + mark * 60) == mark * 59 + "x***"
+
+
+LONG = "tok_" + "AbCdEfGhIjKlMnOpQrStUvWxYz0123456789" * 4
+"""Longer than the base64 of a line."""
+
+
+@pytest.mark.parametrize("before", ["", "a", "ab", "user:", "x" * 45])
+@pytest.mark.parametrize("secret", [SECRET, LONG])
+def test_base64_of_a_secret_is_masked_in_every_line_of_it(secret: str, before: str) -> None:
+    masker = masker_of(secret)
+    text = base64.encodebytes((before + secret + " and more of it").encode()).decode()
+    masked = masker.text(text)
+    assert not found_in(masked.replace("\n", "").encode(), (secret,))
+    assert masked.count("***") == len(text.splitlines())
+    assert [masker.text(line) for line in text.splitlines()] == masked.splitlines()
+    (value,) = masker.value([{"body": json.dumps(text)}])
+    assert is_secret(value["body"])
+
+
+def test_what_looks_like_base64_stays() -> None:
+    masker = masker_of(LONG, SECRET)
+    text = "someWord/other_word " + base64.b64encode(b"nothing of it" * 20).decode()
+    assert masker.text(text) == text
+
+
+def test_the_newest_value_of_a_credential_is_the_one_that_can_be_had_again() -> None:
+    kept: list[Any] = []
+
+    def keep(value: Any) -> Origin:
+        kept.append(value)
+        return Origin("text", execution="x", number=len(kept))
+
+    masker = Masker(keep)
+    for old, new in (("first-token", "second-token"), ("abc", "def"), (1111, 2222)):
+        masker.add(old, ORIGIN)
+        masker.add(new, ORIGIN)
+        assert masker.value([new]) == [whole(ORIGIN)]
+        (before,) = masker.value([old])
+        assert shown(before) == "***"
+        assert kept.pop() == old
+
+
 def test_short_secrets_are_masked_only_where_they_are_whole_values() -> None:
     masker = Masker()
     assert not masker.add("abc", ORIGIN)
@@ -121,6 +191,7 @@ def test_what_was_cut_off_is_masked_as_far_as_it_is_there() -> None:
         (f"{much}abcdefghijk", f"{much}***"),
         ("x abcdef… y", "x ***… y"),
         (f"ghijkl{much}", f"***{much}"),
+        (f"{much}abcdefgh … 9 bytes left out", f"{much}*** … 9 bytes left out"),
         (f"{much}abcde", f"{much}abcde"),
         ("abcdefgh and ghijkl", "abcdefgh and ghijkl"),
         ("ghijkl", "ghijkl"),
@@ -130,10 +201,25 @@ def test_what_was_cut_off_is_masked_as_far_as_it_is_there() -> None:
         assert (shown(masked) if is_secret(masked) else masked) == seen
 
 
+@pytest.mark.parametrize("write", [json.dumps, quote, repr])
+def test_what_was_cut_off_is_masked_in_other_forms_too(write: Callable[[str], str]) -> None:
+    secret = 'ab"c/d é"f&g%h+i"j'
+    masker = masker_of(secret)
+    much, written = "x" * CUT, write(secret).strip("'\"")
+    for at in range(len(write(secret[:6]).strip("'\"")), len(written)):
+        assert masker.text(much + written[:at]) == f"{much}***"
+    for at in (written.index("c"), written.index("g")):
+        assert masker.text(written[at:] + much) == f"***{much}"
+
+
 def test_numbers_are_masked_as_values_and_in_texts() -> None:
     masker = masker_of(12345678, 42, True)
     masked = masker.value([12345678, 42, 1, True, "pin 12345678"])
     assert [is_secret(one) for one in masked] == [True, False, False, False, True]
+    masker = masker_of(1234)
+    masked = masker.value([1234, "1234", "pin 1234", 12345])
+    assert [is_secret(one) for one in masked] == [True, True, False, False]
+    assert [rebuilt(one, dict.fromkeys(keys_of_secret(one), 1234)) for one in masked[:2]] == [1234, "1234"]
 
 
 def test_the_lines_of_a_key_are_masked_one_by_one() -> None:
@@ -188,45 +274,18 @@ def test_which_fields_are_secret(fields: dict[str, Any], secret: list[Any]) -> N
     assert [path for path, _ in secrets_of(fields)] == secret
 
 
-def test_a_file_of_text_is_masked_across_the_places_where_it_is_cut(tmp_path: Path) -> None:
-    masker = masker_of(SECRET)
-    line = "x" * 100 + SECRET + "\n"
-    path = tmp_path / "text"
-    path.write_text(line * (2 * CHUNK // len(line)) + "end", "utf-8")
-    assert holds_secret(path, masker)
-    mask_file(path, masker)
-    assert not holds_secret(path, masker)
-    lines = path.read_text("utf-8").splitlines()
-    assert set(lines[:-1]) == {"x" * 100 + "***"}
-    assert lines[-1] == "end"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_file_without_lines_is_masked_too(tmp_path: Path) -> None:
-    masker = masker_of("secret-in-one-line")
-    path = tmp_path / "line"
-    path.write_text(("y" * (CHUNK - 9) + "secret-in-one-line") * 6, "utf-8")
-    assert holds_secret(path, masker)
-    mask_file(path, masker)
-    assert path.read_text("utf-8") == ("y" * (CHUNK - 9) + "***") * 6
-
-
-def test_bytes_that_are_no_text_are_looked_through(tmp_path: Path) -> None:
-    path = tmp_path / "binary"
-    path.write_bytes(bytes(range(256)) * (CHUNK // 256) + b"\xff" + SECRET.encode() + b"\xfe")
-    assert holds_secret(path, masker_of(SECRET))
-    assert not holds_secret(path, masker_of("another secret"))
-
-
 @pytest.mark.parametrize(
-    ("media_type", "text"),
+    ("text", "password"),
     [
-        ("text/csv; charset=utf-8", True),
-        ("application/json", True),
-        ("application/problem+json", True),
-        ("application/vnd.apache.arrow.stream", False),
-        ("application/octet-stream", False),
+        ("https://u:p%2Fw@h/", "p/w"),
+        ("postgresql://h/db?user=u&password=p%2Fw&x=1", "p/w"),
+        ("host=h password=p&w user=u", "p&w"),
+        (r"host=h password = 'it\'s mine' user=u", "it's mine"),
+        ("Server=h;Password=pw;Uid=u", "pw"),
+        ("https://[h/", None),
+        ("host=h passwords=3", None),
     ],
 )
-def test_which_files_are_text(media_type: str, text: bool) -> None:
-    assert is_textual(media_type) == text
+def test_a_password_inside_of_a_connection_is_a_secret_of_its_own(text: str, password: str | None) -> None:
+    found = dict(secrets_of({"url": text}))
+    assert found.get(("url", "password")) == password

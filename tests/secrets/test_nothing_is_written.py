@@ -91,6 +91,18 @@ TASKS: dict[str, str] = {
     "an expression": """
       - wrong: {kind: noop, args: {number: "{{ keychain.marked.value | int + keychain.marked.value }}"}}
 """,
+    "an expression over what was made of one": """
+      - wrong: {kind: noop, args: {x: "{{ workload[keychain.simple.value | upper].x }}"}}
+""",
+    "what is made of a secret that was handed on": """
+      - got: {kind: secrets, name: SIMPLE, provider: env}
+      - made:
+          kind: python
+          args: {whole: "{{ got.value | upper }}", text: "x {{ got.value | upper }}"}
+          code: |
+            print(whole, text)
+            result = [whole, text]
+""",
     "http": """
       - basic: {kind: http, url: "{{ workload.url }}/a", auth: login}
       - bearer: {kind: http, url: "{{ workload.url }}/b", auth: door}
@@ -117,6 +129,15 @@ TASKS: dict[str, str] = {
           command: 'echo "$IT"; echo "$IT" >&2; printf %s "$IT" | base64'
           env: {IT: "{{ keychain.marked.value }}"}
       - stdin: {kind: shell, command: [cat], stdin: "{{ keychain.marked.value }}"}
+""",
+    "shell with base64 in lines": """
+      - lines:
+          kind: shell
+          command: 'printf %055d%s 0 "$IT" | base64; printf %055d%s 0 "$IT" | base64 >&2'
+          env: {IT: "{{ keychain.marked.value }}"}
+""",
+    "shell that packs": """
+      - packed: {kind: shell, command: 'printf "%s" "$IT" | gzip', env: {IT: "{{ keychain.marked.value }}"}}
 """,
     "shell that fails": """
       - fail: {kind: shell, command: "echo {{ keychain.simple.value }} >&2; exit 3"}
@@ -216,7 +237,9 @@ FAILS = {
     "http that fails",
     "http that nobody answers",
     "shell that fails",
+    "shell that packs",
     "an expression",
+    "an expression over what was made of one",
 }
 
 UNUSABLE = {"artifact", "file"}

@@ -204,6 +204,10 @@ def test_a_redirect_to_another_host_gets_no_credential() -> None:
         ("shop_api", "there is no credential `shop_api` here: give `auth` as a mapping"),
         ({"token": "secret"}, "`auth.type` must be one of `bearer`, `basic`, `api_key`, `oauth2`"),
         (
+            {"kind": "static", "x": "secret"},
+            "the credential has no `token`, `value` or `password` to sign in",
+        ),
+        (
             {"type": "oauth2", "client_id": "c"},
             "no credential of type `oauth2`: Object missing required field `access_token`",
         ),

@@ -1,12 +1,13 @@
 """Stored credentials, for the command line: what goes in, what is shown, what is said when it fails."""
 
 import asyncio
-import json
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
+
+import msgspec
 
 from noetl.cli.failure import Failure
 from noetl.cli.store import has_store
@@ -35,16 +36,22 @@ def fields_given(
     name: str, kind: str, fields: tuple[str, ...], variables: tuple[str, ...], *, stdin: bool
 ) -> dict[str, Any]:
     """The fields of a credential to store. Raises Failure."""
+    if not name.strip() or not name.isprintable():
+        raise Failure("usage", "the name of a credential is text of one line, and not empty")
     _check_kind(kind)
-    given = _from_stdin() if stdin else {}
+    written: dict[str, Any] = {}
     for assignment in fields:
-        field, value = _assigned(assignment, "--field")
-        given[field] = int(value) if field in _PORTS and value.isdecimal() else value
+        field, value = _assigned(assignment, "--field", written)
+        written[field] = int(value) if field in _PORTS and value.isdecimal() else value
     for assignment in variables:
-        field, variable = _assigned(assignment, "--field-from-env")
+        field, variable = _assigned(assignment, "--field-from-env", written)
         if variable not in os.environ:
             raise Failure("usage", f"--field-from-env: the variable {variable} is not set")
-        given[field] = os.environ[variable]
+        written[field] = os.environ[variable]
+    for field, value in written.items():
+        if value == "":
+            raise Failure("usage", f"the field `{field}` would be empty", hint="leave it out")
+    given = {**(_from_stdin() if stdin else {}), **written}
     if not given:
         hint = "--field FIELD=VALUE, --field-from-env FIELD=VARIABLE or --stdin"
         raise Failure("usage", f"`{name}` would have no fields", hint=hint)
@@ -116,7 +123,10 @@ def deleted(configuration: Configuration, name: str) -> None:
 
 
 def rotated(configuration: Configuration, new_key_file: str | None) -> tuple[int, str]:
-    """Replaces the key; how many credentials there are, and the file of the new key. Raises Failure."""
+    """Replaces the key; how many credentials there are, and the file of the new key.
+
+    Raises Failure, StoreError, OSError.
+    """
     if not has_store(configuration):
         raise Failure("no-credentials", "there are no credentials here yet")
     place = key_place(configuration)
@@ -187,26 +197,33 @@ def _check_fields(kind: str, given: Mapping[str, Any]) -> None:
     if kind not in KINDS or kind == "static":
         return
     known = [name for name in KINDS[kind].__struct_fields__ if name not in ("env", "path")]
-    for field in given:
+    for field, value in given.items():
         if field not in known:
             hint = did_you_mean(field, known) or f"it has {', '.join(known)}"
             raise Failure("usage", f"a credential of kind `{kind}` has no field `{field}`", hint=hint)
+        try:
+            msgspec.convert({field: value}, KINDS[kind])
+        except msgspec.ValidationError:
+            message = f"the field `{field}` of a credential of kind `{kind}` has a value of another type"
+            raise Failure("usage", message, hint="most are texts") from None
 
 
 def _from_stdin() -> dict[str, Any]:
     # Nothing of what was read is said: it may be the secret itself.
     try:
-        given = json.loads(sys.stdin.buffer.read())
-    except ValueError:
+        given = msgspec.json.decode(sys.stdin.buffer.read())
+    except (ValueError, RecursionError):
         given = None
     if not isinstance(given, dict):
         raise Failure("usage", "--stdin takes a JSON mapping", hint='for example {"token": "…"}')
     return given
 
 
-def _assigned(text: str, option: str) -> tuple[str, str]:
+def _assigned(text: str, option: str, before: Mapping[str, Any]) -> tuple[str, str]:
     name, sign, value = text.partition("=")
     if not sign or not name:
         # What was written may be the secret itself.
         raise Failure("usage", f"{option} takes FIELD=VALUE")
+    if name in before:
+        raise Failure("usage", f"the field `{name}` is given twice")
     return name, value

@@ -1,13 +1,15 @@
 """A credential as playbooks see it, and which parts of it are secret."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from msgspec import Struct
 
 from noetl.credentials.masker import leaves
 from noetl.model import Json
+from noetl.model.secret import MASK
 
 Path = tuple[str | int, ...]
 
@@ -30,6 +32,10 @@ _PUBLIC = frozenset(
     }
 )  # fmt: skip
 """Fields that are no secrets. What is not named here is one."""
+
+_PASSWORD = re.compile(
+    r"""(?:^|[\s;?&])(?:password|pwd)\s*=\s*(?:('(?:\\.|[^'])*'|"(?:\\.|[^"])*")|([^\s;]+))""", re.IGNORECASE
+)
 
 
 class Credential(Struct, frozen=True):
@@ -59,12 +65,23 @@ def secrets_of(fields: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
                 yield (*path, "password"), password
 
 
+def without_password(url: str) -> str:
+    """The URL as it may be told."""
+    password = _password_in(url)
+    return url.replace(password, MASK).replace(quote(password, safe=""), MASK) if password else url
+
+
 def _password_in(text: str) -> str:
-    """That of a URL, or of a connection string of words like `password=…`."""
+    """That of a URL, or of a connection string with `password=…`."""
     if "://" in text:
         try:
-            return unquote(urlsplit(text).password or "")
+            if password := urlsplit(text).password:
+                return unquote(password)
         except ValueError:
             return ""
-    words = (word.partition("=") for word in text.split())
-    return next((value.strip("'") for name, _, value in words if name.lower() in ("password", "pwd")), "")
+    if not (found := _PASSWORD.search(text)):
+        return ""
+    quoted, plain = found.groups()
+    if plain is None:
+        return re.sub(r"\\(.)", r"\1", quoted[1:-1])
+    return unquote(plain.partition("&")[0]) if "://" in text else plain

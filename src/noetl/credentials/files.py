@@ -1,12 +1,12 @@
 """Secrets in files that tools have written."""
 
+import codecs
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from noetl.credentials.masker import Masker
-
-CHUNK = 1 << 20
-"""Bytes that are read at a time."""
+from noetl.credentials.packed import CHUNK, streams_in
 
 _TEXTUAL = frozenset(
     {
@@ -31,15 +31,20 @@ def is_textual(media_type: str) -> bool:
 
 
 def holds_secret(path: Path, masker: Masker) -> bool:
-    """Whether a secret is in the file, whatever it is."""
-    kept = ""
+    """Whether a secret is in the file, whatever it is, or in what is packed there."""
     with path.open("rb") as file:
-        while data := file.read(CHUNK):
-            text = kept + data.decode("utf-8", "surrogateescape")
-            if masker.finds(text):
-                return True
-            kept = text[-masker.reach :] if masker.reach else ""
-    return False
+        return any(_stream_holds(stream, masker) for stream in streams_in(file))
+
+
+def _stream_holds(stream: Iterator[bytes], masker: Masker) -> bool:
+    kept = ""
+    decode = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode
+    for data in stream:
+        text = kept + decode(data)
+        if masker.finds(text):
+            return True
+        kept = text[-masker.reach :] if masker.reach else ""
+    return masker.finds(kept + decode(b"", final=True))
 
 
 def mask_file(path: Path, masker: Masker) -> None:
@@ -48,13 +53,14 @@ def mask_file(path: Path, masker: Masker) -> None:
     try:
         with path.open("rb") as file, masked.open("xb") as out:
             kept = ""
+            decode = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode
             while data := file.read(CHUNK):
-                text = kept + data.decode("utf-8", "surrogateescape")
+                text = kept + decode(data)
                 # A line is whole, and so is what lies further from the end than a secret reaches.
                 end = text.rfind("\n") + 1 or (len(text) - masker.reach if len(text) > 4 * CHUNK else 0)
                 out.write(masker.text(text[:end]).encode("utf-8", "surrogateescape"))
                 kept = text[end:]
-            out.write(masker.text(kept).encode("utf-8", "surrogateescape"))
+            out.write(masker.text(kept + decode(b"", final=True)).encode("utf-8", "surrogateescape"))
         os.replace(masked, path)
     finally:
         masked.unlink(missing_ok=True)

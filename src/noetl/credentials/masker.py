@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
-from noetl.credentials.needle import Needle, needle_of
+from noetl.credentials.needle import Needle, may_be_cut
+from noetl.credentials.torn import Torn
 from noetl.model.reference import Masked, Stored, encode_value
 from noetl.model.secret import (
     BASE64_FORMS,
@@ -28,6 +29,8 @@ from noetl.model.secret import (
 
 SHORTEST = 6
 """Characters below which a secret is masked only where it is a whole value."""
+DIGITS = 4
+"""Characters below which a number is not masked at all: it would hide every count."""
 LINE = 12
 """Characters of a line of a secret above which it is masked on its own: logs are written line by line."""
 LEARNED = 1_000
@@ -57,6 +60,7 @@ class Masker:
         self._numbers: dict[float, Origin] = {}
         self._values: dict[str, Any] = {}
         self._learned: deque[tuple[Any, Origin]] = deque()
+        self._pieces_of: Torn | None = None
 
     @property
     def empty(self) -> bool:
@@ -64,25 +68,26 @@ class Masker:
 
     def knows(self, value: Any) -> bool:
         """Whether exactly this is masked already."""
-        return str(value) in self._needles or value in self._short
+        return str(value) in self._needles or str(value) in self._short
 
     def add(self, value: Any, origin: Origin) -> bool:
         """Masks a value from now on, a text or a number. False if it is too short to be masked in texts."""
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             return True
-        self._values.setdefault(origin.key, value)
+        self._pieces_of = None
+        self._values[origin.key] = value  # the newest, which is what can be had again
         text = value if isinstance(value, str) else repr(value)
+        if not isinstance(value, str) and len(text) >= DIGITS:
+            self._numbers.setdefault(value, origin)
         if len(text) < SHORTEST:
-            if isinstance(value, str) and text:
+            if text and (isinstance(value, str) or len(text) >= DIGITS):
                 self._short.setdefault(text, origin)
             return not text
-        if not isinstance(value, str):
-            self._numbers.setdefault(value, origin)
-        self._needles.setdefault(text, needle_of(text, origin))
+        self._needles.setdefault(text, Needle(text, origin))
         lines = text.splitlines()
-        for number, line in enumerate(lines) if len(lines) > 1 else ():
+        for at, line in enumerate(lines) if len(lines) > 1 else ():
             if len(line) >= LINE and not line.startswith("-----"):
-                self._needles.setdefault(line, needle_of(line, origin, number))
+                self._needles.setdefault(line, Needle(line, origin, at))
         return True
 
     def learn(self, value: Any, origin: Origin) -> None:
@@ -94,8 +99,9 @@ class Masker:
                 self._learned.append((leaf, inner))
         while len(self._learned) > LEARNED:
             oldest, inner = self._learned.popleft()
+            self._pieces_of = None
             self._needles.pop(str(oldest), None)
-            self._short.pop(oldest, None)
+            self._short.pop(str(oldest), None)
             self._numbers.pop(oldest, None)
             self._values.pop(inner.key, None)
 
@@ -147,6 +153,7 @@ class Masker:
             return True
         return (
             any(needle.may_be_in(text) for needle in self._needles.values())
+            or any(True for _ in self._torn(text))
             or any(encode_value(short).decode() in text for short in self._short)
             or any(repr(number) in text for number in self._numbers)
         )
@@ -163,41 +170,53 @@ class Masker:
         if isinstance(value, list | tuple):
             return [self._walk(item, in_log=in_log) for item in value]
         origin = self._numbers.get(value) if _number(value) else None
-        return whole(origin) if origin is not None else value
+        return self._standing_for(value, origin) if origin is not None else value
 
     def _string(self, text: str) -> Any:
         if (origin := self._short.get(text)) is not None:
-            return whole(origin)
+            return self._standing_for(text, origin)
         needle = self._needles.get(text)
         if needle is not None and self._values.get(needle.origin.key) == text:
             return whole(needle.origin)
         spans = self._spans(text)
-        if not spans:
-            return text
-        pieces = _pieces(text, spans)
-        marker = woven(pieces)
-        return marker if self._makes(marker, text) else woven(_blanked(pieces), self._keep(text))
+        return self._woven(text, _pieces(text, spans)) if spans else text
 
-    def _makes(self, marker: Masked, text: str) -> bool:
+    def _standing_for(self, value: Any, origin: Origin) -> Masked:
+        """What stands for a whole value, which may be an older one of its origin, or the text of a number."""
+        same = self._values.get(origin.key) == value
+        return whole(origin) if same else self._woven(value, [part(origin)])
+
+    def _woven(self, value: Any, pieces: list[Any]) -> Masked:
+        marker = woven(pieces)
+        return marker if self._makes(marker, value) else woven(_blanked(pieces), self._keep(value))
+
+    def _makes(self, marker: Masked, value: Any) -> bool:
         try:
-            return bool(rebuilt(marker, self._values) == text)
+            return bool(rebuilt(marker, self._values) == value)
         except (KeyError, Lost):
             return False
 
     def _spans(self, text: str, depth: int = 0) -> list[_Span]:
         """Where secrets stand, in order, none inside another."""
         found: list[_Span] = []
+        cut = depth == 0 and may_be_cut(text)
         for needle in self._needles.values():
             if needle.anchor in text:
                 found += [
                     _Span(*match.span(), self._piece(needle, match[0]))
                     for match in needle.pattern.finditer(text)
                 ]
-            if depth == 0:
+            if cut:
                 found += [_Span(start, end, lost()) for start, end in needle.cut_off(text)]
             if depth == 0 and any(mark in text for mark in needle.landmarks):
-                for core in needle.cores:
+                for core in needle.packed:
                     found += [self._packed(text, *match.span()) for match in core.finditer(text)]
+        if depth == 0:
+            found += [
+                torn
+                for torn in self._torn(text)
+                if not any(span.start < torn.end and torn.start < span.end for span in found)
+            ]
         found.sort(key=lambda span: (span.start, -span.end))
         spans: list[_Span] = []
         for span in found:
@@ -207,6 +226,11 @@ class Masker:
             else:
                 spans.append(span)
         return spans
+
+    def _torn(self, text: str) -> Iterator[_Span]:
+        if self._pieces_of is None:
+            self._pieces_of = Torn(core for needle in self._needles.values() for core in needle.cores)
+        return (_Span(start, end, lost()) for start, end in self._pieces_of.places(text))
 
     def _piece(self, needle: Needle, written: str) -> dict[str, Any]:
         for form, make in FORMS.items():

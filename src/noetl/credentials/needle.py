@@ -1,16 +1,22 @@
 """What a secret looks like in a text, however it was written there."""
 
 import base64
-import json
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from functools import cached_property
+from itertools import groupby
 
-from noetl.model.secret import Origin
+from noetl.model.secret import FORMS, Origin
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.~-]+")
-_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&(?:quot|#34);", "'": "&#(?:39|x27);"}
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&(?:quot|#34);", "'": "&(?:apos|#39|#x27);"}
 _CONTROLS = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
+_QUOTES = {
+    "'": (r"\\*'", "''", r"'\\''", """'"'"'"""),
+    '"': (r'\\*"', '""'),
+    "/": (r"\\*/",),
+}
+"""How Python, JSON, SQL, CSV and shells write what would end a text."""
 
 
 ENDS = 6
@@ -19,60 +25,100 @@ ENDS = 6
 CUT = 1_000
 """Characters of a text that may be a part of a longer one; a shorter one is whole unless it says `…`."""
 
+_WIDEST = 12
+"""Characters that one of a secret may take."""
 
-class Needle(NamedTuple):
-    """One secret, or one `line` of it.
+_HALF = re.compile(r"(?:\\[ux]?[0-9A-Fa-f]*|%[0-9A-Fa-f]*|&[#a-z0-9]*)*")
+"""What a cut leaves of a character that is written in another way."""
 
-    `pattern` finds it as it is, JSON-escaped and URL-encoded, in any mixture. `anchor` is a part that all of
-    these have in common, empty if there is none. `cores` find it inside base64, at each of the three ways
-    that it can lie there; `landmarks` are the texts one of which is there whenever a core is.
+
+class Needle:
+    """One secret, or one `line` of it. What costs something is made when it is needed.
+
+    `anchor` is a part that the secret has in all forms, empty if there is none. `cores` are what base64 makes
+    of it, at each of the three ways that it can lie there; `landmarks` are the texts one of which is there
+    whenever a core is. `ends` are its beginning and its end, in all common forms.
     """
 
-    text: str
-    origin: Origin
-    line: int | None
-    pattern: re.Pattern[str]
-    anchor: str
-    cores: tuple[re.Pattern[str], ...]
-    landmarks: tuple[str, ...]
-    ends: tuple[str, ...]
-    """The beginning and the end of it, as they are in JSON."""
+    def __init__(self, text: str, origin: Origin, line: int | None = None) -> None:
+        self.text = text
+        self.origin = origin
+        self.line = line
+        self.anchor = max(_PLAIN.findall(text), key=len, default="")
+        self.cores = tuple(_cores(text.encode(errors="surrogatepass")))
+        self.landmarks = tuple(
+            dict.fromkeys(
+                variant
+                for core in self.cores
+                for variant in (core, core.translate(str.maketrans("+/", "-_")))
+            )
+        )
+        self.ends = (_forms(text[:ENDS]), _forms(text[-ENDS:]))
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """Finds it as it is, JSON-escaped, URL-encoded and quoted, in any mixture."""
+        return re.compile(_pattern(self.text))
+
+    @cached_property
+    def packed(self) -> tuple[re.Pattern[str], ...]:
+        """Find its cores."""
+        return tuple(re.compile(re.sub(r"[+/]", _either, core)) for core in self.cores)
 
     def may_be_in(self, text: str) -> bool:
         """False only if it is not there in any form, nor cut off. `text` may be JSON."""
-        return self.anchor in text or any(mark in text for mark in (*self.landmarks, *self.ends))
+        if self.anchor in text or any(mark in text for mark in self.landmarks):
+            return True
+        return may_be_cut(text) and any(end in text for ends in self.ends for end in ends)
 
     def cut_off(self, text: str) -> Iterator[tuple[int, int]]:
         """Where a long text begins or ends in the middle of it, or a text was cut by `…`."""
-        first, last = self.text[:ENDS], self.text[-ENDS:]
-        end = text.rfind("…")
+        ends = [len(text[: match.start()].rstrip()) for match in re.finditer("…", text)]
         if len(text) >= CUT:
-            if (at := text.find(last, 0, len(self.text))) >= 0 and self.text.endswith(text[: at + ENDS]):
-                yield 0, at + ENDS
-            end = len(text)
-        while end >= 0:
-            at = text.rfind(first, max(0, end - len(self.text)), end)
-            if at >= 0 and self.text.startswith(text[at:end]):
-                yield at, end
-            end = text.rfind("…", 0, end)
+            yield from self._ended(text)
+            ends.append(len(text))
+        for end in ends:
+            yield from self._begun(text, end)
+
+    def _begun(self, text: str, end: int) -> Iterator[tuple[int, int]]:
+        """Where its beginning stands before the end of a text."""
+        if not any(beginning in text for beginning in self.ends[0]):
+            return
+        head = re.compile(_pattern(self.text[:ENDS]))
+        for match in head.finditer(text, max(0, end - _WIDEST * len(self.text)), end):
+            before = at = match.end()
+            for character in self.text[ENDS:]:
+                found = re.compile(_character(character)).match(text, at, end)
+                if found is None:
+                    break
+                before, at = found.span()
+            if end - at < _WIDEST and any(_HALF.fullmatch(text, last, end) for last in (at, before)):
+                yield match.start(), end
+
+    def _ended(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where its end stands at the beginning of a text."""
+        if not any(ending in text for ending in self.ends[1]):
+            return
+        tail = re.compile(_pattern(self.text[-ENDS:]))
+        for match in tail.finditer(text, 0, _WIDEST * len(self.text)):
+            at = match.start()
+            for character in reversed(self.text[:-ENDS]):
+                before = re.compile(rf"{_character(character)}\Z").search(text, max(0, at - _WIDEST), at)
+                if before is None:
+                    break
+                at = before.start()
+            if at == 0:
+                yield 0, match.end()
 
 
-def needle_of(text: str, origin: Origin, line: int | None = None) -> Needle:
-    cores = tuple(_cores(text.encode(errors="surrogatepass")))
-    return Needle(
-        text=text,
-        origin=origin,
-        line=line,
-        pattern=re.compile("".join(map(_character, text))),
-        anchor=max(_PLAIN.findall(text), key=len, default=""),
-        cores=tuple(re.compile(re.sub(r"[+/]", _either, core)) for core in cores),
-        ends=tuple(json.dumps(end, ensure_ascii=False)[1:-1] for end in (text[:ENDS], text[-ENDS:])),
-        landmarks=tuple(
-            dict.fromkeys(
-                variant for core in cores for variant in (core, core.translate(str.maketrans("+/", "-_")))
-            )
-        ),
-    )
+def may_be_cut(text: str) -> bool:
+    return len(text) >= CUT or "…" in text
+
+
+def _forms(text: str) -> frozenset[str]:
+    """With those that they have in JSON."""
+    made = {make(text) for make in FORMS.values()}
+    return frozenset(made | {FORMS["json-utf8"](one) for one in made})
 
 
 def _cores(data: bytes) -> list[str]:
@@ -88,31 +134,42 @@ def _either(match: re.Match[str]) -> str:
     return r"[+\-]" if match[0] == "+" else "[/_]"
 
 
-def _character(character: str) -> str:
-    """A pattern for one character in all the ways that it is written."""
+def _pattern(text: str) -> str:
+    return "".join(_character(character, len(list(same))) for character, same in groupby(text))
+
+
+def _character(character: str, count: int = 1) -> str:
+    """A pattern for a character that stands there so many times, in all the ways that it is written.
+
+    All of them in the same way: to try every mixture could take for ever.
+    """
     if _PLAIN.fullmatch(character):
-        return re.escape(character)
-    ways = [re.escape(character)]
-    if character in "\"'/":
-        ways[0] = r"\\*" + ways[0]
-    elif character == "\\":
-        ways[0] = r"\\+"
-    elif character == " ":
-        ways.append(r"\+")
-    if control := _CONTROLS.get(character):
-        ways.append(r"\\+" + control)
-    if entity := _ENTITIES.get(character):
-        ways.append(entity)
-    data = character.encode(errors="surrogatepass")
-    ways.append("".join(f"%{_hexadecimal(byte, 2)}" for byte in data))
+        return re.escape(character) * count
+    ways = [f"(?:{way}){{{count}}}" for way in _ways(character)]
+    if character == "\\":
+        ways.append(rf"\\{{{count},}}")
+    return f"(?:{'|'.join(ways)})"
+
+
+def _ways(character: str) -> Iterator[str]:
+    """The longer ones first: `%` begins `%25`, and `&` begins `&amp;`."""
     units = character.encode("utf-16-be", errors="surrogatepass")
-    ways.append(
-        "".join(
-            rf"\\+u{_hexadecimal(int.from_bytes(units[at : at + 2]), 4)}" for at in range(0, len(units), 2)
-        )
+    yield "".join(
+        rf"\\+u{_hexadecimal(int.from_bytes(units[at : at + 2]), 4)}" for at in range(0, len(units), 2)
     )
-    # The longer ways first: `%` begins `%25`, and `&` begins `&amp;`.
-    return f"(?:{'|'.join(reversed(ways))})"
+    data = character.encode(errors="surrogatepass")
+    yield "".join(rf"\\+x{_hexadecimal(byte, 2)}" for byte in data)
+    if ord(character) < 0x100:
+        yield rf"\\+x{_hexadecimal(ord(character), 2)}"
+    yield "".join(f"%(?:25)*{_hexadecimal(byte, 2)}" for byte in data)
+    if entity := _ENTITIES.get(character):
+        yield entity
+    if control := _CONTROLS.get(character):
+        yield r"\\+" + control
+    if character == " ":
+        yield r"\+"
+    if character != "\\":
+        yield from _QUOTES.get(character, (re.escape(character),))
 
 
 def _hexadecimal(number: int, digits: int) -> str:

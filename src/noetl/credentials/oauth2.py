@@ -9,6 +9,7 @@ from urllib.parse import quote_plus
 import aiohttp
 from msgspec import Struct
 
+from noetl.credentials.credential import without_password
 from noetl.credentials.masker import Masker
 from noetl.model.secret import Origin
 from noetl.ports.credentials import CredentialError
@@ -32,6 +33,7 @@ async def fetch_token(fields: Mapping[str, Any]) -> Token:
     Raises CredentialError.
     """
     url = str(fields["token_url"])
+    told = without_password(url)
     headers = {"Accept": "application/json"}
     form = {"grant_type": "client_credentials", **_asked(fields)}
     client, secret = str(fields["client_id"]), str(fields["client_secret"])
@@ -45,15 +47,17 @@ async def fetch_token(fields: Mapping[str, Any]) -> Token:
             answer = await session.post(url, data=form, allow_redirects=False)
             status, said = answer.status, await _json(answer)
     except (aiohttp.ClientError, ValueError) as error:
-        message = f"no token from {url}: {_hidden(str(error) or type(error).__name__, secret)}"
+        message = (
+            f"no token from {told}: {_hidden(without_password(str(error)) or type(error).__name__, secret)}"
+        )
         raise CredentialError(message, retryable=not isinstance(error, aiohttp.InvalidURL)) from None
     except TimeoutError:
-        raise CredentialError(f"no token from {url} within {PATIENCE:g} s", retryable=True) from None
+        raise CredentialError(f"no token from {told} within {PATIENCE:g} s", retryable=True) from None
     if status != 200:
         reason = ": ".join(str(said[name]) for name in ("error", "error_description") if said.get(name))
-        message = f"no token from {url}: it answers {status}" + (f", {reason}" if reason else "")
+        message = f"no token from {told}: it answers {status}" + (f", {reason}" if reason else "")
         raise CredentialError(_hidden(message, secret), retryable=status == 429 or status >= 500)
-    return _token(said, url)
+    return _token(said, told)
 
 
 async def _json(answer: aiohttp.ClientResponse) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from noetl.credentials.credential import without_password
 from noetl.ports.credentials import CredentialError
 
 PATIENCE = 15.0
@@ -38,7 +39,7 @@ def _read(  # noqa: PLR0917 -- what a request to Vault consists of
     import hvac.exceptions as faults  # noqa: PLC0415
     import requests  # noqa: PLC0415 -- hvac's own
 
-    place = f"`{mount}/{path}` in Vault at {url}"
+    place = f"`{mount}/{path}` in Vault at {without_password(url)}"
     try:
         with requests.Session() as session:
             client = hvac.Client(url, token=token, namespace=namespace, timeout=PATIENCE, session=session)

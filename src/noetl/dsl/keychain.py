@@ -113,4 +113,12 @@ KINDS: dict[str, type[Fields]] = {
 }
 """By kind. A kind that ends in `_credential` has the fields of its tool and is not checked here."""
 
+PLACES = {
+    "bearer": ("env", "path", "token"),
+    "basic": ("env", "path", "password"),
+    "api_key": ("env", "path", "value"),
+    "oauth2": ("env", "path", "client_secret"),
+}
+"""The fields of which one at most says what the value is, by kind."""
+
 CREDENTIAL = "_credential"

@@ -107,6 +107,8 @@ def _read(auth: Mapping[str, Any]) -> Auth:
     written = "type" in entry
     entry.setdefault("type", kind if kind in _OTHERS or kind is None else _guessed(entry))
     names = _OTHERS.get(entry["type"])
+    if not written and entry["type"] == "":
+        raise ToolError("credential", "the credential has no `token`, `value` or `password` to sign in with")
     if names is None:
         kinds = ", ".join(f"`{name}`" for name in _OTHERS)
         raise ToolError("credential", f"`auth.type` must be one of {kinds}")

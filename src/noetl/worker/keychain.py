@@ -4,6 +4,7 @@ import secrets
 import string
 import time
 from collections.abc import Mapping
+from itertools import takewhile
 from typing import Any
 
 from msgspec import structs
@@ -18,7 +19,7 @@ from noetl.kernel import Secrets
 from noetl.kernel.pipeline.moves import RunTask
 from noetl.model.outcome import ErrorInfo, Outcome, ToolError, failed
 from noetl.model.reference import encode_value
-from noetl.model.secret import Origin, forms_of, lost, origin_in, text_of_secret, whole, woven
+from noetl.model.secret import MASK, Origin, forms_of, lost, origin_in, text_of_secret, whole, woven
 from noetl.ports.control import Ledger
 from noetl.ports.credentials import CredentialError, Found
 from noetl.ports.store import StoreError
@@ -27,6 +28,8 @@ from noetl.worker.memory import Memory
 
 LARGEST = 65_536
 """Bytes of a value with secrets in it, as JSON, that is held in memory where it cannot be made again."""
+STAND_INS = 1_000
+"""Texts that take the place of secrets, at a time; what is made of a secret without one is masked whole."""
 HEADERS = frozenset({"authorization", "cookie", "proxy-authorization", "set-cookie"})
 """Headers that are never recorded."""
 
@@ -55,7 +58,7 @@ class Keychain:
             revealed=Revealed(self),
             failures=self.failures,
             mask=self._recorded,
-            told=self.masker.text,
+            told=self._told,
         )
 
     @property
@@ -186,6 +189,8 @@ class Keychain:
         """A text that takes the place of a secret, always the same, as long where that is long enough."""
         found = self._stand_ins.get(value)
         if found is None:
+            if len(self._stand_ins) >= STAND_INS:
+                del self._stand_ins[next(iter(self._stand_ins))]
             found = self._stand_ins[value] = _random_text(max(len(text_of_secret(value)), 16))
         return found
 
@@ -195,7 +200,25 @@ class Keychain:
             return {name: self.disguised(item) for name, item in value.items()}
         if isinstance(value, list):
             return [self.disguised(item) for item in value]
-        return self.stand_in(value)
+        return value if value is None or isinstance(value, bool) else self.stand_in(value)
+
+    def _told(self, message: str, alike: str | None) -> str:
+        """A message without secrets, and without what an expression made of them."""
+        told = str(self._undisguised(alike)) if alike is not None else message
+        if told != message:
+            start = _shared(message, told)
+            end = _shared(message[:start:-1], told[:start:-1])
+            message = message[:start] + MASK + message[len(message) - end :]
+        return self.masker.text(message)
+
+    def _undisguised(self, text: str) -> Any:
+        """The text, or the secret, of which this was made with other texts in place of secrets."""
+        for secret, other in self._stand_ins.items():
+            if text == other:
+                return secret
+            for made in forms_of(text_of_secret(secret), other):
+                text = text.replace(*made)
+        return text
 
     def _recorded(self, inputs: dict[str, Any], alike: dict[str, Any] | None) -> dict[str, Any]:
         """What a tool gets, as it is recorded."""
@@ -219,12 +242,7 @@ class Keychain:
         if isinstance(value, list) and isinstance(alike, list) and len(value) == len(alike):
             return [self._underived(*pair, name) for pair in zip(value, alike, strict=True)]
         if isinstance(alike, str):
-            for secret, text in self._stand_ins.items():
-                if text == alike:
-                    alike = secret
-                    break
-                for made in forms_of(text_of_secret(secret), text):
-                    alike = alike.replace(*made)
+            alike = self._undisguised(alike)
         if value == alike:
             return value
         origin = self._memory.keep(value, Origin(name, execution=self._ledger.execution_id))
@@ -300,6 +318,11 @@ def _replaced(inputs: Mapping[str, Any], part: dict[str, Any]) -> dict[str, Any]
     if _signing(inputs) is inputs:
         return part
     return {**inputs, "script": {**inputs["script"], "source": part}}
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def _random_text(length: int) -> str:

@@ -6,8 +6,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from noetl.credentials.files import CHUNK, holds_secret, is_textual, mask_file
+from noetl.credentials.files import holds_secret, is_textual, mask_file
 from noetl.credentials.masker import Masker
+from noetl.credentials.packed import CHUNK
 from noetl.model import Json
 from noetl.model.outcome import ToolError
 from noetl.model.reference import MEDIA_TYPE, SECRET_SIGN, Stored

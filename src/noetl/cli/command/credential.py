@@ -143,3 +143,5 @@ def rotate_key(new_key_file: str | None, **place: str | None) -> None:
         stream.write_json({"credentials": count, "key_file": file})
         return
     stream.write_text(f"{counted(count, 'credential')}: the key is new, in {stream.visible(file)}\n")
+    if new_key_file is not None:
+        stream.say("from now on NOETL_KEY_FILE must name that file, or NOETL_KEY hold what is in it")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from noetl.dsl.document import KeychainShape, RootShape
-from noetl.dsl.keychain import CREDENTIAL, KINDS
+from noetl.dsl.keychain import CREDENTIAL, KINDS, PLACES
 from noetl.dsl.kinds import Kinds
 from noetl.dsl.playbook import Arc, Executor, KeychainEntry, Metadata, Playbook, Step
 from noetl.dsl.reader.context import Context, Nested, Role, Where, mapping_of, place_of, text_of
@@ -191,10 +191,14 @@ def _keychain_fields(context: Context, item: Mapping) -> Mapping:
     """The entry with the fields that its kind has; a tool's own credentials are free."""
     kind_node = item.get("kind")
     kind = text_of(kind_node)
-    for entry in item:
-        if isinstance(entry.value, Scalar) and is_template(text_of(entry.value)):
+    for scalar in _scalars(item):
+        if is_template(text_of(scalar)):
             hint = "write the value itself, or let `env` or `path` say where it is"
-            context.report("bad-value", entry.value, "the keychain evaluates no expressions", hint)
+            context.report("bad-value", scalar, "the keychain evaluates no expressions", hint)
+    places = [entry for entry in item if entry.key in PLACES.get(kind, ())]
+    if len(places) > 1:
+        said = " and ".join(f"`{entry.key}`" for entry in places)
+        context.report("conflicting-keys", places[1], f"{said} both say what it is", "keep one of them")
     if (declared := KINDS.get(kind)) is not None:
         common = {key: field._replace(required=False) for key, field in fields_of(KeychainShape).items()}
         known = {**common, **fields_of(declared)}
@@ -203,6 +207,18 @@ def _keychain_fields(context: Context, item: Mapping) -> Mapping:
         hint = did_you_mean(kind, KINDS) or f"one of {', '.join(KINDS)}, or `…{CREDENTIAL}`"
         context.report("bad-value", kind_node, f"there is no keychain kind `{kind}`", hint)
     return item
+
+
+def _scalars(node: Node) -> Iterator[Scalar]:
+    match node:
+        case Scalar():
+            yield node
+        case Sequence():
+            for item in node.items:
+                yield from _scalars(item)
+        case Mapping():
+            for entry in node:
+                yield from _scalars(entry.value)
 
 
 def _metadata(node: Mapping | None) -> Metadata:

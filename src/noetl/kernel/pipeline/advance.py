@@ -91,7 +91,7 @@ def _frame_move(run: RunState, frame: Frame, now: int, secrets: Secrets | None, 
     except ExpressionError as error:
         fault = expression_failed(error)
         if secrets is not None:
-            fault = replace(fault, message=secrets.told(fault.message))
+            fault = replace(fault, message=secrets.told(fault.message, None))
         return _ended(run, frame, fault)
     if frame.losses >= MOST_LOSSES:
         return _lost(run, frame, now, masked, fetched)

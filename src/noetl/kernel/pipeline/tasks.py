@@ -38,7 +38,7 @@ class Secrets:
     hand. `revealed` are the values of secrets that stand in the log, and `failures` says why others cannot
     be had, both by key. `disguise` gives a value with other texts for that of such a secret. `mask` gets
     rendered inputs, and the same rendered with those other texts, and puts what stands for them in place of
-    secrets; `told` puts `***` into a text.
+    secrets; `told` puts `***` into a message, of which it may be given the same with those other texts.
     """
 
     __slots__ = ("alike", "disguise", "failures", "mask", "masked", "real", "revealed", "told")
@@ -53,7 +53,7 @@ class Secrets:
         revealed: Mapping[str, Any],
         failures: Mapping[str, str],
         mask: Callable[[dict[str, Any], dict[str, Any] | None], dict[str, Any]],
-        told: Callable[[str], str],
+        told: Callable[[str, str | None], str],
     ) -> None:
         self.real = real
         self.masked = masked
@@ -111,6 +111,11 @@ def _attempt(  # noqa: PLR0917 -- as above
         raise credential_failed(_LOST) from None
     except Unfetched as error:
         raise _failed_keys(error, secrets) from None
+    except ExpressionError as error:
+        if secrets is not None and (alike := _alike(run, frame, now, secrets, fetched)) is not None:
+            alike.spaces.update({name: around.spaces[name] for name in ("_attempt", "_idempotency_key")})
+            error.message = secrets.told(error.message, _message_alike(task, alike))
+        raise
     recorded = inputs
     if task.kind in WAITING_KINDS and (knobs := _asked_for(task, spec)):
         recorded = {**recorded, "spec": knobs}
@@ -171,6 +176,16 @@ def _rendered_alike(task: Task, around: Surroundings) -> dict[str, Any]:
     own = _each(task.args or {}, around)
     around.spaces["args"] = {**around.spaces["args"], **own}
     return {**_each(task.inputs, around), **({"args": own} if task.args is not None else {})}
+
+
+def _message_alike(task: Task, around: Surroundings) -> str | None:
+    """What the inputs fail with there; None if they do not."""
+    try:
+        _rendered(task, around)
+        around.mapping(task.spec)
+    except ExpressionError as error:
+        return error.message
+    return None
 
 
 def _each(entries: Mapping[str, Data], around: Surroundings) -> dict[str, Any]:

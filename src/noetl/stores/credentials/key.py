@@ -74,7 +74,7 @@ class KeyPlace:
         return [key for place in places if place is not None and (key := read_key(place)) is not None]
 
     def make(self) -> Key:
-        """A new key in the file. Raises KeyWrong where there is no file to write, and OSError."""
+        """A new key in the file. Raises KeyWrong where none can be written."""
         if self.file is None:
             raise KeyWrong("there is no key", "set NOETL_KEY_FILE or NOETL_KEY")
         key = new_key(str(self.file))
@@ -92,7 +92,10 @@ class KeyPlace:
     def alone(self) -> Iterator[None]:
         """Waits until no other process replaces the key."""
         folder = self.file.parent if self.file is not None else Path()
-        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            descriptor = os.open(folder, os.O_RDONLY)
+        except OSError as error:
+            raise KeyWrong(f"{folder} cannot be read: {error.strerror or error}") from None
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
@@ -119,7 +122,18 @@ def read_key(path: Path) -> Key | None:
 
 
 def write_key(key: Key, path: Path) -> bool:
-    """Durable on return, and for the owner's eyes only. False if there is such a file already."""
+    """Durable on return, and for the owner's eyes only. False if there is such a file already.
+
+    Raises KeyWrong if it cannot be written.
+    """
+    try:
+        return _written(key, path)
+    except OSError as error:
+        message = f"the key {path} cannot be written: {error.strerror or error}"
+        raise KeyWrong(message, "name a file with NOETL_KEY_FILE in a folder of yours") from None
+
+
+def _written(key: Key, path: Path) -> bool:
     beside = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
     text = base64.b64encode(key.data) + b"\n"
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -59,7 +59,10 @@ class EncryptedCredentials:
         file = self._place.next_file
         if new is not None:
             rows = await self._store.credentials()
-            await self._rewrap(rows, self._current(rows), new)
+            key = self._current(rows)
+            if key.id == new.id:
+                raise KeyWrong(f"the key in {new.place} is the one in use", "name another file")
+            await self._rewrap(rows, key, new)
             return len(rows)
         if file is None:
             raise KeyWrong(

@@ -1,0 +1,114 @@
+"""What a file holds: its bytes, and what is packed in it."""
+
+import bz2
+import gzip
+import lzma
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import IO, Any
+
+CHUNK = 1 << 20
+"""Bytes that are read at a time."""
+MOST = 256 << 20
+"""Bytes of a packed stream that are looked at: a few may unpack to more than anybody can wait for."""
+
+_BROKEN = (OSError, EOFError, ValueError, RuntimeError, lzma.LZMAError, zlib.error, zipfile.BadZipFile)
+"""What is said of a stream that is not what it looks like, is cut off, or needs a password."""
+_OPENERS: dict[bytes, Callable[[Any], Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ": lzma.open,
+}
+"""By how the file begins."""
+_ZLIB = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
+
+
+def streams_in(file: IO[bytes]) -> Iterator[Iterator[bytes]]:
+    """The file as it is, and each stream that is packed in it; what is packed twice is unpacked once."""
+    start = file.read(6)
+    for stream in chain([_read(file)], _unpacked(file, start)):
+        file.seek(0)
+        yield stream
+
+
+def _unpacked(file: IO[bytes], start: bytes) -> Iterator[Iterator[bytes]]:
+    opener = next((_OPENERS[sign] for sign in _OPENERS if start.startswith(sign)), None)
+    if opener is not None:
+        yield _bounded(_decompressed(opener(file)))
+    elif start.startswith(_ZLIB):
+        yield _bounded(_inflated(file))
+    elif start.startswith(b"PK"):
+        yield from _members(file)
+    elif start.startswith(b"PAR1"):
+        yield _bounded(_parquet(file))
+    elif start.startswith(b"ARROW1"):
+        yield _bounded(_arrow(file))
+
+
+def _read(file: Any) -> Iterator[bytes]:
+    while data := file.read(CHUNK):
+        yield data
+
+
+def _decompressed(file: Any) -> Iterator[bytes]:
+    with file:
+        yield from _read(file)
+
+
+def _bounded(stream: Iterator[bytes]) -> Iterator[bytes]:
+    left = MOST
+    try:
+        for data in stream:
+            yield data
+            left -= len(data)
+            if left <= 0:
+                return
+    except _BROKEN:
+        return
+
+
+def _inflated(file: IO[bytes]) -> Iterator[bytes]:
+    unpacker = zlib.decompressobj()
+    data = b""
+    while not unpacker.eof and (data := unpacker.unconsumed_tail or file.read(CHUNK)):
+        yield unpacker.decompress(data, CHUNK)
+
+
+def _members(file: IO[bytes]) -> Iterator[Iterator[bytes]]:
+    try:
+        with zipfile.ZipFile(file) as archive:
+            for member in archive.infolist():
+                with archive.open(member) as inside:
+                    yield _bounded(_read(inside))
+    except _BROKEN:
+        return
+
+
+def _parquet(file: IO[bytes]) -> Iterator[bytes]:
+    try:
+        from pyarrow import parquet  # noqa: PLC0415 -- an extra, and large
+    except ModuleNotFoundError:
+        return
+    for batch in parquet.ParquetFile(file).iter_batches():
+        yield from _buffers(batch.columns)
+
+
+def _arrow(file: IO[bytes]) -> Iterator[bytes]:
+    try:
+        from pyarrow import ipc  # noqa: PLC0415 -- as above
+    except ModuleNotFoundError:
+        return
+    batches = ipc.open_file(file)
+    for number in range(batches.num_record_batches):
+        yield from _buffers(batches.get_batch(number).columns)
+
+
+def _buffers(columns: list[Any]) -> Iterator[bytes]:
+    for column in columns:
+        if hasattr(column, "dictionary"):
+            yield from _buffers([column.dictionary])
+        for buffer in column.buffers():
+            if buffer is not None:
+                yield buffer.to_pybytes()
