@@ -138,7 +138,7 @@ async def arun(
 
     `store` is the URL of a store (`sqlite:///:memory:` leaves nothing behind); without one it is that of
     the command line. A failed execution is returned, not raised; `result` and `ctx` are whole, however
-    large. Raises PlaybookInvalid, CannotRun, StoreError, ResultError.
+    large. Raises PlaybookInvalid, CannotRun, Refused, StoreError, ResultError.
     """
     configuration = read({"store": store, "slots": slots, "allow_kinds": tuple(allow_kinds)})
     name, text = read_source(source)

@@ -226,6 +226,12 @@ def test_a_key_starts_an_execution_once(place: Path) -> None:
     )
     assert first == second
     assert other["execution_id"] != first["execution_id"]
+    (place / "other.yaml").write_text((place / "greet.yaml").read_text().replace("path: ", "path: other/"))
+    wrong = run("run", "other.yaml", "-o", "json", "--idempotency-key", "monday", cwd=place)
+    assert (wrong.code, wrong.json["error"]["code"]) == (2, "refused")
+    assert first["execution_id"] in wrong.json["error"]["message"]
+    listed = run("executions", "list", "-o", "json", cwd=place).json["executions"]
+    assert [one["execution_id"] for one in listed] == [other["execution_id"], first["execution_id"]]
 
 
 def test_a_timeout_fails_the_execution(place: Path) -> None:
