@@ -206,7 +206,7 @@ Watch: TypeAlias = Callable[[str, Sequence[Event], ExecutionState], None]
 async def opened(
     configuration: Configuration, *, catalogs: Iterable[Path] = (), watch: Watch | None = None
 ) -> AsyncIterator[tuple[Local, Store]]:
-    """An engine on the store that is set, which is made if there is none. Raises StoreError, OSError."""
+    """An engine on the store that is set, which is made if there is none. Raises StoreError."""
     settings = configuration.settings
     url = store_url(configuration)
     options: dict[str, Any] = {}

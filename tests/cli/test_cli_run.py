@@ -254,6 +254,16 @@ def test_home_and_store_are_where_they_are_said_to_be(place: Path) -> None:
     assert (wrong.code, wrong.json["error"]["code"]) == (3, "store")
 
 
+@pytest.mark.parametrize(
+    ("home", "said"), [("greet.yaml", "is no folder"), ("greet.yaml/x", "cannot be made")]
+)
+def test_a_home_that_cannot_be_made_is_told_with_what_to_do(place: Path, home: str, said: str) -> None:
+    ran = run("run", "greet.yaml", "--home", home, "-o", "json", cwd=place)
+    assert (ran.code, ran.json["error"]["code"]) == (3, "store")
+    assert said in ran.json["error"]["message"]
+    assert "--home" in ran.json["error"]["hint"]
+
+
 def test_a_store_that_cannot_be_used_is_the_environments_fault(place: Path) -> None:
     (place / ".noetl").mkdir()
     (place / ".noetl" / "store.db").write_text("this is no database, but it is long enough for one\n" * 50)

@@ -22,7 +22,11 @@ def _as_ours(place: str, error: apsw.Error) -> StoreError:
         case apsw.BusyError() | apsw.LockedError():
             return StoreBusy(f"{place} is locked by another process", "try again when it is done")
         case apsw.FullError():
-            return StoreFull(f"{place}: no room left on the disk", "free some space, then go on")
+            return _full(place)
+        case apsw.IOError() if vars(error).get("extendedresult") == apsw.SQLITE_IOERR_SHMSIZE:
+            return _full(place)
+        case apsw.IOError():
+            return StoreError(f"{place}: {error}", "see whether the disk is in order, and has room left")
         case apsw.NotADBError():
             return StoreUnusable(f"{place} is not a store: it is no SQLite database", "choose another file")
         case apsw.ReadOnlyError() | apsw.PermissionsError():
@@ -34,3 +38,7 @@ def _as_ours(place: str, error: apsw.Error) -> StoreError:
             return StoreUnusable(f"{place} is damaged: {error}", "restore it from a copy")
         case _:
             return StoreError(f"{place}: {error}")
+
+
+def _full(place: str) -> StoreFull:
+    return StoreFull(f"{place}: no room left on the disk", "free some space")
