@@ -4,9 +4,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from noetl.events.bodies import (
     EventBody,
     ExecutionForked,
+    LoopIterationCompleted,
     PlaybookExecutionRequested,
     RunResumed,
     StepFailed,
@@ -216,7 +219,13 @@ class Review:
                 # It rests on what is stored outside of the log, and cannot be had.
                 self.unread += 1
                 return event.body
-            return self._lightened(self._sealed(decided, event.ts)) if decided is not None else None
+            if decided is None:
+                return None
+            light = self._lightened(self._sealed(decided, event.ts))
+            if isinstance(light, LoopIterationCompleted) and isinstance(event.body, LoopIterationCompleted):
+                # How much of a loop is held before it is stored is no verdict; the fold sees that it fits.
+                return replace(light, chunk=event.body.chunk)
+            return light
 
     def _fetch(self, keys: Sequence[str]) -> bool:
         """Has stored values at hand; False if there is one that cannot be read."""
