@@ -131,7 +131,7 @@ class Local:
     ) -> str:
         """A new execution; its id. With a key that was used before, the id of the execution that has it.
 
-        Raises PlaybookInvalid, CannotRun, StoreError.
+        Raises PlaybookInvalid, CannotRun, StoreError; Refused if the key is that of another playbook.
         """
         document = self.playbooks.read(source)
         self._fitness.check(document)
@@ -150,11 +150,8 @@ class Local:
         )
         live = self._service.begin(document, request, Origin(file=file), key=idempotency_key)
         self._expect(live.execution_id)
-        if idempotency_key:
-            await self._service.journal.flush()
-            if (other := self._service.journal.taken_keys.get(live.execution_id)) is not None:
-                self._service.drop(live)
-                return await self.resume(other)
+        if idempotency_key and (first := await self._service.first_of(live)):
+            return await self.resume(first)
         return live.execution_id
 
     async def resume(self, execution_id: str) -> str:

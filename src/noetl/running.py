@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -138,7 +138,7 @@ async def arun(
 
     `store` is the URL of a store (`sqlite:///:memory:` leaves nothing behind); without one it is that of
     the command line. A failed execution is returned, not raised; `result` and `ctx` are whole, however
-    large. Raises PlaybookInvalid, CannotRun, StoreError, ResultError.
+    large. Raises PlaybookInvalid, CannotRun, Refused, StoreError, ResultError.
     """
     configuration = read({"store": store, "slots": slots, "allow_kinds": tuple(allow_kinds)})
     name, text = read_source(source)
@@ -160,7 +160,8 @@ async def arun(
 def run(source: Given, workload: Mapping[str, Any] | None = None, **options: Any) -> Execution:
     """`arun` for programs that do not await; it takes the same options.
 
-    It works where an event loop runs already, as in a notebook: the execution has a thread of its own.
+    It works where an event loop runs already, as in a notebook: the execution has a thread of its own, which
+    ends if the caller is interrupted.
     """
     return _in_own_loop(arun(source, workload, **options))
 
@@ -170,21 +171,32 @@ def _in_own_loop(work: Coroutine[Any, Any, T]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
-    answers: list[T] = []
-    errors: list[BaseException] = []
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(work)
+    ended = threading.Event()
+
+    async def end() -> None:
+        await asyncio.wait([task])
 
     def whole() -> None:
         try:
-            answers.append(asyncio.run(work))
-        except BaseException as error:  # noqa: BLE001 -- it is the caller's, in the caller's thread
-            errors.append(error)
+            with asyncio.Runner(loop_factory=lambda: loop) as runner:
+                runner.run(end())
+        finally:
+            ended.set()
 
     thread = threading.Thread(target=whole, name="noetl-run")
     thread.start()
+    try:
+        ended.wait()  # a `join` that is interrupted may take the thread for ended
+    except BaseException:
+        with suppress(RuntimeError):  # its loop is closed: it ends just now
+            loop.call_soon_threadsafe(task.cancel)
+        ended.wait()
+        thread.join()
+        raise
     thread.join()
-    if errors:
-        raise errors[0]
-    return answers[0]
+    return task.result()
 
 
 Watch: TypeAlias = Callable[[str, Sequence[Event], ExecutionState], None]
@@ -194,7 +206,7 @@ Watch: TypeAlias = Callable[[str, Sequence[Event], ExecutionState], None]
 async def opened(
     configuration: Configuration, *, catalogs: Iterable[Path] = (), watch: Watch | None = None
 ) -> AsyncIterator[tuple[Local, Store]]:
-    """An engine on the store that is set, which is made if there is none. Raises StoreError, OSError."""
+    """An engine on the store that is set, which is made if there is none. Raises StoreError."""
     settings = configuration.settings
     url = store_url(configuration)
     options: dict[str, Any] = {}

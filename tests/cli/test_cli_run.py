@@ -226,6 +226,12 @@ def test_a_key_starts_an_execution_once(place: Path) -> None:
     )
     assert first == second
     assert other["execution_id"] != first["execution_id"]
+    (place / "other.yaml").write_text((place / "greet.yaml").read_text().replace("path: ", "path: other/"))
+    wrong = run("run", "other.yaml", "-o", "json", "--idempotency-key", "monday", cwd=place)
+    assert (wrong.code, wrong.json["error"]["code"]) == (2, "refused")
+    assert first["execution_id"] in wrong.json["error"]["message"]
+    listed = run("executions", "list", "-o", "json", cwd=place).json["executions"]
+    assert [one["execution_id"] for one in listed] == [other["execution_id"], first["execution_id"]]
 
 
 def test_a_timeout_fails_the_execution(place: Path) -> None:
@@ -246,6 +252,16 @@ def test_home_and_store_are_where_they_are_said_to_be(place: Path) -> None:
     assert " --store sqlite:///one.db" in ran.err
     wrong = run("run", "greet.yaml", "--store", "mysql://x", "-o", "json", cwd=place)
     assert (wrong.code, wrong.json["error"]["code"]) == (3, "store")
+
+
+@pytest.mark.parametrize(
+    ("home", "said"), [("greet.yaml", "is no folder"), ("greet.yaml/x", "cannot be made")]
+)
+def test_a_home_that_cannot_be_made_is_told_with_what_to_do(place: Path, home: str, said: str) -> None:
+    ran = run("run", "greet.yaml", "--home", home, "-o", "json", cwd=place)
+    assert (ran.code, ran.json["error"]["code"]) == (3, "store")
+    assert said in ran.json["error"]["message"]
+    assert "--home" in ran.json["error"]["hint"]
 
 
 def test_a_store_that_cannot_be_used_is_the_environments_fault(place: Path) -> None:

@@ -148,6 +148,15 @@ def test_a_fork_goes_on_by_itself_from_any_event(place: Path) -> None:
     assert (too_far.code, "has no event 9999" in too_far.err) == (2, True)
 
 
+def test_a_fork_that_is_only_recorded_says_how_to_run_it(place: Path) -> None:
+    (place / "wanted.txt").write_text("n is ")
+    assert run("run", "mended.yaml", "-q", "--home", "elsewhere", cwd=place).code == 0
+    words = ["fork", "latest", "--at", "5", "--no-run", "--home", "elsewhere"]
+    said = run("executions", *words, cwd=place).err.splitlines()[-1]
+    resumed = run(*said.partition("noetl ")[2].split(), "-q", cwd=place)
+    assert (resumed.code, resumed.out) == (0, "n is 0\n")
+
+
 def test_several_runs_share_one_folder(place: Path) -> None:
     (place / "wanted.txt").write_text("yes ")
     processes = [

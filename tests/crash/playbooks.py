@@ -373,10 +373,10 @@ workflow:
   - {name: b, kind: effect, label: b, unless: mended}
   - {name: c, kind: effect, label: c}
 - step: looped
-  loop: {in: [1, 2], iterator: x, spec: {mode: parallel}}
-  # only the first fails: whether the other is recorded before the loop ends is left to chance
-  tool: {kind: effect, label: "loop {{ iter.x }}", unless: "{{ 'mended' if iter.x == 1 else '.' }}"}
+  loop: {in: [effects.jsonl, mended], iterator: file, spec: {mode: parallel}}
+  tool: {kind: effect, label: "loop {{ iter.index }}", unless: "{{ iter.file }}"}
 """
+"""Of the loop only the last iteration fails: whether one begins after a failure depends on the machine."""
 
 PAUSED = """
 workflow:

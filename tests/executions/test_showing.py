@@ -1,5 +1,6 @@
 """`noetl executions show`, `replay`, `result` and `verify`, and pictures of executions."""
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -82,11 +83,27 @@ def test_ways_on_follow_the_state(noetl: Commands, recorded: Recorded) -> None:
     with ownership:
         shown = run("executions", "show", "latest", "-o", "json", cwd=recorded.home.folder.parent).json
     assert shown["owner"] is not None
-    execution.driver.give(Cancel())
+    execution.driver.give(Cancel(by="ada", reason="enough"))
     execution.save()
     ran = noetl("executions", "show", "latest")
     assert "cancelled after" in ran.out
+    assert "  cancel    by ada: enough\n" in ran.out
     assert "noetl executions resume" not in ran.out
+
+
+def test_an_execution_that_somebody_runs_gets_older(noetl: Commands, recorded: Recorded) -> None:
+    """The events of this one are years old; what nobody runs is as old as its last event."""
+    execution = recorded.begin(HOLD)
+    execution.driver.run()
+    execution.save()
+    assert noetl("executions", "show", "latest").out.startswith("interrupted, 0.00 s so far: ")
+    ownership = Owners(recorded.home.owners).claim(execution.id)
+    assert ownership is not None
+    with ownership:
+        place = recorded.home.folder.parent
+        shown, listed = (run("executions", *words, cwd=place).out for words in (["show", "latest"], ["list"]))
+    assert re.match(r"running, [\d,]{5,} h .* so far: ", shown)
+    assert re.search(r"running +\S+ \S+ +[\d,]{5,} h ", listed)
 
 
 def test_hostile_values_do_not_steer_the_terminal(noetl: Commands, recorded: Recorded) -> None:

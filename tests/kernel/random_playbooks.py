@@ -1,6 +1,6 @@
 """Small playbooks of every shape, and workers that do things in any order."""
 
-from typing import Any
+from typing import Any, TypeAlias
 
 from hypothesis import assume
 from hypothesis import strategies as st
@@ -12,129 +12,100 @@ from noetl.kernel.net.commands import Cancel, ChildEnded, LeaseLost, Pause, Resu
 from noetl.kernel.pipeline.advance import cancelled, pause
 from noetl.kernel.pipeline.moves import Finish, Record, RunTask, Suspend, Wait
 from noetl.kernel.run import RunState
-from noetl.loading import examine
 from noetl.model.outcome import Outcome, succeeded
+from noetl.testing.simulator.document import ArcPiece, Document, StepPiece, TaskPiece, playbook_of
+from noetl.testing.simulator.fragments import (
+    KINDS,
+    LOOPS,
+    NOOP,
+    POLICIES,
+    PYTHON,
+    SPECS,
+    WILD_GUARDS,
+    joined,
+)
 from tests.kernel.driver import Driver, error
-from tests.playbooks import HEADER
 
-GUARDS = [
+BIG_GUARDS = (
+    *WILD_GUARDS,
+    'when: "{{ event.result.n | default(0) > 1 }}"',
+    'when: "{{ event.result.rows | default([]) | length > 2 }}"',
+    'when: "{{ event.result is mapping and event.result.more.deep.x | default(1) == 7 }}"',
+    'when: "{{ ctx.kept.n is defined or ctx.kept.rows is defined }}"',
+    'when: "{{ steps.s0.result.data.n | default(0) == 3 }}", set: {ctx.kept: "{{ event.result }}"}',
+)
+BIG_ARGS = (
     "",
-    ", when: \"{{ event.name == 'step.failed' }}\"",
-    ", when: \"{{ event.status == 'success' }}\"",
-    ', when: "{{ (event.result | default(0, true)) is number and event.result > 1 }}"',
-    ', when: "{{ ctx.flag | default(false) }}"',
-]
-
-POLICIES = [
-    "",
-    ", spec: {policy: {rules: [{when: \"{{ outcome.status == 'error' }}\", then: {do: retry, attempts: 2, delay: 1}}]}}",
-    ', spec: {policy: {rules: [{when: "{{ outcome.status == \'error\' }}", then: {do: retry, attempts: 2, delay: 60}}, {else: {then: {do: continue, set_ctx: {KEY: "{{ outcome.result }}"}}}}]}}',
-    ', spec: {policy: {rules: [{when: "{{ outcome.result == 2 and _attempt == 1 }}", then: {do: retry}}, {when: "{{ outcome.status == \'error\' }}", then: {do: break}}]}}',
-    ', set: {ctx.flag: "{{ outcome.result is number and outcome.result > 0 }}"}',
-]
-
-KINDS = [
-    "kind: python, code: '1'",
-    "kind: noop",
-    "kind: wait, seconds: 9",
-    "kind: wait, signal: go",
-    "kind: playbook, path: a/b",
-]
-
-LOOPS = [
-    "",
-    '  loop: {in: "{{ [1, 2, 3] }}", iterator: item}\n',
-    '  loop: {in: "{{ [1, 2, 3, 4] }}", iterator: item, spec: {mode: parallel, max_in_flight: 2, reduce: {KEY: append, flag: last}}}\n',
-    '  loop: {in: "{{ [1, 2] }}", iterator: item, spec: {policy: {failure: {mode: best_effort}}}}\n',
-]
-
-SPECS = [
-    "",
-    "  spec: {policy: {join: all}}\n",
-    "  spec: {policy: {join: any}}\n",
-    "  spec: {policy: {join: {count: 2}}}\n",
-    '  spec: {policy: {admit: {rules: [{when: "{{ ctx.flag }}", then: {allow: true}}]}}}\n',
-    '  spec: {policy: {admit: {rules: [{when: "{{ ctx.flag }}", then: {allow: true}}], on_deny: fail}}}\n',
-    '  spec: {policy: {join: all, admit: {rules: [{when: "{{ ctx.flag }}", then: {allow: true}}], on_deny: drop}}}\n',
-]
-
-
-BIG_GUARDS = [
-    *GUARDS,
-    ', when: "{{ event.result.n | default(0) > 1 }}"',
-    ', when: "{{ event.result.rows | default([]) | length > 2 }}"',
-    ', when: "{{ event.result is mapping and event.result.more.deep.x | default(1) == 7 }}"',
-    ', when: "{{ ctx.kept.n is defined or ctx.kept.rows is defined }}"',
-    ', when: "{{ steps.s0.result.data.n | default(0) == 3 }}", set: {ctx.kept: "{{ event.result }}"}',
-]
-BIG_ARGS = [
-    "",
-    ', v: "{{ event.result }}"',
-    ', v: "{{ event.result.rows | default([7]) }}", n: "{{ event.result.n | default(0) }}"',
-    ", v: \"{{ {'a': event.result, 'b': [1]} }}\"",
-    ', v: "{{ args.v | default(1) }}", n: "{{ args.v.n | default(0) }}"',
-    ', v: "{{ ctx.kept | default([4, 5]) }}", n: "{{ ctx.kept.rows | default([]) | length }}"',
-]
-BIG_KINDS = [
+    'v: "{{ event.result }}"',
+    'v: "{{ event.result.rows | default([7]) }}", n: "{{ event.result.n | default(0) }}"',
+    "v: \"{{ {'a': event.result, 'b': [1]} }}\"",
+    'v: "{{ args.v | default(1) }}", n: "{{ args.v.n | default(0) }}"',
+    'v: "{{ ctx.kept | default([4, 5]) }}", n: "{{ ctx.kept.rows | default([]) | length }}"',
+)
+BIG_KINDS = (
     *KINDS,
     'kind: python, code: "1", args: {all: "{{ args.v | default(none) }}", last: "{{ _prev }}"}',
     'kind: python, code: "1", args: {n: "{{ args.v.n | default(0) }}", text: "{{ ctx.kept | default(0) }} {{ iter.index }}"}',
     'kind: python, code: "1", args: {one: "{{ iter.item | default(0) }}", all: "{{ ctx }}"}',
     'kind: python, code: "1", set: {ctx.kept: "{{ outcome.result }}", iter.mine: "{{ _prev }}"}, args: {mine: "{{ iter.mine | default(0) }}"}',
     'kind: python, code: "1", set: {ctx.kept.n: 5}, args: {n: "{{ ctx.kept.n | default(0) }}"}',
-]
-BIG_LOOPS = [
+)
+BIG_LOOPS = (
     *LOOPS,
-    '  loop: {in: "{{ args.v | default([1, 2], true) }}", iterator: item, spec: {policy: {failure: {mode: best_effort}}, reduce: {ctx.kept: last}}}\n',
-    '  loop: {in: "{{ steps.s0.result }}", iterator: item, spec: {mode: parallel, max_in_flight: 3, reduce: {ctx.kept: first, KEY: append, flag: last}}}\n',
-    '  loop: {in: "{{ range(9) | list }}", iterator: item, spec: {mode: parallel, max_in_flight: 4, reduce: {ctx.kept: last, KEY: append, flag: last}}}\n',
-]
+    'in: "{{ args.v | default([1, 2], true) }}", iterator: item, spec: {policy: {failure: {mode: best_effort}}, reduce: {ctx.kept: last}}',
+    'in: "{{ steps.s0.result }}", iterator: item, spec: {mode: parallel, max_in_flight: 3, reduce: {ctx.kept: first, KEY: append, flag: last}}',
+    'in: "{{ range(9) | list }}", iterator: item, spec: {mode: parallel, max_in_flight: 4, reduce: {ctx.kept: last, KEY: append, flag: last}}',
+)
 
 
 @st.composite
 def playbooks(draw: st.DrawFn) -> Playbook:
-    text = draw(texts(guards=GUARDS, args=[""], kinds=KINDS, loops=LOOPS))
+    text = draw(texts(guards=WILD_GUARDS, args=("",), kinds=KINDS, loops=LOOPS))
     return loaded(text.replace("KNOBS", ""))
 
 
 def loaded(text: str) -> Playbook:
     """The playbook, if it is sound."""
-    playbook = examine(text, "random.yaml").playbook
+    playbook = playbook_of(text)
     assume(playbook is not None)
     assert playbook is not None
     return playbook
 
 
+Choice: TypeAlias = tuple[str, ...]
+
+
 @st.composite
-def texts(draw: st.DrawFn, guards: list[str], args: list[str], kinds: list[str], loops: list[str]) -> str:
+def texts(draw: st.DrawFn, guards: Choice, args: Choice, kinds: Choice, loops: Choice) -> str:
+    """As the simulator's wild playbooks, drawn so that hypothesis can make them smaller."""
     size = draw(st.integers(1, 4))
     final = draw(st.booleans())
-    text = HEADER + "executor: {kind: local, spec: {max_step_runs: 25%sKNOBS}}\nworkflow:\n" % (
-        ", final_step: last" if final else ""
-    )
+    steps = []
     for number in range(size):
-        text += f"- step: s{number}\n" + draw(st.sampled_from(SPECS))
-        arcs = draw(
-            st.lists(
-                st.tuples(st.integers(0, size - 1), st.sampled_from(guards), st.sampled_from(args)),
-                max_size=3,
+        arcs = [
+            ArcPiece(f"s{target}", joined(f"args: {{{joined(f'from: s{number}', more)}}}", guard))
+            for target, guard, more in draw(
+                st.lists(
+                    st.tuples(st.integers(0, size - 1), st.sampled_from(guards), st.sampled_from(args)),
+                    max_size=3,
+                )
             )
-        )
-        tasks = draw(st.lists(st.tuples(st.sampled_from(kinds), st.sampled_from(POLICIES)), max_size=2))
-        if not arcs and not tasks:
-            tasks = [(KINDS[0], "")]
-        if tasks:
-            text += draw(st.sampled_from(loops)).replace("KEY", f"k{number}") + "  tool:\n"
-            for position, (kind, policy) in enumerate(tasks):
-                text += f"    - t{position}: {{{kind}{policy}}}\n".replace("KEY", f"k{number}")
-        if arcs:
-            mode = draw(st.sampled_from(["exclusive", "inclusive"]))
-            text += f"  next:\n    spec: {{mode: {mode}}}\n    arcs:\n"
-            for target, guard, more in arcs:
-                text += f"    - {{step: s{target}, args: {{from: s{number}{more}}}{guard}}}\n"
+        ]
+        drawn = draw(st.lists(st.tuples(st.sampled_from(kinds), st.sampled_from(POLICIES)), max_size=2))
+        if not arcs and not drawn:
+            drawn = [(PYTHON, "")]
+        key = f"k{number}"
+        tasks = [
+            TaskPiece(f"t{position}", kind, policy.replace("KEY", key))
+            for position, (kind, policy) in enumerate(drawn)
+        ]
+        loop = draw(st.sampled_from(loops)).replace("KEY", key) if tasks else ""
+        spec = draw(st.sampled_from(SPECS))
+        steps.append(StepPiece(f"s{number}", spec, loop, "", tuple(tasks), draw(st.booleans()), tuple(arcs)))
     if final:
-        text += "- step: last\n  tool: {kind: noop}\n"
-    return text
+        steps.append(StepPiece("last", tasks=(TaskPiece("t0", NOOP),)))
+    executor = "max_step_runs: 25" + (", final_step: last" if final else "") + "KNOBS"
+    return Document("random/wild", executor, tuple(steps)).text
 
 
 OUTCOMES: list[Outcome] = [

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noetl.dsl.playbook import Playbook
-from noetl.events.bodies import RunSuspended, TokenDiscarded
+from noetl.events.bodies import RunSuspended, TaskStarted, TokenDiscarded
 from noetl.events.event import Event
 from noetl.kernel.explain import Explanation, explain
-from noetl.kernel.net.commands import Pause, Signal
+from noetl.kernel.net.commands import Cancel, Pause, Signal
 from noetl.kernel.pipeline.advance import pause
 from noetl.kernel.pipeline.policy import SECOND
 from noetl.kernel.reading import Reading
@@ -228,6 +228,30 @@ def test_a_suspended_run_says_what_it_waits_for(task: str, expected: dict[str, A
     driver.step()
     found = run_of(told(driver), "start")
     assert (found.phase, found.waits) == ("suspended", (Waiting(**expected),))
+
+
+def test_a_run_says_which_task_is_open() -> None:
+    driver = run("- step: start\n  tool: [{a: {kind: noop}}, {b: {kind: noop}}]\n")
+    _, second = (event.seq for event in driver.events if isinstance(event.body, TaskStarted))
+    found = run_of(explain(driver.plan, EXECUTION, driver.events[:second]), "start")
+    assert [(task.task, task.open) for task in found.tasks] == [("a", 0), ("b", 1)]
+    assert [task.open for task in run_of(told(driver), "start").tasks] == [0, 0]
+
+
+def test_a_task_that_waits_is_not_open() -> None:
+    driver = Driver("- step: start\n  tool: [{w: {kind: wait, signal: go}}]\n").start()
+    driver.step()
+    (task,) = run_of(told(driver), "start").tasks
+    assert (task.attempts, task.open) == (1, 0)
+
+
+def test_who_cancelled_and_why_is_told() -> None:
+    driver = Driver("- step: start\n  tool: {kind: noop}\n").start()
+    assert told(driver).cancelled is None
+    driver.give(Cancel(by="ada", reason="enough"))
+    found = told(driver).cancelled
+    assert found is not None
+    assert (found.by, found.reason) == ("ada", "enough")
 
 
 def test_a_child_and_a_pause_are_waited_for() -> None:

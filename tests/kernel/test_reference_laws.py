@@ -12,7 +12,9 @@ from noetl.kernel.invariants import violations
 from noetl.kernel.references.light import lighten
 from noetl.kernel.replay import dump, load, replay
 from noetl.kernel.state import new_state
+from noetl.kernel.verify import verify
 from noetl.model.reference import escape, keys_of, references_in
+from noetl.model.table import decode_stored
 from tests.kernel.driver import EXECUTION
 from tests.kernel.random_playbooks import BIG_OUTCOMES, Chaos, big_outcomes, big_texts, loaded, stored
 from tests.kernel.test_laws import choices, differences
@@ -94,3 +96,14 @@ def test_a_snapshot_and_its_tail_are_the_whole_history(
     for event in events[cut:]:
         evolve(state, event)
     assert differences(state, driver.state) == []
+
+
+@settings(max_examples=100)
+@given(big_texts, limits, big_outcomes, choices)
+def test_no_history_with_stored_values_raises_a_false_alarm(
+    text: str, limit: int, turns: list[int], order: list[int]
+) -> None:
+    driver = lived(text, limit, turns, order)
+    events = [stored(event) for event in driver.events]
+    found = verify(driver.plan, EXECUTION, events, lambda key: decode_stored(driver.stored[key]))
+    assert found.differences == ()

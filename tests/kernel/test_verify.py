@@ -9,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noetl.dsl.playbook import Playbook
-from noetl.events.bodies import CtxPatched, LoopStarted, NextEvaluated, Patch, RunSuspended, SignalReceived
+from noetl.events.bodies import (
+    CtxPatched,
+    LoopIterationCompleted,
+    LoopStarted,
+    NextEvaluated,
+    Patch,
+    RunSuspended,
+    SignalReceived,
+)
 from noetl.events.event import Event
 from noetl.kernel.net import deciding
 from noetl.kernel.net.commands import Fork, PatchCtx, Report, Request, Signal
@@ -395,3 +403,15 @@ def test_a_time_that_no_clock_explains_is_found() -> None:
     assert verify(driver.plan, EXECUTION, near).differences == ()
     far = [*events[:-1], changed(events[-1], until=until + 3600 * SECOND)]
     assert difference(driver, far).what == "until"
+
+
+def test_when_the_results_of_a_loop_were_stored_is_no_verdict() -> None:
+    driver = run(
+        "- step: start\n"
+        "  spec: {result: {inline_max_bytes: 20}}\n"
+        '  loop: {in: "{{ range(40) | list }}", iterator: x, spec: {mode: parallel}}\n'
+        '  tool: {kind: noop, args: {n: "{{ iter.x }}"}}\n'
+    )
+    assert any(body.chunk for body in driver.bodies(LoopIterationCompleted))
+    found = verify(driver.plan, EXECUTION, driver.events)
+    assert found.differences == ()

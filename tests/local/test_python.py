@@ -1,6 +1,8 @@
 """Running playbooks from Python."""
 
 import asyncio
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,21 @@ def test_it_runs_where_a_loop_runs_already() -> None:
         return inside.result, awaited.result
 
     assert asyncio.run(notebook()) == (10.0, 5.0)
+
+
+def test_interrupting_a_notebook_ends_the_execution_too() -> None:
+    code = "import os, signal; os.kill(n, signal.SIGINT); signal.pause()"
+
+    async def cell() -> None:
+        noetl.run(TEXT.replace("result = 10 / n", code), {"n": os.getpid()}, store=MEMORY)
+
+    loop = asyncio.new_event_loop()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            loop.run_until_complete(cell())
+    finally:
+        loop.close()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("noetl-run")]
 
 
 def test_relative_paths_start_where_the_file_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

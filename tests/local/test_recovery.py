@@ -64,6 +64,17 @@ def test_what_is_over_cannot_be_forked_at_its_end(bench: Bench) -> None:
         bench.with_local(fork)
 
 
+def test_a_fork_says_which_step_its_playbook_lacks(bench: Bench) -> None:
+    state = bench.run(TWO)
+
+    async def fork(local: Local) -> None:
+        other = TWO.replace("step: start", "step: begin")
+        await local.fork(state.execution_id, at=state.version - 1, source=source(other))
+
+    with pytest.raises(CannotFork, match="it has no `start`"):
+        bench.with_local(fork)
+
+
 DETACHED = """
 workflow:
 - step: start

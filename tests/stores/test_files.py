@@ -11,9 +11,10 @@ from pathlib import Path
 import apsw
 import pytest
 
-from noetl.ports.store import Committed, Effects, StoreBusy, StoreFull, StoreUnusable
+from noetl.ports.store import Committed, Effects, StoreBusy, StoreError, StoreFull, StoreUnusable
 from noetl.stores.sqlite import SqliteStore
 from noetl.stores.sqlite.connection import SCHEMA_VERSION
+from noetl.stores.sqlite.failure import translated
 from noetl.stores.sqlite.migration import APPLICATION_ID
 from noetl.stores.sqlite.writer import Inline
 from noetl.testing.store.scenario import append, begin, derive
@@ -149,6 +150,19 @@ def test_no_room_left_writes_nothing_and_what_was_there_is_safe(place: Path, inl
         await store.close()
 
     asyncio.run(fill())
+
+
+def test_what_the_disk_refuses_is_told_with_what_to_do() -> None:
+    """The file that readers share has no room, which SQLite calls an error of the disk; and a real one."""
+    found = []
+    for code in (apsw.SQLITE_IOERR_SHMSIZE, apsw.SQLITE_IOERR_READ):
+        failure = apsw.IOError("disk I/O error")
+        vars(failure)["extendedresult"] = code
+        with pytest.raises(StoreError) as caught, translated("store.db"):
+            raise failure
+        found.append(caught.value)
+    assert [type(error) for error in found] == [StoreFull, StoreError]
+    assert all(error.hint for error in found)
 
 
 def test_when_there_is_no_room_all_of_a_group_fail_and_can_try_again(place: Path) -> None:

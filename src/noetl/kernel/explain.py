@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from noetl.events.bodies import (
+    CancelRequested,
     ExecutionRetried,
     LeaseExpired,
     NextEvaluated,
@@ -23,7 +24,7 @@ from noetl.kernel.shown import shown
 from noetl.kernel.state import ExecutionState, new_state
 from noetl.kernel.story.conditions import allowed, routing_of, rules_for
 from noetl.kernel.story.now import failure_of, meetings_of, parked_of
-from noetl.kernel.story.parts import Arrival, Discarded, Explanation, Gate, RunStory, Verdict
+from noetl.kernel.story.parts import Arrival, Cancelled, Discarded, Explanation, Gate, RunStory, Verdict
 from noetl.kernel.story.runs import RunNotes
 
 __all__ = ["Explanation", "explain"]
@@ -53,6 +54,7 @@ class _Teller:
         self.runs: dict[str, RunNotes] = {}
         self.over: dict[str, RunStory | None] = {}
         self.discarded: list[Discarded] = []
+        self.cancelled: Cancelled | None = None
         self.brought: tuple[tuple[Arrival, ...], tuple[Gate, ...]] = ((), ())
 
     def before(self, event: Event) -> None:
@@ -88,6 +90,8 @@ class _Teller:
                 self.runs[body.run].task_started(body)
             case TaskProcessed() as body:
                 self.runs[body.run].task_processed(event, body)
+            case CancelRequested(error=None) as body:
+                self.cancelled = Cancelled(seq=event.seq, by=body.by, reason=body.reason)
             case ExecutionRetried(runs=names):
                 for name in names:
                     self.runs[name].failing.clear()
@@ -161,4 +165,5 @@ class _Teller:
             joins=tuple(meetings_of(state, self.arrivals)),
             discarded=tuple(self.discarded),
             failure=failure_of(state, self.runs),
+            cancelled=self.cancelled,
         )

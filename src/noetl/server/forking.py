@@ -63,8 +63,10 @@ async def write_copy(
     try:
         state = replay(document.plan, execution_id, decoded(execution_id, rows))
     except (WrongSequence, KeyError, IndexError) as error:
-        message = f"the history cannot go on with {document.source.name}: {error}"
-        raise CannotFork(message, "the steps that ran so far must be there under the same names") from None
+        why = f"it has no `{error.args[0]}`" if isinstance(error, KeyError) else error
+        hint = "the steps and tasks that ran so far must be there, with the same names and arcs"
+        message = f"the history cannot go on with {document.source.name}: {why}"
+        raise CannotFork(message, hint) from None
     if state.over:
         message = f"{command.source} was {state.status} by event {command.at}"
         raise CannotFork(message, "fork it at an earlier event")

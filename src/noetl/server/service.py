@@ -127,6 +127,21 @@ class Service:
         live.give(request)
         return live
 
+    async def first_of(self, live: Live) -> str:
+        """The execution that was begun with its key before, if there is one: then this one is dropped.
+
+        Raises Refused if that is one of another playbook.
+        """
+        await self.journal.flush()
+        first = self.journal.taken_keys.get(live.execution_id, "")
+        if first:
+            self.drop(live)
+            record = await self.store.execution(first)
+            if record is not None and record.path != live.state.plan.playbook.metadata.path:
+                key = live.start_key
+                raise Refused(f"the idempotency key `{key}` is that of {first}, which runs `{record.path}`")
+        return first
+
     async def open(self, execution_id: str) -> Live:
         """An execution from the store, owned from here on. Nothing happens to it before `go_on`.
 

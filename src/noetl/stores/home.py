@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from noetl.ports.store import StoreUnusable
+
 FOLDER = ".noetl"
+_ELSEWHERE = "--home or NOETL_HOME names another place"
 
 
 class Home:
@@ -26,11 +29,18 @@ class Home:
         return self.store.is_file()
 
     def make(self) -> None:
-        """Makes the folder if it is not there, with a `.gitignore` of its own. Raises OSError."""
+        """Makes the folder if it is not there, with a `.gitignore` of its own. Raises StoreUnusable."""
         if self.folder.is_dir():
             return
-        self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / ".gitignore").write_text("*\n", "utf-8")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            (self.folder / ".gitignore").write_text("*\n", "utf-8")
+        except FileExistsError:
+            raise StoreUnusable(f"{self.folder} is no folder", _ELSEWHERE) from None
+        except OSError as error:
+            raise StoreUnusable(
+                f"{self.folder} cannot be made: {error.strerror or error}", _ELSEWHERE
+            ) from None
 
 
 def home_beside(store: Path) -> Home:

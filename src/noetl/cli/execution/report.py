@@ -48,6 +48,8 @@ class Report(Struct, frozen=True):
     evidence: Evidence | None = None
     last: int = 0
     paint: Paint = plain
+    status: str = ""
+    """Said in place of that of the state."""
 
     def result(self, *, most: int | None = None) -> str:
         """The result as YAML, of no more than `most` lines; empty if there is none."""
@@ -82,11 +84,11 @@ class Report(Struct, frozen=True):
     def _headline(self) -> str:
         state, took = self.state, duration(elapsed(self.state, self.last))
         name = f"{visible(state.plan.playbook.metadata.path)} {state.execution_id}"
-        match state.status:
+        match self.status or state.status:
             case "completed":
                 return f"completed in {took}: {name}"
-            case "failed" | "cancelled":
-                return self.paint("error", f"{state.status} after {took}") + f": {name}"
+            case "failed" | "cancelled" as status:
+                return self.paint("error", f"{status} after {took}") + f": {name}"
             case status:
                 return f"{status}, {took} so far: {name}"
 

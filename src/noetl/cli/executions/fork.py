@@ -8,7 +8,7 @@ from noetl.cli import option as shared
 from noetl.cli import source, stream
 from noetl.cli.execution.argument import text_of
 from noetl.cli.execution.inputs import mapping_of, with_sets
-from noetl.cli.execution.place import who
+from noetl.cli.execution.place import Again, who
 from noetl.cli.executions import option
 from noetl.server.stored import Source
 
@@ -28,7 +28,6 @@ from noetl.server.stored import Source
 @shared.dialect
 @option.no_run
 @option.running
-@option.place
 def command(
     *,
     name: str,
@@ -38,20 +37,14 @@ def command(
     playbook: str | None,
     dialect: str | None,
     no_run: bool,
-    catalogs: tuple[str, ...],
-    slots: int | None,
-    quiet: bool,
-    verbose: bool,
-    **place: str | None,
+    here: option.Here,
 ) -> int:
     """Run a copy of an execution from one of its events on.
 
     The original is left alone. With another playbook, the steps that ran so far must be in it under the
     same names.
     """
-    configuration = option.configured_to_run(slots, **place)
     from noetl.cli.execution.foreground import Fork, record_fork
-    from noetl.cli.execution.going import go
 
     order = Fork(
         name=name,
@@ -62,12 +55,13 @@ def command(
         by=who(),
     )
     if not no_run:
-        return go(order, configuration, catalogs, quiet=quiet, verbose=verbose)
-    execution_id = record_fork(order, configuration)
-    if configuration.settings.output == "json":
+        return here.go(order)
+    execution_id = record_fork(order, here.configuration)
+    if here.configuration.settings.output == "json":
         stream.write_json({"execution_id": execution_id, "status": "running", "recorded": True})
     else:
-        stream.say(f"{execution_id}: recorded; `noetl run --resume {execution_id}` runs it")
+        resume = Again(here.configuration).resume(execution_id)
+        stream.say(f"{execution_id}: recorded; this runs it: {resume}")
     return 0
 
 

@@ -10,7 +10,7 @@ from noetl.cli.executions import option
 from noetl.cli.executions.owner import Owner, owner_of, shown_status
 from noetl.cli.failure import Failure
 from noetl.cli.store import consult, has_store
-from noetl.cli.when import clock, iso, moment
+from noetl.cli.when import clock, iso, moment, now
 from noetl.ports.store import ExecutionRecord, Page, Query, Store
 from noetl.stores.home import Home
 
@@ -115,7 +115,7 @@ def _table(records: list[ExecutionRecord], owners: dict[str, Owner]) -> str:
             record.execution_id,
             shown_status(record, owners.get(record.execution_id)),
             clock(record.started_at),
-            duration(duration_of(record)),
+            duration(now() - record.started_at if record.execution_id in owners else duration_of(record)),
             stream.visible(record.path),
             stream.visible(" ".join(f"{key}={value}" for key, value in record.labels.items())),
         )

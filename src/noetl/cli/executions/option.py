@@ -1,12 +1,17 @@
 """The options and arguments that the verbs share."""
 
 from collections.abc import Callable
-from typing import Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import Struct
 
 from noetl.cli import option
 from noetl.settings import Configuration, read
+
+if TYPE_CHECKING:
+    from noetl.cli.execution.foreground import Order
 
 execution = click.argument("name", metavar="ID")
 follow = click.option(
@@ -23,16 +28,34 @@ def place(function: Callable[..., Any]) -> Callable[..., Any]:
 no_run = click.option("--no-run", is_flag=True, help="Only record it; `noetl run --resume` goes on.")
 
 
-def running(function: Callable[..., Any]) -> Callable[..., Any]:
-    """For verbs that run the execution here: `--catalog`, `--slots`, `-q`, `-v`."""
-    return option.catalogs(option.slots(option.quiet(option.verbose(function))))
+class Here(Struct, frozen=True):
+    """How an execution is to be run by this command, and where."""
+
+    configuration: Configuration
+    catalogs: tuple[str, ...]
+    quiet: bool
+    verbose: bool
+
+    def go(self, order: "Order") -> int:
+        """Runs it to its end; the exit code. Raises Failure."""
+        from noetl.cli.execution.going import go
+
+        return go(order, self.configuration, self.catalogs, quiet=self.quiet, verbose=self.verbose)
+
+
+def running(function: Callable[..., int]) -> Callable[..., Any]:
+    """For verbs that run the execution here: `--catalog`, `--slots`, `-q`, `-v` and `place`, as `here`."""
+
+    @wraps(function)
+    def packed(
+        *, catalogs: tuple[str, ...], slots: int | None, quiet: bool, verbose: bool, **others: Any
+    ) -> int:
+        where = {name: others.pop(name) for name in ("home", "store", "output")}
+        return function(here=Here(read({**where, "slots": slots}), catalogs, quiet, verbose), **others)
+
+    return option.catalogs(option.slots(option.quiet(option.verbose(place(packed)))))
 
 
 def configured(*, home: str | None, store: str | None, output: str | None) -> Configuration:
     """What these options and the settings amount to."""
     return read({"home": home, "store": store, "output": output})
-
-
-def configured_to_run(slots: int | None, **place: str | None) -> Configuration:
-    """The same for verbs that run the execution here."""
-    return read({**place, "slots": slots})

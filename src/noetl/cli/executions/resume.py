@@ -19,28 +19,16 @@ from noetl.stores.home import Home
 @option.execution
 @option.no_run
 @option.running
-@option.place
-def command(
-    *,
-    name: str,
-    no_run: bool,
-    catalogs: tuple[str, ...],
-    slots: int | None,
-    quiet: bool,
-    verbose: bool,
-    **place: str | None,
-) -> int:
+def command(*, name: str, no_run: bool, here: option.Here) -> int:
     """Go on with an execution that was paused or interrupted.
 
     Here, until its end, unless a process runs it already: then that one goes on.
     """
-    configuration = option.configured_to_run(slots, **place)
-    if no_run or consult(configuration, partial(_is_owned, name)):
-        return ask(configuration, name, Resume(who()), "resumed")
+    if no_run or consult(here.configuration, partial(_is_owned, name)):
+        return ask(here.configuration, name, Resume(who()), "resumed")
     from noetl.cli.execution.foreground import Resume as Order
-    from noetl.cli.execution.going import go
 
-    return go(Order(name), configuration, catalogs, quiet=quiet, verbose=verbose)
+    return here.go(Order(name))
 
 
 async def _is_owned(name: str, home: Home, store: Store) -> bool:

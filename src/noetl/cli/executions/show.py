@@ -13,11 +13,11 @@ from noetl.cli.execution.report import MOST_LINES, Report, report_json
 from noetl.cli.execution.wording import cut, yaml_lines
 from noetl.cli.executions import option
 from noetl.cli.executions.marking import marking_json
-from noetl.cli.executions.owner import Owner, owner_of
-from noetl.cli.executions.story import losses_told, runs_told, section, waits_told
+from noetl.cli.executions.owner import Owner, owner_of, shown_status
+from noetl.cli.executions.story import cancel_told, losses_told, runs_told, section, waits_told
 from noetl.cli.executions.ways import ways_on
 from noetl.cli.store import consult
-from noetl.cli.when import clock, iso
+from noetl.cli.when import clock, iso, now
 from noetl.kernel.explain import Explanation, explain
 from noetl.model.reference import unescape
 from noetl.ports.store import ExecutionRecord, Query, Store
@@ -101,7 +101,9 @@ def _text(shown: Shown, configuration: Configuration) -> list[str]:
     evidence = Evidence()
     evidence.see(state.execution_id, history.events)
     paint = stream.paint_of_stdout(color=configuration.settings.color)
-    report = Report(state, again, shown.source, evidence, history.events[-1].ts, paint)
+    last = now() if shown.owner else history.events[-1].ts
+    status = "" if state.over else shown_status(history.record, shown.owner)
+    report = Report(state, again, shown.source, evidence, last, paint, status)
     parts = [report.ending(), *_facts(shown)]
     steps = [(stream.visible(name), one.status, str(one.runs)) for name, one in state.summaries.items()]
     if steps:
@@ -130,6 +132,7 @@ def _facts(shown: Shown) -> list[str]:
     facts = {
         "started": clock(record.started_at),
         "ended": clock(history.state.ended_at) if history.state.over else "",
+        "cancel": cancel_told(shown.explanation),
         "events": str(len(history.events)),
         "version": request.version,
         "file": _file(shown),

@@ -37,6 +37,14 @@ def runs_told(explanation: Explanation) -> Iterator[str]:
         yield from (f"  {line}" for line in _run(run))
 
 
+def cancel_told(explanation: Explanation) -> str:
+    """Why it was cancelled, and by whom; empty if it was not, or nobody said."""
+    said = explanation.cancelled
+    if said is None:
+        return ""
+    return ": ".join(word for word in (said.by and f"by {said.by}", said.reason) if word)
+
+
 def waits_told(explanation: Explanation) -> Iterator[str]:
     """What is waited for now: by tokens at their gates, at joins, and by runs."""
     for parked in explanation.parked:
@@ -75,9 +83,10 @@ def _run(run: RunStory) -> Iterator[str]:
 
 
 def _task(task: TaskStory) -> Iterator[str]:
-    if not task.attempts or (task.attempts == 1 and not task.failed):
+    if not task.open and (not task.attempts or (task.attempts == 1 and not task.failed)):
         return
-    yield f"task {visible(task.task)}: {counted(task.attempts, 'attempt')}, {task.failed} failed"
+    still_open = f", {task.open} open" if task.open else ""
+    yield f"task {visible(task.task)}: {counted(task.attempts, 'attempt')}, {task.failed} failed{still_open}"
     for rule in task.rules:
         if rule.line is not None and rule.do != "continue":
             yield f"  {rule.do} by line {rule.line}: {brief(rule.text)}, {counted(rule.times, 'time')}"
@@ -158,7 +167,9 @@ def _value(value: Any) -> str:
 def _state(run: RunStory) -> str:
     if run.error is not None:
         return f"failed: {_error(run.error)}"
-    return "done" if run.event else run.phase
+    if run.event:
+        return "done"
+    return "under way" if run.phase == "claimed" else run.phase
 
 
 def _origin(arrival: Arrival) -> str:

@@ -125,7 +125,10 @@ def _iteration_completed(light: _Light, body: of.LoopIterationCompleted) -> dict
 def _resumed(light: _Light, body: of.RunResumed) -> dict[str, Any]:
     payload = body.payload
     if body.reason == "child" and isinstance(payload, dict):
-        return {"payload": light.keeper.entries(payload, light.rules, WHOLE)}
+        # Which child ended and how is read without fetching anything, however small the limit is.
+        heavy = {key: value for key, value in payload.items() if key not in ("execution_id", "status")}
+        lighter = light.keeper.entries(heavy, light.rules, WHOLE)
+        return {"payload": payload if lighter is heavy else {**payload, **lighter}}
     return {"payload": light.keeper.value(payload, light.rules, WHOLE)}
 
 

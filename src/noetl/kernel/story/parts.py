@@ -81,6 +81,8 @@ class TaskStory(Part):
     """Outcomes that were errors."""
     redelivered: int = 0
     """Attempts that were lost with their worker and begun again."""
+    open: int = 0
+    """Attempts that began and have not ended."""
     retried: int = 0
     rules: tuple[Matched, ...] = ()
     retries: tuple[Retried, ...] = ()
@@ -208,6 +210,14 @@ class Unhandled(Part):
     """As it was recorded: without secrets."""
 
 
+class Cancelled(Part):
+    """That it was cancelled, and what was said about it."""
+
+    seq: int
+    by: str = ""
+    reason: str = ""
+
+
 class Explanation(Part):
     """What `explain` tells: the runs in the order in which they began, and what is open now."""
 
@@ -222,3 +232,4 @@ class Explanation(Part):
     joins: tuple[Meeting, ...] = ()
     discarded: tuple[Discarded, ...] = ()
     failure: Unhandled | None = None
+    cancelled: Cancelled | None = None

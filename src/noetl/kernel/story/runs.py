@@ -58,7 +58,7 @@ class TaskNotes:
                 )
             )
 
-    def story(self, task: Task) -> TaskStory:
+    def story(self, task: Task, still_open: int) -> TaskStory:
         return TaskStory(
             task=task.label,
             kind=task.kind,
@@ -66,6 +66,7 @@ class TaskNotes:
             attempts=self.attempts,
             failed=self.failed,
             redelivered=self.redelivered,
+            open=still_open,
             retried=self.retried,
             rules=tuple(_matched(task, *key, times) for key, times in self.rules.items()),
             retries=tuple(self.retries),
@@ -132,6 +133,7 @@ class RunNotes:
         """All that is known, with the run as it is now."""
         run, begun = self.run, self.story
         loop = run.loop
+        still_open = Counter(started.task for started in self.started.values() if _in_flight(run, started))
         return RunStory(
             run=begun.run,
             step=begun.step,
@@ -146,7 +148,7 @@ class RunNotes:
             claims=self.claims,
             lost=self.lost,
             tasks=tuple(
-                self.tasks[task.label].story(task)
+                self.tasks[task.label].story(task, still_open[task.label])
                 for task in self.plan.step.tasks
                 if task.label in self.tasks
             ),
@@ -167,6 +169,11 @@ class RunNotes:
             error=shown(run.error.as_value()) if run.error is not None else None,
             routing=self.routing,
         )
+
+
+def _in_flight(run: RunState, started: TaskStarted) -> bool:
+    frame = run.frames.get(started.iteration)
+    return run.phase != "ended" and frame is not None and frame.suspension is None
 
 
 def waits_of(run: RunState) -> tuple[Waiting, ...]:

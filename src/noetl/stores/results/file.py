@@ -191,5 +191,5 @@ def told(path: Path) -> Iterator[None]:
     except OSError as error:
         hint = "check the rights of the folder"
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            hint = "free some space, then go on"
+            hint = "free some space"
         raise ResultError(f"{path}: {error.strerror or error}", hint) from error

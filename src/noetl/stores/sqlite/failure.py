@@ -22,17 +22,23 @@ def _as_ours(place: str, error: apsw.Error) -> StoreError:
         case apsw.BusyError() | apsw.LockedError():
             return StoreBusy(f"{place} is locked by another process", "try again when it is done")
         case apsw.FullError():
-            return StoreFull(f"{place}: no room left on the disk", "free some space, then go on")
+            return _full(place)
+        case apsw.IOError() if vars(error).get("extendedresult") == apsw.SQLITE_IOERR_SHMSIZE:
+            return _full(place)
+        case apsw.IOError():
+            return StoreError(f"{place}: {error}", "see whether the disk is in order, and has room left")
         case apsw.NotADBError():
             return StoreUnusable(f"{place} is not a store: it is no SQLite database", "choose another file")
         case apsw.ReadOnlyError() | apsw.PermissionsError():
             return StoreUnusable(f"{place} cannot be written", "check the rights of the file and its folder")
         case apsw.CantOpenError():
-            hint = "its folder must exist, and you must be allowed to write there"
+            hint = "its folder must exist, you must be allowed to write there, and have files left to open"
             return StoreUnusable(f"{place} cannot be opened", hint)
         case apsw.CorruptError():
             return StoreUnusable(f"{place} is damaged: {error}", "restore it from a copy")
-        case apsw.IOError():
-            return StoreError(f"{place}: {error}", "see whether the disk has room and works")
         case _:
             return StoreError(f"{place}: {error}")
+
+
+def _full(place: str) -> StoreFull:
+    return StoreFull(f"{place}: no room left on the disk", "free some space")
