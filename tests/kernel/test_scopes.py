@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from noetl.kernel.net.commands import Signal
 from noetl.kernel.pipeline.advance import advance
 from noetl.kernel.pipeline.moves import RunTask
 from noetl.kernel.pipeline.tasks import Secrets
@@ -126,3 +127,29 @@ def test_a_task_reads_its_own_idempotency_key() -> None:
 """
     )
     assert driver.state.result == {"key": driver.calls[0].idempotency_key}
+
+
+def test_a_whole_namespace_is_given_as_it_was_then() -> None:
+    driver = run("""\
+- step: start
+  tool:
+  - a: {kind: noop, set: {ctx.n: 1}}
+  - snap: {kind: noop, args: {all: "{{ ctx }}", listed: "{{ [ctx] }}"}}
+  - b: {kind: noop, set: {ctx.n: 2, ctx.copy: "{{ ctx }}"}}
+  - c: {kind: noop, set: {ctx.copy: "{{ ctx }}"}}
+  - end: {kind: noop, args: {snap: "{{ snap }}"}}
+  next: {spec: {mode: inclusive}, arcs: [{step: later, args: {all: "{{ ctx }}"}}, {step: other}]}
+- step: other
+  tool: {kind: noop, set: {ctx.n: 3}}
+  next: {arcs: [{step: another}]}
+- step: another
+  tool: {kind: noop, set: {ctx.n: 4}}
+- step: later
+  tool: [{w: {kind: wait, signal: go}}, {t: {kind: noop, args: {all: "{{ args.all }}"}}}]
+""")
+    snap = next(call.inputs["args"]["snap"] for call in driver.calls if call.task.label == "end")
+    assert snap == {"all": {"n": 1}, "listed": [{"n": 1}]}
+    assert driver.ctx == {"n": 4, "copy": {"n": 2, "copy": {"n": 2}}}
+    driver.give(Signal("go", 1))
+    driver.run()
+    assert driver.state.result == {"all": {"n": 2, "copy": {"n": 2, "copy": {"n": 2}}}}

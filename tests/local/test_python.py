@@ -61,6 +61,24 @@ def test_interrupting_a_notebook_ends_the_execution_too() -> None:
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("noetl-run")]
 
 
+def test_inline_code_may_change_what_it_gets() -> None:
+    text = (
+        TEXT.partition("workflow")[0]
+        + """workflow:
+- step: start
+  tool:
+  - spoil:
+      kind: python
+      args: {ctx: "{{ ctx }}", given: "{{ ctx.given }}"}
+      code: "ctx['more'] = 1; given.append(2); result = given"
+      spec: {isolation: inline}
+  - end: {kind: noop, args: {ctx: "{{ ctx }}", spoil: "{{ spoil }}"}}
+"""
+    )
+    execution = noetl.run(text, ctx={"given": [1]}, store=MEMORY)
+    assert execution.result == {"ctx": {"given": [1]}, "spoil": [1, 2]}
+
+
 def test_relative_paths_start_where_the_file_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "books"
     folder.mkdir()

@@ -148,6 +148,18 @@ def test_a_parameter_may_take_the_call() -> None:
     assert (found.result, lines) == (["k", {"a": 1}], ["told"])
 
 
+def test_a_function_may_change_what_it_gets() -> None:
+    @noetl.tool("spoil")
+    async def spoil(rows: list[Any], attempt: Call) -> None:
+        """Changes everything."""
+        rows[0]["n"] = 2
+        attempt.args["more"].clear()  # type: ignore[union-attr]
+
+    given: dict[str, Any] = {"rows": [{"n": 1}], "args": {"more": [1]}}
+    assert outcome("spoil", **given).status == "ok"
+    assert given == {"rows": [{"n": 1}], "args": {"more": [1]}}
+
+
 def test_args_that_a_function_does_not_take_are_no_wrong_input() -> None:
     @noetl.tool("nothing")
     async def nothing() -> None: ...

@@ -13,7 +13,7 @@ from noetl.expr.parsing import Syntax, parse_syntax
 from noetl.expr.paths import Path, path_of
 from noetl.expr.proof import proven
 from noetl.expr.rewrite import rewritten
-from noetl.expr.scope import Scope
+from noetl.expr.scope import CHANGING, Scope
 from noetl.expr.undefined import Missing, MissingError, Site
 from noetl.expr.values import plain
 from noetl.model import ExpressionError, Json, NoetlError
@@ -32,7 +32,7 @@ class Expression:
     `single`: the whole string is one `{{ expr }}` and yields a native value; otherwise text.
     """
 
-    __slots__ = ("_assigned", "_path", "_programs", "single", "source", "uses")
+    __slots__ = ("_assigned", "_path", "_programs", "_whole", "single", "source", "uses")
 
     source: str
     single: bool
@@ -40,6 +40,7 @@ class Expression:
     _assigned: frozenset[str]
     _path: Path | None
     _programs: dict[Site, Program]
+    _whole: tuple[str, ...]
 
     def __init__(self, syntax: Syntax) -> None:
         analysis = analyse(syntax)
@@ -50,12 +51,15 @@ class Expression:
         fix(self, "_assigned", analysis.assigned)
         fix(self, "_path", path_of(syntax.expression) if syntax.expression is not None else None)
         fix(self, "_programs", {})
+        fix(self, "_whole", tuple({use.path[0] for use in analysis.uses if len(use.path) == 1} & CHANGING))
 
     def evaluate(self, scope: Mapping[str, object] | Scope, site: Site = Site.VALUE) -> Json:
         """The value in this scope. A scope that is a mapping holds all names there are.
 
         Raises ExpressionError, whatever went wrong.
         """
+        if self._whole and isinstance(scope, Scope):
+            scope = scope.as_now(self._whole)
         environment = ENVIRONMENTS[site]
         evaluation = Evaluation(environment, environment.eval_ctx, scope)
         try:

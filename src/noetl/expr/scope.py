@@ -1,6 +1,6 @@
 """What the names of an expression mean."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import cast
 
 from noetl.expr import references
@@ -26,6 +26,9 @@ NAMESPACES = frozenset(
     }
 )
 """Reserved names: each means its namespace, and nothing else, wherever it stands."""
+
+CHANGING = frozenset({"ctx", "run", "steps"})
+"""Namespaces whose mapping is written to while the playbook runs."""
 
 BUILTIN_ITER = frozenset({"count", "first", "index", "last", "parent"})
 """Keys of `iter` that have no bare name."""
@@ -66,6 +69,11 @@ class Scope:
             results=self._results if results is None else results,
             now=self.now,
         )
+
+    def as_now(self, names: Iterable[str]) -> "Scope":
+        """The same scope, in which these namespaces stay as they are, whatever is written later."""
+        found = {name: self._namespaces.get(name) for name in names}
+        return self.child({name: dict(one) for name, one in found.items() if isinstance(one, dict)})
 
     def resolve(self, name: str) -> object:
         """The value of a name, or ABSENT."""

@@ -11,6 +11,7 @@ from noetl.model.normal import NotJson, normalise
 from noetl.model.outcome import ERROR_KINDS, Outcome, ToolError, succeeded
 from noetl.ports.tool import Call
 from noetl.tools.attempt import attempted, inputs_of
+from noetl.tools.inputs import own
 
 T = TypeVar("T")
 
@@ -37,6 +38,7 @@ class FunctionTool:
         """Nothing is held."""
 
     async def _attempt(self, call: Call) -> Outcome:
+        call = _for_others(call)
         given = inputs_of(call, self._inputs)
         arguments: dict[str, Any] = {
             parameter: getattr(given, parameter)
@@ -64,6 +66,7 @@ class ClassTool:
             await close()
 
     async def _attempt(self, call: Call) -> Outcome:
+        call = _for_others(call)
         inputs_of(call, self._inputs)
         outcome = await _within(call, lambda: self._tool.run(call))
         if not isinstance(outcome, Outcome):
@@ -82,6 +85,13 @@ class ClassTool:
             meta=_plain(outcome.meta, "meta"),
             helpers=_plain(outcome.helpers, "helpers"),
         )
+
+
+def _for_others(call: Call) -> Call:
+    """The call with values of its own, which the tool may change."""
+    return structs.replace(
+        call, inputs=own(call.inputs), args=own(call.args), spec=own(call.spec), prev=own(call.prev)
+    )
 
 
 async def _within(call: Call, work: Callable[[], Awaitable[T]]) -> T:

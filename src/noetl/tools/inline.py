@@ -9,9 +9,12 @@ from threading import Thread
 from types import ModuleType
 from typing import Any
 
+from msgspec import structs
+
 from noetl.guest.frame import Answer, Request
 from noetl.guest.surroundings import MODULE
 from noetl.guest.task import answer_to
+from noetl.tools.inputs import own
 from noetl.tools.output import Lines
 
 
@@ -24,6 +27,7 @@ class Inline:
 
     async def run(self, request: Request, log: Callable[[str], None]) -> Answer:
         """The answer to the request. If the waiting is cut short, the code goes on to its end unheard."""
+        request = structs.replace(request, args=own(request.args))
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Answer] = loop.create_future()
         if request.env:

@@ -1,7 +1,7 @@
 """What the inputs of several kinds have in common: types, and the rules that types cannot say."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
@@ -35,6 +35,13 @@ def byte_count(size: int | str) -> int:
     unit = size[len(digits) :].strip().rstrip("B")
     factor: int = (1024 if unit.endswith("i") else 1000) ** _UNITS[unit.rstrip("i")]
     return int(digits) * factor
+
+
+def own(value: Any) -> Any:
+    """A copy for code of others that runs in this process: what it changes there changes nothing else."""
+    if type(value) is dict:
+        return {key: own(item) for key, item in value.items()}
+    return [own(item) for item in value] if type(value) is list else value
 
 
 Format: TypeAlias = Literal["json", "text", "bytes", "csv", "parquet"]
