@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from noetl.model import Json
-from tests.tools.python_calls import call, failure, kind_and_message, result, run
+from tests.tools.python_calls import failure, kind_and_message, result
 
 ISOLATIONS = ("pool", "fork", "inline")
 
@@ -172,9 +172,3 @@ def test_memory_cannot_be_bounded_in_the_worker() -> None:
 
 def test_inputs_that_no_process_can_be_sent_are_told() -> None:
     assert kind_and_message(failure("result = 1", args={"a": "\ud800"}))[0] == "input"
-
-
-def test_an_outcome_tells_how_long_it_took() -> None:
-    (outcome,) = run(call("result = 1"))
-    assert outcome.meta["duration_ms"] > 0
-    assert outcome.meta["started_at"] <= outcome.meta["finished_at"]

@@ -1,13 +1,11 @@
 """What an attempt of a task comes to, whatever happens in it."""
 
 import errno
-import time
 from collections.abc import Awaitable, Mapping
-from datetime import UTC, datetime
 from typing import TypeVar
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, ErrorKind, Outcome, ToolError, failed
@@ -29,31 +27,23 @@ def inputs_of(call: Call, model: type[Inputs]) -> Inputs:
 
 
 async def attempted(work: Awaitable[Outcome]) -> Outcome:
-    """The outcome of the work, with its times. An exception of it is told as an error, `tool` if unnamed.
+    """The outcome of the work. An exception of it is told as an error, `tool` if unnamed.
 
     A result store that fails is part of the world: what it misses is `not_found`, else it may be tried again.
     """
-    started, clock = datetime.now(UTC), time.perf_counter()
     try:
-        outcome = await work
+        return await work
     except ToolError as error:
-        outcome = failed(error.info)
+        return failed(error.info)
     except ResultMissing as error:
-        outcome = failure("not_found", _hinted(error))
+        return failure("not_found", _hinted(error))
     except ResultError as error:
-        outcome = failure("connection", _hinted(error), retryable=True)
+        return failure("connection", _hinted(error), retryable=True)
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
-        outcome = failure("limit" if full else "tool", _told(error), retryable=full)
+        return failure("limit" if full else "tool", _told(error), retryable=full)
     except Exception as error:  # noqa: BLE001  # a tool never raises: this is a fault of its own, told as one
-        outcome = failure("tool", _told(error))
-    meta: dict[str, Json] = {
-        **outcome.meta,
-        "duration_ms": round((time.perf_counter() - clock) * 1e3, 3),
-        "started_at": started.isoformat(),
-        "finished_at": datetime.now(UTC).isoformat(),
-    }
-    return structs.replace(outcome, meta=meta)
+        return failure("tool", _told(error))
 
 
 def failure(
