@@ -88,6 +88,7 @@ class Local:
             now=now,
             wake=self._wake,
             at=self._service.timers.at,
+            broken=self._stop,
             keychains=self._keychains,
         )
         self._slots = slots
@@ -389,7 +390,7 @@ class Local:
             if self._service.lives:
                 await self._service.hear([live.execution_id for live in self._service.lives])
 
-    def _stop(self, error: Exception | None) -> None:
+    def _stop(self, error: BaseException | None) -> None:
         if self._stopped is None or self._stopped.done():
             return
         if error is None:

@@ -5,9 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from noetl.dsl.kinds import Kind, Kinds
+from noetl.events.errors import EventUnwritable
+from noetl.kernel import ExecutionState
 from noetl.kernel.net.commands import Signal
+from noetl.loading import installed_kinds
 from noetl.local import AlreadyRunning, Local
+from noetl.model.outcome import Outcome, succeeded
+from noetl.ports.tool import Call
 from noetl.server.letters import write_letter
+from noetl.tools.hosting import Tools
 from tests.local.engine import HEAD, Bench, source
 
 
@@ -192,3 +199,25 @@ def test_slots_bound_how_many_runs_are_owned(bench: Bench, text: str) -> None:
         return [(await local.finished(one)).status for one in ids]
 
     assert bench.with_local(work, slots=1) == ["completed"] * 5
+
+
+class Careless:
+    """A tool that gives what no event can hold."""
+
+    async def run(self, _: Call) -> Outcome:
+        return succeeded(object())  # type: ignore[arg-type]  # on purpose
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def test_a_tool_that_breaks_its_promise_ends_the_engine_and_nobody_waits_for_ever(bench: Bench) -> None:
+    kind = Kind(name="careless", summary="Gives no JSON.", implementation=Careless)
+    tools = Tools(Kinds([*installed_kinds(), kind]))
+
+    async def work(local: Local) -> ExecutionState:
+        text = "workflow: [{step: start, tool: {kind: careless}}]"
+        return await asyncio.wait_for(local.finished(await local.start(source(text))), 60)
+
+    with pytest.raises(EventUnwritable):
+        bench.with_local(work, tools=tools, allow_kinds=["careless"])

@@ -18,6 +18,7 @@ from noetl.credentials.masker import SHORTEST, Masker
 from noetl.dsl.keychain import CREDENTIAL, KINDS
 from noetl.dsl.shape import did_you_mean
 from noetl.homes import home_of, key_place, store_url
+from noetl.model.normal import NotJson, normalise
 from noetl.model.secret import MASK, Origin
 from noetl.ports.credentials import CredentialError, CredentialUnknown, KeyWrong, StoredCredential
 from noetl.settings import Configuration
@@ -211,8 +212,8 @@ def _check_fields(kind: str, given: Mapping[str, Any]) -> None:
 def _from_stdin() -> dict[str, Any]:
     # Nothing of what was read is said: it may be the secret itself.
     try:
-        given = msgspec.json.decode(sys.stdin.buffer.read())
-    except (ValueError, RecursionError):
+        given = normalise(msgspec.json.decode(sys.stdin.buffer.read()))
+    except (ValueError, RecursionError, NotJson):
         given = None
     if not isinstance(given, dict):
         raise Failure("usage", "--stdin takes a JSON mapping", hint='for example {"token": "…"}')

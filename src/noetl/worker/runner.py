@@ -32,7 +32,8 @@ MOST_CHAINED = 64
 class Runner:
     """Runs pipelines of many executions at once.
 
-    `wake` is called when there is something to do for `drive` or a slot is free, `at` calls back at a time.
+    `wake` is called when there is something to do for `drive` or a slot is free, `at` calls back at a time,
+    `broken` hears of what should never be raised: nobody could go on with the run.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Runner:
         now: Callable[[], int],
         wake: Callable[[], None],
         at: Callable[[int, Callable[[], None]], None],
+        broken: Callable[[BaseException], None],
         keychains: Keychains,
     ) -> None:
         self._keychains = keychains
@@ -49,6 +51,7 @@ class Runner:
         self._now = now
         self._wake = wake
         self._at = at
+        self._broken = broken
         self._seats: dict[tuple[str, str], Seat] = {}
         self._todo: deque[Seat] = deque()
         self._held = False
@@ -198,7 +201,16 @@ class Runner:
         if not seat.owned or seat.interrupted:
             seat.begun -= 1
             return
-        seat.tasks[move.iteration] = asyncio.get_running_loop().create_task(self._await(seat, move))
+        seat.tasks[move.iteration] = self._task(self._await(seat, move))
+
+    def _task(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._broken(error)
 
     async def _await(self, seat: Seat, move: RunTask) -> None:
         try:
@@ -231,7 +243,7 @@ class Runner:
         self._beside(seat, self._get(seat, keys, then))
 
     def _beside(self, seat: Seat, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
+        task = self._task(work)
         seat.fetches.add(task)
         task.add_done_callback(seat.fetches.discard)
 
@@ -263,10 +275,7 @@ class Runner:
             seat.interrupted = True
             for task in list(seat.tasks.values()):
                 task.cancel()
-            ends = asyncio.get_running_loop().create_task(
-                self._end_interrupted(seat, list(seat.tasks.values()))
-            )
-            seat.tasks[-1] = ends
+            seat.tasks[-1] = self._task(self._end_interrupted(seat, list(seat.tasks.values())))
 
     async def _end_interrupted(self, seat: Seat, tasks: list[asyncio.Task[None]]) -> None:
         if tasks:

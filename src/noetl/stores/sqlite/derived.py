@@ -1,6 +1,7 @@
 """How facts, timers and messages become rows."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import apsw
 import msgspec
@@ -26,13 +27,13 @@ def facts(effects: Effects) -> list[object]:
     return values
 
 
-def full_facts(effects: Effects) -> list[object]:
+def full_facts(effects: Effects) -> list[Any]:
     """The facts as columns, "none" where one is not given."""
     given = zip(FACTS, facts(effects), strict=True)
     return [_NONE.get(name, "") if value is None else value for name, value in given]
 
 
-def insert(connection: apsw.Connection, name: str, rows: Sequence[Sequence[object]]) -> None:
+def insert(connection: apsw.Connection, name: str, rows: Sequence[Sequence[Any]]) -> None:
     """Runs a query with `VALUES` for these rows; not at all for none.
 
     Every other number of rows is a statement to prepare, which costs more than to run it. So there are ten of

@@ -44,7 +44,7 @@ def execution(connection: apsw.Connection, execution_id: str) -> ExecutionRecord
 
 def executions(connection: apsw.Connection, query: Query) -> Page:
     given = {name for name in _FILTERS if getattr(query, name)}
-    bindings = {
+    bindings: dict[str, Any] = {
         "execution_id": query.execution_id,
         "before": _position(query.cursor),
         "status": as_json(query.status),
