@@ -13,6 +13,17 @@ from cryptography.x509.oid import NameOID
 
 NOW = datetime.datetime.now(datetime.UTC)
 DAY = datetime.timedelta(days=1)
+SIGNS = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=False,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 class Signed(NamedTuple):
@@ -31,6 +42,7 @@ class Authority:
         self._name = _name("authority")
         made = self._builder(self._name, self._key, NOW + DAY)
         made = made.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        made = made.add_extension(SIGNS, critical=True)
         self.pem = folder / "authority.pem"
         self.pem.write_bytes(_pem(made.sign(self._key, hashes.SHA256())))
 
@@ -69,6 +81,10 @@ class Authority:
             .serial_number(x509.random_serial_number())
             .not_valid_before(NOW - 30 * DAY)
             .not_valid_after(until)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False
+            )
         )
 
 
