@@ -182,7 +182,9 @@ workflow:
   spec: {policy: {admit: {rules: [{when: "{{ ctx.shut }}", then: {allow: true}}]}}}
   tool: {kind: effect, label: never}
 - step: late
-  tool: {kind: effect, label: late}
+  tool:
+  - {name: first, kind: effect, label: nearly late}
+  - {name: then, kind: effect, label: late}
 """
 
 CHILDREN = """
@@ -279,6 +281,7 @@ workflow:
 - step: start
   tool:
   - {name: before, kind: effect, label: before}
+  - {name: ready, kind: effect, label: ready}
   - {name: hold, kind: wait, signal: go}
   - {name: after, kind: effect, label: "after {{ _prev.by }}"}
 """
