@@ -408,7 +408,9 @@ workflow:
       result = label
   next: {arcs: [{step: end, args: {all: "{{ event.result }}"}}]}
 - step: end
-  tool: {kind: effect, label: "{{ all | join(' ') }}"}
+  tool:
+  - {name: first, kind: effect, label: nearly}
+  - {name: then, kind: effect, label: "{{ all | join(' ') }}"}
 """
 
 CONTAINED = """
