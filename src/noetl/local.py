@@ -83,10 +83,11 @@ class Local:
             preflight=self._keychains.preflight,
         )
         self._fitness = Fitness(self.playbooks, self._tools.kinds, store_names(self._service.results))
+        self._bell = asyncio.Event()
         self._runner = Runner(
             self._tools,
             now=now,
-            wake=self._wake,
+            wake=self._bell.set,
             at=self._service.timers.at,
             broken=self._stop,
             keychains=self._keychains,
@@ -95,7 +96,6 @@ class Local:
         self._ready: OrderedDict[str, Live] = OrderedDict()
         self._ends: dict[str, asyncio.Future[ExecutionState]] = {}
         self._last: dict[str, ExecutionState] = {}
-        self._bell = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
         self._writing: asyncio.Task[None] | None = None
@@ -255,7 +255,7 @@ class Local:
     def interrupt(self) -> None:
         """Begins nothing new; `finished` returns when the attempts in flight are recorded."""
         self._stopping = True
-        self._wake()
+        self._bell.set()
 
     async def kill(self) -> None:
         """Ends everything at once. What is not recorded is lost, and can be done again."""
@@ -263,7 +263,7 @@ class Local:
         self._stop(None)
 
     def decided(self, _: Live) -> None:
-        self._wake()
+        self._bell.set()
 
     def _live(self, execution_id: str) -> Live:
         live = self._service.lives.get(execution_id)
@@ -277,7 +277,7 @@ class Local:
             live.when_durable(lambda: self.ready(live))
             return
         self._ready[live.execution_id] = live
-        self._wake()
+        self._bell.set()
 
     def changed(self, live: Live, run: str) -> None:
         self._runner.look(live.execution_id, run)
@@ -302,9 +302,6 @@ class Local:
         self._ends[execution_id] = asyncio.get_running_loop().create_future()
         self._last.pop(execution_id, None)
 
-    def _wake(self) -> None:
-        self._bell.set()
-
     def _claim(self) -> bool:
         """A free slot takes a run, one of each execution in turn; False if there is no slot or no run."""
         while self._ready and self._runner.seats < self._slots and not self._stopping:
@@ -325,7 +322,7 @@ class Local:
         if self._writing is not None:
             await self._writing
         self._writing = asyncio.get_running_loop().create_task(journal.flush())
-        self._writing.add_done_callback(lambda _: self._wake())
+        self._writing.add_done_callback(lambda _: self._bell.set())
         await asyncio.sleep(0)
 
     def _write_soon(self, journal: Journal) -> None:
@@ -335,7 +332,7 @@ class Local:
             def hurry() -> None:
                 self._lingering = None
                 journal.urgent = True
-                self._wake()
+                self._bell.set()
 
             self._lingering = asyncio.get_running_loop().call_later(LINGER, hurry)
 

@@ -202,8 +202,8 @@ MUTATIONS = [
     Mutation(
         "the end of an append is not marked",
         S + "batch:Batch._judge",
-        "(x, seq, ts, kind, last, form, body)",
-        "(x, seq, ts, kind, False, form, body)",
+        "row.body, row.last)",
+        "row.body, False)",
     ),
     Mutation(
         "timers stay in the store",

@@ -14,7 +14,7 @@ import pytest
 from noetl.ports.store import Committed, Effects, StoreBusy, StoreError, StoreFull, StoreUnusable
 from noetl.stores.sqlite import SqliteStore
 from noetl.stores.sqlite.connection import SCHEMA_VERSION
-from noetl.stores.sqlite.failure import translated
+from noetl.stores.sqlite.failure import Translated
 from noetl.stores.sqlite.migration import APPLICATION_ID
 from noetl.stores.sqlite.writer import Inline
 from noetl.testing.store.scenario import append, begin, derive
@@ -158,7 +158,7 @@ def test_what_the_disk_refuses_is_told_with_what_to_do() -> None:
     for code in (apsw.SQLITE_IOERR_SHMSIZE, apsw.SQLITE_IOERR_READ):
         failure = apsw.IOError("disk I/O error")
         vars(failure)["extendedresult"] = code
-        with pytest.raises(StoreError) as caught, translated("store.db"):
+        with pytest.raises(StoreError) as caught, Translated("store.db"):
             raise failure
         found.append(caught.value)
     assert [type(error) for error in found] == [StoreFull, StoreError]

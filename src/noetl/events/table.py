@@ -1,7 +1,7 @@
 """THE table of events: what each one is called, what it is about, who says it, what it means."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -116,6 +116,8 @@ EVENT_KINDS: tuple[EventKind, ...] = (
 
 _OF_BODY = {kind.body: kind for kind in EVENT_KINDS}
 _NUMBERED = {kind.number: kind for kind in EVENT_KINDS}
+NUMBERS: Mapping[type[EventBody], int] = {kind.body: kind.number for kind in EVENT_KINDS}
+"""What stands in a store for the kind of a body."""
 
 
 def kind_of(body: EventBody) -> EventKind:

@@ -17,8 +17,7 @@ class Queue(OrderedDict[str, None]):
     def of(cls, entries: Iterable[str]) -> Self:
         return cls((entry, None) for entry in entries)
 
-    def add(self, entry: str) -> None:
-        self.setdefault(entry)
+    add = OrderedDict.setdefault
 
     def discard(self, entry: str) -> None:
         self.pop(entry, None)

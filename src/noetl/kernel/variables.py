@@ -22,7 +22,7 @@ class Variables:
     ) -> None:
         self.values: dict[str, Any] = {} if values is None else values
         self.shared = shared
-        self.size = size_of(self.values) if size is None else size
+        self.size = size if size is not None else size_of(values) if values else 0
 
     def pinned(self) -> "Variables":
         """As it is now, whatever is written here later."""
@@ -53,7 +53,7 @@ written = overlaid
 
 def size_of(values: Mapping[str, Any]) -> int:
     """About what a mapping takes in JSON."""
-    return sum(len(key) + cost(value) for key, value in values.items()) if values else 0
+    return sum(len(key) + cost(value) for key, value in values.items())
 
 
 def cost(value: Any) -> int:

@@ -18,7 +18,7 @@ from noetl.model import NoetlError
 from noetl.ports.credentials import SealedStore
 
 
-class Row(NamedTuple):
+class Row(Struct, frozen=True, gc=False):
     """One event as it is stored. `version` is the format of the body.
 
     `last` marks the end of an append: the places where a history may be cut.

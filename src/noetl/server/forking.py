@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import uuid_utils
+from msgspec.structs import replace
 
 from noetl.dsl.playbook import Playbook
 from noetl.events.bodies import Patch
@@ -114,7 +115,7 @@ async def _with_own_results(
     copied = []
     for row in rows:
         names |= {(store.decode(), name.decode()) for store, name, _ in theirs.findall(row.body)}
-        copied.append(row._replace(body=theirs.sub(own, row.body)) if names else row)
+        copied.append(replace(row, body=theirs.sub(own, row.body)) if names else row)
     for store, name in sorted(names):
         await results.copy(f"{store}{source}/{name}", f"{store}{execution_id}/{name}")
     return copied

@@ -1,13 +1,13 @@
 """Where decisions become durable: everything that waits goes into one commit."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import assert_never
 
 from noetl.events.event import Event
 from noetl.kernel.references.blob import Blob
 from noetl.ports.results import ResultError, ResultStore
-from noetl.ports.store import Committed, Conflict, KeyTaken, Store, StoreError
+from noetl.ports.store import Append, Committed, Conflict, KeyTaken, Store, StoreError
 from noetl.server.live import Live
 from noetl.server.playbooks import Document
 from noetl.stores.results import StoredReader
@@ -78,8 +78,12 @@ class Journal:
         What is decided meanwhile waits for the next time: there may be no end to it.
         """
         async with self._flushing:
-            if self._dirty.keys() - self._held.keys():
-                await self._commit()
+            while self._documents:
+                playbook_hash, document = self._documents.popitem()
+                await self._store.put_playbook(playbook_hash, document.stored())
+                self._kept.add(playbook_hash)
+            if lives := self._take():
+                await self._commit(lives)
 
     async def close(self) -> None:
         """Lets go of what was read."""
@@ -97,22 +101,30 @@ class Journal:
             raise StoreError(str(error), error.hint) from error
         self._storing = {}
 
-    async def _commit(self) -> None:
-        while self._documents:
-            playbook_hash, document = self._documents.popitem()
-            await self._store.put_playbook(playbook_hash, document.stored())
-            self._kept.add(playbook_hash)
-        # Without a pause from here to the commit: what executions decided about each other stays together.
-        lives = [live for name, live in self._dirty.items() if name not in self._held]
-        self._dirty = {name: live for name, live in self._dirty.items() if name in self._held}
+    def _take(self) -> dict[str, Live]:
+        """What waits and is not held; from here on it is written."""
+        taken, self._dirty = self._dirty, {}
+        for name in self._held:
+            if name in taken:
+                self._dirty[name] = taken.pop(name)
+        return taken
+
+    async def _commit(self, lives: Mapping[str, Live]) -> None:
+        # Without a pause up to the commit: what executions decided about each other stays together.
         self.weight = 0
         self.urgent = False
-        batch = [(live, *live.take_append()) for live in lives]
-        self._storing = {blob.key: blob for live in lives for blob in live.take_blobs()}
+        appends: list[Append] = []
+        written: list[list[Event]] = []
+        for live in lives.values():
+            append, events = live.take_append()
+            appends.append(append)
+            written.append(events)
+            for blob in live.take_blobs():
+                self._storing[blob.key] = blob
         if self._storing:
             await self._put()
-        verdicts = await self._store.commit([append for _, append, _ in batch])
-        for (live, _, events), verdict in zip(batch, verdicts, strict=True):
+        verdicts = await self._store.commit(appends)
+        for live, events, verdict in zip(lives.values(), written, verdicts, strict=True):
             match verdict:
                 case Committed(version=version):
                     live.written(version)

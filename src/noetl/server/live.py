@@ -11,11 +11,12 @@ from noetl.dsl.playbook import Playbook
 from noetl.events.bodies import EventBody, Parent, TokenClaimed
 from noetl.events.codec import FORMAT
 from noetl.events.event import Event
-from noetl.events.table import kind_of
+from noetl.events.table import NUMBERS
 from noetl.kernel import ExecutionState, RunState, due, handle, proceed
 from noetl.kernel.net import deciding
 from noetl.kernel.net.commands import Command, Report
 from noetl.kernel.references.blob import Blob
+from noetl.kernel.references.rules import Rules
 from noetl.ports.results import ResultStore
 from noetl.ports.store import NO_EFFECTS, Append, Row, merge
 from noetl.server.clock import now
@@ -109,7 +110,7 @@ class Live:
         self.taken: list[int] = []
         self._boundaries: set[int] = set()
         self._after: list[tuple[int, Callable[[], None]]] = []
-        self._objects: dict[tuple[str, str], StoredObjects] = {}
+        self._objects: dict[Rules, StoredObjects] = {}
         self._keeper = keeper
         self._ownership = ownership
 
@@ -160,13 +161,12 @@ class Live:
         self._after.append((self.state.version, then))
 
     def objects(self, run: RunState, task: str) -> StoredObjects:
-        place = run.step.name, task
-        found = self._objects.get(place)
+        rules = run.step.task_rules.get(task, run.step.rules)
+        found = self._objects.get(rules)
         if found is None:
-            rules = run.step.task_rules.get(task, run.step.rules)
             # What tools store is mostly packed already, or read in parts: only who asks for it has it packed.
             compression = rules.compression if rules.packs_objects else "none"
-            found = self._objects[place] = StoredObjects(
+            found = self._objects[rules] = StoredObjects(
                 self._keeper.results,
                 self.execution_id,
                 store=rules.store,
@@ -201,13 +201,12 @@ class Live:
         """What is pending, as one append; from here on it is somebody else's to write."""
         events, self.pending = self.pending, []
         boundaries, self._boundaries = self._boundaries, set()
-        rows = [
-            Row(event.seq, event.ts, kind_of(event.body).number, FORMAT, event.data, event.seq in boundaries)
-            for event in events
-        ]
+        rows = []
         effects = NO_EFFECTS
         for event in events:
-            if type(event.body) in TELLING:
+            seq, kind = event.seq, type(event.body)
+            rows.append(Row(seq, event.ts, NUMBERS[kind], FORMAT, event.data, seq in boundaries))
+            if kind in TELLING:
                 effects = merge(effects, effects_of(event.ts, event.body))
         taken, self.taken = self.taken, []
         append = Append(

@@ -176,14 +176,15 @@ def _proceed(state: ExecutionState, events: list[Event], now: int) -> list[Event
 def _record(state: ExecutionState, bodies: list[EventBody], events: list[Event], now: int) -> None:
     lightest = state.plan.lightest
     for body in bodies:
-        if type(body) in _ENDS:
+        kind = type(body)
+        if kind in _ENDS:
             # What is recorded is what was completed.
             body = _sealed(state, body, now)  # type: ignore[arg-type]  # noqa: PLW2901
         data = encode(body)
         if len(data) > lightest:
             body, data = _lightened(state, body, data)  # noqa: PLW2901
-        if type(body) is LoopIterationCompleted:
-            body, data = _chunked(state, body, data)  # noqa: PLW2901
+        if kind is LoopIterationCompleted:
+            body, data = _chunked(state, body, data)  # type: ignore[arg-type]  # noqa: PLW2901
         event = Event(state.version + 1, now, body, data)
         evolve(state, event)
         events.append(event)

@@ -6,13 +6,13 @@ executions: hence one question for all versions, and many rows in each INSERT.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import apsw
 import msgspec
+from msgspec import Struct
 
 from noetl.ports.store import FACTS, NO_EFFECTS, Append, Committed, Conflict, KeyTaken, Verdict, merge
-from noetl.stores.sqlite.derived import as_json, facts, full_facts, insert, insert_effects
+from noetl.stores.sqlite.derived import as_json, facts, full_facts, insert, insert_effects, insert_flat
 from noetl.stores.sqlite.queries import WRITE
 
 
@@ -27,10 +27,10 @@ def validate(append: Append) -> None:
         raise ValueError(f"{append.execution_id}: only the first append can have a start key")
 
 
-class Known(NamedTuple):
+class Known(Struct, frozen=True):
     """Executions that were written before, with their number and version.
 
-    It holds as long as `data_version` does, which changes when another connection writes.
+    It holds as long as `data_version` does, which changes with every commit, also of another process.
     """
 
     data_version: int
@@ -39,6 +39,7 @@ class Known(NamedTuple):
 
 NOTHING_KNOWN = Known(-1, {})
 KNOWN_AT_MOST = 10_000
+EVENT_COLUMNS = 7
 
 
 class _Change:
@@ -68,12 +69,11 @@ class Batch:
 
     def __init__(self, connection: apsw.Connection, known: Known) -> None:
         self._connection = connection
-        self._data_version = connection.pragma("data_version")
-        self._known = known.executions if known.data_version == self._data_version else {}
+        self._known = known.executions if known.data_version == connection.data_version() else {}
         self._changes: dict[str, _Change] = {}
         self._keys: dict[str, str] = {}
         self._starts: list[tuple[str, int]] = []
-        self._events: list[tuple[object, ...]] = []
+        self._events: list[object] = []
         self._taken: list[int] = []
         self._highest = 0
 
@@ -81,27 +81,43 @@ class Batch:
         """Writes what is accepted; a verdict for each."""
         self._look_up(appends)
         verdicts = [self._judge(append) for append in appends]
-        self._write()
+        changed = [
+            change for change in self._changes.values() if change.new or change.effects is not NO_EFFECTS
+        ]
+        if changed:
+            self._write_facts(changed)
+        if self._starts:
+            insert(self._connection, "insert_starts", self._starts)
+        insert_flat(self._connection, "insert_events", self._events, EVENT_COLUMNS)
+        if self._taken:
+            self._connection.execute(WRITE["take"], (as_json(self._taken),))
         return verdicts
 
     @property
     def known(self) -> Known:
         """For the next batch, once this one is committed."""
         executions = self._known if len(self._known) < KNOWN_AT_MOST else {}
-        executions |= {name: (change.x, change.version) for name, change in self._changes.items()}
-        return Known(self._data_version, executions)
+        for name, change in self._changes.items():
+            executions[name] = change.x, change.version
+        return Known(self._connection.data_version(), executions)
 
     def _look_up(self, appends: Sequence[Append]) -> None:
-        ids = {append.execution_id for append in appends}
-        keys = [append.start_key for append in appends if append.start_key]
-        found = {name: self._known[name] for name in ids if name in self._known}
-        if keys or len(found) < len(ids):
-            asked = as_json([*ids.difference(found)]), as_json(keys)
-            more, taken, self._highest = self._connection.execute(WRITE["current"], asked).get
-            found |= msgspec.json.decode(more)
+        unknown: set[str] = set()
+        keys: list[str] = []
+        for append in appends:
+            name = append.execution_id
+            if (known := self._known.get(name)) is None:
+                unknown.add(name)
+            elif name not in self._changes:
+                self._changes[name] = _Change(name, *known)
+            if append.start_key:
+                keys.append(append.start_key)
+        if unknown or keys:
+            asked = as_json([*unknown]), as_json(keys)
+            found, taken, self._highest = self._connection.execute(WRITE["current"], asked).get
+            for name, known in msgspec.json.decode(found).items():
+                self._changes[name] = _Change(name, *known)
             self._keys = msgspec.json.decode(taken)
-        for execution_id, (x, version) in found.items():
-            self._changes[execution_id] = _Change(execution_id, x, version)
 
     def _judge(self, append: Append) -> Verdict:
         if append.start_key in self._keys:
@@ -117,28 +133,20 @@ class Batch:
             self._keys[append.start_key] = append.execution_id
             self._starts.append((append.start_key, change.x))
         x = change.x
-        self._events += [
-            (x, seq, ts, kind, last, form, body) for seq, ts, kind, form, body, last in append.rows
-        ]
+        for row in append.rows:
+            self._events += (x, row.seq, row.ts, row.kind, row.version, row.body, row.last)
         self._taken += append.taken
         change.advance(append)
         return Committed(change.version)
 
-    def _write(self) -> None:
-        changed = [
-            change for change in self._changes.values() if change.new or change.effects is not NO_EFFECTS
-        ]
+    def _write_facts(self, changed: Sequence[_Change]) -> None:
         insert(self._connection, "begin_executions", [_beginning(change) for change in changed if change.new])
         insert(
             self._connection,
             "describe_executions",
             [(change.x, *facts(change.effects)) for change in changed if change.describes and not change.new],
         )
-        insert(self._connection, "insert_starts", self._starts)
-        insert(self._connection, "insert_events", self._events)
         insert_effects(self._connection, [(change.x, change.effects) for change in changed])
-        if self._taken:
-            self._connection.execute(WRITE["take"], (as_json(self._taken),))
 
 
 def _beginning(change: _Change) -> tuple[object, ...]:

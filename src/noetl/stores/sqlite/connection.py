@@ -10,7 +10,7 @@ import apsw
 
 from noetl.ports.store import StoreUnusable
 from noetl.stores.sqlite import queries
-from noetl.stores.sqlite.failure import translated
+from noetl.stores.sqlite.failure import Translated
 from noetl.stores.sqlite.migration import APPLICATION_ID, create, migrate
 
 MEMORY = ":memory:"
@@ -25,7 +25,7 @@ def open_writer(place: str) -> apsw.Connection:
 
     Raises StoreUnusable, StoreBusy.
     """
-    with translated(place):
+    with Translated(place):
         connection = _connect(place)
         try:
             _prepare(connection, place)
@@ -37,7 +37,7 @@ def open_writer(place: str) -> apsw.Connection:
 
 def open_reader(place: str) -> apsw.Connection:
     """Another connection to a store that is open already. It cannot write."""
-    with translated(place):
+    with Translated(place):
         connection = _connect(place)
         connection.execute("PRAGMA query_only = ON")
         return connection
@@ -48,7 +48,7 @@ def schema_version(place: str) -> int:
 
     Raises StoreUnusable, also for a version newer than ours.
     """
-    with translated(place):
+    with Translated(place):
         connection = apsw.Connection(place, flags=apsw.SQLITE_OPEN_READONLY)
         try:
             return _schema_version(connection, place)

@@ -34,17 +34,23 @@ def full_facts(effects: Effects) -> list[Any]:
 
 
 def insert(connection: apsw.Connection, name: str, rows: Sequence[Sequence[Any]]) -> None:
-    """Runs a query with `VALUES` for these rows; not at all for none.
+    """Runs a query with `VALUES` for these rows; not at all for none."""
+    if rows:
+        insert_flat(connection, name, [value for row in rows for value in row], len(rows[0]))
+
+
+def insert_flat(connection: apsw.Connection, name: str, values: list[Any], width: int) -> None:
+    """The same for the values of all rows, one row after the other.
 
     Every other number of rows is a statement to prepare, which costs more than to run it. So there are ten of
     them, and what is left of one is filled up with rows of NULL, which the queries leave out.
     """
-    for start in range(0, len(rows), ROWS):
-        part = rows[start : start + ROWS]
-        times = 1 << (len(part) - 1).bit_length()
-        values = [value for row in part for value in row]
-        values += [None] * ((times - len(part)) * len(part[0]))
-        connection.execute(repeated(WRITE[name], times), values)
+    for start in range(0, len(values), ROWS * width):
+        part = values[start : start + ROWS * width]
+        rows = len(part) // width
+        times = 1 << (rows - 1).bit_length()
+        part += [None] * ((times - rows) * width)
+        connection.execute(repeated(WRITE[name], times), part)
 
 
 def insert_effects(connection: apsw.Connection, effects: Sequence[tuple[int, Effects]]) -> None:

@@ -1,20 +1,27 @@
 """What SQLite says when it fails, as our errors."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 
 import apsw
 
 from noetl.ports.store import StoreBusy, StoreError, StoreFull, StoreUnusable
 
 
-@contextmanager
-def translated(place: str) -> Iterator[None]:
+class Translated:
     """Raises StoreError, naming `place`, where SQLite fails inside."""
-    try:
-        yield
-    except apsw.Error as error:
-        raise _as_ours(place, error) from error
+
+    __slots__ = ("_place",)
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, apsw.Error):
+            raise _as_ours(self._place, error) from error
 
 
 def _as_ours(place: str, error: apsw.Error) -> StoreError:

@@ -1,7 +1,7 @@
 """Making the schema, and bringing an older one up to date."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from types import TracebackType
 
 import apsw
 
@@ -31,20 +31,29 @@ def migrate(connection: apsw.Connection, version: int, scripts: Sequence[str]) -
 
 
 def _step(connection: apsw.Connection, script: str, version: int) -> None:
-    with transaction(connection):
+    with Transaction(connection):
         connection.execute(script)
         connection.pragma("application_id", APPLICATION_ID)
         connection.pragma("user_version", version)
 
 
-@contextmanager
-def transaction(connection: apsw.Connection) -> Iterator[None]:
+class Transaction:
     """Commits what is written inside, or takes all of it back when something is raised."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if error is None:
+                self._connection.execute("COMMIT")
+        finally:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")

@@ -30,7 +30,7 @@ from noetl.stores.sqlite import keeping, reading, sealed, upkeep
 from noetl.stores.sqlite.batch import validate
 from noetl.stores.sqlite.connection import MEMORY, open_reader, open_writer
 from noetl.stores.sqlite.derived import as_json
-from noetl.stores.sqlite.failure import translated
+from noetl.stores.sqlite.failure import Translated
 from noetl.stores.sqlite.writer import Inline, Writer
 
 P = ParamSpec("P")
@@ -174,7 +174,7 @@ class SqliteStore:
     def _check_aside(self, derive: Derive | None) -> list[Inconsistency]:
         connection = open_reader(self._place)
         try:
-            with translated(self._place):
+            with Translated(self._place):
                 return upkeep.check(connection, derive)
         finally:
             connection.close()
@@ -199,7 +199,7 @@ class SqliteStore:
         self, question: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **named: P.kwargs
     ) -> T:
         self._refuse_closed()
-        with translated(self._place):
+        with Translated(self._place):
             return question(self._reader, *args, **named)
 
     def _refuse_closed(self) -> None:

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import apsw
 
-CHECKPOINT_PAGES = 1_000
+CHECKPOINT_PAGES = 512
 """When the log has as many, its pages go into the database, and it begins again from its start."""
 ROOM = 512 << 10
 """By how many bytes the log is lengthened."""

@@ -8,7 +8,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from queue import Empty, SimpleQueue
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -16,8 +16,8 @@ import apsw
 
 from noetl.ports.store import Append, StoreBusy, StoreClosed, Verdict
 from noetl.stores.sqlite.batch import NOTHING_KNOWN, Batch
-from noetl.stores.sqlite.failure import translated
-from noetl.stores.sqlite.migration import transaction
+from noetl.stores.sqlite.failure import Translated
+from noetl.stores.sqlite.migration import Transaction
 from noetl.stores.sqlite.wal import Wal
 
 T = TypeVar("T")
@@ -54,6 +54,8 @@ class Writer:
         self._place = place
         self._inline = inline
         self._patience_ms = round(patience * 1000)
+        self._transaction = Transaction(connection)
+        self._translated = Translated(place)
         self._queue: SimpleQueue[_Waiting | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._weight = 0
@@ -65,12 +67,14 @@ class Writer:
         self._wal = Wal(connection) if connection.filename_wal else None
 
     async def commit(self, appends: Sequence[Append]) -> list[Verdict]:
-        verdicts: list[Verdict] = await self._do(appends)
+        found: list[list[Verdict]] | None = self._here(appends) if self._may_commit_here(appends) else None
+        verdicts: list[Verdict] = found[0] if found is not None else await self._hand_over(appends)
         return verdicts
 
     async def run(self, job: Job[T]) -> T:
         """The result of `job`, which writes in a transaction of its own. What it raises comes through."""
-        result: T = await self._do(job)
+        found: list[T] | None = self._here(job) if self._inline == "everything" else None
+        result: T = found[0] if found is not None else await self._hand_over(job)
         return result
 
     @property
@@ -91,23 +95,20 @@ class Writer:
         if self._wal:
             self._wal.close()
 
-    async def _do(self, work: Work) -> Any:
+    def _may_commit_here(self, appends: Sequence[Append]) -> bool:
+        if self._inline == "commits" and not self._waiting and not self._gate.locked():
+            return sum([len(append.rows) for append in appends]) <= INLINE_ROWS
+        return self._inline == "everything"
+
+    def _here(self, work: Work) -> list[Any] | None:
+        """What the transaction gives. None if another process writes: the thread can wait for it."""
         if self._closed:
             raise StoreClosed(f"{self._place} is closed")
-        if self._may_run_here(work):
-            try:
-                with translated(self._place):
-                    return self._transact([work], 0)[0]
-            except StoreBusy:
-                pass  # another process writes: the thread can wait for it, the loop must not
-        return await self._hand_over(work)
-
-    def _may_run_here(self, work: Work) -> bool:
-        if self._inline == "commits":
-            if callable(work) or self._waiting or self._gate.locked():
-                return False
-            return sum(len(append.rows) for append in work) <= INLINE_ROWS
-        return self._inline == "everything"
+        try:
+            with self._translated:
+                return self._transact([work], 0)
+        except StoreBusy:
+            return None
 
     async def _hand_over(self, work: Work) -> Any:
         weight = _weight(work)
@@ -145,7 +146,7 @@ class Writer:
 
     def _attempt(self, works: Sequence[Work]) -> list[Any] | Exception:
         try:
-            with translated(self._place):
+            with self._translated:
                 return self._transact(works, self._patience_ms)
         except Exception as error:  # noqa: BLE001 - it is the callers' to handle, in their thread
             return error
@@ -153,16 +154,19 @@ class Writer:
     def _transact(self, works: Sequence[Work], patience_ms: int) -> list[Any]:
         self._connection.set_busy_timeout(patience_ms)
         known, self._known = self._known, NOTHING_KNOWN  # also if this fails
-        with transaction(self._connection):
+        with self._transaction:
             if callable(job := works[0]):
                 return [job(self._connection)]
             batch = Batch(self._connection, known)
-            appends = [append for work in works if not callable(work) for append in work]
-            verdicts = iter(batch.apply(appends))
+            groups = [work for work in works if not callable(work)]
+            verdicts = batch.apply(groups[0] if len(groups) == 1 else list(chain.from_iterable(groups)))
             if self._wal:
                 self._wal.make_room()
         self._known = batch.known
-        return [list(islice(verdicts, len(work))) for work in works if not callable(work)]
+        if len(groups) == 1:
+            return [verdicts]
+        each = iter(verdicts)
+        return [list(islice(each, len(group))) for group in groups]
 
     def _answer(self, group: Sequence[_Waiting], results: list[Any] | Exception) -> None:
         for number, item in enumerate(group):

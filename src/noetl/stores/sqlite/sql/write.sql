@@ -35,7 +35,7 @@ FROM (VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)) AS new
 WHERE x = new.column1;
 
 -- name: insert_events
-INSERT INTO event (x, seq, ts, kind, enc, v, body)
+INSERT INTO event (x, seq, ts, kind, v, body, enc)
 SELECT * FROM (VALUES (?, ?, ?, ?, ?, ?, ?)) WHERE column1 IS NOT NULL;
 
 -- name: insert_starts
