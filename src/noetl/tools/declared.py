@@ -11,6 +11,7 @@ from noetl.model.normal import NotJson, normalise
 from noetl.model.outcome import ERROR_KINDS, Outcome, ToolError, succeeded
 from noetl.ports.tool import Call
 from noetl.tools.attempt import attempted, inputs_of
+from noetl.tools.deadlines import Deadlines, Late
 from noetl.tools.inputs import own
 
 T = TypeVar("T")
@@ -30,6 +31,7 @@ class FunctionTool:
         self._inputs = inputs
         self._parameters = parameters
         self._takes_call = takes_call
+        self._deadlines = Deadlines()
 
     async def run(self, call: Call) -> Outcome:
         return await attempted(self._attempt(call))
@@ -38,16 +40,16 @@ class FunctionTool:
         """Nothing is held."""
 
     async def _attempt(self, call: Call) -> Outcome:
-        call = _for_others(call)
-        given = inputs_of(call, self._inputs)
-        arguments: dict[str, Any] = {
-            parameter: getattr(given, parameter)
-            for name, parameter in self._parameters.items()
-            if name in call.inputs  # the function has its defaults itself
-        }
+        arguments: dict[str, Any] = {}
         if self._takes_call:
-            arguments[self._takes_call] = call
-        result = await _within(call, lambda: self._function(**arguments))
+            call = arguments[self._takes_call] = _for_others(call)
+        elif call.inputs:
+            call = structs.replace(call, inputs=own(call.inputs))
+        given = inputs_of(call, self._inputs)
+        for name, parameter in self._parameters.items():
+            if name in call.inputs:  # the function has its defaults itself
+                arguments[parameter] = getattr(given, parameter)
+        result = await _within(self._deadlines, call, self._function, **arguments)
         return succeeded(_plain(result, "result"))
 
 
@@ -57,6 +59,7 @@ class ClassTool:
     def __init__(self, made: Callable[[], Any], inputs: type[Struct] = NoInputs) -> None:
         self._tool = made()
         self._inputs = inputs
+        self._deadlines = Deadlines()
 
     async def run(self, call: Call) -> Outcome:
         return await attempted(self._attempt(call))
@@ -68,7 +71,7 @@ class ClassTool:
     async def _attempt(self, call: Call) -> Outcome:
         call = _for_others(call)
         inputs_of(call, self._inputs)
-        outcome = await _within(call, lambda: self._tool.run(call))
+        outcome = await _within(self._deadlines, call, self._tool.run, call)
         if not isinstance(outcome, Outcome):
             raise ToolError("tool", f"`run` gave a value of type `{type(outcome).__name__}`, not an Outcome")
         if (outcome.status == "error") != (outcome.error is not None):
@@ -94,14 +97,13 @@ def _for_others(call: Call) -> Call:
     )
 
 
-async def _within(call: Call, work: Callable[[], Awaitable[T]]) -> T:
+async def _within(
+    deadlines: Deadlines, call: Call, work: Callable[..., Awaitable[T]], /, *args: Any, **named: Any
+) -> T:
     """What the code of others gives, within the time of the call, and without ending the worker."""
     try:
-        async with asyncio.timeout(call.timeout) as bound:
-            return await work()
-    except TimeoutError:
-        if not bound.expired():
-            raise
+        return await deadlines.within(call.timeout, work(*args, **named))
+    except Late:
         raise ToolError("timeout", f"it was not done within {call.timeout:g} s", retryable=True) from None
     except asyncio.CancelledError:
         task = asyncio.current_task()

@@ -12,6 +12,7 @@ from noetl.dsl.playbook import Place, Playbook
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, Outcome, failed
 from noetl.ports.tool import Call, Keeping, Tool
+from noetl.tools.deadlines import Deadlines
 from noetl.tools.extra import install_command
 
 ENGINE_KINDS = frozenset({"playbook", "wait", "workbook"})
@@ -23,6 +24,7 @@ class Tools:
 
     def __init__(self, kinds: Kinds) -> None:
         self.kinds = kinds
+        self.deadlines = Deadlines()
         self._made: dict[str, Tool] = {}
         self._keeping: list[Keeping] = []
         self._effects: dict[str, Literal["pure", "write"]] = {}

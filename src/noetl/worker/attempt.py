@@ -15,6 +15,7 @@ from noetl.model.outcome import ErrorInfo, Outcome, failed
 from noetl.ports.control import Ledger
 from noetl.ports.credentials import CredentialError
 from noetl.ports.tool import Call, Tool
+from noetl.tools.deadlines import Late
 from noetl.tools.hosting import Tools
 from noetl.worker.keychain import Keychain
 from noetl.worker.objects import MaskedObjects
@@ -31,8 +32,8 @@ async def attempt(
     if tool is None:
         return told(_unknown(move.task.kind))
     if keychain is None:
-        return told(await _bounded(tool, call))
-    return told(await _signed_in(tool, call, keychain))
+        return told(await _bounded(tools, tool, call))
+    return told(await _signed_in(tools, tool, call, keychain))
 
 
 def attempt_now(
@@ -90,7 +91,7 @@ def veiled(call: Call, keychain: Keychain) -> Call:
     )
 
 
-async def _signed_in(tool: Tool, call: Call, keychain: Keychain) -> Outcome:
+async def _signed_in(tools: Tools, tool: Tool, call: Call, keychain: Keychain) -> Outcome:
     try:
         async with asyncio.timeout(call.timeout):
             inputs, token = await keychain.signed_in(call.inputs)
@@ -99,7 +100,7 @@ async def _signed_in(tool: Tool, call: Call, keychain: Keychain) -> Outcome:
     except TimeoutError:
         message = f"the credential was not there within {call.timeout:g} s"
         return failed(ErrorInfo(kind="timeout", message=message, retryable=True))
-    outcome = await _bounded(tool, replace(call, inputs=inputs))
+    outcome = await _bounded(tools, tool, replace(call, inputs=inputs))
     if token is not None and 401 in _statuses(outcome):
         keychain.refused(token)
     return outcome
@@ -111,30 +112,14 @@ def _statuses(outcome: Outcome) -> tuple[Any, Any]:
     return outcome.helpers.get("http", {}).get("status"), details.get("status")
 
 
-async def _bounded(tool: Tool, call: Call) -> Outcome:
-    loop = asyncio.get_running_loop()
-    task = asyncio.current_task()
-    assert task is not None  # noqa: S101 -- a coroutine runs in one
-    late = False
-
-    def interrupt() -> None:
-        nonlocal late
-        late = True
-        task.cancel()
-
-    handle = loop.call_later(call.timeout + GRACE, interrupt)
+async def _bounded(tools: Tools, tool: Tool, call: Call) -> Outcome:
     try:
-        return await tool.run(call)
-    except asyncio.CancelledError:
-        if not late:
-            raise
-        task.uncancel()
+        return await tools.deadlines.within(call.timeout + GRACE, tool.run(call))
+    except Late:
         message = f"the tool was not done within {call.timeout:g} s"
         return failed(ErrorInfo(kind="timeout", message=message, retryable=True))
     except Exception as error:  # noqa: BLE001 -- a tool never raises: this is a bug in it, told as one
         return failed(ErrorInfo(kind="tool", message=f"{type(error).__name__}: {error}"))
-    finally:
-        handle.cancel()
 
 
 def _at_once(tool: Tool, call: Call) -> Outcome:

@@ -154,8 +154,7 @@ class Runner:
                 self._report(seat, move.body)
                 return True
             case RunTask():
-                self._run_task(seat, move)
-                return True
+                return self._run_task(seat, move)
             case Wait(until=moment):
                 if moment is not None and moment != seat.waits_until:
                     seat.waits_until = moment
@@ -169,17 +168,18 @@ class Runner:
             case _:
                 assert_never(move)
 
-    def _run_task(self, seat: Seat, move: RunTask) -> None:
+    def _run_task(self, seat: Seat, move: RunTask) -> bool:
+        """Begins the task, or does it at once. False if nothing else can be begun meanwhile."""
         ledger, run = seat.ledger, seat.run
         if self._tools.effect(move.task.kind) == "pure":
             outcome = attempt_now(self._tools, ledger, run, move, seat.keychain)
             follows = straight(run, move, outcome)
             if follows is not None:
                 self._report(seat, *move.begins, *follows)
-                return
-            ledger.report(run, *move.begins)
-            self._processed(seat, move, outcome)
-            return
+            else:
+                ledger.report(run, *move.begins)
+                self._processed(seat, move, outcome)
+            return True
         ledger.report(run, *move.begins)
         seat.begun += 1
         # What its references stand for may not be stored before everything is durable.
@@ -187,6 +187,7 @@ class Runner:
             self._begin(seat, move)
         else:
             ledger.when_durable(partial(self._begin, seat, move))
+        return run.loop is not None
 
     def _report(self, seat: Seat, *bodies: EventBody) -> None:
         """Records what may end the run; then the seat has the next one of the execution, if there is one."""
@@ -204,12 +205,12 @@ class Runner:
         seat.tasks[move.iteration] = self._task(self._await(seat, move))
 
     def _task(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(work)
-        task.add_done_callback(self._done)
-        return task
+        return asyncio.get_running_loop().create_task(self._watched(work))
 
-    def _done(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
+    async def _watched(self, work: Coroutine[None, None, None]) -> None:
+        try:
+            await work
+        except Exception as error:  # noqa: BLE001 -- whatever it is, nobody may wait for the run for ever
             self._broken(error)
 
     async def _await(self, seat: Seat, move: RunTask) -> None:
