@@ -73,12 +73,14 @@ class Databases:
 
     def __init__(self) -> None:
         self._open: dict[str, Database] = {}
+        self._forgotten: set[str] = set()
         self._lock = Lock()
 
     def begin(self, execution_id: str, file: Path | None, folder: Path) -> Connection:
         """A connection to the file, or to the execution's database in memory. Raises `duckdb.Error`."""
         key = f"file:{file}" if file else execution_id
         with self._lock:
+            self._sweep()
             database = self._open.pop(key, None) or Database(file)
             self._open[key] = database  # the one used last is last
             connection = Connection(key, database, database.cursor(folder))
@@ -94,14 +96,22 @@ class Databases:
             self._release(connection.key, connection.database)
 
     def forget(self, execution_id: str) -> None:
-        """Closes the execution's database in memory, when the last task in it has ended."""
+        """Nobody gets the execution's database in memory any more. It does not wait; `sweep` closes it."""
+        self._forgotten.add(execution_id)
+
+    def sweep(self) -> None:
+        """Closes what is forgotten, when the last task in it has ended."""
         with self._lock:
-            self._drop(execution_id)
+            self._sweep()
 
     def close(self) -> None:
         with self._lock:
             for key in list(self._open):
                 self._drop(key)
+
+    def _sweep(self) -> None:
+        while self._forgotten:
+            self._drop(self._forgotten.pop())
 
     def _shrink(self) -> None:
         idle = [key for key, database in self._open.items() if not database.users]
@@ -109,7 +119,7 @@ class Databases:
             self._drop(key)
 
     def _drop(self, key: str) -> None:
-        if database := self._open.get(key):
+        if database := self._open.pop(key, None):
             database.kept = False
             self._release(key, database)
 

@@ -44,8 +44,9 @@ class DuckdbTool:
 
     def forget(self, execution_id: str) -> None:
         """Frees what was kept for an execution that has ended."""
+        self._databases.forget(execution_id)
         with suppress(RuntimeError):  # the tool is closed
-            self._threads.submit(self._databases.forget, execution_id)
+            self._threads.submit(self._databases.sweep)
 
     async def close(self) -> None:
         self._databases.close()
