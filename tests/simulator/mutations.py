@@ -98,9 +98,7 @@ MUTATIONS = [
         "a routed run is routed again", K + "fold:_next_evaluated", "state.agenda.discard(run.id)", "pass"
     ),
     Mutation("a signal is used twice", K + "fold:_resumed", "queue.pop(0)", "pass"),
-    Mutation(
-        "a run that ended still listens", K + "fold:_forget_listeners", "if not run.suspended:", "if True:"
-    ),
+    Mutation("a run that ended still listens", K + "fold:_ended", "if run.suspended:", "if False:"),
     Mutation(
         "the last branch to end gives the result",
         K + "fold:_branch_ended",

@@ -179,27 +179,32 @@ def _ended(
     state.open_runs -= 1
     state.ready.discard(run.id)
     state.agenda.discard(run.id)
-    _forget_listeners(state, run)
-    for patch in body.patches:
-        if patch.scope == "run":
-            run.scope.write(patch.path, patch.value)
-    write(state, body.patches)
+    if run.suspended:
+        _forget_listeners(state, run)
+    if body.patches:
+        _write_all(state, run, body.patches)
     marking.summarise(state, run)
     if run.final or state.stopping:
         state.final = "done" if run.final else state.final
         if run.error is not None and run.error.kind != "cancelled":
             _unhandled(state, run, run.error)
         marking.drop_run(state, run)
-    elif run.step.step.arcs or state.plan.playbook.executor.no_next_is_error:
+    elif run.step.arcs or state.plan.playbook.executor.no_next_is_error:
         state.agenda.add(run.id)
     else:
         _branch_ended(state, run, handled=False)
         marking.drop_run(state, run)
 
 
+def _write_all(state: ExecutionState, run: RunState, patches: Iterable[Patch]) -> None:
+    """The writes of a run that has ended: to its own scope, and to ctx."""
+    for patch in patches:
+        if patch.scope == "run":
+            run.scope.write(patch.path, patch.value)
+    write(state, patches)
+
+
 def _forget_listeners(state: ExecutionState, run: RunState) -> None:
-    if not run.suspended:
-        return
     for frame in run.frames.values():
         if frame.suspension is not None and frame.suspension.signal in state.listeners:
             signal = frame.suspension.signal
@@ -237,10 +242,8 @@ def _next_evaluated(state: ExecutionState, body: of.NextEvaluated, _: Event) -> 
     if run.phase != "ended" or run.id not in state.agenda:
         raise WrongSequence(f"{run.id} has not ended, or was routed already")
     state.agenda.discard(run.id)
-    for patch in body.patches:
-        if patch.scope == "run":
-            run.scope.write(patch.path, patch.value)
-    write(state, body.patches)
+    if body.patches:
+        _write_all(state, run, body.patches)
     if not body.selected:
         if body.error is None:
             _branch_ended(state, run, handled=body.handled)

@@ -311,14 +311,15 @@ class Service:
     def _notice(self, live: Live, event: Event) -> None:
         """What an event means beyond the state: times to wake at, children, runs that changed."""
         match event.body:
+            case of.TaskStarted() as body:
+                self.children.started(live, body)
             case of.StepScheduled(deadline=deadline):
-                self._timer(live, deadline, run_id(event.seq))
+                if deadline is not None:
+                    self._timer(live, deadline, run_id(event.seq))
             case of.TokenParked(deadline=deadline, token=token):
                 self._timer(live, deadline, token)
             case of.WorkflowStarted(deadline=deadline):
                 self._timer(live, deadline, "")
-            case of.TaskStarted() as body:
-                self.children.started(live, body)
             case of.RunSuspended() as body:
                 self._timer(live, body.until, body.run, body.iteration)
                 if body.child:

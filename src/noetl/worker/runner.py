@@ -147,14 +147,14 @@ class Runner:
         keychain = seat.keychain
         move = advance(run, self._now(), keychain.secrets if keychain else None, self._stored)
         match move:
+            case RunTask():
+                return self._run_task(seat, move)
             case Record():
                 ledger.report(run, move.body)
                 return True
             case Finish():
                 self._report(seat, move.body)
                 return True
-            case RunTask():
-                return self._run_task(seat, move)
             case Wait(until=moment):
                 if moment is not None and moment != seat.waits_until:
                     seat.waits_until = moment

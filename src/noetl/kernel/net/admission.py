@@ -62,7 +62,7 @@ def schedule(state: ExecutionState, tokens: Sequence[Token], now: int) -> list[E
             deadline = _deadline(around, step.timeout, now)
         except ExpressionError as error:
             return _broken(state, tokens, error)
-    names = tuple(token.id for token in tokens)
+    names = tuple([token.id for token in tokens])
     return [StepScheduled(step=step.name, tokens=names, args=args, deadline=deadline)]
 
 

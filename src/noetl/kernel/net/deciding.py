@@ -62,12 +62,12 @@ def decide(state: ExecutionState, command: Command, now: int) -> list[EventBody]
     Raises Refused or NotOwner; what was done already gives no events. `now` is in microseconds.
     """
     match command:
-        case Request():
-            return begin(state, command, now)
-        case Claim():
-            return operations.claim(state, command)
         case Report():
             return report(state, command)
+        case Claim():
+            return operations.claim(state, command)
+        case Request():
+            return begin(state, command, now)
         case LeaseLost():
             return operations.lose_lease(state, command)
         case Cancel():

@@ -67,7 +67,7 @@ def _sent_on(run: RunState) -> list[EventBody]:
     evaluated = NextEvaluated(
         run=run.id,
         event=run.event,
-        verdicts=(True, *(None for _ in arcs[1:])),
+        verdicts=(True, *[None] * (len(arcs) - 1)),
         selected=(0,),
         handled=run.error is None or run.step.handles[0],
     )

@@ -184,7 +184,7 @@ class Writer:
 def _weight(work: Work) -> int:
     if callable(work):
         return _ROW_BYTES
-    return sum(len(row.body) + _ROW_BYTES for append in work for row in append.rows)
+    return sum([len(row.body) + _ROW_BYTES for append in work for row in append.rows])
 
 
 def _drained(queue: SimpleQueue[_Waiting | None]) -> Iterator[_Waiting | None]:
