@@ -276,8 +276,7 @@ class Server:
                 iteration=frame.index,
                 payload=frame.resumption.payload if frame.resumption else None,
             )
-            for frame in run.frames.values()
-            if frame.suspension is None
+            for frame in (run.frames[int(index)] for index in run.busy)  # in the order they were resumed
         )
         return Control(
             owned=True,
