@@ -29,9 +29,7 @@ from noetl.model import Json
 from noetl.model.outcome import succeeded
 from noetl.model.secret import Origin
 from tests.kernel.driver import EXECUTION, Driver, run
-from tests.kernel.random_playbooks import Chaos, outcomes, playbooks, stored
-
-choices = st.lists(st.integers(0, 1000), max_size=60)
+from tests.kernel.random_playbooks import Chaos, choices, outcomes, playbooks, stored
 
 
 def difference(driver: Driver, events: list[Event] | None = None) -> Difference:
