@@ -133,7 +133,7 @@ def _packaged() -> tuple[_Packaged, ...]:
     for point in entry_points(group="noetl.tools"):
         try:
             kind = kind_from(point.load(), point.name)
-        except Exception as error:
+        except Exception as error:  # packages of others may raise anything on import
             raise PluginBroken(f"the tool package `{point.value}` cannot be loaded: {error}") from error
         if kind is None:
             raise PluginBroken(f"the entry point `{point.name}` ({point.value}) is no tool kind")

@@ -6,6 +6,21 @@ from noetl.loading import examine
 HEADER = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: flow, path: tests/flow }\n"
 CODES = ("unset-name", "unknown-name", "concurrent-write")
 
+TWO_WAYS = """\
+workflow:
+  - step: start
+    next:
+      arcs:
+        - { step: count, when: "{{ workload.full }}" }
+        - { step: report }
+  - step: count
+    tool: [{ name: sum, kind: noop, set: { ctx.page: 1 } }]
+    next: { arcs: [{ step: report }] }
+  - step: report
+    tool: [{ name: show, kind: noop, args: { page: "{{ ctx.page }}" } }]
+"""
+"""Only the way through `count` sets `ctx.page`."""
+
 
 def findings(text: str) -> list[Problem]:
     """What the flow of names finds. The text begins with `workload:`, `executor:` or `workflow:`."""

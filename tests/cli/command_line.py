@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 COMMAND = [sys.executable, "-m", "noetl"]
 
@@ -99,24 +99,31 @@ def run(*arguments: str, cwd: Path, stdin: str | bytes = "", env: Mapping[str, s
     return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-def run_on_terminal(*arguments: str, cwd: Path, env: Mapping[str, str] | None = None) -> Ran:
-    """The same with standard output on a terminal."""
+def run_on_terminal(
+    *arguments: str,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    terminal: Literal["stdout", "stderr"] = "stdout",
+) -> Ran:
+    """The same with standard output or standard error on a terminal."""
     master, slave = pty.openpty()
     with subprocess.Popen(
         [*COMMAND, *arguments],
         cwd=cwd,
         env=environment(cwd, env),
         stdin=subprocess.DEVNULL,
-        stdout=slave,
-        stderr=subprocess.PIPE,
+        stdout=slave if terminal == "stdout" else subprocess.PIPE,
+        stderr=slave if terminal == "stderr" else subprocess.PIPE,
     ) as child:
         os.close(slave)
         shown = b""
         while part := _read(master):
             shown += part
-        err = child.stderr.read() if child.stderr else b""
+        piped = child.stdout or child.stderr
+        rest = piped.read() if piped else b""
     os.close(master)
-    return Ran(child.returncode, shown.decode().replace("\r\n", "\n"), err.decode())
+    texts = shown.decode().replace("\r\n", "\n"), rest.decode()
+    return Ran(child.returncode, *(texts if terminal == "stdout" else reversed(texts)))
 
 
 def _read(master: int) -> bytes:

@@ -11,8 +11,7 @@ from noetl.events.bodies import (
 )
 from noetl.kernel.net.commands import Cancel, Pause, Resume, Signal
 from noetl.testing.crash import Drive, Life, Scenario
-from tests.crash import playbooks as of
-from tests.crash.playbooks import whole
+from tests.crash import children, flows, waits
 
 GO = Signal("go", {"by": "somebody"})
 
@@ -93,36 +92,42 @@ def fork_at(kind: type) -> Drive:
     return drive
 
 
+def whole(name: str, text: str) -> str:
+    return (
+        f"apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {{name: {name}, path: {name}}}\n{text.lstrip()}"
+    )
+
+
 def _scenarios() -> dict[str, Scenario]:
-    leaf, named = whole("leaf", of.LEAF), whole("named", of.NAMED)
+    leaf, named = whole("leaf", children.LEAF), whole("named", children.NAMED)
     files = {"leaf.yaml": leaf, "named.yaml": named}
     all_of_them = [
-        Scenario(name="chain", text=of.CHAIN),
-        Scenario(name="pages", text=of.PAGES),
-        Scenario(name="retry", text=of.RETRY),
-        Scenario(name="sequential", text=of.SEQUENTIAL),
-        Scenario(name="parallel", text=of.PARALLEL),
-        Scenario(name="best_effort", text=of.BEST_EFFORT),
-        Scenario(name="joins", text=of.JOINS),
-        Scenario(name="admission", text=of.ADMISSION),
-        Scenario(name="children", text=of.CHILDREN, files=files),
-        Scenario(name="child_loop", text=of.CHILD_LOOP, files=files),
-        Scenario(name="detached", text=of.DETACHED, files=files),
-        Scenario(name="wait", text=of.WAIT),
-        Scenario(name="signal_by_letter", text=of.SIGNAL, drive=signal_by_letter),
-        Scenario(name="signal_early", text=of.SIGNAL, drive=signal_early),
-        Scenario(name="signal_gate", text=of.SIGNAL_GATE, drive=signal_at_the_gate),
-        Scenario(name="deadlines", text=of.DEADLINES),
-        Scenario(name="cancelled", text=of.CANCELLED, drive=cancel_the_child_too),
-        Scenario(name="keyed", text=of.CHAIN, drive=ask_again_with_a_key),
-        Scenario(name="slow_retry", text=of.SLOW_RETRY),
-        Scenario(name="final", text=of.FINAL),
-        Scenario(name="mended", text=of.MENDED, drive=mend_and_retry),
-        Scenario(name="forked", text=of.CHAIN, drive=fork_at(TaskProcessed)),
-        Scenario(name="forked_child", text=of.CHILD, files=files, drive=fork_at(RunSuspended)),
-        Scenario(name="paused", text=of.PAUSED, drive=pause_in_between),
-        Scenario(name="python", text=of.PYTHON),
-        Scenario(name="contained", text=of.CONTAINED),
+        Scenario(name="chain", text=flows.CHAIN),
+        Scenario(name="pages", text=flows.PAGES),
+        Scenario(name="retry", text=flows.RETRY),
+        Scenario(name="sequential", text=flows.SEQUENTIAL),
+        Scenario(name="parallel", text=flows.PARALLEL),
+        Scenario(name="best_effort", text=flows.BEST_EFFORT),
+        Scenario(name="joins", text=flows.JOINS),
+        Scenario(name="admission", text=flows.ADMISSION),
+        Scenario(name="children", text=children.CHILDREN, files=files),
+        Scenario(name="child_loop", text=children.CHILD_LOOP, files=files),
+        Scenario(name="detached", text=children.DETACHED, files=files),
+        Scenario(name="wait", text=waits.WAIT),
+        Scenario(name="signal_by_letter", text=waits.SIGNAL, drive=signal_by_letter),
+        Scenario(name="signal_early", text=waits.SIGNAL, drive=signal_early),
+        Scenario(name="signal_gate", text=waits.SIGNAL_GATE, drive=signal_at_the_gate),
+        Scenario(name="deadlines", text=waits.DEADLINES),
+        Scenario(name="cancelled", text=children.CANCELLED, drive=cancel_the_child_too),
+        Scenario(name="keyed", text=flows.CHAIN, drive=ask_again_with_a_key),
+        Scenario(name="slow_retry", text=waits.SLOW_RETRY),
+        Scenario(name="final", text=flows.FINAL),
+        Scenario(name="mended", text=flows.MENDED, drive=mend_and_retry),
+        Scenario(name="forked", text=flows.CHAIN, drive=fork_at(TaskProcessed)),
+        Scenario(name="forked_child", text=children.CHILD, files=files, drive=fork_at(RunSuspended)),
+        Scenario(name="paused", text=waits.PAUSED, drive=pause_in_between),
+        Scenario(name="python", text=flows.PYTHON),
+        Scenario(name="contained", text=flows.CONTAINED),
     ]
     return {
         one.name: Scenario(name=one.name, text=whole(one.name, one.text), files=one.files, drive=one.drive)
@@ -130,5 +135,5 @@ def _scenarios() -> dict[str, Scenario]:
     }
 
 
-LONG = Scenario(name="long", text=whole("long", of.LONG))
+LONG = Scenario(name="long", text=whole("long", flows.LONG))
 SCENARIOS = _scenarios()

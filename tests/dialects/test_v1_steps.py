@@ -2,17 +2,13 @@
 
 import pytest
 
-from tests.dialects.upgrading import read, upgrade_text, v1_document, v1_steps
+from tests.dialects.upgrading import case, read, upgrade_text, v1_document, v1_steps
 
 WORKBOOK = """
 - { task: fetch, type: http, method: GET, endpoint: "http://x" }
 - { task: calc, type: python, code: "def main(input): return 1" }
 """
 FETCH = "{ name: fetch, kind: http, method: GET, url: 'http://x' }"
-
-
-def case(clause: str, name: str, workflow: str, expected: str) -> object:
-    return pytest.param(workflow, expected, marks=pytest.mark.spec(clause), id=name)
 
 
 CASES = [

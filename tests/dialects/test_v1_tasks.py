@@ -2,13 +2,9 @@
 
 import pytest
 
-from tests.dialects.upgrading import read, tasks
+from tests.dialects.upgrading import case, read, tasks
 
 GET = "type: http, method: GET, endpoint: 'http://x'"
-
-
-def case(clause: str, name: str, workbook: str, run: str, expected: str) -> object:
-    return pytest.param(workbook, run, expected, marks=pytest.mark.spec(clause), id=name)
 
 
 CASES = [

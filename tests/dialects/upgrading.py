@@ -1,7 +1,10 @@
 """Documents small enough to read, upgraded."""
 
+import json
 from textwrap import dedent, indent
 from typing import Literal, NamedTuple
+
+import pytest
 
 from noetl.dsl.dialects import upgrade
 from noetl.dsl.source import Located, Mapping, compose, plain
@@ -49,6 +52,11 @@ def upgrade_text(text: str, dialect: Literal["v1", "draft"]) -> Upgraded:
     return Upgraded(upgrade(root, dialect, report), findings)
 
 
+def case(clause: str, name: str, *texts: str) -> object:
+    """A row of a table: a construct and what it becomes, with the clause that says so."""
+    return pytest.param(*texts, marks=pytest.mark.spec(clause), id=name)
+
+
 def draft_document(workflow: str) -> str:
     """A draft playbook with this workflow."""
     head = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: a, path: b, dialect: draft }\n"
@@ -60,6 +68,17 @@ def draft_step(text: str) -> Json:
     upgraded = upgrade_text(draft_document(text), "draft")
     assert upgraded.findings == []
     return upgraded.steps[0]
+
+
+def draft_task(text: str) -> Json:
+    """The canonical form of a draft task."""
+    task = read(text)
+    assert isinstance(task, dict)
+    step = draft_step(f"- step: s\n  tool: [{json.dumps(task)}]\n")
+    assert isinstance(step, dict)
+    tool = step["tool"]
+    assert isinstance(tool, list)
+    return tool[0]
 
 
 def v1_document(workbook: str, workflow: str, workload: str = "{}") -> str:

@@ -133,6 +133,8 @@ BIG_OUTCOMES: list[Outcome] = [
 big_outcomes = st.lists(st.integers(0, len(BIG_OUTCOMES) - 1), min_size=1, max_size=12)
 
 outcomes = st.lists(st.integers(0, len(OUTCOMES) - 1), min_size=1, max_size=12)
+choices = st.lists(st.integers(0, 1000), max_size=60)
+"""What a driver does next: which of all that can happen."""
 
 
 def by_place(turns: list[int], choice: list[Outcome] = OUTCOMES) -> Any:

@@ -15,22 +15,12 @@ from noetl.kernel.fold import evolve
 from noetl.kernel.invariants import gaps, violations
 from noetl.kernel.net.commands import LeaseLost
 from noetl.kernel.pipeline.fold import FOLDS, evolve_run
-from noetl.kernel.replay import dump, dump_run, load, load_run, replay
+from noetl.kernel.replay import dump, dump_run, load_run, replay
 from noetl.kernel.run import RunState
-from noetl.kernel.state import ExecutionState, new_state
+from noetl.kernel.state import new_state
 from tests.kernel.driver import EXECUTION, Driver
-from tests.kernel.random_playbooks import Chaos, by_place, outcomes, playbooks, stored
-
-choices = st.lists(st.integers(0, 1000), max_size=60)
-
-
-def differences(one: ExecutionState, other: ExecutionState) -> list[Any]:
-    """The fields in which two states differ; comparing whole states would say no more than that they do."""
-    return [
-        (name, getattr(one, name), getattr(other, name))
-        for name in one.__struct_fields__
-        if getattr(one, name) != getattr(other, name)
-    ]
+from tests.kernel.random_playbooks import Chaos, by_place, choices, outcomes, playbooks, stored
+from tests.kernel.states import differences, from_snapshot
 
 
 def test_the_fold_knows_every_event() -> None:
@@ -74,13 +64,7 @@ def test_a_snapshot_and_its_tail_are_the_whole_history(
     playbook: Playbook, turns: list[int], order: list[int], where: float
 ) -> None:
     driver = Chaos(playbook, turns).live(order)
-    events = driver.events
-    cut = round(where * len(events))
-    snapshot = json.loads(json.dumps(dump(replay(driver.plan, EXECUTION, events[:cut]))))
-    state = load(driver.plan, snapshot)
-    for event in events[cut:]:
-        evolve(state, event)
-    assert differences(state, driver.state) == []
+    assert differences(from_snapshot(driver, where), driver.state) == []
 
 
 @settings(max_examples=50)

@@ -10,14 +10,21 @@ from noetl.events.event import Event
 from noetl.kernel.fold import evolve
 from noetl.kernel.invariants import violations
 from noetl.kernel.references.light import lighten
-from noetl.kernel.replay import dump, load, replay
 from noetl.kernel.state import new_state
 from noetl.kernel.verify import verify
 from noetl.model.reference import escape, keys_of, references_in
 from noetl.model.table import decode_stored
 from tests.kernel.driver import EXECUTION
-from tests.kernel.random_playbooks import BIG_OUTCOMES, Chaos, big_outcomes, big_texts, loaded, stored
-from tests.kernel.test_laws import choices, differences
+from tests.kernel.random_playbooks import (
+    BIG_OUTCOMES,
+    Chaos,
+    big_outcomes,
+    big_texts,
+    choices,
+    loaded,
+    stored,
+)
+from tests.kernel.states import differences, from_snapshot
 
 limits = st.sampled_from([0, 20, 40, 64, 100, 200, 1000])
 
@@ -89,13 +96,7 @@ def test_a_snapshot_and_its_tail_are_the_whole_history(
     text: str, limit: int, turns: list[int], order: list[int], where: float
 ) -> None:
     driver = lived(text, limit, turns, order)
-    events = driver.events
-    cut = round(where * len(events))
-    snapshot = json.loads(json.dumps(dump(replay(driver.plan, EXECUTION, events[:cut]))))
-    state = load(driver.plan, snapshot)
-    for event in events[cut:]:
-        evolve(state, event)
-    assert differences(state, driver.state) == []
+    assert differences(from_snapshot(driver, where), driver.state) == []
 
 
 @settings(max_examples=100)

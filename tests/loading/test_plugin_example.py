@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -11,18 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command_line import Ran, run
+from tests.pages import block_of
 
 PLUGIN = Path(__file__).parents[2] / "examples" / "plugin"
 README = (PLUGIN / "README.md").read_text("utf-8")
 
 
-def block(language: str) -> str:
-    found = re.search(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
-    assert found
-    return found[1]
-
-
-PLAYBOOK = block("yaml")
+PLAYBOOK = block_of(README, "yaml")
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +45,11 @@ def problems(site: Path, playbook: str, cwd: Path) -> list[tuple[int, int, str, 
 def test_a_playbook_runs_with_it(site: Path, tmp_path: Path) -> None:
     (tmp_path / "marathon.yaml").write_text(PLAYBOOK)
     ran = noetl(site, "run", "marathon.yaml", "-q", "-o", "json", cwd=tmp_path)
-    assert (ran.code, ran.json["status"], ran.json["result"]) == (0, "completed", json.loads(block("json")))
+    assert (ran.code, ran.json["status"], ran.json["result"]) == (
+        0,
+        "completed",
+        json.loads(block_of(README, "json")),
+    )
 
 
 def test_it_is_listed_and_shown_with_its_package(site: Path, tmp_path: Path) -> None:

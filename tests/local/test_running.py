@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -221,3 +222,43 @@ def test_a_tool_that_breaks_its_promise_ends_the_engine_and_nobody_waits_for_eve
 
     with pytest.raises(EventUnwritable):
         bench.with_local(work, tools=tools, allow_kinds=["careless"])
+
+
+class Untold(Exception):
+    """Says nothing, not even that."""
+
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+class Raising:
+    """A tool that raises, which no tool shall."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    async def run(self, _: Call) -> Outcome:
+        raise self._error
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+@pytest.mark.parametrize("effect", ["pure", "write"])
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [(OSError("no\ud800"), "OSError: no?"), (Untold(), "Untold")],
+    ids=["not UTF-8", "no text"],
+)
+def test_a_tool_that_raises_fails_its_task_whatever_it_raises(
+    bench: Bench, error: Exception, message: str, effect: Literal["pure", "write"]
+) -> None:
+    kind = Kind(name="raising", summary="Raises.", implementation=lambda: Raising(error), effect=effect)
+
+    async def work(local: Local) -> ExecutionState:
+        text = "workflow: [{step: start, tool: {kind: raising}}]"
+        return await asyncio.wait_for(local.finished(await local.start(source(text))), 60)
+
+    state = bench.with_local(work, tools=Tools(Kinds([*installed_kinds(), kind])), allow_kinds=["raising"])
+    assert state.error is not None
+    assert (state.error.kind, state.error.message) == ("tool", message)

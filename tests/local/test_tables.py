@@ -9,6 +9,7 @@ import pytest
 from msgspec import Meta, Struct
 
 from noetl.dsl.kinds import Kind, Kinds
+from noetl.kernel import ExecutionState
 from noetl.local import Local
 from noetl.model.outcome import Outcome, succeeded
 from noetl.model.reference import ARROW, Stored, is_table
@@ -63,39 +64,51 @@ class GivenInputs(Struct, frozen=True, kw_only=True):
     other: Annotated[Any, Meta(description="Whole.")] = None
 
 
-KINDS = (
-    Kind(name="query", summary="Gives a table.", implementation=Query),
-    Kind(
-        name="given",
-        summary="Says what it got.",
-        inputs=GivenInputs,
-        takes_references=frozenset({"tables", "args", "_prev"}),
-        implementation=Given,
-    ),
+KINDS = Kinds(
+    (
+        *BUILTIN,
+        Kind(name="query", summary="Gives a table.", implementation=Query),
+        Kind(
+            name="given",
+            summary="Says what it got.",
+            inputs=GivenInputs,
+            takes_references=frozenset({"tables", "args", "_prev"}),
+            implementation=Given,
+        ),
+    )
 )
 
 
-@pytest.fixture(scope="module")
-def kinds() -> Kinds:
-    return Kinds((*BUILTIN, *KINDS))
+class Tables:
+    """Runs playbooks with these kinds."""
 
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
 
-def run(tmp_path: Path, kinds: Kinds, text: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
-    """The result as it stands in the log, and whole."""
-    monkeypatch.setattr("noetl.loading.installed_kinds", lambda *_: kinds)
-    bench = Bench(tmp_path)
+    def end(self, text: str) -> tuple[ExecutionState, Any]:
+        """How an execution ends, and its result whole."""
 
-    async def work(local: Local) -> tuple[Any, Any]:
-        state = await local.finished(await local.start(source(text)))
+        async def work(local: Local) -> tuple[ExecutionState, Any]:
+            state = await local.finished(await local.start(source(text)))
+            return state, await local.whole(state.result)
+
+        results = FileResults(self._bench.home.results)
+        return self._bench.with_local(work, tools=Tools(KINDS), results=results)
+
+    def run(self, text: str) -> tuple[Any, Any]:
+        """The result as it stands in the log, and whole."""
+        state, whole = self.end(text)
         assert state.status == "completed", state.error
-        return state.result, await local.whole(state.result)
-
-    return bench.with_local(work, tools=Tools(kinds), results=FileResults(bench.home.results))
+        return state.result, whole
 
 
-def test_rows_can_be_read_in_expressions(
-    tmp_path: Path, kinds: Kinds, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tables:
+    monkeypatch.setattr("noetl.loading.installed_kinds", lambda *_: KINDS)
+    return Tables(Bench(tmp_path))
+
+
+def test_rows_can_be_read_in_expressions(tables: Tables) -> None:
     text = """
 workflow:
 - step: start
@@ -103,13 +116,11 @@ workflow:
   - q: {kind: query}
   - n: {kind: noop, args: {length: "{{ q.rows | length }}", third: "{{ q.rows[2].name }}", last: "{{ q.rows[-1] }}"}}
 """
-    result, _ = run(tmp_path, kinds, text, monkeypatch)
+    result, _ = tables.run(text)
     assert result == {"length": ROWS, "third": "row 2", "last": {"id": 2499, "name": "row 2499"}}
 
 
-def test_a_table_that_is_handed_on_stays_one(
-    tmp_path: Path, kinds: Kinds, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_that_is_handed_on_stays_one(tables: Tables, tmp_path: Path) -> None:
     text = """
 workflow:
 - step: start
@@ -121,7 +132,7 @@ workflow:
   tool:
   - {kind: noop, args: {rows: "{{ args.rows }}", n: "{{ args.n }}"}}
 """
-    result, whole = run(tmp_path, kinds, text, monkeypatch)
+    result, whole = tables.run(text)
     assert is_table(result["rows"])
     assert result["n"] == ROWS
     assert whole["rows"][7] == {"id": 7, "name": "row 7"}
@@ -129,9 +140,7 @@ workflow:
     assert len(stored) == 1, "nothing made a second copy of it"
 
 
-def test_a_tool_gets_references_where_it_takes_them(
-    tmp_path: Path, kinds: Kinds, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tool_gets_references_where_it_takes_them(tables: Tables) -> None:
     text = """
 workflow:
 - step: start
@@ -142,15 +151,13 @@ workflow:
       tables: {a: "{{ q.rows }}", b: "{{ q }}"}
       other: "{{ q.rows }}"
 """
-    result, _ = run(tmp_path, kinds, text, monkeypatch)
+    result, _ = tables.run(text)
     assert result["tables"] == {"a": "reference", "b": {"rows": "reference", "row_count": ROWS}}
     assert result["other"] == f"{ROWS} rows"
     assert result["prev"] == {"rows": "reference", "row_count": ROWS}
 
 
-def test_a_reference_can_be_opened_as_a_file(
-    tmp_path: Path, kinds: Kinds, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reference_can_be_opened_as_a_file(tables: Tables) -> None:
     text = """
 workflow:
 - step: start
@@ -158,11 +165,11 @@ workflow:
   - q: {kind: query}
   - g: {kind: given, tables: "{{ q.rows }}"}
 """
-    result, _ = run(tmp_path, kinds, text, monkeypatch)
+    result, _ = tables.run(text)
     assert (result["tables"], result["tables file"]) == ("reference", True)
 
 
-def test_python_gets_the_rows(tmp_path: Path, kinds: Kinds, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_gets_the_rows(tables: Tables, tmp_path: Path) -> None:
     text = """
 workflow:
 - step: start
@@ -170,16 +177,14 @@ workflow:
   - q: {kind: query}
   - p: {kind: python, args: {rows: "{{ q.rows }}"}, code: "result = sum(row['id'] for row in rows)"}
 """
-    result, _ = run(tmp_path, kinds, text, monkeypatch)
+    result, _ = tables.run(text)
     assert result == sum(range(ROWS))
     stored = [path for path in (tmp_path / ".noetl" / "results").rglob("*") if path.is_file()]
     assert len(stored) == 1, "the rows were recorded as the table that they are"
 
 
 @pytest.mark.parametrize("compression", ["none", "zstd"])
-def test_a_loop_goes_over_the_rows(
-    tmp_path: Path, kinds: Kinds, monkeypatch: pytest.MonkeyPatch, compression: str
-) -> None:
+def test_a_loop_goes_over_the_rows(tables: Tables, tmp_path: Path, compression: str) -> None:
     text = """
 workflow:
 - step: start
@@ -189,7 +194,7 @@ workflow:
   loop: {in: "{{ start.rows }}", iterator: row, spec: {mode: parallel}}
   tool: [{n: {kind: noop, args: {n: "{{ iter.row.id * 2 }}", all: "{{ iter.row }}"}}}]
 """
-    _, whole = run(tmp_path, kinds, text.replace("COMPRESSION", compression), monkeypatch)
+    _, whole = tables.run(text.replace("COMPRESSION", compression))
     assert [item["n"] for item in whole] == [2 * n for n in range(ROWS)]
     assert whole[1_234]["all"] == {"id": 1_234, "name": "row 1234"}
     assert not list((tmp_path / ".noetl" / "results").rglob(".*")), "nothing is left unpacked"
@@ -204,16 +209,10 @@ workflow:
     ],
 )
 def test_a_table_that_is_too_large_is_not_read_as_rows(
-    tmp_path: Path, kinds: Kinds, monkeypatch: pytest.MonkeyPatch, task: str
+    tables: Tables, monkeypatch: pytest.MonkeyPatch, task: str
 ) -> None:
-    monkeypatch.setattr("noetl.loading.installed_kinds", lambda *_: kinds)
     monkeypatch.setattr("noetl.kernel.scopes.ROWS_BYTES", 1_000)
-    bench = Bench(tmp_path)
-
-    async def work(local: Local) -> Any:
-        text = f"workflow:\n- step: start\n  tool:\n  - q: {{kind: query}}\n  - {task}\n"
-        return (await local.finished(await local.start(source(text)))).error
-
-    error = bench.with_local(work, tools=Tools(kinds), results=FileResults(bench.home.results))
-    assert error.kind == "limit"
-    assert "is not read as rows" in error.message
+    state, _ = tables.end(f"workflow:\n- step: start\n  tool:\n  - q: {{kind: query}}\n  - {task}\n")
+    assert state.error is not None
+    assert state.error.kind == "limit"
+    assert "is not read as rows" in state.error.message

@@ -10,6 +10,7 @@ from noetl.model.outcome import Outcome
 from noetl.ports.tool import Call
 from noetl.stores.results import FileResults, StoredObjects
 from noetl.tools.quantum_tool import QuantumTool
+from tests.tools.calls import call_of
 
 BELL = """\
 OPENQASM 3.0;
@@ -53,16 +54,11 @@ class Place:
 
     def call(self, action: str, *, timeout: float = 60.0, key: str = "k", **inputs: Any) -> Call:
         spec: dict[str, Json] = inputs.pop("spec", {})
-        return Call(
-            execution_id="x",
-            task="t",
-            kind="quantum",
-            inputs={"action": action, **inputs},
-            args={},
+        return call_of(
+            "quantum",
+            {"action": action, **inputs},
             spec=spec,
-            prev=None,
-            attempt=1,
-            idempotency_key=key,
+            key=key,
             timeout=timeout,
             folder=self.folder,
             log=self.lines.append,

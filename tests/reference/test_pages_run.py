@@ -1,16 +1,15 @@
 """A playbook in the guides that is followed by JSON gives that result."""
 
 import json
-import re
 from itertools import pairwise
 
 import pytest
 
 import noetl
+from tests.pages import FENCE
 from tests.playbooks import whole
 from tests.reference.test_guides import ROOT
 
-_FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 PAGES = ("control-flow.md", "loops-and-joins.md", "errors-and-retries.md")
 
 
@@ -18,7 +17,7 @@ def examples() -> dict[str, tuple[str, str]]:
     found = {}
     for page in PAGES:
         text = (ROOT / "docs" / page).read_text("utf-8")
-        fences = list(_FENCE.finditer(text))
+        fences = list(FENCE.finditer(text))
         for first, second in pairwise(fences):
             if (first[1], second[1]) == ("yaml", "json"):
                 line = text.count("\n", 0, first.start()) + 2

@@ -11,9 +11,8 @@ import pytest
 
 from noetl.loading import installed_kinds
 from noetl.tools.hosting import ENGINE_KINDS
+from tests.pages import FENCE, blocks_of
 from tests.reference.transcripts import ROOT, Command, Place, commands_of
-
-_BLOCK = re.compile(r"^```yaml\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture
@@ -24,7 +23,7 @@ def place(tmp_path: Path) -> Place:
 
 def test_the_quickstart(place: Place) -> None:
     page = (ROOT / "docs" / "quickstart.md").read_text("utf-8")
-    (playbook,) = (block for block in _BLOCK.findall(page) if block.startswith("apiVersion"))
+    (playbook,) = (block for block in blocks_of(page, "yaml") if block.startswith("apiVersion"))
     file = place.folder / "orders.yaml"
     wrong = playbook.replace("kind: python", "kind: pyhton").replace(
         "- step: approve\n          when", "- step: aprove\n          when"
@@ -37,7 +36,7 @@ def test_the_quickstart(place: Place) -> None:
 
 def test_the_page_on_python(place: Place) -> None:
     page = (ROOT / "docs" / "python.md").read_text("utf-8")
-    fences = re.findall(r"^```(\w+)\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    fences = FENCE.findall(page)
     programs = [
         (text, after[1])
         for (kind, text), after in itertools.pairwise(fences)
@@ -69,7 +68,7 @@ def test_the_page_on_credentials(place: Place) -> None:
 
 def test_the_readme(place: Place) -> None:
     page = (ROOT / "README.md").read_text("utf-8")
-    (playbook,) = _BLOCK.findall(page)
+    (playbook,) = blocks_of(page, "yaml")
     (place.folder / "prices.yaml").write_text(playbook, "utf-8")
     for command in commands_of(page):
         place.check(command)

@@ -1,7 +1,6 @@
 """Every built-in kind has a page: an example that works, and a reference that the generator writes."""
 
 import json
-import re
 from itertools import pairwise
 from textwrap import indent
 
@@ -11,10 +10,9 @@ import yaml
 import noetl
 from noetl.dsl.kinds import Kind
 from noetl.tools import BUILTIN
+from tests.pages import FENCE, blocks_of
 from tests.playbooks import problems_of, whole
 from tests.reference.tools import BEGIN, FOLDER
-
-_FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 APART = {"file", "http", "postgres", "quantum", "s3"}
 """Those whose examples need a server, a folder, or what the tests do not install: they have a test of their own."""
@@ -30,7 +28,7 @@ def shown_results() -> dict[str, tuple[str, str]]:
     """The playbooks that are followed by JSON, by page and number."""
     found = {}
     for name in PAGES:
-        fences = [fence.groups() for fence in _FENCE.finditer(by_hand(name))]
+        fences = [fence.groups() for fence in FENCE.finditer(by_hand(name))]
         for number, (first, second) in enumerate(pairwise(fences)):
             if (first[0], second[0]) == ("yaml", "json") and name not in APART:
                 found[f"{name}:{number}"] = (first[1], second[1])
@@ -48,7 +46,7 @@ def test_a_page_begins_with_what_the_kind_does_and_has_an_example(kind: Kind) ->
 
 @pytest.mark.parametrize("name", [name for name in PAGES if name != "http"])
 def test_the_examples_of_a_page_have_no_problem(name: str) -> None:
-    blocks = [text for language, text in _FENCE.findall(by_hand(name)) if language == "yaml"]
+    blocks = blocks_of(by_hand(name), "yaml")
     assert blocks
     for block in blocks:
         assert problems_of(block) == ()

@@ -1,9 +1,19 @@
 """What holds for all tests of tools."""
 
+from pathlib import Path
+
 import pytest
+
+from tests.tools.sql_calls import Database, sqlite_at
 
 
 @pytest.fixture(autouse=True)
 def forgetting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kinds live as long as the process: no other test shall see those of this one."""
     monkeypatch.setattr("noetl.tools.registry._declared", {})
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Database:
+    """A file of SQLite; the tests of other databases have their own."""
+    return sqlite_at(tmp_path)

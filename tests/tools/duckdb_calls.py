@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 from noetl.model import Json
 from noetl.model.outcome import Outcome
 from noetl.ports.results import Objects
-from noetl.ports.tool import Call
 from noetl.stores.results import FileResults, StoredObjects
 from noetl.tools.duckdb_tool import DuckdbTool
+from tests.tools.calls import call_of
 
 T = TypeVar("T")
 
@@ -36,16 +36,11 @@ class Desk:
     ) -> Outcome:
         given = inputs if query is None else {"query": query, **inputs}
         return await self.tool.run(
-            Call(
+            call_of(
+                "duckdb",
+                given,
+                spec=spec,
                 execution_id=execution,
-                task="t",
-                kind="duckdb",
-                inputs=given,
-                args={},
-                spec=spec or {},
-                prev=None,
-                attempt=1,
-                idempotency_key="k",
                 timeout=timeout,
                 folder=self.folder,
                 log=print,

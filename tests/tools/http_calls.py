@@ -15,10 +15,8 @@ from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, Outcome
 from noetl.ports.results import Objects
 from noetl.ports.tool import Call
-from noetl.stores.results import MemoryResults, StoredObjects
 from noetl.tools.http_tool import HttpTool
-
-HERE = Path(__file__).parent
+from tests.tools.calls import HERE, call_of, quiet
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -46,27 +44,22 @@ def call(
     spec: dict[str, Json] | None = None,
     timeout: float = 30.0,
     folder: Path = HERE,
-    log: Callable[[str], None] = str,  # type: ignore[assignment]  # takes a line and keeps nothing
+    log: Callable[[str], None] = quiet,
     objects: Objects | None = None,
     run_id: str = "r1",
     **inputs: Any,
 ) -> Call:
     """A call; an address that begins with `/` is one of the server that it is run against."""
-    return Call(
-        execution_id="x",
-        task="t",
-        kind="http",
-        inputs={"url": url, **inputs},
-        args={},
-        spec=spec or {},
-        prev=None,
-        attempt=1,
-        idempotency_key="key-of-this-visit",
+    return call_of(
+        "http",
+        {"url": url, **inputs},
+        spec=spec,
+        run_id=run_id,
+        key="key-of-this-visit",
         timeout=timeout,
         folder=folder,
         log=log,
-        objects=objects or StoredObjects(MemoryResults(), "x"),
-        run_id=run_id,
+        objects=objects,
     )
 
 

@@ -10,8 +10,9 @@ import pyarrow as pa
 from noetl.model.outcome import Outcome
 from noetl.model.reference import ARROW, Stored
 from noetl.ports.results import ResultStore
-from noetl.ports.tool import Call, Tool
+from noetl.ports.tool import Tool
 from noetl.stores.results import FileResults, NamedResults, StoredObjects
+from tests.tools.calls import call_of
 
 ID = "01939d2e-0000-7000-8000-000000000001"
 
@@ -33,19 +34,12 @@ class Desk:
             tool = self.make()
             try:
                 return await tool.run(
-                    Call(
+                    call_of(
+                        self.kind,
+                        inputs,
                         execution_id=execution_id,
-                        task="t",
-                        kind=self.kind,
-                        inputs=inputs,
-                        args={},
-                        spec={},
-                        prev=None,
-                        attempt=1,
-                        idempotency_key="k",
                         timeout=timeout,
                         folder=self.folder,
-                        log=lambda _: None,
                         objects=StoredObjects(self.results, execution_id),
                     )
                 )

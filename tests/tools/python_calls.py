@@ -11,10 +11,8 @@ from typing import Any
 from noetl.model import Json
 from noetl.model.outcome import Outcome
 from noetl.ports.tool import Call
-from noetl.stores.results import MemoryResults, StoredObjects
 from noetl.tools.python_tool import PythonTool
-
-HERE = Path(__file__).parent
+from tests.tools.calls import HERE, call_of, quiet
 
 
 def call(
@@ -24,26 +22,12 @@ def call(
     spec: dict[str, Json] | None = None,
     timeout: float = 30.0,
     folder: Path = HERE,
-    log: Callable[[str], None] = str,  # type: ignore[assignment]  # takes a line and keeps nothing
+    log: Callable[[str], None] = quiet,
     **inputs: Json,
 ) -> Call:
     if code is not None:
         inputs["code"] = textwrap.dedent(code)
-    return Call(
-        execution_id="x",
-        task="t",
-        kind="python",
-        inputs=inputs,
-        args=args or {},
-        spec=spec or {},
-        prev=None,
-        attempt=1,
-        idempotency_key="k",
-        timeout=timeout,
-        folder=folder,
-        log=log,
-        objects=StoredObjects(MemoryResults(), "x"),
-    )
+    return call_of("python", inputs, args=args, spec=spec, timeout=timeout, folder=folder, log=log)
 
 
 def run(*calls: Call, **options: Any) -> list[Outcome]:

@@ -8,10 +8,9 @@ from typing import Any, TypeVar
 from noetl.model.outcome import ErrorInfo, Outcome
 from noetl.ports.results import Objects
 from noetl.ports.tool import Call
-from noetl.stores.results import MemoryResults, StoredObjects
 from noetl.tools.shell_tool import GRACE, ShellTool
+from tests.tools.calls import HERE, call_of, quiet
 
-HERE = Path(__file__).parent
 T = TypeVar("T")
 
 
@@ -20,25 +19,12 @@ def call(
     *,
     timeout: float = 30.0,
     folder: Path = HERE,
-    log: Callable[[str], None] = str,  # type: ignore[assignment]  # takes a line and keeps nothing
+    log: Callable[[str], None] = quiet,
     objects: Objects | None = None,
     **inputs: Any,
 ) -> Call:
-    return Call(
-        execution_id="x",
-        task="t",
-        kind="shell",
-        inputs={"command": command, **inputs},
-        args={},
-        spec={},
-        prev=None,
-        attempt=1,
-        idempotency_key="k",
-        timeout=timeout,
-        folder=folder,
-        log=log,
-        objects=objects or StoredObjects(MemoryResults(), "x"),
-    )
+    given = {"command": command, **inputs}
+    return call_of("shell", given, timeout=timeout, folder=folder, log=log, objects=objects)
 
 
 def with_tool(work: Callable[[ShellTool], Awaitable[T]], **options: Any) -> T:

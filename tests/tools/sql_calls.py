@@ -14,6 +14,7 @@ from noetl.ports.tool import Call, Tool
 from noetl.stores.results import MemoryResults, StoredObjects
 from noetl.tools.postgres_tool import PostgresTool
 from noetl.tools.sqlite_tool import SqliteTool
+from tests.tools.calls import call_of
 
 _numbers = count(1)
 
@@ -30,16 +31,11 @@ class Database:
         self.log: list[str] = []
 
     def call(self, *, spec: dict[str, Any] | None = None, timeout: float = 30.0, **inputs: Any) -> Call:
-        return Call(
+        return call_of(
+            "sql",
+            {**self.target, **inputs},
+            spec=spec,
             execution_id=self.execution_id,
-            task="t",
-            kind="sql",
-            inputs={**self.target, **inputs},
-            args={},
-            spec=spec or {},
-            prev=None,
-            attempt=1,
-            idempotency_key="key",
             timeout=timeout,
             folder=self.folder,
             log=self.log.append,

@@ -10,7 +10,8 @@ from aiohttp import web
 from noetl.model import Json
 from noetl.model.outcome import Outcome
 from noetl.tools.http_tool import HttpTool
-from tests.tools.http_calls import HERE, answer, at, call, error, run, serving
+from tests.tools.calls import HERE
+from tests.tools.http_calls import answer, at, call, error, run, serving
 
 
 @pytest.mark.parametrize(

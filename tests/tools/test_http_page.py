@@ -1,7 +1,6 @@
 """The page on the HTTP tool shows what the tool does."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -10,22 +9,17 @@ from aiohttp import web
 
 from noetl.tools.http_pool import _JARS
 from noetl.tools.http_tool import MAX_BODY, MAX_FILE, MAX_REDIRECTS
+from tests.pages import block_of
 from tests.playbooks import problems_of
 from tests.tools.http_calls import call, run
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tools" / "http.md").read_text("utf-8")
 
 
-def block(language: str) -> str:
-    found = re.search(rf"^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-    assert found
-    return found[1]
-
-
 def test_the_example_loads_and_gives_the_result_that_is_shown() -> None:
-    assert problems_of("workload: { token: t }\nworkflow:\n" + block("yaml")) == ()
-    (task,) = yaml.safe_load(block("yaml"))[0]["tool"]
-    shown: dict[str, Any] = json.loads(block("json"))
+    assert problems_of("workload: { token: t }\nworkflow:\n" + block_of(PAGE, "yaml")) == ()
+    (task,) = yaml.safe_load(block_of(PAGE, "yaml"))[0]["tool"]
+    shown: dict[str, Any] = json.loads(block_of(PAGE, "json"))
 
     async def handler(_request: web.Request) -> web.Response:
         return web.json_response(shown["data"], status=shown["status"])

@@ -1,32 +1,26 @@
 """The page on the Python tool shows what the tool does."""
 
 import json
-import re
 from pathlib import Path
 
 import yaml
 
 from noetl.tools.output import MAX_LINE
 from noetl.tools.python_tool import MAX_OUTPUT, MAX_RESULT
+from tests.pages import block_of
 from tests.playbooks import problems_of
 from tests.tools.python_calls import call, run
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tools" / "python.md").read_text("utf-8")
 
 
-def block(language: str) -> str:
-    found = re.search(rf"^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-    assert found
-    return found[1]
-
-
 def test_the_example_loads_and_gives_the_result_that_is_shown() -> None:
-    assert problems_of(block("yaml")) == ()
-    (task,) = yaml.safe_load(block("yaml"))[0]["tool"]
+    assert problems_of(block_of(PAGE, "yaml")) == ()
+    (task,) = yaml.safe_load(block_of(PAGE, "yaml"))[0]["tool"]
     lines: list[str] = []
     given = {key: task[key] for key in ("code", "libs", "args", "spec")}
     (outcome,) = run(call(**given, log=lines.append))
-    assert outcome.result == json.loads(block("json"))
+    assert outcome.result == json.loads(block_of(PAGE, "json"))
     assert lines == ["2 rows"]
 
 

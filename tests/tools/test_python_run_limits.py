@@ -130,13 +130,8 @@ def test_code_that_forks_and_comes_back_twice_answers_once() -> None:
     assert run(*[call("import os\nresult = os.fork() > 0")] * 3)[2].result is True
 
 
-@pytest.mark.parametrize("isolation", CHILDREN)
-@pytest.mark.parametrize("session", [True, False])
-def test_processes_left_behind_end_with_the_task(isolation: str, session: bool) -> None:
-    code = f"""
-    import subprocess
-    result = subprocess.Popen(["sleep", "1000"], start_new_session={session}).pid
-    """
+def ends_with_its_task(code: str, isolation: str) -> bool:
+    """Whether the process whose number the code gives is gone after its task, while the tool lives on."""
 
     async def whole() -> bool:
         tool = PythonTool()
@@ -145,7 +140,17 @@ def test_processes_left_behind_end_with_the_task(isolation: str, session: bool) 
         await tool.close()
         return gone
 
-    assert asyncio.run(whole())
+    return asyncio.run(whole())
+
+
+@pytest.mark.parametrize("isolation", CHILDREN)
+@pytest.mark.parametrize("session", [True, False])
+def test_processes_left_behind_end_with_the_task(isolation: str, session: bool) -> None:
+    code = f"""
+    import subprocess
+    result = subprocess.Popen(["sleep", "1000"], start_new_session={session}).pid
+    """
+    assert ends_with_its_task(code, isolation)
 
 
 @pytest.mark.parametrize("isolation", CHILDREN)
@@ -157,15 +162,7 @@ def test_threads_left_behind_end_with_the_task(isolation: str) -> None:
     threading.Thread(target=work).start()
     result = os.getpid()
     """
-
-    async def whole() -> bool:
-        tool = PythonTool()
-        outcome = await tool.run(call(code, spec={"isolation": isolation}))
-        gone = await asyncio.to_thread(ends, outcome.result)
-        await tool.close()
-        return gone
-
-    assert asyncio.run(whole())
+    assert ends_with_its_task(code, isolation)
 
 
 @pytest.mark.parametrize("isolation", CHILDREN)

@@ -9,17 +9,16 @@ import pytest
 
 import noetl
 from noetl.credentials.resolver import PROVIDERS
+from tests.pages import block_of
 from tests.playbooks import whole
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tools" / "secrets.md").read_text("utf-8")
 
 
 def test_the_example_uses_what_it_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    example = re.search(r"^```yaml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-    assert example
     monkeypatch.setenv("API_KEY", "not used here")
     monkeypatch.setenv("SIGNING_KEY", "the signing key")
-    done = noetl.run(whole(example[1]), store="sqlite:///:memory:")
+    done = noetl.run(whole(block_of(PAGE, "yaml")), store="sqlite:///:memory:")
     assert done.result == hmac.new(b"the signing key", b"hello", hashlib.sha256).hexdigest()
 
 

@@ -151,7 +151,7 @@ def _parsed(program: str) -> Any:
     except (QiskitError, ValueError, TypeError, RecursionError) as error:
         message = _PLACE.sub(_counted_from_1, str(error).strip("'\""))
         raise Refused("input", f"the program is not valid: {message}") from None
-    except Exception as error:
+    except Exception as error:  # by name: the parser of version 3 is imported when it is needed
         if type(error).__name__ != "QASM3ParsingError":
             raise
         raise Refused("input", f"the program is not valid: {_place_of(error)}") from None

@@ -41,9 +41,9 @@ async def attempted(work: Awaitable[Outcome]) -> Outcome:
         return failure("connection", _hinted(error), retryable=True)
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
-        return failure("limit" if full else "tool", _told(error), retryable=full)
+        return failure("limit" if full else "tool", in_words(error), retryable=full)
     except Exception as error:  # noqa: BLE001  # a tool never raises: this is a fault of its own, told as one
-        return failure("tool", _told(error))
+        return failure("tool", in_words(error))
 
 
 def failure(
@@ -57,7 +57,7 @@ def _hinted(error: ResultError) -> str:
     return f"{error}; {error.hint}" if error.hint else str(error)
 
 
-def _told(error: Exception) -> str:
+def in_words(error: Exception) -> str:
     """The exception in words that an event can hold, whatever its message is."""
     try:
         message = str(error).encode(errors="replace").decode()

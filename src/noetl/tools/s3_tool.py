@@ -220,7 +220,7 @@ def _told(at: Address) -> Iterator[None]:
         raise _failure(at, str(error).strip("'\" \n")) from None
     except ValueError as error:
         raise ToolError("input", f"`{at.url}` names no object: {error}") from None
-    except Exception as error:
+    except Exception as error:  # the client's own panic, a class that cannot be imported
         if type(error).__name__ != "RustPanic":
             raise
         raise ToolError("credential", "the environment does not say where S3 is: see AWS_ENDPOINT") from None

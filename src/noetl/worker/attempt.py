@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from noetl.kernel import RunState
 from noetl.kernel.pipeline.moves import RunTask
 from noetl.kernel.scopes import iso
-from noetl.model.outcome import ErrorInfo, Outcome, failed
+from noetl.model.outcome import Outcome
 from noetl.ports.control import Ledger
 from noetl.ports.credentials import CredentialError
 from noetl.ports.tool import Call, Tool
+from noetl.tools.attempt import failure, in_words
 from noetl.tools.deadlines import Late
 from noetl.tools.hosting import Tools
 from noetl.worker.keychain import Keychain
@@ -96,10 +97,10 @@ async def _signed_in(tools: Tools, tool: Tool, call: Call, keychain: Keychain) -
         async with asyncio.timeout(call.timeout):
             inputs, token = await keychain.signed_in(call.inputs)
     except CredentialError as error:
-        return failed(ErrorInfo(kind="credential", message=str(error), retryable=error.retryable))
+        return failure("credential", str(error), retryable=error.retryable)
     except TimeoutError:
         message = f"the credential was not there within {call.timeout:g} s"
-        return failed(ErrorInfo(kind="timeout", message=message, retryable=True))
+        return failure("timeout", message, retryable=True)
     outcome = await _bounded(tools, tool, replace(call, inputs=inputs))
     if token is not None and 401 in _statuses(outcome):
         keychain.refused(token)
@@ -117,9 +118,9 @@ async def _bounded(tools: Tools, tool: Tool, call: Call) -> Outcome:
         return await tools.deadlines.within(call.timeout + GRACE, tool.run(call))
     except Late:
         message = f"the tool was not done within {call.timeout:g} s"
-        return failed(ErrorInfo(kind="timeout", message=message, retryable=True))
+        return failure("timeout", message, retryable=True)
     except Exception as error:  # noqa: BLE001 -- a tool never raises: this is a bug in it, told as one
-        return failed(ErrorInfo(kind="tool", message=f"{type(error).__name__}: {error}"))
+        return failure("tool", in_words(error))
 
 
 def _at_once(tool: Tool, call: Call) -> Outcome:
@@ -130,15 +131,15 @@ def _at_once(tool: Tool, call: Call) -> Outcome:
         outcome: Outcome = end.value
         return outcome
     except Exception as error:  # noqa: BLE001 -- as above
-        return failed(ErrorInfo(kind="tool", message=f"{type(error).__name__}: {error}"))
+        return failure("tool", in_words(error))
     work.close()
     message = f"`{call.kind}` says that it is pure, and waits for something"
-    return failed(ErrorInfo(kind="tool", message=message))
+    return failure("tool", message)
 
 
 def _unknown(kind: str) -> Outcome:
     message = f"no tool of kind `{kind}` is installed"
-    return failed(ErrorInfo(kind="not_found", message=message))
+    return failure("not_found", message)
 
 
 def _meta(ledger: Ledger, move: RunTask, outcome: Outcome, started: int, began: int) -> dict[str, Any]:

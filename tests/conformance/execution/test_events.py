@@ -9,6 +9,7 @@ import pytest
 import noetl
 from noetl.events.table import EVENT_KINDS
 from tests.conformance.execution.engine import Engine
+from tests.events.standard import BY_SERVER, BY_WORKER
 from tests.playbooks import whole
 
 RICH = """
@@ -31,27 +32,6 @@ workflow:
 - step: after
   tool: {kind: noop}
 """
-SERVER = {
-    "PlaybookExecutionRequested",
-    "PlaybookRequestEvaluated",
-    "WorkflowStarted",
-    "TokenEnqueued",
-    "TokenClaimed",
-    "StepScheduled",
-    "NextEvaluated",
-    "WorkflowFinished",
-    "PlaybookProcessed",
-}
-WORKER = {
-    "TaskStarted",
-    "TaskProcessed",
-    "StepDone",
-    "StepFailed",
-    "LoopStarted",
-    "LoopIterationStarted",
-    "LoopIterationCompleted",
-    "LoopDone",
-}
 
 
 @pytest.mark.spec("000 §10.1")
@@ -79,13 +59,13 @@ def test_every_transition_is_an_event_with_the_whole_envelope(engine: Engine) ->
         assert event["entity_id"]
         assert isinstance(event["data"], dict)
         assert event["trace_id"] == execution.replace("-", "")
-        if event["name"] in SERVER:
+        if event["name"] in BY_SERVER:
             assert event["source"] == "server"
-        if event["name"] in WORKER:
+        if event["name"] in BY_WORKER:
             assert event["source"] == "worker"
     assert sorted(events, key=lambda event: event["timestamp"]) == events
     names = {event["name"] for event in events}
-    assert names >= SERVER | WORKER
+    assert names >= BY_SERVER | BY_WORKER
     assert {event["status"] for event in events} == {"in_progress", "success", "error", "paused"}
 
 

@@ -38,7 +38,7 @@ from noetl.kernel.net.commands import (
     TimerFired,
 )
 from noetl.kernel.net.ending import fire, quiesce
-from noetl.kernel.net.reports import report
+from noetl.kernel.net.reports import ENDING, report
 from noetl.kernel.net.requests import begin
 from noetl.kernel.net.routing import route, seal
 from noetl.kernel.pipeline.advance import cancelled
@@ -51,7 +51,6 @@ from noetl.kernel.state import ExecutionState
 MOST_AT_ONCE = 10_000
 """Events after which `handle` leaves the rest for another append."""
 
-_ENDS = frozenset({StepDone, StepFailed, LoopDone})
 _INSIDE = frozenset({TaskStarted, TaskProcessed, LoopStarted, LoopIterationStarted, LoopIterationCompleted})
 """What happens inside a run and leaves it open: nothing follows unless it wrote what others wait for."""
 
@@ -148,7 +147,7 @@ def handle(state: ExecutionState, command: Command, now: int) -> list[Event]:
 
 def _claim_next(state: ExecutionState, command: Report, events: list[Event], now: int) -> None:
     """Whoever reported the end of a run goes on with the execution, without asking again."""
-    ended = type(command.bodies[-1]) in _ENDS
+    ended = type(command.bodies[-1]) in ENDING
     if ended and state.ready and state.status == "running" and not state.stopping:
         _record(state, operations.claim(state, Claim(state.ready.first, command.claims)), events, now)
 
@@ -177,7 +176,7 @@ def _record(state: ExecutionState, bodies: list[EventBody], events: list[Event],
     lightest = state.plan.lightest
     for body in bodies:
         kind = type(body)
-        if kind in _ENDS:
+        if kind in ENDING:
             # What is recorded is what was completed.
             body = _sealed(state, body, now)  # type: ignore[arg-type]  # noqa: PLW2901
         data = encode(body)

@@ -17,17 +17,17 @@ from noetl.kernel.errors import NotOwner, Refused
 from noetl.kernel.net.commands import Report
 from noetl.kernel.state import ExecutionState
 
-_REPORTED: frozenset[type] = frozenset(
-    {
-        TaskStarted,
-        TaskProcessed,
-        LoopStarted,
-        LoopIterationStarted,
-        LoopIterationCompleted,
-        RunSuspended,
-    }
+ENDS = (StepDone, StepFailed, LoopDone)
+REPORTS = (
+    TaskStarted,
+    TaskProcessed,
+    LoopStarted,
+    LoopIterationStarted,
+    LoopIterationCompleted,
+    RunSuspended,
 )
-_ENDS: frozenset[type] = frozenset({StepDone, StepFailed, LoopDone})
+ENDING: frozenset[type] = frozenset(ENDS)
+_REPORTED: frozenset[type] = frozenset(REPORTS)
 
 
 def report(state: ExecutionState, command: Report) -> list[EventBody]:
@@ -45,7 +45,7 @@ def report(state: ExecutionState, command: Report) -> list[EventBody]:
     last = command.bodies[-1]
     for body in command.bodies:
         kind = type(body)
-        if kind not in _REPORTED and not (body is last and kind in _ENDS):
+        if kind not in _REPORTED and not (body is last and kind in ENDING):
             raise Refused(f"a worker does not report {kind.__name__} here")
         if body.run != run.id:  # type: ignore[union-attr]  # all of these have it
             raise Refused(f"{kind.__name__} is not about {run.id}")

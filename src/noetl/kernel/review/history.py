@@ -21,6 +21,7 @@ from noetl.kernel.errors import NotOwner, Refused, WrongSequence
 from noetl.kernel.fold import evolve
 from noetl.kernel.net.commands import TimerFired
 from noetl.kernel.net.deciding import MOST_AT_ONCE, decide, follow
+from noetl.kernel.net.reports import ENDS, REPORTS
 from noetl.kernel.net.requests import DECIDER
 from noetl.kernel.net.routing import seal
 from noetl.kernel.pipeline.policy import SECOND
@@ -32,7 +33,7 @@ from noetl.kernel.references.whole import Unfetched
 from noetl.kernel.review.compare import Gap, by_the_clock, differ, gaps, same
 from noetl.kernel.review.difference import Difference, between, in_gap, of_event
 from noetl.kernel.review.outside import AS_GIVEN, commands_before
-from noetl.kernel.review.worker import ENDS, REPORTS, derived, frame_of, rests_on_secrets
+from noetl.kernel.review.worker import derived, frame_of, rests_on_secrets
 from noetl.kernel.run import RunState
 from noetl.kernel.state import ExecutionState, new_state
 

@@ -30,16 +30,6 @@ from noetl.kernel.references.whole import Fetched
 from noetl.kernel.run import Frame, RunState
 from noetl.kernel.scopes import loop_scope, task_scope
 
-ENDS = (StepDone, StepFailed, LoopDone)
-REPORTS = (
-    TaskStarted,
-    TaskProcessed,
-    LoopStarted,
-    LoopIterationStarted,
-    LoopIterationCompleted,
-    RunSuspended,
-)
-
 
 def derived(run: RunState, body: EventBody, now: int, fetched: Fetched) -> EventBody | None:
     """What a worker of this run would report in place of `body`; None if it would not report now.

@@ -1,0 +1,40 @@
+"""Playbooks for `noetl run`."""
+
+HEADER = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: it, path: test/it}\n"
+GREET = HEADER + (
+    "workload: {name: World, deep: {a: 1, b: 2}}\n"
+    "workflow:\n"
+    "  - step: start\n"
+    "    tool:\n"
+    "      - name: say\n"
+    "        kind: python\n"
+    "        args: {workload: '{{ workload }}', ctx: '{{ ctx }}'}\n"
+    "        code: |\n"
+    "          result = {'workload': workload, 'ctx': ctx}\n"
+)
+FAILING = HEADER + (
+    "workflow:\n"
+    "  - step: start\n"
+    "    tool:\n"
+    "      - name: break\n"
+    "        kind: python\n"
+    "        args: {number: 1}\n"
+    "        code: |\n"
+    "          raise ValueError('no good')\n"
+)
+SLOW = HEADER + (
+    "workflow:\n"
+    "  - step: start\n"
+    "    tool:\n"
+    "      - name: first\n"
+    "        kind: python\n"
+    "        args: {file: '{{ workload.file }}'}\n"
+    "        code: |\n"
+    "          with open(file) as fifo:\n"
+    "              result = fifo.read()\n"
+    "      - name: second\n"
+    "        kind: python\n"
+    "        args: {before: '{{ _prev }}'}\n"
+    "        code: result = before + ' and more'\n"
+)
+"""Its first task waits until somebody writes to a pipe."""

@@ -1,0 +1,51 @@
+"""The sections of a 003 document in canonical form."""
+
+import pytest
+
+from tests.dialects.upgrading import draft_document, read, upgrade_text
+
+
+@pytest.mark.spec("003 §1.1")
+def test_root_sections_stay_and_the_word_draft_goes() -> None:
+    upgraded = upgrade_text(
+        """
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: a, path: b, version: "2.0", dialect: draft }
+executor: { kind: distributed, spec: { pool: default } }
+workload: { url: "https://example.com" }
+workflow: [{ step: start, tool: [{ x: { kind: noop } }] }]
+workbook:
+  tasks:
+    fetch:
+      kind: http
+      url: "{{ vars.url }}"
+      eval: [{ else: { do: continue, set_vars: { n: 1 } } }]
+""",
+        "draft",
+    )
+    assert upgraded.findings == []
+    assert upgraded.document == read(
+        """
+        apiVersion: noetl.io/v2
+        kind: Playbook
+        metadata: { name: a, path: b, version: "2.0" }
+        executor: { kind: distributed, spec: { pool: default } }
+        workload: { url: "https://example.com" }
+        workflow: [{ step: start, tool: [{ name: x, kind: noop }] }]
+        workbook:
+          tasks:
+            fetch:
+              kind: http
+              url: "{{ run.url }}"
+              spec: { policy: { rules: [{ else: { then: { do: continue, set_run: { n: 1 } } } }] } }
+        """
+    )
+
+
+@pytest.mark.spec("003 §12")
+def test_root_vars_are_passed_on_to_be_refused() -> None:
+    upgraded = upgrade_text(
+        draft_document("- { step: a, next: [{ step: a }] }\n") + "vars: { a: 1 }\n", "draft"
+    )
+    assert upgraded.document["vars"] == {"a": 1}

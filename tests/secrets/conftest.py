@@ -1,0 +1,25 @@
+"""What the tests of the keychain share."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.local.engine import Bench
+from tests.secrets.keychain_runs import TOKEN
+from tests.web import Answer, Asked, Web, serving
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    monkeypatch.setenv("TOKEN", TOKEN)
+    return Bench(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def web() -> Iterator[Web]:
+    def answer(asked: Asked) -> Answer:
+        return Answer({"path": asked.path}, 401 if asked.path == "/closed" else 200)
+
+    with serving(answer) as web:
+        yield web

@@ -1,0 +1,61 @@
+"""Runs playbooks with secrets, on a real store."""
+
+import asyncio
+from typing import Any
+
+from noetl.kernel import ExecutionState
+from noetl.local import Local
+from noetl.model.outcome import ErrorInfo
+from noetl.ports.credentials import StoredCredential
+from noetl.server.logs import TaskLog
+from noetl.stores.credentials import EncryptedCredentials, KeyPlace
+from noetl.stores.results import FileResults
+from noetl.stores.sqlite import SqliteStore
+from tests.local.engine import Bench, source
+
+TOKEN = "token/with spaces"
+
+
+def keep(bench: Bench, *credentials: StoredCredential) -> None:
+    async def whole() -> None:
+        store = SqliteStore.at(bench.home.store)
+        for one in credentials:
+            await EncryptedCredentials(store, KeyPlace("", bench.home.key)).set(one)
+        await store.close()
+
+    asyncio.run(whole())
+
+
+def run(bench: Bench, text: str, *, resume: str = "", **request: Any) -> ExecutionState:
+    async def whole() -> ExecutionState:
+        store = SqliteStore.at(bench.home.store)
+        try:
+            async with Local(
+                store,
+                credentials=EncryptedCredentials(store, KeyPlace("", bench.home.key)),
+                results=FileResults(bench.home.results),
+                logs=TaskLog(bench.home.logs),
+                catalogs=[bench.home.folder.parent],
+            ) as local:
+                started = await (local.resume(resume) if resume else local.start(source(text), **request))
+                return await local.finished(started)
+        finally:
+            await store.close()
+
+    return asyncio.run(whole())
+
+
+def error_of(state: ExecutionState) -> ErrorInfo:
+    assert state.status == "failed"
+    assert state.error is not None
+    return state.error
+
+
+KEYCHAIN = "keychain:\n  - {name: token, kind: env, env: TOKEN}\n"
+
+
+def start(tasks: str, keychain: str = KEYCHAIN) -> str:
+    return f"{keychain}workflow:\n- step: start\n  tool:\n{tasks}"
+
+
+LENGTH = "    - count: {kind: python, args: {t: '{{ %s }}'}, code: 'result = len(t)'}\n"
