@@ -23,6 +23,12 @@ def test_whatever_goes_wrong_nothing_is_lost_and_nothing_happens_twice(first: in
             pytest.fail(tell(verdict, shrink(simulator, verdict)), pytrace=False)
 
 
+@pytest.mark.parametrize("seed", [703_573, 711_976])
+def test_what_only_looked_like_a_difference_is_none(seed: int) -> None:
+    """Iterations resumed in another order than they began; a join that turned one of its tokens away."""
+    assert not Simulator().check(scenario_of(seed)).problem
+
+
 @dataclass
 class Found:
     verdict: Verdict

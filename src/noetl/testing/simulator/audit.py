@@ -55,6 +55,8 @@ class Audit:
         self.processed: dict[Attempt, TaskProcessed] = {}
         self.signals: Counter[str] = Counter()
         """Those that came and that no wait has taken."""
+        self.turned_away: Counter[tuple[str, str]] = Counter()
+        """Runs that failed because their step did not admit their token, by execution and step."""
         self.retried: set[str] = set()
         self.lost_workers = 0
         """Tasks that were given up because workers were lost: they make an end depend on luck."""
@@ -130,6 +132,9 @@ class Audit:
                 self.owners[execution, body.run] = 0
             case StepDone() | StepFailed() | LoopDone() as body:
                 self.owners[execution, body.run] = 0
+                if isinstance(body, StepFailed) and body.error.kind == "admission":
+                    step = self.mirrors[execution].runs[body.run].step.name
+                    self.turned_away[execution, step] += 1
             case ExecutionRetried():
                 self.retried.add(execution)
             case SignalReceived():
@@ -223,11 +228,16 @@ class Audit:
                 raise Finding(f"{again} has the wrong key: the outcome before was {done.outcome.status}")
 
     def joined_once(self, execution: str) -> None:
-        """Where there is no cycle and no retry, a step that waits for all or any runs once at most."""
+        """Where there is no cycle and no retry, a step that waits for all or any runs once at most.
+
+        A token that it turns away has a run of its own.
+        """
         state = self.mirrors[execution]
         for step in state.plan.playbook.workflow:
             waits = step.join is not None and step.join.mode != "count"
-            if waits and step.name in state.summaries and state.summaries[step.name].runs > 1:
+            if not waits or step.name not in state.summaries:
+                continue
+            if state.summaries[step.name].runs - self.turned_away[execution, step.name] > 1:
                 raise Finding(f"the join of `{step.name}` let go more than once")
 
     def _demand(self, problems: list[str], where: str) -> None:
