@@ -284,6 +284,19 @@ def test_a_store_that_cannot_be_used_is_the_environments_fault(place: Path) -> N
     assert run("run", "greet.yaml", cwd=place).code == 3
 
 
+def test_a_damaged_store_is_told_without_a_traceback(place: Path) -> None:
+    assert run("run", "greet.yaml", "-q", cwd=place).code == 0
+    store = place / ".noetl" / "store.db"
+    pages = store.read_bytes()
+    store.write_bytes(pages[: 2 * 8192] + b"\xff" * (len(pages) - 2 * 8192))
+    ran = run("run", "greet.yaml", "-q", cwd=place)
+    assert (ran.code, ran.out) == (3, "")
+    assert ran.err.splitlines() == [
+        f"noetl: {store} is damaged: database disk image is malformed",
+        "  hint: restore it from a copy",
+    ]
+
+
 def test_a_dry_run_shows_the_plan_and_leaves_nothing(place: Path) -> None:
     ran = run("run", "greet.yaml", "--dry-run", "--set", "deep.b=x", cwd=place)
     assert ran.code == 0
