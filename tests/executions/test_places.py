@@ -68,6 +68,15 @@ def test_words_that_mean_nothing_are_refused(
     assert said in ran.err
 
 
+@pytest.mark.parametrize("follow", [[], ["--follow"]])
+def test_no_event_that_is_wanted_is_said(noetl: Commands, recorded: Recorded, follow: list[str]) -> None:
+    recorded.run(GREET, GREETED)
+    ran = noetl("executions", "events", "latest", "--step", "none", *follow)
+    assert (ran.code, ran.out, ran.err) == (0, "", "no such events\n")
+    words = ["executions", "events", "latest", "--step", "none", "-o", "json", *follow]
+    assert noetl(*words).err == ""
+
+
 @pytest.mark.parametrize(
     "words",
     [
