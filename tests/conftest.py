@@ -1,6 +1,9 @@
 """What holds for all tests."""
 
+import shutil
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,6 +19,14 @@ pytest_plugins = ["tests.postgres"]
 settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("repeatable", settings.get_profile("explore"), derandomize=True)
 settings.load_profile("repeatable")
+
+
+@pytest.fixture
+def public_folder() -> Iterator[Path]:
+    """A folder that another user can reach, which `tmp_path` is not."""
+    folder = Path(tempfile.mkdtemp())
+    yield folder
+    shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from noetl.stores.results.opening import StoresWrong, named_urls, open_results
 def home_of(configuration: Configuration) -> Home:
     """The folder of the embedded store: the one that is set, else the nearest, else one to be made here.
 
-    A store in a file of its own has a home beside it. Raises StoreUnusable if the URL names no store.
+    A store in a file of its own has a home beside it. Raises StoreUrlWrong.
     """
     settings = configuration.settings
     if settings.store and (file := file_of(settings.store)) is not None:

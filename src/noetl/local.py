@@ -115,6 +115,8 @@ class Local:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._stopped is not None and self._stopped.done():
+            self._stopped.exception()  # whoever leaves before waiting for an end met it where it began
         await self._resolver.close()
         await self._tools.close()
         await self._service.close()

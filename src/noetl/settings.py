@@ -100,6 +100,7 @@ def read(
 ) -> Configuration:
     """The settings as flags, environment and files give them. A flag that is None or empty is unset.
 
+    `home` and `store` both say where executions are: the one that is said nearer takes the other's place.
     Raises SettingsWrong; OSError if a file that exists cannot be read.
     """
     environment = os.environ if environment is None else environment
@@ -112,8 +113,14 @@ def read(
         _from_environment(environment),
         ((name, value, Origin("flag")) for name, value in (flags or {}).items() if value not in (None, ())),
     ):
-        for name, value, origin in layer:
-            values[name], origins[name] = _typed(name, value, origin), origin
+        said = {name: (_typed(name, value, origin), origin) for name, value, origin in layer}
+        if "home" in said:
+            values.pop("store", None)
+            origins["store"] = Origin("default")
+        for name, (value, origin) in said.items():
+            values[name], origins[name] = value, origin
+    if origins["home"].source == origins["store"].source == "flag":
+        raise SettingsWrong("--home and --store exclude each other", "a store has its home beside it")
     settings = msgspec.convert(values, Settings)
     return Configuration(settings, origins, directory, environment.get("HOME", ""))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from noetl.settings import Settings, SettingsWrong, read
-from tests.cli.command_line import run
+from tests.cli.command_line import VALID, run
 
 
 def test_every_setting_is_shown_with_its_origin(tmp_path: Path) -> None:
@@ -125,3 +125,17 @@ def test_the_home_is_the_nearest_one_unless_it_is_set(tmp_path: Path) -> None:
     found = shown(deep, **here, NOETL_HOME="runs")
     assert found == {"home": str(deep / "runs"), "store": f"sqlite:///{deep}/runs/store.db"}
     assert shown(deep, **here, NOETL_STORE="sqlite:///x.db")["store"] == "sqlite:///x.db"
+
+
+def test_the_home_or_store_that_is_said_nearer_takes_the_place_of_the_other(tmp_path: Path) -> None:
+    (tmp_path / "noetl.toml").write_text('store = "sqlite:///toml.db"\n')
+    assert shown(tmp_path)["store"] == "sqlite:///toml.db"
+    assert shown(tmp_path, NOETL_HOME="runs")["store"] == f"sqlite:///{tmp_path}/runs/store.db"
+    both = {"NOETL_HOME": "runs", "NOETL_STORE": "sqlite:///env.db"}
+    assert shown(tmp_path, **both)["store"] == "sqlite:///env.db"
+    (tmp_path / "valid.yaml").write_text(VALID)
+    assert run("run", "valid.yaml", "--home", "flag", cwd=tmp_path, env=both).code == 0
+    assert (tmp_path / "flag" / "store.db").is_file()
+    words = ["executions", "list", "--home", "flag", "--store", "sqlite:///flag.db", "-o", "json"]
+    refused = run(*words, cwd=tmp_path)
+    assert (refused.code, refused.json["error"]["message"]) == (2, "--home and --store exclude each other")

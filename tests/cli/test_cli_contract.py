@@ -230,3 +230,19 @@ def test_a_bug_of_ours_is_one_line_and_says_how_to_see_more(tmp_path: Path) -> N
     assert "NOETL_DEBUG=1" in quiet.stderr
     assert "Traceback" in loud.stderr
     assert json.loads(programs.stdout)["error"]["code"] == "internal"
+
+
+def test_ctrl_c_while_the_program_starts_shows_no_traceback(tmp_path: Path) -> None:
+    press = (
+        "import sys\n"
+        "class Pressed:\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'click': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Pressed())\n"
+        "import noetl.cli\n"
+        "noetl.cli.main(['--help'])\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", press], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (1, "", "noetl: interrupted\n")

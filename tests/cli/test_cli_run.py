@@ -98,7 +98,14 @@ def test_a_playbook_may_come_from_standard_input(place: Path) -> None:
         (["greet.yaml", "--ctx", "[1]"], "--ctx takes a mapping"),
         (["greet.yaml", "--label", "a"], "--label a"),
         (["greet.yaml", "--timeout", "soon"], "--timeout: soon"),
-        (["greet.yaml", "--idempotency-key", ""], "--idempotency-key is empty"),
+        (["greet.yaml", "--idempotency-key", ""], "'--idempotency-key': it is empty"),
+        (["greet.yaml", "--idempotency-key", "\udcff"], "'--idempotency-key': it is not UTF-8"),
+        (["--resume", "x", "--payload", ""], "--payload is for a new execution"),
+        (["--resume", "x", "--timeout", ""], "--timeout is for a new execution"),
+        (["--resume", "\udcff"], "'--resume': it is not UTF-8"),
+        (["greet.yaml", "--set", ".".join("a" * 2_000) + "=1"], "it leads deeper than 100 levels"),
+        (["greet.yaml", "--store", ""], "'--store': it is empty"),
+        (["greet.yaml", "--store", "mysql://x"], "`mysql://x` is not the URL of a store"),
         (["none.yaml"], "there is no file none.yaml"),
         (["broken.yaml"], "the playbook has 1 error"),
         (["broken.yaml", "--dry-run"], "the playbook has 1 error"),
@@ -125,6 +132,13 @@ def test_a_wrong_request_runs_nothing(
     assert set(json.loads(out)) == {"error", "problems"}
     assert said in json.loads(out)["error"]["message"]
     assert not (place / ".noetl").exists()
+
+
+@pytest.mark.parametrize("arguments", [["broken.yaml"], ["--resume", "x"]])
+def test_a_store_is_made_only_for_a_playbook_that_can_run(place: Path, arguments: list[str]) -> None:
+    before = sorted(place.iterdir())
+    assert run("run", *arguments, "--store", "sqlite:///new.db", cwd=place).code == 2
+    assert sorted(place.iterdir()) == before
 
 
 def test_a_wrong_request_is_told_on_standard_error(place: Path) -> None:

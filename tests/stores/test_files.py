@@ -2,10 +2,6 @@
 
 import asyncio
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import apsw
@@ -18,6 +14,7 @@ from noetl.stores.sqlite.failure import Translated
 from noetl.stores.sqlite.migration import APPLICATION_ID
 from noetl.stores.sqlite.writer import Inline
 from noetl.testing.store.scenario import append, begin, derive
+from tests.rights import readable_only
 
 LARGE = Effects(path="x" * 100_000)
 
@@ -81,29 +78,6 @@ def test_a_folder_in_place_of_the_file(tmp_path: Path) -> None:
     assert "cannot be opened" in refused(tmp_path)
 
 
-@contextmanager
-def readable_only(folder: Path) -> Iterator[None]:
-    """Nobody may write in the folder, and not even root ignores that."""
-    user = os.geteuid()
-    folder.chmod(0o555)
-    if user == 0:
-        os.seteuid(65534)
-    try:
-        yield
-    finally:
-        if user == 0:
-            os.seteuid(0)
-        folder.chmod(0o755)
-
-
-@pytest.fixture
-def public_folder() -> Iterator[Path]:
-    """A folder that another user can reach, which `tmp_path` is not."""
-    folder = Path(tempfile.mkdtemp())
-    yield folder
-    shutil.rmtree(folder)
-
-
 def test_a_new_store_in_a_folder_that_cannot_be_written(public_folder: Path) -> None:
     with readable_only(public_folder):
         assert "cannot be opened" in refused(public_folder / "store.db")
@@ -116,6 +90,99 @@ def test_a_store_in_a_folder_that_cannot_be_written(public_folder: Path) -> None
     place.chmod(0o444)
     with readable_only(public_folder):
         assert "cannot be" in refused(place)
+
+
+def looked_at(place: Path) -> list[str]:
+    """The executions of a store that is opened to be read; whatever writes is refused."""
+
+    async def look() -> list[str]:
+        store = SqliteStore.to_read(place)
+        found = [record.execution_id for record in (await store.executions()).executions]
+        assert await store.check(derive) == []
+        with pytest.raises(StoreUnusable, match="cannot be written"):
+            await store.commit([append("b", 0)])
+        with pytest.raises(StoreUnusable, match="cannot be written"):
+            await store.delete("a")
+        await store.close()
+        return found
+
+    return asyncio.run(look())
+
+
+def test_a_store_that_cannot_be_written_can_be_read(public_folder: Path) -> None:
+    place = public_folder / "a store?.db"
+    asyncio.run(filled(place))
+    with readable_only(public_folder):
+        assert looked_at(place) == ["a"]
+    assert [*public_folder.iterdir()] == [place]
+
+
+def test_a_store_that_others_write_can_be_read_by_those_who_may_not(public_folder: Path) -> None:
+    place = public_folder / "store.db"
+
+    async def write() -> None:
+        store = SqliteStore.at(place)
+        await begin(store, "a")
+        with readable_only(public_folder):
+            looker = SqliteStore.to_read(place)
+            assert await looker.execution("a")
+        await begin(store, "b")
+        assert await looker.execution("b")
+        await looker.close()
+        await store.close()
+
+    asyncio.run(write())
+
+
+def test_what_is_written_while_it_is_read_without_a_lock_is_noticed(public_folder: Path) -> None:
+    place = public_folder / "store.db"
+    asyncio.run(filled(place))
+
+    async def look() -> None:
+        with readable_only(public_folder):
+            looker = SqliteStore.to_read(place)
+        await filled(place, "b")
+        with pytest.raises(StoreBusy, match="was written meanwhile"):
+            await looker.executions()
+        with pytest.raises(StoreBusy, match="was written meanwhile"):
+            await looker.execution("a")
+        await looker.close()
+
+    asyncio.run(look())
+
+
+def test_an_older_store_that_cannot_be_written_says_what_to_do(public_folder: Path) -> None:
+    place = public_folder / "store.db"
+    make(place)
+    database = apsw.Connection(str(place))
+    database.pragma("user_version", SCHEMA_VERSION - 1)
+    database.close()
+    with readable_only(public_folder), pytest.raises(StoreUnusable, match="has an older form") as caught:
+        SqliteStore.to_read(place)
+    assert "copy it" in caught.value.hint
+
+
+def test_a_store_whose_log_cannot_be_read_says_what_to_do(public_folder: Path) -> None:
+    place = public_folder / "store.db"
+    make(place)
+    (public_folder / "store.db-wal").write_bytes(b"of a process that was killed")
+    with readable_only(public_folder), pytest.raises(StoreUnusable, match="without writing") as caught:
+        SqliteStore.to_read(place)
+    assert "copy it" in caught.value.hint
+
+
+def test_a_store_that_cannot_be_read(public_folder: Path) -> None:
+    place = public_folder / "store.db"
+    make(place)
+    place.chmod(0)
+    with readable_only(public_folder), pytest.raises(StoreUnusable, match="cannot be read"):
+        SqliteStore.to_read(place)
+
+
+async def filled(place: Path, execution_id: str = "a") -> None:
+    store = SqliteStore.at(place)
+    await begin(store, execution_id)
+    await store.close()
 
 
 def test_a_file_that_somebody_else_holds(place: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from noetl.stores.owner import Owners
+from tests.rights import readable_only
 from tests.stores.children import child, heard
 
 HOLD = """
@@ -46,6 +47,21 @@ def test_an_execution_has_one_owner(owners: Owners) -> None:
     owned.release()
     assert owners.owner("a") is None
     assert owners.claim("a")
+
+
+def test_who_may_only_read_sees_owners_and_waits_for_them(public_folder: Path) -> None:
+    place = public_folder / "owners"
+    with child(HOLD, place) as process:
+        owner = int(heard(process))
+        with readable_only(public_folder), ThreadPoolExecutor() as pool:
+            owners = Owners(place)
+            assert owners.owner("a") == owner
+            waits = pool.submit(owners.wait, "a")
+            assert process.stdin
+            process.stdin.write("\n")
+            process.stdin.flush()
+            waits.result()
+            assert owners.owner("a") is None
 
 
 def test_nobody_owns_what_was_never_claimed(owners: Owners) -> None:

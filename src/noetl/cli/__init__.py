@@ -1,5 +1,17 @@
 """The command line: it parses and prints, and leaves the work to the rooms below."""
 
-from noetl.cli.app import main
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
 
 __all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run one command and exit, as `noetl.cli.app.main` does."""
+    try:
+        # Imported here: Ctrl-C while it starts shall show no traceback.
+        from noetl.cli.app import main as run
+    except KeyboardInterrupt:
+        sys.exit("noetl: interrupted")  # with exit code 1
+    run(arguments)

@@ -75,10 +75,12 @@ def _refused(error: NoetlError) -> Failure:
 
     if isinstance(error, PluginBroken | KindTaken):
         return Failure("plugin", str(error), hint="repair or remove that package", exit_code=3)
-    from noetl.ports.store import ExecutionUnknown, StoreError
+    from noetl.ports.store import ExecutionUnknown, StoreError, StoreUrlWrong
 
     if isinstance(error, ExecutionUnknown):
         return Failure("unknown-execution", str(error), hint=error.hint)
+    if isinstance(error, StoreUrlWrong):
+        return Failure("store-url", str(error), hint=error.hint)
     if isinstance(error, StoreError):
         return Failure("store", str(error), hint=error.hint, exit_code=3)
     from noetl.ports.results import ResultError

@@ -1,7 +1,7 @@
 """The options and arguments that several commands share."""
 
 import os
-from typing import get_args
+from typing import Any, get_args
 
 import click
 
@@ -17,6 +17,25 @@ class FileName(click.Path):
         if not os.fspath(value):
             self.fail("the name is empty", param, ctx)
         return super().convert(value, param, ctx)
+
+
+class Text(click.ParamType[str]):
+    """Words that are kept or looked for: they must be UTF-8, and say something unless they may be empty."""
+
+    name = "text"
+
+    def __init__(self, *, empty: bool = False) -> None:
+        self._empty = empty
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(value)
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            self.fail("it is not UTF-8", param, ctx)
+        if not text and not self._empty:
+            self.fail("it is empty", param, ctx)
+        return text
 
 
 output = click.option(
@@ -53,7 +72,10 @@ home = click.option(
     help="The folder of the embedded store.  [default: the nearest .noetl, here or above]",
 )
 store = click.option(
-    "--store", metavar="URL", help="The store, for example sqlite:///runs.db.  [default: the one in HOME]"
+    "--store",
+    type=Text(),
+    metavar="URL",
+    help="The store, for example sqlite:///runs.db.  [default: the one in HOME]",
 )
 quiet = click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 verbose = click.option("-v", "--verbose", is_flag=True, help="Show every task and every decision.")

@@ -28,7 +28,9 @@ def prune(configuration: Configuration, *, before: int | None, dry: bool) -> Non
         dropped, _ = await tidy(home, store, results, now())
         return deleted, dropped
 
-    pruned, expired = consult(configuration, work) if has_store(configuration) else ([], Expired())
+    pruned, expired = list[ExecutionRecord](), Expired()
+    if has_store(configuration):
+        pruned, expired = consult(configuration, work, writing=not dry)
     if configuration.settings.output == "json":
         ids = [record.execution_id for record in pruned]
         dropped = {"bodies": expired.bodies, "bytes": expired.bytes, "unreachable": expired.unreachable}

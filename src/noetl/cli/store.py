@@ -7,19 +7,24 @@ from typing import TypeVar
 from noetl.cli import stream
 from noetl.cli.failure import Failure
 from noetl.homes import home_of, store_url
-from noetl.ports.store import Store, StoreUnusable
+from noetl.ports.store import Store
 from noetl.settings import Configuration
-from noetl.stores import file_of, open_store
+from noetl.stores import file_of, open_store, open_store_to_read
 from noetl.stores.home import Home
 
 T = TypeVar("T")
 
 
-def consult(configuration: Configuration, work: Callable[[Home, Store], Awaitable[T]]) -> T:
-    """What `work` finds in the home and store that are set. Makes neither. Raises Failure, StoreError."""
+def consult(
+    configuration: Configuration, work: Callable[[Home, Store], Awaitable[T]], *, writing: bool = False
+) -> T:
+    """What `work` finds in the home and store that are set. Makes neither. Raises Failure, StoreError.
+
+    If it writes nothing, they may lie where nobody here may write.
+    """
 
     async def play() -> T:
-        home, store = open_home(configuration)
+        home, store = open_home(configuration, writing=writing)
         try:
             return await work(home, store)
         finally:
@@ -28,7 +33,7 @@ def consult(configuration: Configuration, work: Callable[[Home, Store], Awaitabl
     return asyncio.run(play())
 
 
-def open_home(configuration: Configuration) -> tuple[Home, Store]:
+def open_home(configuration: Configuration, *, writing: bool) -> tuple[Home, Store]:
     """The home and the open store in it, which must be there. Raises Failure, StoreError.
 
     Says on stderr which home it is, if not that of the working directory.
@@ -41,13 +46,9 @@ def open_home(configuration: Configuration) -> tuple[Home, Store]:
     elsewhere = home.folder.parent != configuration.directory
     if elsewhere and not configuration.settings.store and configuration.settings.output == "text":
         stream.say(f"using {stream.visible(str(home.folder))}")
-    return home, open_store(url)
+    return home, (open_store if writing else open_store_to_read)(url)
 
 
 def has_store(configuration: Configuration) -> bool:
-    """Whether there is a store to look into. Raises Failure if its URL names none."""
-    try:
-        file = file_of(store_url(configuration))
-    except StoreUnusable as error:
-        raise Failure("store-url", str(error), hint=error.hint) from None
-    return file is not None and (configuration.directory / file).is_file()
+    """Whether there is a store to look into. Raises StoreUnusable, StoreUrlWrong."""
+    return file_of(store_url(configuration)) is not None and home_of(configuration).exists

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from noetl.cli.failure import Failure
 from noetl.homes import home_of, store_url
-from noetl.ports.store import StoreUnusable
 from noetl.settings import Configuration
 from noetl.stores import file_of, open_store
 from noetl.stores.sqlite.connection import SCHEMA_VERSION, schema_version
@@ -22,10 +21,7 @@ class Migrated(NamedTuple):
 def migrate_store(configuration: Configuration) -> Migrated:
     """Opens the store, which migrates it, or makes it. Raises Failure, StoreError."""
     url = store_url(configuration)
-    try:
-        file = file_of(url)
-    except StoreUnusable as error:
-        raise Failure("store-url", str(error), hint=error.hint) from None
+    file = file_of(url)
     if file is None:
         raise Failure(
             "store-url", f"{url} is memory, which keeps nothing", hint="sqlite:///path.db names a file"

@@ -213,6 +213,7 @@ class StoreError(NoetlError):
 
     StoreError           the world failed: reading or writing did not work
     ├── StoreUnusable    this cannot be opened as a store, and trying again does not help
+    │   └── StoreUrlWrong  and it is no URL of a store at all
     ├── StoreBusy        somebody else held it for too long: try again
     ├── StoreFull        there is no room; nothing was written, and what was written before is safe
     ├── StoreClosed      it was closed before
@@ -225,6 +226,9 @@ class StoreError(NoetlError):
 
 
 class StoreUnusable(StoreError): ...
+
+
+class StoreUrlWrong(StoreUnusable): ...
 
 
 class StoreBusy(StoreError): ...

@@ -2,28 +2,41 @@
 
 from pathlib import Path
 
-from noetl.ports.store import Store, StoreUnusable
+from noetl.ports.store import Store, StoreUnusable, StoreUrlWrong
 from noetl.stores.sqlite import SqliteStore
 
-__all__ = ["file_of", "open_store"]
+__all__ = ["file_of", "open_store", "open_store_to_read"]
 
 _SQLITE = "sqlite://"
 _HINT = "sqlite:///relative/path.db, sqlite:////absolute/path.db or sqlite:///:memory:"
 
 
 def open_store(url: str) -> Store:
-    """The store at this URL, made if it does not exist. Raises StoreUnusable."""
+    """The store at this URL, made if it does not exist. Raises StoreUnusable, StoreUrlWrong."""
     path = file_of(url)
     return SqliteStore.in_memory() if path is None else SqliteStore.at(path)
 
 
+def open_store_to_read(url: str) -> Store:
+    """The store at this URL, which must be there, also where it may not be written.
+
+    There, whatever writes raises StoreUnusable. Raises StoreUnusable, StoreUrlWrong.
+    """
+    path = file_of(url)
+    return SqliteStore.in_memory() if path is None else SqliteStore.to_read(path)
+
+
 def file_of(url: str) -> Path | None:
-    """The file that a URL names; None for memory. Raises StoreUnusable if it names no store."""
+    """The file that a URL names; None for memory. Raises StoreUrlWrong, StoreUnusable."""
     if not url.startswith(_SQLITE):
-        raise StoreUnusable(f"`{url}` is not the URL of a store", _HINT)
+        raise StoreUrlWrong(f"`{url}` is not the URL of a store", _HINT)
     path = url.removeprefix(_SQLITE)
     if path in ("", "/:memory:"):
         return None
     if not path.startswith("/") or path.endswith("/"):
-        raise StoreUnusable(f"`{url}` names no file", _HINT)
+        raise StoreUrlWrong(f"`{url}` names no file", _HINT)
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise StoreUnusable(f"{path[1:]} is not UTF-8, as the path of a store must be", _HINT) from None
     return Path(path[1:])

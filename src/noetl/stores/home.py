@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from stat import S_ISREG
 
 from noetl.ports.store import StoreUnusable
 
 FOLDER = ".noetl"
-_ELSEWHERE = "--home or NOETL_HOME names another place"
+_ELSEWHERE = "--home or --store names another place"
 
 
 class Home:
@@ -26,7 +27,18 @@ class Home:
 
     @property
     def exists(self) -> bool:
-        return self.store.is_file()
+        """Whether there is a store. Raises StoreUnusable where something else is, or nobody may look."""
+        try:
+            found = self.store.stat()
+        except FileNotFoundError:
+            return False
+        except NotADirectoryError:
+            raise StoreUnusable(f"{self.store.parent} is no folder", _ELSEWHERE) from None
+        except OSError as error:
+            raise StoreUnusable(f"{self.store}: {error.strerror or error}", _ELSEWHERE) from None
+        if not S_ISREG(found.st_mode):
+            raise StoreUnusable(f"{self.store} is no file", _ELSEWHERE)
+        return found.st_size > 0
 
     def make(self) -> None:
         """Makes the folder if it is not there, with a `.gitignore` of its own. Raises StoreUnusable."""

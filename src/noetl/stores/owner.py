@@ -5,6 +5,7 @@ this kind belong to the process: closing the file anywhere in it would free them
 the file once, and closes it when it holds none. A child that is forked does not share them.
 """
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -23,7 +24,15 @@ class _Locks:
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self.waits = fcntl.LOCK_EX
+        try:
+            self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+                raise
+            # Who may only read can ask for owners, and wait for their end.
+            self.descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            self.waits = fcntl.LOCK_SH
         self.held: set[int] = set()
         self.waiting = 0
         self.process = os.getpid()
@@ -111,7 +120,7 @@ class Owners:
             if byte in locks.held:
                 return
             locks.waiting += 1
-        fcntl.lockf(locks.descriptor, fcntl.LOCK_EX, 1, byte)
+        fcntl.lockf(locks.descriptor, locks.waits, 1, byte)
         with _GUARD:
             if byte not in locks.held:
                 fcntl.lockf(locks.descriptor, fcntl.LOCK_UN, 1, byte)

@@ -7,7 +7,7 @@ import click
 from msgspec import Struct
 
 from noetl.cli import option, source, stream
-from noetl.cli.failure import Failure, invalid
+from noetl.cli.failure import invalid
 from noetl.settings import Configuration, read
 
 if TYPE_CHECKING:
@@ -29,7 +29,12 @@ class Given(Struct, frozen=True):
 
 @click.command()
 @click.argument("file", type=option.FileName(), required=False)
-@click.option("--resume", metavar="ID", help="Go on with an execution that a crash or Ctrl-C interrupted.")
+@click.option(
+    "--resume",
+    type=option.Text(),
+    metavar="ID",
+    help="Go on with an execution that a crash or Ctrl-C interrupted.",
+)
 @option.sets
 @click.option("--payload", metavar="JSON|@FILE", help="The workload: a JSON mapping, @FILE, or @- for stdin.")
 @click.option("--ctx", metavar="JSON|@FILE", help="The first ctx: a JSON mapping, @FILE, or @- for stdin.")
@@ -44,6 +49,7 @@ class Given(Struct, frozen=True):
 )
 @click.option(
     "--idempotency-key",
+    type=option.Text(),
     metavar="KEY",
     help="Start it once: a second run with this key shows the first one's execution.",
 )
@@ -92,7 +98,8 @@ def _given(
     if resume is not None:
         if file is not None:
             raise click.UsageError("FILE and --resume exclude each other: an execution keeps its playbook")
-        said = [_spelling(name) for name, value in start.items() if value] + ["--dry-run"] * dry_run
+        said = [_spelling(name) for name, value in start.items() if value not in (None, ())]
+        said += ["--dry-run"] * dry_run
         if said:
             raise click.UsageError(
                 f"{said[0]} is for a new execution: --resume goes on with what was given then"
@@ -122,8 +129,6 @@ def _start(given: Given | None) -> "Start":
     from noetl.local import Source
 
     assert given is not None  # noqa: S101 -- asked only where there is nothing to resume
-    if given.idempotency_key == "":
-        raise Failure("argument", "--idempotency-key is empty", hint="any text that names this run")
     labels = inputs.labels_of(given.labels)
     timeout = None if given.timeout is None else inputs.seconds_of(given.timeout, "--timeout")
     payload, ctx = (

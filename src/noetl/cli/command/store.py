@@ -32,7 +32,7 @@ def check(*, rebuild: bool, **place: str | None) -> int:
     async def work(_home: Home, store: Store) -> Soundness:
         return await examine_store(store, configuration.settings.allow_kinds, rebuild=rebuild)
 
-    found = consult(configuration, work)
+    found = consult(configuration, work, writing=rebuild)
     if configuration.settings.output == "json":
         problems = [
             {"execution_id": one.execution_id or None, "message": one.message} for one in found.problems

@@ -18,7 +18,7 @@ from noetl.cli.execution.progress import Progress
 from noetl.cli.failure import Failure, invalid
 from noetl.dsl.problem import PlaybookInvalid
 from noetl.events.event import Event
-from noetl.homes import home_of, result_store_names, results_of
+from noetl.homes import home_of, result_store_names, results_of, store_url
 from noetl.kernel import Refused
 from noetl.kernel.state import ExecutionState
 from noetl.loading import installed_kinds
@@ -32,6 +32,7 @@ from noetl.server.playbooks import Playbooks
 from noetl.server.records import find_execution, read_events
 from noetl.server.retention import forget, tidy
 from noetl.settings import Configuration
+from noetl.stores import file_of
 from noetl.stores.home import Home
 
 PATIENCE = 3.0
@@ -177,10 +178,11 @@ async def _run(
 def _look_first(order: Order, configuration: Configuration, catalogs: Sequence[Path]) -> None:
     """A home is made only for a playbook that can run. Raises Failure, PlaybookInvalid, CannotRun."""
     home, settings = home_of(configuration), configuration.settings
-    if settings.store or home.exists:
+    if file_of(store_url(configuration)) is None or home.exists:
         return
     if order.source is None:
-        raise Failure("unknown-execution", f"there are no executions in {home.folder}", hint=_ELSEWHERE)
+        where = settings.store or home.folder
+        raise Failure("unknown-execution", f"there are no executions in {where}", hint=_ELSEWHERE)
     playbooks = Playbooks(catalogs, settings.allow_kinds)
     kinds = installed_kinds().allowing(settings.allow_kinds)
     Fitness(playbooks, kinds, result_store_names(configuration)).check(playbooks.read(order.source))

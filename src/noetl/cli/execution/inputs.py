@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 from noetl.cli.failure import Failure
-from noetl.model.normal import NotJson, normalise
+from noetl.model.normal import MAX_DEPTH, NotJson, normalise
 
 _SHOWN = 60
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
@@ -93,6 +93,8 @@ def _assignment(word: str) -> tuple[str, list[str], str]:
         _wrong(
             f"--set {_text(word)}: a key is empty", "keys are separated by one dot: --set server.port=8080"
         )
+    if len(path) > MAX_DEPTH:
+        _wrong(f"--set {_text(word)}: it leads deeper than {MAX_DEPTH} levels")
     return f"--set {key.strip()}", path, text
 
 

@@ -43,7 +43,7 @@ def tell(
         return record, answer
 
     try:
-        record, answer = consult(configuration, whole)
+        record, answer = consult(configuration, whole, writing=True)
     except Refused as refusal:
         raise Failure("refused", str(refusal)) from None
     except AlreadyRunning as running:

@@ -91,14 +91,18 @@ class _Printer:
         self._collected: list[dict[str, Json]] = []
 
     async def print(self, pages: AsyncIterator[list[Event]], chosen: _Chosen) -> None:
+        found = False
         async for page in pages:
             if not self._trace_id:
                 self._trace_id = trace_of(page[0])
             wanted = [(event, step) for event in page if (step := chosen.step_if(event)) is not None]
+            found = found or bool(wanted)
             if wanted and not self._page(wanted):
                 return
         if self._json and not self._streaming:
             stream.write_json({"events": self._collected})
+        elif not found and not self._json:
+            stream.say("no such events")
 
     def _page(self, events: list[tuple[Event, str]]) -> bool:
         """False if nobody reads any more."""

@@ -67,6 +67,8 @@ def command(
 
 def _source(playbook: str | None, dialect: str | None) -> Source | None:
     if playbook is None:
+        if dialect is not None:
+            raise click.UsageError("--dialect says how --playbook is read, which is missing")
         return None
     name, text = source.read(playbook)
     return Source(text, name, "" if playbook == source.STDIN else os.path.abspath(playbook), dialect)

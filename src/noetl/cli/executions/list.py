@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from noetl.cli import option as shared
 from noetl.cli import stream
 from noetl.cli.execution.wording import duration
 from noetl.cli.executions import option
@@ -20,9 +21,20 @@ LIMIT = 50
 
 @click.command("list")
 @click.option("--status", type=click.Choice(STATUSES), multiple=True, help="Only these. May be repeated.")
-@click.option("--path", default="", metavar="PATH", help="Only playbooks whose path begins so.")
 @click.option(
-    "--label", "labels", multiple=True, metavar="K=V", help="Only with this label. May be repeated."
+    "--path",
+    type=shared.Text(empty=True),
+    default="",
+    metavar="PATH",
+    help="Only playbooks whose path begins so.",
+)
+@click.option(
+    "--label",
+    "labels",
+    type=shared.Text(),
+    multiple=True,
+    metavar="K=V",
+    help="Only with this label. May be repeated.",
 )
 @click.option("--since", metavar="TIME", help="Only what began since then: 90m, 2h, 3d, or a time.")
 @click.option(
@@ -49,7 +61,7 @@ def command(
         status=status,
         path=path,
         labels=dict(map(_label, labels)),
-        since=moment(since, "--since") if since else 0,
+        since=moment(since, "--since") if since is not None else 0,
         limit=limit,
         cursor=cursor,
     )

@@ -13,7 +13,7 @@ from noetl.settings import Configuration, read
 if TYPE_CHECKING:
     from noetl.cli.execution.foreground import Order
 
-execution = click.argument("name", metavar="ID")
+execution = click.argument("name", type=option.Text(), metavar="ID")
 follow = click.option(
     "-f", "--follow", is_flag=True, help="Go on until the execution ends or nobody runs it."
 )

@@ -21,4 +21,4 @@ def command(*, before: str | None, dry_run: bool, **place: str | None) -> None:
     With their results and logs. What has not ended, or is owned by a process, stays.
     """
     configuration = option.configured(**place)
-    prune(configuration, before=moment(before, "--before") if before else None, dry=dry_run)
+    prune(configuration, before=moment(before, "--before") if before is not None else None, dry=dry_run)

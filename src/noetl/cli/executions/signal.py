@@ -2,6 +2,7 @@
 
 import click
 
+from noetl.cli import option as shared
 from noetl.cli.execution.inputs import value_of
 from noetl.cli.execution.place import who
 from noetl.cli.executions import option
@@ -13,7 +14,7 @@ from noetl.model.normal import NotJson, normalise
 
 @click.command("signal")
 @option.execution
-@click.argument("signal", metavar="SIGNAL")
+@click.argument("signal", type=shared.Text(), metavar="SIGNAL")
 @click.argument("payload", required=False)
 @option.place
 def command(*, name: str, signal: str, payload: str | None, **place: str | None) -> int:

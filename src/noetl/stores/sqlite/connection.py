@@ -51,7 +51,7 @@ def schema_version(place: str) -> int:
     with Translated(place):
         connection = apsw.Connection(place, flags=apsw.SQLITE_OPEN_READONLY)
         try:
-            return _schema_version(connection, place)
+            return version_of(connection, place)
         finally:
             connection.close()
 
@@ -67,16 +67,17 @@ def _connect(place: str) -> apsw.Connection:
 def _prepare(connection: apsw.Connection, place: str) -> None:
     if connection.readonly("main"):
         raise apsw.ReadOnlyError(place)
-    if _schema_version(connection, place) != SCHEMA_VERSION:
+    if version_of(connection, place) != SCHEMA_VERSION:
         # changing the journal mode does not wait for others, and two may do it at once
         with nullcontext() if place == MEMORY else _alone(Path(place).parent):
-            if version := _schema_version(connection, place):
+            if version := version_of(connection, place):
                 migrate(connection, version, queries.migrations())
             else:
                 create(connection)
 
 
-def _schema_version(connection: apsw.Connection, place: str) -> int:
+def version_of(connection: apsw.Connection, place: str) -> int:
+    """The version of an open file; 0 if it is no store yet. Raises StoreUnusable."""
     application = connection.pragma("application_id")
     version = connection.pragma("user_version")
     if application != APPLICATION_ID:

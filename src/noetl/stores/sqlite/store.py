@@ -31,6 +31,7 @@ from noetl.stores.sqlite.batch import validate
 from noetl.stores.sqlite.connection import MEMORY, open_reader, open_writer
 from noetl.stores.sqlite.derived import as_json
 from noetl.stores.sqlite.failure import Translated
+from noetl.stores.sqlite.looking import Looker, may_write
 from noetl.stores.sqlite.writer import Inline, Writer
 
 P = ParamSpec("P")
@@ -46,12 +47,15 @@ class SqliteStore:
     Reads are answered in the loop's own thread: they take no locks, and their number of rows is limited.
     """
 
-    def __init__(self, place: str, *, inline: Inline, patience: float, max_pages: int) -> None:
-        connection = open_writer(place)
+    def __init__(
+        self, place: str, *, inline: Inline, patience: float, max_pages: int = 0, looker: Looker | None = None
+    ) -> None:
+        connection = looker.connection if looker else open_writer(place)
         if max_pages:
             connection.pragma("max_page_count", max_pages)
         self._place = place
-        self._reader = connection if place == MEMORY else open_reader(place)
+        self._looker = looker
+        self._reader = connection if looker or place == MEMORY else open_reader(place)
         self._writer = Writer(connection, place, inline=inline, patience=patience)
         self._closed = False
 
@@ -66,6 +70,17 @@ class SqliteStore:
         Raises StoreUnusable, StoreBusy.
         """
         return cls(str(path), inline=inline, patience=patience, max_pages=max_pages)
+
+    @classmethod
+    def to_read(cls, path: Path) -> "SqliteStore":
+        """The store in this file, which must be there, also where it may not be written.
+
+        There, whatever writes raises StoreUnusable. Raises StoreUnusable, StoreBusy.
+        """
+        place = str(path)
+        if may_write(place):
+            return cls.at(path)
+        return cls(place, inline="everything", patience=0, looker=Looker(place))
 
     @classmethod
     def in_memory(cls, *, max_pages: int = 0) -> "SqliteStore":
@@ -172,10 +187,14 @@ class SqliteStore:
         return await asyncio.to_thread(self._check_aside, derive)
 
     def _check_aside(self, derive: Derive | None) -> list[Inconsistency]:
-        connection = open_reader(self._place)
+        looker = Looker(self._place) if self._looker else None
+        connection = looker.connection if looker else open_reader(self._place)
         try:
             with Translated(self._place):
-                return upkeep.check(connection, derive)
+                found = upkeep.check(connection, derive)
+            if looker:
+                looker.check()
+            return found
         finally:
             connection.close()
 
@@ -200,7 +219,10 @@ class SqliteStore:
     ) -> T:
         self._refuse_closed()
         with Translated(self._place):
-            return question(self._reader, *args, **named)
+            answer = question(self._reader, *args, **named)
+        if self._looker:
+            self._looker.check()
+        return answer
 
     def _refuse_closed(self) -> None:
         if self._closed:

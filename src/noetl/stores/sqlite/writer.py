@@ -64,7 +64,7 @@ class Writer:
         self._room = asyncio.Event()
         self._closed = False
         self._known = NOTHING_KNOWN
-        self._wal = Wal(connection) if connection.filename_wal else None
+        self._wal = Wal(connection) if connection.filename_wal and not connection.readonly("main") else None
 
     async def commit(self, appends: Sequence[Append]) -> list[Verdict]:
         found: list[list[Verdict]] | None = self._here(appends) if self._may_commit_here(appends) else None
