@@ -53,9 +53,9 @@ def s3_server() -> Iterator[S3Server]:
     (folder / "s3.json").write_text(json.dumps({"identities": [identity]}))
     names = ("master", "volume", "filer", "s3")
     ports = _free_ports(2 * len(names))
-    flags = [f"-{name}.port={ports.pop()}" for name in names[:3]]
-    flags += [f"-{name}.port.grpc={ports.pop()}" for name in names]
-    server = S3Server(f"http://127.0.0.1:{ports[0]}")
+    flags = [f"-{name}.port={port}" for name, port in zip(names, ports[:4], strict=True)]
+    flags += [f"-{name}.port.grpc={port}" for name, port in zip(names, ports[4:], strict=True)]
+    server = S3Server(f"http://127.0.0.1:{ports[3]}")
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             [
@@ -68,7 +68,6 @@ def s3_server() -> Iterator[S3Server]:
                 *flags,
                 "-filer",
                 "-s3",
-                f"-s3.port={ports[0]}",
                 "-s3.port.iceberg=0",
                 "-s3.port.lance=0",
                 f"-s3.config={folder / 's3.json'}",
@@ -102,11 +101,23 @@ def s3_server() -> Iterator[S3Server]:
         process.kill()
         process.wait()
         shutil.rmtree(folder, ignore_errors=True)
+        for port in ports:
+            for left in _left_by(port):
+                left.unlink()
 
 
 def _free_ports(count: int) -> list[int]:
+    ports: list[int] = []
     with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
+        while len(ports) < count:
+            one = stack.enter_context(socket.socket())
             one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+            port = one.getsockname()[1]
+            if not _left_by(port):
+                ports.append(port)
+    return ports
+
+
+def _left_by(port: int) -> list[Path]:
+    """The sockets that a killed server leaves; their folder cannot be set, and those of other users stop ours."""
+    return list(Path("/tmp").glob(f"seaweedfs-*-{port}.sock"))  # noqa: S108

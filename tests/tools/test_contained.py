@@ -15,6 +15,7 @@ CONTAINED = [
     "def main(rows):\n    print(len(rows))\n    return [row['id'] for row in rows if row.get('ok')]",
     "class Point:\n    def __init__(self, x):\n        self.x = x\nresult = Point(3).x",
     "return sorted(set(args['names']))",
+    r"import re; result = re.findall('\d', text)",  # Python would warn of it
 ]
 
 REACHING = [

@@ -18,25 +18,26 @@ from noetl.tools.process import (
 from tests.tools.python_calls import ends
 
 CODE = """
-import subprocess, sys
+import os, signal, subprocess
 held = bytearray(b"x" * 30_000_000)
 stray = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+os.kill(stray.pid, signal.SIGSTOP)
+os.waitpid(stray.pid, os.WUNTRACED)
 print(stray.pid, flush=True)
-sys.stdin.read()
+os.kill(os.getpid(), signal.SIGSTOP)
 """
+"""Both end up stopped: what they hold stays the same while it is looked at."""
 
 
 @pytest.fixture
 def leader() -> Iterator[tuple[subprocess.Popen[str], int]]:
     with subprocess.Popen(
-        [sys.executable, "-c", CODE],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
+        [sys.executable, "-c", CODE], stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         assert process.stdout
-        yield process, int(process.stdout.readline())
+        stray = int(process.stdout.readline())
+        assert os.WIFSTOPPED(os.waitpid(process.pid, os.WUNTRACED)[1])
+        yield process, stray
         kill_family(process.pid)
 
 

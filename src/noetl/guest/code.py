@@ -1,6 +1,7 @@
 """Users' Python as code objects. A `return` outside a function ends the code with a value."""
 
 import ast
+import warnings
 from collections.abc import Iterator
 from types import CodeType
 from typing import Any, NamedTuple
@@ -23,6 +24,16 @@ class Code(NamedTuple):
             return None
         found: tuple[Any] | None = names.pop(_BODY)()
         return found
+
+
+def parsed(source: str) -> ast.Module | None:
+    """The syntax tree, or None if there is none. What Python warns of, it says when the code is compiled."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return ast.parse(source)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
 
 
 def compile_code(source: str, name: str) -> Code:

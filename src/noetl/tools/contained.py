@@ -3,6 +3,8 @@
 import ast
 from functools import lru_cache
 
+from noetl.guest.code import parsed
+
 MODULES = frozenset(
     {
         "base64",
@@ -72,11 +74,8 @@ def is_contained(code: str) -> bool:
     It need not give the same each time. The proof is for honest code: whoever wants to deceive it can,
     and gains nothing.
     """
-    try:
-        tree = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return all(_stays_inside(node) for node in ast.walk(tree))
+    tree = parsed(code)
+    return tree is not None and all(_stays_inside(node) for node in ast.walk(tree))
 
 
 def _stays_inside(node: ast.AST) -> bool:

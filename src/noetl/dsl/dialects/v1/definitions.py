@@ -1,7 +1,6 @@
 """The task library of a v1 document (004 §3), read and checked once, where it is written."""
 
 import ast
-import warnings
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -9,6 +8,7 @@ from noetl.dsl.dialects.build import mapping, present
 from noetl.dsl.dialects.reporting import Reader
 from noetl.dsl.shape import did_you_mean
 from noetl.dsl.source import Mapping, Node, Scalar
+from noetl.guest.code import parsed
 
 Kind: TypeAlias = Literal["http", "python", "loop", "task"]
 
@@ -208,7 +208,7 @@ def _defined(name: str, kind: Kind, node: Mapping, given: Mapping, run: tuple[De
 
 def main_of(code: str) -> ast.FunctionDef | ast.AsyncFunctionDef | Literal["unreadable"] | None:
     """The function `main(input)` of the code; code that is no Python is for others to report."""
-    tree = _tree(code)
+    tree = parsed(code)
     if tree is None:
         return "unreadable"
     for statement in reversed(tree.body):
@@ -227,7 +227,7 @@ def giving_main(code: str) -> str:
 
 
 def _sets_result(code: str) -> bool:
-    tree = _tree(code)
+    tree = parsed(code)
     open_nodes: list[ast.AST] = list(tree.body) if tree else []
     while open_nodes:
         node = open_nodes.pop()
@@ -241,12 +241,3 @@ def _sets_result(code: str) -> bool:
 def _takes_input(args: ast.arguments) -> bool:
     positional = [*args.posonlyargs, *args.args]
     return [arg.arg for arg in positional] == ["input"] and not (args.kwonlyargs or args.vararg or args.kwarg)
-
-
-def _tree(code: str) -> ast.Module | None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return ast.parse(code)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
