@@ -1,12 +1,11 @@
 """Where the history of executions is kept: the port that every store implements.
 
-The log is the truth. An execution is a list of rows numbered 1, 2, 3 … without gaps; its *version* is
-the number of the last one. Whatever else a store knows about an execution (status, labels, timers,
-messages to send) follows from its rows, is written together with them, and can be rebuilt from them.
+The log is the truth. An execution is a list of rows numbered 1, 2, 3 … without gaps; its *version* is the
+number of the last one. Whatever else a store knows about an execution (status, labels, timers, messages)
+follows from its rows, is written together with them, and can be rebuilt from them.
 
-A store does not know what a row means: kinds are numbers and bodies are bytes. Times are microseconds
-since 1970, UTC. A store object belongs to one event loop; any number of them, in any number of
-processes, may share the same data.
+A store does not know what a row means: kinds are numbers and bodies are bytes. Times are microseconds since
+1970, UTC. A store object belongs to one event loop; any number of them, in many processes, may share data.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -246,10 +245,10 @@ class ExecutionUnknown(StoreError): ...
 class Store(SealedStore, Protocol):
     """Every method that writes returns when the data is durable: it survives the loss of power.
 
-    Writes take effect in the order of their calls. When one fails with a StoreError nothing of it was
-    written. Cancelling a write that waits may or may not take it back: read to find out.
-    Reads see every write that has returned. An execution that does not exist has no rows, letters
-    or snapshots; only where it says so is ExecutionUnknown raised.
+    Writes take effect in the order of their calls. If one fails with a StoreError nothing of it was written.
+    Cancelling a write that waits may or may not take it back: read to find out. Reads see every write that
+    has returned. An execution that does not exist has no rows, letters or snapshots; only where it says so
+    is ExecutionUnknown raised.
     """
 
     async def commit(self, appends: Sequence[Append]) -> list[Verdict]:
