@@ -1,6 +1,7 @@
 """Whole executions through server and worker in one process."""
 
 import asyncio
+import gc
 from pathlib import Path
 from typing import Literal
 
@@ -15,6 +16,7 @@ from noetl.local import AlreadyRunning, Local
 from noetl.model.outcome import Outcome, succeeded
 from noetl.ports.tool import Call
 from noetl.server.letters import write_letter
+from noetl.stores.sqlite import SqliteStore
 from noetl.tools.hosting import Tools
 from tests.local.engine import HEAD, Bench, source
 
@@ -262,3 +264,22 @@ def test_a_tool_that_raises_fails_its_task_whatever_it_raises(
     state = bench.with_local(work, tools=Tools(Kinds([*installed_kinds(), kind])), allow_kinds=["raising"])
     assert state.error is not None
     assert (state.error.kind, state.error.message) == ("tool", message)
+
+
+def test_whoever_kills_the_engine_before_a_task_has_begun_meets_no_warning() -> None:
+    async def use() -> None:
+        durable: list[str] = []
+        store = SqliteStore.in_memory()
+        async with Local(store, watch=lambda name, *_: durable.append(name)) as local:
+            await asyncio.sleep(0)  # it waits for something to do
+            await local.start(
+                source('workflow:\n- step: start\n  tool: {kind: http, url: "http://x.invalid"}')
+            )
+            await asyncio.sleep(0)
+            # The start of the task is durable, and what runs its tool has not had its turn.
+            assert durable
+            await local.kill()
+        await store.close()
+
+    asyncio.run(use())
+    gc.collect()

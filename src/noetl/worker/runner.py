@@ -5,7 +5,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import assert_never
+from typing import TypeVarTuple, assert_never
 
 from noetl.events.bodies import EventBody, StepFailed
 from noetl.kernel import advance, cancelled, judge, pause, straight
@@ -22,6 +22,8 @@ from noetl.worker.keychain import Keychain
 from noetl.worker.keychains import Keychains
 from noetl.worker.seat import Seat
 from noetl.worker.stored import StoredValues
+
+Args = TypeVarTuple("Args")
 
 PATIENCE = 2.0
 """Seconds that an interrupted task has for tidying up."""
@@ -78,7 +80,7 @@ class Runner:
         self._seats[seat.place] = seat
         seat.keychain = self._keychains.of(ledger)
         if seat.keychain is not None and not seat.keychain.opened:
-            self._beside(seat, self._open(seat, seat.keychain))
+            self._beside(seat, self._open, seat, seat.keychain)
             return
         self._queue(seat)
 
@@ -202,14 +204,14 @@ class Runner:
         if not seat.owned or seat.interrupted:
             seat.begun -= 1
             return
-        seat.tasks[move.iteration] = self._task(self._await(seat, move))
+        seat.tasks[move.iteration] = self._task(self._await, seat, move)
 
-    def _task(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        return asyncio.get_running_loop().create_task(self._watched(work))
+    def _task(self, work: Callable[[*Args], Coroutine[None, None, None]], *args: *Args) -> asyncio.Task[None]:
+        return asyncio.get_running_loop().create_task(self._watched(work, *args))
 
-    async def _watched(self, work: Coroutine[None, None, None]) -> None:
+    async def _watched(self, work: Callable[[*Args], Coroutine[None, None, None]], *args: *Args) -> None:
         try:
-            await work
+            await work(*args)
         except Exception as error:  # noqa: BLE001 -- whatever it is, nobody may wait for the run for ever
             self._broken(error)
 
@@ -241,10 +243,10 @@ class Runner:
     def _fetch(self, seat: Seat, keys: tuple[str, ...], then: Callable[[], None]) -> None:
         """Gets stored values and secrets that the run needs, and goes on."""
         seat.begun += 1
-        self._beside(seat, self._get(seat, keys, then))
+        self._beside(seat, self._get, seat, keys, then)
 
-    def _beside(self, seat: Seat, work: Coroutine[None, None, None]) -> None:
-        task = self._task(work)
+    def _beside(self, seat: Seat, work: Callable[[*Args], Coroutine[None, None, None]], *args: *Args) -> None:
+        task = self._task(work, *args)
         seat.fetches.add(task)
         task.add_done_callback(seat.fetches.discard)
 
@@ -276,7 +278,7 @@ class Runner:
             seat.interrupted = True
             for task in list(seat.tasks.values()):
                 task.cancel()
-            seat.tasks[-1] = self._task(self._end_interrupted(seat, list(seat.tasks.values())))
+            seat.tasks[-1] = self._task(self._end_interrupted, seat, list(seat.tasks.values()))
 
     async def _end_interrupted(self, seat: Seat, tasks: list[asyncio.Task[None]]) -> None:
         if tasks:
