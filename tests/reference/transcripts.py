@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tests.cli.command_line import environment
 
 ROOT = Path(__file__).parents[2]
-WHERE = "/home/ada/shop"
+WHERE = "/srv/shop"
 """The folder in which the sessions in the documentation take place."""
 
 _MASKS = (
