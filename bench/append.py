@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.row import Row
+from bench.measurement import Row
 from noetl.ports.store import Append, Committed
 from noetl.ports.store import Row as Event
 from noetl.stores.sqlite import SqliteStore

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.measurement import Row
 from bench.peers.peer import Peer, Unavailable, Worker, environment
-from bench.row import Row
 from bench.workloads import TITLES
 
 OURS = "noetl"

@@ -9,10 +9,10 @@ from typing import Any
 
 import duckdb
 
-from bench.row import Row
+from bench.measurement import Row
 from noetl.ports.tool import Call
 from noetl.stores.results import FileResults, StoredObjects
-from noetl.tools.duckdb_tool import DuckdbTool
+from noetl.tools.duckdb.tool import DuckdbTool
 
 ROWS = 10_000_000
 ROUNDS = 7

@@ -13,7 +13,9 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bench.row import Row
+from bench.measurement import Row
+from noetl.engine.catalog.playbook_record import Source, packed
+from noetl.engine.effects import effects_of
 from noetl.events.bodies import (
     EventBody,
     LoopDone,
@@ -32,15 +34,13 @@ from noetl.events.bodies import (
     WorkflowStarted,
 )
 from noetl.events.codec import FORMAT, encode
-from noetl.events.table import kind_of
-from noetl.loading import load
+from noetl.events.event_kind import kind_of
+from noetl.loader import load
 from noetl.model.outcome import succeeded
 from noetl.ports.store import Append, Committed, merge
 from noetl.ports.store import Row as Stored
-from noetl.server.effects import effects_of
-from noetl.server.stored import Source, packed
 from noetl.stores import open_store
-from noetl.stores.home import Home
+from noetl.stores.home_folder import Home
 
 EXECUTIONS = 1_000
 ITERATIONS = 247

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.row import Row
+from bench.measurement import Row
 
 STEPS = 1_000
 BYTES = 1_000_000
@@ -21,7 +21,7 @@ _CHILD = """
 import json, sys, time
 started = time.perf_counter()
 from pathlib import Path
-from noetl.loading import examine
+from noetl.loader import examine
 imported = time.perf_counter()
 text = Path(sys.argv[1]).read_text("utf-8")
 loaded = examine(text, "large.yaml")

@@ -8,10 +8,10 @@ from typing import Any
 
 import psycopg
 
-from bench.row import Row
+from bench.measurement import Row
 from noetl.ports.tool import Call
 from noetl.stores.results import MemoryResults, StoredObjects
-from noetl.tools.postgres_tool import PostgresTool
+from noetl.tools.postgres.tool import PostgresTool
 from tests.postgres import serving
 
 ROWS = 100_000

@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.row import Row
+from bench.measurement import Row
 from noetl.model.outcome import Outcome
 from noetl.ports.tool import Call
 from noetl.stores.results import MemoryResults, StoredObjects
-from noetl.tools.python_tool import PythonTool
+from noetl.tools.python.tool import PythonTool
 
 TASKS = 40
 RUNS = 3

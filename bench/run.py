@@ -13,10 +13,10 @@ from bench.compare import OURS, Comparison, compare, notes, table
 from bench.duckdb_tool import measure_duckdb_tool
 from bench.large_store import measure_large_store
 from bench.load import measure_load, measure_parse
+from bench.measurement import Row
 from bench.peers import PEERS
 from bench.postgres_copy import measure_postgres_copy
 from bench.python_tool import measure_python_tool
-from bench.row import Row
 
 HERE = Path(__file__).parent
 

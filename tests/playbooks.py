@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from textwrap import dedent, indent
 from typing import NamedTuple
 
-from noetl.dsl.playbook import Playbook, Step, Task
-from noetl.dsl.problem import Problem
-from noetl.loading import examine
+from noetl.dsl.document.playbook import Playbook, Step, Task
+from noetl.dsl.document.problem import Problem
+from noetl.loader import examine
 
 HEADER = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: page, path: docs/page }\n"
 NOOP = "tool: { kind: noop }"

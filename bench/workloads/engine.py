@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
+from noetl.api import dedicate_process
 from noetl.events.event import Event
 from noetl.kernel import ExecutionState
 from noetl.local import Local, Source
-from noetl.running import dedicate_process
-from noetl.stores.home import Home
-from noetl.stores.owner import Owners
+from noetl.stores.home_folder import Home
+from noetl.stores.ownership import Owners
 from noetl.stores.results import FileResults
 from noetl.stores.sqlite import SqliteStore
 

@@ -1,5 +1,5 @@
 import noetl
-from bench.row import Row
+from bench.measurement import Row
 from bench.workloads.engine import DURABLE, best_of, chain
 
 

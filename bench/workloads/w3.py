@@ -1,4 +1,4 @@
-from bench.row import Row
+from bench.measurement import Row
 from bench.workloads.engine import DURABLE, best_of, chain
 
 

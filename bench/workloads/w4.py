@@ -1,4 +1,4 @@
-from bench.row import Row
+from bench.measurement import Row
 from bench.workloads.engine import DURABLE, chain, timed, with_engine
 from noetl.local import Local
 

@@ -1,4 +1,4 @@
-from bench.row import Row
+from bench.measurement import Row
 from bench.workloads.engine import DURABLE, best_of, chain
 
 FIB = "fib = lambda n: n if n < 2 else fib(n - 1) + fib(n - 2)\\nresult = fib(10)"

@@ -4,7 +4,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench.row import Row
+from bench.measurement import Row
 from bench.workloads.engine import DURABLE
 
 HELLO = """\

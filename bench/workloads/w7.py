@@ -2,7 +2,7 @@ import resource
 import sys
 from collections.abc import Sequence
 
-from bench.row import Row
+from bench.measurement import Row
 from bench.workloads.engine import DURABLE, loop, timed, with_engine
 from noetl.events.event import Event
 from noetl.kernel import ExecutionState

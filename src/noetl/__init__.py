@@ -4,13 +4,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from noetl.dsl.playbook import Playbook
-    from noetl.dsl.problem import PlaybookInvalid, Problem
-    from noetl.loading import load, validate
+    from noetl.api import Execution, ExecutionFailed, arun, run
+    from noetl.dsl.document.playbook import Playbook
+    from noetl.dsl.document.problem import PlaybookInvalid, Problem
+    from noetl.engine.catalog.preflight import CannotRun
+    from noetl.loader import load, validate
     from noetl.model import ExpressionError, NoetlError
     from noetl.model.outcome import ToolError
-    from noetl.running import Execution, ExecutionFailed, arun, run
-    from noetl.server.fitness import CannotRun
     from noetl.tools.declaration import tool
 
 __all__ = [
@@ -31,20 +31,20 @@ __all__ = [
 ]
 
 _HOMES = {
-    "CannotRun": "noetl.server.fitness",
-    "Execution": "noetl.running",
-    "ExecutionFailed": "noetl.running",
+    "CannotRun": "noetl.engine.catalog.preflight",
+    "Execution": "noetl.api",
+    "ExecutionFailed": "noetl.api",
     "ExpressionError": "noetl.model",
     "NoetlError": "noetl.model",
-    "Playbook": "noetl.dsl.playbook",
-    "PlaybookInvalid": "noetl.dsl.problem",
-    "Problem": "noetl.dsl.problem",
+    "Playbook": "noetl.dsl.document.playbook",
+    "PlaybookInvalid": "noetl.dsl.document.problem",
+    "Problem": "noetl.dsl.document.problem",
     "ToolError": "noetl.model.outcome",
-    "arun": "noetl.running",
-    "load": "noetl.loading",
-    "run": "noetl.running",
+    "arun": "noetl.api",
+    "load": "noetl.loader",
+    "run": "noetl.api",
     "tool": "noetl.tools.declaration",
-    "validate": "noetl.loading",
+    "validate": "noetl.loader",
 }
 
 

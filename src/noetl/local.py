@@ -12,26 +12,26 @@ from typing import Any
 
 from noetl.credentials.providers import Providers
 from noetl.credentials.resolver import Resolver
+from noetl.engine.catalog.playbook_record import Source
+from noetl.engine.catalog.playbooks import Playbooks
+from noetl.engine.catalog.preflight import CannotRun, Fitness
+from noetl.engine.clock import now
+from noetl.engine.commit_log import Journal
+from noetl.engine.execution import WORKER, Live, Logs, Origin
+from noetl.engine.history.fork import copied_rows, fork_command, write_copy
+from noetl.engine.inbox import Order
+from noetl.engine.service import AlreadyRunning, Service
 from noetl.events.event import Event
 from noetl.kernel import ExecutionState, Refused, resolve
 from noetl.kernel.net.commands import Claim, Request, Retry
-from noetl.loading import installed_kinds
+from noetl.loader import installed_kinds
 from noetl.ports.credentials import Vault
 from noetl.ports.results import ResultStore
 from noetl.ports.store import ExecutionUnknown, Store
-from noetl.server.clock import now
-from noetl.server.fitness import CannotRun, Fitness
-from noetl.server.forking import copied_rows, fork_command, write_copy
-from noetl.server.journal import Journal
-from noetl.server.letters import Order
-from noetl.server.live import WORKER, Live, Logs, Origin
-from noetl.server.playbooks import Playbooks
-from noetl.server.service import AlreadyRunning, Service
-from noetl.server.stored import Source
-from noetl.stores.owner import Owners
+from noetl.stores.ownership import Owners
 from noetl.stores.results import read_stored, store_names
-from noetl.tools.hosting import Tools
-from noetl.worker.keychains import Keychains
+from noetl.tools.host.worker_tools import Tools
+from noetl.worker.keychain.keychains import Keychains
 from noetl.worker.runner import Runner
 
 __all__ = ["AlreadyRunning", "CannotRun", "Local", "Source"]

@@ -7,9 +7,9 @@ import pytest
 
 from bench import compare as comparing
 from bench.compare import Comparison, compare, notes, our_workloads, read_row, table
+from bench.measurement import Row
 from bench.peers import PEERS
 from bench.peers.peer import Unavailable, Worker, environment
-from bench.row import Row
 
 PRINTS = """
 import json, sys

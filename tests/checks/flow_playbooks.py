@@ -1,7 +1,7 @@
 """Small playbooks for the tests of the flow of names, and what is found in them."""
 
-from noetl.dsl.problem import Problem
-from noetl.loading import examine
+from noetl.dsl.document.problem import Problem
+from noetl.loader import examine
 
 HEADER = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: flow, path: tests/flow }\n"
 CODES = ("unset-name", "unknown-name", "concurrent-write")

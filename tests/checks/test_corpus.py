@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.checks.playbooks import assert_clean
+from tests.checks.check_fragments import assert_clean
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").rglob("*.yaml"))
 

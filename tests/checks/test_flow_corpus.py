@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from noetl.loading import examine
+from noetl.loader import examine
 from tests.checks.flow_playbooks import CODES, HEADER, findings
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

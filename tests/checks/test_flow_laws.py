@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from noetl.dsl.checks.flow.overlap import overlaps, places_of
-from noetl.loading import load
+from noetl.loader import load
 from tests.checks.flow_playbooks import HEADER, findings
 
 DONE = "{{ event.name == 'step.done' }}"

@@ -203,7 +203,7 @@ def test_ctrl_c_ends_quietly(tmp_path: Path) -> None:
 
 FAIL = """\
 import sys
-from noetl.cli.failure import failure_of, report
+from noetl.cli.command_failure import failure_of, report
 try:
     {}["gone"]
 except KeyError as error:

@@ -4,11 +4,11 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
+from noetl.cli.console import plain
 from noetl.cli.excerpt import WIDTH, excerpt
-from noetl.cli.problems import as_text
-from noetl.cli.stream import plain
-from noetl.dsl.source import Lines
-from noetl.loading import examine
+from noetl.cli.problem_text import as_text
+from noetl.dsl.document.source import Lines
+from noetl.loader import examine
 
 
 def width(text: str) -> int:

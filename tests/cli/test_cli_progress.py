@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from noetl.cli.execution.board import Board
-from noetl.cli.execution.live import MOST_NEWS, MOST_RUNS, Live
-from noetl.cli.execution.plain import Plain
+from noetl.cli.progress.line_progress import Plain
+from noetl.cli.progress.progress_model import Board
+from noetl.cli.progress.terminal import MOST_NEWS, MOST_RUNS, Live
 from noetl.kernel.net.commands import Cancel, Pause
 from noetl.kernel.pipeline.policy import SECOND
-from tests.cli.showing import AGAIN, driven, lines_of
+from tests.cli.execution_display import AGAIN, driven, lines_of
 from tests.kernel.driver import EXECUTION, Driver, Fault, error
 from tests.playbooks import step
 

@@ -3,14 +3,14 @@
 import pytest
 from msgspec.structs import replace
 
-from noetl.cli.execution.report import report_json
-from noetl.cli.execution.wording import duration, yaml_lines
+from noetl.cli.report.execution_report import report_json
+from noetl.cli.report.format import duration, yaml_lines
 from noetl.events.bodies import TaskStarted
 from noetl.events.event import Event
 from noetl.kernel.net.commands import Cancel
 from noetl.kernel.pipeline.policy import SECOND
 from noetl.model.outcome import ErrorInfo, Outcome
-from tests.cli.showing import driven, report_of
+from tests.cli.execution_display import driven, report_of
 from tests.kernel.driver import EXECUTION, Driver, Fault, error
 from tests.playbooks import HEADER, step
 

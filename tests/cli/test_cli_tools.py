@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from noetl.dsl.kinds import Kind
+from noetl.dsl.document.kinds import Kind
 from noetl.tools import BUILTIN
 from tests.cli.command_line import environment, run
 

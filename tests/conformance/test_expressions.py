@@ -2,7 +2,7 @@
 
 import pytest
 
-from noetl.dsl.playbook import Task
+from noetl.dsl.document.playbook import Task
 from noetl.expr import Constant, Expression
 from tests.playbooks import (
     NOOP,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from noetl.dsl.playbook import Break, Continue, Directive, Fail, Jump, Policy, Retry
+from noetl.dsl.document.playbook import Break, Continue, Directive, Fail, Jump, Policy, Retry
 from noetl.expr import Expression
 from tests.playbooks import NOOP, errors_in, first_step, first_task, found_in, problems_of, step
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noetl.dsl.playbook import Task
-from noetl.dsl.source import Mapping, Scalar, node_of, plain
-from noetl.dsl.spec import OWNED, OWNED_POLICY, inheritable, merge
+from noetl.dsl.document.playbook import Task
+from noetl.dsl.document.source import Mapping, Scalar, node_of, plain
+from noetl.dsl.document.spec import OWNED, OWNED_POLICY, inheritable, merge
 from noetl.expr import Constant
 from noetl.model import Json
 from tests.playbooks import first_task, playbook_of, step

@@ -2,7 +2,7 @@
 
 import pytest
 
-from noetl.dsl.playbook import Loop
+from noetl.dsl.document.playbook import Loop
 from noetl.expr import Expression
 from tests.playbooks import (
     NOOP,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from noetl.dsl.playbook import Continue, Fail, Retry
+from noetl.dsl.document.playbook import Continue, Fail, Retry
 from tests.playbooks import playbook_of, problems_of
 
 BASIC = """\

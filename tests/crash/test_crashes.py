@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from noetl import local
+from noetl.engine import service
 from noetl.events.bodies import RunSuspended
-from noetl.kernel.pipeline import advance
-from noetl.server import service
+from noetl.kernel.pipeline import interpreter
 from noetl.testing.crash import Crashes
-from tests.crash.scenarios import SCENARIOS
+from tests.crash.crash_scenarios import SCENARIOS
 
 MEMORY = Path("/dev/shm")  # noqa: S108 -- a folder of our own is made in it
 
@@ -94,7 +94,7 @@ def test_a_resumed_execution_may_begin_from_a_snapshot(
 def test_a_retry_that_waits_long_holds_nothing(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(advance, "LONG_WAIT", 1_000)
+    monkeypatch.setattr(interpreter, "LONG_WAIT", 1_000)
     crashes = Crashes(SCENARIOS[name], folder)
     (history,) = crashes.whole.histories.values()
     assert any(isinstance(event.body, RunSuspended) for event in history.events)

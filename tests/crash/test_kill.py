@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from noetl.testing.crash import Account, Crashes, Fuse, World, live
-from tests.crash.scenarios import LONG, SCENARIOS
+from tests.crash.crash_scenarios import LONG, SCENARIOS
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from noetl.testing.crash import Fuse, World, live
-from tests.crash.scenarios import LONG, SCENARIOS
+from tests.crash.crash_scenarios import LONG, SCENARIOS
 
 
 def main(folder: str, name: str, write: str, when: str) -> None:

@@ -12,7 +12,7 @@ from noetl.credentials.oauth2 import LIFETIME
 from noetl.credentials.providers import Entry, Providers
 from noetl.credentials.resolver import Resolver
 from noetl.ports.credentials import CredentialError
-from tests.credentials.servers import Tokens, listening
+from tests.credentials.credential_servers import Tokens, listening
 
 SECRET = "s3cr3t&x"
 

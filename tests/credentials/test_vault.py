@@ -8,7 +8,7 @@ import pytest
 from noetl.credentials.providers import Entry, Providers
 from noetl.credentials.resolver import FRESH, Resolver
 from noetl.ports.credentials import CredentialError
-from tests.credentials.servers import VaultServer, listening
+from tests.credentials.credential_servers import VaultServer, listening
 
 
 def ask(vault: VaultServer, token: str = "root", **fields: Any) -> dict[str, Any]:  # noqa: S107 -- no secret

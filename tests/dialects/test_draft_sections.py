@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.dialects.upgrading import draft_document, read, upgrade_text
+from tests.dialects.dialect_upgrade import draft_document, read, upgrade_text
 
 
 @pytest.mark.spec("003 §1.1")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.dialects.upgrading import case, draft_step, read
+from tests.dialects.dialect_upgrade import case, draft_step, read
 
 STEPS = [
     case(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.dialects.upgrading import case, draft_document, draft_step, draft_task, read, upgrade_text
+from tests.dialects.dialect_upgrade import case, draft_document, draft_step, draft_task, read, upgrade_text
 
 TASKS = [
     case(

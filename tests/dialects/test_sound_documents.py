@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from noetl.dsl.dialects.writer import to_yaml
-from noetl.loading import examine
+from noetl.dsl.dialects.yaml_writer import to_yaml
+from noetl.loader import examine
 from noetl.model import Json
 
 NAMES = ["a", "b", "run", "iter", "city", "x"]

@@ -6,7 +6,7 @@ import pytest
 
 from noetl.expr import Scope, data_of, render
 from noetl.model import Json
-from tests.dialects.upgrading import read, v1_steps
+from tests.dialects.dialect_upgrade import read, v1_steps
 
 LAYERS = ("definition", "step", "token", "invocation")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.dialects.upgrading import read, tasks, v1_steps
+from tests.dialects.dialect_upgrade import read, tasks, v1_steps
 
 PYTHON = 'type: python, code: "def main(input): return 1"'
 

@@ -7,7 +7,7 @@ import pytest
 from noetl import validate
 from noetl.expr import Scope, Site, parse, truthy
 from noetl.model import Json
-from tests.dialects.upgrading import v1_document, v1_steps
+from tests.dialects.dialect_upgrade import v1_document, v1_steps
 
 WORKBOOK = '- { task: fetch, type: http, method: GET, endpoint: "http://x" }\n'
 

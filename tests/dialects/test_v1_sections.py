@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.dialects.upgrading import upgrade_text
+from tests.dialects.dialect_upgrade import upgrade_text
 
 DOCUMENT = """\
 apiVersion: noetl.io/v1

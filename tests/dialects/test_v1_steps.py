@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.dialects.upgrading import case, read, upgrade_text, v1_document, v1_steps
+from tests.dialects.dialect_upgrade import case, read, upgrade_text, v1_document, v1_steps
 
 WORKBOOK = """
 - { task: fetch, type: http, method: GET, endpoint: "http://x" }

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.dialects.upgrading import case, read, tasks
+from tests.dialects.dialect_upgrade import case, read, tasks
 
 GET = "type: http, method: GET, endpoint: 'http://x'"
 

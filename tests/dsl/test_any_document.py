@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noetl.dsl.codes import CODES
-from noetl.dsl.source import compose, plain
-from noetl.loading import examine
+from noetl.dsl.document.problem_codes import CODES
+from noetl.dsl.document.source import compose, plain
+from noetl.loader import examine
 from noetl.model import Json
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -1,6 +1,6 @@
 """Labels of tasks and steps that the inputs of a task mention."""
 
-from noetl.dsl.playbook import Task
+from noetl.dsl.document.playbook import Task
 from noetl.expr import Constant, MapData, uses_of
 from tests.playbooks import playbook_of, problems_of
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from noetl.dsl.playbook import Policy
+from noetl.dsl.document.playbook import Policy
 from tests.playbooks import (
     NOOP,
     Found,

@@ -6,10 +6,10 @@ import pytest
 from jsonschema import Draft202012Validator
 from msgspec import Struct
 
-from noetl.dsl.kinds import Kind, Kinds
+from noetl.dsl.document.kinds import Kind, Kinds
+from noetl.dsl.document.schema import document_schema
+from noetl.dsl.document.source import Mapping, compose, plain
 from noetl.dsl.reader import read_playbook
-from noetl.dsl.schema import document_schema
-from noetl.dsl.source import Mapping, compose, plain
 from noetl.tools import builtin_kinds
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"

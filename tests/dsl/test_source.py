@@ -8,9 +8,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noetl.dsl import source
-from noetl.dsl.position import position_in
-from noetl.dsl.source import Lines, Mapping, Scalar, Sequence, SourceError, compose, plain
+from noetl.dsl.document import source
+from noetl.dsl.document.source import Lines, Mapping, Scalar, Sequence, SourceError, compose, plain
+from noetl.dsl.document.text_position import position_in
 from noetl.model import Json
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from noetl.dsl.playbook import Task
+from noetl.dsl.document.playbook import Task
 from noetl.expr import Constant
 from tests.playbooks import Found, errors_in, first_step, found_in, problem_of, problems_of, step
 

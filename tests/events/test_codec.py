@@ -20,7 +20,7 @@ from noetl.events import (
 )
 from noetl.events import bodies as of
 from noetl.model import Json, NoetlError
-from tests.events.histories import AT_ANY_SPEED, any_of
+from tests.events.any_event import AT_ANY_SPEED, any_of
 
 STEP_DONE = 20
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from noetl.events import Event, EventBody, envelope
 from noetl.events import bodies as of
 from noetl.model.outcome import ErrorInfo, failed, succeeded
-from tests.events.histories import AT_ANY_SPEED, EXECUTION, any_event
+from tests.events.any_event import AT_ANY_SPEED, EXECUTION, any_event
 
 TS = 1_793_700_000_123_456
 ALWAYS = [

@@ -8,7 +8,7 @@ import pytest
 import noetl
 from noetl.expr import render
 from noetl.graph import FORMATS, draw
-from noetl.loading import installed_kinds
+from noetl.loader import installed_kinds
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PLAYBOOKS = sorted(EXAMPLES.rglob("*.yaml"))

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.executions.commands import Commands
-from tests.executions.histories import Recorded
+from tests.executions.in_process_command import Commands
+from tests.executions.recorded_executions import Recorded
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import apsw
 import pytest
 
 from noetl.stores.sqlite.connection import SCHEMA_VERSION
-from tests.executions.commands import Commands
-from tests.executions.histories import Recorded
-from tests.executions.playbooks import BREAK, BROKEN, GATES, GREET, GREETED
-from tests.executions.test_showing import tamper
+from tests.executions.execution_playbooks import BREAK, BROKEN, GATES, GREET, GREETED
+from tests.executions.in_process_command import Commands
+from tests.executions.recorded_executions import Recorded
+from tests.executions.test_execution_show import tamper
 
 
 def change(recorded: Recorded, sql: str) -> None:

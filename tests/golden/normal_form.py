@@ -5,11 +5,11 @@ from typing import Any
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields
 
-from noetl.kernel.ordered import Queue
 from noetl.kernel.plan import Plan, StepPlan
-from noetl.kernel.run import Given
-from noetl.kernel.state import ExecutionState
-from noetl.kernel.variables import Variables
+from noetl.kernel.state.execution_state import ExecutionState
+from noetl.kernel.state.ordered_set import Queue
+from noetl.kernel.state.run_state import Given
+from noetl.kernel.state.variables import Variables
 
 
 def normal_form(state: ExecutionState) -> dict[str, Any]:

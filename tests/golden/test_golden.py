@@ -6,14 +6,14 @@ from itertools import pairwise
 import pytest
 
 from noetl.events.bodies import ExecutionForked
-from noetl.kernel.fold import evolve
-from noetl.kernel.invariants import gaps, violations
-from noetl.kernel.net.requests import DECIDER
-from noetl.kernel.replay import dump, load, replay
-from noetl.kernel.verify import verify
+from noetl.kernel.net.execution_request import DECIDER
+from noetl.kernel.state.fold import evolve
+from noetl.kernel.state.invariants import gaps, violations
+from noetl.kernel.state.replay import dump, load, replay
+from noetl.kernel.verify.verification import verify
+from tests.golden.golden_files import history, record
+from tests.golden.golden_scenarios import RECORDED, SCENARIOS
 from tests.golden.normal_form import normal_form
-from tests.golden.recording import history, record
-from tests.golden.scenarios import RECORDED, SCENARIOS
 
 NAMES = sorted(path.stem for path in RECORDED.glob("*.jsonl"))
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from noetl.dsl.playbook import Playbook
+from noetl.dsl.document.playbook import Playbook
 from noetl.graph import FORMATS, GraphError, draw
-from noetl.graph.measure import fit, text_width, wrap
-from tests.graph.build import arc, everything, loop, playbook, step, task
+from noetl.graph.text_measure import fit, text_width, wrap
+from tests.graph.playbook_builder import arc, everything, loop, playbook, step, task
 
 SVG = "{http://www.w3.org/2000/svg}"
 STATES = {

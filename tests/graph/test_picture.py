@@ -1,10 +1,20 @@
 import pytest
 
-from noetl.dsl.playbook import Admission, AdmitRule, Break, Loop, Policy, Task, Then
+from noetl.dsl.document.playbook import Admission, AdmitRule, Break, Loop, Policy, Task, Then
 from noetl.expr import data_of, parse
 from noetl.graph.picture import Badge, Edge, Mark, Node, picture_of
-from noetl.graph.words import flat, guard_text, inside, reads_failure, short
-from tests.graph.build import PLACE, admit, arc, everything, guard, join_count, loop, playbook, step
+from noetl.graph.playbook_text import flat, guard_text, inside, reads_failure, short
+from tests.graph.playbook_builder import (
+    PLACE,
+    admit,
+    arc,
+    everything,
+    guard,
+    join_count,
+    loop,
+    playbook,
+    step,
+)
 
 
 def nodes() -> dict[str, Node]:

@@ -4,18 +4,18 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from noetl.dsl.playbook import Playbook
+from noetl.dsl.document.playbook import Playbook
 from noetl.events.bodies import EventBody, TaskProcessed
 from noetl.events.event import Event
 from noetl.kernel.net.commands import Claim, Command, Report, Request, TimerFired
-from noetl.kernel.net.deciding import due, handle, proceed
-from noetl.kernel.pipeline.advance import advance
+from noetl.kernel.net.decider import due, handle, proceed
+from noetl.kernel.pipeline.interpreter import advance
 from noetl.kernel.pipeline.moves import Fetch, Finish, Move, Record, RunTask, Suspend, Wait
 from noetl.kernel.pipeline.policy import SECOND, judge
 from noetl.kernel.plan import Plan
 from noetl.kernel.references import resolve
-from noetl.kernel.run import RunState
-from noetl.kernel.state import ExecutionState, new_state
+from noetl.kernel.state.execution_state import ExecutionState, new_state
+from noetl.kernel.state.run_state import RunState
 from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded
 from noetl.model.reference import decode_value
 from tests.playbooks import playbook_of

@@ -5,16 +5,15 @@ from typing import Any, TypeAlias
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from noetl.dsl.playbook import Playbook
+from noetl.dsl.document.playbook import Playbook
 from noetl.events import FORMAT, decode, encode, kind_of
 from noetl.events.event import Event
 from noetl.kernel.net.commands import Cancel, ChildEnded, LeaseLost, Pause, Resume, Retry, Signal
-from noetl.kernel.pipeline.advance import cancelled, pause
+from noetl.kernel.pipeline.interpreter import cancelled, pause
 from noetl.kernel.pipeline.moves import Finish, Record, RunTask, Suspend, Wait
-from noetl.kernel.run import RunState
+from noetl.kernel.state.run_state import RunState
 from noetl.model.outcome import Outcome, succeeded
-from noetl.testing.simulator.document import ArcPiece, Document, StepPiece, TaskPiece, playbook_of
-from noetl.testing.simulator.fragments import (
+from noetl.testing.simulator.playbook_fragments import (
     KINDS,
     LOOPS,
     NOOP,
@@ -24,6 +23,7 @@ from noetl.testing.simulator.fragments import (
     WILD_GUARDS,
     joined,
 )
+from noetl.testing.simulator.playbook_pieces import ArcPiece, Document, StepPiece, TaskPiece, playbook_of
 from tests.kernel.driver import Driver, error
 
 BIG_GUARDS = (

@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noetl.dsl.playbook import Playbook
+from noetl.dsl.document.playbook import Playbook
 from noetl.events.bodies import RunSuspended, TaskStarted, TokenDiscarded
 from noetl.events.event import Event
-from noetl.kernel.explain import Explanation, explain
+from noetl.kernel.explain.explainer import Explanation, explain
+from noetl.kernel.explain.explanation_parts import Reaching, RunStory, Waiting
+from noetl.kernel.expression_reads import Reading
 from noetl.kernel.net.commands import Cancel, Pause, Signal
-from noetl.kernel.pipeline.advance import pause
+from noetl.kernel.pipeline.interpreter import pause
 from noetl.kernel.pipeline.policy import SECOND
-from noetl.kernel.reading import Reading
-from noetl.kernel.shown import shown
-from noetl.kernel.story.parts import Reaching, RunStory, Waiting
-from tests.golden.recording import history
-from tests.golden.scenarios import SCENARIOS
+from noetl.kernel.truncate import shown
+from tests.golden.golden_files import history
+from tests.golden.golden_scenarios import SCENARIOS
 from tests.kernel.driver import EXECUTION, Driver, error, run
 from tests.kernel.random_playbooks import Chaos, outcomes, playbooks
 

@@ -7,20 +7,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noetl.dsl.playbook import Playbook
+from noetl.dsl.document.playbook import Playbook
 from noetl.events.bodies import EventBody, TaskProcessed, TokenClaimed
 from noetl.events.event import Event
-from noetl.kernel import fold
-from noetl.kernel.fold import evolve
-from noetl.kernel.invariants import gaps, violations
 from noetl.kernel.net.commands import LeaseLost
-from noetl.kernel.pipeline.fold import FOLDS, evolve_run
-from noetl.kernel.replay import dump, dump_run, load_run, replay
-from noetl.kernel.run import RunState
-from noetl.kernel.state import new_state
+from noetl.kernel.state import fold
+from noetl.kernel.state.execution_state import new_state
+from noetl.kernel.state.fold import evolve
+from noetl.kernel.state.invariants import gaps, violations
+from noetl.kernel.state.replay import dump, dump_run, load_run, replay
+from noetl.kernel.state.run_fold import FOLDS, evolve_run
+from noetl.kernel.state.run_state import RunState
 from tests.kernel.driver import EXECUTION, Driver
 from tests.kernel.random_playbooks import Chaos, by_place, choices, outcomes, playbooks, stored
-from tests.kernel.states import differences, from_snapshot
+from tests.kernel.state_comparison import differences, from_snapshot
 
 
 def test_the_fold_knows_every_event() -> None:

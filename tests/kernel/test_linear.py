@@ -10,7 +10,7 @@ from noetl.events.bodies import (
     WorkflowStarted,
 )
 from noetl.kernel.net.commands import Cancel, Command, Request, Signal
-from noetl.kernel.net.deciding import MOST_AT_ONCE
+from noetl.kernel.net.decider import MOST_AT_ONCE
 from noetl.model.outcome import ErrorInfo
 from tests.kernel.driver import Driver, error, run
 
@@ -336,7 +336,7 @@ def test_wherever_an_append_is_cut_the_execution_goes_on(
 ) -> None:
     whole = run(CUT)
     whole.give(command)
-    monkeypatch.setattr("noetl.kernel.net.deciding.MOST_AT_ONCE", most)
+    monkeypatch.setattr("noetl.kernel.net.decider.MOST_AT_ONCE", most)
     cut = run(CUT)
     cut.give(command)
     assert whole.run().status == cut.run().status

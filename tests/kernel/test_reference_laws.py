@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noetl.events.event import Event
-from noetl.kernel.fold import evolve
-from noetl.kernel.invariants import violations
-from noetl.kernel.references.light import lighten
-from noetl.kernel.state import new_state
-from noetl.kernel.verify import verify
+from noetl.kernel.references.externalize import lighten
+from noetl.kernel.state.execution_state import new_state
+from noetl.kernel.state.fold import evolve
+from noetl.kernel.state.invariants import violations
+from noetl.kernel.verify.verification import verify
 from noetl.model.reference import escape, keys_of, references_in
-from noetl.model.table import decode_stored
+from noetl.model.table_reader import decode_stored
 from tests.kernel.driver import EXECUTION
 from tests.kernel.random_playbooks import (
     BIG_OUTCOMES,
@@ -24,7 +24,7 @@ from tests.kernel.random_playbooks import (
     loaded,
     stored,
 )
-from tests.kernel.states import differences, from_snapshot
+from tests.kernel.state_comparison import differences, from_snapshot
 
 limits = st.sampled_from([0, 20, 40, 64, 100, 200, 1000])
 

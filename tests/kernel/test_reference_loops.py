@@ -7,7 +7,7 @@ from msgspec import structs
 
 from noetl.events.bodies import LoopDone, LoopIterationCompleted, LoopStarted
 from noetl.kernel.pipeline.moves import Finish, RunTask
-from noetl.kernel.references.rules import INLINE_MAX_BYTES
+from noetl.kernel.result_rules import INLINE_MAX_BYTES
 from noetl.model.reference import is_manifest, is_reference
 from tests.kernel.driver import Driver, run
 from tests.kernel.large_values import ROWS

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noetl.dsl.playbook import Playbook
+from noetl.dsl.document.playbook import Playbook
 from noetl.events.bodies import (
     LoopIterationCompleted,
     LoopStarted,
@@ -16,15 +16,15 @@ from noetl.events.bodies import (
     RunSuspended,
 )
 from noetl.events.event import Event
-from noetl.kernel.net import deciding
+from noetl.kernel.net import decider
 from noetl.kernel.net.commands import Fork, PatchCtx, Report, Request, Signal
-from noetl.kernel.pipeline.advance import advance
+from noetl.kernel.pipeline.interpreter import advance
 from noetl.kernel.pipeline.moves import Finish, RunTask
 from noetl.kernel.pipeline.policy import SECOND, decided, judge
-from noetl.kernel.pipeline.tasks import Secrets
-from noetl.kernel.replay import replay
-from noetl.kernel.review import history as walk
-from noetl.kernel.verify import Difference, verify
+from noetl.kernel.pipeline.task_inputs import Secrets
+from noetl.kernel.state.replay import replay
+from noetl.kernel.verify import verifier as walk
+from noetl.kernel.verify.verification import Difference, verify
 from noetl.model import Json
 from noetl.model.outcome import succeeded
 from noetl.model.secret import Origin
@@ -159,7 +159,7 @@ def test_a_report_is_recorded_as_a_whole_before_anything_follows_from_it() -> No
     driver.report(state, *move.begins)
     shadow = replay(driver.plan, EXECUTION, driver.events)
     first = judge(state, 0, succeeded(1), driver.now)
-    deciding.handle(shadow, Report(state.id, state.fence, state.reported, (first,)), driver.now)
+    decider.handle(shadow, Report(state.id, state.fence, state.reported, (first,)), driver.now)
     second = advance(shadow.runs[state.id], driver.now)
     assert isinstance(second, RunTask)
     driver.report(state, first, second.started)
@@ -170,15 +170,13 @@ def test_a_report_is_recorded_as_a_whole_before_anything_follows_from_it() -> No
 
 
 def test_very_long_appends_are_cut_and_somebody_may_come_between(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (deciding, walk):
+    for module in (decider, walk):
         monkeypatch.setattr(module, "MOST_AT_ONCE", 6)
     driver = Driver(PARKED)
-    events = deciding.handle(driver.state, Request(), driver.now)
-    assert deciding.due(driver.state)
-    events += deciding.handle(driver.state, Signal("x"), driver.now)
-    events += deciding.handle(
-        driver.state, PatchCtx((Patch(scope="ctx", path=("go",), value=1),)), driver.now
-    )
+    events = decider.handle(driver.state, Request(), driver.now)
+    assert decider.due(driver.state)
+    events += decider.handle(driver.state, Signal("x"), driver.now)
+    events += decider.handle(driver.state, PatchCtx((Patch(scope="ctx", path=("go",), value=1),)), driver.now)
     driver.appends = [events]
     driver.run()
     nothing(driver)

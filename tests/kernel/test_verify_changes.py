@@ -11,9 +11,9 @@ from noetl.events.bodies import (
     SignalReceived,
 )
 from noetl.events.event import Event
-from noetl.kernel.verify import verify
-from tests.golden.recording import history
-from tests.golden.scenarios import SCENARIOS
+from noetl.kernel.verify.verification import verify
+from tests.golden.golden_files import history
+from tests.golden.golden_scenarios import SCENARIOS
 
 
 def _leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:

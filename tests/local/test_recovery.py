@@ -5,19 +5,19 @@ from pathlib import Path
 
 import pytest
 
+from noetl.engine.catalog.playbooks import Playbooks
+from noetl.engine.history.fork import CannotFork
+from noetl.engine.inbox import write_letter
+from noetl.engine.remote_control import Desk
 from noetl.events.bodies import PlaybookProcessed, RunSuspended, SignalReceived, TaskStarted
 from noetl.kernel import Refused
 from noetl.kernel.net.commands import Cancel, Resume, Signal
 from noetl.local import Local
 from noetl.ports.store import StoreFull
-from noetl.server.asking import Desk
-from noetl.server.forking import CannotFork
-from noetl.server.letters import write_letter
-from noetl.server.playbooks import Playbooks
-from noetl.stores.owner import Owners
+from noetl.stores.ownership import Owners
 from noetl.stores.results import FileResults
 from noetl.stores.sqlite import SqliteStore
-from tests.local.engine import Bench, source
+from tests.local.local_engine import Bench, source
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from noetl.model import Json
 from noetl.model.outcome import Outcome
 from noetl.ports.tool import Call
 from noetl.stores.results import FileResults, StoredObjects
-from noetl.tools.quantum_tool import QuantumTool
+from noetl.tools.quantum.tool import QuantumTool
 from tests.tools.calls import call_of
 
 BELL = """\

@@ -9,10 +9,10 @@ import pytest
 
 from noetl.model.outcome import Outcome
 from noetl.stores.results import FileResults, StoredObjects
-from noetl.stores.results.named import NamedResults
-from noetl.tools.process import family
-from noetl.tools.quantum_jobs import KEPT
-from noetl.tools.quantum_tool import QuantumTool
+from noetl.stores.results.named_results import NamedResults
+from noetl.tools.process.process_tree import family
+from noetl.tools.quantum.jobs import KEPT
+from noetl.tools.quantum.tool import QuantumTool
 from tests.quantum.quantum_calls import BELL, ENDLESS, Place, error_of, with_tool
 from tests.tools.python_calls import ends
 

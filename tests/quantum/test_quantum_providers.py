@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from noetl.model.outcome import Outcome
-from noetl.tools.quantum_tool import QuantumTool
+from noetl.tools.quantum.tool import QuantumTool
 from tests.quantum.quantum_calls import BELL, Place, error_of, with_tool
 
 MODULE = '''\

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command_line import Ran, run
-from tests.secrets.searching import SECRET, SIMPLE, leaks
+from tests.secrets.secret_search import SECRET, SIMPLE, leaks
 
 MODULE = """\
 class Loud:

@@ -12,13 +12,13 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from noetl.dsl.codes import CODES  # noqa: E402
+from noetl.dsl.document.problem_codes import CODES  # noqa: E402
 from noetl.graph import draw  # noqa: E402
-from noetl.loading import load  # noqa: E402
+from noetl.loader import load  # noqa: E402
+from tests.reference.clause_collector import PREFIX  # noqa: E402
 from tests.reference.clauses import CLAUSES  # noqa: E402
-from tests.reference.collect import PREFIX  # noqa: E402
-from tests.reference.events import events_page  # noqa: E402
-from tests.reference.tools import TOOL_PAGES  # noqa: E402
+from tests.reference.event_page import events_page  # noqa: E402
+from tests.reference.tool_pages import TOOL_PAGES  # noqa: E402
 
 TITLES = {
     "000": "Formal specification",
@@ -81,7 +81,7 @@ def tests_by_clause() -> dict[str, list[str]]:
         "--collect-only",
         "-q",
         "-p",
-        "tests.reference.collect",
+        "tests.reference.clause_collector",
         "tests",
     ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -8,11 +8,11 @@ import pytest
 import yaml
 
 import noetl
-from noetl.dsl.kinds import Kind
+from noetl.dsl.document.kinds import Kind
 from noetl.tools import BUILTIN
 from tests.pages import FENCE, blocks_of
 from tests.playbooks import problems_of, whole
-from tests.reference.tools import BEGIN, FOLDER
+from tests.reference.tool_pages import BEGIN, FOLDER
 
 APART = {"file", "http", "postgres", "quantum", "s3"}
 """Those whose examples need a server, a folder, or what the tests do not install: they have a test of their own."""

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.local.engine import Bench
+from tests.local.local_engine import Bench
 from tests.secrets.keychain_runs import TOKEN
-from tests.web import Answer, Asked, Web, serving
+from tests.web_server import Answer, Asked, Web, serving
 
 
 @pytest.fixture

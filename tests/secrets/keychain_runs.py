@@ -3,15 +3,15 @@
 import asyncio
 from typing import Any
 
+from noetl.engine.task_log import TaskLog
 from noetl.kernel import ExecutionState
 from noetl.local import Local
 from noetl.model.outcome import ErrorInfo
 from noetl.ports.credentials import StoredCredential
-from noetl.server.logs import TaskLog
 from noetl.stores.credentials import EncryptedCredentials, KeyPlace
 from noetl.stores.results import FileResults
 from noetl.stores.sqlite import SqliteStore
-from tests.local.engine import Bench, source
+from tests.local.local_engine import Bench, source
 
 TOKEN = "token/with spaces"
 

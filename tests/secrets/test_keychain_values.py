@@ -5,9 +5,9 @@ import json
 import pytest
 
 from noetl.events.bodies import TaskProcessed, TaskStarted
-from tests.local.engine import Bench
+from tests.local.local_engine import Bench
 from tests.secrets.keychain_runs import TOKEN, error_of, run, start
-from tests.web import Web
+from tests.web_server import Web
 
 
 def test_filters_work_on_the_values_and_what_they_make_is_masked(bench: Bench) -> None:

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from noetl.credentials.credential import secrets_of
 from noetl.credentials.masker import LEARNED, Masker
-from noetl.credentials.needle import CUT
+from noetl.credentials.secret_pattern import CUT
 from noetl.model.reference import Stored, escape
 from noetl.model.secret import Lost, Origin, is_secret, keys_of_secret, rebuilt, shown, whole
-from tests.secrets.searching import SECRET, found_in
+from tests.secrets.secret_search import SECRET, found_in
 
 ORIGIN = Origin("db", ("password",), playbook="hash")
 

@@ -6,7 +6,7 @@ import pytest
 
 from noetl.testing.simulator import Simulator, Verdict, describe, scenario_of, shrink, tell
 from noetl.testing.simulator.__main__ import main
-from noetl.testing.simulator.world import World
+from noetl.testing.simulator.simulated_world import World
 from tests.simulator.mutations import MUTATIONS, planted
 
 SEEDS = 2_000

@@ -12,7 +12,7 @@ from apsw.ext import query_info
 from noetl.ports.store import StoreUnusable
 from noetl.stores.sqlite import SqliteStore, queries
 from noetl.stores.sqlite.migration import APPLICATION_ID, create, migrate
-from noetl.testing.store.scenario import begin
+from noetl.testing.store.store_fixtures import begin
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from uuid import uuid4
 import pytest
 
 from noetl.ports.results import ResultError, ResultMissing, ResultStore
-from noetl.stores.home import Home
+from noetl.stores.home_folder import Home
 from noetl.stores.results import FileResults, MemoryResults, NamedResults
-from noetl.stores.results.database import MOST, DatabaseResults
-from noetl.stores.results.opening import StoresWrong, open_results
-from noetl.stores.results.s3 import S3Results
+from noetl.stores.results.database_backend import MOST, DatabaseResults
+from noetl.stores.results.result_store_urls import StoresWrong, open_results
+from noetl.stores.results.s3_backend import S3Results
 from noetl.stores.sqlite import SqliteStore
 from noetl.testing.results_suite import ONE, OTHER, Opener, ResultSuite, key_of
 from tests.s3_server import S3Server

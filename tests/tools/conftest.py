@@ -10,7 +10,7 @@ from tests.tools.sql_calls import Database, sqlite_at
 @pytest.fixture(autouse=True)
 def forgetting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kinds live as long as the process: no other test shall see those of this one."""
-    monkeypatch.setattr("noetl.tools.registry._declared", {})
+    monkeypatch.setattr("noetl.tools.kind_registry._declared", {})
 
 
 @pytest.fixture

@@ -3,11 +3,11 @@
 import asyncio
 from typing import Any
 
-from noetl.dsl.kinds import Kind
-from noetl.loading import installed_kinds
+from noetl.dsl.document.kinds import Kind
+from noetl.loader import installed_kinds
 from noetl.model.outcome import ErrorInfo, Outcome
 from noetl.ports.tool import Call
-from noetl.tools.hosting import Tools
+from noetl.tools.host.worker_tools import Tools
 from tests.tools.python_calls import call
 
 

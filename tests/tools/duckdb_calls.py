@@ -9,7 +9,7 @@ from noetl.model import Json
 from noetl.model.outcome import Outcome
 from noetl.ports.results import Objects
 from noetl.stores.results import FileResults, StoredObjects
-from noetl.tools.duckdb_tool import DuckdbTool
+from noetl.tools.duckdb.tool import DuckdbTool
 from tests.tools.calls import call_of
 
 T = TypeVar("T")

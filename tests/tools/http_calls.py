@@ -15,7 +15,7 @@ from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, Outcome
 from noetl.ports.results import Objects
 from noetl.ports.tool import Call
-from noetl.tools.http_tool import HttpTool
+from noetl.tools.http.tool import HttpTool
 from tests.tools.calls import HERE, call_of, quiet
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

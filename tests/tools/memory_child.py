@@ -13,9 +13,9 @@ from typing import Any
 from noetl.model.outcome import Outcome
 from noetl.ports.tool import Call, Tool
 from noetl.stores.results import FileResults, StoredObjects
-from noetl.tools.artifact_tool import ArtifactTool
-from noetl.tools.file_tool import FileTool
-from noetl.tools.s3_tool import S3Tool
+from noetl.tools.artifact.tool import ArtifactTool
+from noetl.tools.file.tool import FileTool
+from noetl.tools.s3.tool import S3Tool
 
 ID = "01939d2e-0000-7000-8000-000000000001"
 

@@ -11,7 +11,7 @@ from typing import Any
 from noetl.model import Json
 from noetl.model.outcome import Outcome
 from noetl.ports.tool import Call
-from noetl.tools.python_tool import PythonTool
+from noetl.tools.python.tool import PythonTool
 from tests.tools.calls import HERE, call_of, quiet
 
 

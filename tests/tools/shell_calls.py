@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from noetl.model.outcome import ErrorInfo, Outcome
 from noetl.ports.results import Objects
 from noetl.ports.tool import Call
-from noetl.tools.shell_tool import GRACE, ShellTool
+from noetl.tools.shell.tool import GRACE, ShellTool
 from tests.tools.calls import HERE, call_of, quiet
 
 T = TypeVar("T")

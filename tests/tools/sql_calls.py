@@ -12,8 +12,8 @@ from noetl.model.outcome import ErrorInfo, Outcome
 from noetl.model.reference import ARROW, Stored
 from noetl.ports.tool import Call, Tool
 from noetl.stores.results import MemoryResults, StoredObjects
-from noetl.tools.postgres_tool import PostgresTool
-from noetl.tools.sqlite_tool import SqliteTool
+from noetl.tools.postgres.tool import PostgresTool
+from noetl.tools.sqlite.tool import SqliteTool
 from tests.tools.calls import call_of
 
 _numbers = count(1)

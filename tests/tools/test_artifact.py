@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from noetl.model.reference import ARROW, MEDIA_TYPE, Stored, encode_value, escape, is_object, is_table
-from noetl.model.table import rows_of
-from noetl.tools.artifact_tool import ArtifactTool
+from noetl.model.table_reader import rows_of
+from noetl.tools.artifact.tool import ArtifactTool
 from tests.tools.object_calls import Desk
 
 OTHER = "01939d2e-0000-7000-8000-000000000002"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import inspect
 
-from noetl.dsl.kinds import Fault, Kind
+from noetl.dsl.document.kinds import Fault, Kind
 from noetl.tools import BUILTIN, builtin_kinds
 
 # As the tools reference lists them; `args` belongs to every task.

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from noetl.tools.deadlines import Deadlines, Late
+from noetl.tools.host.deadlines import Deadlines, Late
 
 
 async def for_ever() -> None:

@@ -13,14 +13,14 @@ import pytest
 from msgspec import Meta, Struct
 
 import noetl
-from noetl.dsl.kinds import Fault, KindTaken, TaskSpec
-from noetl.dsl.reference import reference_of
-from noetl.loading import installed_kinds, schema
+from noetl.dsl.document.kind_reference import reference_of
+from noetl.dsl.document.kinds import Fault, KindTaken, TaskSpec
+from noetl.loader import installed_kinds, schema
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo
 from noetl.ports.tool import Call
 from noetl.tools.declaration import ToolRefused
-from noetl.tools.hosting import Tools
+from noetl.tools.host.worker_tools import Tools
 from tests.playbooks import found_in, problems_of, task
 from tests.tools.declared_calls import error, known, outcome, run
 from tests.tools.python_calls import call
@@ -380,7 +380,5 @@ def test_a_declaration_may_have_knobs_a_check_and_a_summary() -> None:
 
 
 def test_declaring_needs_nothing_that_running_does() -> None:
-    code = (
-        "import sys, noetl.loading, noetl; noetl.tool; assert not {'asyncio', 'aiohttp'} & set(sys.modules)"
-    )
+    code = "import sys, noetl.loader, noetl; noetl.tool; assert not {'asyncio', 'aiohttp'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

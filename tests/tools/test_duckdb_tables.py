@@ -8,7 +8,7 @@ import pyarrow.parquet
 import pytest
 
 from noetl.model.reference import ARROW, Stored, encode_value
-from noetl.tools.duckdb_text import names_in, with_folder
+from noetl.tools.duckdb.text import names_in, with_folder
 from tests.tools.duckdb_calls import Desk, at_desk
 
 ORDERS = [{"id": 1, "amount": 10}, {"id": 2, "amount": 32.5, "note": "gift"}]

@@ -8,9 +8,9 @@ from textwrap import indent
 
 import pytest
 
-from noetl.dsl.kinds import Kind
+from noetl.dsl.document.kinds import Kind
 from noetl.tools import BUILTIN
-from noetl.tools.extra import missing_of
+from noetl.tools.host.extras import missing_of
 from tests.cli.command_line import environment
 from tests.playbooks import HEADER
 

@@ -9,8 +9,8 @@ import pytest
 from noetl.model.outcome import Outcome
 from noetl.model.reference import escape, is_object
 from noetl.ports.tool import Call
-from noetl.tools.file_tool import FileTool
-from noetl.tools.objects_work import bounded
+from noetl.tools.file.tool import FileTool
+from noetl.tools.objects.operation import bounded
 from tests.tools.object_calls import Desk
 
 

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noetl.model import Json
-from noetl.model.normal import normalise
-from noetl.tools.http_answer import content_of, is_binary, retry_after
-from noetl.tools.http_tool import HttpTool
+from noetl.model.normalisation import normalise
+from noetl.tools.http.response import content_of, is_binary, retry_after
+from noetl.tools.http.tool import HttpTool
 from tests.tools.http_calls import answer, at, call, data, error, outcome, run, serving
 
 

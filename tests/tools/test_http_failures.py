@@ -9,7 +9,7 @@ from aiohttp import web
 
 from noetl.model import Json
 from noetl.model.outcome import Outcome
-from noetl.tools.http_tool import HttpTool
+from noetl.tools.http.tool import HttpTool
 from tests.tools.calls import HERE
 from tests.tools.http_calls import answer, at, call, error, run, serving
 

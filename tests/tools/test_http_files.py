@@ -234,7 +234,7 @@ import asyncio, gzip, resource, sys
 from pathlib import Path
 from aiohttp import web
 from noetl.stores.results import FileResults, StoredObjects
-from noetl.tools.http_tool import HttpTool
+from noetl.tools.http.tool import HttpTool
 from tests.tools.http_calls import call
 
 async def main():

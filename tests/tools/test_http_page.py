@@ -7,8 +7,8 @@ from typing import Any
 import yaml
 from aiohttp import web
 
-from noetl.tools.http_pool import _JARS
-from noetl.tools.http_tool import MAX_BODY, MAX_FILE, MAX_REDIRECTS
+from noetl.tools.http.pool import _JARS
+from noetl.tools.http.tool import MAX_BODY, MAX_FILE, MAX_REDIRECTS
 from tests.pages import block_of
 from tests.playbooks import problems_of
 from tests.tools.http_calls import call, run

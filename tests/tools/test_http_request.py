@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from noetl.tools import http_pool
+from noetl.tools.http import pool
 from tests.tools.http_calls import answer, call, error, outcome, run, sent
 
 
@@ -122,7 +122,7 @@ def test_a_login_that_redirects_keeps_its_cookie() -> None:
 
 
 def test_the_cookies_of_the_runs_that_used_them_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_pool, "_JARS", 2)
+    monkeypatch.setattr(pool, "_JARS", 2)
     first = answer(headers={"Set-Cookie": "session=abc; Path=/"})
     _, seen = run(first, *(call(run_id=run_id) for run_id in ("a", "b", "a", "c", "a", "b")))
     assert [one.headers.get("Cookie") for one in seen] == [

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from noetl.model import Json
 from noetl.model.outcome import Outcome
-from noetl.tools.http_tool import HttpTool
+from noetl.tools.http.tool import HttpTool
 from tests.tools.certificates import DAY, NOW, Authority
 from tests.tools.http_calls import answer, call, error, serving
 from tests.tools.proxies import Proxy, proxying

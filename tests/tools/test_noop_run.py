@@ -5,7 +5,7 @@ from msgspec import structs
 
 from noetl.model import Json
 from noetl.model.outcome import succeeded
-from noetl.tools.noop import NoopTool
+from noetl.tools.noop.kind import NoopTool
 from tests.tools.python_calls import call
 
 

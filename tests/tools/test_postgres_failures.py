@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from noetl.model.outcome import Outcome
-from noetl.tools.postgres_failure import failure_of
-from noetl.tools.postgres_tool import PostgresTool
+from noetl.tools.postgres.failure import failure_of
+from noetl.tools.postgres.tool import PostgresTool
 from tests.postgres import PASSWORD, Server
 from tests.tools.sql_calls import Database, postgres_at
 

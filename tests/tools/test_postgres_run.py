@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from noetl.tools.postgres_tool import PostgresTool
+from noetl.tools.postgres.tool import PostgresTool
 from tests.tools.sql_calls import Database, postgres_at
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from noetl.dsl.kinds import Fault
+from noetl.dsl.document.kinds import Fault
 from noetl.tools.syntax import syntax_error
 
 

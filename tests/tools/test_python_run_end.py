@@ -11,8 +11,8 @@ import pytest
 
 from noetl.guest.frame import LENGTH, READY, Answer, Request, pack, unpack
 from noetl.model.outcome import Outcome
-from noetl.tools import warm
-from noetl.tools.python_tool import PythonTool
+from noetl.tools.process import child_process
+from noetl.tools.python.tool import PythonTool
 from tests.tools.python_calls import call, ends
 
 CHILDREN = ("pool", "fork")
@@ -132,7 +132,7 @@ def test_closing_ends_busy_and_idle_processes(isolation: str) -> None:
 WORKER = """
 import asyncio, json, sys
 from tests.tools.python_calls import call
-from noetl.tools.python_tool import PythonTool
+from noetl.tools.python.tool import PythonTool
 
 async def main(code, isolation):
     tool = PythonTool()
@@ -164,7 +164,7 @@ def test_a_spent_process_ends_when_its_worker_does() -> None:
     for isolation in CHILDREN:
         notice, life = os.pipe()
         with subprocess.Popen(
-            [sys.executable, "-P", "-c", warm._START, str(SRC), isolation, str(notice)],
+            [sys.executable, "-P", "-c", child_process._START, str(SRC), isolation, str(notice)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             pass_fds=(notice,),

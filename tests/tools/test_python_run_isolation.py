@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from noetl.model.outcome import Outcome
-from noetl.tools.python_tool import PythonTool
+from noetl.tools.python.tool import PythonTool
 from tests.tools.python_calls import call, ends, results, run
 
 PID = "import os\nresult = os.getpid()"

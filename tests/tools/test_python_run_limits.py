@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from noetl.tools.python_tool import PythonTool
+from noetl.tools.python.tool import PythonTool
 from tests.tools.python_calls import call, ends, failure, kind_and_message, result, run
 
 CHILDREN = ("pool", "fork")

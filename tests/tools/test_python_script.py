@@ -8,7 +8,7 @@ from aiohttp import web
 
 from noetl.model import Json
 from noetl.model.outcome import Outcome
-from noetl.tools.python_tool import PythonTool
+from noetl.tools.python.tool import PythonTool
 from tests.tools.http_calls import Handler, answer, serving
 from tests.tools.python_calls import call, kind_and_message
 

@@ -14,7 +14,7 @@ from noetl.model.outcome import Outcome
 from noetl.model.reference import ARROW, Stored, encode_value
 from noetl.ports.results import Objects
 from noetl.stores.results import FileResults, StoredObjects
-from noetl.tools.python_tool import PythonTool
+from noetl.tools.python.tool import PythonTool
 from tests.tools.python_calls import call
 
 FRAME = """

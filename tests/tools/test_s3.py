@@ -9,7 +9,7 @@ import pytest
 
 from noetl.model.outcome import ToolError
 from noetl.model.reference import escape, is_object
-from noetl.tools.s3_tool import S3Tool, credential_of
+from noetl.tools.s3.tool import S3Tool, credential_of
 from tests.s3_server import S3Server
 from tests.tools.object_calls import Desk
 

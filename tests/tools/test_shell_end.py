@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from noetl.model.outcome import Outcome
-from noetl.tools.guard import Guard
-from noetl.tools.shell_tool import ShellTool
+from noetl.tools.process.orphan_killer import Guard
+from noetl.tools.shell.tool import ShellTool
 from tests.tools.python_calls import ends
 from tests.tools.shell_calls import call, error, result, with_tool
 
@@ -110,7 +110,7 @@ def test_a_process_that_left_the_group_does_not_hold_up_the_task() -> None:
 VICTIM = """
 import asyncio, os, sys
 from tests.tools.shell_calls import call
-from noetl.tools.shell_tool import ShellTool
+from noetl.tools.shell.tool import ShellTool
 
 async def main():
     tool = ShellTool()
@@ -138,8 +138,8 @@ def test_the_death_of_the_worker_is_the_end_of_its_programs() -> None:
 KILLED_EARLY = """
 import asyncio, os, signal, subprocess
 from pathlib import Path
-from noetl.tools.guard import Guard
-from noetl.tools.program import Program
+from noetl.tools.process.orphan_killer import Guard
+from noetl.tools.process.program import Program
 
 class Late(Guard):
     def watch(self, leader):
@@ -236,7 +236,7 @@ def test_a_tool_that_is_closed_begins_nothing() -> None:
 
 
 def test_a_system_without_handles_of_processes_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("noetl.tools.program.exit_handle", lambda _pid: None)
+    monkeypatch.setattr("noetl.tools.process.program.exit_handle", lambda _pid: None)
     assert result("sleep 1000 & echo $!; exit 0")["exit_code"] == 0
     assert error("exit 3").details == {"exit_code": 3}
     lines: list[str] = []

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from noetl.tools.capture import MAX_LOG, MAX_TEXT, TAIL
-from noetl.tools.shell_tool import GRACE
+from noetl.tools.shell.stream_capture import MAX_LOG, MAX_TEXT, TAIL
+from noetl.tools.shell.tool import GRACE
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tools" / "shell.md").read_text("utf-8")
 

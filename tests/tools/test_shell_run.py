@@ -12,7 +12,7 @@ import pytest
 
 from noetl.model.reference import Stored
 from noetl.stores.results import FileResults, StoredObjects
-from noetl.tools.capture import MAX_LOG, MAX_TEXT, TAIL
+from noetl.tools.shell.stream_capture import MAX_LOG, MAX_TEXT, TAIL
 from tests.tools.shell_calls import call, error, outcome, result, with_tool
 
 PRINT = [sys.executable, "-c"]
@@ -156,7 +156,7 @@ MEASURE = """
 import asyncio, resource, sys
 from pathlib import Path
 from noetl.stores.results import FileResults, StoredObjects
-from noetl.tools.shell_tool import ShellTool
+from noetl.tools.shell.tool import ShellTool
 from tests.tools.shell_calls import call
 
 async def main():

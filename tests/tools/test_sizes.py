@@ -1,6 +1,6 @@
 import pytest
 
-from noetl.tools.inputs import byte_count
+from noetl.tools.host.input_rules import byte_count
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noetl.model.outcome import ToolError
-from noetl.tools.sql_text import POSTGRES, SQLITE, Dialect, plan_of, statements_of
+from noetl.tools.sql.text import POSTGRES, SQLITE, Dialect, plan_of, statements_of
 
 
 def texts(text: str, dialect: Dialect = POSTGRES) -> list[str]:

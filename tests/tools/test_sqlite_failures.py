@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from noetl.model.outcome import Outcome
-from noetl.tools.sqlite_tool import SqliteTool
+from noetl.tools.sqlite.tool import SqliteTool
 from tests.tools.sql_calls import Database
 
 ENDLESS = "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"

@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from noetl.model.outcome import Outcome
-from noetl.tools.sqlite_tool import SqliteTool
+from noetl.tools.sqlite.tool import SqliteTool
 from tests.tools.sql_calls import Database, sqlite_at
 
 

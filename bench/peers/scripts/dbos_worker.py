@@ -16,8 +16,8 @@ from dbos import DBOS
 from dbos._dbos import _get_dbos_instance
 from sqlalchemy import text
 
-from bench.peers.scripts import measuring
-from bench.peers.scripts.measuring import fib, report, report_latency, timed, timed_async
+from bench.peers.scripts import workload_report
+from bench.peers.scripts.workload_report import fib, report, report_latency, timed, timed_async
 
 
 @DBOS.step()
@@ -43,7 +43,7 @@ def chain(steps: int) -> None:
 
 @DBOS.workflow()
 async def loop(steps: int) -> None:
-    gate = asyncio.Semaphore(measuring.FLIGHT)
+    gate = asyncio.Semaphore(workload_report.FLIGHT)
 
     async def one() -> None:
         async with gate:
@@ -58,13 +58,13 @@ def tasks(steps: int) -> int:
 
 
 def many(runs: int) -> None:
-    for handle in [DBOS.start_workflow(chain, measuring.RUN_STEPS) for _ in range(runs)]:
+    for handle in [DBOS.start_workflow(chain, workload_report.RUN_STEPS) for _ in range(runs)]:
         handle.get_result()
 
 
 async def measure_loop() -> float:
-    await loop(measuring.WARM)
-    return await timed_async(loop(measuring.LOOP))
+    await loop(workload_report.WARM)
+    return await timed_async(loop(workload_report.LOOP))
 
 
 def durability() -> str:
@@ -75,20 +75,20 @@ def durability() -> str:
 
 
 def measure(workload: str) -> None:
-    for _ in range(measuring.WARM):
+    for _ in range(workload_report.WARM):
         chain(1)
     match workload:
         case "w1" | "w1b":
-            report(workload, timed(lambda: chain(measuring.CHAIN)), measuring.CHAIN, durability())
+            report(workload, timed(lambda: chain(workload_report.CHAIN)), workload_report.CHAIN, durability())
         case "w2":
-            report(workload, asyncio.run(measure_loop()), measuring.LOOP, durability())
+            report(workload, asyncio.run(measure_loop()), workload_report.LOOP, durability())
         case "w3":
-            report(workload, timed(lambda: many(measuring.RUNS)), measuring.RUNS, durability())
+            report(workload, timed(lambda: many(workload_report.RUNS)), workload_report.RUNS, durability())
         case "w4":
-            found = [timed(lambda: chain(1)) for _ in range(measuring.LATENCIES)]
+            found = [timed(lambda: chain(1)) for _ in range(workload_report.LATENCIES)]
             report_latency(workload, found, durability())
         case "w5":
-            report(workload, timed(lambda: tasks(measuring.FIBS)), measuring.FIBS, durability())
+            report(workload, timed(lambda: tasks(workload_report.FIBS)), workload_report.FIBS, durability())
 
 
 def main(workload: str) -> None:

@@ -11,8 +11,8 @@ import sys
 
 from prefect import flow, task
 
-from bench.peers.scripts import measuring
-from bench.peers.scripts.measuring import fib, report, report_latency, timed_async
+from bench.peers.scripts import workload_report
+from bench.peers.scripts.workload_report import fib, report, report_latency, timed_async
 
 RUNS = 20
 LATENCIES = 50
@@ -49,7 +49,7 @@ async def chain_kept(steps: int) -> None:
 
 @flow
 async def loop(steps: int) -> None:
-    gate = asyncio.Semaphore(measuring.FLIGHT)
+    gate = asyncio.Semaphore(workload_report.FLIGHT)
 
     async def one() -> None:
         async with gate:
@@ -65,7 +65,7 @@ async def tasks(steps: int) -> int:
 
 async def many(runs: int) -> None:
     for _ in range(runs):
-        await chain(measuring.RUN_STEPS)
+        await chain(workload_report.RUN_STEPS)
 
 
 async def main(workload: str) -> None:
@@ -73,19 +73,21 @@ async def main(workload: str) -> None:
         await chain(1)
     match workload:
         case "w1":
-            report(workload, await timed_async(chain(measuring.CHAIN)), measuring.CHAIN, EVENTS)
+            report(workload, await timed_async(chain(workload_report.CHAIN)), workload_report.CHAIN, EVENTS)
         case "w1b":
             await chain_kept(1)
-            report(workload, await timed_async(chain_kept(measuring.CHAIN)), measuring.CHAIN, RESULTS)
+            report(
+                workload, await timed_async(chain_kept(workload_report.CHAIN)), workload_report.CHAIN, RESULTS
+            )
         case "w2":
-            report(workload, await timed_async(loop(measuring.LOOP)), measuring.LOOP, EVENTS)
+            report(workload, await timed_async(loop(workload_report.LOOP)), workload_report.LOOP, EVENTS)
         case "w3":
             seconds = await timed_async(many(RUNS))
-            report(workload, seconds, RUNS, EVENTS, of=measuring.RUNS, how="one after the other")
+            report(workload, seconds, RUNS, EVENTS, of=workload_report.RUNS, how="one after the other")
         case "w4":
             report_latency(workload, [await timed_async(chain(1)) for _ in range(LATENCIES)], EVENTS)
         case "w5":
-            report(workload, await timed_async(tasks(measuring.FIBS)), measuring.FIBS, EVENTS)
+            report(workload, await timed_async(tasks(workload_report.FIBS)), workload_report.FIBS, EVENTS)
 
 
 if __name__ == "__main__":

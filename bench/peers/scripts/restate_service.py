@@ -6,7 +6,7 @@ Steps are coroutines, because plain functions would go to a thread each.
 import restate
 from restate import Context, Service
 
-from bench.peers.scripts.measuring import FLIGHT, fib
+from bench.peers.scripts.workload_report import FLIGHT, fib
 
 workloads = Service("Workloads")
 

@@ -11,8 +11,8 @@ import sys
 import aiohttp
 import uvloop
 
-from bench.peers.scripts import measuring
-from bench.peers.scripts.measuring import report, report_latency, timed_async
+from bench.peers.scripts import workload_report
+from bench.peers.scripts.workload_report import report, report_latency, timed_async
 
 DURABILITY = os.environ["DURABILITY"] + ", each step"
 
@@ -28,24 +28,24 @@ class Client:
             return await answer.json(content_type=None)
 
     async def measure(self, workload: str) -> None:
-        for _ in range(measuring.WARM):
+        for _ in range(workload_report.WARM):
             await self.run("chain", 1)
         match workload:
             case "w1" | "w1b":
-                seconds = await timed_async(self.run("chain", measuring.CHAIN))
-                report(workload, seconds, measuring.CHAIN, DURABILITY)
+                seconds = await timed_async(self.run("chain", workload_report.CHAIN))
+                report(workload, seconds, workload_report.CHAIN, DURABILITY)
             case "w2":
-                seconds = await timed_async(self.run("loop", measuring.LOOP))
-                report(workload, seconds, measuring.LOOP, DURABILITY)
+                seconds = await timed_async(self.run("loop", workload_report.LOOP))
+                report(workload, seconds, workload_report.LOOP, DURABILITY)
             case "w3":
-                runs = [self.run("chain", measuring.RUN_STEPS) for _ in range(measuring.RUNS)]
-                report(workload, await timed_async(asyncio.gather(*runs)), measuring.RUNS, DURABILITY)
+                runs = [self.run("chain", workload_report.RUN_STEPS) for _ in range(workload_report.RUNS)]
+                report(workload, await timed_async(asyncio.gather(*runs)), workload_report.RUNS, DURABILITY)
             case "w4":
-                found = [await timed_async(self.run("chain", 1)) for _ in range(measuring.LATENCIES)]
+                found = [await timed_async(self.run("chain", 1)) for _ in range(workload_report.LATENCIES)]
                 report_latency(workload, found, DURABILITY)
             case "w5":
-                seconds = await timed_async(self.run("tasks", measuring.FIBS))
-                report(workload, seconds, measuring.FIBS, DURABILITY)
+                seconds = await timed_async(self.run("tasks", workload_report.FIBS))
+                report(workload, seconds, workload_report.FIBS, DURABILITY)
 
 
 async def main(url: str, workload: str) -> None:

@@ -6,8 +6,8 @@ from typing import NoReturn
 
 import click
 
-from noetl.cli.failure import Failure, failure_of, report
-from noetl.cli.group import LazyGroup
+from noetl.cli.command_failure import Failure, failure_of, report
+from noetl.cli.lazy_group import LazyGroup
 
 SECTIONS = {
     "Write": {

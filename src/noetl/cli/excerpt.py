@@ -2,7 +2,7 @@
 
 import unicodedata
 
-from noetl.cli.stream import visible
+from noetl.cli.console import visible
 
 WIDTH = 100
 TAB = 4

@@ -1,16 +1,16 @@
 """Deleting what is older than anybody wants to keep."""
 
-from noetl.cli import stream
-from noetl.cli.failure import Failure
-from noetl.cli.problems import counted
-from noetl.cli.store import consult, has_store
-from noetl.cli.when import iso, now
-from noetl.homes import results_of
+from noetl.cli import console
+from noetl.cli.command_failure import Failure
+from noetl.cli.problem_text import counted
+from noetl.cli.store_access import consult, has_store
+from noetl.cli.timestamps import iso, now
+from noetl.engine.history.expiry import Expired
+from noetl.engine.history.retention import delete, ended_before, tidy
+from noetl.home import results_of
 from noetl.ports.store import ExecutionRecord, Store
-from noetl.server.expiry import Expired
-from noetl.server.retention import delete, ended_before, tidy
 from noetl.settings import Configuration
-from noetl.stores.home import Home
+from noetl.stores.home_folder import Home
 
 _DAY = 86_400_000_000
 
@@ -34,18 +34,18 @@ def prune(configuration: Configuration, *, before: int | None, dry: bool) -> Non
     if configuration.settings.output == "json":
         ids = [record.execution_id for record in pruned]
         dropped = {"bodies": expired.bodies, "bytes": expired.bytes, "unreachable": expired.unreachable}
-        stream.write_json({"before": iso(moment), "dry_run": dry, "executions": ids, "expired": dropped})
+        console.write_json({"before": iso(moment), "dry_run": dry, "executions": ids, "expired": dropped})
         return
     if dry:
-        stream.write_text("".join(f"{one.execution_id}  {stream.visible(one.path)}\n" for one in pruned))
+        console.write_text("".join(f"{one.execution_id}  {console.visible(one.path)}\n" for one in pruned))
     verb = "would be deleted" if dry else "deleted"
-    stream.say(f"{verb}: {counted(len(pruned), 'execution')} that ended before {iso(moment)}")
+    console.say(f"{verb}: {counted(len(pruned), 'execution')} that ended before {iso(moment)}")
     if expired.bodies:
         results = f"{counted(expired.bodies, 'result')} of {expired.bytes:,} bytes"
-        stream.say(f"dropped: {results} whose `ttl` is over")
+        console.say(f"dropped: {results} whose `ttl` is over")
     if expired.unreachable:
         left = counted(expired.unreachable, "result")
-        stream.say(f"left: {left} in stores that `result_stores` does not name")
+        console.say(f"left: {left} in stores that `result_stores` does not name")
 
 
 def kept_since(configuration: Configuration) -> int:

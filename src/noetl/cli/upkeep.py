@@ -3,8 +3,8 @@
 import asyncio
 from typing import NamedTuple
 
-from noetl.cli.failure import Failure
-from noetl.homes import home_of, store_url
+from noetl.cli.command_failure import Failure
+from noetl.home import home_of, store_url
 from noetl.settings import Configuration
 from noetl.stores import file_of, open_store
 from noetl.stores.sqlite.connection import SCHEMA_VERSION, schema_version

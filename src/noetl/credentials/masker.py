@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
-from noetl.credentials.needle import Needle, may_be_cut
-from noetl.credentials.torn import Torn
+from noetl.credentials.secret_pattern import Needle, may_be_cut
+from noetl.credentials.split_base64 import Torn
 from noetl.model.reference import Masked, Stored, encode_value
 from noetl.model.secret import (
     BASE64_FORMS,

@@ -117,7 +117,7 @@ class Providers:
         return Credential(entry.name, entry.kind, {"value": data[field]})
 
     async def _secret_manager(self, entry: Entry) -> Credential:
-        from noetl.credentials.clouds import read_secret  # noqa: PLC0415 -- few playbooks need its HTTP client
+        from noetl.credentials.secret_manager import read_secret  # noqa: PLC0415 -- few playbooks need its HTTP client
 
         text = await read_secret(entry.fields, entry.name, self._environment)
         return Credential(entry.name, entry.kind, {**_fields_in(text), "value": text})

@@ -9,7 +9,7 @@ import msgspec
 
 from noetl.credentials.credential import Credential
 from noetl.credentials.providers import Entry, Providers
-from noetl.dsl.playbook import Playbook, Task
+from noetl.dsl.document.playbook import Playbook, Task
 from noetl.expr import Constant, Data, MapData
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo

@@ -12,7 +12,7 @@ import msgspec
 
 from noetl.events.bodies import EventBody
 from noetl.events.errors import EventUnreadable, EventUnwritable
-from noetl.events.table import kind_numbered, kind_of
+from noetl.events.event_kind import kind_numbered, kind_of
 
 FORMAT: Final = 1
 """The version that is written. It grows when older bodies no longer read as they should, or when older

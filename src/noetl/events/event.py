@@ -9,9 +9,9 @@ from msgspec import Struct
 from noetl.events import bodies as of
 from noetl.events.bodies import EventBody
 from noetl.events.codec import encode
-from noetl.events.ids import iteration_id, run_id, task_run_id, token_id
+from noetl.events.event_kind import kind_of
+from noetl.events.identifiers import iteration_id, run_id, task_run_id, token_id
 from noetl.events.status import Status
-from noetl.events.table import kind_of
 from noetl.model.json import Json
 from noetl.model.outcome import ErrorInfo, Outcome
 

@@ -4,7 +4,7 @@ from difflib import get_close_matches
 
 from noetl.events.errors import EventNameUnknown
 from noetl.events.event import Event
-from noetl.events.table import EVENT_KINDS, EventKind
+from noetl.events.event_kind import EVENT_KINDS, EventKind
 
 _NAMED = {name: kind for kind in EVENT_KINDS for name in (kind.name, kind.dotted, *kind.aliases)}
 

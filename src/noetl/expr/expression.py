@@ -6,16 +6,16 @@ from typing import NoReturn
 
 from jinja2 import nodes
 
-from noetl.expr.analysis import Use, analyse, closest
-from noetl.expr.environment import ENVIRONMENTS, compile_expression, compile_template
-from noetl.expr.evaluation import Evaluation
-from noetl.expr.parsing import Syntax, parse_syntax
-from noetl.expr.paths import Path, path_of
-from noetl.expr.proof import proven
-from noetl.expr.rewrite import rewritten
-from noetl.expr.scope import CHANGING, Scope
-from noetl.expr.undefined import Missing, MissingError, Site
-from noetl.expr.values import plain
+from noetl.expr.analysis.proof import proven
+from noetl.expr.analysis.uses import Use, analyse, closest
+from noetl.expr.language.environment import ENVIRONMENTS, compile_expression, compile_template
+from noetl.expr.language.parser import Syntax, parse_syntax
+from noetl.expr.language.path import Path, path_of
+from noetl.expr.language.transform import rewritten
+from noetl.expr.runtime.conversion import plain
+from noetl.expr.runtime.evaluation import Evaluation
+from noetl.expr.runtime.missing_value import Missing, MissingError, Site
+from noetl.expr.runtime.scope import CHANGING, Scope
 from noetl.model import ExpressionError, Json, NoetlError
 
 _CACHED = 16_384

@@ -2,7 +2,7 @@
 
 from jinja2 import nodes
 
-from noetl.expr.parsing import parse_syntax
+from noetl.expr.language.parser import parse_syntax
 
 
 def gives_boolean(source: str) -> bool:

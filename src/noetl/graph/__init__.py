@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from noetl.dsl.playbook import Playbook
+from noetl.dsl.document.playbook import Playbook
 from noetl.graph.dot import dot_of
 from noetl.graph.errors import GraphError
 from noetl.graph.mermaid import mermaid_of

@@ -5,8 +5,8 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from noetl.graph.layout import Size
-from noetl.graph.measure import fit, text_width, wrap
 from noetl.graph.picture import Badge, Node, Row
+from noetl.graph.text_measure import fit, text_width, wrap
 
 Style: TypeAlias = Literal["name", "desc", "badge", "detail", "task", "kind", "mark"]
 SIZES: dict[Style, float] = {

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from noetl.graph.lines import lines
 from noetl.graph.palette import EDGE, FAILURE, FORK, tint_of
 from noetl.graph.picture import Edge, Node, Picture
-from noetl.graph.words import short
+from noetl.graph.playbook_text import short
 
 LONGEST = 80
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from noetl.graph.lines import lines
 from noetl.graph.palette import FAILURE, STATES
 from noetl.graph.picture import Edge, Node, Picture
-from noetl.graph.words import short
+from noetl.graph.playbook_text import short
 
 LONGEST = 80
 # A `+`, `-` or `_` that begins or ends a word could be read as a list or as emphasis.

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, assert_never
 
 from msgspec import Struct
 
-from noetl.dsl.playbook import (
+from noetl.dsl.document.playbook import (
     Admission,
     Arc,
     Break,
@@ -24,7 +24,7 @@ from noetl.dsl.playbook import (
     Step,
     Task,
 )
-from noetl.graph.words import data_text, flat, guard_text, number_text, reads_failure
+from noetl.graph.playbook_text import data_text, flat, guard_text, number_text, reads_failure
 
 Role: TypeAlias = Literal["start", "end", "final"]
 

@@ -9,9 +9,9 @@ from noetl.graph.card import PILL, SIZES, Card, card_of
 from noetl.graph.icons import icon
 from noetl.graph.layout import Layout, Link, Point, Rect, Route, Size, layout
 from noetl.graph.lines import lines
-from noetl.graph.measure import fit, text_width, wrap
 from noetl.graph.palette import BACKGROUND, EDGE, FAILURE, FONTS, FORK, INK, MUTED, PILLS, TEXTS, tint_of
 from noetl.graph.picture import Edge, Node, Picture
+from noetl.graph.text_measure import fit, text_width, wrap
 
 MARGIN = 32.0
 HEADER = 56.0

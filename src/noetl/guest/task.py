@@ -8,8 +8,8 @@ from typing import Any
 from noetl.guest.code import compile_code
 from noetl.guest.frame import Answer, Failure, Lib, Request, pack
 from noetl.guest.report import failure_of
-from noetl.guest.values import Making, opened
-from noetl.model.normal import NotJson, normalise
+from noetl.guest.value_files import Making, opened
+from noetl.model.normalisation import NotJson, normalise
 
 _compiled = lru_cache(maxsize=128)(compile_code)
 

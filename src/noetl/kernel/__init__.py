@@ -5,19 +5,19 @@ Server side: `handle(state, command, now)` decides, folds, and gives the events 
 """
 
 from noetl.kernel.errors import NotOwner, Refused, WrongSequence
-from noetl.kernel.fold import evolve
-from noetl.kernel.net.deciding import decide, due, follow, handle, proceed
-from noetl.kernel.pipeline.advance import advance, cancelled, pause
-from noetl.kernel.pipeline.fold import evolve_run
+from noetl.kernel.net.decider import decide, due, follow, handle, proceed
+from noetl.kernel.pipeline.interpreter import advance, cancelled, pause
 from noetl.kernel.pipeline.policy import judge, straight
-from noetl.kernel.pipeline.tasks import Secrets
+from noetl.kernel.pipeline.task_inputs import Secrets
 from noetl.kernel.plan import Plan
 from noetl.kernel.references import Blob, resolve
-from noetl.kernel.references.light import lighten
-from noetl.kernel.references.whole import Unfetched
-from noetl.kernel.replay import dump, dump_run, load, load_run, replay
-from noetl.kernel.run import RunState
-from noetl.kernel.state import ExecutionState, new_state
+from noetl.kernel.references.externalize import lighten
+from noetl.kernel.references.resolve import Unfetched
+from noetl.kernel.state.execution_state import ExecutionState, new_state
+from noetl.kernel.state.fold import evolve
+from noetl.kernel.state.replay import dump, dump_run, load, load_run, replay
+from noetl.kernel.state.run_fold import evolve_run
+from noetl.kernel.state.run_state import RunState
 
 __all__ = [
     "Blob",

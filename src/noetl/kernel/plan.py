@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from noetl.dsl.checks.graph import ancestors, net_of, on_cycles
-from noetl.dsl.checks.guards import reads_failure
-from noetl.dsl.playbook import Playbook, Step, Task
+from noetl.dsl.document.guard_verdicts import reads_failure
+from noetl.dsl.document.playbook import Playbook, Step, Task
+from noetl.dsl.document.step_graph import ancestors, net_of, on_cycles
 from noetl.expr import NAMESPACES, Constant, Data
 from noetl.kernel.expressions import expressions_in
-from noetl.kernel.references.needs import Needs, reads_extracted
-from noetl.kernel.references.rules import execution_rules, step_rules, task_rules
+from noetl.kernel.result_rules import execution_rules, step_rules, task_rules
+from noetl.kernel.server_reads import Needs, reads_extracted
 from noetl.model import ExpressionError, Json
 from noetl.model.reference import mentions
 

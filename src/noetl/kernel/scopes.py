@@ -7,12 +7,10 @@ from typing import Any
 
 from msgspec import structs
 
-from noetl.dsl.playbook import Guard, Write
+from noetl.dsl.document.playbook import Guard, Write
 from noetl.events.bodies import Patch
 from noetl.expr import Data, Scope, Site, Unread, render, truthy
-from noetl.kernel.reducers import combine
-from noetl.kernel.references.rules import INLINE_MAX_BYTES
-from noetl.kernel.references.whole import (
+from noetl.kernel.references.resolve import (
     Fetched,
     Unfetched,
     element,
@@ -20,8 +18,10 @@ from noetl.kernel.references.whole import (
     replaced,
     veiled_in,
 )
-from noetl.kernel.run import Frame, Given, RunState, reducer_of
-from noetl.kernel.variables import cost, growth, read, written
+from noetl.kernel.result_rules import INLINE_MAX_BYTES
+from noetl.kernel.state.reducers import combine
+from noetl.kernel.state.run_state import Frame, Given, RunState, reducer_of
+from noetl.kernel.state.variables import cost, growth, read, written
 from noetl.model import ExpressionError, Json, NoetlError
 from noetl.model.reference import is_reference, is_table, keys_of, mentions, references_in, unescape
 

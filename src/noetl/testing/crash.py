@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
-from noetl.testing.crashes.account import Account, Attempt, Place
-from noetl.testing.crashes.effects import Effect, effect_tools
+from noetl.testing.crashes.crash_record import Account, Attempt, Place
+from noetl.testing.crashes.effect_tool import Effect, effect_tools
 from noetl.testing.crashes.fuse import Fuse
-from noetl.testing.crashes.life import Drive, Life, Scenario, World, empty_store, live, see_through
+from noetl.testing.crashes.process_life import Drive, Life, Scenario, World, empty_store, live, see_through
 
 __all__ = [
     "Account",

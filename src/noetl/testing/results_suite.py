@@ -22,7 +22,7 @@ from uuid import uuid4
 import pytest
 
 from noetl.ports.results import ResultDamaged, ResultExpired, ResultMissing, ResultStore
-from noetl.stores.results.packing import packed
+from noetl.stores.results.body_format import packed
 
 Opener: TypeAlias = Callable[[], ResultStore]
 

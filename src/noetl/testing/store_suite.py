@@ -10,14 +10,14 @@ A test module makes a subclass with a fixture `open_store` that gives an `Opener
 `pytest.register_assert_rewrite("noetl.testing")` in its `conftest.py` gives better messages.
 """
 
-from noetl.testing.store.commits import Commits
-from noetl.testing.store.history import History
-from noetl.testing.store.keeping import Keeping
-from noetl.testing.store.listing import Listing
-from noetl.testing.store.model import Model, SharedModel
-from noetl.testing.store.scenario import Opener
-from noetl.testing.store.sharing import Sharing
-from noetl.testing.store.upkeep import Upkeep
+from noetl.testing.store.commit_cases import Commits
+from noetl.testing.store.history_cases import History
+from noetl.testing.store.maintenance_cases import Upkeep
+from noetl.testing.store.model_cases import Model, SharedModel
+from noetl.testing.store.query_cases import Listing
+from noetl.testing.store.record_cases import Keeping
+from noetl.testing.store.sharing_cases import Sharing
+from noetl.testing.store.store_fixtures import Opener
 
 __all__ = ["Opener", "SharedStoreSuite", "StoreSuite"]
 

@@ -13,11 +13,11 @@ import msgspec
 from msgspec import Struct
 from msgspec import inspect as types
 
-from noetl.dsl.kinds import Fault, Kind, NoInputs, TaskSpec
+from noetl.dsl.document.kinds import Fault, Kind, NoInputs, TaskSpec
 from noetl.model import NoetlError
 from noetl.ports.tool import Call, Tool
-from noetl.tools.inputs import Inputs
-from noetl.tools.registry import register
+from noetl.tools.host.input_rules import Inputs
+from noetl.tools.kind_registry import register
 
 Made = TypeVar("Made", bound=Callable[..., Any])
 
@@ -99,7 +99,7 @@ def _kind(made: Any, name: str) -> Kind:
 
 def _running(what: str, *about: object) -> Tool:
     """What runs it. Documents are checked without that, and without all that it needs."""
-    tool: Tool = resolve_name(f"noetl.tools.declared:{what}")(*about)
+    tool: Tool = resolve_name(f"noetl.tools.host.declared_tool:{what}")(*about)
     return tool
 
 

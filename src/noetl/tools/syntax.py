@@ -3,7 +3,7 @@
 import re
 import warnings
 
-from noetl.dsl.kinds import Fault
+from noetl.dsl.document.kinds import Fault
 from noetl.guest.code import compile_code
 
 

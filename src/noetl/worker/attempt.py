@@ -12,14 +12,14 @@ from noetl.kernel import RunState
 from noetl.kernel.pipeline.moves import RunTask
 from noetl.kernel.scopes import iso
 from noetl.model.outcome import Outcome
-from noetl.ports.control import Ledger
 from noetl.ports.credentials import CredentialError
+from noetl.ports.ledger import Ledger
 from noetl.ports.tool import Call, Tool
-from noetl.tools.attempt import failure, in_words
-from noetl.tools.deadlines import Late
-from noetl.tools.hosting import Tools
-from noetl.worker.keychain import Keychain
-from noetl.worker.objects import MaskedObjects
+from noetl.tools.host.deadlines import Late
+from noetl.tools.host.tool_attempt import failure, in_words
+from noetl.tools.host.worker_tools import Tools
+from noetl.worker.keychain.execution_keychain import Keychain
+from noetl.worker.keychain.masked_objects import MaskedObjects
 
 GRACE = 1.0
 """Seconds beyond its timeout after which a tool is interrupted that does not keep to it."""

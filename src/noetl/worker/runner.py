@@ -10,18 +10,18 @@ from typing import TypeVarTuple, assert_never
 from noetl.events.bodies import EventBody, StepFailed
 from noetl.kernel import advance, cancelled, judge, pause, straight
 from noetl.kernel.pipeline.moves import Fetch, Finish, Record, RunTask, Suspend, Wait
-from noetl.kernel.run import RunState
+from noetl.kernel.state.run_state import RunState
 from noetl.model.outcome import ErrorInfo, Outcome
 from noetl.model.reference import mentions
 from noetl.model.secret import PREFIX
-from noetl.ports.control import Ledger
+from noetl.ports.ledger import Ledger
 from noetl.ports.results import ResultError
-from noetl.tools.hosting import Tools
+from noetl.tools.host.worker_tools import Tools
 from noetl.worker.attempt import attempt, attempt_now
-from noetl.worker.keychain import Keychain
-from noetl.worker.keychains import Keychains
-from noetl.worker.seat import Seat
-from noetl.worker.stored import StoredValues
+from noetl.worker.claimed_run import Seat
+from noetl.worker.keychain.execution_keychain import Keychain
+from noetl.worker.keychain.keychains import Keychains
+from noetl.worker.value_cache import StoredValues
 
 Args = TypeVarTuple("Args")
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.execution.engine import Engine
+from tests.conformance.execution.conformance_engine import Engine
 
 
 @pytest.fixture

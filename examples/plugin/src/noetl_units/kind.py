@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
-from noetl.dsl.kinds import Fault, Kind, TaskSpec
+from noetl.dsl.document.kinds import Fault, Kind, TaskSpec
 
 FACTORS = {
     "m": ("length", 1.0),

@@ -2,7 +2,7 @@
 
 from noetl.model.outcome import Outcome, ToolError, succeeded
 from noetl.ports.tool import Call
-from noetl.tools.attempt import attempted, inputs_of
+from noetl.tools.host.tool_attempt import attempted, inputs_of
 from noetl_units.kind import FACTORS, ConvertInputs
 
 

@@ -3,8 +3,8 @@
 import click
 from click.shell_completion import get_completion_class
 
-from noetl.cli import option, stream
-from noetl.cli.failure import Failure
+from noetl.cli import console, options
+from noetl.cli.command_failure import Failure
 from noetl.settings import read
 
 INSTALL = {
@@ -16,7 +16,7 @@ INSTALL = {
 
 @click.command()
 @click.argument("shell", type=click.Choice(list(INSTALL)))
-@option.output
+@options.output
 @click.pass_context
 def completion(ctx: click.Context, shell: str, output: str | None) -> None:
     """Print the script that completes commands in a shell.
@@ -29,6 +29,6 @@ def completion(ctx: click.Context, shell: str, output: str | None) -> None:
         raise Failure("shell", f"no completion for {shell}")
     script = kind(ctx.find_root().command, {}, "noetl", "_NOETL_COMPLETE").source()
     if settings.output == "json":
-        stream.write_json({"shell": shell, "script": script, "install": INSTALL[shell]})
+        console.write_json({"shell": shell, "script": script, "install": INSTALL[shell]})
     else:
-        stream.write_text(f"{script}\n# To install: {INSTALL[shell]}\n")
+        console.write_text(f"{script}\n# To install: {INSTALL[shell]}\n")

@@ -6,7 +6,7 @@ from typing import Any
 import click
 import msgspec
 
-from noetl.cli import option, stream
+from noetl.cli import console, options
 from noetl.model.secret import MASK
 from noetl.settings import Configuration, read
 
@@ -17,7 +17,7 @@ def config() -> None:
 
 
 @config.command()
-@option.output
+@options.output
 def show(output: str | None) -> None:
     """Show every setting, its value, and where the value came from.
 
@@ -26,7 +26,7 @@ def show(output: str | None) -> None:
     configuration = read({"output": output})
     values = _values(configuration)
     if configuration.settings.output == "json":
-        stream.write_json(
+        console.write_json(
             {
                 "settings": {
                     name: {"value": value, **msgspec.to_builtins(configuration.origins[name])}
@@ -41,14 +41,14 @@ def show(output: str | None) -> None:
         place = f"{origin.source} ({origin.where})" if origin.where else origin.source
         rows.append((name, json.dumps(value, ensure_ascii=False), place))
     names, texts = (max(len(row[column]) for row in rows) for column in (0, 1))
-    stream.write_text(
-        "".join(f"{name:<{names}}  {text:<{texts}}  {stream.visible(place)}\n" for name, text, place in rows)
+    console.write_text(
+        "".join(f"{name:<{names}}  {text:<{texts}}  {console.visible(place)}\n" for name, text, place in rows)
     )
 
 
 def _values(configuration: Configuration) -> dict[str, Any]:
     """The settings as they take effect: places that are not set are those that will be used."""
-    from noetl.homes import home_of, store_url
+    from noetl.home import home_of, store_url
 
     values: dict[str, Any] = msgspec.to_builtins(configuration.settings)
     places = {"home": str(home_of(configuration).folder), "store": store_url(configuration)}

@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
-from noetl.cli import stream
-from noetl.cli.executions import option
-from noetl.cli.option import FileName
+from noetl.cli import console
+from noetl.cli.command.executions import execution_options
+from noetl.cli.options import FileName
 
 
 @click.group()
@@ -38,7 +38,7 @@ def credential() -> None:
     help="A field from an environment variable. May be repeated.",
 )
 @click.option("--stdin", is_flag=True, help="Read fields from standard input, as a JSON mapping.")
-@option.place
+@execution_options.place
 def set_(
     name: str,
     *,
@@ -52,72 +52,72 @@ def set_(
 
     The first one makes the key that encrypts them all, unless NOETL_KEY_FILE or NOETL_KEY names one.
     """
-    from noetl.cli.credentials import fields_given, short_secrets, store_credential
+    from noetl.cli.credential_store import fields_given, short_secrets, store_credential
 
-    configuration = option.configured(**place)
+    configuration = execution_options.configured(**place)
     given = fields_given(name, kind, fields, variables, stdin=stdin)
     for field in short_secrets(given):
         reason = "is so short that it is masked only where it is a whole value"
-        stream.say(f"noetl: warning: `{stream.visible(field)}` {reason}")
+        console.say(f"noetl: warning: `{console.visible(field)}` {reason}")
     made = store_credential(configuration, name, kind, given)
     if configuration.settings.output == "json":
-        stream.write_json({"name": name, "kind": kind, "key_made": made})
+        console.write_json({"name": name, "kind": kind, "key_made": made})
         return
-    stream.write_text(f"{stream.visible(name)}: stored\n")
+    console.write_text(f"{console.visible(name)}: stored\n")
     if made:
-        stream.say(f"made the key {stream.visible(made)}: without it nobody can read what is stored")
+        console.say(f"made the key {console.visible(made)}: without it nobody can read what is stored")
 
 
 @credential.command("list")
-@option.place
+@execution_options.place
 def list_(**place: str | None) -> None:
     """List the stored credentials, without their fields."""
-    from noetl.cli.credentials import listed
+    from noetl.cli.credential_store import listed
 
-    configuration = option.configured(**place)
+    configuration = execution_options.configured(**place)
     found = listed(configuration)
     if configuration.settings.output == "json":
-        stream.write_json({"credentials": found})
+        console.write_json({"credentials": found})
         return
     width = max((len(one["name"]) for one in found), default=0)
     kinds = max((len(one["kind"]) for one in found), default=0)
     for one in found:
         line = f"{one['name']:<{width}}  {one['kind']:<{kinds}}  {one['updated_at']}"
-        stream.write_text(stream.visible(line) + "\n")
+        console.write_text(console.visible(line) + "\n")
     if not found:
-        stream.say("no credentials are stored")
+        console.say("no credentials are stored")
 
 
 @credential.command()
 @click.argument("name")
 @click.option("--reveal", is_flag=True, help="Show secrets as they are.")
-@option.place
+@execution_options.place
 def show(name: str, *, reveal: bool, **place: str | None) -> None:
     """Show a stored credential, its secrets as `***`."""
-    from noetl.cli.credentials import shown
-    from noetl.cli.execution.wording import yaml_lines
+    from noetl.cli.credential_store import shown
+    from noetl.cli.report.format import yaml_lines
 
-    configuration = option.configured(**place)
+    configuration = execution_options.configured(**place)
     found: dict[str, Any] = shown(configuration, name, reveal=reveal)
     if configuration.settings.output == "json":
-        stream.write_json(found)
+        console.write_json(found)
     else:
-        stream.write_text("".join(f"{line}\n" for line in yaml_lines(found)))
+        console.write_text("".join(f"{line}\n" for line in yaml_lines(found)))
 
 
 @credential.command()
 @click.argument("name")
-@option.place
+@execution_options.place
 def delete(name: str, **place: str | None) -> None:
     """Delete a stored credential."""
-    from noetl.cli.credentials import deleted
+    from noetl.cli.credential_store import deleted
 
-    configuration = option.configured(**place)
+    configuration = execution_options.configured(**place)
     deleted(configuration, name)
     if configuration.settings.output == "json":
-        stream.write_json({"name": name, "deleted": True})
+        console.write_json({"name": name, "deleted": True})
     else:
-        stream.write_text(f"{stream.visible(name)}: deleted\n")
+        console.write_text(f"{console.visible(name)}: deleted\n")
 
 
 @credential.command("rotate-key")
@@ -127,21 +127,21 @@ def delete(name: str, **place: str | None) -> None:
     metavar="FILE",
     help="Use the key in this file, which is made if there is none. It is yours to configure then.",
 )
-@option.place
+@execution_options.place
 def rotate_key(new_key_file: str | None, **place: str | None) -> None:
     """Encrypt the stored credentials with a new key.
 
     It takes the place of the old one in its file. If it is interrupted, the old one or the new one is there,
     whichever is needed.
     """
-    from noetl.cli.credentials import rotated
-    from noetl.cli.problems import counted
+    from noetl.cli.credential_store import rotated
+    from noetl.cli.problem_text import counted
 
-    configuration = option.configured(**place)
+    configuration = execution_options.configured(**place)
     count, file = rotated(configuration, new_key_file)
     if configuration.settings.output == "json":
-        stream.write_json({"credentials": count, "key_file": file})
+        console.write_json({"credentials": count, "key_file": file})
         return
-    stream.write_text(f"{counted(count, 'credential')}: the key is new, in {stream.visible(file)}\n")
+    console.write_text(f"{counted(count, 'credential')}: the key is new, in {console.visible(file)}\n")
     if new_key_file is not None:
-        stream.say("from now on NOETL_KEY_FILE must name that file, or NOETL_KEY hold what is in it")
+        console.say("from now on NOETL_KEY_FILE must name that file, or NOETL_KEY hold what is in it")

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from noetl.cli import option, source, stream
-from noetl.cli.failure import Failure, invalid
-from noetl.cli.target import write_file
+from noetl.cli import console, input_files, options
+from noetl.cli.command_failure import Failure, invalid
+from noetl.cli.output_files import write_file
 from noetl.settings import Configuration, Settings, read
 
 if TYPE_CHECKING:
-    from noetl.dsl.playbook import Playbook
-    from noetl.kernel.state import ExecutionState
+    from noetl.dsl.document.playbook import Playbook
+    from noetl.kernel.state.execution_state import ExecutionState
     from noetl.ports.store import Store
 
 FORMATS = ("svg", "mermaid", "dot", "png")
@@ -23,21 +23,21 @@ BINARY = "png"
 
 
 @click.command()
-@click.argument("file", required=False, type=option.FileName())
+@click.argument("file", required=False, type=options.FileName())
 @click.option(
     "--format", "format_", type=click.Choice(FORMATS), help="[default: what OUT ends with, else svg]"
 )
-@option.out
+@options.out
 @click.option(
     "--execution",
     metavar="ID",
     help="Colour the steps by what happened in this execution; FILE may be left out.",
 )
-@option.dialect
-@option.allow_kind
-@option.home
-@option.store
-@option.output
+@options.dialect
+@options.allow_kind
+@options.home
+@options.store
+@options.output
 def graph(
     *,
     file: str | None,
@@ -71,11 +71,11 @@ def graph(
         write_file(out, picture)
     if settings.output == "json":
         place = {"content": picture.decode()} if out is None else {"file": out}
-        stream.write_json({"format": chosen, **place})
+        console.write_json({"format": chosen, **place})
     elif out is None:
-        stream.write(picture)
+        console.write(picture)
     else:
-        stream.say(f"wrote {stream.visible(out)}")
+        console.say(f"wrote {console.visible(out)}")
 
 
 def _subject(
@@ -93,9 +93,9 @@ def _subject(
 
 
 def _playbook(file: str, dialect: str | None, settings: Settings) -> "Playbook":
-    from noetl.loading import examine
+    from noetl.loader import examine
 
-    name, text = source.read(file)
+    name, text = input_files.read(file)
     examined = examine(text, name, dialect=dialect, allow_kinds=settings.allow_kinds)
     if examined.playbook is None:
         raise invalid(examined.problems, text)
@@ -103,9 +103,9 @@ def _playbook(file: str, dialect: str | None, settings: Settings) -> "Playbook":
 
 
 def _state(configuration: Configuration, execution: str) -> "ExecutionState":
-    from noetl.cli.store import consult
-    from noetl.server.history import read_plan, read_state
-    from noetl.server.records import find_execution
+    from noetl.cli.store_access import consult
+    from noetl.engine.history.lookup import find_execution
+    from noetl.engine.history.read import read_plan, read_state
 
     async def work(_home: object, store: "Store") -> "ExecutionState":
         record = await find_execution(store, execution)

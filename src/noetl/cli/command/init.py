@@ -6,8 +6,8 @@ from shlex import quote
 
 import click
 
-from noetl.cli import option, stream
-from noetl.cli.target import create_file, write_file
+from noetl.cli import console, options
+from noetl.cli.output_files import create_file, write_file
 from noetl.settings import read
 
 FIRST = """\
@@ -52,9 +52,9 @@ workflow:
 
 
 @click.command()
-@click.argument("file", type=option.FileName(), default="playbook.yaml")
+@click.argument("file", type=options.FileName(), default="playbook.yaml")
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
-@option.output
+@options.output
 def init(file: str, output: str | None, *, force: bool) -> None:
     """Write a first playbook to start from.
 
@@ -71,6 +71,6 @@ def init(file: str, output: str | None, *, force: bool) -> None:
     else:
         create_file(file, data)
     if settings.output == "json":
-        stream.write_json({"file": file})
+        console.write_json({"file": file})
     else:
-        stream.say(f"wrote {stream.visible(file)}; next: noetl validate {stream.visible(quote(file))}")
+        console.say(f"wrote {console.visible(file)}; next: noetl validate {console.visible(quote(file))}")

@@ -2,14 +2,14 @@
 
 import click
 
-from noetl.cli import option, stream
-from noetl.cli.target import write_file
+from noetl.cli import console, options
+from noetl.cli.output_files import write_file
 from noetl.settings import read
 
 
 @click.command()
-@option.out
-@option.output
+@options.out
+@options.output
 def schema(out: str | None, output: str | None) -> None:
     """Print the JSON Schema of playbooks, for editors.
 
@@ -17,14 +17,14 @@ def schema(out: str | None, output: str | None) -> None:
     `# yaml-language-server: $schema=FILE` in the first line of a playbook.
     """
     settings = read({"output": output}).settings
-    from noetl.loading import schema as playbook_schema
+    from noetl.loader import schema as playbook_schema
 
     document = playbook_schema()
     if out is None:
-        stream.write_json(document)
+        console.write_json(document)
         return
-    write_file(out, stream.json_bytes(document))
+    write_file(out, console.json_bytes(document))
     if settings.output == "json":
-        stream.write_json({"file": out})
+        console.write_json({"file": out})
     else:
-        stream.say(f"wrote {stream.visible(out)}")
+        console.say(f"wrote {console.visible(out)}")

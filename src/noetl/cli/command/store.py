@@ -2,11 +2,11 @@
 
 import click
 
-from noetl.cli import stream
-from noetl.cli.executions import option
-from noetl.cli.problems import counted
+from noetl.cli import console
+from noetl.cli.command.executions import execution_options
+from noetl.cli.problem_text import counted
 from noetl.ports.store import Store
-from noetl.stores.home import Home
+from noetl.stores.home_folder import Home
 
 
 @click.group()
@@ -18,16 +18,16 @@ def store() -> None:
 @click.option(
     "--rebuild", is_flag=True, help="First make everything again that follows from the events alone."
 )
-@option.place
+@execution_options.place
 def check(*, rebuild: bool, **place: str | None) -> int:
     """Check the store, and fold every execution in it again.
 
     Exits with 1 if something is wrong.
     """
-    from noetl.cli.store import consult
-    from noetl.server.soundness import Soundness, examine_store
+    from noetl.cli.store_access import consult
+    from noetl.engine.history.store_check import Soundness, examine_store
 
-    configuration = option.configured(**place)
+    configuration = execution_options.configured(**place)
 
     async def work(_home: Home, store: Store) -> Soundness:
         return await examine_store(store, configuration.settings.allow_kinds, rebuild=rebuild)
@@ -37,17 +37,17 @@ def check(*, rebuild: bool, **place: str | None) -> int:
         problems = [
             {"execution_id": one.execution_id or None, "message": one.message} for one in found.problems
         ]
-        stream.write_json({"ok": not problems, "executions": found.executions, "problems": problems})
+        console.write_json({"ok": not problems, "executions": found.executions, "problems": problems})
     else:
         for one in found.problems:
-            stream.write_text(f"{one.execution_id or 'store'}: {stream.visible(one.message)}\n")
+            console.write_text(f"{one.execution_id or 'store'}: {console.visible(one.message)}\n")
         summary = f"{counted(found.executions, 'execution')}, {counted(len(found.problems), 'problem')}"
-        stream.write_text(summary + "\n")
+        console.write_text(summary + "\n")
     return 1 if found.problems else 0
 
 
 @store.command()
-@option.place
+@execution_options.place
 def migrate(**place: str | None) -> None:
     """Bring the store to the form that this release uses.
 
@@ -55,15 +55,15 @@ def migrate(**place: str | None) -> None:
     """
     from noetl.cli.upkeep import migrate_store
 
-    configuration = option.configured(**place)
+    configuration = execution_options.configured(**place)
     done = migrate_store(configuration)
     if configuration.settings.output == "json":
-        stream.write_json({"store": done.url, "from": done.before, "version": done.after})
+        console.write_json({"store": done.url, "from": done.before, "version": done.after})
     elif done.before == done.after:
-        stream.write_text(f"{stream.visible(done.url)} has version {done.after}: nothing to do\n")
+        console.write_text(f"{console.visible(done.url)} has version {done.after}: nothing to do\n")
     else:
         was = f"from version {done.before}" if done.before else "new"
-        stream.write_text(f"{stream.visible(done.url)} has version {done.after} now ({was})\n")
+        console.write_text(f"{console.visible(done.url)} has version {done.after} now ({was})\n")
 
 
 @store.command()
@@ -71,15 +71,15 @@ def migrate(**place: str | None) -> None:
     "--days", type=click.IntRange(1), metavar="N", help="Keep so many days.  [default: `keep_days`]"
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be deleted, and delete nothing.")
-@option.place
+@execution_options.place
 def prune(*, days: int | None, dry_run: bool, **place: str | None) -> None:
     """Delete executions that are older than what is kept.
 
     With their results and logs. What has not ended, or is owned by a process, stays.
     """
     from noetl.cli.pruning import prune as prune_store
-    from noetl.cli.when import now
+    from noetl.cli.timestamps import now
 
-    configuration = option.configured(**place)
+    configuration = execution_options.configured(**place)
     before = None if days is None else max(0, now() - days * 86_400_000_000)
     prune_store(configuration, before=before, dry=dry_run)

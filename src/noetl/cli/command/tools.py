@@ -2,8 +2,8 @@
 
 import click
 
-from noetl.cli import option, stream
-from noetl.cli.failure import Failure
+from noetl.cli import console, options
+from noetl.cli.command_failure import Failure
 from noetl.settings import read
 
 
@@ -13,7 +13,7 @@ def tools() -> None:
 
 
 @tools.command("list")
-@option.output
+@options.output
 def list_(output: str | None) -> None:
     """List the tool kinds that tasks can use.
 
@@ -24,19 +24,19 @@ def list_(output: str | None) -> None:
 
     found = all_facts()
     if settings.output == "json":
-        stream.write_json({"tools": [facts.as_json() for facts in found]})
+        console.write_json({"tools": [facts.as_json() for facts in found]})
         return
     rows = [
         (facts.kind.name, facts.kind.effect, facts.origin, facts.obstacle or "yes", facts.kind.summary)
         for facts in found
     ]
     heads = ("KIND", "EFFECT", "FROM", "RUNS HERE", "DOES")
-    stream.write_text(stream.table(heads, [tuple(map(stream.visible, row)) for row in rows]))
+    console.write_text(console.table(heads, [tuple(map(console.visible, row)) for row in rows]))
 
 
 @tools.command()
 @click.argument("kind")
-@option.output
+@options.output
 def show(kind: str, output: str | None) -> None:
     """Show what a task of a kind takes and gives.
 
@@ -44,14 +44,14 @@ def show(kind: str, output: str | None) -> None:
     """
     settings = read({"output": output}).settings
     from noetl.cli.tool.facts import all_facts
-    from noetl.cli.tool.page import as_json, as_text
-    from noetl.dsl.shape import did_you_mean
+    from noetl.cli.tool_page import as_json, as_text
+    from noetl.dsl.document.shape_check import did_you_mean
 
     found = {facts.kind.name: facts for facts in all_facts()}
     if kind not in found:
         hint = did_you_mean(kind, found) or "`noetl tools list` lists all kinds"
         raise Failure("unknown-kind", f"there is no tool kind `{kind}`", hint=hint)
     if settings.output == "json":
-        stream.write_json(as_json(found[kind]))
+        console.write_json(as_json(found[kind]))
     else:
-        stream.write_text(as_text(found[kind]))
+        console.write_text(as_text(found[kind]))

@@ -4,18 +4,18 @@ import json
 
 import click
 
-from noetl.cli import option, source, stream
-from noetl.cli.failure import invalid
-from noetl.cli.target import write_file
+from noetl.cli import console, input_files, options
+from noetl.cli.command_failure import invalid
+from noetl.cli.output_files import write_file
 from noetl.settings import read
 
 
 @click.command()
-@option.file
-@option.dialect
-@option.allow_kind
+@options.file
+@options.dialect
+@options.allow_kind
 @click.option("--in-place", is_flag=True, help="Rewrite FILE itself.")
-@option.output
+@options.output
 def upgrade(
     *, file: str, dialect: str | None, allow_kinds: tuple[str, ...], in_place: bool, output: str | None
 ) -> None:
@@ -26,12 +26,12 @@ def upgrade(
     playbook that is canonical already stays as it is.
     """
     settings = read({"output": output, "allow_kinds": allow_kinds}).settings
-    if in_place and file == source.STDIN:
+    if in_place and file == input_files.STDIN:
         raise click.UsageError("--in-place needs a file, not standard input")
-    from noetl.dsl.problem import PlaybookInvalid
-    from noetl.loading import upgrade as canonical_yaml
+    from noetl.dsl.document.problem import PlaybookInvalid
+    from noetl.loader import upgrade as canonical_yaml
 
-    name, text = source.read(file)
+    name, text = input_files.read(file)
     try:
         upgraded = canonical_yaml(text, name, dialect=dialect, allow_kinds=settings.allow_kinds)
     except PlaybookInvalid as error:
@@ -41,15 +41,17 @@ def upgrade(
     if in_place and changed:
         write_file(file, result.encode())
     if settings.output == "json":
-        stream.write_json({"file": name, "yaml": result, "changed": changed})
+        console.write_json({"file": name, "yaml": result, "changed": changed})
     elif not in_place:
-        stream.write(result.encode())
-    stream.say(f"{stream.visible(name)}: {'upgraded; comments are lost' if changed else 'already canonical'}")
+        console.write(result.encode())
+    console.say(
+        f"{console.visible(name)}: {'upgraded; comments are lost' if changed else 'already canonical'}"
+    )
 
 
 def _document(text: str) -> str:
     """The document without its spelling: comments, quotes and the order of keys do not count."""
-    from noetl.dsl.source import compose, plain
+    from noetl.dsl.document.source import compose, plain
 
     node = compose(text)
     return json.dumps(plain(node) if node else None, sort_keys=True)

@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import click
 
-from noetl.cli import option, source, stream
-from noetl.cli.failure import Failure
-from noetl.cli.problems import UNREADABLE, as_json, as_text, counted
-from noetl.dsl.problem import Problem
+from noetl.cli import console, input_files, options
+from noetl.cli.command_failure import Failure
+from noetl.cli.problem_text import UNREADABLE, as_json, as_text, counted
+from noetl.dsl.document.problem import Problem
 from noetl.settings import Settings, read
 
 
@@ -19,11 +19,11 @@ class Checked(NamedTuple):
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, metavar="FILE…", type=option.FileName())
+@click.argument("files", nargs=-1, required=True, metavar="FILE…", type=options.FileName())
 @click.option("--strict", is_flag=True, help="Let warnings count as errors.")
-@option.dialect
-@option.allow_kind
-@option.output
+@options.dialect
+@options.allow_kind
+@options.output
 def validate(
     *,
     files: tuple[str, ...],
@@ -38,14 +38,16 @@ def validate(
     aside) or `-` for standard input. Exits with 2 if there are errors.
     """
     settings = read({"output": output, "allow_kinds": allow_kinds}).settings
-    found = source.find(files)
+    found = input_files.find(files)
     checked = [
         Checked("", (_unreadable(error.filename, f"cannot be read: {error.strerror}"),))
         for error in found.unreadable
     ]
     checked += [_check(file, dialect, settings) for file in found.files]
     if found.skipped:
-        stream.say(f"left aside: {counted(len(found.skipped), 'YAML file')} without `apiVersion: noetl.io/…`")
+        console.say(
+            f"left aside: {counted(len(found.skipped), 'YAML file')} without `apiVersion: noetl.io/…`"
+        )
     if not checked:
         raise Failure("no-playbook", f"no playbook below {', '.join(files)}")
     problems = [problem for one in checked for problem in one.problems]
@@ -64,12 +66,12 @@ def validate(
 
 
 def _check(file: str, dialect: str | None, settings: Settings) -> Checked:
-    from noetl.loading import examine
+    from noetl.loader import examine
 
     try:
-        name, text = source.read(file)
+        name, text = input_files.read(file)
     except Failure as failure:
-        return Checked("", (_unreadable(source.name_of(file), str(failure)),))
+        return Checked("", (_unreadable(input_files.name_of(file), str(failure)),))
     return Checked(text, examine(text, name, dialect=dialect, allow_kinds=settings.allow_kinds).problems)
 
 
@@ -81,12 +83,12 @@ def _print_json(problems: list[Problem], summary: str, *, ok: bool) -> None:
     document: dict[str, object] = {"ok": ok, "problems": as_json(problems)}
     if not ok:
         document["error"] = {"code": "playbook-invalid", "message": summary, "hint": ""}
-    stream.write_json(document)
+    console.write_json(document)
 
 
 def _print_text(checked: list[Checked], summary: str, settings: Settings) -> None:
-    paint = stream.paint_of_stdout(color=settings.color)
+    paint = console.paint_of_stdout(color=settings.color)
     for one in checked:
         if one.problems:
-            stream.write_text(as_text(one.problems, one.text, paint=paint) + "\n\n")
-    stream.write_text(summary + "\n")
+            console.write_text(as_text(one.problems, one.text, paint=paint) + "\n\n")
+    console.write_text(summary + "\n")

@@ -3,7 +3,7 @@
 import sys
 from typing import BinaryIO
 
-from noetl.cli.failure import Failure
+from noetl.cli.command_failure import Failure
 
 MAX_BYTES = 64 * 1024 * 1024
 """What a workload or ctx may be long: larger data belongs into files that the playbook reads."""

@@ -2,7 +2,7 @@
 
 from noetl.events import bodies as of
 from noetl.events.event import Event
-from noetl.events.ids import run_id, token_id
+from noetl.events.identifiers import run_id, token_id
 
 
 class Places:

@@ -4,10 +4,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from noetl.dsl.kinds import Kind
-from noetl.loading import installed_kinds, package_of
-from noetl.tools.extra import install_command, missing_of
-from noetl.tools.hosting import ENGINE_KINDS
+from noetl.dsl.document.kinds import Kind
+from noetl.loader import installed_kinds, package_of
+from noetl.tools.host.extras import install_command, missing_of
+from noetl.tools.host.worker_tools import ENGINE_KINDS
 
 
 class Facts(Struct, frozen=True):

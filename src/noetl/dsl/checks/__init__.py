@@ -2,16 +2,16 @@
 
 from collections.abc import Callable
 
-from noetl.dsl.checks.data import check_credentials, check_secrets, check_sql
-from noetl.dsl.checks.failures import check_failures
-from noetl.dsl.checks.flow.unset import check_step_names, check_unset_names
-from noetl.dsl.checks.flow.writes import check_concurrent_writes
+from noetl.dsl.checks.arcs import check_arcs
+from noetl.dsl.checks.concurrent_writes import check_concurrent_writes
 from noetl.dsl.checks.joins import check_any_on_cycles, check_joins
-from noetl.dsl.checks.net import check_reachability, check_ways_out
-from noetl.dsl.checks.pipeline import check_jumps, check_parallel_writes, check_unmatched_errors
-from noetl.dsl.checks.routing import check_arcs
-from noetl.dsl.checks.scopes import check_namespaces
-from noetl.dsl.playbook import Playbook
+from noetl.dsl.checks.namespaces import check_namespaces
+from noetl.dsl.checks.pipeline_checks import check_jumps, check_parallel_writes, check_unmatched_errors
+from noetl.dsl.checks.reachability import check_reachability, check_ways_out
+from noetl.dsl.checks.swallowed_failures import check_failures
+from noetl.dsl.checks.tool_inputs import check_credentials, check_secrets, check_sql
+from noetl.dsl.checks.unset_names import check_step_names, check_unset_names
+from noetl.dsl.document.playbook import Playbook
 from noetl.dsl.reader import Context, Read
 
 Check = Callable[[Playbook, Context], None]

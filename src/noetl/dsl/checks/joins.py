@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from noetl.dsl.checks.graph import Net, ancestors, components, is_cycle, net_of, on_cycles, reachable
-from noetl.dsl.checks.net import live_arcs
-from noetl.dsl.playbook import Join, Playbook
+from noetl.dsl.checks.reachability import live_arcs
+from noetl.dsl.document.playbook import Join, Playbook
+from noetl.dsl.document.step_graph import Net, ancestors, components, is_cycle, net_of, on_cycles, reachable
 from noetl.dsl.reader import Context
 
 

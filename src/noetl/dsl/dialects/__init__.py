@@ -3,8 +3,8 @@
 from pkgutil import resolve_name
 from typing import Literal, TypeAlias
 
-from noetl.dsl.shape import Report
-from noetl.dsl.source import Mapping, Node, Scalar
+from noetl.dsl.document.shape_check import Report
+from noetl.dsl.document.source import Mapping, Node, Scalar
 
 Dialect: TypeAlias = Literal["canonical", "draft", "v1"]
 
@@ -33,7 +33,7 @@ def upgrade(root: Mapping, dialect: Literal["v1", "draft"], report: Report) -> M
 # Imported on first use: most documents are canonical, and the command line shall start fast.
 _UPGRADES: dict[Literal["v1", "draft"], str] = {
     "v1": "noetl.dsl.dialects.v1:upgrade_v1",
-    "draft": "noetl.dsl.dialects.draft:upgrade_draft",
+    "draft": "noetl.dsl.dialects.draft.draft_upgrade:upgrade_draft",
 }
 
 

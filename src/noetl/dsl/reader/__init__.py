@@ -1,4 +1,4 @@
-from noetl.dsl.reader.context import Context, Role, Site, Where
-from noetl.dsl.reader.root import Read, read_playbook
+from noetl.dsl.reader.playbook_reader import Read, read_playbook
+from noetl.dsl.reader.reader_context import Context, Role, Site, Where
 
 __all__ = ["Context", "Read", "Role", "Site", "Where", "read_playbook"]

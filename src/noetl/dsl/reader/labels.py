@@ -2,10 +2,10 @@
 
 from contextlib import suppress
 
-from noetl.dsl.kinds import Kind
-from noetl.dsl.reader.context import Context
-from noetl.dsl.reader.rules import Pipeline
-from noetl.dsl.source import Mapping, plain
+from noetl.dsl.document.kinds import Kind
+from noetl.dsl.document.source import Mapping, plain
+from noetl.dsl.reader.reader_context import Context
+from noetl.dsl.reader.rule_reader import Pipeline
 from noetl.expr import Data, MapData, parse
 from noetl.model import ExpressionError
 

@@ -6,12 +6,12 @@ boxes; tall drawings are set in columns; parts that are not connected stand in r
 
 from collections.abc import Sequence
 
-from noetl.graph.layout.fold import fold_layers
-from noetl.graph.layout.order import arrange
-from noetl.graph.layout.rank import rank_boxes
-from noetl.graph.layout.route import moved, trace
-from noetl.graph.layout.shape import Layout, Link, Point, Rect, Route, Size
-from noetl.graph.layout.strand import weave
+from noetl.graph.layout.columns import fold_layers
+from noetl.graph.layout.geometry import Layout, Link, Point, Rect, Route, Size
+from noetl.graph.layout.layer_order import arrange
+from noetl.graph.layout.ranks import rank_boxes
+from noetl.graph.layout.routes import moved, trace
+from noetl.graph.layout.strands import weave
 
 __all__ = ["Layout", "Link", "Point", "Rect", "Route", "Size", "layout"]
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, assert_never
 
-from noetl.dsl.playbook import Admission
+from noetl.dsl.document.playbook import Admission
 from noetl.events.bodies import (
     CancelRequested,
     EventBody,
@@ -14,12 +14,12 @@ from noetl.events.bodies import (
     TokenDiscarded,
     TokenParked,
 )
-from noetl.events.ids import run_id
+from noetl.events.identifiers import run_id
 from noetl.expr import Expression
-from noetl.kernel.net.requests import deadline_after
+from noetl.kernel.net.execution_request import deadline_after
 from noetl.kernel.pipeline.policy import expression_failed
 from noetl.kernel.scopes import Surroundings, state_scope
-from noetl.kernel.state import ExecutionState, Token
+from noetl.kernel.state.execution_state import ExecutionState, Token
 from noetl.model import ExpressionError
 from noetl.model.outcome import ErrorInfo
 

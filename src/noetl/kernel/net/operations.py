@@ -32,12 +32,12 @@ from noetl.kernel.net.commands import (
     Signal,
     TimerFired,
 )
-from noetl.kernel.net.requests import laid_over
-from noetl.kernel.pipeline.advance import cancelled
-from noetl.kernel.run import RunState
+from noetl.kernel.net.execution_request import laid_over
+from noetl.kernel.pipeline.interpreter import cancelled
 from noetl.kernel.scopes import CTX_BYTES, kept
-from noetl.kernel.state import ExecutionState
-from noetl.kernel.variables import growth
+from noetl.kernel.state.execution_state import ExecutionState
+from noetl.kernel.state.run_state import RunState
+from noetl.kernel.state.variables import growth
 from noetl.model.outcome import ErrorInfo
 from noetl.model.reference import escape
 

@@ -15,7 +15,7 @@ from noetl.events.bodies import (
 )
 from noetl.kernel.errors import NotOwner, Refused
 from noetl.kernel.net.commands import Report
-from noetl.kernel.state import ExecutionState
+from noetl.kernel.state.execution_state import ExecutionState
 
 ENDS = (StepDone, StepFailed, LoopDone)
 REPORTS = (

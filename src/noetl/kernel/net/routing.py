@@ -14,9 +14,9 @@ from noetl.events.bodies import (
 from noetl.expr import with_extracted
 from noetl.kernel.pipeline.loops import reduced
 from noetl.kernel.pipeline.policy import expression_failed
-from noetl.kernel.run import RunState
 from noetl.kernel.scopes import Surroundings, iso, routing_scope
-from noetl.kernel.state import ExecutionState
+from noetl.kernel.state.execution_state import ExecutionState
+from noetl.kernel.state.run_state import RunState
 from noetl.model import ExpressionError
 from noetl.model.outcome import ErrorInfo
 from noetl.model.reference import MARK, is_reference

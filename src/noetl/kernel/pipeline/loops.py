@@ -7,11 +7,11 @@ from noetl.events.bodies import LoopDone, LoopStarted, Patch, StepFailed
 from noetl.expr import Data, Expression, Unread
 from noetl.kernel.pipeline.moves import Finish, Move, Record
 from noetl.kernel.pipeline.policy import expression_failed
-from noetl.kernel.reducers import combine
-from noetl.kernel.references.whole import Fetched
-from noetl.kernel.run import RunState, reducer_of
+from noetl.kernel.references.resolve import Fetched
 from noetl.kernel.scopes import Surroundings, loop_scope
-from noetl.kernel.variables import read
+from noetl.kernel.state.reducers import combine
+from noetl.kernel.state.run_state import RunState, reducer_of
+from noetl.kernel.state.variables import read
 from noetl.model import ExpressionError
 from noetl.model.outcome import ErrorInfo
 from noetl.model.reference import escape, is_manifest, is_reference, is_table

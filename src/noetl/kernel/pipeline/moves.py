@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from noetl.dsl.playbook import Task
+from noetl.dsl.document.playbook import Task
 from noetl.events.bodies import (
     LoopDone,
     LoopIterationCompleted,

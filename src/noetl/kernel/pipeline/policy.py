@@ -8,14 +8,14 @@ from typing import Any, Literal, assert_never, overload
 
 from msgspec import Struct, structs
 
-from noetl.dsl.playbook import Break, Continue, Fail, Jump, Policy, Retry, Then
+from noetl.dsl.document.playbook import Break, Continue, Fail, Jump, Policy, Retry, Then
 from noetl.events.bodies import EventBody, LoopIterationCompleted, Patch, StepDone, TaskProcessed
 from noetl.expr import Data, Expression, Unread, Veiled
 from noetl.kernel.pipeline.moves import Fetch, RunTask
-from noetl.kernel.pipeline.tasks import idempotency_key
-from noetl.kernel.references.whole import Fetched, Unfetched, with_needed
-from noetl.kernel.run import Frame, RunState
+from noetl.kernel.pipeline.task_inputs import idempotency_key
+from noetl.kernel.references.resolve import Fetched, Unfetched, with_needed
 from noetl.kernel.scopes import Surroundings, item_keys, task_scope
+from noetl.kernel.state.run_state import Frame, RunState
 from noetl.model import ExpressionError
 from noetl.model.outcome import ErrorInfo, Outcome
 from noetl.model.reference import escape, mentions

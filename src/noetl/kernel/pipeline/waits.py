@@ -7,13 +7,13 @@ from typing import Any
 from uuid import UUID
 
 from noetl.events.bodies import RunSuspended
-from noetl.events.ids import task_run_id
+from noetl.events.identifiers import task_run_id
 from noetl.expr import Constant
 from noetl.kernel.pipeline.policy import SECOND
-from noetl.kernel.pipeline.tasks import idempotency_key
+from noetl.kernel.pipeline.task_inputs import idempotency_key
 from noetl.kernel.plan import seconds_in
-from noetl.kernel.run import Frame, Resumption, RunState
 from noetl.kernel.scopes import iso
+from noetl.kernel.state.run_state import Frame, Resumption, RunState
 from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded
 
 

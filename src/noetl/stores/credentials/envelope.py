@@ -8,7 +8,7 @@ import os
 import msgspec
 
 from noetl.ports.credentials import CredentialError, Sealed, StoredCredential
-from noetl.stores.credentials.key import Key
+from noetl.stores.credentials.encryption_key import Key
 
 _NONCE = 12
 

@@ -1,10 +1,10 @@
 """The result stores."""
 
-from noetl.stores.results.file import FileResults
-from noetl.stores.results.memory import MemoryResults
-from noetl.stores.results.named import NamedResults, store_names
-from noetl.stores.results.objects import StoredObjects
-from noetl.stores.results.rows import StoredReader, read_stored
+from noetl.stores.results.file_backend import FileResults
+from noetl.stores.results.memory_backend import MemoryResults
+from noetl.stores.results.named_results import NamedResults, store_names
+from noetl.stores.results.result_reader import StoredReader, read_stored
+from noetl.stores.results.result_store_objects import StoredObjects
 
 __all__ = [
     "FileResults",

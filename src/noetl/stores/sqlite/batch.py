@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from noetl.ports.store import FACTS, NO_EFFECTS, Append, Committed, Conflict, KeyTaken, Verdict, merge
-from noetl.stores.sqlite.derived import as_json, facts, full_facts, insert, insert_effects, insert_flat
+from noetl.stores.sqlite.effect_rows import as_json, facts, full_facts, insert, insert_effects, insert_flat
 from noetl.stores.sqlite.queries import WRITE
 
 

@@ -10,7 +10,7 @@ import apsw
 
 from noetl.ports.store import StoreUnusable
 from noetl.stores.sqlite import queries
-from noetl.stores.sqlite.failure import Translated
+from noetl.stores.sqlite.error_translation import Translated
 from noetl.stores.sqlite.migration import APPLICATION_ID, create, migrate
 
 MEMORY = ":memory:"

@@ -7,7 +7,7 @@ import apsw
 
 from noetl.ports.store import StoreBusy, StoreUnusable
 from noetl.stores.sqlite.connection import OPENING_MS, SCHEMA_VERSION, version_of
-from noetl.stores.sqlite.failure import Translated
+from noetl.stores.sqlite.error_translation import Translated
 
 _COPY = "copy it, with the files beside it, to where you may write, and look there"
 

@@ -26,11 +26,11 @@ from noetl.ports.store import (
     Timer,
     Verdict,
 )
-from noetl.stores.sqlite import keeping, reading, sealed, upkeep
+from noetl.stores.sqlite import consistency, reader, sealed, write_jobs
 from noetl.stores.sqlite.batch import validate
 from noetl.stores.sqlite.connection import MEMORY, open_reader, open_writer
-from noetl.stores.sqlite.derived import as_json
-from noetl.stores.sqlite.failure import Translated
+from noetl.stores.sqlite.effect_rows import as_json
+from noetl.stores.sqlite.error_translation import Translated
 from noetl.stores.sqlite.looking import Looker, may_write
 from noetl.stores.sqlite.writer import Inline, Writer
 
@@ -93,10 +93,10 @@ class SqliteStore:
         return await self._writer.commit(appends) if appends else []
 
     async def read(self, execution_id: str, *, after: int = 0, limit: int = 1_000) -> list[Row]:
-        return self._ask(reading.rows, execution_id, after, limit)
+        return self._ask(reader.rows, execution_id, after, limit)
 
     async def feed(self, *, after: int = 0, limit: int = 1_000) -> list[Entry]:
-        return self._ask(reading.feed, after, limit)
+        return self._ask(reader.feed, after, limit)
 
     async def changes(self) -> AsyncIterator[None]:
         seen = None
@@ -107,34 +107,36 @@ class SqliteStore:
             await asyncio.sleep(POLL_SECONDS)
 
     async def execution(self, execution_id: str) -> ExecutionRecord | None:
-        return self._ask(reading.execution, execution_id)
+        return self._ask(reader.execution, execution_id)
 
     async def executions(self, query: Query = EVERYTHING) -> Page:
-        return self._ask(reading.executions, query)
+        return self._ask(reader.executions, query)
 
     async def timers(self, *, until: int | None = None, limit: int = 1_000) -> list[Timer]:
-        return self._ask(reading.timers, until, limit)
+        return self._ask(reader.timers, until, limit)
 
     async def outbox(self, *, limit: int = 1_000) -> list[Message]:
-        return self._ask(reading.outbox, limit)
+        return self._ask(reader.outbox, limit)
 
     async def sent(self, messages: Sequence[Message]) -> None:
         ids = as_json([message.id for message in messages])
-        await self._writer.run(lambda connection: keeping.sent(connection, ids))
+        await self._writer.run(lambda connection: write_jobs.sent(connection, ids))
 
     async def put_snapshot(self, execution_id: str, snapshot: Snapshot) -> None:
-        await self._writer.run(lambda connection: keeping.put_snapshot(connection, execution_id, snapshot))
+        await self._writer.run(lambda connection: write_jobs.put_snapshot(connection, execution_id, snapshot))
 
     async def snapshot(
         self, execution_id: str, *, state_format: int, at: int | None = None
     ) -> Snapshot | None:
-        return self._ask(reading.snapshot, execution_id, state_format, at)
+        return self._ask(reader.snapshot, execution_id, state_format, at)
 
     async def put_playbook(self, playbook_hash: str, document: bytes) -> None:
-        await self._writer.run(lambda connection: keeping.put_playbook(connection, playbook_hash, document))
+        await self._writer.run(
+            lambda connection: write_jobs.put_playbook(connection, playbook_hash, document)
+        )
 
     async def playbook(self, playbook_hash: str) -> bytes | None:
-        return self._ask(reading.playbook, playbook_hash)
+        return self._ask(reader.playbook, playbook_hash)
 
     async def credentials(self) -> list[Sealed]:
         return self._ask(sealed.credentials)
@@ -152,38 +154,38 @@ class SqliteStore:
         return await self._writer.run(lambda connection: sealed.rewrap(connection, before, after))
 
     async def put_blob(self, name: str, data: bytes) -> None:
-        await self._writer.run(lambda connection: keeping.put_blob(connection, name, data))
+        await self._writer.run(lambda connection: write_jobs.put_blob(connection, name, data))
 
     async def blob(self, name: str, start: int = 0, end: int | None = None) -> bytes | None:
-        return self._ask(reading.blob, name, start, end)
+        return self._ask(reader.blob, name, start, end)
 
     async def blobs(self, prefix: str) -> list[str]:
-        return self._ask(reading.blobs, prefix)
+        return self._ask(reader.blobs, prefix)
 
     async def delete_blobs(self, names: Sequence[str]) -> None:
         found = as_json(names)
-        await self._writer.run(lambda connection: keeping.delete_blobs(connection, found))
+        await self._writer.run(lambda connection: write_jobs.delete_blobs(connection, found))
 
     async def send(self, execution_id: str, body: bytes) -> Letter:
-        return await self._writer.run(lambda connection: keeping.send(connection, execution_id, body))
+        return await self._writer.run(lambda connection: write_jobs.send(connection, execution_id, body))
 
     async def inbox(self, execution_ids: Sequence[str]) -> list[Letter]:
-        return self._ask(reading.inbox, as_json(execution_ids))
+        return self._ask(reader.inbox, as_json(execution_ids))
 
     async def take(self, letters: Sequence[Letter]) -> None:
         ids = as_json([letter.id for letter in letters])
-        await self._writer.run(lambda connection: keeping.take(connection, ids))
+        await self._writer.run(lambda connection: write_jobs.take(connection, ids))
 
     async def delete(self, execution_id: str) -> bool:
-        return await self._writer.run(lambda connection: keeping.delete(connection, execution_id))
+        return await self._writer.run(lambda connection: write_jobs.delete(connection, execution_id))
 
     async def ended(self, *, before: int, limit: int = 100) -> list[str]:
-        return self._ask(reading.ended, before, limit)
+        return self._ask(reader.ended, before, limit)
 
     async def check(self, derive: Derive | None = None) -> list[Inconsistency]:
         self._refuse_closed()
         if self._place == MEMORY:
-            return upkeep.check(self._reader, derive)
+            return consistency.check(self._reader, derive)
         return await asyncio.to_thread(self._check_aside, derive)
 
     def _check_aside(self, derive: Derive | None) -> list[Inconsistency]:
@@ -191,7 +193,7 @@ class SqliteStore:
         connection = looker.connection if looker else open_reader(self._place)
         try:
             with Translated(self._place):
-                found = upkeep.check(connection, derive)
+                found = consistency.check(connection, derive)
             if looker:
                 looker.check()
             return found
@@ -200,8 +202,10 @@ class SqliteStore:
 
     async def rebuild(self, derive: Derive) -> int:
         done = 0
-        for execution_id in self._ask(upkeep.ids):
-            done += await self._writer.run(partial(upkeep.rebuild, execution_id=execution_id, derive=derive))
+        for execution_id in self._ask(consistency.ids):
+            done += await self._writer.run(
+                partial(consistency.rebuild, execution_id=execution_id, derive=derive)
+            )
         return done
 
     @property

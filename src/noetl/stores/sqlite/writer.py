@@ -16,9 +16,9 @@ import apsw
 
 from noetl.ports.store import Append, StoreBusy, StoreClosed, Verdict
 from noetl.stores.sqlite.batch import NOTHING_KNOWN, Batch
-from noetl.stores.sqlite.failure import Translated
+from noetl.stores.sqlite.error_translation import Translated
 from noetl.stores.sqlite.migration import Transaction
-from noetl.stores.sqlite.wal import Wal
+from noetl.stores.sqlite.write_ahead_log import Wal
 
 T = TypeVar("T")
 Job: TypeAlias = Callable[[apsw.Connection], T]

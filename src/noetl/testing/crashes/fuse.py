@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from noetl.ports.store import Append, Letter, Snapshot, Verdict
-from noetl.stores.owner import Owners, Ownership
+from noetl.stores.ownership import Owners, Ownership
 from noetl.stores.sqlite import SqliteStore
 
 

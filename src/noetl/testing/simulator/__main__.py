@@ -5,9 +5,9 @@ import sys
 from collections.abc import Sequence
 
 from noetl.testing.simulator.scenario import scenario_of
-from noetl.testing.simulator.shrinking import shrink
+from noetl.testing.simulator.shrinker import shrink
 from noetl.testing.simulator.simulation import Simulator
-from noetl.testing.simulator.telling import describe, tell
+from noetl.testing.simulator.simulation_report import describe, tell
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -9,9 +9,9 @@ from noetl.events import FORMAT, decode, encode, kind_of
 from noetl.events.bodies import Parent, PlaybookExecutionRequested
 from noetl.events.event import Event
 from noetl.kernel import ExecutionState, Plan, dump, evolve, load, new_state
-from noetl.kernel.state import STATE_FORMAT
+from noetl.kernel.state.execution_state import STATE_FORMAT
 from noetl.ports.store import Append, Committed, Effects, Message, Query, Row, Snapshot, Store
-from noetl.testing.simulator.derived import Errand
+from noetl.testing.simulator.simulated_effects import Errand
 
 T = TypeVar("T")
 

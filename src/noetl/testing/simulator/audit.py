@@ -21,14 +21,15 @@ from noetl.events.bodies import (
     TokenClaimed,
 )
 from noetl.events.event import Event
-from noetl.kernel import ExecutionState, Plan, dump, evolve, load, new_state, replay
-from noetl.kernel.invariants import gaps, violations
+from noetl.kernel import ExecutionState, Plan, dump, evolve, load, new_state
 from noetl.kernel.net.commands import Command, LeaseLost, Report
-from noetl.kernel.pipeline.advance import MOST_LOSSES
+from noetl.kernel.pipeline.interpreter import MOST_LOSSES
 from noetl.kernel.pipeline.moves import RunTask
-from noetl.kernel.run import RunState
+from noetl.kernel.state.invariants import gaps, violations
+from noetl.kernel.state.replay import replay
+from noetl.kernel.state.run_state import RunState
 from noetl.testing.simulator.archive import Archive, at_once, read_row
-from noetl.testing.simulator.tools import Attempt, Effect, attempt_of
+from noetl.testing.simulator.simulated_tools import Attempt, Effect, attempt_of
 
 
 class Finding(Exception):

@@ -2,8 +2,8 @@
 
 from random import Random
 
-from noetl.testing.simulator.clock import Action, Clock
 from noetl.testing.simulator.scenario import Faults
+from noetl.testing.simulator.virtual_clock import Action, Clock
 
 
 class Network:

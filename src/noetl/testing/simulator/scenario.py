@@ -5,9 +5,9 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from noetl.testing.simulator.document import Document
-from noetl.testing.simulator.steady import THEMES, steady
-from noetl.testing.simulator.wild import child, wild
+from noetl.testing.simulator.playbook_pieces import Document
+from noetl.testing.simulator.steady_playbooks import THEMES, steady
+from noetl.testing.simulator.wild_playbooks import child, wild
 
 SCHEDULES = 4
 """So many seeds in a row share a playbook, whose loading costs as much as a run of it."""

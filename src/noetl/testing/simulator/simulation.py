@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from noetl.kernel import Plan
 from noetl.testing.simulator.audit import Finding, end_of
-from noetl.testing.simulator.clock import SECOND
-from noetl.testing.simulator.document import Document, playbook_of
+from noetl.testing.simulator.playbook_pieces import Document, playbook_of
 from noetl.testing.simulator.scenario import NO_FAULTS, Scenario
-from noetl.testing.simulator.world import World
+from noetl.testing.simulator.simulated_world import World
+from noetl.testing.simulator.virtual_clock import SECOND
 
 
 class Verdict(Struct, frozen=True):

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from noetl.dsl.checks.flow.routes import Routes, routes_of
-from noetl.dsl.checks.graph import ancestors, forward_order, reversed_edges
-from noetl.dsl.checks.guards import possible_events
-from noetl.dsl.playbook import Arc, Playbook, Step
+from noetl.dsl.checks.flow.step_routes import Routes, routes_of
+from noetl.dsl.document.guard_verdicts import possible_events
+from noetl.dsl.document.playbook import Arc, Playbook, Step
+from noetl.dsl.document.step_graph import ancestors, forward_order, reversed_edges
 from noetl.expr import Expression, exclude_each_other
 
 _COMPARED = 64

@@ -3,10 +3,10 @@
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from noetl.dsl.checks.flow.pipeline import Pipeline
-from noetl.dsl.checks.flow.reads import Read
-from noetl.dsl.checks.flow.steps import Flow
-from noetl.dsl.reader.context import Role
+from noetl.dsl.checks.flow.name_reads import Read
+from noetl.dsl.checks.flow.pipeline_flow import Pipeline
+from noetl.dsl.checks.flow.playbook_flow import Flow
+from noetl.dsl.reader.reader_context import Role
 
 _SHOWN = 6
 

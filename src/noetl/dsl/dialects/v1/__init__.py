@@ -1,12 +1,12 @@
 """004, the first version, as a canonical document."""
 
-from noetl.dsl.dialects.build import entry, mapping, present, sequence, text
-from noetl.dsl.dialects.reporting import Reader
-from noetl.dsl.dialects.v1.definitions import Workbook
-from noetl.dsl.dialects.v1.sources import Steps, StepSource
-from noetl.dsl.dialects.v1.workflow import Workflow
-from noetl.dsl.shape import Report
-from noetl.dsl.source import Entry, Mapping, Node, node_of
+from noetl.dsl.dialects.node_reader import Reader
+from noetl.dsl.dialects.nodes import entry, mapping, present, sequence, text
+from noetl.dsl.dialects.v1.v1_steps import Steps, StepSource
+from noetl.dsl.dialects.v1.v1_workbook import Workbook
+from noetl.dsl.dialects.v1.workflow_upgrade import Workflow
+from noetl.dsl.document.shape_check import Report
+from noetl.dsl.document.source import Entry, Mapping, Node, node_of
 
 _ROOT = ["apiVersion", "kind", "name", "path", "workload", "workbook", "workflow"]
 _HINTS = {"metadata": "v1 has `name` and `path` at the root", "vars": "use `workload`"}

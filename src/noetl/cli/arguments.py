@@ -1,0 +1,151 @@
+"""What a run starts with, from the words of a command line: text comes in, values go out."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn
+
+from noetl.cli.command_failure import Failure
+from noetl.model.normalisation import MAX_DEPTH, NotJson, normalise
+
+_SHOWN = 60
+_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+
+
+def mapping_of(text: str, option: str) -> dict[str, Any]:
+    """The JSON mapping that an option was given. Raises Failure, with the place of what is wrong."""
+    try:
+        value = json.loads(text, parse_constant=_refuse)
+    except json.JSONDecodeError as error:
+        at = f"line {error.lineno}, column {error.colno}"
+        _wrong(f"{option}: this is not JSON: {error.msg} ({at})", _hint(error))
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        _wrong(f"{option}: this is not JSON: {reason}")
+    if not isinstance(value, dict):
+        _wrong(f"{option} takes a mapping, not {_shown(value)}", 'for example {"name": "World"}')
+    _check(value, option)
+    return value
+
+
+def with_sets(below: Mapping[str, Any], assignments: Iterable[str]) -> dict[str, Any]:
+    """`below` with each `a.b=value` laid over it, in order: mappings merge, all else is replaced.
+
+    A value is JSON if it parses, else text. Raises Failure.
+    """
+    values = dict(below)
+    for assignment in assignments:
+        name, path, text = _assignment(assignment)
+        values = _laid(values, path, value_of(text), name)
+    _check(values, "--set")
+    return values
+
+
+def value_of(text: str) -> Any:
+    """The JSON value of a text, or the text itself if it is none."""
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return text
+
+
+def labels_of(words: Iterable[str]) -> dict[str, str]:
+    """The labels that `--label k=v` gives; the last word on a label counts. Raises Failure."""
+    labels = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name.strip():
+            _wrong(
+                f"--label {_text(word)}: a name, `=` and a value are needed", "for example --label team=data"
+            )
+        labels[name.strip()] = value
+    _check(labels, "--label")
+    return labels
+
+
+def seconds_of(text: str, option: str) -> float:
+    """A time as a number of seconds, or with units: `90`, `1.5s`, `5m`, `1h30m`. Raises Failure."""
+    word = text.strip().lower()
+    parts = _PART.findall(word)
+    if _NUMBER.fullmatch(word):
+        seconds = float(word)
+    elif parts and "".join(number + unit for number, unit in parts) == word:
+        seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
+    else:
+        _wrong(f"{option}: {_text(text)} is not a time", "seconds, or with a unit: 90, 1.5s, 5m, 1h30m, 2d")
+    if not 0 < seconds < 10**10:
+        _wrong(
+            f"{option}: {_text(text)} is not a time that can pass", "more than 0 seconds, less than 300 years"
+        )
+    return seconds
+
+
+def _assignment(word: str) -> tuple[str, list[str], str]:
+    key, equals, text = word.partition("=")
+    path = key.strip().split(".")
+    if not equals:
+        _wrong(
+            f"--set {_text(word)}: there is no `=`", "for example --set name=World or --set server.port=8080"
+        )
+    if not all(path):
+        _wrong(
+            f"--set {_text(word)}: a key is empty", "keys are separated by one dot: --set server.port=8080"
+        )
+    if len(path) > MAX_DEPTH:
+        _wrong(f"--set {_text(word)}: it leads deeper than {MAX_DEPTH} levels")
+    return f"--set {key.strip()}", path, text
+
+
+def _laid(below: Mapping[str, Any], path: list[str], value: Any, name: str, depth: int = 1) -> dict[str, Any]:
+    key, merged = path[depth - 1], dict(below)
+    under = below.get(key)
+    if depth == len(path):
+        merged[key] = _over(under, value)
+    elif key in below and not isinstance(under, dict):
+        there = ".".join(path[:depth])
+        _wrong(
+            f"{name}: `{there}` is {_shown(under)}, and nothing can be set below it",
+            "give a mapping, or another key",
+        )
+    else:
+        merged[key] = _laid(under or {}, path, value, name, depth + 1)
+    return merged
+
+
+def _over(below: Any, above: Any) -> Any:
+    if not (isinstance(below, dict) and isinstance(above, dict)):
+        return above
+    return {**below, **{key: _over(below.get(key), value) for key, value in above.items()}}
+
+
+def _check(value: Any, option: str) -> None:
+    """The log must be able to hold the value. Raises Failure."""
+    try:
+        normalise(value)
+    except NotJson as error:
+        _wrong(f"{option}: {error}")
+
+
+def _refuse(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no JSON value")
+
+
+def _hint(error: json.JSONDecodeError) -> str:
+    if error.doc[:1] not in ("{", "["):
+        return 'a mapping in JSON, for example {"name": "World"}, or @FILE for the content of a file'
+    line = error.doc.splitlines()[error.lineno - 1] if error.doc else ""
+    return f"near: {line[max(0, error.colno - 21) : error.colno + 19].strip()}"
+
+
+def _shown(value: Any) -> str:
+    return _text(json.dumps(value, ensure_ascii=False))
+
+
+def _text(text: str) -> str:
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def _wrong(message: str, hint: str = "") -> NoReturn:
+    raise Failure("argument", message, hint=hint)

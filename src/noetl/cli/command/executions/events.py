@@ -1,0 +1,122 @@
+"""`noetl executions events`."""
+
+from collections.abc import AsyncIterator
+
+import click
+
+from noetl.cli import console
+from noetl.cli.command.executions import execution_options
+from noetl.cli.command.executions.follow_events import follow as follow_events
+from noetl.cli.command_failure import Failure
+from noetl.cli.executions.places import Places
+from noetl.cli.report.event_line import line_of
+from noetl.cli.store_access import consult
+from noetl.engine.history.lookup import find_execution, read_events
+from noetl.events.bodies import PlaybookExecutionRequested
+from noetl.events.errors import EventNameUnknown
+from noetl.events.event import Event, envelope
+from noetl.events.names import kind_named
+from noetl.model import Json
+from noetl.ports.store import Store
+from noetl.settings import Settings
+from noetl.stores.home_folder import Home
+
+
+@click.command("events")
+@execution_options.execution
+@click.option("--after", type=click.IntRange(0), default=0, metavar="SEQ", help="Only events above this one.")
+@click.option(
+    "--name",
+    "names",
+    multiple=True,
+    metavar="EVENT",
+    help="Only events of this name: step.done or StepDone. May be repeated.",
+)
+@execution_options.step
+@execution_options.follow
+@execution_options.place
+def command(
+    *, name: str, after: int, names: tuple[str, ...], step: str | None, follow: bool, **place: str | None
+) -> None:
+    """Print the events of an execution.
+
+    JSON is one document; with --follow it is one for each event, each on a line of its own.
+    """
+    configuration = execution_options.configured(**place)
+    chosen = _Chosen(after, names, step)
+
+    async def work(home: Home, store: Store) -> None:
+        execution_id = (await find_execution(store, name)).execution_id
+        # From the first event on: which step a run belongs to stands only where it began.
+        pages = (follow_events if follow else _all)(home, store, execution_id)
+        await _Printer(execution_id, configuration.settings, streaming=follow).print(pages, chosen)
+
+    consult(configuration, work)
+
+
+async def _all(_home: Home, store: Store, execution_id: str) -> AsyncIterator[list[Event]]:
+    async for page in read_events(store, execution_id):
+        yield page
+
+
+class _Chosen:
+    """Which events are wanted. It must be asked about all of them, in order."""
+
+    def __init__(self, after: int, names: tuple[str, ...], step: str | None) -> None:
+        try:
+            self._kinds = tuple(kind_named(name).body for name in names)
+        except EventNameUnknown as error:
+            raise Failure("argument", f"--name: there is no event `{error.name}`", hint=error.hint) from None
+        self._after = after
+        self._step = step
+        self._places = Places()
+
+    def step_if(self, event: Event) -> str | None:
+        """The step of an event that is wanted, empty if it has none; None if it is not wanted."""
+        step = self._places.step_of(event)
+        if event.seq <= self._after or (self._kinds and not isinstance(event.body, self._kinds)):
+            return None
+        return None if self._step is not None and step != self._step else step
+
+
+class _Printer:
+    """Text and, if `streaming`, JSON lines at once; otherwise one JSON document at the end."""
+
+    def __init__(self, execution_id: str, settings: Settings, *, streaming: bool) -> None:
+        self._execution_id = execution_id
+        self._json = settings.output == "json"
+        self._streaming = streaming
+        self._paint = console.paint_of_stdout(color=settings.color)
+        self._trace_id = ""
+        self._collected: list[dict[str, Json]] = []
+
+    async def print(self, pages: AsyncIterator[list[Event]], chosen: _Chosen) -> None:
+        found = False
+        async for page in pages:
+            if not self._trace_id:
+                self._trace_id = trace_of(page[0])
+            wanted = [(event, step) for event in page if (step := chosen.step_if(event)) is not None]
+            found = found or bool(wanted)
+            if wanted and not self._page(wanted):
+                return
+        if self._json and not self._streaming:
+            console.write_json({"events": self._collected})
+        elif not found and not self._json:
+            console.say("no such events")
+
+    def _page(self, events: list[tuple[Event, str]]) -> bool:
+        """False if nobody reads any more."""
+        if not self._json:
+            return console.write_text(
+                "".join(f"{line_of(event, step, self._paint)}\n" for event, step in events)
+            )
+        envelopes = [envelope(event, self._execution_id, self._trace_id) for event, _ in events]
+        if self._streaming:
+            return console.write_json_lines(envelopes)
+        self._collected += envelopes
+        return True
+
+
+def trace_of(first: Event) -> str:
+    """The trace that the execution's request named."""
+    return first.body.trace_id if isinstance(first.body, PlaybookExecutionRequested) else ""

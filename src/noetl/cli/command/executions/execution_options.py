@@ -1,0 +1,61 @@
+"""The options and arguments that the verbs share."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+from msgspec import Struct
+
+from noetl.cli import options
+from noetl.settings import Configuration, read
+
+if TYPE_CHECKING:
+    from noetl.cli.command.run.foreground import Order
+
+execution = click.argument("name", type=options.Text(), metavar="ID")
+follow = click.option(
+    "-f", "--follow", is_flag=True, help="Go on until the execution ends or nobody runs it."
+)
+step = click.option("--step", metavar="STEP", help="Only what belongs to this step.")
+
+
+def place(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Where to look, and how to print: `--home`, `--store`, `--output`."""
+    return options.home(options.store(options.output(function)))
+
+
+no_run = click.option("--no-run", is_flag=True, help="Only record it; `noetl run --resume` goes on.")
+
+
+class Here(Struct, frozen=True):
+    """How an execution is to be run by this command, and where."""
+
+    configuration: Configuration
+    catalogs: tuple[str, ...]
+    quiet: bool
+    verbose: bool
+
+    def go(self, order: "Order") -> int:
+        """Runs it to its end; the exit code. Raises Failure."""
+        from noetl.cli.command.run.execute import go
+
+        return go(order, self.configuration, self.catalogs, quiet=self.quiet, verbose=self.verbose)
+
+
+def running(function: Callable[..., int]) -> Callable[..., Any]:
+    """For verbs that run the execution here: `--catalog`, `--slots`, `-q`, `-v` and `place`, as `here`."""
+
+    @wraps(function)
+    def packed(
+        *, catalogs: tuple[str, ...], slots: int | None, quiet: bool, verbose: bool, **others: Any
+    ) -> int:
+        where = {name: others.pop(name) for name in ("home", "store", "output")}
+        return function(here=Here(read({**where, "slots": slots}), catalogs, quiet, verbose), **others)
+
+    return options.catalogs(options.slots(options.quiet(options.verbose(place(packed)))))
+
+
+def configured(*, home: str | None, store: str | None, output: str | None) -> Configuration:
+    """What these options and the settings amount to."""
+    return read({"home": home, "store": store, "output": output})

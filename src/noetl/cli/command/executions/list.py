@@ -1,0 +1,136 @@
+"""`noetl executions list`."""
+
+from typing import Any
+
+import click
+
+from noetl.cli import console
+from noetl.cli import options as shared
+from noetl.cli.command.executions import execution_options
+from noetl.cli.command_failure import Failure
+from noetl.cli.execution_owner import Owner, owner_of, shown_status
+from noetl.cli.report.format import duration
+from noetl.cli.store_access import consult, has_store
+from noetl.cli.timestamps import clock, iso, moment, now
+from noetl.ports.store import ExecutionRecord, Page, Query, Store
+from noetl.stores.home_folder import Home
+
+STATUSES = ("running", "paused", "completed", "failed", "cancelled")
+LIMIT = 50
+
+
+@click.command("list")
+@click.option("--status", type=click.Choice(STATUSES), multiple=True, help="Only these. May be repeated.")
+@click.option(
+    "--path",
+    type=shared.Text(empty=True),
+    default="",
+    metavar="PATH",
+    help="Only playbooks whose path begins so.",
+)
+@click.option(
+    "--label",
+    "labels",
+    type=shared.Text(),
+    multiple=True,
+    metavar="K=V",
+    help="Only with this label. May be repeated.",
+)
+@click.option("--since", metavar="TIME", help="Only what began since then: 90m, 2h, 3d, or a time.")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=LIMIT, help=f"At most so many.  [default: {LIMIT}]"
+)
+@click.option("--cursor", default="", metavar="CURSOR", help="Go on where the page before ended.")
+@execution_options.place
+def command(
+    *,
+    status: tuple[str, ...],
+    path: str,
+    labels: tuple[str, ...],
+    since: str | None,
+    limit: int,
+    cursor: str,
+    **place: str | None,
+) -> None:
+    """List executions, the newest first.
+
+    A running one that no process works on is shown as interrupted.
+    """
+    configuration = execution_options.configured(**place)
+    query = Query(
+        status=status,
+        path=path,
+        labels=dict(map(_label, labels)),
+        since=moment(since, "--since") if since is not None else 0,
+        limit=limit,
+        cursor=cursor,
+    )
+    page, owners = Page([], ""), dict[str, Owner]()
+    if has_store(configuration):
+        page, owners = consult(configuration, lambda home, store: _find(home, store, query))
+    if configuration.settings.output == "json":
+        shown = [as_json(record, owners.get(record.execution_id)) for record in page.executions]
+        console.write_json({"executions": shown, "next": page.next or None})
+        return
+    if not page.executions:
+        console.say("no executions")
+    console.write_text(_table(page.executions, owners))
+    if page.next:
+        console.say(f"there are more: --cursor {page.next}")
+
+
+async def _find(home: Home, store: Store, query: Query) -> tuple[Page, dict[str, Owner]]:
+    try:
+        page = await store.executions(query)
+    except ValueError as error:
+        raise Failure("argument", f"--cursor: {error}", hint="`list -o json` prints it as `next`") from None
+    owners = {}
+    for record in page.executions:
+        if record.status in ("running", "paused") and (owner := await owner_of(home, store, record)):
+            owners[record.execution_id] = owner
+    return page, owners
+
+
+def as_json(record: ExecutionRecord, owner: Owner | None) -> dict[str, Any]:
+    """An execution in a list."""
+    return {
+        "execution_id": record.execution_id,
+        "status": record.status,
+        "path": record.path,
+        "started_at": iso(record.started_at),
+        "ended_at": iso(record.ended_at) if record.ended_at else None,
+        "duration_ms": duration_of(record) // 1_000,
+        "labels": record.labels,
+        "parent": record.parent or None,
+        "events": record.version,
+        "owner": owner.pid if owner else None,
+    }
+
+
+def duration_of(record: ExecutionRecord) -> int:
+    """Microseconds from the first event to the last."""
+    return max(0, (record.ended_at or record.updated_at) - record.started_at)
+
+
+def _label(word: str) -> tuple[str, str]:
+    name, equals, value = word.partition("=")
+    if not equals or not name:
+        raise Failure(
+            "argument", f"--label {word}: a name, `=` and a value are needed", hint="--label team=data"
+        )
+    return name, value
+
+
+def _table(records: list[ExecutionRecord], owners: dict[str, Owner]) -> str:
+    rows = [
+        (
+            record.execution_id,
+            shown_status(record, owners.get(record.execution_id)),
+            clock(record.started_at),
+            duration(now() - record.started_at if record.execution_id in owners else duration_of(record)),
+            console.visible(record.path),
+            console.visible(" ".join(f"{key}={value}" for key, value in record.labels.items())),
+        )
+        for record in records
+    ]
+    return console.table(("EXECUTION", "STATUS", "STARTED", "DURATION", "PATH", "LABELS"), rows)

@@ -1,0 +1,88 @@
+"""`noetl executions logs`."""
+
+import asyncio
+from collections.abc import Iterable
+
+import click
+import msgspec
+
+from noetl.cli import console
+from noetl.cli.command.executions import execution_options
+from noetl.cli.command.executions.follow_events import follow as follow_events
+from noetl.cli.store_access import consult
+from noetl.engine.history.lookup import find_execution
+from noetl.engine.task_log import LogLine, TaskLog
+from noetl.ports.store import Store
+from noetl.settings import Settings
+from noetl.stores.home_folder import Home
+
+
+@click.command("logs")
+@execution_options.execution
+@execution_options.step
+@click.option("--task", metavar="TASK", help="Only what this task wrote.")
+@execution_options.follow
+@execution_options.place
+def command(*, name: str, step: str | None, task: str | None, follow: bool, **place: str | None) -> None:
+    """Print what the tasks of an execution wrote.
+
+    JSON is one document; with --follow it is one for each line, each on a line of its own.
+    """
+    configuration = execution_options.configured(**place)
+    settings = configuration.settings
+
+    def wanted(lines: Iterable[LogLine]) -> list[LogLine]:
+        return [
+            line for line in lines if line.full or (step in (None, line.step) and task in (None, line.task))
+        ]
+
+    async def work(home: Home, store: Store) -> None:
+        execution_id = (await find_execution(store, name)).execution_id
+        tail = TaskLog(home.logs).tail(execution_id)
+        if not follow:
+            _print(wanted(tail.read()), settings)
+            return
+        ended = asyncio.Event()
+        ending = asyncio.create_task(_end(home, store, execution_id, ended))
+        async for lines in tail.follow(ended):
+            if (found := wanted(lines)) and not _print_more(found, settings):
+                ending.cancel()
+                return
+        await ending
+
+    consult(configuration, work)
+
+
+async def _end(home: Home, store: Store, execution_id: str, ended: asyncio.Event) -> None:
+    """Sets `ended` when nothing more can come."""
+    try:
+        async for _ in follow_events(home, store, execution_id):
+            pass
+    finally:
+        ended.set()
+
+
+def _print(lines: list[LogLine], settings: Settings) -> None:
+    if settings.output == "json":
+        console.write_json({"lines": [msgspec.to_builtins(line) for line in lines]})
+    elif lines:
+        _print_more(lines, settings)
+    else:
+        console.say("nothing was written")
+
+
+def _print_more(lines: list[LogLine], settings: Settings) -> bool:
+    if settings.output == "json":
+        return console.write_json_lines(msgspec.to_builtins(line) for line in lines)
+    paint = console.paint_of_stdout(color=settings.color)
+    return console.write_text("".join(f"{_text(line, paint)}\n" for line in lines))
+
+
+def _text(line: LogLine, paint: console.Paint) -> str:
+    place = "/".join(part for part in (line.step, line.task) if part)
+    if line.iteration is not None:
+        place += f"[{line.iteration}]"
+    if line.attempt > 1:
+        place += f"#{line.attempt}"
+    head = paint("faint", f"{line.ts}  {console.visible(place)}".rstrip())
+    return f"{head}  {console.visible(line.text)}"

@@ -1,0 +1,108 @@
+"""`noetl executions result`."""
+
+import sys
+from functools import partial
+from typing import Any
+
+import click
+
+from noetl.cli import console
+from noetl.cli import options as shared
+from noetl.cli.command.executions import execution_options
+from noetl.cli.command_failure import Failure
+from noetl.cli.output_files import pieces_of, write_file, write_pieces
+from noetl.cli.store_access import consult
+from noetl.engine.history.read import History, read_history
+from noetl.events.bodies import LoopDone, StepDone, StepFailed, StepScheduled
+from noetl.events.identifiers import run_id
+from noetl.home import results_of
+from noetl.kernel.references import resolve
+from noetl.local import LARGEST_TABLE
+from noetl.model.reference import is_object, is_table
+from noetl.ports.store import Store
+from noetl.stores.home_folder import Home
+from noetl.stores.results import read_stored
+
+
+@click.command("result")
+@execution_options.execution
+@click.argument("step", required=False)
+@shared.out
+@execution_options.place
+def command(*, name: str, step: str | None, out: str | None, **place: str | None) -> None:
+    """Print the result of an execution or a step, whole.
+
+    STEP is the name of a step: the result of its last run. Text is printed as it is, everything else
+    as JSON. A stored object is printed as its reference, and written to a file as it is.
+    """
+    configuration = execution_options.configured(**place)
+
+    async def work(home: Home, store: Store) -> tuple[str, Any, int | None]:
+        history = await read_history(store, name, configuration.settings.allow_kinds)
+        execution_id = history.record.execution_id
+        result = _of_execution(history) if step is None else _of_step(history, step)
+        results = results_of(configuration, home, store)
+        if out is not None and (is_object(result) or is_table(result)):
+            async with results.local(result["key"]) as path:
+                write_pieces(out, pieces_of(path))
+                return execution_id, result, path.stat().st_size
+        get = partial(read_stored, results)
+        return execution_id, await resolve(result, get, largest_table=LARGEST_TABLE), None
+
+    execution_id, result, written = consult(configuration, work)
+    data = b""
+    if written is None:
+        data = (
+            result.encode("utf-8", "backslashreplace")
+            if isinstance(result, str)
+            else console.json_bytes(result)
+        )
+        written = len(data)
+        if out is not None:
+            write_file(out, data)
+    if configuration.settings.output == "json":
+        where = {"result": result} if out is None else {"file": out, "bytes": written}
+        console.write_json({"execution_id": execution_id, "step": step, **where})
+    elif out is None:
+        _print(result, data)
+    else:
+        console.say(f"wrote {console.visible(out)}")
+
+
+def _print(result: Any, data: bytes) -> None:
+    if isinstance(result, str):
+        # Programs get the text as it is; a terminal must not be steered by it.
+        on_terminal = sys.stdout is not None and sys.stdout.isatty()
+        lines = "\n".join(map(console.visible, result.split("\n")))
+        data = lines.encode("utf-8", "backslashreplace") if on_terminal else data
+        data += b"\n"
+    console.write(data)
+
+
+def _of_execution(history: History) -> Any:
+    state = history.state
+    if not state.over:
+        hint = "name a step that has ended, or wait: `noetl executions watch`"
+        raise Failure("no-result", f"{state.execution_id} has no result yet: it is {state.status}", hint=hint)
+    return state.result
+
+
+def _of_step(history: History, step: str) -> Any:
+    if step not in history.playbook.steps:
+        hint = f"its steps are {', '.join(history.playbook.steps)}"
+        raise Failure("no-result", f"the playbook has no step `{step}`", hint=hint)
+    runs: set[str] = set()
+    last: StepDone | LoopDone | StepFailed | None = None
+    for event in history.events:
+        match event.body:
+            case StepScheduled(step=name) if name == step:
+                runs.add(run_id(event.seq))
+            case (StepDone() | LoopDone() | StepFailed()) as body if body.run in runs:
+                last = body
+            case _:
+                pass
+    if last is None:
+        raise Failure("no-result", f"no run of step `{step}` has ended")
+    if isinstance(last, StepFailed):
+        raise Failure("no-result", f"the last run of step `{step}` failed: {last.error.message}")
+    return last.result

@@ -1,0 +1,62 @@
+"""`noetl executions verify`."""
+
+import click
+import msgspec
+
+from noetl.cli import console
+from noetl.cli.command.executions import execution_options
+from noetl.cli.problem_text import counted
+from noetl.cli.report.format import yaml_lines
+from noetl.cli.store_access import consult
+from noetl.engine.history.read import read_history
+from noetl.engine.history.verify_history import verify_history
+from noetl.home import results_of
+from noetl.kernel.verify.verification import Difference, Verification
+from noetl.ports.store import Store
+from noetl.stores.home_folder import Home
+
+
+@click.command("verify")
+@execution_options.execution
+@execution_options.place
+def command(*, name: str, **place: str | None) -> int:
+    """Decide an execution again and compare.
+
+    Everything that was decided (admission, arcs, arguments, policies) is decided once more on the state
+    before it. Exits with 1 at a difference.
+    """
+    configuration = execution_options.configured(**place)
+
+    async def work(home: Home, store: Store) -> Verification:
+        history = await read_history(store, name, configuration.settings.allow_kinds)
+        return await verify_history(history, results_of(configuration, home, store))
+
+    found = consult(configuration, work)
+    ok = not found.differences
+    if configuration.settings.output == "json":
+        console.write_json({"ok": ok, **msgspec.to_builtins(found)})
+    else:
+        _print(found)
+    return 0 if ok else 1
+
+
+def _print(found: Verification) -> None:
+    for difference in found.differences:
+        console.write_text(_text(difference))
+    for note in found.notes:
+        console.say(f"note: {console.visible(note)}")
+    verdict = "comes out the same" if not found.differences else "comes out differently"
+    counts = f"{counted(found.events, 'event')}, {found.verdicts} decided again"
+    console.write_text(f"{found.execution_id} {verdict}: {counts}\n")
+
+
+def _text(difference: Difference) -> str:
+    where = f" of step {console.visible(difference.step)}" if difference.step else ""
+    at = f" (line {difference.line} of the playbook)" if difference.line else ""
+    what = f", {difference.what}" if difference.what else ""
+    lines = [
+        f"event {difference.seq}, {difference.event}{what}{where}{at}: {console.visible(difference.why)}"
+    ]
+    for name, value in (("recorded", difference.recorded), ("decided now", difference.decided)):
+        lines += [f"  {name}:", *yaml_lines(value, "    ")]
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,173 @@
+"""`noetl run`."""
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+from msgspec import Struct
+
+from noetl.cli import console, input_files, options
+from noetl.cli.command_failure import invalid
+from noetl.settings import Configuration, read
+
+if TYPE_CHECKING:
+    from noetl.cli.command.run.foreground import Order, Start
+
+
+class Given(Struct, frozen=True):
+    """What a new execution is started with, as it was typed."""
+
+    file: str
+    sets: tuple[str, ...]
+    payload: str | None
+    ctx: str | None
+    dialect: str | None
+    labels: tuple[str, ...]
+    idempotency_key: str | None
+    timeout: str | None
+
+
+@click.command()
+@click.argument("file", type=options.FileName(), required=False)
+@click.option(
+    "--resume",
+    type=options.Text(),
+    metavar="ID",
+    help="Go on with an execution that a crash or Ctrl-C interrupted.",
+)
+@options.sets
+@click.option("--payload", metavar="JSON|@FILE", help="The workload: a JSON mapping, @FILE, or @- for stdin.")
+@click.option("--ctx", metavar="JSON|@FILE", help="The first ctx: a JSON mapping, @FILE, or @- for stdin.")
+@options.dialect
+@options.allow_kind
+@options.store
+@options.home
+@options.catalogs
+@options.slots
+@click.option(
+    "--label", "labels", multiple=True, metavar="KEY=VALUE", help="Label the execution. May be repeated."
+)
+@click.option(
+    "--idempotency-key",
+    type=options.Text(),
+    metavar="KEY",
+    help="Start it once: a second run with this key shows the first one's execution.",
+)
+@click.option("--timeout", metavar="SECONDS", help="How long the execution may take: 90, 5m, 1h30m.")
+@click.option("--dry-run", is_flag=True, help="Show what would run, and run nothing.")
+@options.quiet
+@options.verbose
+@options.output
+def run(
+    *,
+    file: str | None,
+    resume: str | None,
+    allow_kinds: tuple[str, ...],
+    store: str | None,
+    home: str | None,
+    catalogs: tuple[str, ...],
+    slots: int | None,
+    dry_run: bool,
+    quiet: bool,
+    verbose: bool,
+    output: str | None,
+    **start: Any,
+) -> int:
+    """Run a playbook here, or go on with one that was interrupted.
+
+    FILE is a playbook, or `-` for standard input. Everything that happens is kept in an embedded
+    store; the result goes to standard output. Exits with 1 if the execution failed, was cancelled
+    or was interrupted. Ctrl-C stops after the attempts in flight, twice kills.
+    """
+    flags = {"output": output, "allow_kinds": allow_kinds, "store": store, "home": home, "slots": slots}
+    configuration = read(flags)
+    if dry_run:
+        return _plan(_given(file, resume, start, dry_run=True), configuration)
+    from noetl.cli.command.run.execute import go
+    from noetl.cli.command.run.foreground import Resume
+
+    given = _given(file, resume, start)
+    order: Order = Resume(resume) if resume is not None else _start(given)
+    return go(order, configuration, catalogs, quiet=quiet, verbose=verbose)
+
+
+def _given(
+    file: str | None, resume: str | None, start: dict[str, Any], *, dry_run: bool = False
+) -> Given | None:
+    """What to start with; None if there is an execution to resume. Raises UsageError."""
+    if resume is not None:
+        if file is not None:
+            raise click.UsageError("FILE and --resume exclude each other: an execution keeps its playbook")
+        said = [_spelling(name) for name, value in start.items() if value not in (None, ())]
+        said += ["--dry-run"] * dry_run
+        if said:
+            raise click.UsageError(
+                f"{said[0]} is for a new execution: --resume goes on with what was given then"
+            )
+        return None
+    if file is None:
+        raise click.UsageError("Missing argument 'FILE': a playbook, `-`, or --resume ID")
+    given = Given(file, **start)
+    from noetl.cli.execution.argument import reads_stdin
+
+    if (file == input_files.STDIN) + reads_stdin(given.payload) + reads_stdin(given.ctx) > 1:
+        raise click.UsageError(
+            "standard input can be read once: FILE `-`, --payload @- and --ctx @- exclude each other"
+        )
+    return given
+
+
+def _spelling(name: str) -> str:
+    return "--" + {"sets": "set", "labels": "label"}.get(name, name.replace("_", "-"))
+
+
+def _start(given: Given | None) -> "Start":
+    """Everything that was typed, read and checked. Raises Failure."""
+    from noetl.cli import arguments
+    from noetl.cli.command.run.foreground import Start
+    from noetl.cli.execution.argument import text_of
+    from noetl.local import Source
+
+    assert given is not None  # noqa: S101 -- asked only where there is nothing to resume
+    labels = arguments.labels_of(given.labels)
+    timeout = None if given.timeout is None else arguments.seconds_of(given.timeout, "--timeout")
+    payload, ctx = (
+        {} if text is None else arguments.mapping_of(text_of(text, name), name)
+        for name, text in (("--payload", given.payload), ("--ctx", given.ctx))
+    )
+    workload = arguments.with_sets(payload, given.sets)
+    name, text = input_files.read(given.file)
+    file = "" if given.file == input_files.STDIN else os.path.abspath(given.file)
+    return Start(
+        source=Source(text, name, file, given.dialect),
+        workload=workload,
+        ctx=ctx,
+        labels=labels,
+        idempotency_key=given.idempotency_key or "",
+        timeout=timeout,
+    )
+
+
+def _plan(given: Given | None, configuration: Configuration) -> int:
+    """Show what would run."""
+    import time
+
+    from noetl.cli.command.run.dry_run import plan_json, plan_text
+    from noetl.loader import examine, installed_kinds
+
+    start = _start(given)
+    examined = examine(
+        start.source.text,
+        start.source.name,
+        dialect=start.source.dialect,
+        allow_kinds=configuration.settings.allow_kinds,
+    )
+    if examined.playbook is None:
+        raise invalid(examined.problems, start.source.text)
+    kinds = installed_kinds().allowing(configuration.settings.allow_kinds)
+    plan = plan_json(examined.playbook, start.workload, start.ctx, kinds, time.time_ns() // 1_000)
+    if configuration.settings.output == "json":
+        console.write_json(plan)
+    else:
+        console.write_text(plan_text(plan))
+    return 0

@@ -1,0 +1,153 @@
+"""What a run would do, without running anything."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from noetl.cli.command_failure import Failure
+from noetl.cli.console import visible
+from noetl.cli.report.format import yaml_lines
+from noetl.dsl.document.kinds import Kinds
+from noetl.dsl.document.playbook import Arc, Loop, Playbook, Step, Task
+from noetl.expr import Constant, Expression, uses_of
+from noetl.kernel.net.execution_request import merged_workload
+from noetl.kernel.plan import Plan
+from noetl.kernel.state.execution_state import new_state
+from noetl.model import ExpressionError
+from noetl.tools.host.worker_tools import unrunnable
+
+NO_EXECUTION = "00000000-0000-7000-8000-000000000000"
+"""What `execution_id` is where there is none yet."""
+
+
+def plan_json(
+    playbook: Playbook, workload: dict[str, Any], ctx: dict[str, Any], kinds: Kinds, now: int
+) -> dict[str, Any]:
+    """The merged workload, and the steps in their order. Raises Failure if a default cannot be rendered."""
+    try:
+        merged = merged_workload(new_state(Plan(playbook), NO_EXECUTION), workload, now)
+    except ExpressionError as error:
+        raise Failure("expression", f"workload: {error.message}", hint=error.hint) from None
+    return {
+        "playbook": playbook.metadata.path,
+        "version": playbook.metadata.version,
+        "entry": playbook.entry,
+        "final_step": playbook.executor.final_step,
+        "workload": merged,
+        "ctx": ctx,
+        "keychain": [
+            {"name": name, "kind": playbook.keychain[name].kind}
+            if name in playbook.keychain
+            else {"name": name}
+            for name in _credentials(playbook)
+        ],
+        "cannot_run": [
+            {"step": one.step, "task": one.task, "kind": one.kind, "reason": one.reason, "hint": one.hint}
+            for one in unrunnable(playbook, kinds)
+        ],
+        "steps": [_step(step) for step in playbook.workflow],
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "step": step.name,
+        "line": step.place.line,
+        "tasks": [{"task": task.label, "kind": task.kind, "line": task.place.line} for task in step.tasks],
+        "arcs": [_arc(arc) for arc in step.arcs],
+    }
+    if step.desc:
+        found["desc"] = step.desc
+    if step.arcs:
+        found["mode"] = "exclusive" if step.exclusive else "inclusive"
+    if step.loop is not None:
+        found["loop"] = _loop(step.loop)
+    if step.join is not None:
+        found["join"] = step.join.mode if step.join.count is None else {"count": step.join.count}
+    if step.admit is not None:
+        found["on_deny"] = step.admit.on_deny
+    return found
+
+
+def _arc(arc: Arc) -> dict[str, Any]:
+    return {"step": arc.step, "when": arc.when.source if isinstance(arc.when, Expression) else arc.when}
+
+
+def _loop(loop: Loop) -> dict[str, Any]:
+    items = loop.items
+    over: Any = items.source if isinstance(items, Expression) else None
+    if isinstance(items, Constant):
+        over = items.value
+    most = loop.max_in_flight
+    found = {"in": over, "iterator": loop.iterator, "mode": loop.mode}
+    if loop.mode == "parallel":
+        found["max_in_flight"] = most.source if isinstance(most, Expression) else most
+    return found
+
+
+def _credentials(playbook: Playbook) -> list[str]:
+    """The names that tasks read from the keychain or name in `auth`, in document order."""
+    return list(
+        dict.fromkeys(name for step in playbook.workflow for task in step.tasks for name in _named(task))
+    )
+
+
+def _named(task: Task) -> Iterator[str]:
+    for data in (*task.inputs.values(), *(task.args or {}).values()):
+        for use in uses_of(data):
+            if use.path[0] == "keychain" and len(use.path) > 1:
+                yield str(use.path[1])
+    auth = task.inputs.get("auth")
+    if isinstance(auth, Constant) and isinstance(auth.value, str):
+        yield auth.value
+
+
+def plan_text(plan: dict[str, Any]) -> str:
+    """The plan as people read it."""
+    lines = [f"{visible(plan['playbook'])}, begins at step `{plan['entry']}`; nothing was run", ""]
+    for name in ("workload", "ctx"):
+        if plan[name]:
+            lines += [f"{name}:", *yaml_lines(plan[name], "  "), ""]
+    if plan["keychain"]:
+        lines.append("keychain:")
+        lines += [
+            f"  {one['name']}  {one.get('kind', 'from the credential store')}" for one in plan["keychain"]
+        ]
+        lines.append("")
+    if plan["cannot_run"]:
+        lines.append("cannot run here:")
+        for one in plan["cannot_run"]:
+            lines.append(f"  step {one['step']}, task {one['task']}: {visible(one['reason'])}")
+            lines.append(f"    hint: {visible(one['hint'])}")
+        lines.append("")
+    lines.append("steps:")
+    for step in plan["steps"]:
+        lines += _step_lines(step, plan["final_step"])
+    return "\n".join(lines) + "\n"
+
+
+def _step_lines(step: dict[str, Any], final: str | None) -> Iterator[str]:
+    about = [step["desc"]] if "desc" in step else []
+    if step["step"] == final:
+        about.append("runs at the end")
+    if "join" in step:
+        join = step["join"]
+        about.append(f"waits for {join['count']} tokens" if isinstance(join, dict) else f"joins {join}")
+    if "on_deny" in step:
+        about.append(f"is guarded, else {step['on_deny']}")
+    yield f"  {step['step']}" + (f"  ({visible('; '.join(about))})" if about else "")
+    if "loop" in step:
+        loop = step["loop"]
+        most = f", up to {loop['max_in_flight']} at a time" if "max_in_flight" in loop else ""
+        yield f"    for {loop['iterator']} in {_short(loop['in'])}, {loop['mode']}{visible(most)}"
+    width = max((len(task["task"]) for task in step["tasks"]), default=0)
+    for task in step["tasks"]:
+        yield f"    {task['task']:<{width}}  {task['kind']}"
+    for arc in step["arcs"]:
+        yield f"    → {arc['step']}" + ("" if arc["when"] is True else f"  when {_short(arc['when'])}")
+
+
+def _short(value: Any) -> str:
+    text = visible(value if isinstance(value, str) else next(yaml_lines(value), ""))
+    if isinstance(value, list | dict) and len(value) > 1:
+        text = f"{len(value):,} items"
+    return text if len(text) <= 80 else text[:79] + "…"

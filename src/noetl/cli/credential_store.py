@@ -1,0 +1,230 @@
+"""Stored credentials, for the command line: what goes in, what is shown, what is said when it fails."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from noetl.cli.command_failure import Failure
+from noetl.cli.store_access import has_store
+from noetl.cli.timestamps import iso
+from noetl.credentials.credential import secrets_of
+from noetl.credentials.field_path import with_value
+from noetl.credentials.masker import SHORTEST, Masker
+from noetl.dsl.document.keychain_kinds import CREDENTIAL, KINDS
+from noetl.dsl.document.shape_check import did_you_mean
+from noetl.home import home_of, key_place, store_url
+from noetl.model.normalisation import NotJson, normalise
+from noetl.model.secret import MASK, Origin
+from noetl.ports.credentials import CredentialError, CredentialUnknown, KeyWrong, StoredCredential
+from noetl.settings import Configuration
+from noetl.stores import file_of, open_store
+from noetl.stores.credentials import EncryptedCredentials, new_key
+from noetl.stores.credentials.encryption_key import read_key, write_key
+
+T = TypeVar("T")
+
+_NAMING = ("env", "file", "vault", "secret_manager")
+"""Kinds that say where a value is: there is nothing to store."""
+_PORTS = ("port", "db_port")
+
+
+def fields_given(
+    name: str, kind: str, fields: tuple[str, ...], variables: tuple[str, ...], *, stdin: bool
+) -> dict[str, Any]:
+    """The fields of a credential to store. Raises Failure."""
+    if not name.strip() or not name.isprintable():
+        raise Failure("usage", "the name of a credential is text of one line, and not empty")
+    _check_kind(kind)
+    written: dict[str, Any] = {}
+    for assignment in fields:
+        field, value = _assigned(assignment, "--field", written)
+        written[field] = int(value) if field in _PORTS and value.isdecimal() else value
+    for assignment in variables:
+        field, variable = _assigned(assignment, "--field-from-env", written)
+        if variable not in os.environ:
+            raise Failure("usage", f"--field-from-env: the variable {variable} is not set")
+        written[field] = os.environ[variable]
+    for field, value in written.items():
+        if value == "":
+            raise Failure("usage", f"the field `{field}` would be empty", hint="leave it out")
+    given = {**(_from_stdin() if stdin else {}), **written}
+    if not given:
+        hint = "--field FIELD=VALUE, --field-from-env FIELD=VARIABLE or --stdin"
+        raise Failure("usage", f"`{name}` would have no fields", hint=hint)
+    _check_fields(kind, given)
+    return given
+
+
+def short_secrets(fields: Mapping[str, Any]) -> list[str]:
+    """The fields that hold secrets too short to be masked inside of texts."""
+    return [
+        ".".join(map(str, path))
+        for path, value in secrets_of(fields)
+        if isinstance(value, str) and len(value) < SHORTEST
+    ]
+
+
+def store_credential(configuration: Configuration, name: str, kind: str, fields: dict[str, Any]) -> str:
+    """Keeps it; the file of the key, if that had to be made. Raises Failure, StoreError, OSError."""
+    place = key_place(configuration)
+
+    async def work(credentials: EncryptedCredentials) -> str:
+        there = place.file is None or place.file.exists()
+        await credentials.set(StoredCredential(name, kind, fields))
+        return "" if there else str(place.file)
+
+    home_of(configuration).make()
+    return _with(configuration, work)
+
+
+def listed(configuration: Configuration) -> list[dict[str, Any]]:
+    """All credentials without their fields."""
+
+    async def work(credentials: EncryptedCredentials) -> list[dict[str, Any]]:
+        return [
+            {
+                "name": one.name,
+                "kind": one.kind,
+                "created_at": iso(one.created_at),
+                "updated_at": iso(one.updated_at),
+            }
+            for one in await credentials.list()
+        ]
+
+    return _with(configuration, work) if has_store(configuration) else []
+
+
+def shown(configuration: Configuration, name: str, *, reveal: bool) -> dict[str, Any]:
+    """One credential. Raises Failure."""
+    _must_be_there(configuration, name)
+
+    async def work(credentials: EncryptedCredentials) -> dict[str, Any]:
+        sealed, opened = await credentials.show(name)
+        fields = opened.fields if reveal else _masked(opened.fields)
+        return {
+            "name": name,
+            "kind": sealed.kind,
+            "fields": fields,
+            "created_at": iso(sealed.created_at),
+            "updated_at": iso(sealed.updated_at),
+        }
+
+    return _with(configuration, work)
+
+
+def deleted(configuration: Configuration, name: str) -> None:
+    """Raises Failure."""
+    _must_be_there(configuration, name)
+    _with(configuration, lambda credentials: credentials.delete(name))
+
+
+def rotated(configuration: Configuration, new_key_file: str | None) -> tuple[int, str]:
+    """Replaces the key; how many credentials there are, and the file of the new key.
+
+    Raises Failure, StoreError, OSError.
+    """
+    if not has_store(configuration):
+        raise Failure("no-credentials", "there are no credentials here yet")
+    place = key_place(configuration)
+    path = configuration.directory / Path(new_key_file).expanduser() if new_key_file else None
+
+    async def work(credentials: EncryptedCredentials) -> tuple[int, str]:
+        if path is None:
+            return await credentials.rotate(), str(place.file)
+        key = read_key(path)
+        if key is None:
+            key = new_key(str(path))
+            write_key(key, path)
+        return await credentials.rotate(key), str(path)
+
+    return _with(configuration, work)
+
+
+def _with(configuration: Configuration, work: Callable[[EncryptedCredentials], Awaitable[T]]) -> T:
+    url = store_url(configuration)
+    if file_of(url) is None:
+        raise Failure("store-url", "a store in memory keeps no credentials", hint="name a file with --store")
+
+    async def play() -> T:
+        store = open_store(url)
+        try:
+            return await work(EncryptedCredentials(store, key_place(configuration)))
+        finally:
+            await store.close()
+
+    try:
+        return asyncio.run(play())
+    except CredentialUnknown as error:
+        raise Failure("unknown-credential", str(error), hint=error.hint) from None
+    except KeyWrong as error:
+        raise Failure("key", str(error), hint=error.hint, exit_code=3) from None
+    except CredentialError as error:
+        raise Failure("credential", str(error), hint=error.hint, exit_code=3) from None
+
+
+def _must_be_there(configuration: Configuration, name: str) -> None:
+    if not has_store(configuration):
+        hint = "`noetl credential list` names all"
+        raise Failure("unknown-credential", f"there is no credential `{name}`", hint=hint)
+
+
+def _masked(fields: dict[str, Any]) -> dict[str, Any]:
+    """Without secrets, also where a public field holds one, as a URL with a password does."""
+    masker = Masker()
+    masked: Any = fields
+    for path, value in secrets_of(fields):
+        masker.add(value, Origin("", path))
+        masked = with_value(masked, path, MASK)
+    found: dict[str, Any] = masker.told(masked)
+    return found
+
+
+def _check_kind(kind: str) -> None:
+    if kind in _NAMING:
+        message = f"a credential of kind `{kind}` says where a value is: there is none to store"
+        raise Failure("usage", message, hint="declare it under `keychain` in the playbook")
+    if kind not in KINDS and not kind.endswith(CREDENTIAL):
+        known = [name for name in KINDS if name not in _NAMING]
+        hint = did_you_mean(kind, known) or f"one of {', '.join(known)}, or one that ends in {CREDENTIAL}"
+        raise Failure("usage", f"there is no kind `{kind}`", hint=hint)
+
+
+def _check_fields(kind: str, given: Mapping[str, Any]) -> None:
+    if kind not in KINDS or kind == "static":
+        return
+    known = [name for name in KINDS[kind].__struct_fields__ if name not in ("env", "path")]
+    for field, value in given.items():
+        if field not in known:
+            hint = did_you_mean(field, known) or f"it has {', '.join(known)}"
+            raise Failure("usage", f"a credential of kind `{kind}` has no field `{field}`", hint=hint)
+        try:
+            msgspec.convert({field: value}, KINDS[kind])
+        except msgspec.ValidationError:
+            message = f"the field `{field}` of a credential of kind `{kind}` has a value of another type"
+            raise Failure("usage", message, hint="most are texts") from None
+
+
+def _from_stdin() -> dict[str, Any]:
+    # Nothing of what was read is said: it may be the secret itself.
+    try:
+        given = normalise(msgspec.json.decode(sys.stdin.buffer.read()))
+    except (ValueError, RecursionError, NotJson):
+        given = None
+    if not isinstance(given, dict):
+        raise Failure("usage", "--stdin takes a JSON mapping", hint='for example {"token": "…"}')
+    return given
+
+
+def _assigned(text: str, option: str, before: Mapping[str, Any]) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        # What was written may be the secret itself.
+        raise Failure("usage", f"{option} takes FIELD=VALUE")
+    if name in before:
+        raise Failure("usage", f"the field `{name}` is given twice")
+    return name, value

@@ -1,0 +1,49 @@
+"""Who runs an execution now."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from noetl.ports.store import ExecutionRecord, Store
+from noetl.stores.home_folder import Home
+from noetl.stores.ownership import Owners
+
+ENDED = ("completed", "failed", "cancelled")
+
+
+class Owner(Struct, frozen=True):
+    """A process, and the execution whose lock it holds: this one, or one that this is a child of."""
+
+    pid: int
+    execution_id: str
+
+
+async def owner_of(home: Home, store: Store, record: ExecutionRecord) -> Owner | None:
+    """None if nobody runs it: it has ended, or was interrupted."""
+    owners = Owners(home.owners)
+    found: ExecutionRecord | None = record
+    while found is not None:
+        if (pid := owners.owner(found.execution_id)) is not None:
+            return Owner(pid, found.execution_id)
+        found = await store.execution(found.parent) if found.parent else None
+    return None
+
+
+def when_released(home: Home, owner: Owner, done: Callable[[], None]) -> None:
+    """Calls `done` in this loop when the owner is gone."""
+    loop = asyncio.get_running_loop()
+
+    def wait() -> None:
+        Owners(home.owners).wait(owner.execution_id)
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(done)
+
+    # A daemon: whoever stops following does not wait for the owner.
+    threading.Thread(target=wait, name="noetl-owner", daemon=True).start()
+
+
+def shown_status(record: ExecutionRecord, owner: Owner | None) -> str:
+    """The status for people: what should run and has nobody to run it is interrupted."""
+    return "interrupted" if record.status == "running" and owner is None else record.status

@@ -1,0 +1,83 @@
+"""What a command reads: files, directories and standard input."""
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from noetl.cli.command_failure import Failure
+
+STDIN = "-"
+SUFFIXES = (".yaml", ".yml")
+
+# In column 1, or in a document written as JSON; looked for in bytes, because the file may be broken.
+_PLAYBOOK = re.compile(
+    rb"""^(?:\xef\xbb\xbf)?(?:\{\s*)?["']?apiVersion["']?\s*:\s*["']?noetl\.io\b""", re.MULTILINE
+)
+
+
+class Found(NamedTuple):
+    """The files to look at, the YAML files left aside, and what could not be looked into."""
+
+    files: list[str]
+    skipped: list[str]
+    unreadable: list[OSError]
+
+
+def read(source: str) -> tuple[str, str]:
+    """The name for messages and the text of a file, or of standard input for `-`. Raises Failure."""
+    from noetl.loader import SourceUnreadable, read_source, read_text
+
+    try:
+        if source == STDIN:
+            if sys.stdin is None:
+                raise Failure("unreadable", "standard input is closed")
+            return name_of(source), read_text(sys.stdin.buffer, "standard input")
+        # A Path, because read_source takes a string of several lines for a document.
+        return source, read_source(Path(source))[1]
+    except SourceUnreadable as error:
+        raise Failure("unreadable", str(error)) from None
+
+
+def name_of(source: str) -> str:
+    """What messages call it."""
+    return "<stdin>" if source == STDIN else source
+
+
+def find(sources: Iterable[str]) -> Found:
+    """The files that the arguments name, each once; of a directory, the playbooks below it."""
+    found = Found([], [], [])
+    seen = set()
+    for source in sources:
+        for path in _below(source, found) if os.path.isdir(source) else (source,):
+            identity = path if path == STDIN else os.path.realpath(path)
+            if identity not in seen:
+                seen.add(identity)
+                found.files.append(path)
+    return found
+
+
+def _below(directory: str, found: Found) -> Iterator[str]:
+    for place, directories, names in os.walk(directory, onerror=found.unreadable.append):
+        directories[:] = sorted(name for name in directories if not name.startswith("."))
+        for name in sorted(names):
+            if not name.endswith(SUFFIXES):
+                continue
+            path = os.path.normpath(os.path.join(place, name))
+            if _may_be_playbook(path):
+                yield path
+            else:
+                found.skipped.append(path)
+
+
+def _may_be_playbook(path: str) -> bool:
+    """Whether the file says that it is a playbook; one that cannot be opened may be."""
+    from noetl.loader import MAX_BYTES
+
+    try:
+        with open(path, "rb") as file:
+            return _PLAYBOOK.search(file.read(MAX_BYTES)) is not None
+    except OSError:
+        return True

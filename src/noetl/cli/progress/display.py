@@ -1,0 +1,68 @@
+"""What is shown while executions run: lines in a pipe, a display on a terminal, nothing if so asked."""
+
+import sys
+from collections.abc import Sequence
+from typing import Protocol
+
+from noetl.cli.progress.progress_model import Board
+from noetl.cli.report.follow_up import Again
+from noetl.events.event import Event
+from noetl.kernel.state.execution_state import ExecutionState
+
+
+class Progress(Protocol):
+    """`see` is told of events when they are durable. `draw` is called every `interval` seconds, if any."""
+
+    interval: float | None
+
+    @property
+    def last(self) -> int:
+        """The time of the last event that was seen."""
+        ...
+
+    def see(self, execution_id: str, events: Sequence[Event], state: ExecutionState) -> None: ...
+
+    def draw(self) -> None: ...
+
+    def say(self, message: str) -> None:
+        """A message between the lines."""
+        ...
+
+    def close(self) -> None:
+        """The last that is shown. A second call does nothing."""
+        ...
+
+
+class Silent:
+    """Nothing is shown."""
+
+    interval: float | None = None
+
+    def __init__(self) -> None:
+        self.last = 0
+
+    def see(self, execution_id: str, events: Sequence[Event], state: ExecutionState) -> None:  # noqa: ARG002
+        if events:
+            self.last = events[-1].ts
+
+    def draw(self) -> None: ...
+
+    def say(self, message: str) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def progress_for(again: Again, *, quiet: bool, verbose: bool, live: bool, color: bool) -> Progress:
+    """The one that fits standard error. `live` allows a display where there is a terminal."""
+    if quiet or sys.stderr is None:
+        return Silent()
+    board = Board(again, verbose=verbose)
+    if live and sys.stderr.isatty():
+        from noetl.cli.progress.terminal import Live, console_on
+
+        console = console_on(sys.stderr, color=color)
+        if not console.is_dumb_terminal:
+            return Live(board, console, verbose=verbose)
+    from noetl.cli.progress.line_progress import Plain
+
+    return Plain(board)

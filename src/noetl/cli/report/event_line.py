@@ -1,0 +1,140 @@
+"""An event as one line for people."""
+
+from typing import TypeAlias, assert_never
+
+from noetl.cli.console import Paint, visible
+from noetl.cli.report.format import brief
+from noetl.cli.timestamps import clock
+from noetl.events import bodies as of
+from noetl.events.bodies import EventBody
+from noetl.events.event import Event
+from noetl.events.event_kind import kind_of
+from noetl.model.outcome import ErrorInfo
+
+_Pipeline: TypeAlias = (
+    of.StepScheduled
+    | of.TokenClaimed
+    | of.LeaseExpired
+    | of.TaskStarted
+    | of.TaskProcessed
+    | of.LoopStarted
+    | of.LoopIterationStarted
+    | of.LoopIterationCompleted
+    | of.RunSuspended
+    | of.RunResumed
+    | of.StepDone
+    | of.StepFailed
+    | of.LoopDone
+)
+"""What happens to one run."""
+
+
+def line_of(event: Event, step: str, paint: Paint) -> str:
+    """Number, time, name, step and what there is to say."""
+    kind = kind_of(event.body)
+    failed = kind.status_of(event.body) == "error"
+    name = f"{kind.name:<26}"
+    words = [step and visible(step), detail_of(event.body)]
+    said = "  ".join(word for word in words if word)
+    head = f"{paint('faint', f'{event.seq:>6}  {clock(event.ts)}')}  "
+    return (head + (paint("error", name) if failed else name) + "  " + said).rstrip()
+
+
+def detail_of(body: EventBody) -> str:
+    """What an event says beside its name and step, in a few words."""
+    match body:
+        case of.PlaybookExecutionRequested():
+            return visible(body.path)
+        case of.PlaybookRequestEvaluated():
+            return _error(body.error) or "accepted"
+        case of.WorkflowStarted() | of.TokenAdmitted():
+            return ""
+        case of.WorkflowFinished():
+            return body.status
+        case of.PlaybookProcessed():
+            return f"{body.status} {_error(body.error)}".rstrip()
+        case of.TokenEnqueued():
+            return f"from {body.run}, arc {body.arc}" if body.run else ""
+        case of.TokenParked():
+            return body.mode if body.deadline is None else f"{body.mode} until {clock(body.deadline)}"
+        case of.TokenDiscarded():
+            return body.reason
+        case of.NextEvaluated():
+            chosen = ", ".join(map(str, body.selected)) or "none"
+            return f"after {body.event}: arcs {chosen} of {len(body.verdicts)} {_error(body.error)}".rstrip()
+        case of.CtxPatched():
+            paths = ", ".join(".".join((patch.scope, *patch.path)) for patch in body.patches)
+            return visible(paths + _by(body.by))
+        case of.SignalReceived():
+            return visible(body.signal + _by(body.by))
+        case of.CancelRequested():
+            return (_error(body.error) or visible(body.reason)) + _by(body.by)
+        case of.ExecutionPaused() | of.ExecutionResumed() | of.ExecutionRetried():
+            return _by(body.by).strip()
+        case of.ExecutionForked():
+            return f"from {body.source} at {body.at}{_by(body.by)}"
+        case _:
+            return _in_run(body)
+
+
+def _in_run(body: _Pipeline) -> str:
+    match body:
+        case of.StepScheduled():
+            return "final" if body.final else ""
+        case of.TokenClaimed():
+            return f"{body.run} by {visible(body.worker)}"
+        case of.LeaseExpired():
+            return body.run
+        case of.TaskStarted():
+            again = f", again after {body.redelivery} losses" if body.redelivery else ""
+            return f"{_task(body)}{again}"
+        case of.TaskProcessed():
+            outcome = body.outcome
+            verdict = "ok" if outcome.status == "ok" else _error(outcome.error)
+            return f"{_task(body)}: {verdict}{_directive(body)}"
+        case of.LoopStarted():
+            return f"{body.total} items, {body.max_in_flight} at once"
+        case of.LoopIterationStarted():
+            return f"iteration {body.index}"
+        case of.LoopIterationCompleted():
+            return f"iteration {body.index}: {_error(body.error) or body.status}"
+        case of.RunSuspended():
+            until = f" until {clock(body.until)}" if body.until is not None else ""
+            return f"{body.reason} {visible(body.signal or body.child)}".rstrip() + until
+        case of.RunResumed():
+            return body.reason
+        case of.StepDone():
+            return ""
+        case of.StepFailed():
+            return (f"task {visible(body.task)}: " if body.task else "") + _error(body.error)
+        case of.LoopDone():
+            return f"{body.succeeded} succeeded, {body.failed} failed"
+        case _:
+            assert_never(body)
+
+
+def _task(body: of.TaskStarted | of.TaskProcessed) -> str:
+    words = visible(body.task)
+    if body.iteration:
+        words += f", iteration {body.iteration}"
+    return words + (f", attempt {body.attempt}" if body.attempt > 1 else "")
+
+
+def _directive(body: of.TaskProcessed) -> str:
+    match body.do:
+        case "continue":
+            return ""
+        case "retry":
+            return " → retry" if body.retry_at is None else f" → retry at {clock(body.retry_at)}"
+        case "jump":
+            return f" → {visible(body.to)}"
+        case other:
+            return f" → {other}"
+
+
+def _error(error: ErrorInfo | None) -> str:
+    return f"{error.kind}: {brief(error.message)}" if error is not None else ""
+
+
+def _by(who: str) -> str:
+    return f" by {who}" if who else ""

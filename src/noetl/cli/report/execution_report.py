@@ -1,0 +1,158 @@
+"""How an execution ended: one JSON document for programs, a few paragraphs for people."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from noetl.api import elapsed, execution_of, failure_of
+from noetl.cli.console import Paint, plain, visible
+from noetl.cli.excerpt import excerpt
+from noetl.cli.problem_text import counted
+from noetl.cli.report.failed_attempts import Evidence
+from noetl.cli.report.follow_up import Again
+from noetl.cli.report.format import cut, duration, yaml_lines
+from noetl.dsl.document.playbook import Place
+from noetl.dsl.document.source import Lines
+from noetl.engine.catalog.playbook_record import Source
+from noetl.kernel.state.execution_state import ExecutionState
+from noetl.model.outcome import ErrorInfo
+from noetl.model.reference import unescape
+
+MOST_LINES = 40
+"""Of a result, on a terminal."""
+_MOST_INPUT = 20
+_MOST_DISCARDED = 10
+
+_WHY = {
+    "denied": "its admission denied it",
+    "parked": "it was not admitted before the end",
+    "remainder": "too few tokens came to its join",
+    "cancelled": "the execution was cancelled",
+}
+
+
+def report_json(state: ExecutionState, *, version: str | None = None, last: int = 0) -> dict[str, Any]:
+    """The document that `run` prints. `last` is the time of the last event, if the execution is not over."""
+    whole: dict[str, Any] = msgspec.to_builtins(execution_of(state, last=last))
+    return {**whole, "version": version or whole["version"]}
+
+
+class Report(Struct, frozen=True):
+    """An execution as people shall read it. `source` is what its playbook was read from."""
+
+    state: ExecutionState
+    again: Again
+    source: Source | None = None
+    evidence: Evidence | None = None
+    last: int = 0
+    paint: Paint = plain
+    status: str = ""
+    """Said in place of that of the state."""
+
+    def result(self, *, most: int | None = None) -> str:
+        """The result as YAML, of no more than `most` lines; empty if there is none."""
+        if self.state.result is None:
+            return ""
+        lines = list(yaml_lines(unescape(self.state.result)))
+        if most is not None and len(lines) > most:
+            command = self.again.executions("result", self.state.execution_id)
+            lines = [*cut(lines, most), f"all of it: {command}"]
+        return "".join(f"{line}\n" for line in lines)
+
+    def warnings(self) -> list[str]:
+        """What was discarded: that is never silent."""
+        found: dict[tuple[str, str], int] = {}
+        for one in self.state.discarded:
+            key = one["step"], one["reason"]
+            found[key] = found.get(key, 0) + 1
+        warning = self.paint("warning", "warning")
+        lines = [
+            f"{warning}: {counted(number, 'token')} for step `{step}` discarded: {_WHY.get(reason, reason)}"
+            for (step, reason), number in found.items()
+        ]
+        return cut(lines, _MOST_DISCARDED, width=1_000)
+
+    def ending(self) -> str:
+        """What is said at the end: how it ended, what was discarded, and for a failure everything known."""
+        parts = [*self.warnings(), self._headline()]
+        if self.state.status == "failed":
+            parts += [*self._failure(), *self._next()]
+        return "\n".join(parts)
+
+    def _headline(self) -> str:
+        state, took = self.state, duration(elapsed(self.state, self.last))
+        name = f"{visible(state.plan.playbook.metadata.path)} {state.execution_id}"
+        match self.status or state.status:
+            case "completed":
+                return f"completed in {took}: {name}"
+            case "failed" | "cancelled" as status:
+                return self.paint("error", f"{status} after {took}") + f": {name}"
+            case status:
+                return f"{status}, {took} so far: {name}"
+
+    def _failure(self) -> list[str]:
+        error = failure_of(self.state)
+        if error is None:
+            return []
+        where = [
+            f"{name} {error.details[name]}" if name == "attempt" else f"{name} `{error.details[name]}`"
+            for name in ("step", "task", "attempt")
+            if error.details.get(name)
+        ]
+        if error.kind == "iteration_failed":
+            where.insert(1, f"iteration {error.details.get('index')}")
+        lines = [f"  {', '.join(where)}: {error.kind}" if where else f"  {error.kind}"]
+        lines += [f"    {visible(line)}" for line in error.message.rstrip().split("\n")]
+        return [*lines, *self._where(error), *self._attempt(error)]
+
+    def _where(self, error: ErrorInfo) -> list[str]:
+        place = self._place(str(error.details.get("step")), str(error.details.get("task")))
+        if place is None or self.source is None:
+            return []
+        lines = list(Lines(self.source.text))
+        found = ["", "  " + self.paint("place", f"{visible(self.source.name)}:{place.line}:{place.column}")]
+        if place.line <= len(lines):
+            shown, before = excerpt(lines[place.line - 1], place.column)
+            found.append(f"  {self.paint('faint', f'{place.line:>5} |')} {shown}")
+            found.append(f"  {self.paint('faint', '      |')} {' ' * before}{self.paint('caret', '^')}")
+        return found
+
+    def _place(self, step: str, task: str) -> Place | None:
+        """Where a task stands, or its step if there is no such task."""
+        found = self.state.plan.playbook.steps.get(step)
+        if found is None:
+            return None
+        return next((one.place for one in found.tasks if one.label == task), found.place)
+
+    def _attempt(self, error: ErrorInfo) -> list[str]:
+        """What the failed attempt got, and the traceback of Python code."""
+        run = next((one.run for one in self.state.failures if one.error == error), "")
+        attempt = self.evidence.attempt(self.state.execution_id, run) if self.evidence is not None else None
+        if attempt is None:
+            return []
+        lines = []
+        if attempt.started.input is not None:
+            lines += ["", "  input:", *_indented(cut(list(yaml_lines(attempt.started.input)), _MOST_INPUT))]
+        helpers = attempt.processed.outcome.helpers if attempt.processed is not None else {}
+        traceback = helpers.get("py", {}).get("traceback")
+        if isinstance(traceback, str) and traceback.strip():
+            lines += [
+                "",
+                "  traceback:",
+                *_indented(visible(line) for line in traceback.rstrip().split("\n")),
+            ]
+        return lines
+
+    def _next(self) -> list[str]:
+        state, again = self.state, self.again
+        rows = [(again.executions("show", state.execution_id), "what happened")]
+        if state.failures:
+            rows.insert(0, (again.executions("retry", state.execution_id), "goes on from what failed"))
+        width = max(len(command) for command, _ in rows)
+        return ["", *(f"  {command:<{width}}  {meaning}" for command, meaning in rows)]
+
+
+def _indented(lines: Iterable[str]) -> list[str]:
+    return [f"    {line}" for line in lines]

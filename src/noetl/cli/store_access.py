@@ -1,0 +1,54 @@
+"""The store that a command looks into, and what it says when it cannot."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from noetl.cli import console
+from noetl.cli.command_failure import Failure
+from noetl.home import home_of, store_url
+from noetl.ports.store import Store
+from noetl.settings import Configuration
+from noetl.stores import file_of, open_store, open_store_to_read
+from noetl.stores.home_folder import Home
+
+T = TypeVar("T")
+
+
+def consult(
+    configuration: Configuration, work: Callable[[Home, Store], Awaitable[T]], *, writing: bool = False
+) -> T:
+    """What `work` finds in the home and store that are set. Makes neither. Raises Failure, StoreError.
+
+    If it writes nothing, they may lie where nobody here may write.
+    """
+
+    async def play() -> T:
+        home, store = open_home(configuration, writing=writing)
+        try:
+            return await work(home, store)
+        finally:
+            await store.close()
+
+    return asyncio.run(play())
+
+
+def open_home(configuration: Configuration, *, writing: bool) -> tuple[Home, Store]:
+    """The home and the open store in it, which must be there. Raises Failure, StoreError.
+
+    Says on stderr which home it is, if not that of the working directory.
+    """
+    url = store_url(configuration)
+    if not has_store(configuration):
+        hint = "`noetl run FILE` makes one; --home or --store names another place"
+        raise Failure("no-executions", f"there are no executions here yet ({url})", hint=hint)
+    home = home_of(configuration)
+    elsewhere = home.folder.parent != configuration.directory
+    if elsewhere and not configuration.settings.store and configuration.settings.output == "text":
+        console.say(f"using {console.visible(str(home.folder))}")
+    return home, (open_store if writing else open_store_to_read)(url)
+
+
+def has_store(configuration: Configuration) -> bool:
+    """Whether there is a store to look into. Raises StoreUnusable, StoreUrlWrong."""
+    return file_of(store_url(configuration)) is not None and home_of(configuration).exists

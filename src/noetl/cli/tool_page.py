@@ -1,0 +1,75 @@
+"""One kind on a page, for people and for programs."""
+
+from collections.abc import Iterator, Sequence
+from textwrap import indent, wrap
+from typing import Any
+
+import msgspec
+
+from noetl.cli import console
+from noetl.cli.tool.facts import Facts
+from noetl.dsl.document.kind_reference import Entry, common_knobs, reference_of
+
+_WIDTH = 100
+
+
+def as_json(facts: Facts) -> dict[str, Any]:
+    """Everything about a kind. `knobs` stand under the task's `spec`, and so do `common_knobs`."""
+    reference = reference_of(facts.kind)
+    return {
+        **facts.as_json(),
+        "inputs": [_entry(entry) for entry in reference.inputs],
+        "knobs": [_entry(entry) for entry in reference.knobs],
+        "common_knobs": [_entry(entry) for entry in common_knobs()],
+        "result": facts.kind.result,
+        "helpers": dict(facts.kind.helpers),
+        "example": facts.kind.example,
+    }
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    default = msgspec.json.decode(entry.default) if entry.default else None
+    return {**msgspec.to_builtins(entry), "default": default}
+
+
+def as_text(facts: Facts) -> str:
+    """The page of a kind."""
+    # Packages of others wrote some of it: nothing in it shall steer the terminal.
+    return "".join(f"{console.visible(line)}\n" for text in _lines(facts) for line in text.split("\n"))
+
+
+def _lines(facts: Facts) -> Iterator[str]:
+    kind, reference = facts.kind, reference_of(facts.kind)
+    yield f"{kind.name}: {kind.summary}"
+    yield ""
+    yield f"  from       {facts.origin}"
+    yield f"  effect     {kind.effect}"
+    yield f"  runs here  {facts.obstacle or 'yes'}"
+    yield from _section("Inputs", reference.inputs)
+    yield from _section("Knobs, under `spec`", reference.knobs)
+    common = ", ".join(entry.name for entry in common_knobs() if "." not in entry.name)
+    yield from ("", *_wrapped(f"Knobs of every kind: {common}, policy", 0))
+    if kind.result:
+        yield from ("", "Result", *_wrapped(kind.result, 2))
+    for name, about in kind.helpers.items():
+        yield from _wrapped(f"outcome.{name}: {about}", 2)
+    if kind.example:
+        yield from ("", "Example", indent(kind.example.strip("\n"), "  "))
+
+
+def _section(title: str, entries: Sequence[Entry]) -> Iterator[str]:
+    if not entries:
+        return
+    yield from ("", title)
+    for entry in entries:
+        about = [entry.type, "required" if entry.required else ""]
+        if entry.default:
+            about.append(f"default {entry.default}")
+        if entry.spellings:
+            about.append(f"also spelt {', '.join(entry.spellings)}")
+        yield f"  {entry.name}: {', '.join(filter(None, about))}"
+        yield from _wrapped(entry.description, 6)
+
+
+def _wrapped(text: str, by: int) -> list[str]:
+    return wrap(text, _WIDTH, initial_indent=" " * by, subsequent_indent=" " * by, break_on_hyphens=False)

@@ -1,0 +1,66 @@
+"""Secrets in files that tools have written."""
+
+import codecs
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from noetl.credentials.archive_text import CHUNK, streams_in
+from noetl.credentials.masker import Masker
+
+_TEXTUAL = frozenset(
+    {
+        "application/csv",
+        "application/javascript",
+        "application/json",
+        "application/jsonl",
+        "application/sql",
+        "application/x-ndjson",
+        "application/x-www-form-urlencoded",
+        "application/x-yaml",
+        "application/xml",
+        "application/yaml",
+    }
+)
+
+
+def is_textual(media_type: str) -> bool:
+    """Whether files of this type are text, in which something can be replaced."""
+    plain = media_type.partition(";")[0].strip().lower()
+    return plain.startswith("text/") or plain in _TEXTUAL or plain.endswith(("+json", "+xml"))
+
+
+def holds_secret(path: Path, masker: Masker) -> bool:
+    """Whether a secret is in the file, whatever it is, or in what is packed there."""
+    with path.open("rb") as file:
+        return any(_stream_holds(stream, masker) for stream in streams_in(file))
+
+
+def _stream_holds(stream: Iterator[bytes], masker: Masker) -> bool:
+    kept = ""
+    decode = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode
+    for data in stream:
+        text = kept + decode(data)
+        if masker.finds(text):
+            return True
+        kept = text[-masker.reach :] if masker.reach else ""
+    return masker.finds(kept + decode(b"", final=True))
+
+
+def mask_file(path: Path, masker: Masker) -> None:
+    """Writes the file again with `***` in place of secrets."""
+    masked = path.with_name(f"{path.name}-masked")
+    try:
+        with path.open("rb") as file, masked.open("xb") as out:
+            kept = ""
+            decode = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode
+            while data := file.read(CHUNK):
+                text = kept + decode(data)
+                # A line is whole, and so is what lies further from the end than a secret reaches.
+                end = text.rfind("\n") + 1 or (len(text) - masker.reach if len(text) > 4 * CHUNK else 0)
+                out.write(masker.text(text[:end]).encode("utf-8", "surrogateescape"))
+                kept = text[end:]
+            out.write(masker.text(kept + decode(b"", final=True)).encode("utf-8", "surrogateescape"))
+        os.replace(masked, path)
+    finally:
+        masked.unlink(missing_ok=True)

@@ -1,0 +1,114 @@
+"""Arcs: those that are never taken, and those that wait for an event that never comes."""
+
+from noetl.dsl.document.guard_verdicts import (
+    DONE,
+    FAILED,
+    LOOP_DONE,
+    certain_events,
+    holds_on,
+    possible_events,
+    terminal_events,
+)
+from noetl.dsl.document.playbook import Arc, Guard, Place, Playbook, Step
+from noetl.dsl.document.source import Scalar
+from noetl.dsl.reader import Context, Role, Site, Where
+from noetl.expr import Expression
+
+
+def check_arcs(playbook: Playbook, context: Context) -> None:
+    """Every arc can be taken."""
+    guards = arc_guards(context)
+    for step in playbook.workflow:
+        if step.arcs and Where(Role.ARC, step.name) not in context.unreadable:
+            _Router(step, guards, context).check()
+
+
+def arc_guards(context: Context) -> dict[tuple[str, int], Site]:
+    """The guards of arcs by step and position; of two steps with one name, the first's."""
+    guards: dict[tuple[str, int], Site] = {}
+    for site in context.sites:
+        if site.where.role is Role.ARC:
+            guards.setdefault((site.where.step, site.where.arc), site)
+    return guards
+
+
+def place_of_guard(guards: dict[tuple[str, int], Site], step: Step, position: int) -> Scalar | Place:
+    """Where an arc's guard stands; an arc without one, where its target stands."""
+    site = guards.get((step.name, position))
+    return site.scalar if site is not None else step.arcs[position].place
+
+
+class _Router:
+    """The arcs of one step, in order."""
+
+    def __init__(self, step: Step, guards: dict[tuple[str, int], Site], context: Context) -> None:
+        self.step = step
+        self.guards = guards
+        self.context = context
+        self.first_taken: dict[str, Arc] = {}
+        self.first_with: dict[Guard, Arc] = {}
+
+    def check(self) -> None:
+        for position, arc in enumerate(self.step.arcs):
+            if self._waits_in_vain(position, arc):
+                continue
+            self._check_dead(position, arc)
+            if self.step.exclusive:
+                self.first_with.setdefault(arc.when, arc)
+                for event in certain_events(arc.when, self.step):
+                    self.first_taken.setdefault(event, arc)
+
+    def _waits_in_vain(self, position: int, arc: Arc) -> bool:
+        """Whether the guard names the event that ends loops on a step that is none, or the reverse."""
+        own = self.step.done_event
+        other = DONE if own == LOOP_DONE else LOOP_DONE
+        site = self.guards.get((self.step.name, position))
+        if site is None or (offset := site.expression.source.find(other)) < 0:
+            return False
+        verdicts = (holds_on(arc.when, own), holds_on(arc.when, other))
+        if verdicts[0] is verdicts[1] or False not in verdicts:
+            return False
+        what = "a loop" if self.step.loop else "no loop"
+        self.context.report_inside(
+            "loop-step-done",
+            site.scalar,
+            offset,
+            f"`{self.step.name}` is {what}: it never ends with `{other}`",
+            f"compare with `{own}`",
+        )
+        return True
+
+    def _check_dead(self, position: int, arc: Arc) -> None:
+        possible = possible_events(arc.when, self.step)
+        at = place_of_guard(self.guards, self.step, position)
+        if not possible:
+            self._report_impossible(at, arc)
+        elif possible <= self.first_taken.keys():
+            earlier = self.first_taken[sorted(possible)[0]]
+            self.context.report(
+                "dead-arc",
+                at,
+                f"the arc to `{arc.step}` is never taken: the one to `{earlier.step}` always comes first",
+                f"move it above line {earlier.place.line}, or set `next.spec.mode: inclusive`",
+            )
+        elif (twin := self.first_with.get(arc.when)) is not None and isinstance(arc.when, Expression):
+            self.context.report(
+                "dead-arc",
+                at,
+                f"the arc to `{arc.step}` is never taken: the one to `{twin.step}` has the same guard",
+                f"change one of the guards, or set `next.spec.mode: inclusive`; line {twin.place.line}",
+            )
+
+    def _report_impossible(self, at: Scalar | Place, arc: Arc) -> None:
+        name = self.step.name
+        ends = " or ".join(f"`{event}`" for event in sorted(terminal_events(self.step)))
+        message = f"the arc to `{arc.step}` is never taken: its guard holds on no event that ends `{name}`"
+        hint = f"`event.name` is {ends} here, `event.status` `success` or `error`"
+        if all(holds_on(arc.when, event) is False for event in (DONE, LOOP_DONE, FAILED)):
+            if not isinstance(arc.when, Expression) or not arc.when.uses:
+                message = f"the arc to `{arc.step}` is never taken: its guard is always false"
+                hint = "remove the arc or change its guard"
+        elif holds_on(arc.when, FAILED) is not False:
+            message = f"the arc to `{arc.step}` is never taken: nothing in `{name}` can fail"
+            hint = "remove it"
+        self.context.report("dead-arc", at, message, hint)

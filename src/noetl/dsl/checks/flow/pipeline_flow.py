@@ -1,0 +1,189 @@
+"""What is set at each place of one pipeline: its tasks are nodes, its rules edges."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, assert_never
+
+from noetl.dsl.checks.flow.name_bits import Bits
+from noetl.dsl.checks.flow.path_sets import Path
+from noetl.dsl.checks.flow.rule_effects import outcomes_of, task_writes
+from noetl.dsl.document.guard_verdicts import ERROR, OK, matches_on
+from noetl.dsl.document.playbook import (
+    Break,
+    Continue,
+    Directive,
+    Fail,
+    Guard,
+    Jump,
+    Retry,
+    Step,
+    Task,
+    Write,
+)
+from noetl.dsl.reader.reader_context import ELSE
+
+NOTHING = 0
+
+
+class Way(NamedTuple):
+    """How a task may go on: what is set when it is chosen, and what its rule's writes add."""
+
+    do: Directive
+    sets: int
+    writes: int = NOTHING
+    rule: int | None = None
+
+
+class Edge(NamedTuple):
+    target: int
+    sets: int
+
+
+class Pipeline(NamedTuple):
+    """What is set, beside what was when the step began.
+
+    An edge leads to a task's position, to the number of tasks for success, to one more for failure.
+    """
+
+    matched: tuple[dict[int | None, int], ...] | None
+    """For each task what is set when one of its rules has matched, by the rule's position. Of a
+    pipeline that sets nothing that is read they were not looked at."""
+    edges: tuple[tuple[Edge, ...], ...]
+    before: tuple[int, ...]
+    done: int
+    failed: int
+
+
+class Writer(NamedTuple):
+    """Turns what a step says into bits. Guards count only if their proofs are asked for."""
+
+    bits: Bits
+    prove: bool
+
+    def writes(self, writes: Iterable[Write]) -> int:
+        sets = NOTHING
+        for write in writes:
+            sets |= self.bits.write(write)
+        return sets
+
+    def proofs(self, guard: Guard, *, holds: bool) -> int:
+        """What is set, given the guard's verdict."""
+        sets = NOTHING
+        if not isinstance(guard, bool) and self.may_prove(guard):
+            for path in guard.proves(holds=holds):
+                sets |= self._proof(path)
+        return sets
+
+    def may_prove(self, guard: Guard) -> bool:
+        """Whether the guard reads a name that matters; only then it is worth taking apart."""
+        return self.prove and not isinstance(guard, bool) and any(self._proof(use.path) for use in guard.uses)
+
+    def _proof(self, path: Path) -> int:
+        match path:
+            case ("ctx", _, *_):
+                return self.bits.ctx(path[1:])
+            case ("iter", _, *_):
+                return self.bits.iter(path[1:])
+            case ("run", _, *_):
+                return self.bits.run(path[1:])
+            case ("args", _, *_):
+                return self.bits.arg(path[1:])
+            case ("steps", name, *rest):
+                return self.bits.step(name, succeeded=rest[:1] == ["result"])
+            case _:
+                return self.bits.bare(path)
+
+
+def flow_through(step: Step, writer: Writer) -> Pipeline:
+    """The least that every way through the pipeline sets."""
+    if not _sets_anything(step, writer):
+        return Pipeline(None, (), (NOTHING,) * len(step.tasks), NOTHING, NOTHING)
+    positions = {task.label: position for position, task in enumerate(step.tasks)}
+    done = len(step.tasks)
+    ways = [list(_ways(task, writer)) for task in step.tasks]
+    matched = tuple({way.rule: way.sets for way in found} for found in ways)
+    edges = []
+    for position, found in enumerate(ways):
+        targets = (_target(way.do, position, positions, done) for way in found)
+        edges.append(
+            tuple(Edge(target, way.sets | way.writes) for target, way in zip(targets, found, strict=True))
+        )
+    before, seen = _solve(edges, done + 2, writer.bits.all)
+    failed = before[done + 1] if done + 1 in seen and not _fails_anywhere(step) else NOTHING
+    return Pipeline(matched, tuple(edges), tuple(before[:done]), before[done], failed)
+
+
+def _sets_anything(step: Step, writer: Writer) -> bool:
+    for task in step.tasks:
+        if writer.bits.label(task.label) or writer.writes(task_writes(task)):
+            return True
+        if task.policy is not None and any(writer.may_prove(rule.when) for rule in task.policy.rules):
+            return True
+    return False
+
+
+def _ways(task: Task, writer: Writer) -> Iterator[Way]:
+    """Every way to go on from a task.
+
+    A rule is taken to see a success unless it can only match an error.
+    """
+    ran = writer.bits.label(task.label)
+    after = {OK: ran | writer.writes(task.writes), ERROR: ran}
+    open_ = set(outcomes_of(task))
+    refuted = NOTHING
+    policy = task.policy
+    for position, rule in enumerate(policy.rules if policy else ()):
+        verdicts = {status: matches_on(rule.when, status) for status in open_}
+        if any(verdict is not False for verdict in verdicts.values()):
+            seen = OK if verdicts.get(OK, False) is not False else ERROR
+            sets = after[seen] | refuted | writer.proofs(rule.when, holds=True)
+            yield Way(rule.then.do, sets, writer.writes(rule.then.writes), position)
+        open_ -= {status for status, verdict in verdicts.items() if verdict is True}
+        refuted |= writer.proofs(rule.when, holds=False)
+    if policy is not None and policy.otherwise is not None and open_:
+        sets = after[OK if OK in open_ else ERROR] | refuted
+        yield Way(policy.otherwise.do, sets, writer.writes(policy.otherwise.writes), ELSE)
+        return
+    falls_through = policy is not None and policy.on_unmatched == "continue"
+    if OK in open_ or (ERROR in open_ and falls_through):
+        yield Way(Continue(), after[OK if OK in open_ else ERROR] | refuted)
+    if ERROR in open_ and not falls_through:
+        yield Way(Fail(), after[ERROR] | refuted)
+
+
+def _target(do: Directive, position: int, positions: dict[str, int], done: int) -> int:
+    match do:
+        case Continue():
+            return position + 1
+        case Jump():
+            return positions.get(do.to, done + 1)
+        case Break():
+            return done
+        case Fail() | Retry():
+            # Trying again changes nothing that was set; giving up fails.
+            return done + 1
+        case _:
+            assert_never(do)
+
+
+def _solve(edges: Sequence[Sequence[Edge]], size: int, everything: int) -> tuple[list[int], set[int]]:
+    """For each node what all ways to it set, everything where no way leads; and where ways lead."""
+    before = [everything] * size
+    before[0] = NOTHING
+    waiting = [0] if edges else []
+    seen = set(waiting)
+    while waiting:
+        node = waiting.pop()
+        for target, sets in edges[node]:
+            state = before[target] & (before[node] | sets)
+            if state != before[target] or target not in seen:
+                before[target] = state
+                seen.add(target)
+                if target < len(edges):
+                    waiting.append(target)
+    return before, seen
+
+
+def _fails_anywhere(step: Step) -> bool:
+    """Whether a failure may come before any task has run, or take back what was written."""
+    refused = step.admit is not None and step.admit.may_fail
+    return refused or step.timeout is not None or (step.loop is not None and bool(step.loop.reduce))

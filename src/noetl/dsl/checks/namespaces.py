@@ -1,0 +1,154 @@
+"""Namespaces exist in some places and not in others (000 §3.2)."""
+
+from functools import cached_property
+
+from noetl.dsl.checks.flow.rule_effects import writes_of
+from noetl.dsl.document.playbook import Playbook
+from noetl.dsl.document.shape_check import did_you_mean
+from noetl.dsl.reader import Context, Role, Site
+from noetl.expr import NAMESPACES, Use
+
+_INPUT = frozenset({"workload", "execution_id"})
+_STATE = _INPUT | {"ctx", "steps"}
+_RUN = _STATE | {"args", "joined", "run"}
+_PIPELINE = _RUN | {"iter", "_prev", "_task", "_attempt"}
+_ATTEMPT = _PIPELINE | {"_idempotency_key"}
+_OUTCOME = _PIPELINE | {"outcome"}
+_ROUTING = _RUN | {"event"}
+
+_VISIBLE: dict[Role, frozenset[str]] = {
+    Role.WORKLOAD: _INPUT,
+    Role.OUTPUT: _STATE,
+    Role.ADMIT: _STATE | {"args"},
+    Role.STEP_ARGS: _STATE | {"args", "joined"},
+    Role.LOOP: _RUN,
+    Role.TASK_ARGS: _ATTEMPT,
+    Role.INPUT: _ATTEMPT,
+    Role.SPEC: _ATTEMPT,
+    Role.POLICY: _OUTCOME,
+    Role.POLICY_WRITE: _OUTCOME,
+    Role.TASK_WRITE: _OUTCOME,
+    Role.STEP_WRITE: _ROUTING,
+    Role.ARC: _ROUTING,
+    Role.ARC_ARGS: _ROUTING,
+    Role.ARC_WRITE: _ROUTING,
+}
+
+_KEYCHAIN = frozenset({Role.INPUT, Role.TASK_ARGS})
+
+_HOMES = {
+    "outcome": "it exists in task policies and in a task's `set`",
+    "output": "it exists in task policies and in a task's `set`",
+    "event": "it exists in arcs and in a step's `set`",
+    "iter": "it exists while the pipeline runs",
+    "joined": "it exists in steps with `spec.policy.join`",
+    "run": "it exists while a step runs, and in its arcs",
+    "args": "a token brings it to a step",
+    "_prev": "it exists inside a pipeline",
+    "_task": "it exists inside a pipeline",
+    "_attempt": "it exists inside a pipeline",
+    "_idempotency_key": "it exists in what a tool gets: inputs, args, spec",
+}
+
+_INSTEAD = {
+    ("outcome", _ROUTING): "use `event.result` or `event.error`",
+    ("output", _ROUTING): "use `event.result` or `event.error`",
+    ("_prev", _ROUTING): "use `event.result`",
+    ("iter", _ROUTING): "keep it with `set_run` and read `run`, or read `event.result`",
+    ("outcome", _ATTEMPT): "use `_prev` or the label of an earlier task",
+    ("output", _ATTEMPT): "use `_prev` or the label of an earlier task",
+    ("event", _OUTCOME): "use `outcome`",
+}
+
+_ENVELOPE = frozenset({"status", "result", "data", "error", "meta", "http", "pg", "py"})
+
+
+def check_namespaces(playbook: Playbook, context: Context) -> None:
+    """Every namespace that an expression reads exists where the expression stands."""
+    names = _Names(playbook)
+    for site in context.sites:
+        role = site.where.role
+        visible = _VISIBLE[role]
+        if role is Role.SPEC and site.where.task < 0 and site.where.step:
+            visible = _VISIBLE[Role.STEP_ARGS]
+        for use in site.expression.uses:
+            name = use.path[0]
+            if name == "keychain":
+                _check_keychain(playbook, context, site, use)
+            elif name in NAMESPACES:
+                if name not in visible:
+                    _report(context, site, use, visible)
+                elif name == "joined" and not use.optional:
+                    _check_joined(playbook, context, site, use)
+            elif name == "output" and "outcome" not in visible and names.lack_output(use):
+                _report(context, site, use, visible)
+
+
+def _report(context: Context, site: Site, use: Use, visible: frozenset[str]) -> None:
+    name = use.path[0]
+    if visible == _INPUT:
+        hint = "defaults see `workload` and `execution_id` alone"
+    else:
+        hint = _INSTEAD.get((name, visible)) or _HOMES.get(name, "")
+    context.report_inside(
+        "namespace-scope",
+        site.scalar,
+        use.offset,
+        f"there is no `{name}` in {site.where.role.value}",
+        hint,
+    )
+
+
+def _check_joined(playbook: Playbook, context: Context, site: Site, use: Use) -> None:
+    step = playbook.steps.get(site.where.step)
+    if step is not None and step.join is None:
+        context.report_inside(
+            "namespace-scope",
+            site.scalar,
+            use.offset,
+            f"there is no `joined` in `{step.name}`, which has no join",
+            "add `spec.policy.join`, or use `args`",
+        )
+
+
+def _check_keychain(playbook: Playbook, context: Context, site: Site, use: Use) -> None:
+    if site.where.role not in _KEYCHAIN:
+        context.report_inside(
+            "keychain-scope",
+            site.scalar,
+            use.offset,
+            f"`keychain` cannot be used in {site.where.role.value}",
+            "use it in tool inputs, a task's `args` or `auth` alone",
+        )
+    elif len(use.path) > 1 and use.path[1] not in playbook.keychain:
+        context.report_inside(
+            "unknown-keychain",
+            site.scalar,
+            use.offset,
+            f"the keychain has no entry `{use.path[1]}`",
+            did_you_mean(use.path[1], playbook.keychain) or "declare it under `keychain`",
+        )
+
+
+class _Names:
+    """Whether `output` may be somebody's own name: it is an alias only where `outcome` exists."""
+
+    def __init__(self, playbook: Playbook) -> None:
+        self.playbook = playbook
+
+    def lack_output(self, use: Use) -> bool:
+        return len(use.path) > 1 and use.path[1] in _ENVELOPE and not self._has_output
+
+    @cached_property
+    def _has_output(self) -> bool:
+        playbook = self.playbook
+        names: set[str] = {*playbook.workload, *playbook.steps}
+        for step in playbook.workflow:
+            names.update(step.args)
+            names.update(write.path[0] for write in writes_of(step))
+            names.update(name for arc in step.arcs for name in arc.args)
+            if step.loop is not None:
+                names.add(step.loop.iterator)
+            for task in step.tasks:
+                names.update((task.label, *(task.args or ())))
+        return "output" in names

@@ -1,0 +1,148 @@
+"""Arcs that carry on after a failure without saying so.
+
+A failed step takes its unguarded arcs, too (000 §8.1). That is worth a warning where it does harm:
+a sibling arc handles the failure and this one fires as well, or the next step that does something
+needs nothing of the failed one, so that nothing would stop it.
+"""
+
+from collections.abc import Iterator
+
+from noetl.dsl.checks.arcs import arc_guards, place_of_guard
+from noetl.dsl.checks.flow.rule_effects import may_fail, run_writes
+from noetl.dsl.document.guard_verdicts import FAILED, holds_on, reads_failure
+from noetl.dsl.document.playbook import Arc, Playbook, Step
+from noetl.dsl.document.step_graph import net_of
+from noetl.dsl.reader import Context, Role, Site, Where
+from noetl.expr import Use, uses_of
+
+
+def check_failures(playbook: Playbook, context: Context) -> None:
+    """No arc is taken after a failure unseen, where that matters."""
+    suspects = list(_suspects(playbook, context))
+    if not suspects:
+        return
+    guards = arc_guards(context)
+    work = _Work(playbook, context)
+    for step, position in suspects:
+        arc = step.arcs[position]
+        message = _beside_handler(step, position) or work.goes_on_after(step, arc)
+        if message:
+            condition = f"event.name == '{step.done_event}'"
+            hint = (
+                f'add `when: "{{{{ {condition} }}}}"`'
+                if not arc.guarded
+                else f"add `{condition} and` to the guard"
+            )
+            context.report("swallowed-failure", place_of_guard(guards, step, position), message, hint)
+
+
+def _suspects(playbook: Playbook, context: Context) -> Iterator[tuple[Step, int]]:
+    """Arcs that may be taken after a failure and do not look at how the step ended."""
+    for step in playbook.workflow:
+        if not step.arcs or not may_fail(step) or Where(Role.ARC, step.name) in context.unreadable:
+            continue
+        for position, arc in enumerate(step.arcs):
+            verdict = holds_on(arc.when, FAILED)
+            if verdict is not False and not reads_failure(arc.when):
+                yield step, position
+            if verdict and step.exclusive:
+                break
+
+
+def _beside_handler(step: Step, position: int) -> str:
+    """An arc for failures that this one fires beside, or may fire instead of."""
+    arc = step.arcs[position]
+    others = step.arcs[position + 1 :] if step.exclusive else step.arcs
+    if step.exclusive and holds_on(arc.when, FAILED):
+        return ""  # the handler is dead then, and reported as such
+    for other in others:
+        if other is not arc and reads_failure(other.when) and holds_on(other.when, FAILED) is not False:
+            how = "may be taken instead of" if step.exclusive else "is taken beside"
+            return f"the arc to `{arc.step}` {how} the one to `{other.step}` when `{step.name}` fails"
+    return ""
+
+
+class _Work:
+    """The steps that do something, and what they need for it."""
+
+    def __init__(self, playbook: Playbook, context: Context) -> None:
+        self.playbook = playbook
+        self.kinds = context.kinds
+        self.sites: dict[str, list[Site]] = {}
+        for site in context.sites:
+            self.sites.setdefault(site.where.step, []).append(site)
+        self.nearest = self._nearest()
+
+    def goes_on_after(self, step: Step, arc: Arc) -> str:
+        """What would be done after the step failed; empty if nothing, or if it could not be done."""
+        name = self.nearest.get(arc.step)
+        if name is None or name == step.name:
+            return ""
+        wanted = _Given(step)
+        if any(wanted.needed_by(use) for data in arc.args.values() for use in uses_of(data)):
+            return ""
+        target = self.playbook.steps[name]
+        if any(wanted.needed_by(use) for use in self._first_uses(target)):
+            return ""
+        return f"`{name}` runs even if `{step.name}` failed, and needs nothing of it"
+
+    def _nearest(self) -> dict[str, str]:
+        """For each step the first that does something on the way from it, itself included."""
+        net = net_of(self.playbook)
+        before: list[list[int]] = [[] for _ in net.names]
+        for node, targets in enumerate(net.after):
+            if self.playbook.workflow[node].admit is None:
+                for target in targets:
+                    before[target].append(node)
+        working = [
+            node
+            for node, step in enumerate(self.playbook.workflow)
+            if step.admit is None and self._first_task(step) is not None
+        ]
+        found = {node: node for node in working}
+        for node in working:  # grows while it is read: breadth first, so the nearest wins
+            for source in before[node]:
+                if source not in found:
+                    found[source] = found[node]
+                    working.append(source)
+        return {net.names[node]: net.names[target] for node, target in found.items()}
+
+    def _first_task(self, step: Step) -> int | None:
+        for position, task in enumerate(step.tasks):
+            kind = self.kinds.get(task.kind)
+            if kind is None or kind.effect != "pure":
+                return position
+        return None
+
+    def _first_uses(self, step: Step) -> Iterator[Use]:
+        """What must be there before the step does anything."""
+        first = self._first_task(step)
+        for site in self.sites.get(step.name, ()):
+            role, task = site.where.role, site.where.task
+            if role in (Role.STEP_ARGS, Role.LOOP) or (
+                role in (Role.INPUT, Role.TASK_ARGS) and first is not None and task <= first
+            ):
+                yield from site.expression.uses
+
+
+class _Given:
+    """What a step gives when it succeeds."""
+
+    def __init__(self, step: Step) -> None:
+        self.name = step.name
+        self.written = {write.path[0] for write in run_writes(step) if write.scope == "ctx"}
+
+    def needed_by(self, use: Use) -> bool:
+        """Whether the use is of something that is not there if the step failed."""
+        if use.optional:
+            return False
+        path = use.path
+        match path[0]:
+            case "event":
+                return path[1:2] == ("result",)
+            case "steps":
+                return path[1:2] == (self.name,)
+            case "ctx":
+                return path[1:2] != () and path[1] in self.written
+            case name:
+                return name == self.name or name in self.written

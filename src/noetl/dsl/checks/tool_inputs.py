@@ -1,0 +1,145 @@
+"""What goes into tools: names of credentials, SQL text, secrets that would be kept."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from msgspec import Struct, inspect
+
+from noetl.dsl.document.playbook import Playbook, Step, Task
+from noetl.dsl.document.shape_check import did_you_mean, fields_of
+from noetl.dsl.reader import Context, Role, Site
+from noetl.expr import Expression, Use, tokens
+
+_NUMBER = re.compile(r"\|\s*(int|float|length|count)(\(\s*\d*\s*\))?\s*$")
+"""What ends in one of these is a number and cannot change a statement."""
+
+_HARMLESS = frozenset(
+    {("execution_id",), ("iter", "index"), ("iter", "count"), ("_attempt",), ("_idempotency_key",)}
+)
+
+
+def check_credentials(playbook: Playbook, context: Context) -> None:
+    """Credentials used by name are declared (001 §1)."""
+    for scalar in context.credentials:
+        name = str(scalar.value)
+        if name not in playbook.keychain:
+            context.report(
+                "undeclared-auth",
+                scalar,
+                f"the keychain has no entry `{name}`",
+                did_you_mean(name, playbook.keychain)
+                or "declare it under `keychain`; as it is, the credential store must know it",
+            )
+
+
+def check_sql(playbook: Playbook, context: Context) -> None:
+    """Values are bound to SQL, not pasted into it."""
+    for site in context.sites:
+        if site.where.role is not Role.INPUT or site.expression.single:
+            continue
+        task = _task_of(playbook, site)
+        kind = context.kinds.get(task.kind) if task is not None else None
+        if kind is None or site.where.key not in _sql_inputs(kind.inputs):
+            continue
+        for offset in _pasted(site.expression):
+            context.report_inside(
+                "sql-paste",
+                site.scalar,
+                offset,
+                "this value becomes part of the SQL text, whatever it holds",
+                "bind it: put a placeholder here and the value under `params`",
+            )
+
+
+def check_secrets(playbook: Playbook, context: Context) -> None:
+    """No secret goes where it would be kept."""
+    for site in context.sites:
+        step = playbook.steps.get(site.where.step)
+        kept = _kept_as(step, site) if step is not None else ""
+        if step is None or not kept:
+            continue
+        for use in site.expression.uses:
+            if _is_secret(use, step, site):
+                context.report_inside(
+                    "secret-in-result",
+                    site.scalar,
+                    use.offset,
+                    f"this secret would be kept as {kept}",
+                    "use it in the task that needs it, and keep only its name",
+                )
+
+
+def _task_of(playbook: Playbook, site: Site) -> Task | None:
+    step = playbook.steps.get(site.where.step)
+    position = site.where.task
+    return step.tasks[position] if step is not None and 0 <= position < len(step.tasks) else None
+
+
+@cache
+def _sql_inputs(inputs: type[Struct]) -> frozenset[str]:
+    return frozenset(key for key, field in fields_of(inputs).items() if _holds_sql(field.type))
+
+
+def _holds_sql(type_: inspect.Type) -> bool:
+    match type_:
+        case inspect.Metadata():
+            return "sql" in (type_.extra or {}) or _holds_sql(type_.type)
+        case inspect.UnionType():
+            return any(_holds_sql(option) for option in type_.types)
+        case inspect.ListType():
+            return _holds_sql(type_.item_type)
+        case _:
+            return False
+
+
+def _pasted(expression: Expression) -> Iterator[int]:
+    """Where the `{{ … }}` begin whose values could be anything."""
+    start = inside = 0
+    for token in tokens(expression.source):
+        if token.type == "variable_begin":
+            start, inside = token.offset, token.offset + len(token.text)
+        elif token.type == "variable_end":
+            uses = [use.path for use in expression.uses if inside <= use.offset < token.offset]
+            number = _NUMBER.search(expression.source, inside, token.offset)
+            if not number and any(path not in _HARMLESS for path in uses):
+                yield start
+
+
+def _kept_as(step: Step, site: Site) -> str:
+    """What becomes of the value of this expression if it is kept; empty if a tool only uses it."""
+    role = site.where.role
+    if role in (Role.POLICY_WRITE, Role.TASK_WRITE, Role.STEP_WRITE, Role.ARC_WRITE):
+        return "part of the context"
+    if role is Role.ARC_ARGS:
+        return "the args of a token"
+    if not 0 <= site.where.task < len(step.tasks):
+        return ""
+    match step.tasks[site.where.task].kind, role:
+        case "noop", Role.TASK_ARGS:
+            return "the result of a `noop`, which is its args"
+        case "playbook", Role.TASK_ARGS:
+            return "the workload of another execution"
+        case "artifact", Role.INPUT if site.where.key == "content":
+            return "an artifact"
+        case _:
+            return ""
+
+
+def _is_secret(use: Use, step: Step, site: Site) -> bool:
+    """Whether the path is a keychain entry, or what a `secrets` task of this step gave."""
+    path, position = use.path, site.where.task
+    if path[0] == "keychain":
+        return site.where.role in (Role.TASK_ARGS, Role.INPUT)
+    secret = [task.kind == "secrets" for task in step.tasks]
+    if path[0] == "event":
+        return path[1:2] == ("result",) and secret[-1:] == [True]
+    if not 0 <= position < len(secret):
+        return False
+    if path[0] in ("outcome", "output"):
+        return path[1:2] in (("result",), ("data",)) and secret[position]
+    if path[0] == "_prev":
+        return position > 0 and secret[position - 1]
+    return any(
+        is_secret and task.label == path[0] for task, is_secret in zip(step.tasks, secret, strict=True)
+    )

@@ -1,0 +1,115 @@
+"""What is said of a name that is unset, and what to do about it."""
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from noetl.dsl.checks.flow.name_reads import Read, Space, in_pipeline
+from noetl.dsl.checks.flow.name_sources import Sources, own_args
+from noetl.dsl.checks.flow.path_sets import Path
+from noetl.dsl.checks.flow.playbook_flow import Flow
+from noetl.dsl.checks.flow.witness import shown, steps_without, tasks_without
+from noetl.dsl.document.playbook import Playbook
+from noetl.dsl.document.shape_check import did_you_mean
+
+_COMPARED = 200
+
+
+def never_set(read: Read, playbook: Playbook, sources: Sources) -> tuple[str, str]:
+    """Message and hint for a name that nothing sets."""
+    message = f"nothing sets `{_shown(read, sources)}`"
+    step, prefix = read.site.where.step, "" if read.space is Space.BARE else f"{read.space.value}."
+    local = sources.everywhere if read.tolerant else sources.of_step(step)
+    match read.space:
+        case Space.CTX:
+            known, fix = _dotted(sources.ctx), "`set_ctx` sets it; or give it with the request"
+        case Space.ARGS if step == playbook.entry:
+            known, fix = _dotted(local.args), "the execution begins here without `args`; use `workload`"
+        case Space.ARGS:
+            known, fix = _dotted(local.args), f"add it to the `args` of the arcs to `{step}`"
+        case Space.ITER:
+            known, fix = _dotted(local.iter), "`set_iter` in an earlier task sets it"
+        case Space.RUN:
+            known, fix = _dotted(local.run), "`set_run` in an earlier task sets it"
+        case Space.BARE | Space.STEPS:
+            known, fix = _bare_names(read, playbook, sources), _bare_fix(read, playbook, sources)
+        case _:
+            assert_never(read.space)
+    return message, _nearest(prefix, _key(read), known) or fix
+
+
+def maybe_unset(read: Read, flow: Flow, sources: Sources) -> tuple[str, str]:
+    """Message and hint for a name that some way leaves unset."""
+    name = _shown(read, sources)
+    default = f"write `{name} | default(…)`"
+    if _is_local(read, flow, sources):
+        way = tasks_without(flow, read)
+        begins = f"when the pipeline begins with `{way[0]}`" if way else "when the step begins"
+        fix = "set it in every task before, or "
+    else:
+        way = steps_without(flow, read)
+        begins = f"when the execution begins with `{way[0]}`"
+        fix = _fix_on_way(read, flow, sources)
+    when = f"when coming from {shown(way)}" if len(way) > 1 else begins
+    return f"`{name}` may be unset {when}", fix + default
+
+
+def _fix_on_way(read: Read, flow: Flow, sources: Sources) -> str:
+    head = read.path[0]
+    if read.space is Space.ARGS:
+        return "give it on every arc there, or "
+    if read.space is Space.STEPS or (head in flow.number and (head,) not in sources.ctx):
+        return f"`{head}` has not run on that way; "
+    return "set it on every way there, or "
+
+
+def _is_local(read: Read, flow: Flow, sources: Sources) -> bool:
+    """Whether only the step itself can set the name."""
+    if read.space in (Space.ITER, Space.RUN):
+        return True
+    local = sources.of_step(read.site.where.step)
+    outside = read.path in sources.ctx or read.path in local.args or read.path[0] in flow.number
+    return read.space is Space.BARE and not outside
+
+
+def _shown(read: Read, sources: Sources) -> str:
+    """The part of the path that something should set."""
+    if read.space is Space.STEPS:
+        return ".".join(("steps", *read.path[: 2 if read.path[1:2] == ("result",) else 1]))
+    if read.space is Space.BARE:
+        return _key(read) if (read.path[0],) in sources.ctx else read.path[0]
+    return f"{read.space.value}.{_key(read)}"
+
+
+def _key(read: Read) -> str:
+    return ".".join(read.path)
+
+
+def _dotted(paths: Iterable[Path]) -> list[str]:
+    return [".".join(path) for path in paths]
+
+
+def _bare_names(read: Read, playbook: Playbook, sources: Sources) -> list[str]:
+    where = read.site.where
+    local = sources.everywhere if read.tolerant else sources.of_step(where.step)
+    names = [*sources.workload, *(path[0] for path in (*sources.ctx, *local.args))]
+    if read.tolerant or in_pipeline(read.site):
+        names += [*local.labels, *(path[0] for path in local.iter)]
+    if in_pipeline(read.site):
+        names += [path[0] for path in own_args(playbook.steps[where.step].tasks[where.task])]
+    return [*names, *playbook.steps]
+
+
+def _bare_fix(read: Read, playbook: Playbook, sources: Sources) -> str:
+    head, step = read.path[0], read.site.where.step
+    if head in sources.everywhere.labels:
+        return f"`{head}` is a task: its result is seen in its own pipeline, after it ran"
+    if step in ("", playbook.entry):
+        return "declare it under `workload`"
+    return f"declare it under `workload`, or pass it in the `args` of the arcs to `{step}`"
+
+
+def _nearest(prefix: str, name: str, known: Iterable[str]) -> str:
+    """A hint with the name that was probably meant. Only names of about that length are compared."""
+    alike = [word for word in dict.fromkeys(known) if word != name and abs(len(word) - len(name)) <= 3]
+    hint = did_you_mean(name, alike[:_COMPARED])
+    return hint.replace("`", f"`{prefix}", 1) if hint else ""

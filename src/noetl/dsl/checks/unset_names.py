@@ -1,0 +1,106 @@
+"""Names that nothing has set, at all or on some way to where they are read."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from noetl.dsl.checks.flow.name_bits import Bits
+from noetl.dsl.checks.flow.name_reads import Read, can_be_set, reads_of
+from noetl.dsl.checks.flow.name_sources import Sources
+from noetl.dsl.checks.flow.name_state import is_set
+from noetl.dsl.checks.flow.playbook_flow import flow_of
+from noetl.dsl.checks.flow.step_routes import routes_of
+from noetl.dsl.checks.unset_messages import maybe_unset, never_set
+from noetl.dsl.document.playbook import Playbook
+from noetl.dsl.document.shape_check import did_you_mean
+from noetl.dsl.reader.reader_context import Context
+
+LIMIT = 100
+"""Most findings of one playbook: whoever has more starts with these."""
+
+_HARMLESS = frozenset(
+    {
+        "bad-input",
+        "expression-syntax",
+        "final-step-arcs",
+        "guard-form",
+        "join-any-cycle",
+        "keychain-scope",
+        "namespace-scope",
+        "parallel-set-ctx",
+        "unknown-keychain",
+        "unknown-kind",
+        "unknown-name",
+        "unknown-step",
+    }
+)
+"""Errors that lose nothing that could set a name."""
+
+
+class Finding(NamedTuple):
+    read: Read
+    message: str
+    hint: str
+
+
+def check_step_names(playbook: Playbook, context: Context) -> None:
+    """`steps.NAME` of a step that does not exist."""
+    for site in context.sites:
+        for use in site.expression.uses:
+            if len(use.path) > 1 and use.path[0] == "steps" and use.path[1] not in playbook.steps:
+                hint = did_you_mean(use.path[1], playbook.steps) or "steps are declared under `workflow`"
+                context.report_inside(
+                    "unknown-name", site.scalar, use.offset, f"there is no step `{use.path[1]}`", hint
+                )
+
+
+def check_unset_names(playbook: Playbook, context: Context) -> None:
+    """Names that are read where they may be unset. Says nothing of a document that was not read whole."""
+    if is_incomplete(context):
+        return
+    sources = Sources(playbook, context.given)
+    never: list[Read] = []
+    sometimes: list[Read] = []
+    for read in reads_of(playbook, context, sources):
+        if not can_be_set(read, playbook, sources):
+            never.append(read)
+        elif not read.tolerant:
+            sometimes.append(read)
+    findings = [Finding(read, *never_set(read, playbook, sources)) for read in _first_reads(never)]
+    findings += _maybe_unset(playbook, sometimes, sources)
+    findings.sort(key=lambda finding: (finding.read.site.scalar.line, finding.read.site.scalar.column))
+    for finding in findings[:LIMIT]:
+        site, use = finding.read.site, finding.read.use
+        context.report_inside("unset-name", site.scalar, use.offset, finding.message, finding.hint)
+
+
+def _maybe_unset(playbook: Playbook, reads: list[Read], sources: Sources) -> Iterator[Finding]:
+    """Looks closely only at what a quick look could not settle."""
+    routes = [routes_of(step) for step in playbook.workflow] if reads else []
+    for precise in (False, True):
+        if not reads:
+            return
+        flow = flow_of(playbook, routes, Bits(reads), precise=precise)
+        reads = [read for read in reads if not is_set(flow, read)]
+    for read in _first_reads(reads):
+        yield Finding(read, *maybe_unset(read, flow, sources))
+
+
+def is_incomplete(context: Context) -> bool:
+    """Whether an error may have kept something out of the playbook that sets names."""
+    return any(problem.severity == "error" and problem.code not in _HARMLESS for problem in context.problems)
+
+
+def _first_reads(reads: Iterable[Read]) -> Iterator[Read]:
+    """One for each name in each step, and for each place: others say nothing new. At most LIMIT."""
+    seen: set[object] = set()
+    found = 0
+    for read in reads:
+        site = read.site
+        name = (site.where.step, read.name)
+        place = (site.scalar.line, site.scalar.column, read.name)
+        if name not in seen and place not in seen:
+            seen.update((name, place))
+            found += 1
+            yield read
+        if found == LIMIT:
+            return

@@ -1,0 +1,78 @@
+"""From text to a checked playbook: compose, upgrade, read, check, silence."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from noetl.dsl.checks import run_checks
+from noetl.dsl.dialects import Dialect, recognise, upgrade
+from noetl.dsl.document.kinds import Kinds
+from noetl.dsl.document.playbook import Playbook
+from noetl.dsl.document.problem import Problem, ignored_codes
+from noetl.dsl.document.problem_codes import CODES
+from noetl.dsl.document.shape_check import kind_of
+from noetl.dsl.document.shapes import READ_AS_DRAFT
+from noetl.dsl.document.source import Located, Mapping, SourceError, compose, plain
+from noetl.dsl.reader import read_playbook
+from noetl.model import Json
+
+
+class Loaded(NamedTuple):
+    """A document and what was found. `playbook` is None if there is an error among `problems`."""
+
+    playbook: Playbook | None
+    problems: tuple[Problem, ...]
+    document: Json
+    """The canonical document; None if the text holds none."""
+    dialect: Dialect
+
+
+def load(text: str, file: str, kinds: Kinds, dialect: str | None = None) -> Loaded:
+    """Reads and checks a document of any dialect. Never raises on what the text says."""
+    problems: list[Problem] = []
+
+    def report(code: str, at: Located, message: str, hint: str = "") -> None:
+        problems.append(Problem(file, at.line, at.column, code, CODES[code].severity, message, hint))
+
+    try:
+        root = compose(text)
+    except SourceError as error:
+        found = Problem(file, error.line, error.column, error.code, "error", error.message, error.hint)
+        return Loaded(None, (found,), None, "canonical")
+    if not isinstance(root, Mapping):
+        what = "the file is empty" if root is None else f"a playbook is a mapping, not {kind_of(root)}"
+        found = Problem(file, 1, 1, "empty-document", "error", what, "begin with `apiVersion: noetl.io/v2`")
+        return Loaded(None, (found,), None, "canonical")
+    recognised = recognise(root, dialect)
+    if recognised != "canonical":
+        root = upgrade(root, recognised, report)
+    playbook: Playbook | None = None
+    for read in read_playbook(root, file, text, kinds):
+        run_checks(read)
+        problems.extend(read.context.problems)
+        playbook = playbook or read.playbook
+    if recognised == "draft":
+        problems = [_in_draft(problem) for problem in problems]
+    settled = _settle(problems, text)
+    failed = any(problem.severity == "error" for problem in settled)
+    document = playbook.document if playbook is not None else plain(root)
+    return Loaded(None if failed else playbook, settled, document, recognised)
+
+
+def _in_draft(problem: Problem) -> Problem:
+    """The problem without the advice to read the document as what it is read as already."""
+    if not problem.hint.endswith(READ_AS_DRAFT):
+        return problem
+    return replace(problem, hint=problem.hint.removesuffix(READ_AS_DRAFT))
+
+
+def _settle(problems: Iterable[Problem], text: str) -> tuple[Problem, ...]:
+    """In document order, each once, without those that a comment on their line silences."""
+    ignored = ignored_codes(text)
+    kept = {
+        problem
+        for problem in problems
+        if problem.code not in ignored.get(problem.line, ()) or not CODES[problem.code].silenceable
+    }
+    return tuple(sorted(kept))

@@ -1,0 +1,248 @@
+"""003, the draft of the second version, as a canonical document."""
+
+import re
+
+from noetl.dsl.dialects.draft.draft_tasks import Tasks
+from noetl.dsl.dialects.draft.draft_variables import Variables, is_parallel, to_run
+from noetl.dsl.dialects.nodes import entry, mapping, merged, present, sequence, without
+from noetl.dsl.dialects.template_edits import renamed, rewritten_node
+from noetl.dsl.document.shape_check import Report, kind_of
+from noetl.dsl.document.source import Entry, Mapping, Node, Scalar, Sequence, node_of
+
+_TRUE = re.compile(r"\{\{\s*true\s*\}\}\Z", re.IGNORECASE)
+_RUN = renamed(to_run)
+
+
+def upgrade_draft(root: Mapping, report: Report) -> Mapping:
+    """The canonical document. What 003 itself refuses is passed through for the canonical reader."""
+    parallel = _parallel_only(root.get("workflow"))
+    entries: list[Entry] = []
+    for item in root:
+        match item.key, item.value:
+            case "metadata", Mapping() as metadata:
+                entries.append(entry("metadata", without(metadata, "dialect"), item))
+            case "keychain", _:
+                report(
+                    "unknown-key",
+                    item,
+                    "a draft document has no `keychain`",
+                    "drafts name stored credentials by `auth`; canonical documents declare them",
+                )
+            case "workflow", Sequence() as steps:
+                tasks = _catalog(root.get("workbook"))
+                upgraded = [_step(step, tasks, report) for step in steps.items]
+                entries.append(entry("workflow", sequence(upgraded, steps), item))
+            case "workbook", workbook:
+                entries.append(entry("workbook", _workbook(workbook, parallel, report), item))
+            case _:
+                entries.append(item)
+    return mapping(entries, root)
+
+
+def _step(step: Node, catalog: dict[str, Node], report: Report) -> Node:
+    if not isinstance(step, Mapping):
+        return step
+    step = present(step)
+    variables = Variables(_with_named(step, catalog), report)
+    tasks = Tasks(variables, report)
+    spec = _step_spec(step, report)
+    entries: list[Entry] = []
+    for item in step:
+        match item.key:
+            case "when" | "spec":
+                pass
+            case "loop":
+                entries.append(entry("loop", _loop(item.value, variables), item))
+            case "tool":
+                entries.append(entry("tool", tasks.pipeline(item.value), item))
+            case "next":
+                entries.append(entry("next", _router(item.value, step, report), item))
+            case _:
+                entries.append(item)
+        if item.key == "step" and spec is not None:
+            entries.append(spec)
+    if spec is not None and "step" not in step:
+        entries.append(spec)
+    return mapping(entries, step)
+
+
+def _step_spec(step: Mapping, report: Report) -> Entry | None:
+    """`spec` without the routing mode and with the admission that `when` asks for."""
+    given = step.entries.get("spec")
+    when = step.entries.get("when")
+    spec: Node | None = given.value if given else None
+    if isinstance(spec, Mapping):
+        _check_mode(spec.get("next_mode"), step, report)
+        spec = without(spec, "next_mode")
+    if when is None or _always(when.value):
+        return entry("spec", spec, given) if spec is not None and not _is_empty(spec) else None
+    if spec is not None and not isinstance(spec, Mapping):
+        return given
+    policy = spec.get("policy") if spec else None
+    if isinstance(policy, Mapping) and "admit" in policy:
+        report(
+            "conflicting-keys", when, "the step has both `when` and `spec.policy.admit`", "keep one of them"
+        )
+        return entry("spec", spec, given) if spec else None
+    admit = entry("admit", _admission(when), when)
+    return entry("spec", merged(spec, entry("policy", merged(policy, admit), when)), given or when)
+
+
+def _check_mode(mode: Node | None, step: Mapping, report: Report) -> None:
+    """A mode without `next` goes nowhere, so nobody else would look at it."""
+    if mode is None or "next" in step:
+        return
+    if not isinstance(mode, Scalar) or mode.value not in ("exclusive", "inclusive"):
+        report("bad-value", mode, f"`next_mode` cannot be {kind_of(mode)}", "one of `exclusive`, `inclusive`")
+
+
+def _admission(when: Entry) -> Mapping:
+    # A draft token that is not let in waits for its guard to change, whatever the guard reads.
+    rules = [
+        mapping([entry("when", when.value, when), entry("then", node_of({"allow": True}, when))], when),
+        node_of({"else": {"then": {"allow": False}}}, when),
+    ]
+    return mapping([entry("rules", sequence(rules, when)), entry("on_deny", node_of("park", when))], when)
+
+
+def _loop(loop: Node, variables: Variables) -> Node:
+    if not isinstance(loop, Mapping):
+        return loop
+    entries = [
+        entry(item.key, rewritten_node(item.value, _RUN) if item.key == "in" else item.value, item)
+        for item in loop
+    ]
+    if variables.reducers:
+        reduce = mapping((entry(f"run.{key}", name) for key, name in variables.reducers.items()), loop)
+        spec = loop.get("spec")
+        known = spec.get("reduce") if isinstance(spec, Mapping) else None
+        if isinstance(known, Mapping):
+            reduce = mapping([*reduce, *known], known)
+        entries.append(entry("spec", merged(spec, entry("reduce", reduce)), loop.entries.get("spec")))
+    return mapping(entries, loop)
+
+
+def _router(node: Node, step: Mapping, report: Report) -> Node:
+    spec = step.get("spec")
+    mode = spec.entries.get("next_mode") if isinstance(spec, Mapping) else None
+    arcs = _arcs(node)
+    if arcs is None:
+        if not (isinstance(node, Mapping) and "arcs" in node):
+            return node
+        if mode is not None and isinstance(inner := node.get("spec"), Mapping) and "mode" in inner:
+            report(
+                "conflicting-keys",
+                mode,
+                "the step has both `spec.next_mode` and `next.spec.mode`",
+                "keep one of them",
+            )
+            mode = None
+        router = rewritten_node(node, _RUN)
+        if mode is None or not isinstance(router, Mapping):
+            return router
+        added = entry("mode", mode.value, mode)
+        return mapping([*router, entry("spec", merged(router.get("spec"), added), mode)], router)
+    value = mode.value if mode else node_of("exclusive", node)
+    return mapping(
+        [
+            entry("spec", mapping([entry("mode", value, mode or node)], mode or node)),
+            entry("arcs", sequence((rewritten_node(arc, _RUN) for arc in arcs), node)),
+        ],
+        node,
+    )
+
+
+def _arcs(node: Node) -> list[Node] | None:
+    """The arcs of a list, of a single arc, or of a step's bare name."""
+    match node:
+        case Sequence():
+            return [_arc(item) for item in node.items]
+        case Mapping() if "step" in node:
+            return [node]
+        case Scalar(value=str()):
+            return [_arc(node)]
+        case _:
+            return None
+
+
+def _arc(node: Node) -> Node:
+    if isinstance(node, Scalar) and isinstance(node.value, str):
+        return mapping([entry("step", node)], node)
+    return node
+
+
+def _catalog(workbook: Node | None) -> dict[str, Node]:
+    """The named tasks of the workbook."""
+    tasks = workbook.get("tasks") if isinstance(workbook, Mapping) else None
+    return {item.key: item.value for item in tasks} if isinstance(tasks, Mapping) else {}
+
+
+def _with_named(step: Mapping, catalog: dict[str, Node]) -> Mapping:
+    """The step with the bodies of the named tasks it uses: what they write is written by the step."""
+    tool = step.get("tool")
+    used = [catalog[name] for name in _references(tool) if name in catalog]
+    if tool is None or not used:
+        return step
+    return mapping([*step, entry("tool", sequence([tool, *used], tool))], step)
+
+
+def _workbook(node: Node, parallel: set[str], report: Report) -> Node:
+    """The catalog of tasks, as the mapping `tasks` or as a list."""
+    if isinstance(node, Sequence):
+        return Tasks(Variables(mapping([], node), report), report).pipeline(node)
+    if not isinstance(node, Mapping):
+        return node
+    entries: list[Entry] = []
+    for item in node:
+        if item.key == "tasks" and isinstance(item.value, Mapping):
+            tasks = (entry(task.key, _named(task, parallel, report), task) for task in item.value)
+            entries.append(entry("tasks", mapping(tasks, item.value), item))
+        else:
+            entries.append(item)
+    return mapping(entries, node)
+
+
+def _named(task: Entry, parallel: set[str], report: Report) -> Node:
+    if not isinstance(task.value, Mapping):
+        return task.value
+    owner = [entry("tool", task.value)]
+    if task.key in parallel:
+        # The variables of a task that only parallel loops use belong to their iterations.
+        owner.append(entry("loop", node_of({"spec": {"mode": "parallel"}}, task)))
+    return Tasks(Variables(mapping(owner, task), report), report).body(task.value)
+
+
+def _parallel_only(workflow: Node | None) -> set[str]:
+    """The workbook tasks that are used in parallel loops and nowhere else."""
+    used: dict[bool, set[str]] = {True: set(), False: set()}
+    for step in workflow.items if isinstance(workflow, Sequence) else ():
+        if isinstance(step, Mapping):
+            parallel = is_parallel(step)
+            used[parallel] |= set(_references(step.get("tool")))
+    return used[True] - used[False]
+
+
+def _references(tool: Node | None) -> list[str]:
+    found: list[str] = []
+    for item in tool.items if isinstance(tool, Sequence) else [tool]:
+        label, task = None, item
+        if isinstance(item, Mapping) and "kind" not in item and len(item.entries) == 1:
+            only = next(iter(item))
+            label, task = only.key, only.value
+        if isinstance(task, Mapping) and _text(task.get("kind")) == "workbook":
+            found.append(_text(task.get("task")) or label or _text(task.get("name")) or "")
+    return found
+
+
+def _text(node: Node | None) -> str | None:
+    return node.value if isinstance(node, Scalar) and isinstance(node.value, str) else None
+
+
+def _always(when: Node) -> bool:
+    if not isinstance(when, Scalar):
+        return False
+    return when.value is True or (isinstance(when.value, str) and bool(_TRUE.match(when.value.strip())))
+
+
+def _is_empty(node: Node) -> bool:
+    return isinstance(node, Mapping) and not node.entries

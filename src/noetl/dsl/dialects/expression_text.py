@@ -1,0 +1,136 @@
+"""Values and templates as parts of one expression."""
+
+import re
+from collections.abc import Iterable
+
+from noetl.dsl.document.source import Mapping, Node, Scalar, Value
+from noetl.expr import Token, gives_boolean, is_concatenation, is_template, parse, tokens
+from noetl.model import ExpressionError
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_ATOM = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*|\['[^'\\]*'\])*\Z|'[^'\\]*'\Z")
+_WORDS = frozenset(
+    {"and", "or", "not", "if", "else", "in", "is", "true", "false", "none", "True", "False", "None"}
+)
+_OPENING = frozenset({"lparen", "lbracket", "lbrace"})
+_CLOSING = frozenset({"rparen", "rbracket", "rbrace"})
+
+
+def member(owner: str, key: str) -> str:
+    """The expression for a key of `owner`."""
+    if _NAME.match(key) and key not in _WORDS:
+        return f"{owner}.{key}"
+    return f"{owner}[{literal(key)}]"
+
+
+def literal(value: Value) -> str:
+    """A constant as an expression."""
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r")
+        return f"'{escaped}'"
+    if value is None:
+        return "none"
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def template(expression: str) -> str:
+    return "{{ " + expression + " }}"
+
+
+def inner(text: str) -> str | None:
+    """What stands between the braces of a single `{{ … }}`, or None where there is more or less."""
+    try:
+        if not is_template(text) or not parse(text).single:
+            return None
+        pieces = [token for token in tokens(text) if token.type not in ("data", "comment")]
+    except ExpressionError:
+        return None
+    return "".join(token.text for token in pieces[1:-1]).strip()
+
+
+def as_expression(node: Node) -> str | None:
+    """An expression with the value of the node, or None where it uses statements (`{% … %}`)."""
+    if isinstance(node, Scalar):
+        if isinstance(node.value, str) and is_template(node.value):
+            return inner(node.value) or _joined(node.value)
+        return literal(node.value)
+    if isinstance(node, Mapping):
+        return _listed("{", ((f"{literal(item.key)}: ", item.value) for item in node), "}")
+    return _listed("[", (("", item) for item in node.items), "]")
+
+
+def atom(expression: str) -> str:
+    """The expression so that it can stand as an operand or before a `.`."""
+    return expression if _ATOM.match(expression) else f"({expression})"
+
+
+def conjunct(expression: str) -> str:
+    """The expression so that it can stand between two `and`."""
+    depth = 0
+    for token in _inside(expression):
+        if token.type in _OPENING:
+            depth += 1
+        elif token.type in _CLOSING:
+            depth -= 1
+        elif depth == 0 and (token.type == "comma" or (token.type == "name" and token.text in ("or", "if"))):
+            return f"({expression})"
+    return expression
+
+
+def negation(expression: str) -> str:
+    """Holds where a guard of this expression does not: the text `false`, too, makes a guard fail."""
+    if gives_boolean(template(expression)):
+        return f"not {atom(expression)}"
+    return f"not ({atom(expression)} | bool)"
+
+
+def _listed(opening: str, parts: Iterable[tuple[str, Node]], closing: str) -> str | None:
+    found: list[str] = []
+    for front, node in parts:
+        expression = as_expression(node)
+        if expression is None:
+            return None
+        found.append(front + conjunct(expression))
+    return f"{opening}{', '.join(found)}{closing}"
+
+
+def _joined(text: str) -> str | None:
+    """Text with expressions in it as one concatenation."""
+    parts: list[str] = []
+    inside: list[str] = []
+    try:
+        pieces = tokens(text)
+        parse(text)
+    except ExpressionError:
+        return None
+    for token in pieces:
+        match token.type:
+            case "data":
+                parts.append(literal(token.text))
+            case "block_begin" | "raw_begin":
+                return None
+            case "variable_begin":
+                if token.text != "{{":
+                    return None
+                inside = []
+            case "variable_end":
+                if token.text != "}}":
+                    return None
+                parts.append(_operand("".join(inside).strip()))
+            case "comment":
+                pass
+            case _:
+                inside.append(token.text)
+    return " ~ ".join(parts if len(parts) > 1 else [*parts, "''"])
+
+
+def _operand(expression: str) -> str:
+    """The expression so that it can stand beside `~`."""
+    return expression if is_concatenation(template(expression)) else atom(expression)
+
+
+def _inside(expression: str) -> list[Token]:
+    try:
+        return tokens(template(expression))[1:-1]
+    except ExpressionError:
+        return []

@@ -1,0 +1,59 @@
+"""Reading a document that may be wrong anywhere."""
+
+from noetl.dsl.document.shape_check import Report, did_you_mean, kind_of
+from noetl.dsl.document.source import Mapping, Node, Scalar, Sequence
+
+
+class Reader:
+    """Reads parts of a document; what has the wrong type is reported and comes back as absent."""
+
+    __slots__ = ("report",)
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+
+    def mapping(self, node: Node | None, what: str) -> Mapping | None:
+        if isinstance(node, Mapping):
+            return node
+        self._wrong(node, what, "a mapping")
+        return None
+
+    def sequence(self, node: Node | None, what: str) -> list[Node] | None:
+        if isinstance(node, Sequence):
+            return node.items
+        self._wrong(node, what, "a list")
+        return None
+
+    def text(self, node: Node | None, what: str) -> str | None:
+        if isinstance(node, Scalar) and isinstance(node.value, str) and node.value:
+            return node.value
+        self._wrong(node, what, "text")
+        return None
+
+    def whole(self, node: Node | None, what: str) -> int | None:
+        """A whole number, zero or more."""
+        if isinstance(node, Scalar) and type(node.value) is int:
+            if node.value >= 0:
+                return node.value
+            self.report("bad-value", node, f"{what} cannot be negative")
+            return None
+        self._wrong(node, what, "a whole number")
+        return None
+
+    def required(self, owner: Mapping, key: str, what: str) -> Node | None:
+        """The value of a key that must be there."""
+        node = owner.get(key)
+        if node is None:
+            self.report("missing-key", owner, f"{what} needs `{key}`")
+        return node
+
+    def only(self, owner: Mapping, known: list[str], what: str, hints: dict[str, str] | None = None) -> None:
+        """Report every key that is not known."""
+        for entry in owner:
+            if entry.key not in known:
+                hint = (hints or {}).get(entry.key) or did_you_mean(entry.key, known)
+                self.report("unknown-key", entry, f"{what} has no key `{entry.key}`", hint)
+
+    def _wrong(self, node: Node | None, what: str, expected: str) -> None:
+        if node is not None:
+            self.report("wrong-type", node, f"{what} must be {expected}, not {kind_of(node)}")

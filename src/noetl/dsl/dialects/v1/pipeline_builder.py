@@ -1,0 +1,150 @@
+"""A canonical pipeline while it is being put together, task by task."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from noetl.dsl.dialects.nodes import entry, mapping, sequence, text
+from noetl.dsl.document.source import Entry, Located, Mapping, Node, Sequence, node_of
+from noetl.model import Json
+
+PUBLISHED = "task_results"
+"""The key of ctx under which results are kept that other steps read."""
+
+_FAILED = "{{ outcome.status == 'error' }}"
+_RESULT = "{{ outcome.result }}"
+
+
+@dataclass(slots=True)
+class Task:
+    """A task to be written. `errors` are its rules for errors; `name` is what v1 calls its result."""
+
+    label: str
+    kind: str
+    at: Mapping
+    inputs: list[Entry] = field(default_factory=list)
+    errors: list[Node] = field(default_factory=list)
+    name: str = ""
+
+
+@dataclass(slots=True)
+class Guard:
+    """A `noop` that skips the tasks before index `past` unless its condition holds."""
+
+    label: str
+    at: Entry
+    when: Node
+    desc: Entry | None
+    past: int = 0
+
+
+class Pipeline:
+    """Tasks in order, with labels of their own. A result under a reserved name could not be read.
+
+    `kept` are the tasks whose results the step's own routing reads: they are put into `run`.
+    """
+
+    def __init__(self, is_reserved: Callable[[str], bool]) -> None:
+        self.is_reserved = is_reserved
+        self.kept: set[str] = set()
+        self.tasks: list[Task | Guard] = []
+        self._labels: set[str] = set()
+        self._counts: dict[str, int] = {}
+
+    def label(self, name: str) -> str:
+        """A label for a name that no task has yet: `name`, `name_2` and so on."""
+        base = f"{name}_task" if self.is_reserved(name) else name
+        found = base
+        while found in self._labels:
+            self._counts[base] = self._counts.get(base, 1) + 1
+            found = f"{base}_{self._counts[base]}"
+        self._labels.add(found)
+        return found
+
+    def node(self, at: Located, published: set[str]) -> Sequence:
+        """The pipeline as a node. Results of `published` tasks are put into ctx as well."""
+        found = [
+            self._guard(task) if isinstance(task, Guard) else _task(task, self._writes(task.name, published))
+            for task in self.tasks
+        ]
+        return sequence(found or [node_of({"name": self.label("done"), "kind": "noop"}, at)], at)
+
+    def _writes(self, name: str, published: set[str]) -> dict[str, Json]:
+        """Where the result of a task is put for those who read it outside the pipeline."""
+        found: dict[str, Json] = {}
+        if name in self.kept:
+            found["set_run"] = {name: _RESULT}
+        if name in published:
+            found["set_ctx"] = {f"{PUBLISHED}.{name}": _RESULT}
+        return found
+
+    def _guard(self, guard: Guard) -> Mapping:
+        skip: Json = {"do": "break"}
+        if guard.past < len(self.tasks):
+            skip = {"do": "jump", "to": self.tasks[guard.past].label}
+        rules = [
+            mapping(
+                [entry("when", guard.when, guard.at), entry("then", node_of({"do": "continue"}, guard.at))],
+                guard.at,
+            ),
+            node_of({"else": {"then": skip}}, guard.at),
+        ]
+        return mapping(
+            [
+                entry("name", text(guard.label, guard.at)),
+                entry("kind", text("noop", guard.at)),
+                *([guard.desc] if guard.desc else []),
+                _policy(rules, guard.at),
+            ],
+            guard.at,
+        )
+
+
+def error_rules(node: Mapping) -> list[Node]:
+    """What `retry`, `retry_delay` and `on_error` say about errors; the values have been checked."""
+    retry, delay, on_error = (node.entries.get(key) for key in ("retry", "retry_delay", "on_error"))
+    tries = _number(retry)
+    rules: list[Node] = []
+    if retry is not None and tries:
+        then: dict[str, Json] = {
+            "do": "retry",
+            "attempts": tries + 1,
+            "backoff": "none",
+            "delay": _number(delay),
+        }
+        when = "{{ outcome.status == 'error' and _attempt <= " + str(tries) + " }}"
+        rules.append(node_of({"when": when, "then": then}, retry))
+    if rules or on_error is not None:
+        place = on_error or retry or node
+        do = on_error.value if on_error else text("fail", place)
+        then_node = mapping([entry("do", do)], place)
+        rules.append(mapping([entry("when", text(_FAILED, place)), entry("then", then_node)], place))
+    return rules
+
+
+def _number(item: Entry | None) -> int:
+    value = getattr(item.value, "value", None) if item else None
+    return value if isinstance(value, int) else 0
+
+
+def _task(task: Task, writes: dict[str, Json]) -> Mapping:
+    rules = list(task.errors)
+    if writes:
+        rules = rules or [node_of({"when": _FAILED, "then": {"do": "fail"}}, task.at)]
+        rules.append(node_of({"else": {"then": {"do": "continue", **writes}}}, task.at))
+    return mapping(
+        [
+            entry("name", text(task.label, _place(task.at, "task"))),
+            entry("kind", text(task.kind, _place(task.at, "type"))),
+            *task.inputs,
+            *([_policy(rules, task.at)] if rules else []),
+        ],
+        task.at,
+    )
+
+
+def _policy(rules: list[Node], at: Located) -> Entry:
+    return entry("spec", mapping([entry("policy", mapping([entry("rules", sequence(rules, at))], at))], at))
+
+
+def _place(node: Mapping, key: str) -> Located:
+    return node.entries[key].value if key in node else node

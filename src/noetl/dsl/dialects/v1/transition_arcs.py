@@ -1,0 +1,133 @@
+"""Transitions as arcs (004 §4.3, §6): the first that holds fires all its steps, errors go their own way."""
+
+from noetl.dsl.dialects.expression_text import conjunct, inner, negation, template
+from noetl.dsl.dialects.nodes import entry, mapping, sequence, text
+from noetl.dsl.dialects.v1.name_scope import Scope
+from noetl.dsl.dialects.v1.v1_steps import ERROR_HANDLER, StepSource, Target, Transition
+from noetl.dsl.document.shape_check import Report
+from noetl.dsl.document.source import Mapping, Node, Scalar, node_of
+
+_DONE = "event.name != 'step.failed'"
+_FAILED = "event.name == 'step.failed'"
+
+
+def router(step: StepSource, scope: Scope, *, handled: bool, report: Report) -> Mapping | None:
+    """The step's `next`. `handled`: its failures go to the error handler without being told to."""
+    routing = _Routing(step, scope, report)
+    arcs = routing.done() + routing.failed()
+    if handled and not any(_is_always(transition.when) for transition in routing.errors):
+        guard = routing.guard(_FAILED) or _FAILED
+        arcs.append(node_of({"step": ERROR_HANDLER, "when": template(guard)}, step.node))
+    if not arcs:
+        return None
+    at = step.node.entries.get("next") or step.node
+    mode = "inclusive" if routing.fans_out else "exclusive"
+    spec = mapping([entry("mode", text(mode, at))], at)
+    return mapping([entry("spec", spec), entry("arcs", sequence(arcs, at))], at)
+
+
+class _Routing:
+    """The transitions of one step. `before` are the conditions that must not have held."""
+
+    def __init__(self, step: StepSource, scope: Scope, report: Report) -> None:
+        self._transitions = step.transitions
+        self._scope = scope
+        self._report = report
+        self._before: list[str] = []
+        self._can_fail = step.can_fail
+        self.errors = [transition for transition in step.transitions if _to(transition, handler=True)]
+        self.fans_out = any(
+            len(_to(transition, handler=handler)) > 1
+            for transition in step.transitions
+            for handler in (True, False)
+        )
+
+    def done(self) -> list[Node]:
+        """The arcs that fire when the step succeeded."""
+        self._before = []
+        arcs: list[Node] = []
+        ended = False
+        for transition in self._transitions:
+            targets = _to(transition, handler=False)
+            if ended and targets:
+                self._report(
+                    "dead-arc",
+                    transition.node,
+                    "the transition before it always holds, so this one never fires",
+                    "put the transition without `when` last",
+                )
+                continue
+            arcs += self._arcs(transition, targets, _DONE if self._can_fail else None)
+            if targets:
+                ended = ended or _is_always(transition.when)
+            elif (condition := self._condition(transition.when)) is not None:
+                # It leads to the error handler and takes no arc here, but it does say: not this way.
+                self._before.append(condition)
+        return arcs
+
+    def failed(self) -> list[Node]:
+        """The arcs that fire when it failed: those that lead to the error handler."""
+        self._before = []
+        arcs: list[Node] = []
+        for transition in self.errors:
+            if not _is_always(transition.when):
+                self._report(
+                    "v1-error-condition",
+                    transition.node,
+                    f"a transition to `{ERROR_HANDLER}` fires only after a failure, if its condition holds",
+                    "let the task fail, or name another step",
+                )
+            arcs += self._arcs(transition, _to(transition, handler=True), _FAILED)
+        return arcs
+
+    def guard(self, head: str | None, condition: str | None = None) -> str | None:
+        """The event, none of the conditions before, and this one; None where nothing is asked for."""
+        parts = [negation(earlier) for earlier in self._before]
+        if head is not None:
+            parts.insert(0, head)
+        if condition is not None:
+            parts.append(conjunct(condition) if parts else condition)
+        return " and ".join(parts) or None
+
+    def _arcs(self, transition: Transition, targets: list[Target], head: str | None) -> list[Node]:
+        condition = self._condition(transition.when)
+        guard = self.guard(head, condition)
+        when: Node | None
+        if condition is None and transition.when is not None and not _is_always(transition.when):
+            # No single expression: the canonical reader says what is wrong with it.
+            when = transition.when
+        else:
+            when = text(template(guard), transition.when or transition.node) if guard else None
+        arcs = [self._arc(target, when) for target in targets]
+        # Exclusive arcs are tried in order, so only inclusive ones must exclude each other.
+        if arcs and condition is not None and self.fans_out:
+            self._before.append(condition)
+        return arcs
+
+    def _arc(self, target: Target, when: Node | None) -> Node:
+        entries = [entry("step", target.node)]
+        if when is not None:
+            entries.append(entry("when", when))
+        if target.given is not None:
+            entries.append(entry("args", self._scope.value(target.given.value), target.given))
+        return mapping(entries, target.node)
+
+    def _condition(self, when: Node | None) -> str | None:
+        """The condition as an expression; None where there is none, or none that can be combined."""
+        if not isinstance(when, Scalar) or _is_always(when):
+            return None
+        if when.value is False:
+            return "false"
+        if not isinstance(when.value, str):
+            return None
+        rewritten = self._scope.guard(when)
+        return inner(str(rewritten.value)) if isinstance(rewritten, Scalar) else None
+
+
+def _to(transition: Transition, *, handler: bool) -> list[Target]:
+    """The targets that are the error handler, or those that are not."""
+    return [target for target in transition.targets if (target.name == ERROR_HANDLER) is handler]
+
+
+def _is_always(when: Node | None) -> bool:
+    return when is None or (isinstance(when, Scalar) and when.value is True)

@@ -1,0 +1,175 @@
+"""The workflow of a v1 document (004 §4), read and checked before anything is written."""
+
+from dataclasses import dataclass
+
+from noetl.dsl.dialects.node_reader import Reader
+from noetl.dsl.dialects.nodes import mapping, present
+from noetl.dsl.dialects.v1.v1_workbook import Definition, Workbook
+from noetl.dsl.document.shape_check import did_you_mean
+from noetl.dsl.document.source import Entry, Mapping, Node, Scalar
+
+ERROR_HANDLER = "error_handler"
+
+_STEP = ["step", "desc", "run", "with", "next"]
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    task: Definition
+    given: Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A step that a transition leads to, and what the token carries."""
+
+    name: str
+    node: Node
+    given: Entry | None
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    node: Mapping
+    when: Node | None
+    targets: tuple[Target, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StepSource:
+    """A step as it is written. `runs` tells whether it has a `run`, sound or not."""
+
+    name: str
+    node: Mapping
+    given: Mapping
+    runs: bool
+    invocations: tuple[Invocation, ...]
+    transitions: tuple[Transition, ...]
+
+    @property
+    def can_fail(self) -> bool:
+        """A step that runs nothing and renders nothing always succeeds."""
+        return self.runs or bool(self.given.entries)
+
+    @property
+    def loop(self) -> Definition | None:
+        """The loop that is all the step runs."""
+        if len(self.invocations) == 1 and self.runs:
+            task = self.invocations[0].task
+            return task if task.kind == "loop" and task.when is None else None
+        return None
+
+
+class Steps:
+    """Reads steps; what is wrong is reported and left out."""
+
+    def __init__(self, workbook: Workbook, read: Reader) -> None:
+        self._workbook = workbook
+        self._read = read
+
+    def read(self, node: Node) -> StepSource | None:
+        step = self._read.mapping(node, "a step")
+        if step is None:
+            return None
+        step = present(step)
+        self._read.only(step, _STEP, "a step", {"tool": "v1 steps `run` tasks of the workbook"})
+        name = self._read.text(self._read.required(step, "step", "a step"), "the name of a step")
+        if name is None:
+            return None
+        return StepSource(
+            name,
+            step,
+            self._with(step, f"`with` of `{name}`"),
+            "run" in step,
+            self._run(step, name),
+            self._next(step, name),
+        )
+
+    def _with(self, owner: Mapping, what: str) -> Mapping:
+        node = owner.get("with")
+        found = self._read.mapping(node, what) if node is not None else None
+        return found or mapping([], owner)
+
+    def _run(self, step: Mapping, name: str) -> tuple[Invocation, ...]:
+        items = self._read.sequence(step.get("run"), f"`run` of `{name}`") or []
+        found = [self._invocation(item) for item in items]
+        return tuple(item for item in found if item is not None)
+
+    def _invocation(self, item: Node) -> Invocation | None:
+        if isinstance(item, Scalar) and isinstance(item.value, str):
+            task = self._task(item)
+            return Invocation(task, mapping([], item)) if task else None
+        call = self._read.mapping(item, "an entry of `run`")
+        if call is None:
+            return None
+        call = present(call)
+        hint = "tasks are defined in the workbook"
+        self._read.only(
+            call, ["task", "with"], "an entry of `run`", {"type": hint, "code": hint, "run": hint}
+        )
+        node = self._read.required(call, "task", "an entry of `run`")
+        task = self._task(node) if node is not None else None
+        return Invocation(task, self._with(call, "`with` of a task")) if task else None
+
+    def _task(self, node: Node) -> Definition | None:
+        name = self._read.text(node, "the name of a task")
+        workbook = self._workbook
+        if name is None or name in workbook.tasks:
+            return workbook.tasks[name] if name is not None else None
+        if name in workbook.nested:
+            self._read.report(
+                "v1-nested-reference",
+                node,
+                f"`{name}` exists only inside another task",
+                "only top-level tasks of the workbook can be run by a step",
+            )
+        elif name not in workbook.broken:
+            hint = did_you_mean(name, workbook.tasks)
+            self._read.report("unknown-task", node, f"the workbook has no task `{name}`", hint)
+        return None
+
+    def _next(self, step: Mapping, name: str) -> tuple[Transition, ...]:
+        item = step.entries.get("next")
+        if item is None:
+            return ()
+        items = self._read.sequence(item.value, f"`next` of `{name}`") or []
+        if name == "end" and items:
+            self._read.report("v1-end-next", item, "execution ends at `end`: it may have no `next`")
+            return ()
+        found = [self._transition(node) for node in items]
+        return tuple(transition for transition in found if transition is not None)
+
+    def _transition(self, item: Node) -> Transition | None:
+        node = self._read.mapping(item, "a transition")
+        if node is None:
+            return None
+        node = present(node)
+        hints = {
+            "else": "write `then` without `when`: that is the fallback",
+            "step": "write `then: [{step: …}]`",
+        }
+        self._read.only(node, ["when", "then"], "a transition", hints)
+        then = node.get("then")
+        if then is None:
+            if not set(hints) & set(node.entries):
+                self._read.required(node, "then", "a transition")
+            return None
+        items = then.items if not isinstance(then, Scalar | Mapping) else [then]
+        targets = [target for item in items if (target := self._target(item)) is not None]
+        return Transition(node, node.get("when"), tuple(targets))
+
+    def _target(self, item: Node) -> Target | None:
+        if isinstance(item, Scalar) and isinstance(item.value, str):
+            return Target(item.value, item, None)
+        node = self._read.mapping(item, "a step in `then`")
+        if node is None:
+            return None
+        node = present(node)
+        self._read.only(node, ["step", "with"], "a step in `then`")
+        name_node = self._read.required(node, "step", "a step in `then`")
+        name = self._read.text(name_node, "the name of a step")
+        if name is None or name_node is None:
+            return None
+        given = node.entries.get("with")
+        sound = given is not None and self._read.mapping(given.value, "`with` of a step") is not None
+        return Target(name, name_node, given if sound else None)

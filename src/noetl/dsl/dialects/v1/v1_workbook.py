@@ -1,0 +1,243 @@
+"""The task library of a v1 document (004 §3), read and checked once, where it is written."""
+
+import ast
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from noetl.dsl.dialects.node_reader import Reader
+from noetl.dsl.dialects.nodes import mapping, present
+from noetl.dsl.document.shape_check import did_you_mean
+from noetl.dsl.document.source import Mapping, Node, Scalar
+from noetl.guest.code import parsed
+
+Kind: TypeAlias = Literal["http", "python", "loop", "task"]
+
+MAX_NESTING = 40
+
+_COMMON = ["task", "type", "desc", "with", "when", "run"]
+# 004 lists no headers and no credentials, but requests need them and playbooks have them.
+_HTTP = ["method", "endpoint", "params", "payload", "retry", "retry_delay", "on_error", "headers", "auth"]
+_KEYS: dict[Kind, list[str]] = {
+    "http": [*_COMMON, *_HTTP],
+    "python": [*_COMMON, "code"],
+    "loop": [*_COMMON, "in", "iterator"],
+    "task": _COMMON,
+}
+_REQUIRED: dict[Kind, tuple[str, ...]] = {
+    "http": ("method", "endpoint"),
+    "python": ("code",),
+    "loop": ("in", "iterator", "run"),
+    "task": ("run",),
+}
+_METHODS = ("GET", "POST", "PUT", "DELETE")
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A task as it is defined. `run` is empty where the type does not run nested tasks."""
+
+    name: str
+    kind: Kind
+    node: Mapping
+    given: Mapping
+    run: tuple["Definition", ...]
+    iterator: str
+    names: frozenset[str]
+    """Every name it brings into a pipeline: tasks, inputs, iterators."""
+    has_python: bool
+
+    @property
+    def when(self) -> Node | None:
+        return self.node.get("when")
+
+
+class Workbook:
+    """The top-level tasks by name. `nested` are names that exist only inside others.
+
+    `broken` are names whose definition was reported: what refers to them needs no second report.
+    """
+
+    def __init__(self, node: Node | None, read: Reader) -> None:
+        self._read = read
+        self.tasks: dict[str, Definition] = {}
+        self.nested: set[str] = set()
+        self.broken: set[str] = set()
+        for item in read.sequence(node, "`workbook`") or ():
+            self._add(item)
+
+    def _add(self, item: Node) -> None:
+        name = self._name(item)
+        if name is None:
+            return
+        if name in self.tasks or name in self.broken:
+            self._read.report("duplicate-task", item, f"the workbook defines the task `{name}` twice")
+            return
+        definition = self._definition(item, 0)
+        if definition is None:
+            self.broken.add(name)
+        else:
+            self.tasks[name] = definition
+
+    def _name(self, item: Node) -> str | None:
+        node = self._read.mapping(item, "a task")
+        if node is None:
+            return None
+        return self._read.text(self._read.required(node, "task", "a task"), "the name of a task")
+
+    def _definition(self, item: Node, depth: int) -> Definition | None:
+        read, name = self._read, self._name(item)
+        if name is None or not isinstance(item, Mapping):
+            return None
+        item = present(item)
+        kind = self._kind(item, name)
+        if kind is None:
+            return None
+        what = f"the {kind} task `{name}`" if kind != "task" else f"the task `{name}`"
+        read.only(item, _KEYS[kind], what)
+        values = [read.required(item, key, what) for key in _REQUIRED[kind]]
+        given = item.get("with")
+        inputs = read.mapping(given, f"`with` of `{name}`") if given else None
+        run: tuple[Definition, ...] = ()
+        if kind in ("loop", "task"):
+            run = self._run(item, name, depth)
+        elif (ignored := item.entries.get("run")) is not None:
+            read.report(
+                "v1-ignored-run",
+                ignored,
+                f"{what} is executed by its type: its `run` never is",
+                "use `type: task`",
+            )
+        if not all(values) or not self._is_sound(item, kind, what):
+            return None
+        return _defined(name, kind, item, inputs or mapping([], item), run)
+
+    def _kind(self, item: Mapping, name: str) -> Kind | None:
+        known: list[Kind] = ["http", "python", "loop", "task"]
+        node = item.get("type")
+        if node is None:
+            if name in self.tasks and len(item.entries) <= 2:
+                self._read.report(
+                    "v1-nested-reference",
+                    item,
+                    f"`{name}` is defined in the workbook, and only a step may refer to it",
+                    "define the nested task where it stands",
+                )
+            else:
+                self._read.report("missing-key", item, f"the task `{name}` needs `type`")
+            return None
+        text = self._read.text(node, "`type`")
+        for kind in known:
+            if text and text.lower() == kind:
+                return kind
+        if text:
+            hint = did_you_mean(text.lower(), known) or "the types are `http`, `python`, `loop`, `task`"
+            self._read.report("bad-value", node, f"there is no task type `{text}`", hint)
+        return None
+
+    def _run(self, item: Mapping, parent: str, depth: int) -> tuple[Definition, ...]:
+        node = item.get("run")
+        items = self._read.sequence(node, f"`run` of `{parent}`") or []
+        if node is not None and not items:
+            self._read.report("bad-value", node, f"`run` of `{parent}` holds no task")
+        if depth >= MAX_NESTING:
+            self._read.report("upgrade-limit", item, f"tasks are nested deeper than {MAX_NESTING} levels")
+            return ()
+        found: dict[str, Definition] = {}
+        for nested in items:
+            definition = self._definition(nested, depth + 1)
+            if definition is None:
+                continue
+            if definition.name in found:
+                self._read.report(
+                    "duplicate-task", nested, f"`run` of `{parent}` has two tasks `{definition.name}`"
+                )
+                continue
+            self.nested.add(definition.name)
+            found[definition.name] = definition
+        return tuple(found.values())
+
+    def _is_sound(self, item: Mapping, kind: Kind, what: str) -> bool:
+        match kind:
+            case "http":
+                return self._check_http(item, what)
+            case "python":
+                return self._check_python(item, what)
+            case "loop":
+                return self._read.text(item.get("iterator"), "`iterator`") is not None
+            case "task":
+                return True
+
+    def _check_http(self, item: Mapping, what: str) -> bool:
+        read, problems = self._read, 0
+        method = item.get("method")
+        text = read.text(method, "`method`")
+        if method and text and text.upper() not in _METHODS:
+            read.report("bad-value", method, f"`{text}` is no method of {what}", f"use {', '.join(_METHODS)}")
+            problems += 1
+        for key in ("retry", "retry_delay"):
+            node = item.get(key)
+            problems += node is not None and read.whole(node, f"`{key}`") is None
+        on_error = item.get("on_error")
+        said = read.text(on_error, "`on_error`")
+        if on_error is not None and said not in ("continue", "fail"):
+            problems += 1
+            if said is not None:
+                read.report("bad-value", on_error, "`on_error` is `continue` or `fail`")
+        return text is not None and not problems
+
+    def _check_python(self, item: Mapping, what: str) -> bool:
+        node = item.get("code")
+        code = self._read.text(node, "`code`")
+        if node and code and main_of(code) is None:
+            self._read.report(
+                "v1-python-main",
+                node,
+                f"{what} must define `main(input)`",
+                "one function `main` with one parameter `input`",
+            )
+        return code is not None
+
+
+def _defined(name: str, kind: Kind, node: Mapping, given: Mapping, run: tuple[Definition, ...]) -> Definition:
+    iterator = node.get("iterator") if kind == "loop" else None
+    bound = str(iterator.value) if isinstance(iterator, Scalar) else ""
+    names = frozenset({name, bound, *given.entries}).union(*(nested.names for nested in run))
+    has_python = kind == "python" or any(nested.has_python for nested in run)
+    return Definition(name, kind, node, given, run, bound, names, has_python)
+
+
+def main_of(code: str) -> ast.FunctionDef | ast.AsyncFunctionDef | Literal["unreadable"] | None:
+    """The function `main(input)` of the code; code that is no Python is for others to report."""
+    tree = parsed(code)
+    if tree is None:
+        return "unreadable"
+    for statement in reversed(tree.body):
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) and statement.name == "main":
+            return statement if _takes_input(statement.args) else None
+    return None
+
+
+def giving_main(code: str) -> str:
+    """The code, so that its result is what `main` gives even if the module sets a global `result`."""
+    main = main_of(code)
+    if main is None or main == "unreadable" or not _sets_result(code):
+        return code
+    call = "main(args)" if isinstance(main, ast.FunctionDef) else "__import__('asyncio').run(main(args))"
+    return f"{code.rstrip()}\n\nresult = {call}\n"
+
+
+def _sets_result(code: str) -> bool:
+    tree = parsed(code)
+    open_nodes: list[ast.AST] = list(tree.body) if tree else []
+    while open_nodes:
+        node = open_nodes.pop()
+        if isinstance(node, ast.Name) and node.id == "result" and isinstance(node.ctx, ast.Store):
+            return True
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            open_nodes.extend(ast.iter_child_nodes(node))
+    return False
+
+
+def _takes_input(args: ast.arguments) -> bool:
+    positional = [*args.posonlyargs, *args.args]
+    return [arg.arg for arg in positional] == ["input"] and not (args.kwonlyargs or args.vararg or args.kwarg)

@@ -1,0 +1,216 @@
+"""The steps of a v1 document as canonical steps."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+
+from noetl.dsl.dialects.expression_text import member
+from noetl.dsl.dialects.nodes import entry, mapping
+from noetl.dsl.dialects.v1.name_scope import Binding, Scope, inputs
+from noetl.dsl.dialects.v1.pipeline_builder import PUBLISHED, Pipeline
+from noetl.dsl.dialects.v1.task_upgrade import Incoming, Lowering, Place, TooLarge, iterator_of
+from noetl.dsl.dialects.v1.transition_arcs import router
+from noetl.dsl.dialects.v1.v1_steps import ERROR_HANDLER, StepSource
+from noetl.dsl.document.shape_check import Report
+from noetl.dsl.document.source import Entry, Mapping
+from noetl.expr import NAMESPACES
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A step whose pipeline is still open: what others read of it is not yet known."""
+
+    source: StepSource
+    pipeline: Pipeline
+    args: Entry | None
+    loop: Mapping | None
+    next: Mapping | None
+
+
+class Workflow:
+    """All steps together: what a name means depends on who runs what, and on what tokens bring."""
+
+    def __init__(self, steps: list[StepSource], workload: frozenset[str], path: str, report: Report) -> None:
+        self._steps = steps
+        self._workload = workload
+        self._path = path
+        self._lowering = Lowering(report)
+        self._report = report
+        self._names = {step.name for step in steps}
+        self._runners = _runners(steps)
+        self._incoming = _incoming(steps)
+        self._handled = self._handled_steps()
+        self._published: set[str] = set()
+
+    def nodes(self) -> list[Mapping]:
+        """The canonical steps, in order."""
+        drafts: list[_Draft] = []
+        for step in self._steps:
+            try:
+                drafts.append(self._draft(step))
+            except TooLarge:
+                self._report(
+                    "upgrade-limit", step.node, "written out, the tasks take more room than a document may"
+                )
+                break
+        return [self._node(draft) for draft in drafts]
+
+    def _draft(self, step: StepSource) -> _Draft:
+        token = self._incoming.get(step.name, Incoming())
+        incoming = Incoming(token.certain | set(step.given.entries), token.possible - set(step.given.entries))
+        outside = Scope(inputs(token.certain | token.possible), _Document(self, step))
+        scope = Scope(inputs(incoming.certain | incoming.possible), _Document(self, step))
+        hiding = NAMESPACES | self._workload | set(scope.names)
+        if step.loop is not None:
+            hiding |= {step.loop.iterator, iterator_of(step.loop)}
+        pipeline = Pipeline(hiding.__contains__)
+        place = Place(pipeline, Scope({}, scope), {}, _ambient(incoming), f"{self._path}/{step.name}")
+        loop: Mapping | None = None
+        if step.loop is not None:
+            given = self._lowering.effective(step.loop, step.invocations[0].given, place.scope, incoming)
+            loop = self._lowering.looped(step.loop, given, place)
+        else:
+            for call in step.invocations:
+                self._lowering.invocation(call.task, call.given, place, incoming)
+        given_args = step.node.entries.get("with")
+        args = entry("args", outside.value(step.given), given_args) if step.given.entries else None
+        routing = Scope(self._routing_names(step, pipeline), scope)
+        handled = step.name in self._handled
+        return _Draft(step, pipeline, args, loop, router(step, routing, handled=handled, report=self._report))
+
+    def _node(self, draft: _Draft) -> Mapping:
+        node = draft.source.node
+        entries = [item for item in node if item.key in ("step", "desc")]
+        if draft.args is not None:
+            entries.append(draft.args)
+        if draft.loop is not None:
+            entries.append(entry("loop", draft.loop))
+        if draft.source.runs or draft.next is None:
+            at = node.entries.get("run") or node
+            entries.append(entry("tool", draft.pipeline.node(at, self._published), at))
+        if draft.next is not None:
+            entries.append(entry("next", draft.next))
+        return mapping(entries, node)
+
+    def _routing_names(self, step: StepSource, pipeline: Pipeline) -> dict[str, Binding]:
+        """In `next`, the step's own result is the event's; results inside its pipeline come through `run`.
+
+        Not through ctx: another run of the step, earlier or at the same time, writes there as well.
+        """
+        own = Binding("event.result", is_result=True)
+        found: dict[str, Binding] = {}
+        for number, call in enumerate(step.invocations, 1):
+            name = call.task.name
+            settled = number == len(step.invocations) and call.task.when is None
+            kept = Binding(member("run", name), is_result=True, used=partial(pipeline.kept.add, name))
+            found[name] = own if settled else kept
+        return found | {step.name: own, "result": Binding("event.result")}
+
+    def elsewhere(self, name: str, step: StepSource) -> Binding | None:
+        """What a name means that the step itself does not know: workload, results of steps and tasks."""
+        result = self._result(name, step)
+        if name not in self._workload:
+            return result
+        own = Binding(member("workload", name) if name in NAMESPACES else name)
+        return Binding(own.text, parts={"result": result}) if result else own
+
+    def _result(self, name: str, step: StepSource) -> Binding | None:
+        if name in self._names:
+            return Binding(self._result_of_step(name, step), is_result=True)
+        runners = self._runners.get(name)
+        if runners is None:
+            return None
+        if len(runners) == 1 and runners[0][1]:
+            return Binding(self._result_of_step(runners[0][0], step), is_result=True)
+        return self._through_ctx(name)
+
+    def _result_of_step(self, name: str, reader: StepSource) -> str:
+        """The bare name, unless something nearer has it where it is read."""
+        token = self._incoming.get(reader.name, Incoming())
+        hidden = (
+            name in self._workload
+            or name in NAMESPACES
+            or name in token.certain | token.possible
+            or name in reader.given
+            or not name.isidentifier()
+            or any(name in call.task.names or name in call.given for call in reader.invocations)
+        )
+        return member(member("steps", name), "result") if hidden else name
+
+    def _through_ctx(self, name: str) -> Binding:
+        text = member(f"ctx.{PUBLISHED}", name)
+        return Binding(text, is_result=True, used=partial(self._published.add, name))
+
+    def _handled_steps(self) -> set[str]:
+        """Steps whose failure goes to the error handler.
+
+        Not those that only the handler leads to: their failure would start the handler again and again.
+        """
+        if ERROR_HANDLER not in self._names:
+            return set()
+        reached = _reached(self._steps)
+        return {
+            step.name
+            for step in self._steps
+            if step.name != ERROR_HANDLER and step.can_fail and step.name in reached
+        }
+
+
+class _Document(Scope):
+    """The names that belong to no step: the outermost scope of each."""
+
+    def __init__(self, workflow: Workflow, step: StepSource) -> None:
+        super().__init__({"workload": Binding("workload"), "context": Binding("ctx")})
+        self._workflow = workflow
+        self._step = step
+
+    def resolve(self, path: tuple[str, ...], *, optional: bool) -> tuple[int, str] | None:  # noqa: ARG002
+        binding = self.names.get(path[0]) or self._workflow.elsewhere(path[0], self._step)
+        return binding.at(path) if binding else None
+
+
+def _ambient(incoming: Incoming) -> dict[str, str]:
+    certain = {key: member("args", key) for key in sorted(incoming.certain)}
+    return certain | {key: f"{member('args', key)} | default(none)" for key in sorted(incoming.possible)}
+
+
+def _runners(steps: Iterable[StepSource]) -> dict[str, list[tuple[str, bool]]]:
+    """By task: the steps that run it, and whether its result is always the step's."""
+    found: dict[str, list[tuple[str, bool]]] = {}
+    for step in steps:
+        for number, call in enumerate(step.invocations, 1):
+            settled = number == len(step.invocations) and call.task.when is None
+            found.setdefault(call.task.name, []).append((step.name, settled))
+    return found
+
+
+def _incoming(steps: Iterable[StepSource]) -> dict[str, Incoming]:
+    """By step: the keys that its tokens bring, always or sometimes."""
+    brought: dict[str, list[frozenset[str]]] = {"start": [frozenset()], ERROR_HANDLER: [frozenset()]}
+    for step in steps:
+        for transition in step.transitions:
+            for target in transition.targets:
+                given = target.given.value if target.given else None
+                keys = frozenset(given.entries) if isinstance(given, Mapping) else frozenset()
+                brought.setdefault(target.name, []).append(keys)
+    found: dict[str, Incoming] = {}
+    for name, keys_list in brought.items():
+        certain = frozenset.intersection(*keys_list)
+        found[name] = Incoming(certain, frozenset().union(*keys_list) - certain)
+    return found
+
+
+def _reached(steps: list[StepSource]) -> set[str]:
+    """The steps that lie on a way from `start` without the error handler; all, if there is no `start`."""
+    by_name = {step.name: step for step in steps}
+    if "start" not in by_name:
+        return set(by_name)
+    reached: set[str] = set()
+    open_names = ["start"]
+    while open_names:
+        name = open_names.pop()
+        if name in reached or name == ERROR_HANDLER or name not in by_name:
+            continue
+        reached.add(name)
+        open_names += [target.name for item in by_name[name].transitions for target in item.targets]
+    return reached

@@ -1,0 +1,107 @@
+"""On which endings of a step, and on which outcomes of a task, a condition may hold.
+
+A condition is evaluated once for each ending, with the ending known and everything else unknown.
+"""
+
+from functools import lru_cache
+from typing import Final
+
+from noetl.dsl.document.playbook import Guard, Step
+from noetl.expr import Data, Expression, Facts, Hazy, Known, Path, Value, expressions_in, verdicts
+
+DONE: Final = "step.done"
+LOOP_DONE: Final = "loop.done"
+FAILED: Final = "step.failed"
+
+OK: Final = "ok"
+ERROR: Final = "error"
+
+
+def possible_events(guard: Guard, step: Step) -> frozenset[str]:
+    """The events that may end this step and on which the guard may hold."""
+    return frozenset(event for event in terminal_events(step) if holds_on(guard, event) is not False)
+
+
+def certain_events(guard: Guard, step: Step) -> frozenset[str]:
+    """The events that may end this step and on which the guard holds whatever else is true."""
+    return frozenset(event for event in terminal_events(step) if holds_on(guard, event) is True)
+
+
+def holds_on(guard: Guard, event: str) -> bool | None:
+    """Whether the guard holds on this event; None if that depends on more than the event."""
+    if isinstance(guard, bool):
+        return guard
+    return _on_events(guard)[event]
+
+
+def reads_failure(guard: Guard) -> bool:
+    """Whether the guard looks at how the step ended: its arc then handles a failure (semantics §6)."""
+    if isinstance(guard, bool):
+        return False
+    return any(
+        use.path == ("event",) or (use.path[0] == "event" and use.path[1] in ("name", "status", "error"))
+        for use in guard.uses
+    )
+
+
+def matches_on(guard: Guard, status: str) -> bool | None:
+    """Whether a rule's condition holds on this outcome; None if that depends on more than its status."""
+    if isinstance(guard, bool):
+        return guard
+    return _on_outcomes(guard)[status]
+
+
+def terminal_events(step: Step) -> frozenset[str]:
+    """The events that can end a run of this step."""
+    return frozenset({step.done_event, FAILED} if can_fail(step) else {step.done_event})
+
+
+def can_fail(step: Step) -> bool:
+    """Whether a run could fail at all: one that a worker runs always can, one that only routes seldom."""
+    if step.tasks or step.timeout is not None or step.loop is not None:
+        return True
+    if step.admit is not None and step.admit.may_fail:
+        return True
+    return any(_reads(write.value) for write in step.writes) or any(map(_reads, step.args.values()))
+
+
+def _reads(data: Data) -> bool:
+    return next(expressions_in(data), None) is not None
+
+
+def _event_facts(name: str) -> Facts:
+    failed = name == FAILED
+    facts: dict[Path, Value] = {
+        ("event",): Hazy.TRUE,
+        ("event", "name"): Known(name),
+        ("event", "status"): Known("error" if failed else "success"),
+        ("event", "error"): Hazy.TRUE if failed else Hazy.FALSE,
+    }
+    if failed:
+        facts["event", "result"] = Hazy.FALSE
+    return facts
+
+
+def _outcome_facts(status: str) -> Facts:
+    facts: dict[Path, Value] = {}
+    for alias in ("outcome", "output"):
+        facts[(alias,)] = Hazy.TRUE
+        facts[alias, "status"] = Known(status)
+        facts[alias, "error"] = Hazy.TRUE if status == ERROR else Hazy.FALSE
+        if status == ERROR:
+            facts[alias, "result"] = facts[alias, "data"] = Hazy.FALSE
+    return facts
+
+
+_EVENTS = {name: _event_facts(name) for name in (DONE, LOOP_DONE, FAILED)}
+_OUTCOMES = {status: _outcome_facts(status) for status in (OK, ERROR)}
+
+
+@lru_cache(4096)
+def _on_events(guard: Expression) -> dict[str, bool | None]:
+    return verdicts(guard, _EVENTS)
+
+
+@lru_cache(4096)
+def _on_outcomes(guard: Expression) -> dict[str, bool | None]:
+    return verdicts(guard, _OUTCOMES)

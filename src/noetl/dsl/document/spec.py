@@ -1,0 +1,53 @@
+"""How `spec` blocks of several scopes become one (001 §6.4)."""
+
+from collections.abc import Collection
+
+from noetl.dsl.document.source import Entry, Mapping
+
+OWNED = frozenset(
+    {"timeout", "mode", "max_in_flight", "reduce", "window", "entry_step", "final_step", "output", "lease"}
+)
+"""Keys that belong to the scope they stand in and are never inherited."""
+
+OWNED_POLICY = frozenset({"admit", "join", "failure", "exec"})
+"""The same for keys under `policy`."""
+
+
+def merge(*specs: Mapping | None) -> Mapping | None:
+    """Later specs win: mappings merge deep, everything else is replaced. Positions stay."""
+    merged: Mapping | None = None
+    for spec in specs:
+        if spec is not None:
+            merged = spec if merged is None else _over(merged, spec)
+    return merged
+
+
+def inheritable(spec: Mapping | None, known: Collection[str] | None = None) -> Mapping | None:
+    """The part of an outer spec that inner scopes see; of that, `known` keys only, if given."""
+    if spec is None:
+        return None
+    kept = {
+        entry.key: entry
+        for entry in spec
+        if entry.key not in OWNED and (known is None or entry.key in known or entry.key == "policy")
+    }
+    policy = spec.get("policy")
+    if isinstance(policy, Mapping):
+        rest = {entry.key: entry for entry in policy if entry.key not in OWNED_POLICY}
+        del kept["policy"]
+        if rest:
+            kept["policy"] = Entry(
+                "policy", Mapping(rest, policy.line, policy.column), policy.line, policy.column
+            )
+    return Mapping(kept, spec.line, spec.column) if kept else None
+
+
+def _over(outer: Mapping, inner: Mapping) -> Mapping:
+    entries = dict(outer.entries)
+    for entry in inner:
+        below = entries.get(entry.key)
+        if below is not None and isinstance(below.value, Mapping) and isinstance(entry.value, Mapping):
+            entries[entry.key] = Entry(entry.key, _over(below.value, entry.value), entry.line, entry.column)
+        else:
+            entries[entry.key] = entry
+    return Mapping(entries, inner.line, inner.column)

@@ -1,0 +1,294 @@
+"""Lists of rules: the policies of tasks and the admission of steps."""
+
+from collections.abc import Callable, Collection
+from typing import NamedTuple, TypeVar
+
+from noetl.dsl.document.playbook import (
+    Admission,
+    AdmitRule,
+    Break,
+    Continue,
+    Directive,
+    Fail,
+    Guard,
+    Jump,
+    Policy,
+    Retry,
+    Rule,
+    Then,
+    Write,
+)
+from noetl.dsl.document.shape_check import did_you_mean, is_empty, kind_of
+from noetl.dsl.document.shapes import MOVED, AllowShape, PolicyShape, ThenShape
+from noetl.dsl.document.source import Mapping, Node, Scalar, Sequence
+from noetl.dsl.document.spec import inheritable
+from noetl.dsl.reader.reader_context import ELSE, Context, Role, Where, place_of, text_of
+from noetl.expr import Data, Expression
+
+_T = TypeVar("_T")
+
+_OPTIONS = {
+    "attempts": "retry",
+    "backoff": "retry",
+    "delay": "retry",
+    "max_delay": "retry",
+    "jitter": "retry",
+    "to": "jump",
+    "message": "fail",
+}
+
+
+_DIRECTIVES = frozenset({"continue", "retry", "jump", "break", "fail"})
+
+
+class Pipeline(NamedTuple):
+    """What a rule needs to know of the pipeline around it; no labels means any."""
+
+    labels: Collection[str] | None
+    label: str
+    previous: str | None
+
+
+def read_policy(context: Context, node: Node, where: Where, pipeline: Pipeline) -> Policy | None:
+    """A task's policy; None if it is no object with rules (000 §13)."""
+    rules = node.get("rules") if isinstance(node, Mapping) else None
+    if not isinstance(node, Mapping) or not isinstance(rules, Sequence):
+        found = kind_of(node) if not isinstance(node, Mapping) else "a mapping without a list of `rules`"
+        message = f"a policy is an object containing `rules`, not {found}"
+        context.report("policy-shape", node, message, "write `policy: { rules: […] }`")
+        return None
+    context.read_rules.add(id(rules))
+    shaped = context.shaper.struct(node, PolicyShape, "a policy")
+    if shaped is None:
+        return None
+
+    def read(then: Node, position: int) -> Then | None:
+        return _then(context, then, where._replace(rule=position), pipeline)
+
+    found_rules, otherwise = _rules(context, rules, where, read)
+    on_unmatched = text_of(shaped.get("on_unmatched")) or "continue"
+    return Policy(
+        rules=tuple(Rule(when, then, place_of(at)) for when, then, at in found_rules),
+        otherwise=otherwise,
+        on_unmatched=on_unmatched,  # type: ignore[arg-type]  # the shape allows these two alone
+        place=place_of(node),
+    )
+
+
+def check_unused_rules(context: Context, spec: Mapping | None, labels: Collection[str] | None) -> None:
+    """Rules that a scope offers to tasks, but none inherits, are checked where they stand."""
+    offered = inheritable(spec)
+    policy = offered.get("policy") if offered else None
+    rules = policy.get("rules") if isinstance(policy, Mapping) else None
+    if policy is not None and rules is not None and id(rules) not in context.read_rules:
+        read_policy(context, policy, Where(Role.POLICY), Pipeline(labels, "", ""))
+
+
+def read_admission(context: Context, node: Mapping, step: str) -> Admission | None:
+    """The gate of a step, already in shape but for its rules."""
+    where = Where(Role.ADMIT, step)
+    rules = node.get("rules")
+    if not isinstance(rules, Sequence):
+        return None
+    found, otherwise = _rules(context, rules, where, lambda then, _: _allow(context, then))
+    admit_rules = tuple(AdmitRule(when, allow, place_of(at)) for when, allow, at in found)
+    on_deny = text_of(node.get("on_deny")) or ("wait" if _reads_signals(admit_rules) else "park")
+    timeout = node.get("timeout")
+    if timeout is not None and on_deny != "wait":
+        message = f"`timeout` belongs to `on_deny: wait`, not `on_deny: {on_deny}`"
+        context.report("directive-option", timeout, message, "remove it; it has no effect here")
+    return Admission(
+        rules=admit_rules,
+        otherwise=otherwise,
+        on_deny=on_deny,  # type: ignore[arg-type]  # the shape allows these alone
+        place=place_of(node),
+        timeout=number(context, timeout, where),
+    )
+
+
+def number(context: Context, node: Node | None, where: Where) -> float | Expression | None:
+    """An optional number that may be an expression, already in shape."""
+    if not isinstance(node, Scalar) or node.value is None:
+        return None
+    return context.expression(node, where) if isinstance(node.value, str) else float(node.value)
+
+
+def whole_number(context: Context, node: Node | None, where: Where) -> int | Expression | None:
+    value = number(context, node, where)
+    return int(value) if isinstance(value, float) else value
+
+
+def _rules(
+    context: Context, rules: Sequence, where: Where, read: Callable[[Node, int], _T | None]
+) -> tuple[list[tuple[Guard, _T, Mapping]], _T | None]:
+    """The `when` rules in order and the one `else`, wherever it stands."""
+    found: list[tuple[Guard, _T, Mapping]] = []
+    otherwise: _T | None = None
+    first_else: Mapping | None = None
+    for item in rules.items:
+        if not isinstance(item, Mapping):
+            context.report("rule-shape", item, f"a rule is a mapping, not {kind_of(item)}", _FORMS)
+            continue
+        _refuse_other_keys(context, item)
+        if "else" in item:
+            if first_else is not None:
+                hint = f"the first stands in line {first_else.line}"
+                context.report(
+                    "two-else", item.entries["else"], "there is one `else` in a list of rules", hint
+                )
+                continue
+            first_else = item
+            otherwise = _read_else(context, item, read)
+        elif "when" in item and not is_empty(item.entries["when"].value):
+            guard = context.guard(item.entries["when"].value, where)
+            then = item.get("then")
+            if then is None:
+                context.report("rule-shape", item, "the rule does not say what follows", "add `then:`")
+            elif (verdict := read(then, len(found))) is not None:
+                found.append((guard, verdict, item))
+        elif not set(item.entries) & set(MOVED["Rule"]):
+            context.report("rule-shape", item, "a rule needs `when` or `else`", _FORMS)
+    return found, otherwise
+
+
+_FORMS = 'write `- when: "{{ … }}"` with `then: …`, or `- else:` with `then: …`'
+
+
+def _read_else(context: Context, item: Mapping, read: Callable[[Node, int], _T | None]) -> _T | None:
+    """`else: {then: X}`, `else: X`, and an empty `else:` beside `then: X` are equal."""
+    if "when" in item:
+        context.report("rule-shape", item.entries["when"], "a rule has `when` or `else`, not both")
+    body = item.entries["else"].value
+    beside = item.get("then")
+    if not is_empty(body) and beside is not None:
+        context.report("rule-shape", item.entries["then"], "`then` stands both under and beside `else`")
+    inner = body.get("then") if isinstance(body, Mapping) and list(body.entries) == ["then"] else body
+    chosen = beside if is_empty(body) else inner
+    if chosen is None or is_empty(chosen):
+        context.report("rule-shape", item, "the `else` does not say what follows", "add `then:`")
+        return None
+    return read(chosen, ELSE)
+
+
+def _refuse_other_keys(context: Context, rule: Mapping) -> None:
+    known = ("when", "then", "else", "desc")
+    for entry in rule:
+        if entry.key in known:
+            continue
+        if (moved := MOVED["Rule"].get(entry.key)) is not None:
+            context.report(moved.code, entry, moved.message, moved.hint)
+        else:
+            hint = did_you_mean(entry.key, known) or _FORMS
+            context.report("unknown-key", entry, f"a rule has no key `{entry.key}`", hint)
+
+
+def _allow(context: Context, node: Node) -> bool | None:
+    shaped = context.shaper.struct(node, AllowShape, "the verdict of an admission rule")
+    allow = shaped.get("allow") if shaped else None
+    return bool(allow.value) if isinstance(allow, Scalar) else None
+
+
+def _then(context: Context, node: Node, where: Where, pipeline: Pipeline) -> Then | None:
+    if isinstance(node, Scalar) and text_of(node) in _DIRECTIVES:
+        message = f"`then` must be a mapping, not {kind_of(node)}"
+        context.report("wrong-type", node, message, f"write `{{ do: {text_of(node)} }}`")
+        return None
+    shaped = context.shaper.struct(node, ThenShape, "`then`")
+    if shaped is None:
+        return None
+    do = text_of(shaped.get("do"))
+    for key, owner in _OPTIONS.items():
+        if do and key in shaped and do != owner:
+            message = f"`{key}` belongs to `do: {owner}`, not `do: {do}`"
+            context.report(
+                "directive-option", shaped.entries[key], message, "remove it; it has no effect here"
+            )
+    writing = where._replace(role=Role.POLICY_WRITE)
+    writes = _writes(context, shaped, writing)
+    set_prev = shaped.get("set_prev")
+    directive = _directive(context, do, shaped, where, pipeline)
+    if directive is None:
+        return None
+    prev: Data | None = context.data(set_prev, writing) if set_prev is not None else None
+    return Then(directive, place_of(node), writes, prev)
+
+
+_SCOPES = {"set_iter": "iter", "set_ctx": "ctx", "set_run": "run"}
+
+
+def _writes(context: Context, then: Mapping, where: Where) -> tuple[Write, ...]:
+    """All writes of a rule in document order: each sees those before it."""
+    writes: list[Write] = []
+    for entry in then:
+        if (scope := _SCOPES.get(entry.key)) is not None:
+            writes += context.writes(entry.value, scope, where)
+        elif entry.key == "set":
+            writes += context.prefixed_writes(entry.value, where)
+    return tuple(writes)
+
+
+def _directive(
+    context: Context, do: str, then: Mapping, where: Where, pipeline: Pipeline
+) -> Directive | None:
+    match do:
+        case "continue":
+            return Continue()
+        case "break":
+            return Break()
+        case "fail":
+            message = then.get("message")
+            return Fail(context.data(message, where) if message is not None else None)
+        case "jump":
+            target = _jump_target(context, then, pipeline)
+            return Jump(target) if target is not None else None
+        case "retry":
+            backoff = text_of(then.get("backoff")).replace("fixed", "none") or "none"
+            attempts = whole_number(context, then.get("attempts"), where)
+            delay = number(context, then.get("delay"), where)
+            return Retry(
+                attempts=3 if attempts is None else attempts,
+                backoff=backoff,  # type: ignore[arg-type]  # the shape allows these alone
+                delay=0.0 if delay is None else delay,
+                max_delay=_plain_number(then.get("max_delay")),
+                jitter=_plain_number(then.get("jitter")),
+            )
+        case _:
+            return None
+
+
+def _jump_target(context: Context, then: Mapping, pipeline: Pipeline) -> str | None:
+    to = then.get("to")
+    if to is None:
+        context.report(
+            "missing-key",
+            then,
+            "a jump needs the key `to`",
+            "add `to:`, the label of a task of this pipeline",
+        )
+        return None
+    target = text_of(to)
+    if target == "previous":
+        if pipeline.previous is None:
+            context.report("jump-target", to, f"there is no task before `{pipeline.label}`")
+        return pipeline.previous
+    if pipeline.labels is not None and target not in pipeline.labels:
+        known = ", ".join(f"`{label}`" for label in pipeline.labels)
+        hint = did_you_mean(target, pipeline.labels) or f"the pipeline has {known}"
+        context.report("jump-target", to, f"the pipeline has no task `{target}`", hint)
+        return None
+    return target
+
+
+def _plain_number(node: Node | None) -> float | None:
+    if isinstance(node, Scalar) and isinstance(node.value, int | float):
+        return float(node.value)
+    return None
+
+
+def _reads_signals(rules: tuple[AdmitRule, ...]) -> bool:
+    return any(
+        use.path[:2] == ("ctx", "signals")
+        for rule in rules
+        if isinstance(rule.when, Expression)
+        for use in rule.when.uses
+    )

@@ -1,0 +1,356 @@
+"""Pipelines: tool inputs, merged specs, workbook references."""
+
+from collections.abc import Mapping as AbstractMapping
+from typing import NamedTuple
+
+from noetl.dsl.document import spec as specs
+from noetl.dsl.document.kinds import READABLE, Kind, TaskSpec
+from noetl.dsl.document.playbook import Policy, Task
+from noetl.dsl.document.selection import Selection
+from noetl.dsl.document.shape_check import (
+    ANYTHING,
+    Field,
+    did_you_mean,
+    fields_of,
+    is_closed,
+    is_empty,
+    kind_of,
+    nearest,
+)
+from noetl.dsl.document.shapes import MOVED, TaskShape
+from noetl.dsl.document.source import Entry, Located, Mapping, Node, Scalar, Sequence, mapping, node_of, plain
+from noetl.dsl.reader.labels import labels_of
+from noetl.dsl.reader.reader_context import Context, Nested, Role, Where, mapping_of, place_of, text_of
+from noetl.dsl.reader.rule_reader import Pipeline, read_policy
+from noetl.dsl.reader.task_forms import Labelled
+from noetl.expr import Constant, Data, is_template
+from noetl.model import Json
+
+
+class Surroundings(NamedTuple):
+    """What a task inherits: the step's name, the specs around it, and the workbook."""
+
+    step: str
+    outer: tuple[Mapping | None, ...]
+    workbook: AbstractMapping[str, Labelled]
+
+
+def read_pipeline(context: Context, labelled: list[Labelled], around: Surroundings) -> tuple[Task, ...]:
+    labels = [task.label for task in labelled]
+    tasks: list[Task] = []
+    for position, task in enumerate(labelled):
+        previous = labels[position - 1] if position else None
+        pipeline = Pipeline(labels, task.label, previous)
+        read = read_task(context, task, Where(Role.INPUT, around.step, len(tasks)), around, pipeline)
+        if read is not None:
+            tasks.append(read)
+    return tuple(tasks)
+
+
+def read_task(
+    context: Context, task: Labelled, where: Where, around: Surroundings, pipeline: Pipeline
+) -> Task | None:
+    """One task, its workbook reference resolved and its spec merged; None if it has no kind."""
+    tool, defined = _resolve(context, task, around.workbook)
+    kind_node = tool.get("kind")
+    if kind_node is None or is_empty(kind_node):
+        _miss_kind(context, task.label, tool)
+        return None
+    kind = find_kind(context, kind_node)
+    tool = _respell(context, tool, kind)
+    shaped = _shape(context, tool, kind, task.label)
+    spec = _merged_spec(context, shaped, kind, around.outer, defined)
+    policy_node = _policy_node(spec)
+    _check_selections(context, spec)
+    inputs = {**_inputs(context, shaped, kind, where), **labels_of(context, tool, kind, pipeline)}
+    _check_inputs(context, tool, shaped, kind, spec, at=task.at)
+    args = mapping_of(shaped.get("args"))
+    return Task(
+        label=task.label,
+        kind=text_of(kind_node),
+        place=place_of(task.at),
+        inputs=inputs,
+        args=None if args is None else context.values(args, where._replace(role=Role.TASK_ARGS)),
+        policy=None if policy_node is None else _policy(context, policy_node, where, pipeline),
+        spec=_spec_values(context, spec, where._replace(role=Role.SPEC)),
+        writes=context.prefixed_writes(shaped.get("set"), where._replace(role=Role.TASK_WRITE)),
+        desc=text_of(shaped.get("desc")),
+        references=kind.takes_references if kind is not None else frozenset(),
+        reads=kind.reads if kind is not None else READABLE,
+    )
+
+
+def _check_selections(context: Context, spec: Mapping | None) -> None:
+    result = mapping_of(spec.get("result")) if spec else None
+    for knob in result or ():
+        if (
+            isinstance(knob.value, Scalar)
+            and isinstance(knob.value.value, str)
+            and is_template(knob.value.value)
+        ):
+            message = f"`{knob.key}` must be known before the task runs: an expression cannot stand there"
+            context.report("bad-value", knob.value, message, "write the value itself")
+    select = result.get("select") if result else None
+    names: set[str] = set()
+    for entry in select.items if isinstance(select, Sequence) else ():
+        path, name = (entry.get("path"), entry.get("as")) if isinstance(entry, Mapping) else (entry, None)
+        if not isinstance(path, Scalar) or not isinstance(path.value, str):
+            continue
+        try:
+            found = Selection(path.value, text_of(name))
+        except ValueError as error:
+            context.report("bad-value", path, str(error), "for example `$.data.total`")
+            continue
+        if found.name in names:
+            message = f"`select` gives two things the name `{found.name}`"
+            context.report("bad-value", path, message, "give one of them another name with `as`")
+        names.add(found.name)
+
+
+def _policy_node(spec: Mapping | None) -> Node | None:
+    """The merged policy; what a scope around says of unmatched outcomes makes no policy by itself."""
+    policy = spec.get("policy") if spec else None
+    return None if isinstance(policy, Mapping) and set(policy.entries) <= {"on_unmatched"} else policy
+
+
+def _policy(context: Context, node: Node, where: Where, pipeline: Pipeline) -> Policy | None:
+    where = where._replace(role=Role.POLICY)
+    with context.noting_faults(where):
+        return read_policy(context, node, where, pipeline)
+
+
+def _miss_kind(context: Context, label: str, tool: Mapping) -> None:
+    """Says why there is no kind: it is misspelt, an older construct stands there, or nothing does."""
+    for entry in tool:
+        if (moved := MOVED["TaskShape"].get(entry.key)) is not None:
+            context.report(moved.code, entry, moved.message, moved.hint)
+            return
+        if entry.key != "kind" and nearest(entry.key, ("kind",)):
+            context.report(
+                "unknown-key", entry, f"the task `{label}` has no key `{entry.key}`", "did you mean `kind`?"
+            )
+            return
+    at = tool.entries.get("kind", tool)
+    context.report(
+        "missing-key", at, f"the task `{label}` needs the key `kind`", "add `kind:`, the tool it calls"
+    )
+
+
+def find_kind(context: Context, node: Node) -> Kind | None:
+    """The registered kind, or None: unknown (reported) or allowed without being known."""
+    name = text_of(node)
+    kind = context.kinds.get(name)
+    if kind is None and name and name not in context.kinds.allowed:
+        hint = (
+            did_you_mean(name, context.kinds.names)
+            or "`--allow-kind` accepts a kind that is not installed here"
+        )
+        context.report("unknown-kind", node, f"there is no tool kind `{name}`", hint)
+    return kind
+
+
+def _resolve(
+    context: Context, task: Labelled, workbook: AbstractMapping[str, Labelled]
+) -> tuple[Mapping, Mapping | None]:
+    """The task with its workbook definition underneath, and the definition's own spec."""
+    kind = task.tool.get("kind")
+    if text_of(kind) != "workbook" or kind is None:
+        return task.tool, None
+    named = task.tool.get("task")
+    name = text_of(named) or task.label
+    found = workbook.get(name)
+    if found is None:
+        hint = did_you_mean(name, workbook) or "declare it under `workbook.tasks`"
+        context.report("unknown-task", named or kind, f"the workbook has no task `{name}`", hint)
+        return task.tool, None
+    context.used_tasks.add(name)
+    tool_kind = context.kinds.get(text_of(found.tool.get("kind")))
+    definition = _respell(context, found.tool, tool_kind)
+    own = _respell(context, task.tool, tool_kind)
+    entries = {entry.key: entry for entry in definition if entry.key != "spec"}
+    entries |= {entry.key: entry for entry in own if entry.key not in ("kind", "task")}
+    below, above = mapping_of(definition.get("args")), mapping_of(own.get("args"))
+    if below is not None and above is not None:
+        merged_args = Mapping({**below.entries, **above.entries}, above.line, above.column)
+        entries["args"] = Entry("args", merged_args, above.line, above.column)
+    spec = mapping_of(definition.get("spec"))
+    if spec is not None:
+        spec = _with_rules(context, spec if tool_kind is None else _clean_spec(context, spec, tool_kind))
+    return Mapping(entries, task.tool.line, task.tool.column), spec
+
+
+def _shape(context: Context, tool: Mapping, kind: Kind | None, label: str) -> Mapping:
+    """The task's keys by their canonical names; what does not fit is reported and left out."""
+    inputs = fields_of(kind.inputs) if kind else {}
+    own = {key: field for key, field in fields_of(TaskShape).items() if key not in inputs}
+    shaped = context.shaper.fields(
+        tool,
+        own,
+        f"a task of kind `{kind.name}`" if kind else f"the task `{label}`",
+        templated=inputs,
+        closed=kind is not None and is_closed(kind.inputs),
+        moved={key: moved for key, moved in MOVED["TaskShape"].items() if key not in inputs},
+    )
+    if kind is not None and (spec := mapping_of(shaped.get("spec"))) is not None:
+        entry = tool.entries["spec"]
+        shaped.entries["spec"] = Entry("spec", _clean_spec(context, spec, kind), entry.line, entry.column)
+    return shaped
+
+
+def _clean_spec(context: Context, spec: Mapping, kind: Kind) -> Mapping:
+    return context.shaper.fields(
+        spec,
+        {"policy": ANYTHING._replace(extra={"empty": "policy-shape"})},
+        f"the spec of a `{kind.name}` task",
+        templated=fields_of(kind.spec),
+        closed=is_closed(kind.spec),
+    )
+
+
+def _respell(context: Context, tool: Mapping, kind: Kind | None) -> Mapping:
+    """Other spellings of inputs, and of the keys that every task has, under their one name."""
+    entries: dict[str, Entry] = {}
+    for entry in tool:
+        key = "args" if entry.key == "input" else entry.key
+        if kind is not None and (spelling := kind.spellings.get(key)) is not None:
+            key = spelling if isinstance(spelling, str) else spelling(plain(entry.value))
+        if key in entries:
+            context.report(
+                "duplicate-key", entry, f"`{entry.key}` and `{entries[key].key}` say the same thing"
+            )
+            continue
+        entries[key] = entry if key == entry.key else Entry(key, entry.value, entry.line, entry.column)
+    return with_selection(Mapping(entries, tool.line, tool.column))
+
+
+def with_selection(node: Mapping) -> Mapping:
+    """A task or step with its `output_select` where it belongs, under `spec.result.select`."""
+    selected, spec = node.entries.get("output_select"), node.get("spec")
+    if selected is None or not isinstance(selected.value, Sequence):
+        return node
+    if spec is not None and not is_empty(spec) and not isinstance(spec, Mapping):
+        return node
+    selection = mapping(selected, {"result": mapping(selected, {"select": selected.value})})
+    merged = specs.merge(selection, mapping_of(spec)) or selection
+    entries = {entry.key: entry for entry in node if entry is not selected}
+    entries["spec"] = Entry("spec", merged, selected.line, selected.column)
+    return Mapping(entries, node.line, node.column)
+
+
+def _merged_spec(
+    context: Context,
+    shaped: Mapping,
+    kind: Kind | None,
+    outer: tuple[Mapping | None, ...],
+    defined: Mapping | None,
+) -> Mapping | None:
+    """001 §6.4: kind defaults → executor → step → loop → workbook definition → task."""
+    known = frozenset(fields_of(kind.spec)) if kind else None
+    defaults = node_of(dict(kind.defaults), shaped) if kind and kind.defaults else None
+    own = mapping_of(shaped.get("spec"))
+    executor, *inner = (specs.inheritable(spec, known) for spec in outer)
+    if kind is not None and executor is not None:
+        executor = context.shaper.fields(
+            executor, {}, "`executor.spec`", templated=fields_of(kind.spec), closed=False
+        )
+    return specs.merge(
+        mapping_of(defaults), executor, *inner, defined, _with_rules(context, own) if own else None
+    )
+
+
+def _with_rules(context: Context, spec: Mapping) -> Mapping:
+    """A task's own spec; a policy that is no object containing `rules` (000 §13) is left out."""
+    policy = spec.get("policy")
+    if policy is None or (isinstance(policy, Mapping) and "rules" in policy):
+        return spec
+    found = "a mapping without `rules`" if isinstance(policy, Mapping) else kind_of(policy)
+    message = f"a policy is an object containing `rules`, not {found}"
+    keys = policy.entries if isinstance(policy, Mapping) else ()
+    near = next((key for key in keys if nearest(key, ("rules",))), None)
+    hint = f"`{near}`: did you mean `rules`?" if near else "write `policy: { rules: […] }`"
+    context.report("policy-shape", policy, message, hint)
+    return Mapping({entry.key: entry for entry in spec if entry.key != "policy"}, spec.line, spec.column)
+
+
+def _inputs(context: Context, shaped: Mapping, kind: Kind | None, where: Where) -> dict[str, Data]:
+    declared = fields_of(kind.inputs) if kind else {}
+    inputs = {}
+    for entry in shaped:
+        if entry.key in fields_of(TaskShape) and entry.key not in declared:
+            continue
+        extra = declared[entry.key].extra if entry.key in declared else {}
+        if "literal" in extra or "document" in extra:
+            if "document" in extra and isinstance(entry.value, Mapping):
+                given = mapping_of(shaped.get("args"))
+                context.nested.append(Nested(entry.value, frozenset(given.entries if given else ())))
+            inputs[entry.key] = _literal(context, entry, extra)
+        else:
+            inputs[entry.key] = context.data(entry.value, where._replace(key=entry.key))
+            if (
+                "auth" in extra
+                and isinstance(entry.value, Scalar)
+                and isinstance(inputs[entry.key], Constant)
+            ):
+                context.credentials.append(entry.value)
+    return inputs
+
+
+def _literal(context: Context, entry: Entry, extra: AbstractMapping[str, Json]) -> Data:
+    value = plain(entry.value)
+    if (
+        "literal" in extra
+        and isinstance(value, str)
+        and isinstance(entry.value, Scalar)
+        and is_template(value)
+    ):
+        _warn_about_code(context, entry.value, value)
+    return Constant(value)
+
+
+def _warn_about_code(context: Context, scalar: Scalar, code: str) -> None:
+    at = code.find("{{")
+    inside = code[at + 2 :].lstrip() if at >= 0 else ""
+    if inside.startswith(("workload.", "ctx.", "iter.", "args.", "_prev", "execution_id", "keychain.")):
+        message = "this is not rendered inside code: the braces stay as they are"
+        context.report_inside(
+            "code-expression", scalar, at, message, "pass the value under `args` and use its name"
+        )
+
+
+def _check_inputs(
+    context: Context, tool: Mapping, shaped: Mapping, kind: Kind | None, spec: Mapping | None, *, at: Located
+) -> None:
+    """What types cannot say, asked of the inputs as given; those of a wrong type have been told."""
+    if kind is None or kind.check is None:
+        return
+    inputs = {
+        entry.key: plain(entry.value) for entry in tool if entry.key not in ("kind", "spec", "desc", "set")
+    }
+    knobs = {entry.key: plain(entry.value) for entry in spec if entry.key != "policy"} if spec else {}
+    for fault in kind.check(inputs, knobs):
+        key = fault.key or ""
+        if key in tool and key not in shaped:
+            continue
+        entry = tool.entries.get(key) or (spec.entries.get(key) if spec else None)
+        if entry is not None and fault.line and isinstance(entry.value, Scalar):
+            # Code may count lines by more characters than a document does.
+            lines = str(entry.value.value).split("\n")[: fault.line]
+            offset = sum(len(line) + 1 for line in lines[:-1]) + len(lines[-1]) - len(lines[-1].lstrip())
+            context.report_inside("bad-input", entry.value, offset, fault.message, fault.hint)
+        else:
+            context.report("bad-input", entry or at, fault.message, fault.hint)
+
+
+def _spec_values(context: Context, spec: Mapping | None, where: Where) -> dict[str, Data]:
+    if spec is None:
+        return {}
+    return {entry.key: context.data(entry.value, where) for entry in spec if entry.key != "policy"}
+
+
+def inheritable_fields(context: Context) -> dict[str, Field]:
+    """The spec keys that a task of any kind would take from the scopes around it."""
+    fields = dict(fields_of(TaskSpec))
+    for kind in context.kinds:
+        for key, field in fields_of(kind.spec).items():
+            fields.setdefault(key, field)
+    return {key: field for key, field in fields.items() if key not in specs.OWNED}

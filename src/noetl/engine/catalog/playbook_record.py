@@ -1,0 +1,74 @@
+"""The documents that executions run, as a store keeps them."""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+from msgspec import Struct
+
+from noetl.dsl.compiler import Loaded
+from noetl.dsl.document.playbook import Playbook
+from noetl.loader import examine
+from noetl.model import Json
+from noetl.ports.store import StoreError
+
+
+class PlaybookUnreadable(StoreError):
+    """A stored document cannot be read as the playbook that it was."""
+
+
+class Source(Struct, frozen=True):
+    """A document as its author wrote it. `name` is what problems call it, `file` where it was read, if so."""
+
+    text: str
+    name: str
+    file: str = ""
+    dialect: str | None = None
+
+
+def packed(document: Source) -> bytes:
+    """What `Store.put_playbook` gets."""
+    return msgspec.json.encode(document)
+
+
+def unpacked(data: bytes) -> Source:
+    """Raises PlaybookUnreadable."""
+    try:
+        return msgspec.json.decode(data, type=Source)
+    except (msgspec.DecodeError, UnicodeDecodeError) as fault:
+        raise PlaybookUnreadable(f"the stored playbook is damaged: {fault}", _DAMAGED) from None
+
+
+def playbook_in(data: bytes, allow_kinds: Iterable[str] = ()) -> Playbook:
+    """The playbook of a stored document, also where kinds of tools that it uses are not installed.
+
+    Raises PlaybookUnreadable.
+    """
+    document = unpacked(data)
+    loaded = _load(document, allow_kinds)
+    if loaded.playbook is None:
+        # Looking at what happened needs no tools.
+        loaded = _load(document, {*allow_kinds, *_kinds(loaded.document)})
+    if loaded.playbook is None:
+        worst = next(problem for problem in loaded.problems if problem.severity == "error")
+        message = f"{document.name}: this release does not accept the playbook that ran: {worst.message}"
+        raise PlaybookUnreadable(message, "use the release of noetl that ran it")
+    return loaded.playbook
+
+
+_DAMAGED = "`noetl store check` says what else is wrong"
+
+
+def _load(document: Source, allow_kinds: Iterable[str]) -> Loaded:
+    return examine(document.text, document.name, dialect=document.dialect, allow_kinds=allow_kinds)
+
+
+def _kinds(value: Json) -> Iterator[str]:
+    """Everything in a canonical document that may be the kind of a tool."""
+    if isinstance(value, dict):
+        if isinstance(kind := value.get("kind"), str):
+            yield kind
+        for item in value.values():
+            yield from _kinds(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _kinds(item)

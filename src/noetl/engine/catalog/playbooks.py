@@ -1,0 +1,135 @@
+"""The documents that executions run: as given, as stored, and those that tasks name by path."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from noetl.dsl.document.playbook import Playbook
+from noetl.dsl.document.problem import PlaybookInvalid
+from noetl.dsl.document.source import Mapping, SourceError, compose, plain
+from noetl.engine.catalog.playbook_record import Source, packed, unpacked
+from noetl.kernel import Plan
+from noetl.loader import MAX_BYTES, examine
+from noetl.model import NoetlError
+from noetl.ports.store import Store, StoreUnusable
+
+# As in column 1, or in a document written as JSON.
+_PLAYBOOK = re.compile(
+    rb"""^(?:\xef\xbb\xbf)?(?:\{\s*)?["']?apiVersion["']?\s*:\s*["']?noetl\.io\b""", re.MULTILINE
+)
+
+
+class PlaybookMissing(NoetlError):
+    """No playbook has this path, or more than one has."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class Document(Struct, frozen=True):
+    """A source that is a valid playbook, and what follows from it."""
+
+    source: Source
+    plan: Plan
+
+    @property
+    def playbook(self) -> Playbook:
+        return self.plan.playbook
+
+    def stored(self) -> bytes:
+        """As the store keeps it, under the hash of the canonical document."""
+        return packed(self.source)
+
+
+class Playbooks:
+    """Reads documents, each once. `folders` are where playbooks named by path are looked for."""
+
+    def __init__(self, folders: Iterable[Path] = (), allow_kinds: Iterable[str] = ()) -> None:
+        self._folders = list(folders)
+        self._allow_kinds = tuple(allow_kinds)
+        self._documents: dict[Source, Document] = {}
+        self._indexes: dict[Path, dict[str, list[Path]]] = {}
+
+    def read(self, source: Source) -> Document:
+        """Raises PlaybookInvalid."""
+        if (known := self._documents.get(source)) is not None:
+            return known
+        examined = examine(source.text, source.name, dialect=source.dialect, allow_kinds=self._allow_kinds)
+        if examined.playbook is None:
+            raise PlaybookInvalid(examined.problems)
+        document = self._documents[source] = Document(source, Plan(examined.playbook))
+        return document
+
+    async def stored(self, store: Store, playbook_hash: str) -> Document:
+        """The document that an execution in this store runs. Raises StoreUnusable, PlaybookInvalid."""
+        data = await store.playbook(playbook_hash)
+        if data is None:
+            raise StoreUnusable("the playbook of the execution is missing in the store")
+        return self.read(unpacked(data))
+
+    def named(self, path: str, version: object, folder: Path) -> Document:
+        """The playbook with this `metadata.path`, looked for below `folder` and the catalog's folders.
+
+        Raises PlaybookMissing, PlaybookInvalid.
+        """
+        found: dict[Path, None] = {}
+        for place in (*self._folders, folder):
+            found |= dict.fromkeys(self._index(place).get(path, ()))
+        documents = [self._of_file(file) for file in found]
+        if version is not None:
+            documents = [one for one in documents if one.playbook.metadata.version == str(version)]
+        where = " or ".join(str(place) for place in (*self._folders, folder))
+        if not documents:
+            wanted = f"`{path}`" + (f" of version {version}" if version is not None else "")
+            hint = f"a file below {where} must have this `metadata.path`; --catalog names another folder"
+            raise PlaybookMissing(f"there is no playbook {wanted}", hint)
+        if len({one.playbook.hash for one in documents}) > 1:
+            files = ", ".join(one.source.file for one in documents)
+            raise PlaybookMissing(
+                f"several files have the path `{path}`: {files}", "give each a path of its own"
+            )
+        return documents[0]
+
+    def _of_file(self, file: Path) -> Document:
+        return self.read(Source(file.read_text("utf-8-sig"), str(file), str(file)))
+
+    def _index(self, folder: Path) -> dict[str, list[Path]]:
+        if (known := self._indexes.get(folder)) is not None:
+            return known
+        index: dict[str, list[Path]] = {}
+        for file in _candidates(folder):
+            if (path := _path_of(file)) is not None:
+                index.setdefault(path, []).append(file)
+        self._indexes[folder] = index
+        return index
+
+
+def _candidates(folder: Path) -> Iterator[Path]:
+    for place, directories, names in os.walk(folder):
+        directories[:] = sorted(name for name in directories if not name.startswith("."))
+        for name in sorted(names):
+            if name.endswith((".yaml", ".yml")):
+                yield Path(place).resolve() / name
+
+
+def _path_of(file: Path) -> str | None:
+    """The `metadata.path` of a file that says it is a playbook; version 1 has it at the root."""
+    try:
+        data = file.read_bytes() if file.stat().st_size <= MAX_BYTES else b""
+        if not _PLAYBOOK.search(data):
+            return None
+        root = compose(data.decode("utf-8-sig"))
+    except (OSError, UnicodeDecodeError, SourceError):
+        return None
+    if not isinstance(root, Mapping):
+        return None
+    whole = plain(root)
+    metadata = whole.get("metadata") if isinstance(whole, dict) else None
+    path = metadata.get("path") if isinstance(metadata, dict) else None
+    if path is None and isinstance(whole, dict):
+        path = whole.get("path")
+    return path if isinstance(path, str) else None

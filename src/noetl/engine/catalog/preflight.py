@@ -1,0 +1,109 @@
+"""What a playbook needs that is not here, found before its first event."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from noetl.dsl.document.kinds import Kinds
+from noetl.dsl.document.playbook import Place, Playbook, Task
+from noetl.dsl.document.problem import PlaybookInvalid, Problem
+from noetl.engine.catalog.playbooks import Document, PlaybookMissing, Playbooks
+from noetl.expr import Constant
+from noetl.model import NoetlError
+from noetl.tools.host.worker_tools import unrunnable
+
+CODE = "cannot-run"
+
+
+class CannotRun(NoetlError):
+    """A valid playbook needs something that is not here: a tool, a playbook."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        first = problems[0]
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        super().__init__(f"the playbook cannot run here: {first.message}{more}")
+        self.hint = first.hint
+        self.problems = problems
+
+
+class Fitness:
+    """Whether playbooks can run here. `stores` are the names of the result stores there are."""
+
+    def __init__(self, playbooks: Playbooks, kinds: Kinds, stores: frozenset[str] = frozenset()) -> None:
+        self._playbooks = playbooks
+        self._kinds = kinds
+        self._stores = stores
+        self._known: dict[tuple[str, str], _Needs] = {}
+
+    def check(self, document: Document) -> None:
+        """Looks at the playbook and at all that its tasks name by a constant path. Raises CannotRun."""
+        problems: list[Problem] = []
+        seen: set[str] = set()
+        todo = [document]
+        while todo:
+            one = todo.pop()
+            if one.playbook.hash in seen:
+                continue
+            seen.add(one.playbook.hash)
+            name = one.source.file or one.source.name
+            needs = self._needs(one, name)
+            problems += needs.problems
+            for task, path, version in needs.children:
+                folder = Path(one.source.file or "x").absolute().parent
+                try:
+                    todo.append(self._playbooks.named(path, version, folder))
+                except PlaybookMissing as missing:
+                    problems.append(_problem(name, task.place, str(missing), missing.hint))
+                except PlaybookInvalid as invalid:
+                    message = f"the playbook `{path}` is not valid: {invalid}"
+                    problems.append(_problem(name, task.place, message, "`noetl validate` shows all of it"))
+        if problems:
+            raise CannotRun(tuple(problems))
+
+    def _needs(self, document: Document, name: str) -> "_Needs":
+        """What follows from the document alone: it is looked at once, however often it is run."""
+        key = document.playbook.hash, name
+        found = self._known.get(key)
+        if found is None:
+            lacking = _lacking(document.playbook, self._kinds, name)
+            unknown = _unknown_stores(document, name, self._stores)
+            children = tuple(_children(document.playbook))
+            found = self._known[key] = _Needs((*lacking, *unknown), children)
+        return found
+
+
+class _Needs(NamedTuple):
+    """What a document lacks, and the playbooks that it names."""
+
+    problems: tuple[Problem, ...]
+    children: tuple[tuple[Task, str, object], ...]
+
+
+def _lacking(playbook: Playbook, kinds: Kinds, name: str) -> Iterator[Problem]:
+    for one in unrunnable(playbook, kinds):
+        yield _problem(name, one.place, f"task `{one.task}` of step `{one.step}`: {one.reason}", one.hint)
+
+
+def _unknown_stores(document: Document, name: str, stores: frozenset[str]) -> Iterator[Problem]:
+    """Result stores that a task, a step or the executor names and nobody set."""
+    hint = f"there are {', '.join(sorted(stores))}" if stores else "name it in `result_stores`: NAME=URL"
+    told: set[str] = set()
+    for plan in document.plan.by_number:
+        for label, rules in [*plan.task_rules.items(), ("", plan.rules)]:
+            if rules.store and rules.store not in stores and rules.store not in told:
+                told.add(rules.store)
+                at = plan.step.tasks[plan.label_at[label]].place if label else plan.step.place
+                yield _problem(name, at, f"there is no result store `{rules.store}`", hint)
+
+
+def _children(playbook: Playbook) -> Iterator[tuple[Task, str, object]]:
+    for step in playbook.workflow:
+        for task in step.tasks:
+            path = task.inputs.get("path")
+            if task.kind == "playbook" and isinstance(path, Constant) and isinstance(path.value, str):
+                version = task.inputs.get("version")
+                yield task, path.value, version.value if isinstance(version, Constant) else None
+
+
+def _problem(name: str, place: Place, message: str, hint: str) -> Problem:
+    return Problem(name, place.line, place.column, CODE, "error", message, hint)

@@ -1,0 +1,138 @@
+"""Where decisions become durable: everything that waits goes into one commit."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import assert_never
+
+from noetl.engine.catalog.playbooks import Document
+from noetl.engine.execution import Live
+from noetl.events.event import Event
+from noetl.kernel.state.blobs import Blob
+from noetl.ports.results import ResultError, ResultStore
+from noetl.ports.store import Append, Committed, Conflict, KeyTaken, Store, StoreError
+from noetl.stores.results import StoredReader
+
+
+class WrittenElsewhere(StoreError):
+    """Somebody else appended to an execution that this process owns."""
+
+
+class Journal:
+    """Writes what live executions have pending. `wrote` hears of each append after it is durable."""
+
+    def __init__(
+        self, store: Store, results: ResultStore, wrote: Callable[[Live, Sequence[Event]], None]
+    ) -> None:
+        self._store = store
+        self._results = results
+        self._reader = StoredReader(results)
+        self._storing: dict[str, Blob] = {}
+        self._wrote = wrote
+        self._dirty: dict[str, Live] = {}
+        self._held: dict[str, int] = {}
+        self._flushing = asyncio.Lock()
+        self.weight = 0
+        """Events that wait."""
+        self.urgent = False
+        """Whether somebody waits for it."""
+        self.taken_keys: dict[str, str] = {}
+        """Executions that were not begun because their key was taken, and who has it."""
+        self._documents: dict[str, Document] = {}
+        self._kept: set[str] = set()
+
+    def add(self, live: Live, events: int) -> None:
+        self._dirty[live.execution_id] = live
+        self.weight += events
+
+    def hold(self, live: Live) -> None:
+        """Nothing of it is written until `release`: what belongs into one commit is not complete yet."""
+        self._held[live.execution_id] = self._held.get(live.execution_id, 0) + 1
+
+    def release(self, live: Live) -> None:
+        """For each `hold` once. Whoever waits for it is served next."""
+        self._held[live.execution_id] -= 1
+        if not self._held[live.execution_id]:
+            del self._held[live.execution_id]
+        self.urgent = True
+
+    def keep(self, document: Document) -> None:
+        """The document is stored before anything that names it."""
+        if document.playbook.hash not in self._kept:
+            self._documents[document.playbook.hash] = document
+
+    async def stored(self, live: Live, key: str) -> bytes:
+        """Bytes that events of this execution name, also while they are on their way. Raises ResultError."""
+        for blob in live.state.blobs:
+            if blob.key == key:
+                return blob.data
+        found = self._storing.get(key)
+        return found.data if found is not None else await self._reader.read(key)
+
+    @property
+    def dirty(self) -> bool:
+        return bool(self._dirty)
+
+    async def flush(self) -> None:
+        """Writes what waits, but for what is held. Raises StoreError; nothing of that commit is written then.
+
+        What is decided meanwhile waits for the next time: there may be no end to it.
+        """
+        async with self._flushing:
+            while self._documents:
+                playbook_hash, document = self._documents.popitem()
+                await self._store.put_playbook(playbook_hash, document.stored())
+                self._kept.add(playbook_hash)
+            if lives := self._take():
+                await self._commit(lives)
+
+    async def close(self) -> None:
+        """Lets go of what was read."""
+        await self._reader.close()
+
+    def forget(self, live: Live) -> None:
+        """Nothing of it is to be written."""
+        self._dirty.pop(live.execution_id, None)
+
+    async def _put(self) -> None:
+        """What the events name is durable before they are."""
+        try:
+            await asyncio.gather(*(self._results.put(*blob) for blob in self._storing.values()))
+        except ResultError as error:
+            raise StoreError(str(error), error.hint) from error
+        self._storing = {}
+
+    def _take(self) -> dict[str, Live]:
+        """What waits and is not held; from here on it is written."""
+        taken, self._dirty = self._dirty, {}
+        for name in self._held:
+            if name in taken:
+                self._dirty[name] = taken.pop(name)
+        return taken
+
+    async def _commit(self, lives: Mapping[str, Live]) -> None:
+        # Without a pause up to the commit: what executions decided about each other stays together.
+        self.weight = 0
+        self.urgent = False
+        appends: list[Append] = []
+        written: list[list[Event]] = []
+        for live in lives.values():
+            append, events = live.take_append()
+            appends.append(append)
+            written.append(events)
+            for blob in live.take_blobs():
+                self._storing[blob.key] = blob
+        if self._storing:
+            await self._put()
+        verdicts = await self._store.commit(appends)
+        for live, events, verdict in zip(lives.values(), written, verdicts, strict=True):
+            match verdict:
+                case Committed(version=version):
+                    live.written(version)
+                    self._wrote(live, events)
+                case Conflict(version=version):
+                    message = f"{live.execution_id} was written to by somebody else (event {version})"
+                    raise WrittenElsewhere(message, "run it from one process at a time")
+                case KeyTaken(execution_id=other):
+                    self.taken_keys[live.execution_id] = other
+                case _:
+                    assert_never(verdict)

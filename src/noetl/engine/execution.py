@@ -1,0 +1,240 @@
+"""An execution in memory: its state, and what was decided about it but is not written yet."""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+
+from noetl.dsl.document.playbook import Playbook
+from noetl.engine.clock import now
+from noetl.engine.effects import TELLING, effects_of
+from noetl.events.bodies import EventBody, Parent, TokenClaimed
+from noetl.events.codec import FORMAT
+from noetl.events.event import Event
+from noetl.events.event_kind import NUMBERS
+from noetl.kernel import ExecutionState, RunState, due, handle, proceed
+from noetl.kernel.net import decider
+from noetl.kernel.net.commands import Command, Report
+from noetl.kernel.result_rules import Rules
+from noetl.kernel.state.blobs import Blob
+from noetl.ports.results import ResultStore
+from noetl.ports.store import NO_EFFECTS, Append, Row, merge
+from noetl.stores.ownership import Ownership
+from noetl.stores.results import StoredObjects
+
+
+class Origin(Struct, frozen=True, kw_only=True):
+    """What an execution came from, as far as its state does not say."""
+
+    file: str = ""
+    parent: Parent | None = None
+    depth: int = 0
+    trace_id: str = ""
+    root: str = ""
+    """The execution that somebody asked for, if it is another one."""
+
+    @property
+    def folder(self) -> Path:
+        """Where relative paths of its playbook start."""
+        return _folder_of(self.file) if self.file else Path.cwd()
+
+
+@lru_cache(maxsize=64)
+def _folder_of(file: str) -> Path:
+    return Path(file).parent
+
+
+class Logs(Protocol):
+    """Where the lines go that tasks print."""
+
+    def write(self, execution_id: str, place: Mapping[str, str | int], text: str) -> None: ...
+
+
+class Keeper(Protocol):
+    """Who keeps live executions, and hears of what is decided about them."""
+
+    @property
+    def logs(self) -> Logs | None: ...
+
+    def noticed(self, live: "Live", events: list[Event]) -> None:
+        """Called with the events of each decision, before they are durable."""
+        ...
+
+    def hurry(self) -> None:
+        """Somebody waits for what is decided to be durable."""
+        ...
+
+    @property
+    def results(self) -> ResultStore:
+        """Where its values are stored."""
+        ...
+
+    async def stored(self, live: "Live", key: str) -> bytes:
+        """Bytes that events of the execution name. Raises ResultError."""
+        ...
+
+    async def playbook_of(self, playbook_hash: str) -> tuple[Playbook, Path]:
+        """A stored playbook, and where its relative paths start. Raises StoreError."""
+        ...
+
+
+WORKER = "local"
+"""The one worker that this process has."""
+
+
+class Live:
+    """Decides commands at once; what follows is durable when the journal says so."""
+
+    def __init__(
+        self,
+        state: ExecutionState,
+        origin: Origin,
+        keeper: Keeper,
+        ownership: Ownership | None = None,
+    ) -> None:
+        self.state = state
+        self.execution_id = state.given.execution_id
+        self.origin = origin
+        self.folder = origin.folder
+        self.trace_id = origin.trace_id or self.execution_id.replace("-", "")
+        self.durable = state.version
+        self.snapshot_at = state.version
+        self.pending: list[Event] = []
+        self.root = origin.root or self.execution_id
+        """The execution that somebody asked for, and that this one came from."""
+        self.begun: set[str] = set()
+        """Children that were there when it was taken up."""
+        self.start_key = ""
+        self.taken: list[int] = []
+        self._boundaries: set[int] = set()
+        self._after: list[tuple[int, Callable[[], None]]] = []
+        self._objects: dict[Rules, StoredObjects] = {}
+        self._keeper = keeper
+        self._ownership = ownership
+
+    @property
+    def paused(self) -> bool:
+        return self.state.paused
+
+    @property
+    def stopping(self) -> bool:
+        return self.state.stopping != ""
+
+    def give(self, command: Command) -> list[Event]:
+        """The events of one decision, none if it was made before. Raises Refused and NotOwner."""
+        moment = now()
+        events = handle(self.state, command, moment)
+        if not events:
+            return events
+        self._boundaries.add(events[-1].seq)
+        while (
+            len(events) >= decider.MOST_AT_ONCE and due(self.state) and (more := proceed(self.state, moment))
+        ):
+            events += more
+            self._boundaries.add(more[-1].seq)
+        self.pending += events
+        self._keeper.noticed(self, events)
+        return events
+
+    def _go_on(self, events: list[Event], moment: int) -> None:
+        """What was left for further appends."""
+        while due(self.state) and (more := proceed(self.state, moment)):
+            events += more
+            self._boundaries.add(more[-1].seq)
+
+    def report(self, run: RunState, *bodies: EventBody, go_on: bool = False) -> RunState | None:
+        """What happened in a run that is claimed; with `go_on`, the run that its worker owns next."""
+        claims = WORKER if go_on else ""
+        events = self.give(Report(run.id, run.fence, run.reported, bodies, claims))
+        last = events[-1].body if claims and events else None
+        return self.state.runs[last.run] if isinstance(last, TokenClaimed) else None
+
+    def when_durable(self, then: Callable[[], None]) -> None:
+        """Calls `then` once everything decided so far is written."""
+        self.afterwards(then)
+        self._keeper.hurry()
+
+    def afterwards(self, then: Callable[[], None]) -> None:
+        """The same for what can wait until it is written anyway."""
+        self._after.append((self.state.version, then))
+
+    def objects(self, run: RunState, task: str) -> StoredObjects:
+        rules = run.step.task_rules.get(task, run.step.rules)
+        found = self._objects.get(rules)
+        if found is None:
+            # What tools store is mostly packed already, or read in parts: only who asks for it has it packed.
+            compression = rules.compression if rules.packs_objects else "none"
+            found = self._objects[rules] = StoredObjects(
+                self._keeper.results,
+                self.execution_id,
+                store=rules.store,
+                compression=compression,
+                about=rules.about,
+            )
+        return found
+
+    def log(self, run: RunState, iteration: int, task: str, attempt: int, text: str) -> None:
+        if (logs := self._keeper.logs) is not None:
+            place: dict[str, str | int] = {
+                "step": run.step.name,
+                "run": run.id,
+                "task": task,
+                "attempt": attempt,
+            }
+            if run.loop is not None:
+                place["iteration"] = iteration
+            logs.write(self.execution_id, place, text)
+
+    @property
+    def playbook(self) -> Playbook:
+        return self.state.plan.playbook
+
+    async def playbook_of(self, playbook_hash: str) -> tuple[Playbook, Path]:
+        return await self._keeper.playbook_of(playbook_hash)
+
+    async def stored(self, key: str) -> bytes:
+        return await self._keeper.stored(self, key)
+
+    def take_append(self) -> tuple[Append, list[Event]]:
+        """What is pending, as one append; from here on it is somebody else's to write."""
+        events, self.pending = self.pending, []
+        boundaries, self._boundaries = self._boundaries, set()
+        rows = []
+        effects = NO_EFFECTS
+        for event in events:
+            seq, kind = event.seq, type(event.body)
+            rows.append(Row(seq, event.ts, NUMBERS[kind], FORMAT, event.data, seq in boundaries))
+            if kind in TELLING:
+                effects = merge(effects, effects_of(event.ts, event.body))
+        taken, self.taken = self.taken, []
+        append = Append(
+            execution_id=self.execution_id,
+            expected_version=events[0].seq - 1,
+            rows=rows,
+            effects=effects,
+            start_key=self.start_key if events[0].seq == 1 else "",
+            taken=taken,
+        )
+        return append, events
+
+    def take_blobs(self) -> list[Blob]:
+        """What must be stored before the append."""
+        blobs = self.state.blobs
+        if not blobs:
+            return []
+        taken = list(blobs)
+        blobs.clear()
+        return taken
+
+    def written(self, version: int) -> None:
+        """Everything up to this version is durable."""
+        self.durable = version
+        while self._after and self._after[0][0] <= version:
+            self._after.pop(0)[1]()
+
+    def release(self) -> None:
+        """Lets others own the execution. A second call does nothing."""
+        if self._ownership is not None:
+            self._ownership.release()

@@ -1,0 +1,111 @@
+"""Dropping bodies of results that were to be kept for a time only: `spec.result.ttl` and `scope`."""
+
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from noetl.engine.history.lookup import PAGE
+from noetl.model.reference import MARK, keys_of
+from noetl.ports.results import ResultMissing, ResultStore
+from noetl.ports.store import ExecutionRecord, Store
+from noetl.stores.ownership import Owners
+
+_NEVER = float("inf")
+_SECOND = 1_000_000
+
+
+class Expired(Struct):
+    """What was dropped, and how many bodies could not be: they are in stores that nobody names any more."""
+
+    bodies: int = 0
+    bytes: int = 0
+    unreachable: int = 0
+
+
+class Expiry:
+    """Looks for bodies whose time is over, in executions that ended."""
+
+    def __init__(self, store: Store, results: ResultStore, owners: Owners) -> None:
+        self._store = store
+        self._results = results
+        self._owners = owners
+        self._mortal: dict[str, bool] = {}
+
+    async def drop(
+        self, records: AsyncIterator[ExecutionRecord], now: int, most: int | None = None
+    ) -> Expired:
+        """Drops what has expired by `now` (microseconds), in at most so many executions that may have such.
+
+        The events stay as they are. What somebody owns is left alone. Raises StoreError, ResultError.
+        """
+        done, looked_at = Expired(), 0
+        async for record in records:
+            if not await self._has_mortals(record.playbook):
+                continue
+            if most is not None and looked_at >= most:
+                break
+            looked_at += 1
+            ownership = self._owners.claim(record.execution_id)
+            if ownership is None:
+                continue
+            with ownership:
+                await self._drop(record, now, done)
+        return done
+
+    async def _drop(self, record: ExecutionRecord, now: int, done: Expired) -> None:
+        current = await self._store.execution(record.execution_id)
+        if current is None or current.version != record.version:
+            return  # somebody retried it meanwhile
+        for key, end in (await self._ends(record)).items():
+            if end <= now:
+                since = datetime.fromtimestamp(end / _SECOND, UTC).isoformat(timespec="seconds")
+                try:
+                    freed = await self._results.expire(key, since)
+                except ResultMissing:  # the settings no longer name its store
+                    done.unreachable += 1
+                    continue
+                done.bodies += freed > 0
+                done.bytes += freed
+
+    async def _ends(self, record: ExecutionRecord) -> dict[str, float]:
+        """When each body expires: as late as any reference to it says."""
+        found: dict[str, float] = {}
+        after = 0
+        while rows := await self._store.read(record.execution_id, after=after, limit=PAGE):
+            after = rows[-1].seq
+            for row in rows:
+                if b'"$noetl"' in row.body:
+                    for reference in _references(msgspec.json.decode(row.body)):
+                        end = _end_of(reference, record.ended_at)
+                        for key in keys_of(reference):
+                            found[key] = max(found.get(key, 0), end)
+        return found
+
+    async def _has_mortals(self, playbook: str) -> bool:
+        """Whether a playbook says of anything that it is not kept as long as the execution."""
+        if playbook not in self._mortal:
+            document = await self._store.playbook(playbook) or b""
+            self._mortal[playbook] = b"ttl" in document or b"scope" in document
+        return self._mortal[playbook]
+
+
+def _references(value: Any) -> Iterator[dict[str, Any]]:
+    """All that stand for something stored by itself, wherever they are."""
+    if isinstance(value, dict):
+        if value.get(MARK) in ("ref", "manifest") and "path" not in value:
+            yield value
+        for item in value.values():
+            yield from _references(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _references(item)
+
+
+def _end_of(reference: dict[str, Any], ended_at: int) -> float:
+    scope, ttl = reference.get("scope"), reference.get("ttl")
+    if scope == "permanent" or (ttl is None and scope != "step"):
+        return _NEVER
+    return ended_at + (ttl or 0) * _SECOND

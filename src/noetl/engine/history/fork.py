@@ -1,0 +1,138 @@
+"""A new execution with a copy of another one's history."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import uuid_utils
+from msgspec.structs import replace
+
+from noetl.dsl.document.playbook import Playbook
+from noetl.engine.catalog.playbooks import Document
+from noetl.engine.effects import derive
+from noetl.engine.execution import Live, Origin
+from noetl.engine.history.lookup import PAGE, decoded
+from noetl.events.bodies import Patch
+from noetl.events.event import Event
+from noetl.kernel import WrongSequence
+from noetl.kernel.net.commands import Fork
+from noetl.kernel.state.replay import replay
+from noetl.model import NoetlError
+from noetl.ports.results import ResultMissing, ResultStore
+from noetl.ports.store import (
+    NO_EFFECTS,
+    Append,
+    Committed,
+    ExecutionUnknown,
+    Row,
+    Store,
+    StoreUnusable,
+    merge,
+)
+
+
+class CannotFork(NoetlError):
+    """There is nothing to copy, or the copy could not go on with the other playbook."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+async def copied_rows(store: Store, execution_id: str, at: int) -> list[Row]:
+    """The rows up to `at`, and on to the end of its append. Raises ExecutionUnknown, CannotFork."""
+    rows: list[Row] = []
+    while page := await store.read(execution_id, after=rows[-1].seq if rows else 0, limit=PAGE):
+        for row in page:
+            rows.append(row)
+            if row.seq >= at and row.last:
+                return rows
+    if not rows:
+        raise ExecutionUnknown(f"there is no execution {execution_id}")
+    raise CannotFork(f"{execution_id} has no event {at}", f"its last one is {rows[-1].seq}")
+
+
+async def write_copy(
+    store: Store, results: ResultStore, rows: Sequence[Row], document: Document, command: Fork
+) -> str:
+    """A new execution with these rows, marked as a fork in the same commit; its id.
+
+    Raises CannotFork if the rows could not have come from this document, or nothing is left to do.
+    """
+    execution_id = str(uuid_utils.uuid7())
+    rows = await _with_own_results(results, rows, command.source, execution_id)
+    try:
+        state = replay(document.plan, execution_id, decoded(execution_id, rows))
+    except (WrongSequence, KeyError, IndexError) as error:
+        why = f"it has no `{error.args[0]}`" if isinstance(error, KeyError) else error
+        hint = "the steps and tasks that ran so far must be there, with the same names and arcs"
+        message = f"the history cannot go on with {document.source.name}: {why}"
+        raise CannotFork(message, hint) from None
+    if state.over:
+        message = f"{command.source} was {state.status} by event {command.at}"
+        raise CannotFork(message, "fork it at an earlier event")
+    effects = NO_EFFECTS
+    for row in rows:
+        effects = merge(effects, derive(row))
+    copy = Append(execution_id=execution_id, expected_version=0, rows=rows, effects=effects)
+    live = Live(state, Origin(), _Nobody(results))
+    live.give(command)
+    fork, _ = live.take_append()
+    for blob in live.take_blobs():
+        await results.put(*blob)
+    await store.put_playbook(document.playbook.hash, document.stored())
+    verdicts = await store.commit([copy, fork])
+    assert all(isinstance(verdict, Committed) for verdict in verdicts)  # noqa: S101 -- nobody knows the id
+    return execution_id
+
+
+class _Nobody:
+    """Keeps an execution that only decides one thing."""
+
+    logs = None
+
+    def __init__(self, results: ResultStore) -> None:
+        self.results = results
+
+    def noticed(self, live: Live, events: list[Event]) -> None: ...
+
+    def hurry(self) -> None: ...
+
+    async def stored(self, live: Live, key: str) -> bytes:
+        raise ResultMissing(f"nothing of {live.execution_id} is stored yet: {key}")
+
+    async def playbook_of(self, playbook_hash: str) -> tuple[Playbook, Path]:
+        raise StoreUnusable(f"nobody runs {playbook_hash} here")
+
+
+async def _with_own_results(
+    results: ResultStore, rows: Sequence[Row], source: str, execution_id: str
+) -> Sequence[Row]:
+    """The rows with copies of all that they name: what is stored belongs to one execution."""
+    theirs = re.compile(rb'"key":"(\w+:)?' + re.escape(source.encode()) + rb'/([0-9a-f]{64})(#[0-9-]+)?"')
+    own = rb'"key":"\g<1>' + execution_id.encode() + rb'/\g<2>\g<3>"'
+    names: set[tuple[str, str]] = set()
+    copied = []
+    for row in rows:
+        names |= {(store.decode(), name.decode()) for store, name, _ in theirs.findall(row.body)}
+        copied.append(replace(row, body=theirs.sub(own, row.body)) if names else row)
+    for store, name in sorted(names):
+        await results.copy(f"{store}{source}/{name}", f"{store}{execution_id}/{name}")
+    return copied
+
+
+def fork_command(
+    source: str, at: int, document: Document, *, ctx: Mapping[str, Any], workload: Mapping[str, Any], by: str
+) -> Fork:
+    """What makes the copy a fork: from here on it runs this document, with these values."""
+    patches = tuple(Patch(scope="ctx", path=(key,), value=value) for key, value in ctx.items())
+    return Fork(
+        source,
+        at,
+        patches,
+        by,
+        hash=document.playbook.hash,
+        file=document.source.file,
+        workload=dict(workload),
+    )

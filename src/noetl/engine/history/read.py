@@ -1,0 +1,89 @@
+"""An execution, read back whole: its playbook, its events and the state that they amount to."""
+
+from collections.abc import Iterable
+
+import msgspec
+from msgspec import Struct
+
+from noetl.dsl.document.playbook import Playbook
+from noetl.engine.catalog.playbook_record import playbook_in
+from noetl.engine.history.lookup import CHECK, HistoryUnreadable, find_execution, read_events, request_in
+from noetl.events.bodies import PlaybookExecutionRequested
+from noetl.events.event import Event
+from noetl.kernel.errors import WrongSequence
+from noetl.kernel.plan import Plan
+from noetl.kernel.state.execution_state import STATE_FORMAT, ExecutionState, new_state
+from noetl.kernel.state.fold import evolve
+from noetl.kernel.state.replay import load, replay
+from noetl.ports.store import ExecutionRecord, Store
+
+
+class History(Struct, frozen=True):
+    """All that happened to an execution, and what it amounts to."""
+
+    record: ExecutionRecord
+    plan: Plan
+    events: list[Event]
+    state: ExecutionState
+
+    @property
+    def playbook(self) -> Playbook:
+        return self.plan.playbook
+
+    @property
+    def request(self) -> PlaybookExecutionRequested:
+        return request_in(self.events)
+
+    def state_at(self, seq: int) -> ExecutionState:
+        """The state after that event. Raises ValueError if there is none."""
+        if not 0 <= seq <= len(self.events):
+            raise ValueError(f"event {seq} is not one of 1 to {len(self.events)}")
+        return replay(self.plan, self.record.execution_id, self.events[:seq])
+
+
+async def read_plan(store: Store, record: ExecutionRecord, allow_kinds: Iterable[str] = ()) -> Plan:
+    """The playbook that the execution runs. Raises HistoryUnreadable, PlaybookUnreadable."""
+    data = await store.playbook(record.playbook)
+    if data is None:
+        raise HistoryUnreadable(f"the playbook of {record.execution_id} is missing in the store", CHECK)
+    return Plan(playbook_in(data, allow_kinds))
+
+
+async def read_history(store: Store, name: str, allow_kinds: Iterable[str] = ()) -> History:
+    """All of an execution, found as by `find_execution`. Raises ExecutionUnknown, HistoryUnreadable."""
+    record = await find_execution(store, name)
+    plan = await read_plan(store, record, allow_kinds)
+    state = new_state(plan, record.execution_id)
+    events: list[Event] = []
+    async for page in read_events(store, record.execution_id):
+        events += page
+        _fold(state, page)
+    request_in(events)
+    return History(record, plan, events, state)
+
+
+async def read_state(store: Store, plan: Plan, execution_id: str) -> ExecutionState:
+    """What has become of an execution: the newest snapshot and the events since. Raises HistoryUnreadable."""
+    state = await _remembered(store, plan, execution_id) or new_state(plan, execution_id)
+    async for page in read_events(store, execution_id, after=state.version):
+        _fold(state, page)
+    return state
+
+
+async def _remembered(store: Store, plan: Plan, execution_id: str) -> ExecutionState | None:
+    snapshot = await store.snapshot(execution_id, state_format=STATE_FORMAT)
+    if snapshot is None:
+        return None
+    try:
+        return load(plan, msgspec.json.decode(snapshot.body))
+    except (WrongSequence, msgspec.DecodeError, msgspec.ValidationError, KeyError):
+        return None  # of another release or document: the events tell it all
+
+
+def _fold(state: ExecutionState, events: Iterable[Event]) -> None:
+    for event in events:
+        try:
+            evolve(state, event)
+        except (WrongSequence, KeyError) as fault:
+            message = f"event {event.seq} of {state.execution_id} does not fit what came before: {fault}"
+            raise HistoryUnreadable(message, CHECK) from None

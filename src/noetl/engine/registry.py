@@ -1,0 +1,56 @@
+"""The executions that a process has in memory."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from noetl.engine.execution import Live
+
+
+class Lives:
+    """Live executions by id, and which of them belong together."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, Live] = {}
+        self._families: Counter[str] = Counter()
+        self._children: dict[str, dict[str, Live]] = {}
+
+    def add(self, live: Live) -> None:
+        """A second time changes nothing."""
+        if live.execution_id in self._by_id:
+            return
+        self._by_id[live.execution_id] = live
+        self._families[live.root] += 1
+        if (parent := live.origin.parent) is not None:
+            self._children.setdefault(parent.execution_id, {})[live.execution_id] = live
+
+    def remove(self, live: Live) -> None:
+        """A second time changes nothing."""
+        if self._by_id.pop(live.execution_id, None) is None:
+            return
+        self._families[live.root] -= 1
+        if not self._families[live.root]:
+            del self._families[live.root]
+        parent = live.origin.parent
+        if parent is not None and (siblings := self._children.get(parent.execution_id)) is not None:
+            siblings.pop(live.execution_id, None)
+            if not siblings:
+                del self._children[parent.execution_id]
+
+    def get(self, execution_id: str) -> Live | None:
+        return self._by_id.get(execution_id)
+
+    def has_family(self, root: str) -> bool:
+        """Whether anything lives that came from this execution, itself included."""
+        return root in self._families
+
+    def children_of(self, execution_id: str) -> list[Live]:
+        return list(self._children.get(execution_id, {}).values())
+
+    def __contains__(self, execution_id: str) -> bool:
+        return execution_id in self._by_id
+
+    def __iter__(self) -> Iterator[Live]:
+        return iter(list(self._by_id.values()))
+
+    def __len__(self) -> int:
+        return len(self._by_id)

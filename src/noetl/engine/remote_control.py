@@ -1,0 +1,86 @@
+"""What other processes ask of an execution: by letter to its owner, or at once if it has none."""
+
+import asyncio
+from typing import Literal
+
+from noetl.engine.catalog.playbooks import Playbooks
+from noetl.engine.execution import Live
+from noetl.engine.inbox import Order, write_letter
+from noetl.engine.service import AlreadyRunning, Service
+from noetl.kernel import Refused
+from noetl.kernel.net.commands import Cancel, Retry
+from noetl.ports.results import ResultStore
+from noetl.ports.store import ExecutionUnknown, Store
+from noetl.stores.ownership import Owners
+
+PATIENCE = 5.0
+"""Seconds that the owner has for reading its letters."""
+
+
+class Nobody:
+    """The dispatcher where nothing runs: what is ready stays ready."""
+
+    def decided(self, live: Live) -> None: ...
+
+    def ready(self, live: Live) -> None: ...
+
+    def changed(self, live: Live, run: str) -> None: ...
+
+    def halted(self, live: Live) -> None: ...
+
+    def over(self, live: Live) -> None: ...
+
+
+class Desk:
+    """Where orders for the executions of one store are taken."""
+
+    def __init__(self, store: Store, owners: Owners, results: ResultStore, playbooks: Playbooks) -> None:
+        self._store = store
+        self._owners = owners
+        self._results = results
+        self._playbooks = playbooks
+
+    async def ask(self, execution_id: str, order: Order) -> Literal["done", "sent"]:
+        """`done`: it is recorded. `sent`: its owner has not read it yet, and will.
+
+        Raises ExecutionUnknown, Refused, StoreError.
+        """
+        while self._owners.owner(execution_id) is None:
+            try:
+                await self.record(execution_id, order)
+            except AlreadyRunning:
+                continue  # somebody took it up in between
+            return "done"
+        record = await self._store.execution(execution_id)
+        if record is None:
+            raise ExecutionUnknown(f"there is no execution {execution_id}")
+        if record.ended_at:
+            raise Refused(f"the execution is {record.status}")
+        letter = await self._store.send(execution_id, write_letter(order))
+        try:
+            async with asyncio.timeout(PATIENCE):
+                async for _ in self._store.changes():
+                    if letter.id not in {one.id for one in await self._store.inbox([execution_id])}:
+                        return "done"
+        except TimeoutError:
+            if self._owners.owner(execution_id) is None:
+                await self._store.take([letter])
+                return await self.ask(execution_id, order)
+        return "sent"
+
+    async def record(self, execution_id: str, command: Order | Retry) -> None:
+        """Decides it here, where nobody owns the execution; nothing runs.
+
+        Raises AlreadyRunning, ExecutionUnknown, Refused, StoreError.
+        """
+        service = Service(self._store, self._playbooks, self._owners, Nobody(), results=self._results)
+        live = await service.open(execution_id)
+        service.lives.add(live)
+        try:
+            service.void_leases(live)
+            if isinstance(command, Cancel):
+                await service.children.take_up(live)
+            live.give(command)
+            await service.journal.flush()
+        finally:
+            await service.close()

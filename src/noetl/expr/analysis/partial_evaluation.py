@@ -1,0 +1,238 @@
+"""What is known of an expression's value while only some of its names are."""
+
+import enum
+import re
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from jinja2 import nodes
+from msgspec import Struct
+
+from noetl.expr.expression import Expression
+from noetl.expr.language.guard import truthy
+from noetl.expr.language.path import Path, path_of
+from noetl.expr.language.transform import EVENT_NAMES, with_event_names
+from noetl.expr.library.operators import COMPARISONS
+
+
+class Known(Struct, frozen=True):
+    value: object
+
+
+class Hazy(enum.Enum):
+    """A value of which less is known than the value itself."""
+
+    MISSING = "not there"
+    TRUE = "something that counts as true"
+    FALSE = "something that counts as false, or not there"
+    UNKNOWN = "anything"
+
+
+Value: TypeAlias = Known | Hazy
+
+
+Facts: TypeAlias = Mapping[Path, Value]
+"""Paths with what is known of them."""
+
+_USUAL = re.compile(
+    r"\s*\{\{\s*(\w+)\.(\w+)\s*(==|!=)\s*'([^'\\]*)'\s*(and\b(?!.*\b(?:or|if)\b).*)?\}\}\s*", re.DOTALL
+)
+"""One comparison, perhaps with more conditions after it: most conditions."""
+
+
+def verdicts(condition: Expression, cases: Mapping[str, Facts]) -> dict[str, bool | None]:
+    """For each case whether the condition holds; None if that depends on more than its facts."""
+    # Reading the source again takes ten times as long.
+    if (found := _usual_verdicts(condition, cases)) is not None:
+        return found
+    expression = condition.syntax().expression
+    if expression is None:
+        return dict.fromkeys(cases)
+    return {name: _truth(_evaluate(expression, facts)) for name, facts in cases.items()}
+
+
+def _usual_verdicts(condition: Expression, cases: Mapping[str, Facts]) -> dict[str, bool | None] | None:
+    usual = _USUAL.fullmatch(condition.source)
+    if usual is None:
+        return None
+    first, second, operator, text, rest = usual.groups()
+    path, others = (first, second), condition.uses[1:]
+    accepted = EVENT_NAMES.get(text, (text,)) if path == ("event", "name") else (text,)
+    found: dict[str, bool | None] = {}
+    for name, facts in cases.items():
+        value = facts.get(path)
+        if not isinstance(value, Known):
+            return None
+        holds = (value.value in accepted) == (operator == "==")
+        if holds and rest:
+            if not others or any(_look_up(facts, use.path) is not Hazy.UNKNOWN for use in others):
+                return None
+            found[name] = None
+        else:
+            found[name] = holds
+    return found
+
+
+def _look_up(facts: Facts, path: Path) -> Value:
+    """What is known of a path; keys of what is not there are not there either."""
+    for length in range(len(path), 0, -1):
+        if (value := facts.get(path[:length])) is not None:
+            if length == len(path):
+                return value
+            return Hazy.UNKNOWN if value in (Hazy.TRUE, Hazy.UNKNOWN) else Hazy.MISSING
+    return Hazy.UNKNOWN
+
+
+def _truth(value: Value) -> bool | None:
+    """Whether a condition with this value holds; None if that is not known."""
+    match value:
+        case Known():
+            return truthy(value.value)
+        case Hazy.TRUE:
+            return True
+        case Hazy.UNKNOWN:
+            return None
+        case _:
+            return False
+
+
+def _evaluate(node: nodes.Expr, facts: Facts) -> Value:
+    """As much as the facts tell of an expression's value."""
+    match node:
+        case nodes.Const():
+            return Known(node.value)
+        case nodes.Name() | nodes.Getattr() | nodes.Getitem():
+            path = path_of(node)
+            return _look_up(facts, path) if path else Hazy.UNKNOWN
+        case nodes.Not():
+            return _from_truth(_negated(_plain_truth(_evaluate(node.node, facts))))
+        case nodes.And() | nodes.Or():
+            return _logic(node, facts)
+        case nodes.CondExpr():
+            return _choice(node, facts)
+        case nodes.Compare():
+            return _comparison(with_event_names(node), facts)
+        case nodes.List() | nodes.Tuple():
+            items = [_evaluate(item, facts) for item in node.items]
+            known = [item.value for item in items if isinstance(item, Known)]
+            return Known(known) if len(known) == len(items) else Hazy.UNKNOWN
+        case nodes.Test():
+            return _test(node, facts)
+        case nodes.Filter():
+            return _filter(node, facts)
+        case nodes.Call(node=nodes.Getattr() as method):
+            return _method(method, node, facts)
+        case _:
+            return Hazy.UNKNOWN
+
+
+def _plain_truth(value: Value) -> bool | None:
+    """The truth of an operand, where the text `false` is true: only a whole condition reads text."""
+    return bool(value.value) if isinstance(value, Known) else _truth(value)
+
+
+def _negated(holds: bool | None) -> bool | None:  # noqa: FBT001 - three values, not a flag
+    return None if holds is None else not holds
+
+
+def _from_truth(holds: bool | None) -> Value:  # noqa: FBT001 - three values, not a flag
+    return Hazy.UNKNOWN if holds is None else Known(holds)
+
+
+def _logic(node: nodes.And | nodes.Or, facts: Facts) -> Value:
+    decides = isinstance(node, nodes.Or)
+    left = _evaluate(node.left, facts)
+    holds = _plain_truth(left)
+    if holds is not None:
+        return left if holds is decides else _evaluate(node.right, facts)
+    if _plain_truth(_evaluate(node.right, facts)) is decides:
+        return Hazy.TRUE if decides else Hazy.FALSE
+    return Hazy.UNKNOWN
+
+
+def _choice(node: nodes.CondExpr, facts: Facts) -> Value:
+    other = Known("") if node.expr2 is None else _evaluate(node.expr2, facts)
+    holds = _plain_truth(_evaluate(node.test, facts))
+    if holds is not None:
+        return _evaluate(node.expr1, facts) if holds else other
+    one = _evaluate(node.expr1, facts)
+    if one == other:
+        return one
+    same = _truth(one)
+    if same is None or same is not _truth(other):
+        return Hazy.UNKNOWN
+    return Hazy.TRUE if same else Hazy.FALSE
+
+
+def _comparison(node: nodes.Compare, facts: Facts) -> Value:
+    """Several comparisons in a row hold if each does."""
+    left = _evaluate(node.expr, facts)
+    verdicts = []
+    for operand in node.ops:
+        right = _evaluate(operand.expr, facts)
+        verdicts.append(_compared(operand.op, left, right))
+        left = right
+    if False in verdicts:
+        return Known(value=False)
+    return Hazy.UNKNOWN if None in verdicts else Known(value=True)
+
+
+def _compared(op: str, left: Value, right: Value) -> bool | None:
+    if Hazy.MISSING in (left, right):
+        return op in ("ne", "notin")
+    if not isinstance(left, Known) or not isinstance(right, Known):
+        return None
+    try:
+        if op in ("in", "notin"):
+            return (left.value in right.value) is (op == "in")  # type: ignore[operator]
+        return bool(COMPARISONS[op][1](left.value, right.value))
+    except TypeError:
+        return None
+
+
+_COMPARING_TESTS = {"eq": "eq", "==": "eq", "equalto": "eq", "ne": "ne", "!=": "ne", "in": "in"}
+
+
+def _test(node: nodes.Test, facts: Facts) -> Value:
+    value = _evaluate(node.node, facts)
+    if node.name in _COMPARING_TESTS and len(node.args) == 1:
+        other = _evaluate(node.args[0], facts)
+        return _from_truth(_compared(_COMPARING_TESTS[node.name], value, other))
+    there = None if value in (Hazy.UNKNOWN, Hazy.FALSE) else value is not Hazy.MISSING
+    match node.name:
+        case "defined":
+            return _from_truth(there)
+        case "undefined":
+            return _from_truth(_negated(there))
+        case "none" if there is not None:
+            return Known(value == Known(None))
+        case _:
+            return Hazy.UNKNOWN
+
+
+def _filter(node: nodes.Filter, facts: Facts) -> Value:
+    value = _evaluate(node.node, facts) if node.node is not None else Hazy.UNKNOWN
+    if node.name in ("default", "d") and not node.args[1:] and not node.kwargs:
+        if value is Hazy.MISSING:
+            return _evaluate(node.args[0], facts) if node.args else Known("")
+        return value if isinstance(value, Known) or value is Hazy.TRUE else Hazy.UNKNOWN
+    if node.name == "bool" and not node.args:
+        return _from_truth(_truth(value))
+    text = value.value if isinstance(value, Known) else None
+    if isinstance(text, str) and not node.args and node.name in ("lower", "upper", "trim", "string"):
+        return Known(
+            {"lower": text.lower(), "upper": text.upper(), "trim": text.strip()}.get(node.name, text)
+        )
+    return Hazy.UNKNOWN
+
+
+def _method(method: nodes.Getattr, call: nodes.Call, facts: Facts) -> Value:
+    owner = _evaluate(method.node, facts)
+    args = [_evaluate(argument, facts) for argument in call.args]
+    match owner, args:
+        case Known(value=str() as text), [Known(value=str() as part)]:
+            if method.attr == "startswith":
+                return Known(text.startswith(part))
+            if method.attr == "endswith":
+                return Known(text.endswith(part))
+    return Hazy.UNKNOWN

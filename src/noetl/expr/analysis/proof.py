@@ -1,0 +1,82 @@
+"""Which paths are there whenever a condition holds, and whenever it does not.
+
+What is proven is so in guards, where a comparison with an undefined is false (`!=` and `not in` true);
+elsewhere that would have raised.
+"""
+
+from jinja2 import nodes
+
+from noetl.expr.language.path import Path, path_of
+from noetl.expr.library import date_filters, text_filters
+
+_NOTHING: frozenset[Path] = frozenset()
+_TRUE_OF_ABSENCE = frozenset({"ne", "notin"})
+_PASSED_BY_ABSENCE = frozenset({"!=", "ne", "sameas", "undefined"})
+"""Tests that an undefined may pass; all others are false for it."""
+_UNDEFINED_AGAIN = frozenset({*date_filters.FILTERS, *text_filters.FILTERS})
+"""Filters that leave an undefined as it is; to those over lists it is an empty list."""
+
+
+def proven(condition: nodes.Node, *, holds: bool) -> frozenset[Path]:
+    """The paths that must be there, given the condition's verdict."""
+    match condition:
+        case nodes.Not():
+            return proven(condition.node, holds=not holds)
+        case nodes.And() | nodes.Or():
+            left, right = proven(condition.left, holds=holds), proven(condition.right, holds=holds)
+            return left | right if isinstance(condition, nodes.And) is holds else left & right
+        case nodes.Test(name="undefined"):
+            return _NOTHING if holds else _needed(condition.node)
+        case nodes.Test():
+            return _needed(condition.node) if holds and condition.name not in _PASSED_BY_ABSENCE else _NOTHING
+        case nodes.Compare():
+            return _proven_by_comparison(condition, holds=holds)
+        case nodes.Filter(name="length" | "count", node=nodes.Node() as value) if holds:
+            return proven(value, holds=True)
+        case _:
+            return _needed(condition) if holds else _NOTHING
+
+
+def _proven_by_comparison(node: nodes.Compare, *, holds: bool) -> frozenset[Path]:
+    if not holds and len(node.ops) > 1:
+        return _NOTHING
+    found = _NOTHING
+    left = node.expr
+    for operand in node.ops:
+        right = operand.expr
+        if (operand.op in _TRUE_OF_ABSENCE) is not holds:
+            found |= _needed(left) | _needed(right)
+        if holds and isinstance(left, nodes.Filter) and _is_positive(operand.op, right):
+            found |= proven(left, holds=True)
+        left = right
+    return found
+
+
+def _is_positive(op: str, right: nodes.Expr) -> bool:
+    """Whether what compares so with the constant is above zero."""
+    least = right.value if isinstance(right, nodes.Const) else None
+    return isinstance(least, int) and (
+        (least > 0 and op in ("gt", "gteq", "eq")) or (least == 0 and op == "gt")
+    )
+
+
+def _needed(node: nodes.Node) -> frozenset[Path]:
+    """The paths without which this has no value: it would be undefined or raise."""
+    match node:
+        case nodes.Name():
+            return frozenset({(node.name,)})
+        case nodes.Getattr() | nodes.Getitem():
+            path = path_of(node)
+            return frozenset({path}) if path else _needed(node.node)
+        case nodes.And() | nodes.Or() | nodes.Not():
+            return _NOTHING
+        case nodes.BinExpr():
+            return _needed(node.left) | _needed(node.right)
+        case nodes.UnaryExpr():
+            return _needed(node.node)
+        case nodes.Filter(node=nodes.Node() as value) if node.name in _UNDEFINED_AGAIN:
+            return _needed(value)
+        case nodes.Call(node=nodes.Getattr() as method):
+            return _needed(method.node)
+        case _:
+            return _NOTHING

@@ -1,0 +1,318 @@
+"""What an expression reads, and whether everything it calls exists: one pass over its syntax."""
+
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+from jinja2 import nodes
+from msgspec import Struct
+
+from noetl.expr.analysis.proof import proven
+from noetl.expr.language.parser import Syntax
+from noetl.expr.language.path import Path, is_key
+from noetl.expr.library.filters import FILTERS
+from noetl.expr.library.functions import FUNCTIONS
+from noetl.expr.library.methods import METHOD_NAMES
+from noetl.expr.library.tests import TESTS
+from noetl.model import ExpressionError
+
+_DEFAULTS = frozenset({"d", "default"})
+_LENGTHS = frozenset({"count", "length"})
+_APPLYING: dict[str, tuple[dict[str, Callable[..., Any]], int]] = {
+    "map": (FILTERS, 0),
+    "reject": (TESTS, 0),
+    "rejectattr": (TESTS, 1),
+    "select": (TESTS, 0),
+    "selectattr": (TESTS, 1),
+}
+"""Filters that apply another filter or test, and the place of its name among their arguments."""
+
+
+class Use(Struct, frozen=True):
+    """A path an expression reads.
+
+    `path` is a free name and the constant keys after it; `offset` is where the name stands.
+    `optional` means that the expression itself provides for its absence, `length_only` that only
+    its length is asked.
+    """
+
+    path: Path
+    offset: int
+    optional: bool = False
+    length_only: bool = False
+
+
+class Analysis(Struct, frozen=True):
+    """`assigned` are the names that the template itself sets somewhere."""
+
+    uses: tuple[Use, ...]
+    assigned: frozenset[str]
+
+
+def analyse(syntax: Syntax) -> Analysis:
+    """Find all uses. Raises ExpressionError where something unknown or refused is called."""
+    analyst = _Analyst(syntax.source)
+    if syntax.expression is not None:
+        analyst.visit(syntax.expression)
+    else:
+        analyst.body(syntax.body)
+    return Analysis(tuple(analyst.uses), frozenset(analyst.assigned))
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    """A hint naming the known name that was probably meant; empty where there is none."""
+    matches = get_close_matches(name, known, 1)
+    return f"did you mean `{matches[0]}`?" if matches else ""
+
+
+class _Analyst:
+    """Walks the syntax once. `local` are the names set by the template, `safe` the paths proven present."""
+
+    __slots__ = ("assigned", "local", "maybe", "safe", "source", "uses")
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.uses: list[Use] = []
+        self.assigned: set[str] = set()
+        self.local: set[str] = set()
+        self.maybe: set[str] = set()
+        self.safe: frozenset[Path] = frozenset()
+
+    def visit(
+        self, node: nodes.Node, *, optional: bool = False, length: bool = False, truth: bool = False
+    ) -> None:
+        """Analyse an expression.
+
+        `optional`: its absence is provided for; `length`: only its length is asked; `truth`: only
+        its truth is asked.
+        """
+        kind = type(node)
+        if kind is nodes.Const:
+            return
+        if kind is nodes.Name or kind is nodes.Getattr or kind is nodes.Getitem:
+            self._visit_path(node, optional=optional or truth, length=length)
+        elif kind is nodes.Filter:
+            self._visit_filter(node, length=length)  # type: ignore[arg-type]
+        elif kind is nodes.And or kind is nodes.Or:
+            self._visit_logic(node, optional=optional, truth=truth)  # type: ignore[arg-type]
+        elif kind is nodes.CondExpr:
+            self._visit_choice(node, optional=optional, truth=truth)  # type: ignore[arg-type]
+        else:
+            visitor = _VISITORS.get(kind)
+            if visitor is None:
+                self._refuse(f"`{kind.__name__}` is not available in expressions", node)
+            visitor(self, node)
+
+    def _visit_path(self, node: nodes.Node, *, optional: bool, length: bool) -> None:
+        keys: list[str] = []
+        start = node
+        while not isinstance(node, nodes.Name):
+            if isinstance(node, nodes.Getattr):
+                keys.append(node.attr)
+                node = node.node
+            elif isinstance(node, nodes.Getitem):
+                arg = node.arg
+                if is_key(arg):
+                    keys.append(arg.value)  # type: ignore[attr-defined]
+                else:
+                    keys.clear()
+                    length = False
+                    self._visit_subscript(arg)
+                node = node.node
+            else:
+                self.visit(node)
+                return
+        name = node.name
+        if name == "self":
+            self._refuse("`self` is not available in expressions", start)
+        if name in self.local:
+            return
+        keys.append(name)
+        keys.reverse()
+        path = tuple(keys)
+        if not optional and (self.safe or self.maybe):
+            optional = name in self.maybe or any(path[: len(proven)] == proven for proven in self.safe)
+        self.uses.append(Use(path, node.lineno - 1, optional, length))
+
+    def _visit_subscript(self, arg: nodes.Node) -> None:
+        if isinstance(arg, nodes.Slice):
+            for part in (arg.start, arg.stop, arg.step):
+                if part is not None:
+                    self.visit(part)
+        else:
+            self.visit(arg)
+
+    def _visit_filter(self, node: nodes.Filter, *, length: bool) -> None:
+        name = node.name
+        if name not in FILTERS:
+            self._refuse(f"there is no filter `{name}`", node, closest(name, FILTERS))
+        value = node.node
+        if value is None:
+            self._refuse("filter blocks are not available in expressions", node)
+        if name in _DEFAULTS:
+            self.visit(value, optional=True, length=length and not node.args[1:] and not node.kwargs)
+        else:
+            self.visit(value, length=name in _LENGTHS)
+        self._visit_arguments(node)
+        if name in _APPLYING:
+            self._check_applied(node)
+
+    def _check_applied(self, node: nodes.Filter) -> None:
+        """The filter or test that `map`, `select` and the like are told to apply."""
+        known, position = _APPLYING[node.name]
+        if len(node.args) > position:
+            applied = node.args[position]
+            if isinstance(applied, nodes.Const) and applied.value not in known:
+                kind = "filter" if known is FILTERS else "test"
+                hint = closest(str(applied.value), known)
+                self._refuse(f"there is no {kind} `{applied.value}`", applied, hint)
+
+    def _visit_arguments(self, node: nodes.Filter | nodes.Test | nodes.Call) -> None:
+        if node.dyn_args is not None or node.dyn_kwargs is not None:
+            self._refuse("`*` and `**` arguments are not available in expressions", node)
+        for argument in node.args:
+            self.visit(argument)
+        for keyword in node.kwargs:
+            if str(keyword.key).startswith("_"):
+                self._refuse(f"there is no argument `{keyword.key}`", keyword)
+            self.visit(keyword.value)
+
+    def _visit_logic(self, node: nodes.And | nodes.Or, *, optional: bool, truth: bool) -> None:
+        self.visit(node.left, truth=True)
+        before = self.safe
+        self.safe = before | proven(node.left, holds=isinstance(node, nodes.And))
+        self.visit(node.right, optional=optional, truth=truth)
+        self.safe = before
+
+    def _visit_choice(self, node: nodes.CondExpr, *, optional: bool, truth: bool) -> None:
+        self.visit(node.test, truth=True)
+        before = self.safe
+        self.safe = before | proven(node.test, holds=True)
+        self.visit(node.expr1, optional=optional, truth=truth)
+        if node.expr2 is not None:
+            self.safe = before | proven(node.test, holds=False)
+            self.visit(node.expr2, optional=optional, truth=truth)
+        self.safe = before
+
+    def _visit_test(self, node: nodes.Test) -> None:
+        name = node.name
+        if name not in TESTS:
+            offset = self.source.find(name, node.lineno + 1)
+            raise ExpressionError(f"there is no test `{name}`", offset=offset, hint=closest(name, TESTS))
+        self.visit(node.node, optional=name in ("defined", "undefined"))
+        self._visit_arguments(node)
+
+    def _visit_call(self, node: nodes.Call) -> None:
+        called = node.node
+        if isinstance(called, nodes.Name):
+            if called.name not in FUNCTIONS:
+                self._refuse(f"there is no function `{called.name}`", called, closest(called.name, FUNCTIONS))
+        elif isinstance(called, nodes.Getattr):
+            if called.attr not in METHOD_NAMES:
+                hint = closest(called.attr, METHOD_NAMES)
+                self._refuse(f"there is no method `{called.attr}`", called, hint)
+            self.visit(called.node)
+        else:
+            self._refuse("only functions and methods can be called", node)
+        self._visit_arguments(node)
+
+    def _visit_not(self, node: nodes.Not) -> None:
+        self.visit(node.node, truth=True)
+
+    def _visit_children(self, node: nodes.Node) -> None:
+        for child in node.iter_child_nodes():
+            self.visit(child)
+
+    def body(self, statements: list[nodes.Node]) -> None:
+        """Analyse the statements of a template in order."""
+        for statement in statements:
+            match statement:
+                case nodes.Output():
+                    for part in statement.nodes:
+                        if type(part) is not nodes.TemplateData:
+                            self.visit(part)
+                case nodes.Assign():
+                    self.visit(statement.node)
+                    self._assign(statement.target)
+                case nodes.If():
+                    self._visit_if(statement)
+                case nodes.For():
+                    self._visit_for(statement)
+                case _:
+                    self._refuse(f"`{type(statement).__name__}` is not available in expressions", statement)
+
+    def _assign(self, target: nodes.Node) -> None:
+        for name in target.find_all(nodes.Name) if not isinstance(target, nodes.Name) else (target,):
+            self.local.add(name.name)
+            self.assigned.add(name.name)
+        if isinstance(target, nodes.NSRef) or next(target.find_all(nodes.NSRef), None):
+            self._refuse("only names can be set", target)
+
+    def _visit_if(self, node: nodes.If) -> None:
+        """Names set in one branch only may still come from outside afterwards."""
+        outside, before = self.local, self.safe
+        branches: list[set[str]] = []
+        for choice in (node, *node.elif_):
+            self.visit(choice.test, truth=True)
+            refuted = self.safe | proven(choice.test, holds=False)
+            self.safe |= proven(choice.test, holds=True)
+            branches.append(self._branch(choice.body, outside))
+            self.safe = refuted
+        branches.append(self._branch(node.else_, outside))
+        self.local = set.intersection(*branches)
+        self.maybe |= set.union(*branches) - self.local
+        self.safe = before
+
+    def _branch(self, body: list[nodes.Node], outside: set[str]) -> set[str]:
+        """Analyse one branch; the names that are local at its end."""
+        self.local = set(outside)
+        self.body(body)
+        found, self.local = self.local, outside
+        return found
+
+    def _visit_for(self, node: nodes.For) -> None:
+        if node.recursive:
+            self._refuse("recursive loops are not available in expressions", node)
+        self.visit(node.iter)
+        outside = self.local
+        self.local = {*outside, "loop"}
+        self._assign(node.target)
+        before = self.safe
+        if node.test is not None:
+            self.visit(node.test, truth=True)
+            self.safe = before | proven(node.test, holds=True)
+        self.body(node.body)
+        self.local, self.safe = set(outside), before
+        self.body(node.else_)
+        self.local = outside
+
+    def _refuse(self, message: str, node: nodes.Node, hint: str = "") -> NoReturn:
+        raise ExpressionError(message, offset=node.lineno - 1, hint=hint)
+
+
+_VISITORS: dict[type[nodes.Node], Callable[[_Analyst, Any], None]] = {
+    nodes.Test: _Analyst._visit_test,
+    nodes.Call: _Analyst._visit_call,
+    nodes.Not: _Analyst._visit_not,
+    **dict.fromkeys(
+        (
+            nodes.Add,
+            nodes.Compare,
+            nodes.Concat,
+            nodes.Dict,
+            nodes.Div,
+            nodes.FloorDiv,
+            nodes.List,
+            nodes.Mod,
+            nodes.Mul,
+            nodes.Neg,
+            nodes.Operand,
+            nodes.Pair,
+            nodes.Pos,
+            nodes.Pow,
+            nodes.Sub,
+            nodes.Tuple,
+        ),
+        _Analyst._visit_children,
+    ),
+}

@@ -1,0 +1,75 @@
+"""Filters over dates, which are ISO 8601 text everywhere. Text without an offset is UTC."""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from noetl.expr.runtime.conversion import kind_of
+from noetl.expr.runtime.evaluation import Evaluation
+from noetl.model import ExpressionError
+
+# Anything else, widths above all, is the C library's own business and can grow without bound.
+_FORMAT = re.compile(r"(?:[^%]|%[AaBbdfHIjMmpSUuVWwYyGZz%])*")
+_MAX_FORMAT = 200
+
+
+def _moment(value: object) -> datetime:
+    if not isinstance(value, str):
+        raise ExpressionError(
+            f"a date is ISO 8601 text, not {kind_of(value)}", hint="`from_timestamp` reads numbers"
+        )
+    try:
+        moment = datetime.fromisoformat(value.strip()[:64])
+    except ValueError:
+        raise ExpressionError(f"`{value[:40]}` is not an ISO 8601 date") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _iso(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+def _to_datetime(_: Evaluation, value: object, fmt: str | None = None) -> str:
+    """The date as full ISO 8601 text; `fmt` says how to read other text."""
+    if fmt is None:
+        return _iso(_moment(value))
+    try:
+        moment = datetime.strptime(str(value)[:_MAX_FORMAT], _checked(fmt))
+    except (ValueError, re.error):
+        raise ExpressionError(f"`{str(value)[:40]}` does not look like `{fmt}`") from None
+    return _iso(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+
+
+def _date_format(_: Evaluation, value: object, fmt: str = "%Y-%m-%d") -> str:
+    return _moment(value).strftime(_checked(fmt))
+
+
+def _checked(fmt: object) -> str:
+    if not isinstance(fmt, str) or len(fmt) > _MAX_FORMAT or not _FORMAT.fullmatch(fmt):
+        raise ExpressionError("the date format is not understood", hint="for example `%Y-%m-%d %H:%M:%S`")
+    return fmt
+
+
+def _date_add(_: Evaluation, value: object, **amounts: float) -> str:
+    """The date moved by `weeks`, `days`, `hours`, `minutes`, `seconds`."""
+    return _iso(_moment(value) + timedelta(**amounts))
+
+
+def _timestamp(_: Evaluation, value: object) -> float:
+    """Seconds since 1970-01-01T00:00:00Z."""
+    return _moment(value).timestamp()
+
+
+def _from_timestamp(_: Evaluation, value: object) -> str:
+    if not isinstance(value, int | float):
+        raise ExpressionError(f"`from_timestamp` reads a number, not {kind_of(value)}")
+    return _iso(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=value))
+
+
+FILTERS: dict[str, Callable[..., object]] = {
+    "date_add": _date_add,
+    "date_format": _date_format,
+    "from_timestamp": _from_timestamp,
+    "timestamp": _timestamp,
+    "to_datetime": _to_datetime,
+}

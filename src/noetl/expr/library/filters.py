@@ -1,0 +1,63 @@
+"""The filters of expressions: `value | name(…)`. All take and give plain values, and give lists at once."""
+
+from collections.abc import Callable
+
+from jinja2 import pass_context
+
+from noetl.expr.library import date_filters, list_filters, text_filters
+from noetl.expr.runtime.evaluation import Evaluation
+from noetl.expr.runtime.limits import CALL
+from noetl.expr.runtime.marker import length, refuse
+from noetl.expr.runtime.missing_value import GuardMissing, Missing
+from noetl.model import ExpressionError
+from noetl.model.reference import is_reference
+
+Filter = Callable[..., object]
+
+
+def _default(_: Evaluation, value: object, default: object = "", boolean: bool = False) -> object:  # noqa: FBT001, FBT002
+    """`default` where the value is undefined, or where it is false and `boolean` is set."""
+    return default if isinstance(value, Missing) or (boolean and not value) else value
+
+
+def _checked(name: str, function: Filter, *, empty: bool) -> Filter:
+    """The filter with its rules for undefined values, its cost, and its name in errors.
+
+    In a guard an undefined value passes through; to filters over lists (`empty`) it is an empty list.
+    """
+
+    @pass_context
+    def call(evaluation: Evaluation, value: object, /, *args: object, **kwargs: object) -> object:
+        evaluation.budget.charge(2 * CALL)
+        if isinstance(value, Missing):
+            if not isinstance(value, GuardMissing):
+                value.fail()
+            if not empty:
+                return value
+            value = []
+        if type(value) is dict:
+            if name in ("count", "length") and is_reference(value):
+                return length(value)
+            refuse(value)
+        for argument in (*args, *kwargs.values()):
+            if isinstance(argument, GuardMissing):
+                return argument
+            if isinstance(argument, Missing):
+                argument.fail()
+            if type(argument) is dict:
+                refuse(argument)
+        try:
+            return function(evaluation, value, *args, **kwargs)
+        except (TypeError, ValueError, ArithmeticError) as error:
+            raise ExpressionError(f"filter `{name}` failed: {error}") from None
+
+    return call
+
+
+FILTERS: dict[str, Filter] = {
+    "d": pass_context(_default),
+    "default": pass_context(_default),
+    **{name: _checked(name, function, empty=True) for name, function in list_filters.FILTERS.items()},
+    **{name: _checked(name, function, empty=False) for name, function in text_filters.FILTERS.items()},
+    **{name: _checked(name, function, empty=False) for name, function in date_filters.FILTERS.items()},
+}

@@ -1,0 +1,313 @@
+"""Filters over lists and mappings."""
+
+import math
+from collections.abc import Callable, Mapping
+
+from noetl.expr.library.methods import join
+from noetl.expr.library.operators import built, calculate, fresh, iterable
+from noetl.expr.runtime.conversion import kind_of
+from noetl.expr.runtime.evaluation import Evaluation
+from noetl.expr.runtime.limits import CALL
+from noetl.expr.runtime.marker import refuse
+from noetl.expr.runtime.missing_value import Missing
+from noetl.model import ExpressionError
+
+Getter = Callable[[object], object]
+
+
+def _items(evaluation: Evaluation, value: object) -> list[object]:
+    """The value as a new list."""
+    source = iterable(value)
+    evaluation.budget.charge(len(source))
+    return list(source)
+
+
+def getter(evaluation: Evaluation, attribute: object, default: object = None) -> Getter:
+    """What reads `a.b.0` from an item, with `default` where that is not there."""
+    if attribute is None:
+        return lambda item: item
+    keys = [int(key) if key.isdecimal() else key for key in str(attribute).split(".", 32)]
+
+    def get(item: object) -> object:
+        evaluation.budget.charge(CALL)
+        for key in keys:
+            item = evaluation.item(item, key)
+        return default if default is not None and isinstance(item, Missing) else item
+
+    return get
+
+
+def _key(evaluation: Evaluation, attribute: object, case_sensitive: object) -> Getter:
+    """What items are ordered and told apart by: a number, text, a boolean or none."""
+    get = getter(evaluation, attribute)
+
+    def key(item: object) -> object:
+        found = get(item)
+        if isinstance(found, Missing):
+            found.fail()
+        refuse(found)
+        if isinstance(found, str):
+            evaluation.budget.charge_text(len(found))
+            return found if case_sensitive else found.lower()
+        if found is not None and not isinstance(found, int | float):
+            raise ExpressionError(
+                f"{kind_of(found)} cannot be ordered or compared here", hint="name a key: `attribute='name'`"
+            )
+        return found
+
+    return key
+
+
+def _ordered(
+    evaluation: Evaluation, values: list[object], key: Getter, reverse: object = None
+) -> list[object]:
+    keys = [key(value) for value in values]
+    evaluation.budget.charge(len(keys) * int(math.log2(len(keys) + 1)))
+    kinds = {str if isinstance(one, str) else float if isinstance(one, int | float) else None for one in keys}
+    if len(kinds) > 1 or (None in kinds and len(keys) > 1):
+        raise ExpressionError("only numbers, or only text, can be ordered")
+    order = sorted(range(len(keys)), key=keys.__getitem__, reverse=bool(reverse))  # type: ignore[arg-type]
+    return [values[index] for index in order]
+
+
+def _length(_: Evaluation, value: object) -> int:
+    return len(iterable(value))
+
+
+def _list(evaluation: Evaluation, value: object) -> object:
+    if isinstance(value, str | range):
+        fresh(evaluation, len(value))
+    return _items(evaluation, value)
+
+
+def _first(evaluation: Evaluation, value: object) -> object:
+    return next(iter(iterable(value)), evaluation.undefined(value, "first"))
+
+
+def _last(evaluation: Evaluation, value: object) -> object:
+    items = iterable(value)
+    if isinstance(items, Mapping):
+        items = _items(evaluation, items)
+    return items[-1] if items else evaluation.undefined(value, "last")
+
+
+def _sort(
+    evaluation: Evaluation,
+    value: object,
+    reverse: object = None,
+    case_sensitive: object = None,
+    attribute: object = None,
+) -> object:
+    return _ordered(
+        evaluation, _items(evaluation, value), _key(evaluation, attribute, case_sensitive), reverse
+    )
+
+
+def _extreme(position: int) -> Callable[..., object]:
+    def find(
+        evaluation: Evaluation, value: object, case_sensitive: object = None, attribute: object = None
+    ) -> object:
+        items = _ordered(evaluation, _items(evaluation, value), _key(evaluation, attribute, case_sensitive))
+        return items[position] if items else evaluation.undefined(value, "min" if position == 0 else "max")
+
+    return find
+
+
+def _dictsort(
+    evaluation: Evaluation,
+    value: object,
+    case_sensitive: object = None,
+    by: str = "key",
+    reverse: object = None,
+) -> object:
+    if not isinstance(value, Mapping) and value != []:
+        raise ExpressionError(f"`dictsort` orders a mapping, not {kind_of(value)}")
+    if by not in ("key", "value"):
+        raise ExpressionError("`dictsort` orders by 'key' or by 'value'")
+    pairs = _pairs(evaluation, value)
+    key = _key(evaluation, 0 if by == "key" else 1, case_sensitive)
+    return _ordered(evaluation, pairs, key, reverse)
+
+
+def _pairs(evaluation: Evaluation, value: object) -> list[object]:
+    if not isinstance(value, Mapping):
+        if value == []:
+            return []
+        raise ExpressionError(f"`items` needs a mapping, not {kind_of(value)}")
+    fresh(evaluation, len(value))
+    return list(value.items())
+
+
+def _unique(
+    evaluation: Evaluation, value: object, case_sensitive: object = None, attribute: object = None
+) -> object:
+    key = _key(evaluation, attribute, case_sensitive)
+    seen: dict[object, object] = {}
+    for item in _items(evaluation, value):
+        found = key(item)
+        seen.setdefault((isinstance(found, bool), found), item)
+    fresh(evaluation, len(seen))
+    return list(seen.values())
+
+
+def _groupby(
+    evaluation: Evaluation,
+    value: object,
+    attribute: object,
+    default: object = None,
+    case_sensitive: object = None,
+) -> object:
+    """Pairs of what the items share and the items, ordered by it."""
+    get, key = getter(evaluation, attribute, default), _key(evaluation, None, case_sensitive)
+    groups: dict[object, tuple[object, list[object]]] = {}
+    for item in _items(evaluation, value):
+        found = get(item)
+        groups.setdefault(key(found), (found, []))[1].append(item)
+    fresh(evaluation, len(groups))
+    return _ordered(evaluation, list(groups.values()), lambda group: key(group[0]))  # type: ignore[index]
+
+
+def _map(
+    evaluation: Evaluation, value: object, name: object = None, *args: object, **kwargs: object
+) -> object:
+    if name is None:
+        get = getter(evaluation, kwargs.pop("attribute", None), kwargs.pop("default", None))
+        if kwargs:
+            raise ExpressionError("`map` takes a filter, or `attribute` and `default`")
+        return built(evaluation, [get(item) for item in _items(evaluation, value)])
+    function = evaluation.environment.filters.get(str(name))
+    if function is None:
+        raise ExpressionError(f"there is no filter `{name}`")
+    return built(
+        evaluation, [function(evaluation, item, *args, **kwargs) for item in _items(evaluation, value)]
+    )
+
+
+def _selecting(*, keep: bool, by_attribute: bool) -> Callable[..., object]:
+    """`select`, `reject`, and their forms that look at an attribute."""
+
+    def choose(evaluation: Evaluation, value: object, *args: object, **kwargs: object) -> object:
+        attribute = None
+        if by_attribute:
+            if not args:
+                raise ExpressionError("name the key to look at, for example `selectattr('active')`")
+            attribute, *args = args  # type: ignore[assignment]
+        get = getter(evaluation, attribute)
+        test = _test(evaluation, args, kwargs)
+        items = _items(evaluation, value)
+        evaluation.budget.charge(len(items) * CALL)
+        return [item for item in items if test(get(item)) is keep]
+
+    return choose
+
+
+def _test(evaluation: Evaluation, args: object, kwargs: dict[str, object]) -> Callable[[object], bool]:
+    if not isinstance(args, tuple | list) or not args:
+        return bool
+    name, *rest = args
+    environment = evaluation.environment
+    if name not in environment.tests:
+        raise ExpressionError(f"there is no test `{name}`")
+    return lambda item: bool(environment.call_test(str(name), item, rest, kwargs, evaluation))
+
+
+def _sum(evaluation: Evaluation, value: object, attribute: object = None, start: object = 0) -> object:
+    get = getter(evaluation, attribute)
+    total = start
+    for item in _items(evaluation, value):
+        total = calculate(evaluation, "+", total, get(item))
+    return total
+
+
+def _join(evaluation: Evaluation, value: object, d: object = "", attribute: object = None) -> str:
+    get = getter(evaluation, attribute)
+    items = iterable(value)
+    return join(
+        evaluation, str(d), items if attribute is None else [get(item) for item in _items(evaluation, items)]
+    )
+
+
+def _reverse(evaluation: Evaluation, value: object) -> object:
+    if isinstance(value, str):
+        evaluation.budget.charge_text(len(value))
+        return value[::-1]
+    return _items(evaluation, value)[::-1]
+
+
+def _flatten(evaluation: Evaluation, value: object, levels: int = 1) -> object:
+    """The list with the lists inside it replaced by their items, `levels` deep."""
+    items = _items(evaluation, value)
+    for _ in range(min(int(levels), 32)):
+        evaluation.budget.measure(items)
+        for item in items:
+            refuse(item)
+        items = [one for item in items for one in (item if isinstance(item, list | tuple) else [item])]
+    return items
+
+
+def _zip(evaluation: Evaluation, value: object, *others: object) -> object:
+    """Lists of the items that stand at the same place."""
+    lists = [_items(evaluation, each) for each in (value, *others)]
+    fresh(evaluation, min(map(len, lists)) * len(lists))
+    return built(evaluation, [list(group) for group in zip(*lists, strict=False)])
+
+
+def _batch(evaluation: Evaluation, value: object, linecount: int, fill_with: object = None) -> object:
+    """Lists of `linecount` items each, the last filled up with `fill_with`."""
+    if type(linecount) is not int or linecount < 1:
+        raise ExpressionError("`batch` needs a whole number above zero")
+    items = _items(evaluation, value)
+    fresh(evaluation, len(items))
+    batches = [items[at : at + linecount] for at in range(0, len(items), linecount)]
+    if batches and fill_with is not None:
+        lacking = linecount - len(batches[-1])
+        evaluation.budget.charge(lacking)
+        batches[-1].extend([fill_with] * lacking)
+    return built(evaluation, batches)
+
+
+def _slice(evaluation: Evaluation, value: object, slices: int, fill_with: object = None) -> object:
+    """`slices` lists of about equal length."""
+    if type(slices) is not int or slices < 1:
+        raise ExpressionError("`slice` needs a whole number above zero")
+    fresh(evaluation, slices)
+    items = _items(evaluation, value)
+    size, longer = divmod(len(items), slices)
+    parts: list[list[object]] = []
+    at = 0
+    for index in range(slices):
+        end = at + size + (index < longer)
+        part = items[at:end]
+        if fill_with is not None and index >= longer and longer:
+            part.append(fill_with)
+        parts.append(part)
+        at = end
+    return built(evaluation, parts)
+
+
+FILTERS: dict[str, Callable[..., object]] = {
+    "batch": _batch,
+    "count": _length,
+    "dictsort": _dictsort,
+    "first": _first,
+    "flatten": _flatten,
+    "groupby": _groupby,
+    "items": _pairs,
+    "join": _join,
+    "last": _last,
+    "length": _length,
+    "list": _list,
+    "map": _map,
+    "max": _extreme(-1),
+    "min": _extreme(0),
+    "reject": _selecting(keep=False, by_attribute=False),
+    "rejectattr": _selecting(keep=False, by_attribute=True),
+    "reverse": _reverse,
+    "select": _selecting(keep=True, by_attribute=False),
+    "selectattr": _selecting(keep=True, by_attribute=True),
+    "slice": _slice,
+    "sort": _sort,
+    "sum": _sum,
+    "unique": _unique,
+    "zip": _zip,
+}

@@ -1,0 +1,246 @@
+"""The operators of expressions, each refusing what it cannot finish in good time."""
+
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+
+from noetl.expr.runtime.conversion import kind_of, text_of
+from noetl.expr.runtime.evaluation import Evaluation
+from noetl.expr.runtime.limits import CALL, FRESH, MAX_INTEGER_BITS
+from noetl.expr.runtime.marker import Unread, Veiled, refuse, refuse_inside, same_kind
+from noetl.expr.runtime.missing_value import Missing
+from noetl.model import ExpressionError
+from noetl.model.reference import MARK, escape_key, is_reference
+from noetl.model.secret import is_secret
+
+Number = int | float
+COMPARISONS: dict[str, tuple[str, Callable[..., bool]]] = {
+    "eq": ("==", operator.eq),
+    "ne": ("!=", operator.ne),
+    "lt": ("<", operator.lt),
+    "lteq": ("<=", operator.le),
+    "gt": (">", operator.gt),
+    "gteq": (">=", operator.ge),
+}
+"""Jinja's names of the comparisons, with how they are written."""
+_ARITHMETIC: dict[str, Callable[..., object]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "**": operator.pow,
+}
+
+
+def calculate(evaluation: Evaluation, symbol: str, left: object, right: object) -> object:
+    """`left symbol right` for `+ - * / // % **`."""
+    for side in (left, right):
+        if isinstance(side, Missing):
+            side.fail()
+        if type(side) is dict:
+            refuse(side)
+    evaluation.budget.charge(CALL)
+    if isinstance(left, Number) and isinstance(right, Number):
+        return _calculate_number(symbol, left, right)
+    if symbol == "+" and isinstance(left, str) and isinstance(right, str):
+        evaluation.budget.charge_text(len(left) + len(right))
+        return left + right
+    if symbol == "+" and isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        evaluation.budget.measure(left)
+        evaluation.budget.measure(right)
+        return [*left, *right]
+    if symbol == "*":
+        if isinstance(left, str | list | tuple) and isinstance(right, int):
+            return _repeat(evaluation, left, right)
+        if isinstance(right, str | list | tuple) and isinstance(left, int):
+            return _repeat(evaluation, right, left)
+    hint = ""
+    if symbol == "+" and isinstance(left, str) != isinstance(right, str):
+        hint = "join text with `~`, or convert with `| int`"
+    elif symbol == "%" and isinstance(left, str):
+        hint = "join text with `~`"
+    raise ExpressionError(f"`{symbol}` does not work between {kind_of(left)} and {kind_of(right)}", hint=hint)
+
+
+def _calculate_number(symbol: str, left: Number, right: Number) -> object:
+    if isinstance(left, int) and isinstance(right, int) and symbol in ("*", "**"):
+        bits = left.bit_length() * max(right, 1) if symbol == "**" else left.bit_length() + right.bit_length()
+        if bits > MAX_INTEGER_BITS and abs(left) > 1:
+            raise ExpressionError(f"`{symbol}` gives a number that is too large")
+    try:
+        result = _ARITHMETIC[symbol](left, right)
+    except ZeroDivisionError:
+        raise ExpressionError("division by zero") from None
+    except OverflowError:
+        raise ExpressionError(f"`{symbol}` gives a number that is too large") from None
+    if isinstance(result, complex):
+        raise ExpressionError(f"`{symbol}` has no real result here")
+    return result
+
+
+def _repeat(evaluation: Evaluation, value: str | list[object] | tuple[object, ...], times: int) -> object:
+    times = max(times, 0)
+    if isinstance(value, str):
+        evaluation.budget.charge_text(len(value) * times)
+        return value * times
+    before = evaluation.budget.left
+    evaluation.budget.measure(value)
+    evaluation.budget.charge((before - evaluation.budget.left) * times)
+    return list(value) * times
+
+
+def compare(evaluation: Evaluation, left: object, *rest: object) -> bool:
+    """`left op right [op right …]`, with the operators by Jinja's names for them."""
+    for index in range(0, len(rest), 2):
+        right = rest[index + 1]
+        if not _compare_pair(evaluation, left, str(rest[index]), right):
+            return False
+        left = right
+    return True
+
+
+def _compare_pair(evaluation: Evaluation, left: object, name: str, right: object) -> bool:
+    if isinstance(left, Missing):
+        return left.compared(name)
+    if isinstance(right, Missing):
+        return right.compared(name)
+    if (type(left) is dict or type(right) is dict) and _differ_in_kind(left, name, right):
+        return name == "ne"
+    if name == "in":
+        return contains(evaluation, right, left)
+    if name == "notin":
+        return not contains(evaluation, right, left)
+    _charge_comparison(evaluation, left, right)
+    symbol, function = COMPARISONS[name]
+    try:
+        return bool(function(left, right))
+    except TypeError:
+        raise ExpressionError(
+            f"`{symbol}` does not work between {kind_of(left)} and {kind_of(right)}",
+            hint="convert one of them, for example with `| int`",
+        ) from None
+
+
+def _differ_in_kind(left: object, name: str, right: object) -> bool:
+    """Whether what stands for a value cannot be equal to the other. Raises Unread or Veiled if it could."""
+    for one, other in ((left, right), (right, left)):
+        if is_secret(one):
+            if name in ("eq", "ne") and other is None:
+                return True
+            raise Veiled(one)
+        if is_reference(one):
+            if name in ("eq", "ne") and not same_kind(one, other):
+                return True
+            if name not in ("in", "notin") or one is right:
+                raise Unread(one)
+    return False
+
+
+def _charge_comparison(evaluation: Evaluation, left: object, right: object) -> None:
+    evaluation.budget.charge(CALL)
+    if isinstance(left, str):
+        if isinstance(right, str):
+            evaluation.budget.charge(min(len(left), len(right)) >> 6)
+    elif isinstance(left, Sized) and isinstance(right, Sized) and len(left) == len(right):
+        evaluation.budget.measure(left)
+        evaluation.budget.measure(right)
+        refuse_inside(left)
+        refuse_inside(right)
+
+
+def contains(evaluation: Evaluation, container: object, value: object) -> bool:
+    """`value in container`."""
+    budget = evaluation.budget
+    budget.charge(CALL)
+    refuse(container)
+    if type(value) is dict and is_reference(value) and isinstance(container, Sequence) and container:
+        raise Unread(value)
+    if isinstance(container, str):
+        if not isinstance(value, str):
+            raise ExpressionError(
+                f"`in` looks for text in text, not for {kind_of(value)}",
+                hint="convert it with `| string`, or put the choices in a list",
+            )
+        budget.charge((len(container) + len(value)) >> 4)
+        return value in container
+    if isinstance(container, Mapping):
+        return isinstance(value, str | int | float | None) and value in container
+    if isinstance(container, range):
+        return value in container
+    if isinstance(container, Sequence):
+        budget.charge(len(container))
+        if isinstance(value, str | Sequence | Mapping):
+            budget.measure(container if not isinstance(value, str) else value)
+            refuse_inside(container)
+        return value in container
+    raise ExpressionError(f"`in` needs a list, a mapping or text on its right, not {kind_of(container)}")
+
+
+def join_text(evaluation: Evaluation, *parts: object) -> str:
+    """`a ~ b ~ …`."""
+    texts = [text_of(part, evaluation.budget) for part in parts]
+    evaluation.budget.charge_text(sum(map(len, texts)))
+    return "".join(texts)
+
+
+def built(evaluation: Evaluation, value: object) -> object:
+    """A list or mapping written in the expression: charged for all it holds."""
+    evaluation.budget.measure(value)
+    if type(value) is dict and MARK in value:
+        return {escape_key(key) if isinstance(key, str) else key: item for key, item in value.items()}
+    return value
+
+
+def sliced(evaluation: Evaluation, value: object, start: object, stop: object, step: object) -> object:
+    """`value[start:stop:step]`."""
+    if isinstance(value, Missing):
+        return value
+    for part in (start, stop, step):
+        if isinstance(part, Missing):
+            part.fail()
+        if part is not None and type(part) is not int:
+            raise ExpressionError(f"the bounds of a slice are whole numbers, not {kind_of(part)}")
+    refuse(value)
+    if not isinstance(value, str | list | tuple | range):
+        raise ExpressionError(f"only text and lists have slices, not {kind_of(value)}")
+    if step == 0:
+        raise ExpressionError("the step of a slice cannot be zero")
+    bounds: slice[int | None, int | None, int | None] = slice(start, stop, step)  # type: ignore[arg-type]
+    length = len(range(*bounds.indices(len(value))))
+    evaluation.budget.charge(CALL + (length >> 2 if isinstance(value, str) else length))
+    return value[bounds]
+
+
+class Steps:
+    """What a `{% for %}` goes through; every step is charged."""
+
+    __slots__ = ("_budget", "_cost", "_items")
+
+    def __init__(self, evaluation: Evaluation, value: object, cost: int) -> None:
+        self._budget = evaluation.budget
+        self._cost = cost
+        self._items = iterable(value)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[object]:
+        for item in self._items:
+            self._budget.charge(self._cost)
+            yield item
+
+
+def iterable(value: object) -> Sequence[object] | Mapping[object, object]:
+    """The value as something to go through: a list, the keys of a mapping, the characters of text."""
+    if isinstance(value, Missing):
+        return list(value)
+    refuse(value)
+    if isinstance(value, Sequence | Mapping):
+        return value
+    raise ExpressionError(f"{kind_of(value)} cannot be iterated; a list, a mapping or text can")
+
+
+def fresh(evaluation: Evaluation, count: int) -> None:
+    """Charge for `count` items about to be made."""
+    evaluation.budget.charge(CALL + count * FRESH)

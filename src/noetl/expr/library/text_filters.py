@@ -1,0 +1,227 @@
+"""Filters over text and numbers."""
+
+import base64
+import binascii
+import hashlib
+import html
+import json
+import math
+from collections.abc import Callable, Mapping
+from urllib.parse import quote, quote_plus
+
+import msgspec
+
+from noetl.expr.language.guard import truthy
+from noetl.expr.library.methods import call_method, replace
+from noetl.expr.library.operators import fresh
+from noetl.expr.runtime.conversion import kind_of, plain, text_of
+from noetl.expr.runtime.evaluation import Evaluation
+from noetl.expr.runtime.limits import MAX_NUMERAL
+from noetl.expr.runtime.marker import refuse_inside
+from noetl.model import ExpressionError
+from noetl.model.reference import escape, unescape
+
+
+def _text(evaluation: Evaluation, value: object) -> str:
+    return text_of(value, evaluation.budget)
+
+
+def _method(name: str) -> Callable[..., object]:
+    """A method of text as a filter on anything."""
+
+    def call(evaluation: Evaluation, value: object, *args: object) -> object:
+        return call_method(evaluation, _text(evaluation, value), name, *args)
+
+    return call
+
+
+def _replace(
+    evaluation: Evaluation, value: object, old: object, new: object, count: int | None = None
+) -> str:
+    times = -1 if count is None else count
+    return replace(
+        evaluation, _text(evaluation, value), _text(evaluation, old), _text(evaluation, new), times
+    )
+
+
+def _center(evaluation: Evaluation, value: object, width: int = 80) -> object:
+    return call_method(evaluation, _text(evaluation, value), "center", width)
+
+
+def _indent(
+    evaluation: Evaluation, value: object, width: int | str = 4, first: object = None, blank: object = None
+) -> str:
+    """The text with its lines indented, the first and blank ones only if asked."""
+    text = _text(evaluation, value)
+    margin_length = len(width) if isinstance(width, str) else max(width, 0)
+    evaluation.budget.charge_text(len(text) + (text.count("\n") + 1) * margin_length)
+    margin = width if isinstance(width, str) else " " * width
+    lines = text.split("\n")
+    fresh(evaluation, len(lines))
+    indented = [margin + line if line or blank else line for line in lines]
+    return "\n".join(indented if first else [lines[0], *indented[1:]])
+
+
+def _truncate(
+    evaluation: Evaluation, value: object, length: int = 255, killwords: object = None, end: str = "..."
+) -> str:
+    """At most `length` characters, cut between words unless `killwords` is set."""
+    text = _text(evaluation, value)
+    if len(text) <= length:
+        return text
+    kept = text[: max(length - len(end), 0)]
+    return (kept if killwords else kept.rsplit(" ", 1)[0]) + end
+
+
+def _wordcount(evaluation: Evaluation, value: object) -> int:
+    text = _text(evaluation, value)
+    fresh(evaluation, len(text) >> 1)
+    return len(text.split())
+
+
+def _escape(evaluation: Evaluation, value: object) -> str:
+    text = _text(evaluation, value)
+    evaluation.budget.charge_text(len(text) * 6)
+    return html.escape(text)
+
+
+def _urlencode(evaluation: Evaluation, value: object) -> str:
+    """Text quoted for a path, or a mapping or list of pairs as a query."""
+    if isinstance(value, Mapping | list | tuple):
+        pairs = value.items() if isinstance(value, Mapping) else value
+        return "&".join(
+            f"{quote_plus(_quotable(evaluation, key))}={quote_plus(_quotable(evaluation, item))}"
+            for key, item in pairs
+        )
+    return quote(_quotable(evaluation, value), safe="/")
+
+
+def _quotable(evaluation: Evaluation, value: object) -> str:
+    text = _text(evaluation, value)
+    evaluation.budget.charge_text(len(text) * 12)
+    return text
+
+
+def _from_json(evaluation: Evaluation, value: object) -> object:
+    if not isinstance(value, str):
+        raise ExpressionError(f"`from_json` reads text, not {kind_of(value)}")
+    evaluation.budget.charge(len(value))
+    try:
+        return escape(msgspec.json.decode(value))
+    except msgspec.DecodeError as error:
+        raise ExpressionError(f"`from_json` cannot read the text: {error}") from None
+
+
+def _to_json(evaluation: Evaluation, value: object, indent: int | None = None) -> str:
+    if indent is not None and not 0 <= indent <= 8:
+        raise ExpressionError("`to_json` indents by 0 to 8 blanks")
+    refuse_inside(value)
+    known = unescape(plain(value, evaluation.budget))
+    if indent is not None:
+        evaluation.budget.measure(known)
+    text = json.dumps(known, ensure_ascii=False, indent=indent)
+    evaluation.budget.charge_text(len(text))
+    return text
+
+
+def _b64encode(evaluation: Evaluation, value: object) -> str:
+    return base64.b64encode(_text(evaluation, value).encode()).decode()
+
+
+def _b64decode(evaluation: Evaluation, value: object) -> str:
+    try:
+        return base64.b64decode(_text(evaluation, value), validate=True).decode()
+    except (binascii.Error, UnicodeError) as error:
+        raise ExpressionError(f"`b64decode` cannot read the text: {error}") from None
+
+
+def _hash(name: str) -> Callable[..., object]:
+    def digest(evaluation: Evaluation, value: object) -> str:
+        return hashlib.new(name, _text(evaluation, value).encode(), usedforsecurity=False).hexdigest()
+
+    return digest
+
+
+def _int(evaluation: Evaluation, value: object, default: object = 0, base: int = 10) -> object:
+    """A whole number, or `default` where the value is none."""
+    if isinstance(value, str):
+        if len(value) > MAX_NUMERAL:
+            return default
+        try:
+            return int(value.strip(), base)
+        except ValueError:
+            value = _float(evaluation, value, None)
+    if isinstance(value, int | float) and math.isfinite(value):
+        return int(value)
+    return default
+
+
+def _float(_: Evaluation, value: object, default: object = 0.0) -> object:
+    """A number, or `default` where the value is none."""
+    if isinstance(value, int | float) or (isinstance(value, str) and len(value) <= MAX_NUMERAL):
+        try:
+            number = float(value)
+        except (ValueError, OverflowError):
+            return default
+        return number if math.isfinite(number) else default
+    return default
+
+
+def _number(name: str, value: object) -> int | float:
+    if isinstance(value, int | float):
+        return value
+    raise ExpressionError(
+        f"`{name}` needs a number, not {kind_of(value)}", hint="convert with `| int` or `| float`"
+    )
+
+
+def _abs(_: Evaluation, value: object) -> object:
+    return abs(_number("abs", value))
+
+
+def _round(_: Evaluation, value: object, precision: int = 0, method: str = "common") -> object:
+    """Rounded to `precision` digits; `method` is 'common', 'ceil' or 'floor'."""
+    number = _number("round", value)
+    if type(precision) is not int or abs(precision) > 300:
+        raise ExpressionError("`round` takes a precision between -300 and 300")
+    if method == "common":
+        return round(float(number), precision)
+    if method not in ("ceil", "floor"):
+        raise ExpressionError("`round` knows the methods 'common', 'ceil' and 'floor'")
+    factor = 10.0**precision
+    return (math.ceil if method == "ceil" else math.floor)(number * factor) / factor
+
+
+def _bool(_: Evaluation, value: object) -> bool:
+    return truthy(value)
+
+
+FILTERS: dict[str, Callable[..., object]] = {
+    "abs": _abs,
+    "b64decode": _b64decode,
+    "b64encode": _b64encode,
+    "bool": _bool,
+    "capitalize": _method("capitalize"),
+    "center": _center,
+    "e": _escape,
+    "escape": _escape,
+    "float": _float,
+    "from_json": _from_json,
+    "indent": _indent,
+    "int": _int,
+    "lower": _method("lower"),
+    "md5": _hash("md5"),
+    "replace": _replace,
+    "round": _round,
+    "sha1": _hash("sha1"),
+    "sha256": _hash("sha256"),
+    "string": _text,
+    "title": _method("title"),
+    "to_json": _to_json,
+    "tojson": _to_json,
+    "trim": _method("strip"),
+    "truncate": _truncate,
+    "upper": _method("upper"),
+    "urlencode": _urlencode,
+    "wordcount": _wordcount,
+}

@@ -1,0 +1,101 @@
+"""What comes out of an expression: plain JSON values, and text."""
+
+import math
+from collections.abc import Mapping, Sequence, Set
+
+from noetl.expr.runtime.limits import MAX_RESULT_DEPTH, Budget
+from noetl.expr.runtime.marker import refuse_inside
+from noetl.expr.runtime.missing_value import GuardMissing, Missing
+from noetl.model import ExpressionError, Json
+
+_SCALARS = frozenset({str, int, bool, type(None)})
+_KINDS = {str: "text", bool: "a boolean", int: "a number", float: "a number", type(None): "none"}
+
+
+def kind_of(value: object) -> str:
+    """What a playbook author would call this value."""
+    if type(value) in _KINDS:
+        return _KINDS[type(value)]
+    if isinstance(value, Missing):
+        return "undefined"
+    if isinstance(value, Mapping):
+        return "a mapping"
+    if isinstance(value, Sequence | Set):
+        return "a list"
+    return "not a value"
+
+
+def plain(value: object, budget: Budget) -> Json:
+    """The value as JSON knows it; the same object where it already is.
+
+    Raises ExpressionError for what JSON cannot say, MissingError for an undefined (None in guards).
+    """
+    budget.measure(value)
+    return _plain(value, budget, 0)
+
+
+def _plain(value: object, budget: Budget, depth: int) -> Json:
+    if type(value) in _SCALARS:
+        return value  # type: ignore[return-value]
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ExpressionError("the result is not a finite number")
+        return value
+    if isinstance(value, Missing):
+        if isinstance(value, GuardMissing):
+            return None
+        value.fail()
+    if depth > MAX_RESULT_DEPTH:
+        raise ExpressionError(f"the result is nested more than {MAX_RESULT_DEPTH} levels deep")
+    if isinstance(value, Mapping):
+        return _plain_mapping(value, budget, depth)
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, Sequence | Set):
+        budget.charge(len(value))
+        items = [item if type(item) in _SCALARS else _plain(item, budget, depth + 1) for item in value]
+        return value if type(value) is list and all(map(_same, items, value)) else items
+    raise ExpressionError("the result is not a value that JSON knows")
+
+
+def _plain_mapping(value: Mapping[object, object], budget: Budget, depth: int) -> Json:
+    budget.charge(len(value))
+    entries = {
+        key if type(key) is str else _key(key): item
+        if type(item) in _SCALARS
+        else _plain(item, budget, depth + 1)
+        for key, item in value.items()
+    }
+    if (
+        type(value) is dict
+        and all(map(_same, entries, value))
+        and all(map(_same, entries.values(), value.values()))
+    ):
+        return value
+    return entries  # type: ignore[return-value]
+
+
+def _key(key: object) -> str:
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    if isinstance(key, str | int):
+        return str(key)
+    raise ExpressionError(f"a key of a mapping is text, not {kind_of(key)}")
+
+
+def _same(left: object, right: object) -> bool:
+    return left is right
+
+
+def text_of(value: object, budget: Budget) -> str:
+    """The value inside a longer text."""
+    if type(value) is str:
+        budget.charge_text(len(value))
+        return value
+    budget.charge(1)
+    if value is None or isinstance(value, bool | int | float):
+        return str(value)
+    if isinstance(value, Missing):
+        return str(value)
+    refuse_inside(value)
+    return str(plain(value, budget))

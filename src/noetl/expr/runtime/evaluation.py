@@ -1,0 +1,112 @@
+"""One evaluation: the names it sees, the work it may do, and how values answer for their parts."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jinja2 import Environment
+from jinja2.nodes import EvalContext
+from jinja2.runtime import Context, LoopContext
+from jinja2.utils import missing
+
+from noetl.expr.runtime.limits import Budget
+from noetl.expr.runtime.marker import ABSENT as NO_PART
+from noetl.expr.runtime.marker import Selected, part_of, refuse
+from noetl.expr.runtime.missing_value import Missing
+from noetl.expr.runtime.scope import ABSENT, Scope
+from noetl.model.reference import MARK, is_reference
+
+_LOOP_FIELDS = frozenset(
+    {
+        "depth",
+        "depth0",
+        "first",
+        "index",
+        "index0",
+        "last",
+        "length",
+        "nextitem",
+        "previtem",
+        "revindex",
+        "revindex0",
+    }
+)
+
+
+class Evaluation(Context):
+    """Jinja's context over a scope: names are looked up when asked for, nothing is merged.
+
+    Generated code and filters get this object; the shared, never changed parts of Jinja's context
+    are class attributes so that an evaluation costs little to begin.
+    """
+
+    parent: dict[str, Any] = {}  # noqa: RUF012 -- read only, as in Jinja
+    blocks: dict[str, Any] = {}  # noqa: RUF012
+    globals_keys: set[str] = set()  # noqa: RUF012
+    name = None
+
+    def __init__(
+        self, environment: Environment, eval_ctx: EvalContext, scope: Mapping[str, object] | Scope
+    ) -> None:
+        self.environment = environment
+        self.eval_ctx = eval_ctx
+        self.scope = scope
+        self.budget = Budget()
+        self.vars: dict[str, Any] = {}
+        self.exported_vars: set[str] = set()
+
+    def resolve_or_missing(self, key: str) -> Any:
+        """The value of a name, or Jinja's mark for none."""
+        if key in self.vars:
+            return self.vars[key]
+        scope = self.scope
+        if isinstance(scope, Scope):
+            value = scope.resolve(key)
+            return missing if value is ABSENT else value
+        return scope.get(key, missing)
+
+    def item(self, owner: object, key: object) -> object:
+        """`owner[key]`, or an undefined."""
+        return item(self.environment, owner, key)
+
+    def data_of(self, name: str) -> object:
+        """`NAME.data` of a name from the scope."""
+        scope = self.scope
+        if isinstance(scope, Scope):
+            value = scope.resolve_data(name)
+            if value is not ABSENT:
+                return value
+        owner = self.resolve_or_missing(name)
+        return self.undefined(None, name) if owner is missing else self.item(owner, "data")
+
+    def undefined(self, owner: object, key: object) -> Missing:
+        """What stands for a part that `owner` does not have."""
+        found = self.environment.undefined(obj=owner, name=key)  # type: ignore[arg-type]
+        assert isinstance(found, Missing)  # noqa: S101 -- every environment here is made with one
+        return found
+
+
+def item(environment: Environment, owner: object, key: object) -> object:
+    """The value of a key, an item of a list, a field of `loop`; never an attribute. Or an undefined."""
+    kind = type(owner)
+    if kind is dict:
+        if MARK in owner:  # type: ignore[operator]
+            if is_reference(owner):
+                found = part_of(owner, key)
+                return environment.undefined(obj=owner, name=key) if found is NO_PART else found  # type: ignore[arg-type]
+            refuse(owner)
+        try:
+            return owner[key]  # type: ignore[index]
+        except (KeyError, TypeError):
+            return environment.undefined(obj=owner, name=key)  # type: ignore[arg-type]
+    if isinstance(owner, Missing):
+        return owner
+    if key == "extracted" and isinstance(owner, Selected):
+        return owner.extracted
+    if isinstance(owner, Mapping):
+        return owner[key] if key in owner else environment.undefined(obj=owner, name=key)  # type: ignore[arg-type]
+    if isinstance(owner, Sequence):
+        if type(key) is int and -len(owner) <= key < len(owner):
+            return owner[key]
+    elif kind is LoopContext and key in _LOOP_FIELDS:
+        return getattr(owner, str(key))
+    return environment.undefined(obj=owner, name=key)  # type: ignore[arg-type]

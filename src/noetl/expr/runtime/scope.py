@@ -1,0 +1,132 @@
+"""What the names of an expression mean."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import cast
+
+from noetl.expr.runtime import marker
+from noetl.model.reference import is_reference
+
+NAMESPACES = frozenset(
+    {
+        "_attempt",
+        "_idempotency_key",
+        "_prev",
+        "_task",
+        "args",
+        "ctx",
+        "event",
+        "execution_id",
+        "iter",
+        "joined",
+        "keychain",
+        "outcome",
+        "run",
+        "steps",
+        "workload",
+    }
+)
+"""Reserved names: each means its namespace, and nothing else, wherever it stands."""
+
+CHANGING = frozenset({"ctx", "run", "steps"})
+"""Namespaces whose mapping is written to while the playbook runs."""
+
+BUILTIN_ITER = frozenset({"count", "first", "index", "last", "parent"})
+"""Keys of `iter` that have no bare name."""
+
+ABSENT = object()
+"""The answer of a lookup that found nothing; None is a value."""
+
+_NOTHING: Mapping[str, object] = {}
+
+
+class Scope:
+    """The namespaces an expression sees, and the order in which bare names are looked for.
+
+    Nothing is copied: the namespaces are read when a name is asked for. A namespace that does not
+    exist at some place is left out. `results` are those of this pipeline's finished tasks by label;
+    `now` answers `now()`.
+    """
+
+    __slots__ = ("_namespaces", "_results", "now")
+
+    def __init__(
+        self,
+        namespaces: Mapping[str, object],
+        *,
+        results: Mapping[str, object] = _NOTHING,
+        now: Callable[[], str] | None = None,
+    ) -> None:
+        self._namespaces = namespaces
+        self._results = results
+        self.now = now
+
+    def child(
+        self, namespaces: Mapping[str, object], *, results: Mapping[str, object] | None = None
+    ) -> "Scope":
+        """The same scope with some namespaces replaced, for example a task's own `args`."""
+        return Scope(
+            {**self._namespaces, **namespaces},
+            results=self._results if results is None else results,
+            now=self.now,
+        )
+
+    def as_now(self, names: Iterable[str]) -> "Scope":
+        """The same scope, in which these namespaces stay as they are, whatever is written later."""
+        found = {name: self._namespaces.get(name) for name in names}
+        return self.child({name: dict(one) for name, one in found.items() if isinstance(one, dict)})
+
+    def resolve(self, name: str) -> object:
+        """The value of a name, or ABSENT."""
+        if name in NAMESPACES:
+            return self._namespaces.get(name, ABSENT)
+        if name == "output" and "outcome" in self._namespaces:
+            return self._output()
+        value = self._variable(name)
+        if value is ABSENT:
+            value = self._result(name)
+        if value is ABSENT and name == "job" and "execution_id" in self._namespaces:
+            return {"uuid": self._namespaces["execution_id"]}
+        return value
+
+    def resolve_data(self, name: str) -> object:
+        """The value of `NAME.data`, or ABSENT where NAME is not there or lacks the key.
+
+        The result of a step or task answers with itself where it has no key `data`.
+        """
+        owner = self.resolve(name)
+        if is_reference(owner):
+            found = marker.part_of(owner, "data")
+            if found is not marker.ABSENT:
+                return found
+        elif isinstance(owner, Mapping) and "data" in owner:
+            return owner["data"]
+        if name in NAMESPACES or name == "output" or self._variable(name) is not ABSENT:
+            return ABSENT
+        return self._result(name)
+
+    def _variable(self, name: str) -> object:
+        spaces = self._namespaces
+        for space in ("args", "ctx", "iter", "workload"):
+            values = spaces.get(space)
+            if (
+                isinstance(values, Mapping)
+                and name in values
+                and not (space == "iter" and name in BUILTIN_ITER)
+            ):
+                return cast("object", values[name])
+        return ABSENT
+
+    def _result(self, name: str) -> object:
+        if name in self._results:
+            return self._results[name]
+        steps = self._namespaces.get("steps")
+        if isinstance(steps, Mapping) and name in steps:
+            step = steps[name]
+            return step.get("result", ABSENT) if isinstance(step, Mapping) else ABSENT
+        return ABSENT
+
+    def _output(self) -> object:
+        outcome = self._namespaces["outcome"]
+        if not isinstance(outcome, Mapping):
+            return outcome
+        return {**outcome, "data": outcome["result"]} if "result" in outcome else outcome

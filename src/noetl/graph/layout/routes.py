@@ -1,0 +1,229 @@
+"""From cells in layers to rectangles and lines: heights, columns, and the points of every route."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TypeAlias
+
+from noetl.graph.layout.geometry import Layout, Link, Point, Rect, Route
+from noetl.graph.layout.lanes import Net, assign, nets
+from noetl.graph.layout.ports import place_ports, side_ys
+from noetl.graph.layout.strands import LABEL_GAP, LOOP, TRACK, Cell, Strand, Web
+
+LEAVE = 14.0
+"""How far a line runs straight after a layer, at least."""
+ARRIVE = 22.0
+"""How far a line runs straight into a box, at least: an arrow head has to fit."""
+OPEN = 40.0
+"""The least distance between two layers of boxes."""
+GUTTER = 26.0
+"""The room on either side of the lines between two columns."""
+
+
+_Bends: TypeAlias = dict[Strand, list[Point]]
+"""The corners of every strand, between its two ends."""
+
+
+def trace(web: Web, links: Sequence[Link], column_of: list[int]) -> Layout:
+    """Places all cells and draws all links; each layer stands in the column that `column_of` names."""
+    turns = _turns(web, column_of)
+    gutters = _columns(web, column_of, turns)
+    place_ports(web.layers, column_of)
+    bends_of = _heights(web, column_of, turns, gutters)
+    routes = [_route(number, link, web, bends_of) for number, link in enumerate(links)]
+    return _framed(web, _merged(routes, links))
+
+
+def _between(layer: list[Cell]) -> list[Strand]:
+    return [strand for cell in layer for strand in cell.below]
+
+
+def _turns(web: Web, column_of: list[int]) -> dict[int, list[Strand]]:
+    """The strands from each column to the next, by the number of the column they leave."""
+    return {
+        column_of[number]: _between(layer)
+        for number, layer in enumerate(web.layers[:-1])
+        if column_of[number] != column_of[number + 1]
+    }
+
+
+def _columns(web: Web, column_of: list[int], turns: dict[int, list[Strand]]) -> dict[int, float]:
+    """Sets each column right of the one before; the answer is where the lines in each gutter start."""
+    edge = 0.0
+    gutters: dict[int, float] = {}
+    for column in sorted(set(column_of)):
+        own = [layer for layer, place in zip(web.layers, column_of, strict=True) if place == column]
+        for layer in own:
+            for cell in layer:
+                cell.x += edge
+        edge = max(cell.x + cell.right for layer in own for cell in layer) + GUTTER
+        gutters[column] = edge
+        edge += TRACK * max(len(nets(turns.get(column, ()))) - 1, 0) + GUTTER
+    return gutters
+
+
+def _heights(
+    web: Web, column_of: list[int], turns: dict[int, list[Strand]], gutters: dict[int, float]
+) -> _Bends:
+    """Sets `y` of all cells; each column begins at 0."""
+    bends_of: _Bends = {}
+    y = 0.0
+    for number, layer in enumerate(web.layers):
+        tall = max(cell.room for cell in layer)
+        for cell in layer:
+            cell.y = y if cell.what == "box" else y + (tall - cell.height) / 2
+        y += tall
+        column, following = column_of[number], column_of[number + 1 : number + 2]
+        if following == [column]:
+            y += _channel(bends_of, layer, web.layers[number + 1], y)
+        elif following:
+            _turn(bends_of, turns[column], y, gutters[column])
+            y = 0.0
+    return bends_of
+
+
+def _channel(bends_of: _Bends, upper: list[Cell], lower: list[Cell], y: float) -> float:
+    """Draws the lines between two layers, `y` being the bottom of the upper one; how far apart they are."""
+    lanes, count = assign(group := nets(_between(upper)))
+    arrive = ARRIVE if any(cell.what == "box" for cell in lower) else LEAVE
+    for net in group:
+        for strand in net.strands:
+            if net in lanes:
+                at = y + LEAVE + TRACK * lanes[net]
+                bends_of[strand] = [(strand.upper_x, at), (strand.lower_x, at)]
+            else:
+                bends_of[strand] = []
+    open_boxes = any(c.what == "box" for c in upper) and any(c.what == "box" for c in lower)
+    return max(LEAVE + arrive + TRACK * max(count - 1, 0), OPEN if open_boxes else 0.0)
+
+
+def _turn(bends_of: _Bends, strands: list[Strand], y: float, gutter: float) -> None:
+    """Draws the lines from the foot of one column, up the gutter, to the head of the next."""
+    group: list[Net] = sorted(nets(strands), key=lambda net: (-max(net.bottoms), -max(net.tops)))
+    for place, net in enumerate(group):
+        foot, track = y + LEAVE + TRACK * place, gutter + TRACK * place
+        head = -ARRIVE - TRACK * (len(group) - 1 - place)
+        for strand in net.strands:
+            bends_of[strand] = [
+                (strand.upper_x, foot),
+                (track, foot),
+                (track, head),
+                (strand.lower_x, head),
+            ]
+
+
+def _route(number: int, link: Link, web: Web, bends_of: _Bends) -> Route:
+    source, target = web.boxes[link.source], web.boxes[link.target]
+    if source is target:
+        return _loop(number, link, source)
+    chain = web.chains[number]
+    first, last = chain[0].upper_x, chain[-1].lower_x
+    bends = [point for strand in chain for point in bends_of[strand]]
+    if chain[0].back:
+        enter = target.y + side_ys(target)["in", link.kind]
+        leave = source.y + side_ys(source)["out", number]
+        points = [(target.x - target.width / 2, enter), (first, enter), *bends]
+        points += [(last, leave), (source.x - source.width / 2, leave)]
+        points.reverse()
+    else:
+        points = [(first, source.y + source.height), *bends, (last, target.y)]
+    label = None
+    if (cell := web.labels.get(number)) is not None:
+        label = Rect(cell.x - cell.width / 2, cell.y, cell.width, cell.height)
+    return Route(_straightened(points), label)
+
+
+def _loop(number: int, link: Link, box: Cell) -> Route:
+    """Out of a box's right side and back into it, one loop below the other."""
+    place, slot = box.loops.index(number), box.height / len(box.loops)
+    right, y = box.x + box.width / 2, box.y + slot * (place + 0.5)
+    half = min(LOOP / 2, slot / 3)
+    points = ((right, y + half), (right + LOOP, y + half), (right + LOOP, y - half), (right, y - half))
+    label = None
+    if link.label is not None:
+        middle = box.y + box.room / len(box.loops) * (place + 0.5)
+        left, top = right + LOOP + LABEL_GAP, middle - link.label.height / 2
+        label = Rect(left, top, link.label.width, link.label.height)
+    return Route(points, label)
+
+
+def _straightened(points: list[Point]) -> tuple[Point, ...]:
+    """The same line without points that lie on it between two others."""
+    kept: list[Point] = []
+    for x, y in points:
+        point = (round(x, 1), round(y, 1))
+        if kept and kept[-1] == point:
+            continue
+        while len(kept) > 1 and _in_line(kept[-2], kept[-1], point):
+            kept.pop()
+        kept.append(point)
+    return tuple(kept)
+
+
+def _in_line(one: Point, two: Point, three: Point) -> bool:
+    return one[0] == two[0] == three[0] or one[1] == two[1] == three[1]
+
+
+def _merged(routes: list[Route], links: Sequence[Link]) -> list[Route]:
+    """Marks where each route meets one drawn before it that leads to the same box and is of its kind."""
+    drawn: dict[tuple[int, str], dict[tuple[Point, Point], float]] = {}
+    result: list[Route] = []
+    for route, link in zip(routes, links, strict=True):
+        lines = drawn.setdefault((link.target, link.kind), {})
+        meets = _meeting(route, lines)
+        result.append(Route(route.points, route.label, meets))
+        for start, end in pairwise(route.points):
+            way, length = _direction(start, end)
+            lines[end, way] = max(length, lines.get((end, way), 0.0))
+    return result
+
+
+def _meeting(route: Route, lines: dict[tuple[Point, Point], float]) -> Point | None:
+    """Walks back from the arrow head along what is drawn; where that ends, if it is anywhere."""
+    meets: Point | None = None
+    for start, end in reversed(list(pairwise(route.points))):
+        way, length = _direction(start, end)
+        known = lines.get((end, way), 0.0)
+        if not known:
+            return meets
+        if known < length - 0.01:
+            return (end[0] - way[0] * known, end[1] - way[1] * known)
+        meets = start
+    return meets
+
+
+def _direction(start: Point, end: Point) -> tuple[Point, float]:
+    """Which way a horizontal or vertical line runs, and its length."""
+    dx, dy = end[0] - start[0], end[1] - start[1]
+    length = abs(dx) + abs(dy)
+    return (round(dx / length), round(dy / length)), length
+
+
+def _framed(web: Web, routes: list[Route]) -> Layout:
+    """Moves the drawing so that it begins at 0, 0."""
+    rects = [Rect(box.x - box.width / 2, box.y, box.width, box.height) for box in web.boxes]
+    every = rects + [route.label for route in routes if route.label is not None]
+    xs = [rect.x for rect in every] + [rect.right for rect in every]
+    ys = [rect.y for rect in every] + [rect.bottom for rect in every]
+    for route in routes:
+        xs.extend(x for x, _ in route.points)
+        ys.extend(y for _, y in route.points)
+    left, top = min(xs), min(ys)
+    layout = Layout(max(xs) - left, max(ys) - top, tuple(rects), tuple(routes))
+    return moved(layout, -left, -top)
+
+
+def moved(layout: Layout, dx: float, dy: float) -> Layout:
+    """The same drawing elsewhere."""
+
+    def rect(old: Rect) -> Rect:
+        return Rect(old.x + dx, old.y + dy, old.width, old.height)
+
+    routes = tuple(
+        Route(
+            tuple((x + dx, y + dy) for x, y in route.points),
+            rect(route.label) if route.label is not None else None,
+            (route.merges[0] + dx, route.merges[1] + dy) if route.merges is not None else None,
+        )
+        for route in layout.routes
+    )
+    return Layout(layout.width, layout.height, tuple(rect(box) for box in layout.boxes), routes)

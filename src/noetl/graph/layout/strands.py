@@ -1,0 +1,181 @@
+"""The drawing as cells in layers, joined by strands that each reach from one layer to the next.
+
+A link becomes a chain of strands through its label and through `way` cells, one in every layer it
+passes. Links of one kind to one target share their way cells: thirty failures that lead to one
+handler are one line with thirty feeders.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Literal
+
+from noetl.graph.layout.geometry import Link, Size
+from noetl.graph.layout.ranks import Ranking
+
+TRACK = 10.0
+"""The distance between two lines that run side by side."""
+WAY = 6.0
+SIDE = 12.0
+"""How far from a box the first line runs that leaves it at its left side."""
+LOOP = 18.0
+"""How far a line from a box to itself reaches out."""
+LABEL_GAP = 6.0
+
+
+@dataclass(slots=True, eq=False)
+class Cell:
+    """Something that takes room in a layer; `left` and `right` reach from its `x` to its sides."""
+
+    what: Literal["box", "label", "way"]
+    layer: int
+    height: float
+    left: float
+    right: float
+    width: float = 0.0
+    x: float = 0.0
+    y: float = 0.0
+    room: float = 0.0
+    """The height it takes in its layer, labels of loops included."""
+    position: int = 0
+    above: list["Strand"] = field(default_factory=list)
+    below: list["Strand"] = field(default_factory=list)
+    back_in: list[str] = field(default_factory=list)
+    """Kinds of links that come back up to this box: each ends at its left side."""
+    back_out: list[int] = field(default_factory=list)
+    """Links that leave this box upwards, from its left side."""
+    loops: list[int] = field(default_factory=list)
+    """Links from this box to itself, at its right side."""
+
+
+@dataclass(slots=True, eq=False)
+class Strand:
+    """A line between neighbouring layers. A `back` strand is travelled upwards."""
+
+    upper: Cell
+    lower: Cell
+    kind: str
+    back: bool
+    link: int
+    """The link it serves, the first one if it serves several."""
+    weight: int = 0
+    """The sum of the weights of the links it serves."""
+    cost: int = 1
+    """What it costs to cross it: the greatest weight among those links."""
+    upper_x: float = 0.0
+    lower_x: float = 0.0
+
+    @property
+    def net(self) -> tuple[bool, int, str]:
+        """Strands with the same net meet: downwards where they arrive, upwards where they part."""
+        return (self.back, id(self.upper if self.back else self.lower), self.kind)
+
+
+@dataclass(slots=True, eq=False)
+class Web:
+    """All cells by layer, and the chain of strands of every link, top first."""
+
+    layers: list[list[Cell]]
+    boxes: list[Cell]
+    labels: dict[int, Cell]
+    chains: dict[int, list[Strand]]
+
+
+def weave(sizes: Sequence[Size], links: Sequence[Link], ranking: Ranking) -> Web:
+    """Boxes stand in even rows and labels between them; a row in which nothing stands is left out."""
+    used = {2 * row for row in ranking.rows}
+    for number, link in enumerate(links):
+        if link.label is not None and link.source != link.target:
+            used.add(_label_row(number, link, ranking))
+    index = {row: layer for layer, row in enumerate(sorted(used))}
+    web = Web([[] for _ in index], [], {}, {})
+    for size, row in zip(sizes, ranking.rows, strict=True):
+        half = size.width / 2
+        web.boxes.append(_stand(web, Cell("box", index[2 * row], size.height, half, half, size.width)))
+    ways: dict[tuple[int, str, int, bool], Cell] = {}
+    strands: dict[tuple[int, int, int], Strand] = {}
+    for number, link in enumerate(links):
+        if link.source == link.target:
+            web.boxes[link.source].loops.append(number)
+            continue
+        label_layer = None
+        if link.label is not None:
+            label_layer = index[_label_row(number, link, ranking)]
+        cells = _chain(web, ways, number, link, label_layer)
+        web.chains[number] = _join(strands, cells, number, link.kind, back=number in ranking.back)
+        for strand in web.chains[number]:
+            strand.weight += ranking.weights[number]
+            strand.cost = max(strand.cost, ranking.weights[number])
+    for box in web.boxes:
+        _reserve(box, links)
+    return web
+
+
+def _label_row(number: int, link: Link, ranking: Ranking) -> int:
+    """A label stands next to its source: below it, or above it where the link runs upwards."""
+    return 2 * ranking.rows[link.source] + (-1 if number in ranking.back else 1)
+
+
+def _stand(web: Web, cell: Cell) -> Cell:
+    cell.room = cell.height
+    web.layers[cell.layer].append(cell)
+    return cell
+
+
+def _chain(
+    web: Web,
+    ways: dict[tuple[int, str, int, bool], Cell],
+    number: int,
+    link: Link,
+    label_layer: int | None,
+) -> list[Cell]:
+    """The cells a link passes, top first."""
+    source, target = web.boxes[link.source], web.boxes[link.target]
+    back = target.layer < source.layer
+    upper, lower = (target, source) if back else (source, target)
+    cells = [upper]
+    for layer in range(upper.layer + 1, lower.layer):
+        if layer == label_layer and link.label is not None:
+            half = link.label.width / 2
+            cell = _stand(web, Cell("label", layer, link.label.height, half, half, link.label.width))
+            web.labels[number] = cell
+        else:
+            key = (link.target, link.kind, layer, back)
+            if key not in ways:
+                ways[key] = _stand(web, Cell("way", layer, 0.0, WAY / 2, WAY / 2))
+            cell = ways[key]
+        cells.append(cell)
+    return [*cells, lower]
+
+
+def _join(
+    strands: dict[tuple[int, int, int], Strand], cells: list[Cell], number: int, kind: str, *, back: bool
+) -> list[Strand]:
+    """One strand between two ways however many links use it; at its source every link has its own."""
+    chain: list[Strand] = []
+    for upper, lower in pairwise(cells):
+        own = number if (lower if back else upper).what == "box" else -1
+        key = (id(upper), id(lower), own)
+        if key not in strands:
+            strands[key] = Strand(upper, lower, kind, back, number)
+            upper.below.append(strands[key])
+            lower.above.append(strands[key])
+        chain.append(strands[key])
+    if back:
+        target, source = cells[0], cells[-1]
+        source.back_out.append(number)
+        if kind not in target.back_in:
+            target.back_in.append(kind)
+    return chain
+
+
+def _reserve(box: Cell, links: Sequence[Link]) -> None:
+    """Room beside a box for what leaves or enters it at its sides."""
+    tracks = max(len(box.back_in), len(box.back_out))
+    if tracks:
+        box.left += SIDE + TRACK * (tracks - 1) + WAY
+    if box.loops:
+        labels = [label for number in box.loops if (label := links[number].label)]
+        box.right += LOOP + max((label.width + LABEL_GAP for label in labels), default=0.0)
+        tallest = max((label.height + LABEL_GAP for label in labels), default=0.0)
+        box.room = max(box.height, tallest * len(box.loops))

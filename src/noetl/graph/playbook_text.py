@@ -1,0 +1,76 @@
+"""Text of a playbook made fit for a picture: one line, printable, no longer than there is room."""
+
+import json
+import re
+import unicodedata
+from typing import assert_never
+
+from noetl.dsl.document.playbook import Guard
+from noetl.expr import Constant, Data, Expression, ListData, MapData
+
+_SINGLE = re.compile(r"\s*\{\{-?(?P<inside>(?:(?!\{\{|\}\}).)*?)-?\}\}\s*", re.DOTALL)
+_FAILURE = re.compile(r"(?P<not>!=\s*)?['\"](?:step\.failed|call\.error)['\"]")
+# Marks that turn the direction of text would turn what stands after them in the picture too.
+_TURNING = re.compile("[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]")
+
+_LONGEST_CONSTANT = 200
+
+
+def flat(text: str) -> str:
+    """One line without control characters, lone surrogates or marks of direction."""
+    kept = (" " if _unprintable(c) else c for c in _TURNING.sub("", text))
+    return " ".join("".join(kept).split())
+
+
+def _unprintable(character: str) -> bool:
+    # U+FFFE and U+FFFF of every plane are no characters: XML forbids the first two of them.
+    return unicodedata.category(character) in {"Cc", "Cs"} or ord(character) & 0xFFFE == 0xFFFE
+
+
+def short(text: str, length: int) -> str:
+    """At most `length` characters; an ellipsis stands for what was left out."""
+    return text if len(text) <= length else text[: length - 1].rstrip() + "…"
+
+
+def inside(source: str) -> str:
+    """An expression without its braces, if it is nothing but one pair of them."""
+    found = _SINGLE.fullmatch(source)
+    return flat(found["inside"] if found else source)
+
+
+def guard_text(guard: Guard) -> str:
+    """The condition as written; empty if it always holds."""
+    match guard:
+        case Expression():
+            return inside(guard.source)
+        case True:
+            return ""
+        case False:
+            return "never"
+
+
+def reads_failure(guard: Guard) -> bool:
+    """The condition asks whether the step failed."""
+    if not isinstance(guard, Expression):
+        return False
+    return any(found["not"] is None for found in _FAILURE.finditer(guard.source))
+
+
+def data_text(data: Data) -> str:
+    """A value as an expression would write it, what is inside lists and mappings left out."""
+    match data:
+        case Constant():
+            return short(flat(json.dumps(data.value, ensure_ascii=False)), _LONGEST_CONSTANT)
+        case Expression():
+            return inside(data.source)
+        case ListData():
+            return f"[{len(data.items)} items]"
+        case MapData():
+            return f"{{{len(data.entries)} entries}}"
+        case _:
+            assert_never(data)
+
+
+def number_text(value: float | Expression) -> str:
+    """A number, or the expression that gives it."""
+    return inside(value.source) if isinstance(value, Expression) else f"{value:g}"

@@ -1,0 +1,144 @@
+"""The child process: takes requests one after the other until its standard input ends."""
+
+import contextlib
+import faulthandler
+import fcntl
+import gc
+import os
+import resource
+import signal
+import sys
+from types import ModuleType
+
+from msgspec import structs
+
+from noetl.guest.frame import LENGTH, READY, Answer, Failure, Request, unpack
+from noetl.guest.notice import heed
+from noetl.guest.process_state import MODULE, Surroundings
+from noetl.guest.task import answer_to, framed
+
+_PRIVATE = 100
+"""Our descriptors are from here on, out of the way of those that users' code opens."""
+
+
+def serve(isolation: str, notice: int) -> None:
+    """Answers requests in this process, or with `fork` each in a fresh copy of it.
+
+    `notice` is the descriptor of the pipe whose end is the worker's.
+    """
+    requests, answers = _pipes()
+    heed(fcntl.fcntl(notice, fcntl.F_DUPFD_CLOEXEC, _PRIVATE))
+    os.close(notice)
+    _prepare()
+    host = Host(answers)
+    _send(answers, READY)
+    while frame := _receive(requests):
+        request = unpack(frame, Request)
+        if isolation == "fork":
+            host.fork(request)
+        else:
+            host.run(request)
+            # After the answer, while the worker is busy with it: what this task made is freed, and what
+            # stays is not looked at again.
+            gc.collect()
+            gc.freeze()
+
+
+def _pipes() -> tuple[int, int]:
+    """The ends that requests and answers go through; standard output and error become the log."""
+    requests = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, _PRIVATE)
+    answers = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, _PRIVATE)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)  # type: ignore[union-attr]
+    return requests, answers
+
+
+def _prepare() -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    faulthandler.enable()  # a crash tells the line in the log
+    # Where memory runs out, the system ends users' code and not the worker.
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+        file.write("1000")
+    gc.freeze()
+
+
+class Host:
+    """One process that runs tasks."""
+
+    def __init__(self, answers: int) -> None:
+        self._answers = answers
+        self._told, self._tell = os.pipe()
+        os.set_blocking(self._told, False)
+        self._surroundings = Surroundings()
+
+    def run(self, request: Request) -> None:
+        """Runs the task and sends its answer. Returns only if the process is fit for another."""
+        process = os.getpid()
+        module = ModuleType(MODULE)
+        try:
+            self._surroundings.enter(request, module)
+        except OSError as error:
+            answer = Answer(failure=Failure(kind="not_found", message=f"cannot work in its folder: {error}"))
+        else:
+            answer = answer_to(request, module)
+        if os.getpid() != process:
+            os._exit(0)  # a copy that the code forked and let come back here
+        _flush()
+        del module
+        fit = self._surroundings.restore(request)
+        frame = framed(structs.replace(answer, spent=not fit), request)
+        _send(self._answers, frame)
+        if not fit:
+            while True:
+                signal.pause()  # until the worker kills it, with all that the code left behind
+
+    def fork(self, request: Request) -> None:
+        """Runs the task in a copy of this process. If the copy dies unheard, this process dies alike."""
+        copy = os.fork()
+        if copy == 0:
+            self.run(request)
+            os.write(self._tell, b".")
+            os._exit(0)
+        _, status = os.waitpid(copy, 0)
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._told, 1)
+            return
+        code = os.waitstatus_to_exitcode(status)
+        if code < 0:
+            with contextlib.suppress(OSError):  # some signals have no other way
+                signal.signal(-code, signal.SIG_DFL)
+            os.kill(os.getpid(), -code)
+        os._exit(code)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        with contextlib.suppress(Exception):  # the code may have put anything there
+            stream.flush()  # type: ignore[union-attr]
+
+
+def _send(pipe: int, frame: bytes) -> None:
+    rest = memoryview(frame)
+    while rest:
+        rest = rest[os.write(pipe, rest) :]
+
+
+def _receive(pipe: int) -> bytes:
+    """The next frame without its length; empty at the end of the pipe."""
+    head = _exactly(pipe, LENGTH.size)
+    return _exactly(pipe, LENGTH.unpack(head)[0]) if head else b""
+
+
+def _exactly(pipe: int, count: int) -> bytes:
+    parts = []
+    while count:
+        part = os.read(pipe, min(count, 1 << 20))
+        if not part:
+            return b""
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)

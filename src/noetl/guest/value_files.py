@@ -1,0 +1,95 @@
+"""Values that do not go through the pipe: files that hold inputs, and tables and bytes that become files."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from noetl.guest.frame import File, Made, file_mark, with_files
+from noetl.model.normalisation import NotJson
+from noetl.model.reference import ARROW
+
+BYTES = "application/octet-stream"
+_MISSING = "pyarrow is not installed: pip install 'noetl[arrow]'"
+
+
+def opened(value: Any, files: Sequence[File]) -> Any:
+    """The value with what the files hold in their places."""
+    return with_files(value, [_read(file) for file in files]) if files else value
+
+
+def _read(file: File) -> Any:
+    if file.form == "path":
+        return {**file.about, "path": file.path}
+    try:
+        import pyarrow as pa  # noqa: PLC0415  # only code that gets a table needs it
+        import pyarrow.ipc  # noqa: PLC0415
+    except ImportError:
+        raise ImportError(f"a table cannot be read: {_MISSING}") from None
+    with pa.memory_map(file.path) as source:
+        table = pa.ipc.open_stream(source).read_all()
+    match file.form:
+        case "arrow":
+            return table
+        case "pandas":
+            return table.to_pandas()
+    from noetl.model.table_reader import batch_rows  # noqa: PLC0415  # likewise
+
+    return [row for batch in table.to_batches() for row in batch_rows(batch)]
+
+
+class Making:
+    """The objects that one result becomes: files beside each other, whose names begin with `path`."""
+
+    def __init__(self, path: str, limit: int) -> None:
+        self.made: list[Made] = []
+        self._path = path
+        self._limit = limit
+
+    def value(self, value: Any) -> Any:
+        """What stands for a value that is no JSON: rows if it is a small table. NotJson if it is no table."""
+        if isinstance(value, bytes | bytearray | memoryview):
+            path = self._next()
+            path.write_bytes(value)
+            return self._made(Made(media_type=BYTES))
+        reader = _reader(value)
+        if reader is None:
+            hint = ": `.tolist()` may give one" if hasattr(value, "tolist") else ""
+            raise NotJson(f"is of type `{type(value).__name__}`, which JSON has no form for{hint}")
+        from noetl.model.table_stream import Rows, gathered  # noqa: PLC0415  # imports pyarrow, which is there by now
+
+        found = gathered(reader, reader.schema.names, self._limit)
+        if isinstance(found, Rows):
+            return found.rows
+        preview = msgspec.json.encode(found.first).decode()
+        columns = found.columns
+        about = {"type": "list", "length": found.write(self._next()), "columns": columns}
+        return self._made(Made(media_type=ARROW, preview=preview, about=about))
+
+    def _next(self) -> Path:
+        return Path(f"{self._path}-{len(self.made)}")
+
+    def _made(self, made: Made) -> Any:
+        self.made.append(made)
+        return file_mark(len(self.made) - 1)
+
+
+def _reader(value: Any) -> Any:
+    """A reader of record batches over a frame or table of pandas, pyarrow or others; None if it is none."""
+    ours = type(value).__module__.partition(".")[0] == "pandas"
+    frame = ours and hasattr(value, "columns")
+    if not frame and (ours or not hasattr(value, "__arrow_c_stream__")):
+        return None  # a series of pandas streams, too, but it is no table
+    name = type(value).__name__
+    try:
+        import pyarrow as pa  # noqa: PLC0415  # only code that gives a table needs it
+    except ImportError:
+        raise NotJson(f"is a `{name}`, and {_MISSING}") from None
+    try:
+        if frame:
+            # An index that is more than the numbers of the rows becomes a column.
+            return pa.Table.from_pandas(value).replace_schema_metadata(None).to_reader()
+        return pa.RecordBatchReader.from_stream(value)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise NotJson(f"is a `{name}` that is no table for Arrow: {error}") from None

@@ -1,0 +1,68 @@
+"""Where executions are kept, as the settings say."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from noetl.ports.store import Store
+from noetl.settings import Configuration, SettingsWrong
+from noetl.stores import file_of
+from noetl.stores.credentials.encryption_key import KeyPlace
+from noetl.stores.home_folder import Home, find_home, home_beside
+from noetl.stores.results import NamedResults
+from noetl.stores.results.result_store_urls import StoresWrong, named_urls, open_results
+
+
+def home_of(configuration: Configuration) -> Home:
+    """The folder of the embedded store: the one that is set, else the nearest, else one to be made here.
+
+    A store in a file of its own has a home beside it. Raises StoreUrlWrong.
+    """
+    settings = configuration.settings
+    if settings.store and (file := file_of(settings.store)) is not None:
+        return home_beside(configuration.directory / file)
+    if settings.home:
+        return Home(configuration.directory / Path(settings.home).expanduser())
+    environment = {"HOME": configuration.user_home} if configuration.user_home else {}
+    return find_home(configuration.directory, environment)
+
+
+def store_url(configuration: Configuration) -> str:
+    """The store that is set, else that of the home."""
+    return configuration.settings.store or f"sqlite:///{home_of(configuration).store}"
+
+
+def result_store_names(configuration: Configuration) -> frozenset[str]:
+    """The result stores that playbooks may name. Raises SettingsWrong."""
+    with _told():
+        return frozenset(named_urls(configuration.settings.result_stores))
+
+
+def key_place(configuration: Configuration) -> KeyPlace:
+    """Where the key is that seals credentials; a store in memory has one only if it is given."""
+    settings = configuration.settings
+    if settings.key_file:
+        return KeyPlace(file=configuration.directory / Path(settings.key_file).expanduser())
+    in_memory = file_of(store_url(configuration)) is None
+    return KeyPlace(settings.key, None if in_memory else home_of(configuration).key)
+
+
+def results_of(configuration: Configuration, home: Home | None, store: Store) -> NamedResults:
+    """Where results are kept, as the settings say; in memory without a home. Raises SettingsWrong."""
+    settings = configuration.settings
+    with _told():
+        return open_results(
+            home,
+            store,
+            own=settings.result_store,
+            named=settings.result_stores,
+            directory=configuration.directory,
+        )
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except StoresWrong as error:
+        raise SettingsWrong(str(error), error.hint) from None

@@ -1,0 +1,90 @@
+"""Where in the playbook the reason of an event stands."""
+
+from noetl.dsl.document.playbook import Place, Step, Task
+from noetl.events.bodies import (
+    EventBody,
+    LoopDone,
+    LoopIterationCompleted,
+    LoopIterationStarted,
+    LoopStarted,
+    NextEvaluated,
+    RunSuspended,
+    StepFailed,
+    StepScheduled,
+    TaskProcessed,
+    TaskStarted,
+    TokenAdmitted,
+    TokenDiscarded,
+    TokenEnqueued,
+    TokenParked,
+)
+from noetl.kernel.state.execution_state import ExecutionState
+from noetl.kernel.verify.comparison import Path
+
+
+def step_of(state: ExecutionState, body: EventBody) -> Step | None:
+    """The step that an event is about, in the state before it."""
+    token = state.tokens.get(getattr(body, "token", ""))
+    if token is not None:
+        return state.step_of(token).step
+    run = state.runs.get(getattr(body, "run", ""))
+    if run is not None:
+        return run.step.step
+    named = state.plan.by_name.get(getattr(body, "step", ""))
+    return named.step if named is not None else None
+
+
+def place_of(state: ExecutionState, body: EventBody, path: Path = ()) -> Place | None:
+    """The closest place: an arc, a rule, a task, a join, an admission, or the step."""
+    step = step_of(state, body)
+    if step is None:
+        return None
+    match body:
+        case NextEvaluated():
+            return _of_arcs(step, path)
+        case TokenEnqueued() if 0 <= body.arc < len(step.arcs):
+            return step.arcs[body.arc].place
+        case TokenParked() | TokenDiscarded(reason="denied" | "parked") if step.admit is not None:
+            return step.admit.place
+        case TokenAdmitted() | TokenDiscarded() | StepScheduled() if step.join is not None:
+            return step.join.place
+        case TaskStarted() | TaskProcessed() | StepFailed():
+            return _of_task(step, body)
+        case LoopStarted() | LoopIterationStarted() | LoopIterationCompleted() | LoopDone() if step.loop:
+            return step.loop.place
+        case RunSuspended() if (run := state.runs.get(body.run)) and (
+            frame := run.frames.get(body.iteration)
+        ):
+            return run.task(frame).place if frame.at < len(step.tasks) else step.place
+        case _:
+            return step.place
+
+
+def _of_arcs(step: Step, path: Path) -> Place:
+    match path:
+        case ("verdicts", int(position)) if position < len(step.arcs):
+            return step.arcs[position].place
+        case _:
+            return step.router.place if step.router is not None else step.place
+
+
+def _of_task(step: Step, body: TaskStarted | TaskProcessed | StepFailed) -> Place:
+    task = task_labelled(step, body.task)
+    if task is None:
+        return step.place
+    rule = rule_place(task, body.rule) if isinstance(body, TaskProcessed) else None
+    return rule or task.place
+
+
+def task_labelled(step: Step, label: str) -> Task | None:
+    return next((task for task in step.tasks if task.label == label), None)
+
+
+def rule_place(task: Task, rule: int | None) -> Place | None:
+    """The place of a rule by its number in `TaskProcessed`."""
+    policy = task.policy
+    if policy is None or rule is None:
+        return None
+    if rule == -1:
+        return policy.otherwise.place if policy.otherwise is not None else None
+    return policy.rules[rule].place if rule < len(policy.rules) else None

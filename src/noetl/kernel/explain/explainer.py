@@ -1,0 +1,177 @@
+"""Says why an execution is where it is: one walk through its history."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from noetl.events.bodies import (
+    CancelRequested,
+    ExecutionRetried,
+    LeaseExpired,
+    NextEvaluated,
+    StepScheduled,
+    TaskProcessed,
+    TaskStarted,
+    TokenAdmitted,
+    TokenClaimed,
+    TokenDiscarded,
+    TokenEnqueued,
+    TokenParked,
+)
+from noetl.events.event import Event
+from noetl.kernel.explain.blockers import failure_of, meetings_of, parked_of
+from noetl.kernel.explain.conditions import allowed, routing_of, rules_for
+from noetl.kernel.explain.explanation_parts import (
+    Arrival,
+    Cancelled,
+    Discarded,
+    Explanation,
+    Gate,
+    RunStory,
+    Verdict,
+)
+from noetl.kernel.explain.run_notes import RunNotes
+from noetl.kernel.plan import Plan
+from noetl.kernel.state.execution_state import ExecutionState, new_state
+from noetl.kernel.state.fold import evolve
+from noetl.kernel.truncate import shown
+
+__all__ = ["Explanation", "explain"]
+
+
+def explain(plan: Plan, execution_id: str, events: Iterable[Event]) -> Explanation:
+    """Why each step ran or did not, and what is waited for now. Raises WrongSequence.
+
+    One fold of the history; every condition is asked once more, to see what it read.
+    """
+    teller = _Teller(new_state(plan, execution_id))
+    for event in events:
+        teller.before(event)
+        evolve(teller.state, event)
+        teller.after(event)
+    return teller.told()
+
+
+class _Teller:
+    """What is kept on the way. Tokens are forgotten when their run begins; `over` has the order of runs."""
+
+    def __init__(self, state: ExecutionState) -> None:
+        self.state = state
+        self.now = 0
+        self.arrivals: dict[str, Arrival] = {}
+        self.gates: dict[str, Gate] = {}
+        self.runs: dict[str, RunNotes] = {}
+        self.over: dict[str, RunStory | None] = {}
+        self.discarded: list[Discarded] = []
+        self.cancelled: Cancelled | None = None
+        self.brought: tuple[tuple[Arrival, ...], tuple[Gate, ...]] = ((), ())
+
+    def before(self, event: Event) -> None:
+        """What only the state before an event tells."""
+        self.now = event.ts
+        match event.body:
+            case TokenEnqueued() as body:
+                self._enqueued(event, body)
+            case TokenParked() as body:
+                self._asked(event, body.token, "waiting" if body.mode == "wait" else "parked")
+            case TokenAdmitted() as body:
+                self._asked(event, body.token, "admitted")
+            case TokenDiscarded() as body:
+                self._discarded(event, body)
+            case StepScheduled() as body:
+                self._scheduling(event, body)
+            case NextEvaluated() as body if body.run in self.runs:
+                run = self.state.runs[body.run]
+                self.runs[body.run].routing = routing_of(self.state, run, body, event.seq, event.ts)
+
+    def after(self, event: Event) -> None:
+        """What happened to a run."""
+        match event.body:
+            case StepScheduled() as body:
+                run = self.state.runs[f"r{event.seq}"]
+                self.runs[run.id] = RunNotes(event, body, run, *self.brought)
+                self.over[run.id] = None
+            case TokenClaimed(run=name):
+                self.runs[name].claims += 1
+            case LeaseExpired(run=name):
+                self.runs[name].lost += 1
+            case TaskStarted() as body:
+                self.runs[body.run].task_started(body)
+            case TaskProcessed() as body:
+                self.runs[body.run].task_processed(event, body)
+            case CancelRequested(error=None) as body:
+                self.cancelled = Cancelled(seq=event.seq, by=body.by, reason=body.reason)
+            case ExecutionRetried(runs=names):
+                for name in names:
+                    self.runs[name].failing.clear()
+                    self.runs[name].routing = None
+        self._conclude(getattr(event.body, "run", ""))
+
+    def _conclude(self, name: str) -> None:
+        """A run that has left the net is told at once, so that its values need not be kept."""
+        if name in self.runs and name not in self.state.runs and name not in self.state.failed_runs:
+            self.over[name] = self.runs.pop(name).told()
+
+    def _enqueued(self, event: Event, body: TokenEnqueued) -> None:
+        run = self.state.runs.get(body.run)
+        arrival: dict[str, Any] = {}
+        if run is not None:
+            arcs = run.step.step.arcs
+            line = arcs[body.arc].place.line if 0 <= body.arc < len(arcs) else None
+            arrival = {"step": run.step.name, "run": run.id, "arc": body.arc, "line": line}
+        token = f"t{event.seq}"
+        self.arrivals[token] = Arrival(token=token, seq=event.seq, args=shown(body.args), **arrival)
+
+    def _asked(self, event: Event, name: str, verdict: Verdict) -> None:
+        """Admission was asked about a token."""
+        token = self.state.tokens.get(name)
+        if token is None or self.state.step_of(token).step.admit is None:
+            return
+        rules = rules_for(self.state, token, event.ts)
+        if verdict == "admitted" and not allowed(self.state.step_of(token).step, rules):
+            verdict = "failed"
+        earlier = self.gates.get(name)
+        asked = earlier.asked + 1 if earlier is not None else 1
+        self.gates[name] = Gate(token=name, seq=event.seq, verdict=verdict, asked=asked, rules=rules)
+
+    def _scheduling(self, event: Event, body: StepScheduled) -> None:
+        if self.state.plan.by_name[body.step].step.join is None:
+            for name in body.tokens:
+                self._asked(event, name, "admitted")
+        self.brought = (
+            tuple(self.arrivals.pop(name) for name in body.tokens),
+            tuple(self.gates.pop(name) for name in body.tokens if name in self.gates),
+        )
+
+    def _discarded(self, event: Event, body: TokenDiscarded) -> None:
+        if body.reason == "denied":
+            self._asked(event, body.token, "denied")
+        gate = self.gates.pop(body.token, None)
+        arrival = self.arrivals.pop(body.token)
+        if body.reason == "absorbed":
+            return
+        step = self.state.step_of(self.state.tokens[body.token]).step
+        self.discarded.append(
+            Discarded(
+                arrival=arrival,
+                step=step.name,
+                line=step.place.line,
+                seq=event.seq,
+                reason=body.reason,
+                rules=gate.rules if gate is not None else (),
+            )
+        )
+
+    def told(self) -> Explanation:
+        state = self.state
+        return Explanation(
+            execution_id=state.execution_id,
+            status=state.status,
+            version=state.version,
+            error=shown(state.error.as_value()) if state.error is not None else None,
+            runs=tuple(story or self.runs[name].told() for name, story in self.over.items()),
+            parked=tuple(parked_of(state, self.arrivals, self.gates, self.now)),
+            joins=tuple(meetings_of(state, self.arrivals)),
+            discarded=tuple(self.discarded),
+            failure=failure_of(state, self.runs),
+            cancelled=self.cancelled,
+        )

@@ -1,0 +1,235 @@
+"""Why an execution stands where it does, in plain values: what people are told."""
+
+from typing import Any, Literal, TypeAlias, dataclass_transform
+
+from msgspec import Struct
+
+from noetl.kernel.expression_reads import Reading
+
+
+@dataclass_transform(frozen_default=True)
+class Part(Struct, frozen=True, omit_defaults=True):
+    """Common to all parts. Lines are those of the playbook's file; values are cut to a readable length."""
+
+
+class Arrival(Part):
+    """A token, and what brought it: an arc of a run, or the beginning (`step` is then None)."""
+
+    token: str
+    seq: int
+    step: str | None = None
+    run: str = ""
+    arc: int | None = None
+    line: int | None = None
+    args: dict[str, Any] = {}
+
+
+class Condition(Part):
+    """A condition and what it read. `holds` is None if it was not asked, or raised `error`."""
+
+    text: str
+    line: int
+    holds: bool | None = None
+    reads: tuple[Reading, ...] = ()
+    error: str = ""
+
+
+Verdict: TypeAlias = Literal["admitted", "parked", "waiting", "denied", "failed"]
+
+
+class Gate(Part):
+    """How admission was decided the last time it was asked."""
+
+    token: str
+    seq: int
+    verdict: Verdict
+    asked: int = 1
+    """How often."""
+    rules: tuple[Condition, ...] = ()
+
+
+class Matched(Part):
+    """A rule of a task's policy that decided; without `line` none did. `else` has the text `else`."""
+
+    do: str
+    times: int
+    text: str = ""
+    line: int | None = None
+
+
+class Retried(Part):
+    """An attempt that was repeated, and why."""
+
+    seq: int
+    attempt: int
+    iteration: int = 0
+    line: int | None = None
+    error: dict[str, Any] | None = None
+    result: Any = None
+    """What came if it was no error."""
+    next_at: int | None = None
+
+
+class TaskStory(Part):
+    """A task in all its iterations. `retries` are the first hundred of `retried`."""
+
+    task: str
+    kind: str
+    line: int
+    attempts: int = 0
+    failed: int = 0
+    """Outcomes that were errors."""
+    redelivered: int = 0
+    """Attempts that were lost with their worker and begun again."""
+    open: int = 0
+    """Attempts that began and have not ended."""
+    retried: int = 0
+    rules: tuple[Matched, ...] = ()
+    retries: tuple[Retried, ...] = ()
+
+
+class LoopStory(Part):
+    total: int
+    max_in_flight: int
+    succeeded: int = 0
+    failed: int = 0
+    open: int = 0
+
+
+class ArcStory(Part):
+    step: str
+    condition: Condition
+    selected: bool = False
+
+
+class Routing(Part):
+    """Where the end of a run led. `handled` is false where nobody looked at its failure."""
+
+    seq: int
+    event: str
+    arcs: tuple[ArcStory, ...] = ()
+    handled: bool = True
+    error: dict[str, Any] | None = None
+
+
+class Waiting(Part):
+    """What a run, or one of its iterations, waits for. `pause`: that the execution is resumed."""
+
+    reason: Literal["retry", "wait", "signal", "child", "pause"]
+    iteration: int = 0
+    until: int | None = None
+    signal: str = ""
+    child: str = ""
+
+
+class RunStory(Part):
+    """A run of a step from the tokens that brought it to the arcs that it fired."""
+
+    run: str
+    step: str
+    line: int
+    seq: int
+    began_at: int
+    phase: str
+    arrivals: tuple[Arrival, ...] = ()
+    gates: tuple[Gate, ...] = ()
+    args: dict[str, Any] = {}
+    final: bool = False
+    claims: int = 0
+    lost: int = 0
+    """How often its worker was lost."""
+    tasks: tuple[TaskStory, ...] = ()
+    loop: LoopStory | None = None
+    waits: tuple[Waiting, ...] = ()
+    event: str = ""
+    """The event that ended it, empty while it is open."""
+    ended_seq: int = 0
+    ended_at: int = 0
+    result: Any = None
+    error: dict[str, Any] | None = None
+    routing: Routing | None = None
+
+
+class Parked(Part):
+    """A token that is kept before its step, and its rules with the values as they are now."""
+
+    arrival: Arrival
+    step: str
+    line: int
+    mode: Literal["parked", "waiting"]
+    seq: int
+    """When it was asked last."""
+    until: int | None = None
+    rules: tuple[Condition, ...] = ()
+
+
+class Reaching(Part):
+    """A step from which something can still come."""
+
+    step: str
+    tokens: int = 0
+    runs: int = 0
+
+
+class Meeting(Part):
+    """A join that holds tokens. `needed` is None where it waits until nothing else can come."""
+
+    step: str
+    line: int
+    mode: Literal["all", "any", "count"]
+    arrived: int
+    needed: int | None = None
+    absorbing: bool = False
+    arrivals: tuple[Arrival, ...] = ()
+    waits_for: tuple[Reaching, ...] = ()
+
+
+class Discarded(Part):
+    """A token that ended without a run, why, and how its rules stood."""
+
+    arrival: Arrival
+    step: str
+    line: int
+    seq: int
+    reason: str
+    rules: tuple[Condition, ...] = ()
+
+
+class Unhandled(Part):
+    """The first failure that nobody looked at."""
+
+    run: str
+    step: str
+    line: int
+    column: int
+    error: dict[str, Any]
+    task: str = ""
+    iteration: int | None = None
+    attempt: int = 0
+    input: Any = None
+    """As it was recorded: without secrets."""
+
+
+class Cancelled(Part):
+    """That it was cancelled, and what was said about it."""
+
+    seq: int
+    by: str = ""
+    reason: str = ""
+
+
+class Explanation(Part):
+    """What `explain` tells: the runs in the order in which they began, and what is open now."""
+
+    execution_id: str
+    status: str
+    version: int
+    """The number of the last event."""
+    error: dict[str, Any] | None = None
+    """Why it has failed, if it has."""
+    runs: tuple[RunStory, ...] = ()
+    parked: tuple[Parked, ...] = ()
+    joins: tuple[Meeting, ...] = ()
+    discarded: tuple[Discarded, ...] = ()
+    failure: Unhandled | None = None
+    cancelled: Cancelled | None = None

@@ -1,0 +1,196 @@
+"""The story of one run, told event by event."""
+
+from collections import Counter
+
+from noetl.dsl.document.playbook import Task
+from noetl.events.bodies import StepScheduled, TaskProcessed, TaskStarted
+from noetl.events.event import Event
+from noetl.kernel.event_position import rule_place, task_labelled
+from noetl.kernel.explain.conditions import text_of
+from noetl.kernel.explain.explanation_parts import (
+    Arrival,
+    Gate,
+    LoopStory,
+    Matched,
+    Retried,
+    Routing,
+    RunStory,
+    TaskStory,
+    Waiting,
+)
+from noetl.kernel.plan import StepPlan
+from noetl.kernel.state.run_state import RunState
+from noetl.kernel.truncate import shown
+
+RETRIES_KEPT = 100
+WAITS_KEPT = 100
+
+
+class TaskNotes:
+    """What is kept about a task of a run."""
+
+    __slots__ = ("attempts", "failed", "redelivered", "retried", "retries", "rules")
+
+    def __init__(self) -> None:
+        self.attempts = self.failed = self.redelivered = self.retried = 0
+        self.rules: Counter[tuple[int | None, str]] = Counter()
+        self.retries: list[Retried] = []
+
+    def processed(self, event: Event, body: TaskProcessed, task: Task) -> None:
+        outcome = body.outcome
+        self.failed += outcome.status == "error"
+        self.rules[body.rule, body.do] += 1
+        if body.do != "retry":
+            return
+        self.retried += 1
+        if len(self.retries) < RETRIES_KEPT:
+            place = rule_place(task, body.rule)
+            error = outcome.error
+            self.retries.append(
+                Retried(
+                    seq=event.seq,
+                    iteration=body.iteration,
+                    attempt=body.attempt,
+                    line=place.line if place is not None else None,
+                    error=shown(error.as_value()) if error is not None else None,
+                    result=shown(outcome.result),
+                    next_at=body.retry_at,
+                )
+            )
+
+    def story(self, task: Task, still_open: int) -> TaskStory:
+        return TaskStory(
+            task=task.label,
+            kind=task.kind,
+            line=task.place.line,
+            attempts=self.attempts,
+            failed=self.failed,
+            redelivered=self.redelivered,
+            open=still_open,
+            retried=self.retried,
+            rules=tuple(_matched(task, *key, times) for key, times in self.rules.items()),
+            retries=tuple(self.retries),
+        )
+
+
+def _matched(task: Task, rule: int | None, do: str, times: int) -> Matched:
+    place = rule_place(task, rule)
+    if place is None or rule is None or task.policy is None:
+        return Matched(do=do, times=times)
+    text = "else" if rule == -1 else text_of(task.policy.rules[rule].when)
+    return Matched(text=text, line=place.line, do=do, times=times)
+
+
+class RunNotes:
+    """What is kept about a run until all is told. `failing` are the attempts that failed it, by iteration."""
+
+    __slots__ = ("claims", "failing", "lost", "plan", "routing", "run", "started", "story", "tasks")
+
+    def __init__(
+        self,
+        event: Event,
+        body: StepScheduled,
+        run: RunState,
+        arrivals: tuple[Arrival, ...],
+        gates: tuple[Gate, ...],
+    ) -> None:
+        self.run = run
+        self.plan: StepPlan = run.step
+        self.claims = self.lost = 0
+        self.tasks: dict[str, TaskNotes] = {}
+        self.started: dict[int, TaskStarted] = {}
+        self.failing: dict[int, TaskStarted] = {}
+        self.routing: Routing | None = None
+        self.story = RunStory(
+            run=run.id,
+            step=run.step.name,
+            line=run.step.step.place.line,
+            seq=event.seq,
+            began_at=event.ts,
+            phase="",
+            arrivals=arrivals,
+            gates=gates,
+            args=shown(body.args),
+            final=body.final,
+        )
+
+    def task_started(self, body: TaskStarted) -> None:
+        notes = self.tasks.setdefault(body.task, TaskNotes())
+        notes.attempts += body.redelivery == 0
+        notes.redelivered += body.redelivery > 0
+        self.started[body.iteration] = body
+
+    def task_processed(self, event: Event, body: TaskProcessed) -> None:
+        task = task_labelled(self.plan.step, body.task)
+        begun = self.started.pop(body.iteration, None)
+        if task is None:
+            return
+        self.tasks.setdefault(body.task, TaskNotes()).processed(event, body, task)
+        if body.do == "fail" and begun is not None and len(self.failing) < RETRIES_KEPT:
+            self.failing[body.iteration] = begun
+
+    def told(self) -> RunStory:
+        """All that is known, with the run as it is now."""
+        run, begun = self.run, self.story
+        loop = run.loop
+        still_open = Counter(started.task for started in self.started.values() if _in_flight(run, started))
+        return RunStory(
+            run=begun.run,
+            step=begun.step,
+            line=begun.line,
+            seq=begun.seq,
+            began_at=begun.began_at,
+            phase=run.phase,
+            arrivals=begun.arrivals,
+            gates=begun.gates,
+            args=begun.args,
+            final=begun.final,
+            claims=self.claims,
+            lost=self.lost,
+            tasks=tuple(
+                self.tasks[task.label].story(task, still_open[task.label])
+                for task in self.plan.step.tasks
+                if task.label in self.tasks
+            ),
+            loop=LoopStory(
+                total=loop.total,
+                max_in_flight=loop.max_in_flight,
+                succeeded=loop.succeeded,
+                failed=loop.failed,
+                open=len(run.frames),
+            )
+            if loop is not None
+            else None,
+            waits=waits_of(run),
+            event=run.event,
+            ended_seq=run.ended_seq,
+            ended_at=run.ended_at,
+            result=shown(run.result),
+            error=shown(run.error.as_value()) if run.error is not None else None,
+            routing=self.routing,
+        )
+
+
+def _in_flight(run: RunState, started: TaskStarted) -> bool:
+    frame = run.frames.get(started.iteration)
+    return run.phase != "ended" and frame is not None and frame.suspension is None
+
+
+def waits_of(run: RunState) -> tuple[Waiting, ...]:
+    """What an open run waits for, a hundred iterations at most."""
+    if run.phase == "ended":
+        return ()
+    found = [Waiting(reason="pause")] if run.paused else []
+    for frame in run.frames.values():
+        waits = frame.suspension
+        if waits is not None and len(found) < WAITS_KEPT:
+            found.append(
+                Waiting(
+                    reason=waits.reason,
+                    iteration=frame.index,
+                    until=waits.until,
+                    signal=waits.signal,
+                    child=waits.child,
+                )
+            )
+    return tuple(found)

@@ -1,0 +1,223 @@
+"""The door to the kernel: `decide` answers a command, `follow` what the state itself demands."""
+
+from typing import assert_never
+
+from noetl.events.bodies import (
+    EventBody,
+    LoopDone,
+    LoopIterationCompleted,
+    LoopIterationStarted,
+    LoopStarted,
+    RunResumed,
+    StepDone,
+    StepFailed,
+    StepScheduled,
+    TaskProcessed,
+    TaskStarted,
+    TokenDiscarded,
+)
+from noetl.events.codec import encode
+from noetl.events.event import Event
+from noetl.kernel.net import operations
+from noetl.kernel.net.admission import admit
+from noetl.kernel.net.commands import (
+    Cancel,
+    ChildEnded,
+    Claim,
+    Command,
+    Fork,
+    LeaseLost,
+    PatchCtx,
+    Pause,
+    Report,
+    Request,
+    Resume,
+    Retry,
+    Signal,
+    TimerFired,
+)
+from noetl.kernel.net.execution_request import begin
+from noetl.kernel.net.quiescence import fire, quiesce
+from noetl.kernel.net.reports import ENDING, report
+from noetl.kernel.net.routing import route, seal
+from noetl.kernel.pipeline.interpreter import cancelled
+from noetl.kernel.plan import StepPlan
+from noetl.kernel.references.externalize import lighten
+from noetl.kernel.references.loop_chunks import with_chunk, with_manifest
+from noetl.kernel.state.execution_state import ExecutionState
+from noetl.kernel.state.fold import evolve
+from noetl.kernel.state.run_state import RunState
+
+MOST_AT_ONCE = 10_000
+"""Events after which `handle` leaves the rest for another append."""
+
+_INSIDE = frozenset({TaskStarted, TaskProcessed, LoopStarted, LoopIterationStarted, LoopIterationCompleted})
+"""What happens inside a run and leaves it open: nothing follows unless it wrote what others wait for."""
+
+
+def decide(state: ExecutionState, command: Command, now: int) -> list[EventBody]:
+    """What a command amounts to. The state is not changed.
+
+    Raises Refused or NotOwner; what was done already gives no events. `now` is in microseconds.
+    """
+    match command:
+        case Report():
+            return report(state, command)
+        case Claim():
+            return operations.claim(state, command)
+        case Request():
+            return begin(state, command, now)
+        case LeaseLost():
+            return operations.lose_lease(state, command)
+        case Cancel():
+            return operations.cancel(state, command)
+        case Pause():
+            return operations.pause(state, command)
+        case Resume():
+            return operations.resume(state, command)
+        case Signal():
+            return operations.signal(state, command)
+        case Retry():
+            return operations.retry(state, command)
+        case PatchCtx():
+            return operations.patch_ctx(state, command)
+        case TimerFired():
+            return operations.timer_fired(state, command, now)
+        case ChildEnded():
+            return operations.child_ended(state, command)
+        case Fork():
+            return operations.fork(state, command)
+        case _:
+            assert_never(command)
+
+
+def follow(state: ExecutionState, now: int) -> list[EventBody]:
+    """The next decision that the state itself demands; empty if there is none. The state is not changed."""
+    if state.status != "running":
+        return []
+    if state.stopping:
+        return _stop(state) or quiesce(state, now)
+    if not state.agenda:
+        return quiesce(state, now)
+    item = state.agenda.first
+    match item[0]:
+        case "t":
+            return admit(state, state.tokens[item], now)
+        case "j":
+            return fire(state, int(item[1:]), now)
+        case "s":
+            run, _, iteration = state.listeners[item[1:]][0].partition("/")
+            payload = state.signals[item[1:]][0]
+            return [RunResumed(run=run, reason="signal", iteration=int(iteration), payload=payload)]
+        case _:
+            run_state = state.runs[item]
+            if run_state.phase == "ended":
+                return route(state, run_state, now)
+            return [StepDone(run=item, result=run_state.inherited, source="server")]
+
+
+def _stop(state: ExecutionState) -> list[EventBody]:
+    """After a cancel: tokens go, runs that nobody owns end, the others are waited for."""
+    discarded: list[EventBody] = [TokenDiscarded(token=token, reason="cancelled") for token in state.tokens]
+    why = state.stop_error.message if state.stop_error is not None else "the execution was cancelled"
+    return discarded + [cancelled(run, why, "server") for run in _unowned(state)]
+
+
+def _unowned(state: ExecutionState) -> list[RunState]:
+    return [run for run in state.runs.values() if run.phase in ("ready", "suspended")]
+
+
+def handle(state: ExecutionState, command: Command, now: int) -> list[Event]:
+    """Decide, and everything that follows; the state is brought up to date in place.
+
+    All events belong into one append. Raises Refused and NotOwner with the state unchanged. After very
+    many events it stops, so that an append stays small: `due` is then true, and `proceed` goes on.
+    `state.blobs` must be stored before the events are. Raises EventUnwritable if a value was let in that
+    JSON does not know: the state is then of no use any more.
+    """
+    events: list[Event] = []
+    _record(state, decide(state, command, now), events, now)
+    if not events or (type(events[-1].body) in _INSIDE and not state.agenda and not state.stopping):
+        return events
+    _proceed(state, events, now)
+    if isinstance(command, Report) and command.claims and len(events) < MOST_AT_ONCE:
+        _claim_next(state, command, events, now)
+    return events
+
+
+def _claim_next(state: ExecutionState, command: Report, events: list[Event], now: int) -> None:
+    """Whoever reported the end of a run goes on with the execution, without asking again."""
+    ended = type(command.bodies[-1]) in ENDING
+    if ended and state.ready and state.status == "running" and not state.stopping:
+        _record(state, operations.claim(state, Claim(state.ready.first, command.claims)), events, now)
+
+
+def proceed(state: ExecutionState, now: int) -> list[Event]:
+    """What the state itself demands, as `handle` does after a command."""
+    return _proceed(state, [], now)
+
+
+def due(state: ExecutionState) -> bool:
+    """Whether something must be decided that `handle` left for another append."""
+    if state.status != "running":
+        return False
+    if state.stopping and (state.tokens or _unowned(state)):
+        return True
+    return len(state.agenda) > 0 or not (state.runs or state.waiting)
+
+
+def _proceed(state: ExecutionState, events: list[Event], now: int) -> list[Event]:
+    while len(events) < MOST_AT_ONCE and (bodies := follow(state, now)):
+        _record(state, bodies, events, now)
+    return events
+
+
+def _record(state: ExecutionState, bodies: list[EventBody], events: list[Event], now: int) -> None:
+    lightest = state.plan.lightest
+    for body in bodies:
+        kind = type(body)
+        if kind in ENDING:
+            # What is recorded is what was completed.
+            body = _sealed(state, body, now)  # type: ignore[arg-type]  # noqa: PLW2901
+        data = encode(body)
+        if len(data) > lightest:
+            body, data = _lightened(state, body, data)  # noqa: PLW2901
+        if kind is LoopIterationCompleted:
+            body, data = _chunked(state, body, data)  # type: ignore[arg-type]  # noqa: PLW2901
+        event = Event(state.version + 1, now, body, data)
+        evolve(state, event)
+        events.append(event)
+
+
+def _sealed(state: ExecutionState, body: StepDone | StepFailed | LoopDone, now: int) -> EventBody:
+    run = state.runs[body.run]
+    if isinstance(body, LoopDone):
+        body, blobs = with_manifest(run, body, state.ledger)
+        state.blobs.extend(blobs)
+    return seal(state, run, body, now)
+
+
+def _lightened(state: ExecutionState, body: EventBody, data: bytes) -> tuple[EventBody, bytes]:
+    light, blobs = lighten(state.plan, _step_of(state, body), body, state.execution_id)
+    if light is body:
+        return body, data
+    state.blobs.extend(blobs)
+    return light, encode(light)
+
+
+def _step_of(state: ExecutionState, body: EventBody) -> StepPlan | None:
+    if isinstance(body, StepScheduled):
+        return state.plan.by_name[body.step]
+    run = state.runs.get(getattr(body, "run", ""))
+    return run.step if run is not None else None
+
+
+def _chunked(
+    state: ExecutionState, body: LoopIterationCompleted, data: bytes
+) -> tuple[LoopIterationCompleted, bytes]:
+    run = state.runs[body.run]
+    chunked, blobs = with_chunk(run, body, len(data), state.ledger)
+    if chunked is body:
+        return body, data
+    state.blobs.extend(blobs)
+    return chunked, encode(chunked)

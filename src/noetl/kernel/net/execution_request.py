@@ -1,0 +1,109 @@
+"""How an execution begins (000 §4.1)."""
+
+from typing import Any
+
+from noetl.events.bodies import (
+    EventBody,
+    PlaybookExecutionRequested,
+    PlaybookProcessed,
+    PlaybookRequestEvaluated,
+    TokenEnqueued,
+    WorkflowStarted,
+)
+from noetl.expr import Expression
+from noetl.kernel.errors import Refused
+from noetl.kernel.net.commands import Request
+from noetl.kernel.pipeline.policy import SECOND, expression_failed
+from noetl.kernel.scopes import CTX_BYTES, kept, state_scope, too_large, workload_scope
+from noetl.kernel.state.execution_state import ExecutionState
+from noetl.kernel.state.variables import cost, size_of
+from noetl.model import ExpressionError
+from noetl.model.reference import escape
+
+DECIDER = 1
+"""The number of these rules, recorded with each execution."""
+
+
+def begin(state: ExecutionState, command: Request, now: int) -> list[EventBody]:
+    """The request, its judgement, and the first token or the refusal."""
+    if state.status != "new":
+        raise Refused("the execution has begun already")
+    playbook = state.plan.playbook
+    given, ctx = escape(command.workload), escape(command.ctx)
+    requested = PlaybookExecutionRequested(
+        path=playbook.metadata.path,
+        hash=playbook.hash,
+        version=command.version,
+        workload=given,
+        ctx=ctx,
+        labels=command.labels,
+        parent=command.parent,
+        idempotency_key=command.idempotency_key,
+        requested_by=command.requested_by,
+        decider=DECIDER,
+        trace_id=command.trace_id,
+        file=command.file,
+    )
+    error = command.error
+    workload: dict[str, Any] = {}
+    deadline = None
+    if error is None:
+        try:
+            workload = merged_workload(state, given, now)
+            deadline = _deadline(state, workload, command, now)
+            if size_of({key: kept(value) for key, value in ctx.items()}) > CTX_BYTES:
+                largest = max(ctx, key=lambda key: cost(kept(ctx[key])))
+                raise too_large(f"ctx is larger than {CTX_BYTES:,} bytes; its largest key is `{largest}`")
+        except ExpressionError as fault:
+            error = expression_failed(fault)
+    evaluated = PlaybookRequestEvaluated(error=error)
+    if error is not None:
+        return [requested, evaluated, PlaybookProcessed(status="failed", error=error)]
+    started = WorkflowStarted(workload=workload, ctx=ctx, deadline=deadline)
+    return [requested, evaluated, started, TokenEnqueued(step=playbook.entry)]
+
+
+def merged_workload(state: ExecutionState, given: dict[str, Any], now: int) -> dict[str, Any]:
+    """The defaults, rendered in document order, under what the request gives. Raises ExpressionError."""
+    merged = dict(given)
+    for key, default in state.plan.playbook.workload.items():
+        asked = given.get(key)
+        if key in given and not isinstance(asked, dict):
+            continue
+        value = workload_scope(state.given, merged, now).value(default)
+        merged[key] = (
+            laid_over(value, asked) if isinstance(value, dict) and isinstance(asked, dict) else value
+        )
+        if isinstance(asked, dict) and not isinstance(value, dict):
+            merged[key] = asked
+    return merged
+
+
+def laid_over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """Mappings merge deep; anything else is replaced."""
+    merged = dict(below)
+    for key, value in above.items():
+        under = merged.get(key)
+        merged[key] = (
+            laid_over(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
+        )
+    return merged
+
+
+def _deadline(state: ExecutionState, workload: dict[str, Any], command: Request, now: int) -> int | None:
+    timeout = state.plan.playbook.executor.timeout if command.timeout is None else command.timeout
+    if isinstance(timeout, Expression):
+        around = state_scope(state.given, command.ctx, {}, now)
+        around.spaces["workload"] = workload
+        return deadline_after(around.value(timeout), now)
+    return deadline_after(timeout, now)
+
+
+def deadline_after(seconds: Any, now: int) -> int | None:
+    """When a timeout that starts now is over. Raises ExpressionError."""
+    if seconds is None:
+        return None
+    try:
+        return now + round(float(seconds) * SECOND)
+    except (TypeError, ValueError):
+        raise ExpressionError(f"`timeout` is a number of seconds, not {seconds!r}") from None

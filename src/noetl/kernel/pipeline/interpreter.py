@@ -1,0 +1,152 @@
+"""What a run wants next: an interpreter of pipelines without input or output."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from noetl.events.bodies import (
+    LoopIterationCompleted,
+    LoopIterationStarted,
+    RunSuspended,
+    Source,
+    StepDone,
+    StepFailed,
+)
+from noetl.kernel.errors import Refused
+from noetl.kernel.pipeline.loops import loop_end, loop_start
+from noetl.kernel.pipeline.moves import Fetch, Finish, Move, Record, Suspend, Wait
+from noetl.kernel.pipeline.policy import SECOND, decided, expression_failed
+from noetl.kernel.pipeline.task_inputs import WAITING_KINDS, Secrets, attempt_of, opening
+from noetl.kernel.pipeline.waits import meta_of, outcome_of, suspension
+from noetl.kernel.references.resolve import Fetched, Unfetched
+from noetl.kernel.state.run_state import Frame, RunState
+from noetl.model import ExpressionError
+from noetl.model.outcome import ErrorInfo, failed
+
+LONG_WAIT = 5 * SECOND
+"""A longer wait before a retry holds no worker."""
+
+MOST_LOSSES = 3
+
+_NOTHING: Fetched = {}
+
+
+def advance(run: RunState, now: int, secrets: Secrets | None = None, fetched: Fetched = _NOTHING) -> Move:
+    """The next instruction. Asking again without recording what it asked for gives the same answer.
+
+    `fetched` are stored values by key; what else is needed is asked for with Fetch.
+    """
+    if run.phase == "suspended":
+        return Suspend()
+    if run.phase != "claimed":
+        raise Refused(f"{run.id} is {run.phase}, not claimed")
+    later: int | None = None
+    try:
+        if run.step.step.loop is not None and run.loop is None:
+            return loop_start(run, now, fetched)
+        for index in run.busy:
+            move = _frame_move(run, run.frames[int(index)], now, secrets, fetched)
+            if not isinstance(move, Wait):
+                return move
+            later = move.until if later is None else min(later, move.until or later)
+    except Unfetched as error:
+        return Fetch(error.keys)
+    if run.can_start and run.loop is not None:
+        begun = opening(run, now) if secrets is None else None
+        return begun or Record(LoopIterationStarted(run=run.id, index=run.loop.next))
+    if not run.frames:
+        return loop_end(run)
+    return Wait(later)
+
+
+def pause(run: RunState) -> RunSuspended | None:
+    """What to record instead of going on, once no task is in flight; None before that."""
+    if any(frame.running and frame.suspension is None for frame in run.frames.values()):
+        return None
+    return RunSuspended(run=run.id, reason="pause")
+
+
+def cancelled(
+    run: RunState, message: str = "the execution was cancelled", source: Source = "worker"
+) -> StepFailed:
+    """The end of a run whose tasks were interrupted, or never began."""
+    error = ErrorInfo(kind="cancelled", message=message)
+    return StepFailed(run=run.id, error=error, source=source)
+
+
+def _frame_move(run: RunState, frame: Frame, now: int, secrets: Secrets | None, fetched: Fetched) -> Move:
+    if frame.status != "open":
+        return _frame_end(run, frame)
+    masked = secrets.masked if secrets else None
+    if frame.resumption is not None:
+        outcome = replace(outcome_of(run, frame, frame.resumption), meta=meta_of(run, frame, now))
+        return Record(decided(run, frame.index, outcome, now, masked, fetched))
+    if frame.running:
+        return _begin_wait(run, frame, now, masked, fetched)
+    if frame.retry_at is not None and frame.retry_at > now:
+        return _delay(run, frame, frame.retry_at, now)
+    try:
+        attempt = attempt_of(run, frame, now, secrets, fetched)
+    except ExpressionError as error:
+        fault = expression_failed(error)
+        if secrets is not None:
+            fault = replace(fault, message=secrets.told(fault.message, None))
+        return _ended(run, frame, fault)
+    if frame.losses >= MOST_LOSSES:
+        return _lost(run, frame, now, masked, fetched)
+    return Record(attempt.started) if attempt.task.kind in WAITING_KINDS else attempt
+
+
+def _begin_wait(
+    run: RunState, frame: Frame, now: int, masked: Mapping[str, Any] | None, fetched: Fetched
+) -> Move:
+    begun = suspension(run, frame, now)
+    if isinstance(begun, RunSuspended):
+        return Record(begun)
+    outcome = replace(begun, meta=meta_of(run, frame, now))
+    return Record(decided(run, frame.index, outcome, now, masked, fetched))
+
+
+def _delay(run: RunState, frame: Frame, until: int, now: int) -> Move:
+    if until - now > LONG_WAIT:
+        return Record(RunSuspended(run=run.id, reason="retry", iteration=frame.index, until=until))
+    return Wait(until)
+
+
+def _lost(run: RunState, frame: Frame, now: int, masked: Mapping[str, Any] | None, fetched: Fetched) -> Move:
+    message = f"{frame.losses} workers were lost while they ran this"
+    lost = failed(ErrorInfo(kind="worker_lost", message=message, retryable=True))
+    outcome = replace(lost, meta=meta_of(run, frame, now))
+    return Record(decided(run, frame.index, outcome, now, masked, fetched))
+
+
+def _frame_end(run: RunState, frame: Frame) -> Move:
+    if frame.status == "failed":
+        unknown = ErrorInfo(kind="tool", message="the task failed and does not say why")
+        return _ended(run, frame, frame.error or unknown)
+    if run.loop is not None:
+        return Record(
+            LoopIterationCompleted(
+                run=run.id,
+                index=frame.index,
+                status="success",
+                result=frame.result,
+                contributions=frame.contributions,
+            )
+        )
+    return Finish(StepDone(run=run.id, result=run.inherited if run.step.passes else frame.result))
+
+
+def _ended(run: RunState, frame: Frame, error: ErrorInfo) -> Move:
+    if run.loop is not None:
+        return Record(LoopIterationCompleted(run=run.id, index=frame.index, status="error", error=error))
+    task = run.task(frame).label
+    return Finish(StepFailed(run=run.id, error=error, task=task, attempt=frame.attempt))
+
+
+def next_of(
+    run: RunState, index: int, now: int, secrets: Secrets | None = None, *, fetched: Fetched = _NOTHING
+) -> Move:
+    """What one open iteration wants next, whatever the others want. Raises Unfetched."""
+    return _frame_move(run, run.frames[index], now, secrets, fetched)

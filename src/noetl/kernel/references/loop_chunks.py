@@ -1,0 +1,124 @@
+"""Results of loops in chunks: written as they come, so that a long loop stays small in memory."""
+
+from typing import Any
+
+from msgspec import structs
+
+from noetl.events.bodies import LoopDone, LoopIterationCompleted
+from noetl.kernel.references.reference_builder import Keeper, preview_of
+from noetl.kernel.server_reads import NOTHING
+from noetl.kernel.state.blobs import Blob, Ledger
+from noetl.kernel.state.run_state import LoopState, RunState
+from noetl.model.reference import encode_value, is_reference, manifest
+
+LIMITS_IN_CHUNK = 4
+"""Results are stored when they take so many times what one value may take: 256 KiB."""
+
+
+def with_chunk(
+    run: RunState, body: LoopIterationCompleted, size: int, ledger: Ledger
+) -> tuple[LoopIterationCompleted, list[Blob]]:
+    """The end of an iteration; with a chunk if it is time to store what the loop holds.
+
+    `size` is about what this result takes. Stored is what has ended without a gap from the beginning;
+    not what a retry might still replace.
+    """
+    loop = run.loop
+    if loop is None:
+        return body, []
+    try:
+        held = ledger.held[run.id]
+    except KeyError:
+        held = sum(len(encode_value(result)) for result in loop.results)
+    ledger.held[run.id] = held + size
+    most = run.step.rules.limit * LIMITS_IN_CHUNK
+    if held + size <= most:
+        return body, []
+    chunked, blobs = chunked_here(run, body)
+    if chunked.chunk is None:
+        return body, []
+    if chunked.chunk["size"] * 2 <= most:
+        # The estimate was too high. What waits behind a gap is counted when the gap is closed.
+        ledger.held[run.id] = chunked.chunk["size"]
+        return body, []
+    ledger.held[run.id] = 0
+    return chunked, blobs
+
+
+def chunked_here(run: RunState, body: LoopIterationCompleted) -> tuple[LoopIterationCompleted, list[Blob]]:
+    """The end of an iteration with a chunk of all that can be stored by then, however little it is."""
+    loop = run.loop
+    if loop is None or body.index != loop.low or body.status != "success":
+        return body, []
+    end = min(_low_after(loop, body.index), *loop.failed_frames, loop.total)
+    if end <= body.index:
+        return body, []
+    results = loop.results[: end - loop.base]
+    results += [None] * (end - loop.base - len(results))
+    results[body.index - loop.base] = body.result
+    keeper = Keeper(run.given.execution_id, NOTHING)
+    chunk = keeper.chunk(results, loop.base, run.step.rules)
+    if selected := _selected(run, results, loop.base):
+        chunk["selected"] = selected
+    return structs.replace(body, chunk=chunk), list(keeper.blobs.values())
+
+
+def _low_after(loop: LoopState, index: int) -> int:
+    """The first iteration that has not ended, once this one has."""
+    low = index + 1
+    while low in loop.ended:
+        low += 1
+    return low
+
+
+def with_manifest(run: RunState, body: LoopDone, ledger: Ledger) -> tuple[LoopDone, list[Blob]]:
+    """The end of a loop, with a manifest of its results if they are many.
+
+    Up to here `body.result` ends with the results that no chunk holds; a worker that never heard of the
+    chunks sends them all.
+    """
+    loop, rules = run.loop, run.step.rules
+    ledger.held.pop(run.id, None)
+    if loop is None or not isinstance(body.result, list):
+        return body, []
+    data = b""
+    results = body.result[len(body.result) - (loop.total - loop.base) :]
+    if not loop.chunks:
+        data = encode_value(results)
+        if len(data) <= rules.limit:
+            return body, []
+    keeper = Keeper(run.given.execution_id, NOTHING)
+    chunks: list[dict[str, Any]] = list(loop.chunks)
+    if results:
+        chunks.append(keeper.chunk(results, loop.base, rules))
+        data = data or encode_value(results[:100])
+    plain = [{name: value for name, value in each.items() if name != "selected"} for each in chunks]
+    found = {**manifest(plain, preview_of(data, rules.preview)), **rules.about}
+    pieces = [each.get("selected", {}) for each in chunks]
+    if gathered := _gathered(run, [*pieces, _selected(run, results, loop.base)]):
+        found |= {"extracted": keeper.selected(gathered, rules), "selected": list(gathered)}
+    return structs.replace(body, result=found), list(keeper.blobs.values())
+
+
+def _selected(run: RunState, results: list[Any], start: int) -> dict[str, list[Any]]:
+    """What `spec.result.select` finds in these results, by name."""
+    if not run.step.selections or run.loop is None:
+        return {}
+    # Of a result that is itself stored, what was kept at hand.
+    at_hand = [each.get("extracted", {}) if is_reference(each) else each for each in results]
+    return {
+        each.name: found
+        for each in run.step.selections
+        if (found := each.find_among(at_hand, start, run.loop.total))
+    }
+
+
+def _gathered(run: RunState, pieces: list[dict[str, list[Any]]]) -> dict[str, Any]:
+    """What was found in all parts of the list."""
+    found: dict[str, Any] = {}
+    for each in run.step.selections:
+        values = [value for piece in pieces for value in piece.get(each.name, ())]
+        if each.singular and not values:
+            continue
+        found[each.name] = values[0] if each.singular else values
+    return found

@@ -1,0 +1,149 @@
+"""From references back to whole values."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from noetl.expr import overlaid
+from noetl.model import Json, NoetlError
+from noetl.model.reference import (
+    Stored,
+    escape,
+    is_manifest,
+    is_reference,
+    is_table,
+    keys_of,
+    mentions,
+    part,
+    references_in,
+    unescape,
+)
+from noetl.model.secret import Lost, is_secret, keys_of_secret, rebuilt, secrets_in
+from noetl.model.table_reader import decode_stored, row_key
+
+T = TypeVar("T")
+
+Fetched = Mapping[str, Any]
+"""Stored values by their keys."""
+
+
+class Unfetched(NoetlError):
+    """Values are needed that were not fetched. `keys` are all that are needed, so far as is known."""
+
+    def __init__(self, keys: tuple[str, ...]) -> None:
+        super().__init__(f"stored values are needed: {', '.join(keys)}")
+        self.keys = keys
+
+
+def with_needed(work: Callable[[Fetched], T], fetched: Fetched, first: tuple[str, ...] = ()) -> T:
+    """What the work gives with those stored values alone that it needs, whatever else was fetched.
+
+    So what is only handed on stays a reference. `first` are those it is known to need. Raises Unfetched.
+    """
+    needed = {key: fetched[key] for key in first if key in fetched}
+    while True:
+        try:
+            return work(needed)
+        except Unfetched as error:
+            more = {key: fetched[key] for key in error.keys if key in fetched}
+            if len(more) < len(error.keys) or more.keys() <= needed.keys():
+                raise
+            needed = {**needed, **more}
+
+
+def whole_of(reference: dict[str, Any], fetched: Fetched) -> Any:
+    """What this stands for. Raises KeyError where it was not fetched."""
+    if is_manifest(reference):
+        stored = [item for key in keys_of(reference) for item in fetched[key]]
+        return stored + reference.get("tail", [])
+    value = fetched[reference["key"]]
+    writes = reference.get("set", ())
+    for key in reference.get("path", ()):
+        if writes and (not isinstance(value, dict) or key not in value):
+            value = None
+            break
+        value = value[key]
+    for path, written in writes:
+        value = overlaid(value, tuple(path), written)
+    return value
+
+
+def element(items: Any, index: int) -> Any:
+    """One element of a list or, for a manifest or a table, what stands for it."""
+    if type(items) is list:
+        return items[index]
+    if not is_manifest(items):
+        key, start = row_key(items["key"], index)
+        return part(key, (index - start,))
+    chunks = items["chunks"]
+    if not chunks or index >= chunks[-1]["to"]:
+        return items["tail"][index - (chunks[-1]["to"] if chunks else 0)]
+    low, high = 0, len(chunks)
+    while low < high:
+        middle = (low + high) // 2
+        if chunks[middle]["to"] <= index:
+            low = middle + 1
+        else:
+            high = middle
+    chunk = chunks[low]
+    return part(chunk["key"], (index - chunk["from"],))
+
+
+def replaced(value: Any, fetched: Fetched, used: set[str]) -> Any:
+    """The value with everything that was fetched in its place; `used` gets the keys of that."""
+    if is_reference(value):
+        keys = keys_of(value)
+        if not all(key in fetched for key in keys):
+            return value
+        used.update(keys)
+        return replaced(whole_of(value, fetched), fetched, used)
+    if isinstance(value, Stored) or not mentions(value):
+        return value
+    if is_secret(value):
+        try:
+            return escape(rebuilt(value, fetched))
+        except (KeyError, Lost):
+            return value
+    if isinstance(value, dict):
+        return {key: replaced(item, fetched, used) for key, item in value.items()}
+    return [replaced(item, fetched, used) for item in value]
+
+
+def missing_in(value: Any, fetched: Fetched) -> set[str]:
+    """The keys that are needed to have this value whole, and were not fetched."""
+    return {key for found in references_in(value) for key in keys_of(found) if key not in fetched}
+
+
+def veiled_in(value: Any) -> set[str]:
+    """The keys of the secrets that are needed to have this value whole. Raises Lost."""
+    return {key for found in secrets_in(value) for key in keys_of_secret(found)}
+
+
+async def resolve(
+    value: Any, get: Callable[[str], Awaitable[bytes]], *, largest_table: int | None = None
+) -> Json:
+    """A value with everything that is stored elsewhere in its place, as users gave it.
+
+    `get` reads stored bytes. Tables of more than `largest_table` bytes stay references.
+    """
+    fetched: dict[str, Any] = {}
+    value = _without_tables(value, largest_table)
+    while missing := missing_in(value, fetched):
+        for key in sorted(missing):
+            fetched[key] = decode_stored(await get(key))
+        value = _without_tables(replaced(value, fetched, set()), largest_table)
+        fetched = {}
+    whole: Json = unescape(value)
+    return whole
+
+
+def _without_tables(value: Any, largest: int | None) -> Any:
+    """The value in which larger tables do not stand for their rows."""
+    if largest is None:
+        return value
+    if is_table(value):
+        return Stored(value) if value["size"] > largest else value
+    if isinstance(value, Stored) or not mentions(value):
+        return value
+    if isinstance(value, dict):
+        return {key: _without_tables(item, largest) for key, item in value.items()}
+    return [_without_tables(item, largest) for item in value]

@@ -1,0 +1,141 @@
+"""The state of an execution: what its events so far amount to."""
+
+from collections.abc import Iterator
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct, field
+
+from noetl.kernel.plan import Plan, StepPlan
+from noetl.kernel.references import Blob, Ledger
+from noetl.kernel.state.ordered_set import Queue
+from noetl.kernel.state.run_state import Given, RunState
+from noetl.kernel.state.variables import Variables
+from noetl.kernel.state.watchers import Watchers
+from noetl.model.outcome import ErrorInfo
+
+Status: TypeAlias = Literal["new", "refused", "running", "paused", "completed", "failed", "cancelled"]
+
+STATE_FORMAT = 2
+"""Changes whenever a snapshot of another number could be misread."""
+
+
+class Token(Struct):
+    """Permission to run a step. `source` is the number of the step whose arc brought it."""
+
+    id: str
+    step: int
+    args: dict[str, Any]
+    place: Literal["enqueued", "parked", "waiting", "joined"] = "enqueued"
+    deadline: int | None = None
+    source: int = -1
+    inherited: Any = None
+
+
+class JoinState(Struct):
+    """The tokens waiting at a join. `absorbing`: it has run, and late tokens end here."""
+
+    arrivals: list[str] = []
+    absorbing: bool = False
+
+
+class StepSummary(Struct):
+    status: Literal["completed", "failed", "running", "waiting", "not_admitted", "cancelled"]
+    runs: int = 0
+
+
+class Occupancy(Struct):
+    """How many tokens and runs are at one step: on their way in, at its join, running or unrouted."""
+
+    pending: int = 0
+    joined: int = 0
+    runs: int = 0
+
+
+class Failure(Struct, frozen=True):
+    """An unhandled failure: the run can be opened again by `retry`."""
+
+    run: str
+    error: ErrorInfo
+
+
+class ExecutionState(Struct):
+    """Changed by `evolve` alone.
+
+    `agenda` names what must be decided next, in order: tokens `t…` to admit, runs `r…` to complete or
+    route, joins `j…` that are full, signals `s…` that somebody waits for. `occupied` has the bit of each
+    step that holds a token or a run, so what can still reach a join is one operation on numbers.
+    """
+
+    plan: Plan
+    given: Given
+    version: int = 0
+    status: Status = "new"
+    paused: bool = False
+    started_at: int = 0
+    ended_at: int = 0
+    deadline: int | None = None
+    timed_from: int = 0
+    forked_at: int = 0
+    """The number of the last event that made it a fork."""
+    ctx: Variables = field(default_factory=Variables)
+    agenda: Queue = field(default_factory=Queue)
+    tokens: dict[str, Token] = {}
+    parked: Queue = field(default_factory=Queue)
+    waiting: int = 0
+    watchers: Watchers = {}
+    joins: dict[int, JoinState] = {}
+    occupancy: dict[int, Occupancy] = {}
+    occupied: int = 0
+    runs: dict[str, RunState] = {}
+    ready: Queue = field(default_factory=Queue)
+    open_runs: int = 0
+    scheduled: int = 0
+    summaries: dict[str, StepSummary] = {}
+    outcomes: dict[str, dict[str, Any]] = {}
+    discarded: list[dict[str, str]] = []
+    failures: list[Failure] = []
+    failed_runs: dict[str, RunState] = {}
+    signals: dict[str, list[Any]] = {}
+    listeners: dict[str, list[str]] = {}
+    stopping: Literal["", "cancelled", "failed"] = ""
+    stop_error: ErrorInfo | None = None
+    ending: int = -1
+    ending_result: Any = None
+    final: Literal["", "running", "done"] = ""
+    finished: Literal["", "completed", "failed", "cancelled"] = ""
+    result: Any = None
+    error: ErrorInfo | None = None
+    ledger: Ledger = field(default_factory=Ledger)
+
+    @property
+    def blobs(self) -> list[Blob]:
+        """What must be stored before the events are committed that name it; whoever does so empties it."""
+        return self.ledger.blobs
+
+    @property
+    def execution_id(self) -> str:
+        return self.given.execution_id
+
+    @property
+    def over(self) -> bool:
+        return self.status in ("completed", "failed", "cancelled")
+
+    def step_of(self, token: Token) -> StepPlan:
+        return self.plan.by_number[token.step]
+
+    def claimed_runs(self) -> Iterator[RunState]:
+        """The runs that a worker owns now."""
+        return (run for run in self.runs.values() if run.phase == "claimed")
+
+    def can_reach(self, number: int) -> bool:
+        """Whether a token or run elsewhere may still bring a token to this step's join."""
+        plan = self.plan.by_number[number]
+        at = self.occupancy.get(number)
+        if self.occupied & plan.above & ~plan.bit:
+            return True
+        return at is not None and (at.pending > 0 or bool(plan.above & plan.bit and at.runs > 0))
+
+
+def new_state(plan: Plan, execution_id: str) -> ExecutionState:
+    """An execution to which nothing has happened yet."""
+    return ExecutionState(plan, Given(execution_id, {}))

@@ -1,0 +1,365 @@
+"""The one fold: what an event means for the state. It evaluates nothing and refuses what cannot follow."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from noetl.events import bodies as of
+from noetl.events.bodies import EventBody, Patch
+from noetl.events.event import Event
+from noetl.kernel.errors import WrongSequence
+from noetl.kernel.state import marking
+from noetl.kernel.state import run_fold as pipeline
+from noetl.kernel.state.execution_state import ExecutionState, Failure
+from noetl.kernel.state.run_state import RunState, reducer_of
+from noetl.kernel.state.variables import Variables
+from noetl.kernel.state.watchers import concerned
+from noetl.model.outcome import ErrorInfo
+
+
+def evolve(state: ExecutionState, event: Event) -> None:
+    """Fold one event into the state. Raises WrongSequence; the state is then of no use any more."""
+    if event.seq != state.version + 1:
+        raise WrongSequence(f"event {event.seq} cannot follow event {state.version}")
+    state.version = event.seq
+    _FOLDS[type(event.body)](state, event.body, event)
+
+
+def run_of(state: ExecutionState, run: str) -> RunState:
+    try:
+        return state.runs[run]
+    except KeyError:
+        raise WrongSequence(f"there is no open run {run}") from None
+
+
+def write(state: ExecutionState, patches: Iterable[Patch]) -> None:
+    """Apply writes to the execution's ctx, and have the tokens asked again that they concern."""
+    for patch in patches:
+        if patch.scope == "ctx":
+            state.ctx.write(patch.path, patch.value)
+            if state.watchers:
+                for token in concerned(state.watchers, "ctx", patch.path):
+                    state.agenda.add(token)
+
+
+def _requested(state: ExecutionState, body: of.PlaybookExecutionRequested, event: Event) -> None:
+    if state.status != "new":
+        raise WrongSequence("the execution was requested already")
+    state.status = "running"
+    state.started_at = event.ts
+    state.given.trace_id = body.trace_id
+
+
+def _evaluated(state: ExecutionState, body: of.PlaybookRequestEvaluated, _: Event) -> None:
+    if body.error is not None:
+        state.status = "refused"
+
+
+def _started(state: ExecutionState, body: of.WorkflowStarted, event: Event) -> None:
+    state.given.workload = body.workload
+    state.ctx = Variables(dict(body.ctx))
+    state.deadline = body.deadline
+    state.timed_from = event.ts
+
+
+def _finished(state: ExecutionState, body: of.WorkflowFinished, _: Event) -> None:
+    state.finished = body.status
+
+
+def _processed(state: ExecutionState, body: of.PlaybookProcessed, event: Event) -> None:
+    if state.over:
+        raise WrongSequence("the execution is over already")
+    state.status = body.status
+    state.result = body.result
+    state.error = body.error
+    state.ended_at = event.ts
+
+
+def _claimed(state: ExecutionState, body: of.TokenClaimed, event: Event) -> None:
+    run = run_of(state, body.run)
+    if run.phase != "ready":
+        raise WrongSequence(f"{run.id} is {run.phase} and cannot be claimed")
+    state.ready.discard(run.id)
+    pipeline.claimed(run, event.seq)
+
+
+def _lease_expired(state: ExecutionState, body: of.LeaseExpired, _: Event) -> None:
+    run = run_of(state, body.run)
+    if run.fence != body.fence:
+        raise WrongSequence(f"{run.id} is not owned under fence {body.fence}")
+    pipeline.released(run)
+    _offer(state, run)
+
+
+def _offer(state: ExecutionState, run: RunState) -> None:
+    if run.phase == "ready":
+        state.ready.add(run.id)
+    else:
+        state.ready.discard(run.id)
+
+
+def _pipeline(state: ExecutionState, body: Any, _: Event) -> None:
+    run = run_of(state, body.run)
+    if run.phase != "claimed":
+        raise WrongSequence(f"{run.id} is {run.phase}, so nothing can happen in it")
+    pipeline.evolve_run(run, body)
+    if run.phase != "claimed":
+        state.summaries[run.step.name].status = "waiting"
+
+
+def _task_processed(state: ExecutionState, body: of.TaskProcessed, event: Event) -> None:
+    _pipeline(state, body, event)
+    if body.patches:
+        run = state.runs[body.run]
+        write(state, (patch for patch in body.patches if not reducer_of(run, patch)))
+
+
+def _suspended(state: ExecutionState, body: of.RunSuspended, event: Event) -> None:
+    _pipeline(state, body, event)
+    if body.signal:
+        state.listeners.setdefault(body.signal, []).append(f"{body.run}/{body.iteration}")
+        _match_signal(state, body.signal)
+
+
+def _match_signal(state: ExecutionState, signal: str) -> None:
+    if state.signals.get(signal) and state.listeners.get(signal):
+        state.agenda.add(f"s{signal}")
+    else:
+        state.agenda.discard(f"s{signal}")
+
+
+def _resumed(state: ExecutionState, body: of.RunResumed, _: Event) -> None:
+    run = run_of(state, body.run)
+    frame = run.frames.get(body.iteration)
+    signal = frame.suspension.signal if frame is not None and frame.suspension is not None else ""
+    pipeline.evolve_run(run, body)
+    if signal and body.reason in ("signal", "timeout"):
+        listeners = state.listeners[signal]
+        listeners.remove(f"{body.run}/{body.iteration}")
+        if not listeners:
+            del state.listeners[signal]
+        if body.reason == "signal":
+            queue = state.signals[signal]
+            queue.pop(0)
+            if not queue:
+                del state.signals[signal]
+        _match_signal(state, signal)
+    if run.phase == "ready":
+        state.summaries[run.step.name].status = "running"
+    _offer(state, run)
+
+
+def _step_done(state: ExecutionState, body: of.StepDone, event: Event) -> None:
+    run = run_of(state, body.run)
+    run.event, run.result = "step.done", body.result
+    _ended(state, run, body, event)
+
+
+def _loop_done(state: ExecutionState, body: of.LoopDone, event: Event) -> None:
+    run = run_of(state, body.run)
+    run.event, run.result = "loop.done", body.result
+    _ended(state, run, body, event)
+
+
+def _step_failed(state: ExecutionState, body: of.StepFailed, event: Event) -> None:
+    run = run_of(state, body.run)
+    run.event, run.error = "step.failed", body.error
+    run.failed_task, run.failed_attempt = body.task, body.attempt
+    _ended(state, run, body, event)
+
+
+def _ended(
+    state: ExecutionState, run: RunState, body: of.StepDone | of.StepFailed | of.LoopDone, event: Event
+) -> None:
+    if run.phase == "ended":
+        raise WrongSequence(f"{run.id} has ended already")
+    run.phase = "ended"
+    run.fence = 0
+    run.reported += 1
+    run.ended_by, run.ended_seq, run.ended_at = body.source, event.seq, event.ts
+    state.open_runs -= 1
+    state.ready.discard(run.id)
+    state.agenda.discard(run.id)
+    if run.suspended:
+        _forget_listeners(state, run)
+    if body.patches:
+        _write_all(state, run, body.patches)
+    marking.summarise(state, run)
+    if run.final or state.stopping:
+        state.final = "done" if run.final else state.final
+        if run.error is not None and run.error.kind != "cancelled":
+            _unhandled(state, run, run.error)
+        marking.drop_run(state, run)
+    elif run.step.arcs or state.plan.playbook.executor.no_next_is_error:
+        state.agenda.add(run.id)
+    else:
+        _branch_ended(state, run, handled=False)
+        marking.drop_run(state, run)
+
+
+def _write_all(state: ExecutionState, run: RunState, patches: Iterable[Patch]) -> None:
+    """The writes of a run that has ended: to its own scope, and to ctx."""
+    for patch in patches:
+        if patch.scope == "run":
+            run.scope.write(patch.path, patch.value)
+    write(state, patches)
+
+
+def _forget_listeners(state: ExecutionState, run: RunState) -> None:
+    for frame in run.frames.values():
+        if frame.suspension is not None and frame.suspension.signal in state.listeners:
+            signal = frame.suspension.signal
+            state.listeners[signal].remove(f"{run.id}/{frame.index}")
+            if not state.listeners[signal]:
+                del state.listeners[signal]
+            _match_signal(state, signal)
+
+
+def _branch_ended(state: ExecutionState, run: RunState, *, handled: bool) -> None:
+    if run.error is not None and not handled:
+        _unhandled(state, run, run.error)
+    elif run.error is None and run.step.number >= state.ending:
+        state.ending = run.step.number
+        state.ending_result = run.result
+
+
+def _unhandled(state: ExecutionState, run: RunState, error: ErrorInfo) -> None:
+    details = {**error.details, "step": run.step.name}
+    if run.failed_task:
+        details |= {"task": run.failed_task, "attempt": run.failed_attempt}
+    located = ErrorInfo(
+        kind=error.kind,
+        message=error.message,
+        retryable=error.retryable,
+        retry_after=error.retry_after,
+        details=details,
+    )
+    state.failures.append(Failure(run.id, located))
+    run.unhandled = True
+
+
+def _next_evaluated(state: ExecutionState, body: of.NextEvaluated, _: Event) -> None:
+    run = run_of(state, body.run)
+    if run.phase != "ended" or run.id not in state.agenda:
+        raise WrongSequence(f"{run.id} has not ended, or was routed already")
+    state.agenda.discard(run.id)
+    if body.patches:
+        _write_all(state, run, body.patches)
+    if not body.selected:
+        if body.error is None:
+            _branch_ended(state, run, handled=body.handled)
+        else:
+            _unhandled(state, run, run.error or body.error)
+        marking.drop_run(state, run)
+        return
+    run.owed = len(body.selected)
+    if not body.handled:
+        error = run.error or body.error
+        if error is not None:
+            _unhandled(state, run, error)
+
+
+def _ctx_patched(state: ExecutionState, body: of.CtxPatched, event: Event) -> None:
+    write(state, body.patches)
+    if event.seq == state.forked_at + 1:
+        # What a fork sets is there for all that has not begun, also for what was scheduled before.
+        for run in state.runs.values():
+            if run.phase == "ready" and run.untouched:
+                run.ctx = state.ctx.pinned()
+
+
+def _signal_received(state: ExecutionState, body: of.SignalReceived, _: Event) -> None:
+    write(state, (Patch(scope="ctx", path=("signals", body.signal), value=body.payload),))
+    state.signals.setdefault(body.signal, []).append(body.payload)
+    _match_signal(state, body.signal)
+
+
+def _cancel_requested(state: ExecutionState, body: of.CancelRequested, _: Event) -> None:
+    state.stopping = "failed" if body.error is not None else "cancelled"
+    state.stop_error = body.error
+    state.paused = False
+    state.status = "running"
+    for run in [run for run in state.runs.values() if run.phase == "ended"]:
+        state.agenda.discard(run.id)
+        _branch_ended(state, run, handled=False)
+        marking.drop_run(state, run)
+
+
+def _paused(state: ExecutionState, _: of.ExecutionPaused, __: Event) -> None:
+    state.paused = True
+    state.status = "paused"
+
+
+def _unpaused(state: ExecutionState, _: of.ExecutionResumed, __: Event) -> None:
+    state.paused = False
+    state.status = "running"
+
+
+def _retried(state: ExecutionState, body: of.ExecutionRetried, event: Event) -> None:
+    if state.deadline is not None:
+        state.deadline += event.ts - state.timed_from
+        state.timed_from = event.ts
+    state.status, state.finished, state.error, state.result = "running", "", None, None
+    state.ended_at = 0
+    state.final = ""
+    state.failures = []
+    for name in body.runs:
+        run = state.failed_runs.pop(name)
+        run.unhandled = False
+        if run.deadline is not None:
+            run.deadline += event.ts - run.began_at
+            run.began_at = event.ts
+        marking.reopen_run(state, run)
+        if run.error is None:
+            state.agenda.add(run.id)
+            run.phase = "ended"
+            continue
+        pipeline.reopened(run)
+        state.open_runs += 1
+        state.summaries[run.step.name].status = "running"
+        if run.final:
+            state.final = "running"
+        _offer(state, run)
+
+
+def _forked(state: ExecutionState, body: of.ExecutionForked, event: Event) -> None:
+    state.forked_at = event.seq
+    if body.workload is not None:
+        state.given.workload = body.workload
+    for run in state.runs.values():
+        if run.phase in ("claimed", "suspended"):
+            pipeline.forked(run)
+            _offer(state, run)
+
+
+_FOLDS: dict[type[EventBody], Callable[[ExecutionState, Any, Event], None]] = {
+    of.PlaybookExecutionRequested: _requested,
+    of.PlaybookRequestEvaluated: _evaluated,
+    of.WorkflowStarted: _started,
+    of.WorkflowFinished: _finished,
+    of.PlaybookProcessed: _processed,
+    of.TokenEnqueued: marking.token_enqueued,
+    of.TokenParked: marking.token_parked,
+    of.TokenAdmitted: marking.token_admitted,
+    of.TokenDiscarded: marking.token_discarded,
+    of.StepScheduled: marking.step_scheduled,
+    of.TokenClaimed: _claimed,
+    of.LeaseExpired: _lease_expired,
+    of.TaskStarted: _pipeline,
+    of.TaskProcessed: _task_processed,
+    of.LoopStarted: _pipeline,
+    of.LoopIterationStarted: _pipeline,
+    of.LoopIterationCompleted: _pipeline,
+    of.RunSuspended: _suspended,
+    of.RunResumed: _resumed,
+    of.StepDone: _step_done,
+    of.StepFailed: _step_failed,
+    of.LoopDone: _loop_done,
+    of.NextEvaluated: _next_evaluated,
+    of.CtxPatched: _ctx_patched,
+    of.SignalReceived: _signal_received,
+    of.CancelRequested: _cancel_requested,
+    of.ExecutionPaused: _paused,
+    of.ExecutionResumed: _unpaused,
+    of.ExecutionRetried: _retried,
+    of.ExecutionForked: _forked,
+}

@@ -1,0 +1,91 @@
+"""What holds after every event. Each function lists what is wrong, in words; nothing is right."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from noetl.events.event import Event
+from noetl.kernel.state.execution_state import ExecutionState
+
+
+def violations(state: ExecutionState) -> list[str]:
+    """Everything that is wrong with a state."""
+    return [
+        *tokens_are_counted(state),
+        *agenda_is_answerable(state),
+        *runs_are_owned_once(state),
+        *loops_are_in_order(state),
+        *finished_means_still(state),
+    ]
+
+
+def tokens_are_counted(state: ExecutionState) -> Iterator[str]:
+    """No count is negative, and the counts are those of the tokens and runs that there are."""
+    pending: Counter[int] = Counter()
+    joined: Counter[int] = Counter()
+    for token in state.tokens.values():
+        (joined if token.place == "joined" else pending)[token.step] += 1
+    runs = Counter(run.step.number for run in state.runs.values())
+    for number in {*pending, *joined, *runs, *state.occupancy}:
+        here = state.occupancy.get(number)
+        found = (here.pending, here.joined, here.runs) if here else (0, 0, 0)
+        if min(found) < 0 or found != (pending[number], joined[number], runs[number]):
+            yield f"step {number} counts {found}"
+        if bool(state.occupied >> number & 1) != any(found):
+            yield f"the bit of step {number} is wrong"
+    if state.waiting != sum(token.place == "waiting" for token in state.tokens.values()):
+        yield "waiting tokens are miscounted"
+    for number, join in state.joins.items():
+        if joined[number] != len(join.arrivals):
+            yield f"the join of step {number} has {len(join.arrivals)} of {joined[number]} tokens"
+
+
+def agenda_is_answerable(state: ExecutionState) -> Iterator[str]:
+    """What must be decided exists."""
+    for item in state.agenda:
+        kind, name = item[0], item[1:]
+        known = (
+            (kind == "t" and item in state.tokens)
+            or (kind == "r" and item in state.runs)
+            or (kind == "j" and int(name) in state.joins)
+            or (kind == "s" and name in state.listeners and name in state.signals)
+        )
+        if not known:
+            yield f"the agenda names {item}, which is not there"
+
+
+def runs_are_owned_once(state: ExecutionState) -> Iterator[str]:
+    """A run is ready, owned under one fence, suspended or over; and open ones are counted."""
+    for run in state.runs.values():
+        if (run.phase == "claimed") != (run.fence > 0):
+            yield f"{run.id} is {run.phase} under fence {run.fence}"
+        if (run.phase == "ready") != (run.id in state.ready) and not run.step.routes_only:
+            yield f"{run.id} is {run.phase} and stands in the wrong queue"
+        if run.suspended != sum(frame.suspension is not None for frame in run.frames.values()):
+            yield f"{run.id} miscounts what is suspended"
+    if state.open_runs != sum(run.phase != "ended" for run in state.runs.values()):
+        yield "open runs are miscounted"
+
+
+def loops_are_in_order(state: ExecutionState) -> Iterator[str]:
+    """Every iteration that began has ended or is open, and none began too early."""
+    for run in state.runs.values():
+        loop = run.loop
+        if loop is None:
+            continue
+        if loop.succeeded + loop.failed + len(run.frames) != loop.next or loop.next > loop.total:
+            yield f"{run.id} has lost an iteration"
+        if len(run.frames) > loop.max_in_flight:
+            yield f"{run.id} has more than {loop.max_in_flight} iterations in flight"
+
+
+def finished_means_still(state: ExecutionState) -> Iterator[str]:
+    """After the end nothing can run."""
+    if state.over and (state.tokens or state.runs or state.agenda or state.ready):
+        yield "the execution is over and something could still run"
+
+
+def gaps(events: Iterable[Event]) -> Iterator[str]:
+    """A history counts from 1 and leaves nothing out. That a run has one owner at a time, its fold says."""
+    for expected, event in enumerate(events, 1):
+        if event.seq != expected:
+            yield f"event {event.seq} stands where {expected} belongs"

@@ -1,0 +1,239 @@
+"""The marking of the net: where tokens and runs are, and what that lets happen next."""
+
+from typing import Any
+
+from noetl.events import bodies as of
+from noetl.events.event import Event
+from noetl.kernel.errors import WrongSequence
+from noetl.kernel.state.execution_state import ExecutionState, JoinState, Occupancy, StepSummary, Token
+from noetl.kernel.state.run_state import RunState
+from noetl.kernel.state.watchers import concerned, unwatch, watch
+
+
+def at(state: ExecutionState, number: int) -> Occupancy:
+    found = state.occupancy.get(number)
+    if found is None:
+        found = state.occupancy[number] = Occupancy()
+    state.occupied |= 1 << number
+    return found
+
+
+def settle(state: ExecutionState, number: int) -> None:
+    """Something left this step: if it was the last, joins behind it may be complete."""
+    here = state.occupancy[number]
+    if not (here.pending or here.joined or here.runs):
+        del state.occupancy[number]
+        state.occupied &= ~(1 << number)
+    for join in list(state.joins):
+        plan = state.plan.by_number[join]
+        if (plan.above >> number & 1 or join == number) and not state.can_reach(join):
+            _complete(state, join)
+
+
+def _complete(state: ExecutionState, number: int) -> None:
+    """Nothing else can come to this join."""
+    waiting = state.joins[number]
+    step = state.plan.by_number[number].step
+    waiting.absorbing = waiting.absorbing and bool(waiting.arrivals)
+    if step.join is not None and step.join.mode == "all" and waiting.arrivals:
+        state.agenda.add(f"j{number}")
+    elif not waiting.arrivals:
+        del state.joins[number]
+
+
+def token_of(state: ExecutionState, token: str) -> Token:
+    try:
+        return state.tokens[token]
+    except KeyError:
+        raise WrongSequence(f"there is no token {token}") from None
+
+
+def token_enqueued(state: ExecutionState, body: of.TokenEnqueued, event: Event) -> None:
+    plan = state.plan.by_name[body.step]
+    token = Token(f"t{event.seq}", plan.number, body.args)
+    state.tokens[token.id] = token
+    at(state, plan.number).pending += 1
+    state.agenda.add(token.id)
+    if not body.run:
+        return
+    run = state.runs.get(body.run)
+    if run is None or run.owed < 1:
+        raise WrongSequence(f"{body.run} sends no token to `{body.step}`")
+    token.source = run.step.number
+    if plan.passes:
+        token.inherited = run.result
+    run.owed -= 1
+    if not run.owed:
+        drop_run(state, run)
+
+
+def token_parked(state: ExecutionState, body: of.TokenParked, _: Event) -> None:
+    token = token_of(state, body.token)
+    plan = state.step_of(token)
+    state.agenda.discard(token.id)
+    token.deadline = body.deadline
+    if token.place != "enqueued":
+        return
+    token.place = "waiting" if body.mode == "wait" else "parked"
+    state.waiting += body.mode == "wait"
+    state.parked.add(token.id)
+    watch(state.watchers, token.id, plan.watches)
+    summary = state.summaries.get(plan.name)
+    if summary is None:
+        state.summaries[plan.name] = StepSummary("waiting")
+    elif not at(state, plan.number).runs:
+        summary.status = "waiting"
+
+
+def token_admitted(state: ExecutionState, body: of.TokenAdmitted, _: Event) -> None:
+    token = token_of(state, body.token)
+    plan = state.step_of(token)
+    _leave(state, token)
+    token.place = "joined"
+    here = at(state, plan.number)
+    here.joined += 1
+    join = state.joins.setdefault(plan.number, JoinState())
+    join.arrivals.append(token.id)
+    policy = plan.step.join
+    if policy is None:
+        raise WrongSequence(f"`{plan.name}` has no join")
+    if policy.mode == "count":
+        ready = len(join.arrivals) >= (policy.count or 1)
+    elif policy.mode == "any":
+        ready = not join.absorbing
+    else:
+        ready = not state.can_reach(plan.number)
+    if ready or (policy.mode == "any" and join.absorbing):
+        state.agenda.add(f"j{plan.number}")
+
+
+def _leave(state: ExecutionState, token: Token) -> None:
+    """The token is no longer on its way in, or no longer at its join."""
+    here = at(state, token.step)
+    state.agenda.discard(token.id)
+    if token.place == "joined":
+        here.joined -= 1
+        join = state.joins[token.step]
+        if join.arrivals and join.arrivals[0] == token.id:
+            join.arrivals.pop(0)
+        else:
+            join.arrivals.remove(token.id)
+        return
+    here.pending -= 1
+    if token.place != "enqueued":
+        state.waiting -= token.place == "waiting"
+        state.parked.discard(token.id)
+        unwatch(state.watchers, token.id, state.step_of(token).watches)
+
+
+def token_discarded(state: ExecutionState, body: of.TokenDiscarded, _: Event) -> None:
+    token = token_of(state, body.token)
+    plan = state.step_of(token)
+    _leave(state, token)
+    del state.tokens[token.id]
+    _recheck_join(state, token.step)
+    settle(state, token.step)
+    if body.reason == "absorbed":
+        return
+    state.discarded.append({"step": plan.name, "token": token.id, "reason": body.reason})
+    summary = state.summaries.setdefault(plan.name, StepSummary("not_admitted"))
+    if not summary.runs:
+        summary.status = "cancelled" if body.reason == "cancelled" else "not_admitted"
+
+
+def _recheck_join(state: ExecutionState, number: int) -> None:
+    """The join's arrivals have changed, so it may be due, or no longer."""
+    join = state.joins.get(number)
+    policy = state.plan.by_number[number].step.join
+    if join is None or policy is None:
+        return
+    due = len(join.arrivals) >= (policy.count or 1) if policy.mode == "count" else bool(join.arrivals)
+    if policy.mode != "all" and due:
+        state.agenda.add(f"j{number}")
+    elif not due:
+        state.agenda.discard(f"j{number}")
+        if not join.absorbing and not join.arrivals:
+            del state.joins[number]
+
+
+def step_scheduled(state: ExecutionState, body: of.StepScheduled, event: Event) -> None:
+    plan = state.plan.by_name[body.step]
+    tokens = [token_of(state, name) for name in body.tokens]
+    run = RunState(
+        id=f"r{event.seq}",
+        step=plan,
+        given=state.given,
+        args=body.args,
+        ctx=state.ctx.pinned(),
+        steps={name: state.outcomes[name] for name in plan.reads_steps if name in state.outcomes},
+        deadline=body.deadline,
+        began_at=event.ts,
+        final=body.final,
+        token=body.tokens[0] if body.tokens else "",
+    )
+    if plan.step.join is not None:
+        run.joined = [_joined(state, token) for token in tokens]
+    if plan.passes and tokens:
+        run.inherited = max(tokens, key=lambda token: token.source).inherited
+    state.runs[run.id] = run
+    here = at(state, plan.number)
+    here.runs += 1
+    for token in tokens:
+        _leave(state, token)
+        del state.tokens[token.id]
+    join = state.joins.get(plan.number)
+    if join is not None and plan.step.join is not None and plan.step.join.mode == "any":
+        join.absorbing = bool(join.arrivals) or state.can_reach(plan.number)
+    _recheck_join(state, plan.number)
+    settle(state, plan.number)
+    state.open_runs += 1
+    state.scheduled += 1
+    summary = state.summaries.setdefault(plan.name, StepSummary("running"))
+    summary.status = "running"
+    summary.runs += 1
+    if body.final:
+        state.final = "running"
+    if plan.routes_only:
+        state.agenda.add(run.id)
+    else:
+        state.ready.add(run.id)
+
+
+def _joined(state: ExecutionState, token: Token) -> dict[str, Any]:
+    step = state.plan.by_number[token.source].name if token.source >= 0 else None
+    return {"step": step, "args": token.args}
+
+
+def summarise(state: ExecutionState, run: RunState) -> None:
+    """What other steps see of a run that has ended."""
+    name = run.step.name
+    summary = state.summaries[name]
+    error = run.error
+    if error is None:
+        summary.status = "completed"
+    else:
+        summary.status = "cancelled" if error.kind == "cancelled" else "failed"
+    if run.step.keeps_result:
+        state.outcomes[name] = {
+            "status": summary.status,
+            "result": run.result,
+            "error": error.as_value() if error is not None else None,
+        }
+    if state.watchers:
+        for token in concerned(state.watchers, "steps", (name,)):
+            state.agenda.add(token)
+
+
+def drop_run(state: ExecutionState, run: RunState) -> None:
+    """The run is routed: nothing of it is left in the net. One that failed unhandled can be retried."""
+    del state.runs[run.id]
+    if run.unhandled:
+        state.failed_runs[run.id] = run
+    here = state.occupancy[run.step.number]
+    here.runs -= 1
+    settle(state, run.step.number)
+
+
+def reopen_run(state: ExecutionState, run: RunState) -> None:
+    state.runs[run.id] = run
+    at(state, run.step.number).runs += 1

@@ -1,0 +1,104 @@
+"""State from events, and snapshots of it as plain values."""
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import msgspec
+
+from noetl.events.event import Event
+from noetl.kernel.errors import WrongSequence
+from noetl.kernel.plan import Plan, StepPlan
+from noetl.kernel.references import Ledger
+from noetl.kernel.state.execution_state import STATE_FORMAT, ExecutionState, new_state
+from noetl.kernel.state.fold import evolve
+from noetl.kernel.state.ordered_set import Queue
+from noetl.kernel.state.run_state import Given, RunState
+from noetl.kernel.state.variables import Variables
+
+T = TypeVar("T")
+
+
+def replay(plan: Plan, execution_id: str, events: Iterable[Event]) -> ExecutionState:
+    """The state after these events, which begin with the first. Raises WrongSequence."""
+    state = new_state(plan, execution_id)
+    for event in events:
+        evolve(state, event)
+    return state
+
+
+def dump(state: ExecutionState) -> dict[str, Any]:
+    """The state as values that JSON knows; the playbook is named by its hash alone."""
+    mappings = _Mappings()
+    return {
+        "format": STATE_FORMAT,
+        "hash": state.plan.playbook.hash,
+        "execution_id": state.execution_id,
+        "workload": state.given.workload,
+        "trace_id": state.given.trace_id,
+        "state": msgspec.to_builtins(state, str_keys=True, enc_hook=mappings.plain),
+        "mappings": mappings.table,
+    }
+
+
+def load(plan: Plan, data: dict[str, Any]) -> ExecutionState:
+    """The state that was dumped. Raises WrongSequence for another format or playbook: replay instead."""
+    if data["format"] != STATE_FORMAT or data["hash"] != plan.playbook.hash:
+        raise WrongSequence("the snapshot is of another format or playbook")
+    given = Given(data["execution_id"], data["workload"], data["trace_id"])
+    return _loaded(data, ExecutionState, plan, given)
+
+
+def dump_run(run: RunState) -> dict[str, Any]:
+    """A run as values that JSON knows, without playbook and workload: what a worker needs to go on."""
+    mappings = _Mappings()
+    plain = msgspec.to_builtins(run, str_keys=True, enc_hook=mappings.plain)
+    return {"state": plain, "mappings": mappings.table}
+
+
+def load_run(plan: Plan, given: Given, data: dict[str, Any]) -> RunState:
+    return _loaded(data, RunState, plan, given)
+
+
+class _Mappings:
+    """What runs have pinned is mostly one and the same ctx: it is written once."""
+
+    def __init__(self) -> None:
+        self.table: list[dict[str, Any]] = []
+        self._known: dict[int, int] = {}
+
+    def plain(self, value: Any) -> Any:
+        match value:
+            case Variables():
+                return [self._number(value.values), value.shared, value.size]
+            case StepPlan():
+                return value.name
+            case Plan() | Given() | Ledger():
+                return None
+            case _:
+                raise TypeError(f"a snapshot cannot hold {type(value).__name__}")
+
+    def _number(self, values: dict[str, Any]) -> int:
+        number = self._known.setdefault(id(values), len(self.table))
+        if number == len(self.table):
+            self.table.append(dict(values))
+        return number
+
+
+def _loaded(data: dict[str, Any], kind: type[T], plan: Plan, given: Given) -> T:
+    def restored(wanted: type, value: Any) -> Any:
+        if wanted is Variables:
+            number, shared, size = value
+            return Variables(data["mappings"][number], shared=shared, size=size)
+        if wanted is Queue:
+            return Queue.of(value)
+        if wanted is StepPlan:
+            return plan.by_name[value]
+        if wanted is Plan:
+            return plan
+        if wanted is Given:
+            return given
+        if wanted is Ledger:
+            return Ledger()
+        raise TypeError(f"a snapshot cannot restore {wanted.__name__}")
+
+    return msgspec.convert(data["state"], kind, str_keys=True, dec_hook=restored)

@@ -1,0 +1,295 @@
+"""What events mean for a run: the fold that server and worker share."""
+
+from bisect import insort
+from collections.abc import Callable
+from operator import itemgetter
+from typing import Any, assert_never
+
+from noetl.events import bodies as of
+from noetl.events.bodies import Patch
+from noetl.kernel.errors import WrongSequence
+from noetl.kernel.state.run_state import Frame, LoopState, Resumption, RunState, Suspension, reducer_of
+
+FAILURES_KEPT = 100
+
+
+def claimed(run: RunState, fence: int) -> None:
+    run.phase = "claimed"
+    run.fence = fence
+    run.reported = 0
+    if run.step.step.loop is None and not run.frames and run.loop is None:
+        open_frame(run, 0)
+
+
+def released(run: RunState) -> None:
+    """The owner is gone: what it had begun may have happened or not."""
+    run.phase = "suspended" if run.stalled else "ready"
+    run.fence = 0
+    for frame in run.frames.values():
+        if frame.running and frame.suspension is None and frame.resumption is None:
+            frame.running = False
+            frame.losses += 1
+            run.busy.add(str(frame.index))
+
+
+def forked(run: RunState) -> None:
+    """A copy goes on by itself: it owns nothing of the original, neither leases nor children.
+
+    What was in flight there begins anew here, and does not count as a try.
+    """
+    for frame in run.frames.values():
+        if frame.suspension is not None and frame.suspension.child:
+            frame.suspension = None
+            run.suspended -= 1
+        if frame.running and frame.suspension is None and frame.resumption is None:
+            frame.running = False
+            frame.losses += 1
+            run.busy.add(str(frame.index))
+        frame.attempt -= frame.losses > 0  # here nobody has tried it yet
+        frame.losses = 0
+    run.fence = 0
+    run.phase = "suspended" if run.stalled else "ready"
+
+
+def open_frame(run: RunState, index: int) -> Frame:
+    frame = run.frames[index] = Frame(index)
+    tasks = run.step.step.tasks
+    if tasks:
+        frame.visits = {tasks[0].label: 1}
+    else:
+        frame.status = "done"
+    run.busy.add(str(index))
+    return frame
+
+
+def frame_of(run: RunState, index: int) -> Frame:
+    try:
+        return run.frames[index]
+    except KeyError:
+        raise WrongSequence(f"{run.id} has no open iteration {index}") from None
+
+
+def task_started(run: RunState, body: of.TaskStarted) -> None:
+    frame = frame_of(run, body.iteration)
+    if frame.status != "open" or frame.running or run.task(frame).label != body.task:
+        raise WrongSequence(f"{run.id}/{body.iteration} is not ready to start `{body.task}`")
+    frame.attempt = body.attempt
+    frame.running = True
+    frame.retry_at = None
+    if run.task(frame).kind in ("wait", "playbook"):
+        frame.input = body.input
+        frame.began_at = body.at
+    else:
+        run.busy.discard(str(frame.index))
+
+
+def task_processed(run: RunState, body: of.TaskProcessed) -> None:
+    frame = frame_of(run, body.iteration)
+    if not (frame.running or frame.losses) or run.task(frame).label != body.task:
+        raise WrongSequence(f"{run.id}/{body.iteration} is not running `{body.task}`")
+    frame.running = False
+    frame.losses = 0
+    frame.input = None
+    frame.resumption = None
+    run.busy.add(str(frame.index))
+    for patch in body.patches:
+        apply(run, frame, patch)
+    ok = body.outcome.status == "ok"
+    if body.do == "retry":
+        frame.retry_at = body.retry_at
+        frame.polls += ok
+        return
+    frame.result = body.outcome.result
+    if ok:
+        frame.results[body.task] = body.outcome.result
+    frame.prev = body.prev if body.set_prev else body.outcome.result if ok else None
+    match body.do:
+        case "continue":
+            _move(run, frame, frame.at + 1)
+        case "jump":
+            _move(run, frame, run.step.label_at[body.to])
+        case "break":
+            frame.status = "done"
+        case "fail":
+            frame.status = "failed"
+            frame.error = body.error or body.outcome.error
+        case _:
+            assert_never(body.do)
+
+
+def _move(run: RunState, frame: Frame, to: int) -> None:
+    frame.at = to
+    frame.transitions += 1
+    frame.attempt = frame.forgiven = frame.polls = 0
+    tasks = run.step.step.tasks
+    if to >= len(tasks):
+        frame.status = "done"
+    else:
+        label = tasks[to].label
+        frame.visits[label] = frame.visits.get(label, 0) + 1
+
+
+def apply(run: RunState, frame: Frame, patch: Patch) -> None:
+    """A write of the pipeline, as this run sees it. What a reducer combines waits for the loop's end."""
+    if reducer_of(run, patch):
+        frame.contributions += (patch,)
+        return
+    match patch.scope:
+        case "ctx":
+            run.ctx.write(patch.path, patch.value)
+        case "iter":
+            frame.iter.write(patch.path, patch.value)
+        case "run":
+            run.scope.write(patch.path, patch.value)
+        case _:
+            assert_never(patch.scope)
+
+
+def loop_started(run: RunState, body: of.LoopStarted) -> None:
+    if run.loop is not None or run.step.step.loop is None:
+        raise WrongSequence(f"{run.id} has no loop to start")
+    run.loop = LoopState(body.items, body.total, body.max_in_flight)
+
+
+def iteration_started(run: RunState, body: of.LoopIterationStarted) -> None:
+    loop = run.loop
+    if loop is None or body.index != loop.next or not run.can_start:
+        raise WrongSequence(f"iteration {body.index} of {run.id} cannot start")
+    loop.next += 1
+    open_frame(run, body.index)
+
+
+def iteration_completed(run: RunState, body: of.LoopIterationCompleted) -> None:
+    loop, frame = run.loop, frame_of(run, body.index)
+    if loop is None or frame.running:
+        raise WrongSequence(f"iteration {body.index} of {run.id} is still running")
+    del run.frames[body.index]
+    run.busy.discard(str(body.index))
+    _raise_low(loop, body.index)
+    _count(run, loop, frame, body)
+    if body.chunk is not None:
+        _let_go_of_results(loop, body.chunk)
+    _let_go(run)
+
+
+def _count(run: RunState, loop: LoopState, frame: Frame, body: of.LoopIterationCompleted) -> None:
+    if body.status == "success":
+        loop.succeeded += 1
+        _keep_result(loop, body.index, body.result)
+        if body.contributions:
+            loop.contributions[body.index] = body.contributions
+        return
+    loop.failed += 1
+    if len(loop.failures) < FAILURES_KEPT:
+        failure = {"index": body.index, "error": body.error.as_value() if body.error else None}
+        insort(loop.failures, failure, key=itemgetter("index"))
+    if run.step.step.loop is not None and run.step.step.loop.failure == "fail_fast":
+        frame.error = frame.error or body.error
+        loop.failed_frames[body.index] = frame
+        if loop.broken < 0:
+            loop.broken = body.index
+
+
+def _keep_result(loop: LoopState, index: int, result: Any) -> None:
+    place = index - loop.base
+    if place >= len(loop.results):
+        loop.results.extend([None] * (place + 1 - len(loop.results)))
+    loop.results[place] = result
+
+
+def _let_go_of_results(loop: LoopState, chunk: dict[str, Any]) -> None:
+    """What a chunk holds need not be held here."""
+    if chunk["from"] != loop.base or not loop.base < chunk["to"] <= loop.low:
+        raise WrongSequence(f"a chunk of {chunk['from']} to {chunk['to']} cannot follow {loop.base}")
+    loop.chunks.append(chunk)
+    del loop.results[: chunk["to"] - loop.base]
+    loop.base = chunk["to"]
+
+
+def _raise_low(loop: LoopState, index: int) -> None:
+    loop.ended.add(index)
+    while loop.low in loop.ended:
+        loop.ended.discard(loop.low)
+        loop.low += 1
+
+
+def run_suspended(run: RunState, body: of.RunSuspended) -> None:
+    if body.reason == "pause":
+        run.paused = True
+    else:
+        frame = frame_of(run, body.iteration)
+        if frame.suspension is not None:
+            raise WrongSequence(f"{run.id}/{body.iteration} is suspended already")
+        frame.suspension = Suspension(body.reason, body.until, body.signal, body.child)
+        run.suspended += 1
+        run.busy.discard(str(body.iteration))
+    _let_go(run)
+
+
+def _let_go(run: RunState) -> None:
+    """Where all that is left waits, nobody owns the run."""
+    if run.stalled:
+        run.phase = "suspended"
+        run.fence = 0
+
+
+def run_resumed(run: RunState, body: of.RunResumed) -> None:
+    if body.reason == "resume":
+        run.paused = False
+    else:
+        frame = frame_of(run, body.iteration)
+        if frame.suspension is None:
+            raise WrongSequence(f"{run.id}/{body.iteration} is not suspended")
+        if frame.suspension.reason == "retry":
+            frame.retry_at = None
+        else:
+            frame.resumption = Resumption(body.reason, body.payload)
+        frame.suspension = None
+        run.suspended -= 1
+        run.busy.add(str(body.iteration))
+    if run.phase == "suspended" and not run.stalled:
+        run.phase = "ready"
+
+
+def reopened(run: RunState) -> None:
+    """A failed run goes on at its failed task or iterations: tries so far no longer count."""
+    run.phase, run.event, run.error, run.failed_task, run.failed_attempt = "ready", "", None, "", 0
+    run.fence = run.reported = run.owed = 0
+    run.paused = False
+    loop = run.loop
+    if loop is not None:
+        run.frames.update(loop.failed_frames)
+        loop.failed -= len(loop.failed_frames)
+        loop.low = min((loop.low, *loop.failed_frames))
+        loop.ended = {index for index in range(loop.low, loop.next) if index not in run.frames}
+        loop.failures = []
+        loop.failed_frames = {}
+        loop.broken = -1
+    for frame in run.frames.values():
+        frame.running = False
+        if frame.status == "failed":
+            frame.status, frame.error = "open", None
+        frame.forgiven = frame.attempt
+        frame.losses = 0
+        frame.retry_at = frame.suspension = frame.resumption = None
+        run.busy.add(str(frame.index))
+    run.suspended = 0
+
+
+FOLDS: dict[type, Callable[[RunState, Any], None]] = {
+    of.TaskStarted: task_started,
+    of.TaskProcessed: task_processed,
+    of.LoopStarted: loop_started,
+    of.LoopIterationStarted: iteration_started,
+    of.LoopIterationCompleted: iteration_completed,
+    of.RunSuspended: run_suspended,
+    of.RunResumed: run_resumed,
+}
+"""What happens inside a run. Each raises WrongSequence where the event cannot follow."""
+
+
+def evolve_run(run: RunState, body: of.EventBody) -> None:
+    """Fold one event of the pipeline into the run; others are not for it."""
+    FOLDS[type(body)](run, body)
+    if type(body) is not of.RunResumed:
+        run.reported += 1

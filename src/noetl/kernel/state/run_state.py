@@ -1,0 +1,182 @@
+"""One run of a step: what worker and server both know about it, built by one fold."""
+
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct, field
+
+from noetl.dsl.document.playbook import Task
+from noetl.events.bodies import Patch, Source
+from noetl.kernel.plan import StepPlan
+from noetl.kernel.state.ordered_set import Queue
+from noetl.kernel.state.variables import Variables
+from noetl.model.outcome import ErrorInfo
+
+Phase: TypeAlias = Literal["ready", "claimed", "suspended", "ended"]
+"""`ready`: a worker may claim it. `suspended`: it waits and nobody owns it."""
+
+
+class Given:
+    """What never changes in an execution. Shared by its state and all its runs."""
+
+    __slots__ = ("_trace_id", "execution_id", "workload")
+
+    def __init__(self, execution_id: str, workload: dict[str, Any], trace_id: str = "") -> None:
+        self.execution_id = execution_id
+        self.workload = workload
+        self._trace_id = trace_id
+
+    @property
+    def trace_id(self) -> str:
+        """The trace that the request belongs to; if it named none, one of the execution's own."""
+        return self._trace_id or self.execution_id.replace("-", "")
+
+    @trace_id.setter
+    def trace_id(self, trace_id: str) -> None:
+        self._trace_id = trace_id
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Given)
+            and self.execution_id == other.execution_id
+            and self.workload == other.workload
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Suspension(Struct, frozen=True):
+    reason: Literal["retry", "wait", "signal", "child"]
+    until: int | None = None
+    signal: str = ""
+    child: str = ""
+
+
+class Resumption(Struct, frozen=True):
+    reason: Literal["timer", "signal", "child", "timeout", "resume"]
+    payload: Any = None
+
+
+class Frame(Struct):
+    """One pass through the pipeline: an iteration, or the whole run where there is no loop.
+
+    `at` is the task it stands at, `attempt` the tries of this visit so far, `forgiven` those of them
+    that no longer count. `status` is open until the pipeline is through.
+    """
+
+    index: int
+    at: int = 0
+    visits: dict[str, int] = {}
+    attempt: int = 0
+    forgiven: int = 0
+    polls: int = 0
+    """Tries of this visit that were repeated though they went well: each gets a new key."""
+    transitions: int = 0
+    running: bool = False
+    losses: int = 0
+    began_at: int = 0
+    """When a task that waits began, by its worker's clock."""
+    input: Any = None
+    prev: Any = None
+    result: Any = None
+    results: dict[str, Any] = {}
+    iter: Variables = field(default_factory=Variables)
+    contributions: tuple[Patch, ...] = ()
+    retry_at: int | None = None
+    suspension: Suspension | None = None
+    resumption: Resumption | None = None
+    status: Literal["open", "done", "failed"] = "open"
+    error: ErrorInfo | None = None
+
+
+class LoopState(Struct):
+    """Where a loop is. `low` is the first iteration that has not ended, `ended` those above it that have."""
+
+    items: Any
+    """A list, or a manifest of one."""
+    total: int
+    max_in_flight: int
+    next: int = 0
+    low: int = 0
+    ended: set[int] = set()
+    succeeded: int = 0
+    failed: int = 0
+    failures: list[dict[str, Any]] = []
+    results: list[Any] = []
+    """From iteration `base` on; those before it are in `chunks`."""
+    base: int = 0
+    chunks: list[dict[str, Any]] = []
+    contributions: dict[int, tuple[Patch, ...]] = {}
+    broken: int = -1
+    """The first iteration that failed where one failure fails the loop."""
+    failed_frames: dict[int, Frame] = {}
+
+
+class RunState(Struct):
+    """A step run. `frames` are the open passes; `busy` those of them that have something to do."""
+
+    id: str
+    step: StepPlan
+    given: Given
+    args: dict[str, Any]
+    ctx: Variables
+    scope: Variables = field(default_factory=Variables)
+    steps: dict[str, Any] = {}
+    joined: list[dict[str, Any]] | None = None
+    inherited: Any = None
+    deadline: int | None = None
+    began_at: int = 0
+    final: bool = False
+    token: str = ""
+    """The first of its tokens."""
+    phase: Phase = "ready"
+    fence: int = 0
+    reported: int = 0
+    paused: bool = False
+    frames: dict[int, Frame] = {}
+    busy: Queue = field(default_factory=Queue)
+    suspended: int = 0
+    loop: LoopState | None = None
+    event: Literal["", "step.done", "step.failed", "loop.done"] = ""
+    result: Any = None
+    error: ErrorInfo | None = None
+    failed_task: str = ""
+    failed_attempt: int = 0
+    ended_by: Source = "worker"
+    ended_seq: int = 0
+    ended_at: int = 0
+    unhandled: bool = False
+    owed: int = 0
+    """Tokens that its arcs still send."""
+
+    def task(self, frame: Frame) -> Task:
+        """The task the frame stands at."""
+        return self.step.step.tasks[frame.at]
+
+    @property
+    def untouched(self) -> bool:
+        """Whether nothing has begun in it, though somebody may have owned it."""
+        return self.loop is None and not any(
+            frame.attempt or frame.transitions or frame.status != "open" for frame in self.frames.values()
+        )
+
+    @property
+    def stalled(self) -> bool:
+        """Whether nothing can be done before something is resumed."""
+        if self.paused:
+            return True
+        return self.suspended > 0 and self.suspended == len(self.frames) and not self.can_start
+
+    @property
+    def can_start(self) -> bool:
+        """Whether another iteration may begin: not after a failure, and not too far ahead."""
+        loop = self.loop
+        if loop is None or loop.broken >= 0 or loop.next >= loop.total:
+            return False
+        window = self.step.step.loop.window if self.step.step.loop else 1
+        return len(self.frames) < loop.max_in_flight and loop.next < loop.low + window
+
+
+def reducer_of(run: RunState, patch: Patch) -> str:
+    """The reducer that combines what iterations write here; empty if there is none."""
+    loop = run.step.step.loop
+    return loop.reduce.get(f"{patch.scope}.{patch.path[0]}", "") if loop is not None else ""

@@ -1,0 +1,100 @@
+"""How a recorded event and one that is decided again differ."""
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+
+from noetl.events.bodies import EventBody
+from noetl.kernel.expression_reads import MARK
+
+Path: TypeAlias = tuple[str | int, ...]
+
+_EXACT = msgspec.json.Encoder(order="sorted")
+_CLOCKED = ("retry_at", "until")
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+
+
+class Gap(NamedTuple):
+    """A place in a body that says something else."""
+
+    path: Path
+    recorded: Any
+    decided: Any
+
+
+def same(recorded: EventBody, decided: EventBody | None) -> bool:
+    """Whether both would be stored as the same; 1, 1.0 and true are not."""
+    return type(recorded) is type(decided) and _EXACT.encode(recorded) == _EXACT.encode(decided)
+
+
+def differ(recorded: EventBody, decided: EventBody | None) -> bool:
+    """Whether they say different things, apart from what only stands for a value."""
+    return type(recorded) is not type(decided) or next(gaps(recorded, decided), None) is not None
+
+
+def gaps(recorded: EventBody, decided: EventBody | None) -> Iterator[Gap]:
+    """Where two bodies of one kind differ, in the order of their fields.
+
+    What only stands for a value, such as a reference, is not compared.
+    """
+    for name in recorded.__struct_fields__:
+        yield from _gaps(_plain(getattr(recorded, name)), _plain(getattr(decided, name)), (name,))
+
+
+def _plain(value: Any) -> Any:
+    return msgspec.to_builtins(value, str_keys=True)
+
+
+def _gaps(recorded: Any, decided: Any, path: Path) -> Iterator[Gap]:
+    if isinstance(recorded, dict) and isinstance(decided, dict):
+        if recorded.get(MARK) or decided.get(MARK):
+            return
+        for key in dict.fromkeys((*recorded, *decided)):
+            yield from _gaps(recorded.get(key), decided.get(key), (*path, key))
+    elif _parallel(recorded, decided):
+        for index, pair in enumerate(zip(recorded, decided, strict=True)):
+            yield from _gaps(*pair, (*path, index))
+    elif any(isinstance(value, dict) and value.get(MARK) for value in (recorded, decided)):
+        return
+    elif type(recorded) is not type(decided) or recorded != decided:
+        yield Gap(path, recorded, decided)
+
+
+def _parallel(recorded: Any, decided: Any) -> bool:
+    sequences = isinstance(recorded, list | tuple) and isinstance(decided, list | tuple)
+    return sequences and len(recorded) == len(decided)
+
+
+def by_the_clock(gap: Gap, spread: Iterable[Gap]) -> bool:
+    """Whether a difference is that of the clock alone.
+
+    `spread` is what differs between the earliest and the latest time the clock may have shown. A time
+    must lie between them; what else came from the clock is taken as it is recorded.
+    """
+    for wide in spread:
+        if gap.path[: len(wide.path)] != wide.path:
+            continue
+        early, late = _time(wide.recorded, wide.path), _time(wide.decided, wide.path)
+        found = _time(gap.recorded, gap.path)
+        return early is None or late is None or (found is not None and early <= found <= late)
+    return False
+
+
+def _time(value: Any, path: Path) -> float | None:
+    """Microseconds or seconds, if this is a time: of a field that always is one, or as `now()` writes it."""
+    if len(path) == 1 and path[0] in _CLOCKED:
+        return value if isinstance(value, int) else None
+    if isinstance(value, str) and _MOMENT.fullmatch(value):
+        return datetime.fromisoformat(value).timestamp()
+    return None
+
+
+def path_text(path: Path) -> str:
+    """As people write it: `patches[0].value`."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text

@@ -1,0 +1,62 @@
+"""A difference between a history and what is decided now, as people read it."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from noetl.events.bodies import EventBody
+from noetl.events.event import Event
+from noetl.events.event_kind import kind_of
+from noetl.kernel.event_position import place_of, step_of
+from noetl.kernel.state.execution_state import ExecutionState
+from noetl.kernel.truncate import shown
+from noetl.kernel.verify.comparison import Gap, gaps, path_text
+
+
+class Difference(Struct, frozen=True, kw_only=True):
+    """An event that would not be recorded like this. `what` is the place in it, empty for all of it.
+
+    `decided` is what stands there now; where `what` is empty, the event that belongs there, or None.
+    """
+
+    seq: int
+    event: str
+    what: str = ""
+    recorded: Any = None
+    decided: Any = None
+    why: str
+    step: str = ""
+    line: int | None = None
+    column: int | None = None
+
+
+def in_gap(state: ExecutionState, event: Event, gap: Gap, why: str) -> Difference:
+    """One place in an event says something else."""
+    step = step_of(state, event.body)
+    place = place_of(state, event.body, gap.path)
+    return Difference(
+        seq=event.seq,
+        event=kind_of(event.body).name,
+        what=path_text(gap.path),
+        recorded=shown(gap.recorded),
+        decided=shown(gap.decided),
+        why=why,
+        step=step.name if step is not None else "",
+        line=place.line if place is not None else None,
+        column=place.column if place is not None else None,
+    )
+
+
+def of_event(state: ExecutionState, event: Event, why: str, instead: EventBody | None = None) -> Difference:
+    """The whole event does not belong here."""
+    name = kind_of(event.body).name
+    gap = Gap((), name, kind_of(instead).name if instead is not None else None)
+    return in_gap(state, event, gap, why)
+
+
+def between(state: ExecutionState, event: Event, decided: EventBody, why: str) -> Difference | None:
+    """The first place in which they differ; None if what is left only stands for values."""
+    if type(event.body) is not type(decided):
+        return of_event(state, event, why, decided)
+    gap = next(gaps(event.body, decided), None)
+    return in_gap(state, event, gap, why) if gap is not None else None

@@ -1,0 +1,290 @@
+"""The walk through a history: every event is decided again on the state before it."""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from noetl.events.bodies import (
+    EventBody,
+    ExecutionForked,
+    LoopDone,
+    LoopIterationCompleted,
+    PlaybookExecutionRequested,
+    RunResumed,
+    StepFailed,
+    TaskStarted,
+    TokenClaimed,
+)
+from noetl.events.event import Event
+from noetl.events.event_kind import kind_of
+from noetl.kernel.errors import NotOwner, Refused, WrongSequence
+from noetl.kernel.net.commands import TimerFired
+from noetl.kernel.net.decider import MOST_AT_ONCE, decide, follow
+from noetl.kernel.net.execution_request import DECIDER
+from noetl.kernel.net.reports import ENDS, REPORTS
+from noetl.kernel.net.routing import seal
+from noetl.kernel.pipeline.policy import SECOND
+from noetl.kernel.plan import Plan
+from noetl.kernel.references.externalize import lighten
+from noetl.kernel.references.loop_chunks import chunked_here, with_manifest
+from noetl.kernel.references.resolve import Unfetched
+from noetl.kernel.state.blobs import Ledger
+from noetl.kernel.state.execution_state import ExecutionState, new_state
+from noetl.kernel.state.fold import evolve
+from noetl.kernel.state.run_state import RunState
+from noetl.kernel.verify.comparison import Gap, by_the_clock, differ, gaps, same
+from noetl.kernel.verify.difference import Difference, between, in_gap, of_event
+from noetl.kernel.verify.inferred_commands import AS_GIVEN, commands_before
+from noetl.kernel.verify.worker_reports import derived, frame_of, rests_on_secrets
+
+CLOCKS_DIFFER = 300 * SECOND
+"""How far the clock of a worker may be from that of the server."""
+
+
+class Review:
+    """One walk. `pending` is what is left of the decision that is being recorded."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        execution_id: str,
+        events: Sequence[Event],
+        read: Callable[[str], Any] | None = None,
+    ) -> None:
+        self.events = events
+        self._read = read
+        self._fetched: dict[str, Any] = {}
+        self.forks = [event.body for event in events if isinstance(event.body, ExecutionForked)]
+        self.owners = deque([*(fork.source for fork in self.forks), execution_id])
+        self.state: ExecutionState = new_state(plan, self.owners.popleft())
+        self.pending: deque[EventBody] = deque()
+        self.in_append = 0
+        self.reporting: tuple[str, int] | None = None
+        self.claimed_at: dict[str, int] = {}
+        self.decider = DECIDER
+        self.foreign = 0
+        """The number of events that came about with another playbook: they are folded and not judged."""
+        self.verdicts = 0
+        self.unjudged = 0
+        self.unread = 0
+
+    def differences(self) -> Iterator[Difference]:
+        """Whoever takes the first has to stop: the state is then of no use."""
+        for position, event in enumerate(self.events):
+            if event.seq != self.state.version + 1:
+                expected = self.state.version + 1
+                yield in_gap(self.state, event, Gap(("seq",), event.seq, expected), "a history has no gaps")
+            if position == 0:
+                yield from self._playbook(event)
+            if position >= self.foreign:
+                yield from self._judge(event, position)
+            try:
+                evolve(self.state, event)
+            except (WrongSequence, LookupError, AttributeError, TypeError, ValueError) as fault:
+                yield of_event(self.state, event, f"it cannot follow: {fault}")
+            self._after(event)
+        yield from self._unfinished()
+
+    def _playbook(self, event: Event) -> Iterator[Difference]:
+        """Which playbook, and which rules."""
+        body, playbook = event.body, self.state.plan.playbook
+        if not isinstance(body, PlaybookExecutionRequested):
+            return
+        self.decider = body.decider
+        if body.hash != playbook.hash and self.forks:
+            self.foreign = self._last_fork()
+        elif body.hash != playbook.hash or body.path != playbook.metadata.path:
+            gap = Gap(("hash",), body.hash, playbook.hash)
+            if body.hash == playbook.hash:
+                gap = Gap(("path",), body.path, playbook.metadata.path)
+            yield in_gap(self.state, event, gap, "it asks for another playbook")
+
+    def _last_fork(self) -> int:
+        return max(event.seq for event in self.events if isinstance(event.body, ExecutionForked))
+
+    def _after(self, event: Event) -> None:
+        match event.body:
+            case ExecutionForked():
+                self.state.given.execution_id = self.owners.popleft()
+            case TokenClaimed(run=run):
+                self.claimed_at[run] = event.ts
+
+    def _judge(self, event: Event, position: int) -> Iterator[Difference]:
+        """Whether the event is what follows, what a worker reports, or what somebody asked for."""
+        self.in_append += 1
+        if not self.pending and not self._same_report(event):
+            self.pending.extend(follow(self.state, event.ts))
+            if self.pending and self._cut(event):
+                self.pending.clear()
+        if self.pending:
+            self.reporting = None
+            yield from self._decided(event, self.pending.popleft())
+            return
+        run = self._owned(event.body)
+        self.in_append = self.in_append if self._same_report(event) else 1
+        self.reporting = (run.id, event.ts) if run is not None else None
+        yield from self._reported(event, run) if run is not None else self._asked(event, position)
+
+    def _same_report(self, event: Event) -> bool:
+        """A report is recorded as a whole before anything follows from it."""
+        run = self._owned(event.body)
+        return run is not None and self.reporting == (run.id, event.ts)
+
+    def _cut(self, event: Event) -> bool:
+        """Very long appends are cut, and somebody may come between: this event is not what follows."""
+        if self.in_append <= MOST_AT_ONCE or same(event.body, self._sealed(self.pending[0], event.ts)):
+            return False
+        return self._owned(event.body) is not None or any(commands_before(self.state, (event,)))
+
+    def _owned(self, body: EventBody) -> RunState | None:
+        """The run that a worker speaks of."""
+        if not isinstance(body, (*REPORTS, *ENDS)):
+            return None
+        run = self.state.runs.get(body.run)
+        return run if run is not None and run.phase == "claimed" else None
+
+    def _sealed(self, body: EventBody, now: int) -> EventBody:
+        if isinstance(body, LoopDone):
+            body, _ = with_manifest(self.state.runs[body.run], body, Ledger())
+        if isinstance(body, ENDS):
+            return seal(self.state, self.state.runs[body.run], body, now)
+        return body
+
+    def _decided(self, event: Event, body: EventBody) -> Iterator[Difference]:
+        """The server decided this by itself."""
+        self.verdicts += 1
+        decided = self._sealed(body, event.ts)
+        if same(event.body, decided):
+            return
+        found = between(self.state, event, decided, "the server decides otherwise on this state")
+        if found is not None:
+            yield found
+        self._leave_out()
+
+    def _leave_out(self) -> None:
+        self.verdicts -= 1
+        self.unjudged += 1
+
+    def _asked(self, event: Event, position: int) -> Iterator[Difference]:
+        """Somebody asked for it, or a time had come."""
+        body = event.body
+        why = "nothing on this state leads to it"
+        for command in commands_before(self.state, self.events[position : position + 3]):
+            try:
+                bodies = decide(self.state, command, event.ts)
+            except (Refused, NotOwner) as refusal:
+                why = str(refusal)
+                continue
+            if not bodies:
+                continue
+            first = self._sealed(bodies[0], event.ts)
+            given = isinstance(first, AS_GIVEN) or (isinstance(first, RunResumed) and first.reason == "child")
+            if type(first) is not type(body) or not (given or same(body, first)):
+                found = between(self.state, event, first, "it is decided otherwise on this state")
+                if found is not None:
+                    yield found
+            self.verdicts += not given
+            self.pending.extend(bodies[1:])
+            return
+        yield of_event(self.state, event, why)
+
+    def _reported(self, event: Event, run: RunState) -> Iterator[Difference]:
+        """A worker said it, by its own clock."""
+        body = event.body
+        if isinstance(body, StepFailed):
+            if self.state.stopping and body.error.kind == "cancelled" and not body.task:
+                self.verdicts += 1
+                return
+            timed_out = decide(self.state, TimerFired(run.id), event.ts)
+            if timed_out and same(body, self._sealed(timed_out[0], event.ts)):
+                self.verdicts += 1
+                return
+        before = self.unread
+        decided = self._derived(event, run, event.ts)
+        self.verdicts += 1
+        if self.unread > before:
+            self._leave_out()
+            return
+        if same(body, decided):
+            return
+        found = self._by_any_clock(event, run, decided)
+        if found is not None and not rests_on_secrets(run, body, event.ts, self._fetched):
+            yield found
+        if found is not None or not differ(body, decided):
+            self._leave_out()
+
+    def _derived(self, event: Event, run: RunState, now: int) -> EventBody | None:
+        while True:
+            try:
+                decided = derived(run, event.body, now, self._fetched)
+            except Unfetched as needed:
+                if self._fetch(needed.keys):
+                    continue
+                # It rests on what is stored outside of the log, and cannot be had.
+                self.unread += 1
+                return event.body
+            if decided is None:
+                return None
+            decided = self._lightened(self._sealed(decided, event.ts))
+            return _with_chunk_of(event.body, run, decided)
+
+    def _fetch(self, keys: Sequence[str]) -> bool:
+        """Has stored values at hand; False if there is one that cannot be read."""
+        if self._read is None:
+            return False
+        self._fetched = {key: self._fetched[key] for key in keys if key in self._fetched}
+        try:
+            self._fetched |= {key: self._read(key) for key in keys if key not in self._fetched}
+        except LookupError:
+            return False
+        return True
+
+    def _lightened(self, body: EventBody) -> EventBody:
+        """As it would be recorded: with references in place of large values."""
+        run = self.state.runs.get(getattr(body, "run", ""))
+        return lighten(self.state.plan, run.step if run else None, body, self.state.execution_id)[0]
+
+    def _by_any_clock(self, event: Event, run: RunState, decided: EventBody | None) -> Difference | None:
+        """The first difference that the worker's clock does not explain."""
+        body, why = event.body, "the run leads to something else"
+        early = self._derived(event, run, self._earliest(event, run))
+        late = self._derived(event, run, event.ts + CLOCKS_DIFFER)
+        if same(body, early) or same(body, late):
+            return None
+        alike = [one for one in (early, decided, late) if one is not None and type(one) is type(body)]
+        if not alike:
+            return of_event(self.state, event, why, decided)
+        spread = list(gaps(alike[0], alike[-1]))
+        for gap in gaps(body, alike[len(alike) // 2]):
+            if not by_the_clock(gap, spread):
+                return in_gap(self.state, event, gap, why)
+        return None
+
+    def _earliest(self, event: Event, run: RunState) -> int:
+        """The earliest time that the clock of the owner may have shown."""
+        time = self.claimed_at[run.id] - CLOCKS_DIFFER
+        frame = frame_of(run, event.body)
+        if isinstance(event.body, TaskStarted) and frame is not None and frame.retry_at is not None:
+            return max(time, min(frame.retry_at, event.ts))
+        return time
+
+    def _unfinished(self) -> Iterator[Difference]:
+        """What must still be there after the last event: appends are recorded as a whole."""
+        if not self.events:
+            return
+        last = self.events[-1]
+        if not self.pending and (self.in_append >= MOST_AT_ONCE or self.foreign >= len(self.events)):
+            return
+        self.pending.extend(follow(self.state, last.ts) if not self.pending else ())
+        if self.pending:
+            name = kind_of(self.pending[0]).name
+            yield Difference(
+                seq=last.seq + 1, event="", decided=name, why="the history ends where something must follow"
+            )
+
+
+def _with_chunk_of(recorded: EventBody, run: RunState, decided: EventBody) -> EventBody:
+    """What is decided, with a chunk of results where one is recorded: when to store is free to choose."""
+    if not isinstance(recorded, LoopIterationCompleted) or not isinstance(decided, LoopIterationCompleted):
+        return decided
+    return chunked_here(run, decided)[0] if recorded.chunk is not None else decided

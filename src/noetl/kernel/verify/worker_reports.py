@@ -1,0 +1,157 @@
+"""What a worker reports, derived again from the run as it was."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from noetl.dsl.document.playbook import Task
+from noetl.events.bodies import (
+    EventBody,
+    LoopDone,
+    LoopIterationCompleted,
+    LoopIterationStarted,
+    LoopStarted,
+    RunSuspended,
+    StepDone,
+    StepFailed,
+    TaskProcessed,
+    TaskStarted,
+)
+from noetl.expr import Expression, uses_of
+from noetl.kernel.expression_reads import reads_stand_ins
+from noetl.kernel.expressions import expressions_in
+from noetl.kernel.pipeline.interpreter import MOST_LOSSES, advance, next_of, pause
+from noetl.kernel.pipeline.loops import loop_start
+from noetl.kernel.pipeline.moves import Finish, Move, Record, RunTask
+from noetl.kernel.pipeline.policy import decided as verdict_on
+from noetl.kernel.pipeline.task_inputs import WAITING_KINDS, reads_keychain
+from noetl.kernel.references.resolve import Fetched
+from noetl.kernel.scopes import loop_scope, task_scope
+from noetl.kernel.state.run_state import Frame, RunState
+
+
+def derived(run: RunState, body: EventBody, now: int, fetched: Fetched) -> EventBody | None:
+    """What a worker of this run would report in place of `body`; None if it would not report now.
+
+    Raises Unfetched where stored values are needed.
+    """
+    match body:
+        case LoopStarted():
+            return _body(loop_start(run, now, fetched)) if run.step.step.loop and run.loop is None else None
+        case LoopIterationStarted():
+            starts = run.can_start and run.loop is not None
+            return LoopIterationStarted(run=run.id, index=run.loop.next) if starts and run.loop else None
+        case RunSuspended(reason="pause"):
+            return pause(run)
+        case StepDone() | StepFailed() | LoopDone():
+            return _end(run, now, fetched)
+    frame = frame_of(run, body)
+    if frame is None or frame.suspension is not None:
+        return None
+    match body:
+        case TaskStarted() if not frame.running and reads_keychain(run.task(frame)):
+            return _started_with_secrets(run, frame, body)
+        case TaskProcessed():
+            return _processed(run, frame, body, now, fetched)
+        case _ if _in_flight(run, frame):
+            return None
+        case _:
+            return _body(next_of(run, frame.index, now, fetched=fetched))
+
+
+def frame_of(run: RunState, body: EventBody) -> Frame | None:
+    """The pass through the pipeline that an event is about."""
+    index = body.index if isinstance(body, LoopIterationCompleted) else getattr(body, "iteration", 0)
+    return run.frames.get(index)
+
+
+def _body(move: Move) -> EventBody | None:
+    match move:
+        case RunTask():
+            return move.started
+        case Record() | Finish():
+            return move.body
+        case _:
+            return None
+
+
+def _in_flight(run: RunState, frame: Frame) -> bool:
+    """Whether a tool runs, and only its outcome can come."""
+    return frame.running and frame.resumption is None and run.task(frame).kind not in WAITING_KINDS
+
+
+def _end(run: RunState, now: int, fetched: Fetched) -> EventBody | None:
+    if run.step.step.loop is not None:
+        if run.frames or run.can_start:
+            return None
+        return _body(advance(run, now, None, fetched))
+    frame = run.frames.get(0)
+    if frame is None or frame.suspension is not None or _in_flight(run, frame):
+        return None
+    return _body(next_of(run, 0, now, fetched=fetched))
+
+
+def _processed(
+    run: RunState, frame: Frame, body: TaskProcessed, now: int, fetched: Fetched
+) -> EventBody | None:
+    """The verdict about the outcome: that of the tool, or the one that follows from the run itself."""
+    if frame.status != "open":
+        return None
+    outcome = body.outcome
+    if not _given(run, frame, body):
+        follows = _body(next_of(run, frame.index, now, fetched=fetched))
+        if not isinstance(follows, TaskProcessed):
+            return follows
+        # Its times are the worker's, and told by it alone.
+        outcome = replace(follows.outcome, meta=body.outcome.meta)
+    return verdict_on(run, frame.index, outcome, now, None, fetched)
+
+
+def _given(run: RunState, frame: Frame, body: TaskProcessed) -> bool:
+    """Whether the outcome came from outside."""
+    task = run.task(frame)
+    if not frame.running:
+        return frame.losses >= MOST_LOSSES and reads_keychain(task) and body.outcome.status == "error"
+    if frame.resumption is not None:
+        return False
+    return task.kind not in WAITING_KINDS or (task.kind == "playbook" and body.outcome.status == "error")
+
+
+def _started_with_secrets(run: RunState, frame: Frame, body: TaskStarted) -> TaskStarted:
+    """All but the input, which is as it is recorded."""
+    label = run.task(frame).label
+    return TaskStarted(
+        run=run.id,
+        task=label,
+        iteration=frame.index,
+        visit=frame.visits[label],
+        attempt=frame.attempt + (frame.losses == 0),
+        redelivery=frame.losses,
+        input=body.input,
+    )
+
+
+def rests_on_secrets(run: RunState, body: EventBody, now: int, fetched: Fetched) -> bool:
+    """Whether the worker knew values here that are not at hand: a secret, or what is stored elsewhere."""
+    frame = frame_of(run, body)
+    if frame is None or not run.step.step.tasks:
+        return reads_stand_ins(expressions_in(run.step.step.loop), loop_scope(run, now, fetched).scope)
+    if frame.at < len(run.step.step.tasks):
+        task = run.task(frame)
+        if reads_keychain(task) and (not isinstance(body, TaskProcessed) or _args_read_keychain(task)):
+            return True
+    is_open = frame.status == "open"
+    around = task_scope(run, frame, now, None, fetched) if is_open else loop_scope(run, now, fetched)
+    if isinstance(body, TaskProcessed):
+        around.spaces["outcome"] = around.whole(body.outcome.as_value())
+    return reads_stand_ins(_expressions(run), around.scope)
+
+
+def _args_read_keychain(task: Task) -> bool:
+    return any(use.path[0] == "keychain" for value in (task.args or {}).values() for use in uses_of(value))
+
+
+def _expressions(run: RunState) -> Iterator[Expression]:
+    parts: tuple[Any, ...] = (run.step.step.tasks, run.step.step.loop)
+    return expressions_in(parts)

@@ -1,0 +1,65 @@
+"""What a worker needs of whoever keeps an execution."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from noetl.dsl.document.playbook import Playbook
+from noetl.events.bodies import EventBody
+from noetl.kernel import RunState
+from noetl.ports.results import Objects
+
+
+class Ledger(Protocol):
+    """One execution, as the worker of its runs sees it."""
+
+    @property
+    def execution_id(self) -> str: ...
+
+    @property
+    def trace_id(self) -> str: ...
+
+    @property
+    def playbook(self) -> Playbook: ...
+
+    async def playbook_of(self, playbook_hash: str) -> tuple[Playbook, Path]:
+        """Another stored playbook, and where its relative paths start. Raises StoreError."""
+        ...
+
+    @property
+    def folder(self) -> Path:
+        """Where relative paths of its playbook start."""
+        ...
+
+    def objects(self, run: RunState, task: str) -> Objects:
+        """Its stored objects; new ones are kept as the task says."""
+        ...
+
+    @property
+    def paused(self) -> bool:
+        """Whether runs are to let go at the next task boundary."""
+        ...
+
+    @property
+    def stopping(self) -> bool:
+        """Whether runs are to be interrupted."""
+        ...
+
+    def report(self, run: RunState, *bodies: EventBody, go_on: bool = False) -> RunState | None:
+        """Records what happened in a run that the worker owns; the run is up to date afterwards.
+
+        With `go_on` the worker takes the next run that is ready, if this one has ended: it owns that then.
+        """
+        ...
+
+    def when_durable(self, then: Callable[[], None]) -> None:
+        """Calls `then` once everything reported so far would survive a crash."""
+        ...
+
+    async def stored(self, key: str) -> bytes:
+        """Bytes that events of the execution name. Raises ResultError."""
+        ...
+
+    def log(self, run: RunState, iteration: int, task: str, attempt: int, text: str) -> None:
+        """A line that a task printed."""
+        ...

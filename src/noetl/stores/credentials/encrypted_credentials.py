@@ -1,0 +1,107 @@
+"""Credentials by name, sealed in a store."""
+
+import time
+from collections.abc import Sequence
+
+from noetl.ports.credentials import (
+    CredentialError,
+    CredentialUnknown,
+    KeyWrong,
+    Sealed,
+    SealedStore,
+    StoredCredential,
+)
+from noetl.stores.credentials.encryption_key import Key, KeyPlace, new_key, write_key
+from noetl.stores.credentials.envelope import rewrap, seal, unseal
+
+
+class EncryptedCredentials:
+    """See `noetl.ports.credentials.Vault`. The key is looked for when something is to be opened."""
+
+    def __init__(self, store: SealedStore, place: KeyPlace) -> None:
+        self._store = store
+        self._place = place
+
+    async def find(self, name: str) -> StoredCredential | None:
+        sealed = await self._store.credential(name)
+        return unseal(sealed, self._key_of(sealed)) if sealed is not None else None
+
+    async def show(self, name: str) -> tuple[Sealed, StoredCredential]:
+        """Raises CredentialUnknown, KeyWrong, CredentialError."""
+        sealed = await self._store.credential(name)
+        if sealed is None:
+            raise CredentialUnknown(f"there is no credential `{name}`", "`noetl credential list` names all")
+        return sealed, unseal(sealed, self._key_of(sealed))
+
+    async def list(self) -> list[Sealed]:
+        return await self._store.credentials()
+
+    async def set(self, credential: StoredCredential) -> None:
+        """Keeps or replaces one; makes the key if there is none yet. Raises KeyWrong, OSError."""
+        others = await self._store.credentials()
+        key = self._current(others)
+        now = time.time_ns() // 1_000
+        if not await self._store.put_credential(seal(credential, key, now)):
+            message = "the key was replaced in this very moment"
+            raise CredentialError(message, "try again", retryable=True)
+
+    async def delete(self, name: str) -> None:
+        """Raises CredentialUnknown."""
+        if not await self._store.delete_credential(name):
+            raise CredentialUnknown(f"there is no credential `{name}`", "`noetl credential list` names all")
+
+    async def rotate(self, new: Key | None = None) -> int:
+        """Wraps all data keys with another key: `new`, else one that is made and replaces the file.
+
+        Whatever fails, the key that opens what is stored is there. Returns how many there are. Raises
+        KeyWrong, CredentialError, OSError.
+        """
+        file = self._place.next_file
+        if new is not None:
+            rows = await self._store.credentials()
+            key = self._current(rows)
+            if key.id == new.id:
+                raise KeyWrong(f"the key in {new.place} is the one in use", "name another file")
+            await self._rewrap(rows, key, new)
+            return len(rows)
+        if file is None:
+            raise KeyWrong(
+                "the key stands in NOETL_KEY, where nobody can replace it",
+                "give the new one with --new-key-file, then set NOETL_KEY to it",
+            )
+        with self._place.alone():
+            rows = await self._store.credentials()
+            key = self._current(rows)
+            if key.place == str(file):
+                self._place.settle()  # the last time was interrupted after everything was wrapped
+            file.unlink(missing_ok=True)
+            made = new_key(str(file))
+            write_key(made, file)
+            await self._rewrap(rows, key, made)
+            self._place.settle()
+        return len(rows)
+
+    async def _rewrap(self, rows: Sequence[Sealed], key: Key, new: Key) -> None:
+        after = [rewrap(row, key, new) for row in rows]
+        if not await self._store.rewrap_credentials(rows, after):
+            message = "a credential was changed in this very moment"
+            raise CredentialError(message, "try again: nothing was changed", retryable=True)
+
+    def _current(self, rows: Sequence[Sealed]) -> Key:
+        """The key in use. Raises KeyWrong."""
+        if rows:
+            return self._key_of(rows[0])
+        keys = self._place.read()
+        return keys[0] if keys else self._place.make()
+
+    def _key_of(self, sealed: Sealed) -> Key:
+        keys = self._place.read()
+        if not keys:
+            where = self._place.file or "NOETL_KEY_FILE"
+            message = f"credentials are stored, but the key that seals them is not there ({where})"
+            raise KeyWrong(message, "name it with NOETL_KEY_FILE or NOETL_KEY")
+        for key in keys:
+            if key.id == sealed.key_id:
+                return key
+        message = f"`{sealed.name}` was sealed with another key than the one in {keys[0].place}"
+        raise KeyWrong(message, "name the right one with NOETL_KEY_FILE or NOETL_KEY")

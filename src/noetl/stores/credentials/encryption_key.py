@@ -1,0 +1,152 @@
+"""The key that seals credentials: 32 bytes, as text in a file or in the environment."""
+
+import base64
+import binascii
+import fcntl
+import hashlib
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from msgspec import Struct
+
+from noetl.ports.credentials import KeyWrong
+from noetl.stores.durable_folder import flush_folder
+
+BYTES = 32
+_FORM = f"{BYTES} random bytes in base64 or hexadecimal digits"
+
+
+class Key(Struct, frozen=True):
+    """`place` says where it was found. `id` names it without telling it."""
+
+    data: bytes
+    place: str
+
+    @property
+    def id(self) -> str:
+        return hashlib.sha256(b"noetl key\0" + self.data).hexdigest()[:16]
+
+    def __repr__(self) -> str:
+        return f"Key({self.id})"
+
+
+def new_key(place: str = "") -> Key:
+    return Key(secrets.token_bytes(BYTES), place)
+
+
+def key_in(text: str, place: str) -> Key:
+    """Raises KeyWrong if this is no key."""
+    text = text.strip()
+    for read in (bytes.fromhex, _from_base64):
+        try:
+            data = read(text)
+        except (ValueError, binascii.Error):
+            continue
+        if len(data) == BYTES:
+            return Key(data, place)
+    raise KeyWrong(f"{place} holds no key", f"a key is {_FORM}")
+
+
+def _from_base64(text: str) -> bytes:
+    plain = text.rstrip("=").translate(str.maketrans("-_", "+/"))
+    return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
+
+
+class KeyPlace:
+    """Where the key of a store is: the text that is given, or a file, which may be made.
+
+    While a key is replaced the new one lies beside the file, so that at every moment one of the two opens
+    what is stored.
+    """
+
+    def __init__(self, text: str = "", file: Path | None = None) -> None:
+        self._text = text
+        self.file = None if text else file
+
+    def read(self) -> list[Key]:
+        """The keys that there are, the one in use first; none if none was made yet. Raises KeyWrong."""
+        if self._text:
+            return [key_in(self._text, "NOETL_KEY")]
+        places = [self.file, self.next_file] if self.file is not None else []
+        return [key for place in places if place is not None and (key := read_key(place)) is not None]
+
+    def make(self) -> Key:
+        """A new key in the file. Raises KeyWrong where none can be written."""
+        if self.file is None:
+            raise KeyWrong("there is no key", "set NOETL_KEY_FILE or NOETL_KEY")
+        key = new_key(str(self.file))
+        if not write_key(key, self.file):
+            found = read_key(self.file)  # another process was faster
+            if found is not None:
+                return found
+        return key
+
+    @property
+    def next_file(self) -> Path | None:
+        return self.file.with_name(f"{self.file.name}.new") if self.file is not None else None
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Waits until no other process replaces the key."""
+        folder = self.file.parent if self.file is not None else Path()
+        try:
+            descriptor = os.open(folder, os.O_RDONLY)
+        except OSError as error:
+            raise KeyWrong(f"{folder} cannot be read: {error.strerror or error}") from None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def settle(self) -> None:
+        """The key beside the file takes its place."""
+        if self.file is not None and self.next_file is not None:
+            self.next_file.replace(self.file)
+            flush_folder(self.file.parent)
+
+
+def read_key(path: Path) -> Key | None:
+    """None if there is no such file. Raises KeyWrong."""
+    try:
+        return key_in(path.read_text("ascii"), str(path))
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError:
+        raise KeyWrong(f"{path} holds no key", f"a key is {_FORM}") from None
+    except OSError as error:
+        raise KeyWrong(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def write_key(key: Key, path: Path) -> bool:
+    """Durable on return, and for the owner's eyes only. False if there is such a file already.
+
+    Raises KeyWrong if it cannot be written.
+    """
+    try:
+        return _written(key, path)
+    except OSError as error:
+        message = f"the key {path} cannot be written: {error.strerror or error}"
+        raise KeyWrong(message, "name a file with NOETL_KEY_FILE in a folder of yours") from None
+
+
+def _written(key: Key, path: Path) -> bool:
+    beside = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    text = base64.b64encode(key.data) + b"\n"
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(beside, path)  # fails where the other exists, and is whole where it does not
+    except FileExistsError:
+        return False
+    finally:
+        with suppress(FileNotFoundError):
+            beside.unlink()
+    flush_folder(path.parent)
+    return True

@@ -1,0 +1,95 @@
+"""Results in the database of the events: for small deployments, which then have one file to keep."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from noetl.ports.results import ResultError
+from noetl.ports.store import Store, StoreError
+from noetl.stores.results.backend import NotThere
+from noetl.stores.results.file_backend import told
+from noetl.stores.results.remote_backend import Away
+from noetl.stores.results.result_store import ShelfResults
+
+MOST = 256 << 20
+"""The most bytes, as kept, of one value."""
+PIECE = 4 << 20
+"""Bytes that are read at once where all need not be in memory."""
+
+
+class DatabaseResults(ShelfResults):
+    """A result store in an open event store, which somebody else closes."""
+
+    def __init__(self, store: Store, scratch: Path | None = None) -> None:
+        super().__init__(DatabaseShelf(store, scratch))
+
+
+class DatabaseShelf(Away):
+    place = "the event store"
+
+    def __init__(self, store: Store, scratch: Path | None) -> None:
+        super().__init__(scratch)
+        self._store = store
+
+    async def write(self, name: str, data: bytes) -> None:
+        if len(data) > MOST:
+            raise _too_large(len(data))
+        with _told():
+            await self._store.put_blob(name, data)
+
+    async def write_file(self, name: str, path: Path) -> None:
+        if (size := path.stat().st_size) > MOST:
+            raise _too_large(size)
+        await self.write(name, await asyncio.to_thread(path.read_bytes))
+
+    async def read(self, name: str, start: int = 0, end: int | None = None) -> bytes:
+        with _told():
+            found = await self._store.blob(name, start, end)
+        if found is None:
+            raise NotThere(name)
+        return found
+
+    async def size(self, name: str) -> int:
+        return sum([len(piece) async for piece in self._pieces(name)])
+
+    async def read_file(self, name: str, to: Path) -> None:
+        with told(to), to.open("wb") as file:
+            async for piece in self._pieces(name):
+                await asyncio.to_thread(file.write, piece)
+
+    async def copy(self, name: str, to: str) -> None:
+        await self.write(to, await self.read(name))
+
+    async def _pieces(self, name: str) -> AsyncIterator[bytes]:
+        start, piece = 0, b""
+        while not start or len(piece) == PIECE:
+            piece = await self.read(name, start, start + PIECE)
+            start += PIECE
+            yield piece
+
+    async def names(self, folder: str) -> list[str]:
+        with _told():
+            return await self._store.blobs(f"{folder}/")
+
+    async def remove(self, names: list[str]) -> None:
+        with _told():
+            await self._store.delete_blobs(names)
+
+    async def close(self) -> None:
+        """The event store is not ours."""
+
+
+def _too_large(size: int) -> ResultError:
+    hint = f"it takes {MOST:,} bytes; name another store in `spec.result.store`"
+    error = ResultError(f"a value of {size:,} bytes does not go into the event store", hint)
+    error.kind = "limit"
+    return error
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except StoreError as error:
+        raise ResultError(str(error), error.hint) from error

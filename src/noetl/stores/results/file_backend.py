@@ -1,0 +1,195 @@
+"""Results as files: one folder for each execution, one file for each value."""
+
+import asyncio
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from uuid import uuid4
+
+from noetl.ports.results import ResultError
+from noetl.stores.durable_folder import flush_folder
+from noetl.stores.results.backend import NotThere
+from noetl.stores.results.result_store import ShelfResults
+
+INLINE_BYTES = 1_048_576
+"""Less than this is read in the loop's own thread: handing it over would take longer."""
+
+
+class FileResults(ShelfResults):
+    """A result store in a folder, which is made when something is stored."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(FileShelf(folder))
+
+
+class FileShelf:
+    """Writes wait for the disk, so they go to a thread; so do reads of large files."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.place = str(folder)
+
+    async def write(self, name: str, data: bytes) -> None:
+        await asyncio.to_thread(_write, self._folder / name, data)
+
+    async def write_file(self, name: str, path: Path) -> None:
+        await asyncio.to_thread(_take, path, self._folder / name)
+
+    async def read(self, name: str, start: int = 0, end: int | None = None) -> bytes:
+        path = self.path(name)
+        with told(path):
+            size = path.stat().st_size if end is None else end
+            if size - start < INLINE_BYTES:
+                return _read(path, start, end)
+            return await asyncio.to_thread(_read, path, start, end)
+
+    async def size(self, name: str) -> int:
+        return self.path(name).stat().st_size
+
+    async def read_file(self, name: str, to: Path) -> None:
+        with told(to):
+            await asyncio.to_thread(shutil.copyfile, self.path(name), to)
+
+    def path(self, name: str) -> Path:
+        path = self._folder / name
+        if not path.exists():
+            raise NotThere(name)
+        return path
+
+    async def copy(self, name: str, to: str) -> None:
+        await asyncio.to_thread(_copy, self.path(name), self._folder / to)
+
+    async def names(self, folder: str) -> list[str]:
+        with told(self._folder), suppress(FileNotFoundError):
+            found = os.listdir(self._folder / folder)
+            return sorted(f"{folder}/{name}" for name in found if not name.startswith("."))
+        return []
+
+    async def remove(self, names: list[str]) -> None:
+        with told(self._folder):
+            for name in names:
+                (self._folder / name).unlink(missing_ok=True)
+
+    async def remove_folder(self, folder: str) -> None:
+        await asyncio.to_thread(remove, self._folder / folder)
+
+    def scratch(self, folder: str) -> Path:
+        with told(self._folder / folder):
+            _make(self._folder / folder)
+        return self._folder / folder
+
+    async def sweep(self, before: float) -> int:
+        return await asyncio.to_thread(sweep, self._folder, before)
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def sweep(folder: Path, before: float) -> int:
+    """Removes hidden files below a folder that nobody has written to since; how many."""
+    done = 0
+    with told(folder):
+        for path in folder.glob("*/.*"):
+            with suppress(FileNotFoundError):
+                if path.is_file() and path.stat().st_mtime < before:
+                    path.unlink()
+                    done += 1
+    return done
+
+
+def _read(path: Path, start: int, end: int | None) -> bytes:
+    with path.open("rb") as file:
+        file.seek(start)
+        return file.read() if end is None else file.read(max(end - start, 0))
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Durable on return: the bytes, their name, and the folders that lead there."""
+    with told(path):
+        if _is_there(path, data):
+            # Somebody else may have just written it and not flushed its name yet.
+            flush_folder(path.parent)
+            return
+        _make(path.parent)
+        beside = path.with_name(f".{uuid4().hex}")
+        try:
+            with beside.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
+        flush_folder(path.parent)
+
+
+def _is_there(path: Path, data: bytes) -> bool:
+    try:
+        return path.stat().st_size == len(data) and _read(path, 0, 65_536) == data[:65_536]
+    except FileNotFoundError:
+        return False
+
+
+def _take(source: Path, path: Path) -> None:
+    """As `_write`, for a file that may lie on another disk."""
+    with told(path):
+        _make(path.parent)
+        beside = path.with_name(f".{uuid4().hex}")
+        try:
+            shutil.move(source, beside)
+            _settle(beside, path)
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+def _copy(source: Path, path: Path) -> None:
+    """The same bytes under another name, and where the file system can, the same on the disk."""
+    with told(path):
+        _make(path.parent)
+        beside = path.with_name(f".{uuid4().hex}")
+        try:
+            try:
+                os.link(source, beside)
+            except OSError:
+                shutil.copyfile(source, beside)
+            _settle(beside, path)
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+def _settle(beside: Path, path: Path) -> None:
+    with beside.open("rb") as file:
+        os.fsync(file.fileno())
+    beside.replace(path)
+    flush_folder(path.parent)
+
+
+def _make(folder: Path) -> None:
+    """Makes a folder and those above it that are missing, each durable."""
+    if folder.is_dir():
+        return
+    _make(folder.parent)
+    folder.mkdir(exist_ok=True)
+    flush_folder(folder.parent)
+
+
+def remove(folder: Path) -> None:
+    """Removes a folder with all that is in it; nothing happens if there is none."""
+    with told(folder), suppress(FileNotFoundError):
+        shutil.rmtree(folder)
+        flush_folder(folder.parent)
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Raises ResultError where the system fails inside."""
+    try:
+        yield
+    except OSError as error:
+        hint = "check the rights of the folder"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            hint = "free some space"
+        raise ResultError(f"{path}: {error.strerror or error}", hint) from error

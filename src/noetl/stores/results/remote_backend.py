@@ -1,0 +1,40 @@
+"""What shelves have in common that keep no files here."""
+
+import asyncio
+import tempfile
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+from noetl.stores.results.file_backend import remove, sweep, told
+
+
+class Away(ABC):
+    """Files on their way to or from such a shelf lie in a folder of folders, each made when needed.
+
+    Without a place of its own it lies among temporary files.
+    """
+
+    def __init__(self, scratch: Path | None) -> None:
+        self._scratch = scratch or Path(tempfile.gettempdir()) / "noetl-scratch"
+
+    @abstractmethod
+    async def names(self, folder: str) -> list[str]: ...
+
+    @abstractmethod
+    async def remove(self, names: list[str]) -> None: ...
+
+    async def remove_folder(self, folder: str) -> None:
+        await self.remove(await self.names(folder))
+        await asyncio.to_thread(remove, self._scratch / folder)
+
+    def path(self, name: str) -> None:  # noqa: ARG002 -- nothing of it is a file here
+        return None
+
+    def scratch(self, folder: str) -> Path:
+        found = self._scratch / folder
+        with told(found):
+            found.mkdir(parents=True, exist_ok=True)
+        return found
+
+    async def sweep(self, before: float) -> int:
+        return await asyncio.to_thread(sweep, self._scratch, before)

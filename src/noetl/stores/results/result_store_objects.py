@@ -1,0 +1,150 @@
+"""The stored objects of one execution, over any result store."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+
+from noetl.model import Json
+from noetl.model.reference import Stored, hash_in, stored_object
+from noetl.ports.results import ResultError, ResultMissing, ResultStore
+from noetl.stores.results.named_results import in_store, store_in
+
+_FORGOTTEN = ("key", "store", "ttl", "scope")
+"""What belongs to one copy of an object, and not to the object."""
+
+
+class StoredObjects:
+    """Drafts are files in the store's scratch folder until they are kept.
+
+    `store` names the store that keeps them, `about` goes into every reference.
+    """
+
+    def __init__(
+        self,
+        results: ResultStore,
+        execution_id: str,
+        *,
+        store: str = "",
+        compression: str = "none",
+        about: Mapping[str, Json] | None = None,
+    ) -> None:
+        self._results = results
+        self._execution_id = execution_id
+        self._store = store
+        self._compression = compression
+        self._about = dict(about or {})
+
+    @asynccontextmanager
+    async def draft(self) -> AsyncIterator["FileDraft"]:
+        path = self._results.scratch(self._execution_id) / f".draft-{uuid4().hex}"
+        try:
+            yield FileDraft(self, path)
+        finally:
+            path.unlink(missing_ok=True)
+
+    @asynccontextmanager
+    async def local(self, reference: Mapping[str, Any]) -> AsyncIterator[Path]:
+        key = reference.get("key")
+        if not isinstance(key, str) or not store_in(key)[1].startswith(f"{self._execution_id}/"):
+            message = f"`{key}` is not stored by this execution"
+            raise ResultMissing(message, "hand on the reference that a task of it gave")
+        async with self._results.local(key) as path:
+            yield path
+
+    async def keep(self, path: Path, media_type: str, preview: str, about: Mapping[str, Json]) -> Stored:
+        """What stands for a file, which is gone afterwards."""
+        size, digest = await asyncio.to_thread(_measured, path)
+        key = in_store(self._store, f"{self._execution_id}/{digest}")
+        await self._results.put_file(key, path, self._compression)
+        return stored_object(
+            key, size=size, media_type=media_type, preview=preview, **{**self._about, **about}
+        )
+
+    async def publish(self, name: str, reference: Stored, store: str = "") -> dict[str, Json]:
+        before = await self._entry(name, store)
+        owner = _owner(name, hash_in(reference["key"]))
+        await self._results.copy(reference["key"], in_store(store, f"{owner}/{hash_in(reference['key'])}"))
+        about = {key: value for key, value in reference.items() if key not in _FORGOTTEN}
+        entry: dict[str, Json] = {
+            "name": name,
+            "owner": owner,
+            "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "execution_id": self._execution_id,
+            "about": about,
+        }
+        await self._results.put_entry(name, msgspec.json.encode(entry), store)
+        if before is not None and before["owner"] != owner:
+            await self._results.delete(before["owner"])
+        return _shown(entry, store)
+
+    async def published(self, name: str, store: str = "") -> Stored | None:
+        entry = await self._entry(name, store)
+        if entry is None:
+            return None
+        digest = entry["about"]["hash"]
+        key = in_store(self._store, f"{self._execution_id}/{digest}")
+        await self._results.copy(in_store(store, f"{entry['owner']}/{digest}"), key)
+        return Stored({**entry["about"], "key": key, **self._about})
+
+    async def artifacts(self, prefix: str = "", store: str = "") -> list[dict[str, Json]]:
+        entries = [await self._entry(name, store) for name in await self._results.entries(prefix, store)]
+        return [_shown(entry, store) for entry in entries if entry is not None]
+
+    async def withdraw(self, name: str, store: str = "") -> bool:
+        entry = await self._entry(name, store)
+        if entry is None:
+            return False
+        await self._results.delete_entry(name, store)
+        await self._results.delete(entry["owner"])
+        return True
+
+    async def _entry(self, name: str, store: str) -> dict[str, Any] | None:
+        data = await self._results.entry(name, store)
+        if data is None:
+            return None
+        try:
+            found: dict[str, Any] = msgspec.json.decode(data)
+        except msgspec.DecodeError:
+            raise ResultError(f"the artifact `{name}` is damaged", "put it again") from None
+        return found
+
+
+class FileDraft:
+    """A file that becomes an object."""
+
+    def __init__(self, objects: StoredObjects, path: Path) -> None:
+        self._objects = objects
+        self.path = path
+
+    async def keep(self, media_type: str, *, preview: str = "", **about: Json) -> Stored:
+        return await self._objects.keep(self.path, media_type, preview, about)
+
+
+def _owner(name: str, digest: str) -> str:
+    """Who has the body of an artifact: nobody but this version of it."""
+    return f"artifact-{hashlib.sha256(name.encode()).hexdigest()[:32]}-{digest[:32]}"
+
+
+def _shown(entry: Mapping[str, Any], store: str) -> dict[str, Json]:
+    about = entry["about"]
+    return {
+        "key": entry["name"],
+        "store": store or None,
+        "size": about["size"],
+        "media_type": about["media_type"],
+        "hash": about["hash"],
+        "created_at": entry["created_at"],
+    }
+
+
+def _measured(path: Path) -> tuple[int, str]:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256")
+        return file.tell(), digest.hexdigest()

@@ -1,0 +1,74 @@
+"""The result stores that settings name."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from noetl.model import NoetlError
+from noetl.ports.results import ResultError, ResultStore
+from noetl.ports.store import Store
+from noetl.stores.home_folder import Home
+from noetl.stores.results.database_backend import DatabaseResults
+from noetl.stores.results.file_backend import FileResults
+from noetl.stores.results.memory_backend import MemoryResults
+from noetl.stores.results.named_results import NamedResults
+from noetl.stores.results.s3_backend import S3Results
+
+_HINT = "file:///FOLDER, s3://BUCKET/PREFIX or store:"
+
+
+class StoresWrong(NoetlError):
+    """The settings name result stores that there cannot be."""
+
+    def __init__(self, message: str, hint: str = _HINT) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+def open_results(
+    home: Home | None, store: Store, *, own: str = "", named: Iterable[str] = (), directory: Path = Path()
+) -> NamedResults:
+    """The engine's own store at the URL `own`, and those `NAME=URL`. Without one it is files in the home.
+
+    Relative folders start in `directory`. Raises StoresWrong.
+    """
+    scratch = home.scratch if home is not None else None
+
+    def opened(url: str) -> ResultStore:
+        return _opened(url, store, scratch, directory)
+
+    stores = {name: opened(url) for name, url in named_urls(named).items()}
+    without: ResultStore = FileResults(home.results) if home is not None else MemoryResults()
+    return NamedResults(opened(own) if own else without, stores)
+
+
+def named_urls(named: Iterable[str]) -> dict[str, str]:
+    """The URLs by name. Raises StoresWrong."""
+    found: dict[str, str] = {}
+    for entry in named:
+        name, equals, url = entry.partition("=")
+        name, url = name.strip(), url.strip()
+        if not equals or not name.isidentifier() or name == "auto":
+            message = f"`{entry}` in `result_stores` is not NAME=URL"
+            raise StoresWrong(message, "a name is a word other than `auto`, a URL " + _HINT)
+        if name in found:
+            raise StoresWrong(f"`result_stores` has `{name}` twice", "give each another name")
+        found[name] = url
+    return found
+
+
+def _opened(url: str, store: Store, scratch: Path | None, directory: Path) -> ResultStore:
+    scheme, colon, rest = url.partition(":")
+    try:
+        match scheme:
+            case "file" if rest.startswith("//"):
+                path = unquote(urlsplit(url).netloc + urlsplit(url).path)
+                if path:
+                    return FileResults(directory / path)
+            case "s3":
+                return S3Results(url, scratch)
+            case "store" if colon and not rest:
+                return DatabaseResults(store, scratch)
+    except ResultError as error:
+        raise StoresWrong(f"`{url}`: {error}", error.hint) from None
+    raise StoresWrong(f"`{url}` is no place for results")

@@ -1,0 +1,97 @@
+"""Is the store sound, and how its derived rows are made again from the events."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import apsw
+
+from noetl.ports.store import FACTS, NO_EFFECTS, Derive, Effects, Inconsistency, Row, merge
+from noetl.stores.sqlite import reader
+from noetl.stores.sqlite.effect_rows import full_facts, insert_effects
+from noetl.stores.sqlite.queries import CHECK, READ, REBUILD
+
+
+class _Folded(NamedTuple):
+    """What the events of an execution say about it."""
+
+    started_at: int
+    effects: Effects
+
+
+def check(connection: apsw.Connection, derive: Derive | None) -> list[Inconsistency]:
+    """All that is wrong, seen at one moment."""
+    connection.execute("BEGIN")
+    try:
+        # a damaged file can answer nothing else
+        return _damage(connection) or [*_contradictions(connection, derive)]
+    except apsw.CorruptError as error:
+        return [Inconsistency("", str(error))]
+    finally:
+        connection.execute("ROLLBACK")
+
+
+def _damage(connection: apsw.Connection) -> list[Inconsistency]:
+    return [
+        Inconsistency("", line) for (line,) in connection.execute("PRAGMA integrity_check") if line != "ok"
+    ]
+
+
+def _contradictions(connection: apsw.Connection, derive: Derive | None) -> Iterator[Inconsistency]:
+    for query in CHECK.values():
+        yield from [Inconsistency(*row) for row in connection.execute(query)]
+    if derive:
+        for execution_id in ids(connection):
+            yield from _compare(connection, execution_id, derive)
+
+
+def ids(connection: apsw.Connection) -> list[str]:
+    """Every execution, in the order of their starts."""
+    return [row[0] for row in connection.execute(REBUILD["ids"])]
+
+
+def _fold(connection: apsw.Connection, x: int, derive: Derive) -> _Folded:
+    started_at, effects = 0, NO_EFFECTS
+    for seq, ts, kind, form, body, enc in connection.execute(REBUILD["events_of"], (x,)):
+        effects = merge(effects, derive(Row(seq, ts, kind, form, body, enc & 1 == 1)))
+        started_at = started_at or ts
+    return _Folded(started_at, effects)
+
+
+def _compare(connection: apsw.Connection, execution_id: str, derive: Derive) -> Iterator[Inconsistency]:
+    row = connection.execute(READ["execution"], (execution_id,)).get
+    x = row[0]
+    effects = _fold(connection, x, derive).effects
+    for name, stored, folded in zip(FACTS, row[5:], full_facts(effects), strict=True):
+        if stored != folded:
+            yield Inconsistency(execution_id, f"{name} is {stored!r}, its events say {folded!r}")
+    if _unequal(dict(connection.execute(REBUILD["timers_of"], (x,))), effects.timers):
+        yield Inconsistency(execution_id, "its timers are not those of its events")
+    unsent = dict(connection.execute(REBUILD["messages_of"], (x,)))
+    if any(effects.outbox.get(key) != body for key, body in unsent.items()):
+        yield Inconsistency(execution_id, "its messages are not those of its events")
+
+
+def rebuild(connection: apsw.Connection, execution_id: str, derive: Derive) -> bool:
+    """Writes all that is derived of one execution; False if there is none any more."""
+    found = reader.identity(connection, execution_id)
+    if found is None:
+        return False
+    x = found[0]
+    started_at, effects = _fold(connection, x, derive)
+    connection.execute(REBUILD["rewrite"], (started_at, *full_facts(effects), x))
+    insert_effects(connection, [(x, _difference(connection, x, effects))])
+    return True
+
+
+def _difference(connection: apsw.Connection, x: int, effects: Effects) -> Effects:
+    """What leads from the stored timers and messages to these. What is right keeps its row, and its id."""
+    timers = dict(connection.execute(REBUILD["timers_of"], (x,)))
+    outbox = dict(connection.execute(REBUILD["messages_of"], (x,)))
+    return Effects(
+        timers={key: effects.timers.get(key) for key in _unequal(timers, effects.timers)},
+        outbox={key: effects.outbox.get(key) for key in _unequal(outbox, effects.outbox)},
+    )
+
+
+def _unequal(stored: Mapping[str, object], folded: Mapping[str, object]) -> list[str]:
+    return [key for key in {**folded, **stored} if stored.get(key) != folded.get(key)]

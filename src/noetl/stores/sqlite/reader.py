@@ -1,0 +1,128 @@
+"""Questions to a connection. Each exhausts its cursor, so that no old state is held."""
+
+from typing import Any
+
+import apsw
+import msgspec
+
+from noetl.ports.store import (
+    Entry,
+    ExecutionRecord,
+    Letter,
+    Message,
+    Page,
+    Query,
+    Row,
+    Snapshot,
+    Timer,
+)
+from noetl.stores.sqlite.effect_rows import as_json
+from noetl.stores.sqlite.queries import READ, chosen
+
+_NEWEST = (1 << 63) - 1
+_FILTERS = ("execution_id", "status", "path", "parent", "since", "labels")
+
+
+def rows(connection: apsw.Connection, execution_id: str, after: int, limit: int) -> list[Row]:
+    found = connection.execute(READ["rows"], (execution_id, after, limit))
+    return [Row(seq, ts, kind, version, body, enc & 1 == 1) for seq, ts, kind, version, body, enc in found]
+
+
+def feed(connection: apsw.Connection, after: int, limit: int) -> list[Entry]:
+    return [
+        Entry(pos, execution_id, Row(seq, ts, kind, version, body, enc & 1 == 1))
+        for pos, execution_id, seq, ts, kind, version, body, enc in connection.execute(
+            READ["feed"], (after, limit)
+        )
+    ]
+
+
+def execution(connection: apsw.Connection, execution_id: str) -> ExecutionRecord | None:
+    found = _first(connection, "execution", execution_id)
+    return _record(found) if found else None
+
+
+def executions(connection: apsw.Connection, query: Query) -> Page:
+    given = {name for name in _FILTERS if getattr(query, name)}
+    bindings: dict[str, Any] = {
+        "execution_id": query.execution_id,
+        "before": _position(query.cursor),
+        "status": as_json(query.status),
+        "path": query.path,
+        "parent": query.parent,
+        "since": query.since,
+        "labels": as_json(query.labels),
+        "limit": query.limit + 1,
+    }
+    found = [*connection.execute(chosen(READ["executions"], given), bindings)]
+    shown = found[: query.limit]
+    more = len(found) > len(shown) and shown
+    return Page([_record(row) for row in shown], str(shown[-1][0]) if more else "")
+
+
+def ended(connection: apsw.Connection, before: int, limit: int) -> list[str]:
+    return [execution_id for (execution_id,) in connection.execute(READ["ended"], (before, limit))]
+
+
+def _position(cursor: str) -> int:
+    if not cursor:
+        return _NEWEST
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 20):
+        raise ValueError(f"`{cursor}` is not a cursor")
+    return min(int(cursor), _NEWEST)
+
+
+def _record(row: tuple[Any, ...]) -> ExecutionRecord:
+    named = dict(zip(ExecutionRecord.__struct_fields__, row[1:], strict=True))
+    return ExecutionRecord(**{**named, "labels": msgspec.json.decode(named["labels"])})
+
+
+def timers(connection: apsw.Connection, until: int | None, limit: int) -> list[Timer]:
+    bindings = (_NEWEST if until is None else until, limit)
+    return [Timer(*row) for row in connection.execute(READ["timers"], bindings)]
+
+
+def outbox(connection: apsw.Connection, limit: int) -> list[Message]:
+    return [Message(*row) for row in connection.execute(READ["outbox"], (limit,))]
+
+
+def inbox(connection: apsw.Connection, ids: str) -> list[Letter]:
+    return [Letter(*row) for row in connection.execute(READ["inbox"], (ids,))]
+
+
+def snapshot(connection: apsw.Connection, execution_id: str, form: int, at: int | None) -> Snapshot | None:
+    found = _first(connection, "snapshot", execution_id, form, _NEWEST if at is None else at)
+    return Snapshot(*found) if found else None
+
+
+def playbook(connection: apsw.Connection, playbook_hash: str) -> bytes | None:
+    found = _first(connection, "playbook", playbook_hash)
+    return found[0] if found else None
+
+
+def blob(connection: apsw.Connection, name: str, start: int, end: int | None) -> bytes | None:
+    """Only the pages that hold these bytes are read."""
+    read: bytes | None = None
+    with connection:
+        if found := _first(connection, "blob", name):
+            with connection.blob_open("main", "blob", "data", found[0], writeable=False) as data:
+                start = min(start, data.length())
+                data.seek(start)
+                most = data.length() - start
+                read = data.read(most if end is None else max(0, min(end - start, most)))
+    return read
+
+
+def blobs(connection: apsw.Connection, prefix: str) -> list[str]:
+    return [name for (name,) in connection.execute(READ["blobs"], (prefix, prefix + "\U0010ffff"))]
+
+
+def identity(connection: apsw.Connection, execution_id: str) -> tuple[int, int] | None:
+    """The number and the version of an execution."""
+    found: tuple[int, int] | None = _first(connection, "identity", execution_id)
+    return found
+
+
+def _first(connection: apsw.Connection, name: str, *bindings: str | int) -> Any:
+    found = connection.execute(READ[name], bindings).fetchall()
+    return found[0] if found else None

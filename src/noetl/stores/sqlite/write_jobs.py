@@ -1,0 +1,68 @@
+"""Jobs for the writer: everything that is written beside appends."""
+
+import apsw
+
+from noetl.ports.store import ExecutionUnknown, Letter, Snapshot
+from noetl.stores.sqlite.queries import WRITE
+from noetl.stores.sqlite.reader import identity
+
+_PIECE = 1 << 20
+_BELONGINGS = ("event", "start", "inbox", "snapshot", "timer", "outbox", "execution")
+
+
+def put_snapshot(connection: apsw.Connection, execution_id: str, snapshot: Snapshot) -> None:
+    found = identity(connection, execution_id)
+    if found is None:
+        raise ExecutionUnknown(f"there is no execution {execution_id}")
+    x, version = found
+    if snapshot.seq > version:
+        raise ValueError(f"{execution_id}: a snapshot at {snapshot.seq}, but the version is {version}")
+    connection.execute(WRITE["put_snapshot"], (x, snapshot.seq, snapshot.format, snapshot.body))
+    connection.execute(WRITE["thin_snapshots"], (x,))
+
+
+def put_playbook(connection: apsw.Connection, playbook_hash: str, document: bytes) -> None:
+    connection.execute(WRITE["put_playbook"], (playbook_hash, document))
+
+
+def put_blob(connection: apsw.Connection, name: str, data: bytes) -> None:
+    """Piece by piece: in one statement SQLite would have several copies of it in memory."""
+    connection.execute(WRITE["put_blob"], (name, len(data)))
+    with connection.blob_open("main", "blob", "data", connection.last_insert_rowid(), writeable=True) as blob:
+        for start in range(0, len(data), _PIECE):
+            blob.write(data[start : start + _PIECE])
+
+
+def delete_blobs(connection: apsw.Connection, names: str) -> None:
+    connection.execute(WRITE["delete_blobs"], (names,))
+    connection.execute("PRAGMA incremental_vacuum").fetchall()
+
+
+def send(connection: apsw.Connection, execution_id: str, body: bytes) -> Letter:
+    number = connection.execute(WRITE["send"], (body, execution_id)).get
+    if number is None:
+        raise ExecutionUnknown(f"there is no execution {execution_id}")
+    return Letter(number, execution_id, body)
+
+
+def take(connection: apsw.Connection, ids: str) -> None:
+    connection.execute(WRITE["take"], (ids,))
+
+
+def sent(connection: apsw.Connection, ids: str) -> None:
+    connection.execute(WRITE["sent"], (ids,))
+
+
+def delete(connection: apsw.Connection, execution_id: str) -> bool:
+    found = identity(connection, execution_id)
+    if found is None:
+        return False
+    last = connection.execute(WRITE["last_position"]).get
+    for table in _BELONGINGS:
+        connection.execute(WRITE[f"delete_{table}"], (found[0],))
+    connection.execute(WRITE["keep_position"], (last,))
+    connection.execute(WRITE["forget_positions"], (last,))
+
+    # gives the free pages back to the file system
+    connection.execute("PRAGMA incremental_vacuum").fetchall()
+    return True

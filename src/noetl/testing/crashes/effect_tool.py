@@ -1,0 +1,84 @@
+"""A tool whose only effect is a line in a file, durable before it returns."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from noetl.dsl.document.kinds import Kind, Kinds
+from noetl.loader import installed_kinds
+from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded
+from noetl.ports.tool import Call
+from noetl.testing.crashes.fuse import Fuse
+from noetl.tools.host.worker_tools import Tools
+
+KIND = "effect"
+
+
+class Effect(Struct, frozen=True, kw_only=True):
+    """What one run of a tool did to the world."""
+
+    execution_id: str = ""
+    task: str = ""
+    label: str
+    attempt: int = 0
+    key: str = ""
+
+
+class EffectTool:
+    """Writes a line, then gives the input `give`, or fails if `fail` is true.
+
+    Before it writes it lets others work for `turns` turns of the loop; with `unless` it fails until there
+    is such a file. A process that is dead writes nothing.
+    """
+
+    def __init__(self, path: Path, fuse: Fuse) -> None:
+        self._path = path
+        self._fuse = fuse
+
+    async def run(self, call: Call) -> Outcome:
+        given: Any = call.inputs
+        for _ in range(int(given.get("turns", 0))):
+            await asyncio.sleep(0)
+        if self._fuse.dead:
+            await asyncio.get_running_loop().create_future()
+        effect = Effect(
+            execution_id=call.execution_id,
+            task=call.task,
+            label=str(given["label"]),
+            attempt=call.attempt,
+            key=call.idempotency_key,
+        )
+        _append(self._path, msgspec.json.encode(effect) + b"\n")
+        missing = "unless" in given and not (self._path.parent / given["unless"]).exists()
+        if given.get("fail") or missing:
+            return failed(ErrorInfo(kind="tool", message=f"{effect.label} did not work", retryable=True))
+        return succeeded(given.get("give", effect.label))
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def effect_tools(path: Path, fuse: Fuse) -> Tools:
+    """The tools of a worker, and the one that is counted."""
+    tool = EffectTool(path, fuse)
+    kind = Kind(name=KIND, summary="Writes a line.", implementation=lambda: tool)
+    return Tools(Kinds([*installed_kinds(), kind]))
+
+
+def read_effects(path: Path) -> list[Effect]:
+    """Everything that was done, in order."""
+    lines = path.read_bytes().splitlines() if path.exists() else []
+    return [msgspec.json.decode(line, type=Effect) for line in lines]
+
+
+def _append(path: Path, line: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        os.write(descriptor, line)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

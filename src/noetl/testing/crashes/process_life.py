@@ -1,0 +1,182 @@
+"""Lives of a process that runs a playbook on the same files, one after the other."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from noetl.engine.history.lookup import decoded
+from noetl.engine.inbox import Order, write_letter
+from noetl.events.event import Event
+from noetl.kernel import ExecutionState
+from noetl.local import Local, Source
+from noetl.ports.store import ExecutionRecord, Query
+from noetl.stores.home_folder import Home
+from noetl.stores.sqlite import SqliteStore
+from noetl.testing.crashes.effect_tool import KIND, effect_tools
+from noetl.testing.crashes.fuse import Fuse, FusedStore, MortalOwners
+from noetl.tools.host.worker_tools import Tools
+
+PATIENCE = 30.0
+"""Seconds after which a life is said to hang."""
+
+
+class World:
+    """What survives a crash: the store, the log of effects, the files of the playbook."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.effects = folder / "effects.jsonl"
+        self.home = Home(folder / ".noetl")
+
+    @classmethod
+    def made(cls, folder: Path, files: Mapping[str, str], store: bytes) -> "World":
+        """A new one with these files and this store."""
+        world = cls(folder)
+        world.home.make()
+        world.home.store.write_bytes(store)
+        for name, text in files.items():
+            (folder / name).write_text(text, "utf-8")
+        return world
+
+
+def empty_store(path: Path) -> bytes:
+    """A store in which nothing has happened: copying it is faster than making one each time."""
+
+    async def make() -> None:
+        await SqliteStore.at(path).close()
+
+    asyncio.run(make())
+    return path.read_bytes()
+
+
+class Life:
+    """What somebody does with one process: begin or go on, and see it through."""
+
+    local: Local
+
+    def __init__(
+        self, world: World, source: Source, outside: SqliteStore, said: Callable[[str], None]
+    ) -> None:
+        self.world = world
+        self.source = source
+        self._outside = outside
+        self._said = said
+        self._rang = asyncio.Event()
+
+    async def begin(self, number: int = 0) -> str:
+        """Goes on with the execution if the store has it, else starts it."""
+        known = await self.roots()
+        if len(known) > number:
+            return await self.local.resume(known[number].execution_id)
+        return await self.local.start(self.source)
+
+    async def roots(self) -> list[ExecutionRecord]:
+        """The executions that no other one started, the oldest first."""
+        page = await self._outside.executions()
+        return [record for record in reversed(page.executions) if not record.parent]
+
+    async def children(self, execution_id: str) -> list[ExecutionRecord]:
+        """The executions that this one started."""
+        return (await self._outside.executions(Query(parent=execution_id))).executions
+
+    async def end(self, execution_id: str) -> ExecutionState:
+        return await self.local.finished(execution_id)
+
+    async def happened(self, execution_id: str, kind: type, times: int = 1) -> bool:
+        rows = await self._outside.read(execution_id, limit=100_000)
+        return sum(isinstance(event.body, kind) for event in decoded(execution_id, rows)) >= times
+
+    async def number_of(self, execution_id: str, kind: type) -> int:
+        """The number of the first such event."""
+        rows = await self._outside.read(execution_id, limit=100_000)
+        return next(event.seq for event in decoded(execution_id, rows) if isinstance(event.body, kind))
+
+    async def until(self, execution_id: str, kind: type) -> None:
+        """Waits until such an event is durable."""
+        while not await self.happened(execution_id, kind):
+            self._rang.clear()
+            await self._rang.wait()
+
+    async def send(self, execution_id: str, order: Order) -> None:
+        """Asks something as another process would."""
+        await self._outside.send(execution_id, write_letter(order))
+
+    async def asked(self, execution_id: str) -> bool:
+        """Whether something lies in its inbox."""
+        return bool(await self._outside.inbox([execution_id]))
+
+    def watch(self, _: str, events: Sequence[Event], __: ExecutionState) -> None:
+        for event in events:
+            self._said(type(event.body).__name__)
+        self._rang.set()
+
+
+Drive: TypeAlias = Callable[[Life], Awaitable[None]]
+
+
+async def see_through(life: Life) -> None:
+    """Begins or goes on, and waits for the end."""
+    await life.end(await life.begin())
+
+
+class Scenario(Struct, frozen=True, kw_only=True):
+    """A playbook whose outcome does not depend on chance, and what people do with it.
+
+    `drive` is called in every life; it finds out from the store what was done before. `files` lie beside
+    the playbook. `tools` get the file in which each effect is to leave a line (`Effect`), and the fuse: once
+    it is dead they do nothing any more.
+    """
+
+    name: str
+    text: str
+    files: Mapping[str, str] = {}
+    drive: Drive = see_through
+    tools: Callable[[Path, Fuse], Tools] = effect_tools
+
+    def source(self, world: World) -> Source:
+        return Source(self.text, "playbook.yaml", str(world.folder / "playbook.yaml"))
+
+
+def say_nothing(_: str) -> None:
+    """Nobody listens."""
+
+
+async def live(
+    world: World, scenario: Scenario, fuse: Fuse, said: Callable[[str], None] = say_nothing
+) -> None:
+    """One life, until the scenario is over or the fuse blows. `said` gets the names of durable events.
+
+    Raises TimeoutError if it hangs.
+    """
+    store = FusedStore.fused(world.home.store, fuse)
+    outside = SqliteStore.at(world.home.store)
+    owners = MortalOwners(world.home.owners)
+    died = asyncio.get_running_loop().create_future()
+    fuse.died = lambda: died.set_result(None)
+    life = Life(world, scenario.source(world), outside, said)
+    local = life.local = Local(
+        store,
+        owners=owners,
+        allow_kinds=[KIND],
+        watch=life.watch,
+        tools=scenario.tools(world.effects, fuse),
+    )
+    try:
+        async with local:
+            driving = asyncio.ensure_future(scenario.drive(life))
+            ends: list[asyncio.Future[None]] = [driving, died]
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED, timeout=PATIENCE)
+            if not fuse.dead and driving.done():
+                driving.result()
+                return
+            owners.die()
+            driving.cancel()
+            await asyncio.gather(driving, return_exceptions=True)
+            if not fuse.dead:
+                raise TimeoutError(f"{scenario.name} does not end")
+    finally:
+        await store.close()
+        await outside.close()

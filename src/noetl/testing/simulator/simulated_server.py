@@ -1,0 +1,297 @@
+"""A server: loads states, decides, commits, answers. It dies at any moment and comes back with nothing."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from noetl.events import FORMAT, decode
+from noetl.events.bodies import RunResumed
+from noetl.events.event import Event
+from noetl.kernel import ExecutionState, NotOwner, Refused, due, dump_run, handle, new_state, proceed
+from noetl.kernel.net.commands import Claim, Command, LeaseLost, Report
+from noetl.ports.store import Effects, Message
+from noetl.testing.simulator.archive import at_once
+from noetl.testing.simulator.simulated_effects import (
+    Errand,
+    changed,
+    children,
+    errands,
+    timer_command,
+    timers,
+)
+from noetl.testing.simulator.virtual_clock import SECOND, Action
+
+if TYPE_CHECKING:
+    from noetl.testing.simulator.simulated_worker import Hold, Worker
+    from noetl.testing.simulator.simulated_world import World
+
+TICK = 1.5
+LEASE = 8 * SECOND
+
+
+class Crash(Exception):
+    """The process ends here."""
+
+
+class Control(Struct, frozen=True):
+    """What a worker must know about a run that it works on.
+
+    `resumed` are the iterations that do not wait, as of the first `reported` events of the run.
+    """
+
+    owned: bool
+    stopping: bool = False
+    paused: bool = False
+    reported: int = 0
+    resumed: tuple[RunResumed, ...] = ()
+
+
+NOT_OWNED = Control(owned=False)
+
+
+class Server:
+    """Keeps states in memory, and leases, and the workers that ask for work: all of it is lost in a crash."""
+
+    def __init__(self, world: "World", name: str) -> None:
+        self.world = world
+        self.name = name
+        self.up = True
+        self.states: dict[str, ExecutionState] = {}
+        self.leases: dict[tuple[str, str, int], int] = {}
+        self.asking: dict[str, Worker] = {}
+
+    def receive(self, action: Action) -> None:
+        """Handle one message, unless the process is down or dies of it."""
+        if not self.up:
+            return
+        try:
+            action()
+        except Crash:
+            self.crash()
+
+    def crash(self) -> None:
+        if not self.up:
+            return
+        self.world.note(self.name, "crashes")
+        self.up = False
+        self.states, self.leases, self.asking = {}, {}, {}
+        self.world.clock.later(self.world.random.uniform(0.1, 6), self.start)
+
+    def start(self) -> None:
+        self.world.note(self.name, "starts")
+        self.up = True
+        self.receive(self._remember)
+
+    def _remember(self) -> None:
+        for execution in self.world.archive.living():
+            self.state_of(execution)
+        self.look_around()
+
+    def tick(self) -> None:
+        """From time to time for ever."""
+        if not self.world.settled:
+            self.receive(self.look_around)
+            self.world.clock.later(TICK, self.tick)
+
+    def look_around(self) -> None:
+        """Timers, messages between executions, leases that ran out, runs for those who asked."""
+        archive, now = self.world.archive, self.world.clock.now
+        for execution in list(self.states):
+            self.state_of(execution)
+        for timer in at_once(archive.store.timers(until=now)):
+            self.give(timer.execution_id, timer_command(timer.key))
+        self.run_errands()
+        for state in list(self.states.values()):
+            for run in list(state.claimed_runs()):
+                self._check_lease(state.execution_id, run.id, run.fence)
+        self.dispatch()
+
+    def _check_lease(self, execution: str, run: str, fence: int) -> None:
+        until = self.leases.setdefault((execution, run, fence), self.world.clock.now + LEASE)
+        if until <= self.world.clock.now:
+            self.give(execution, LeaseLost(run, fence))
+
+    def run_errands(self) -> None:
+        """Send what is in the outbox; it stays there until it is known to have arrived."""
+        for errand, message in self.world.archive.errands():
+            server = self.world.any_server()
+            self.world.send(server, partial(server.deliver, errand, message))
+
+    def deliver(self, errand: Errand, message: Message) -> None:
+        if errand.do != "start" and errand.to not in self.world.audit.mirrors:
+            return
+        try:
+            self.give(errand.to, errand.command, errand.path)
+        except Refused as refusal:
+            self.world.note(self.name, f"refuses to {errand.do} {errand.to}: {refusal}")
+        # the answer to the sender may be lost: then it comes again
+        if not self.world.unlucky(self.world.faults.drop):
+            at_once(self.world.archive.store.sent([message]))
+
+    def state_of(self, execution: str, path: str = "") -> ExecutionState:
+        """Up to date, or nearly: another server may just have written."""
+        state = self.states.get(execution)
+        if state is not None:
+            if len(self.world.servers) > 1:
+                self.world.archive.catch_up(state)
+        else:
+            state = self.world.archive.load(execution)
+            if state is None:
+                return new_state(self.world.catalog[path], execution)
+            self.world.audit.loaded(state)
+            self.states[execution] = state
+        if due(state):
+            before = timers(state)
+            if not self._record(state, before, proceed(state, self.world.clock.now)):
+                return self.state_of(execution)
+        return state
+
+    def give(self, execution: str, command: Command, path: str = "") -> list[Event]:
+        """Decide and commit. Raises Refused, NotOwner, Crash."""
+        world = self.world
+        while True:
+            state = self.states.get(execution) or self.state_of(execution, path)
+            before, waiting = timers(state), children(state)
+            try:
+                events = handle(state, command, world.clock.now)
+            except (Refused, NotOwner):
+                world.audit.refused(state)
+                if self._is_behind(state):
+                    continue
+                raise
+            if not events:
+                return events
+            world.note(self.name, command)
+            if not self._record(state, before, events, waiting, command):
+                continue
+            while due(state):
+                before = timers(state)
+                more = proceed(state, world.clock.now)
+                if not more or not self._record(state, before, more):
+                    break
+                events += more
+            self.dispatch()
+            return events
+
+    def _is_behind(self, state: ExecutionState) -> bool:
+        """Whether another server had written what this one did not know; now it does."""
+        known = state.version
+        return self.world.archive.catch_up(state).version > known
+
+    def _record(
+        self,
+        state: ExecutionState,
+        before: dict[str, int],
+        events: list[Event],
+        waiting: Sequence[str] = (),
+        command: Command | None = None,
+    ) -> bool:
+        """Make it durable. False if another server was faster: what was decided is void."""
+        if not events:
+            return True
+        world, execution = self.world, state.execution_id
+        parent = world.archive.parent(execution) if state.over else None
+        effects = Effects(
+            status=state.status,
+            playbook=state.plan.playbook.hash,
+            timers=changed(before, timers(state)),
+            outbox=errands(state, events, parent, waiting),
+        )
+        if world.unlucky(world.faults.crash_before_commit):
+            raise Crash
+        if not world.archive.commit(execution, events, effects):
+            world.note(self.name, f"was too late with event {events[0].seq} of {execution}")
+            self.states.pop(execution, None)
+            return False
+        self.states[execution] = state
+        world.audit.committed(state, command)
+        if world.unlucky(world.faults.snapshots):
+            world.archive.keep_snapshot(state)
+        if world.unlucky(world.faults.crash_after_commit):
+            raise Crash
+        return True
+
+    def dispatch(self) -> None:
+        """Give ready runs to workers that asked."""
+        for execution in list(self.states):
+            self._dispatch(execution)
+
+    def _dispatch(self, execution: str) -> None:
+        while self.asking and (state := self.states.get(execution)) is not None:
+            if state.paused or state.stopping or not state.ready:
+                return
+            worker = self.asking.pop(self.world.random.choice(list(self.asking)))
+            run = self.world.random.choice(list(state.ready))
+            try:
+                self.give(execution, Claim(run, worker.name))
+            except Refused:
+                self.asking[worker.name] = worker
+                return
+            self._hand_over(self.states[execution], run, worker)
+
+    def _hand_over(self, state: ExecutionState, name: str, worker: "Worker") -> None:
+        run = state.runs[name]
+        self.leases[state.execution_id, name, run.fence] = self.world.clock.now + LEASE
+        data = msgspec.json.encode(dump_run(run))
+        workload = msgspec.json.encode(state.given.workload)
+        fence, playbook = run.fence, state.plan.playbook.hash
+        execution = state.execution_id
+        self.world.network.send(
+            lambda: worker.receive(lambda: worker.take(execution, playbook, workload, data, fence))
+        )
+
+    def poll(self, worker: "Worker") -> None:
+        self.asking[worker.name] = worker
+        self.dispatch()
+
+    def report(self, hold: "Hold", number: int, bodies: Sequence[tuple[int, bytes]]) -> None:
+        decoded = tuple(decode(kind, data, FORMAT) for kind, data in bodies)
+        try:
+            self.give(hold.execution, Report(hold.name, hold.fence, number, decoded))
+        except NotOwner:
+            self._answer(hold, hold.refused)
+            return
+        except Refused:
+            return
+        self.world.audit.worked(hold.run, self.states[hold.execution])
+        control = self.control(hold)
+        done = number + len(decoded)
+        self._answer(hold, lambda: hold.acknowledged(done, control))
+
+    def heartbeat(self, holds: Sequence["Hold"]) -> None:
+        for hold in holds:
+            control = self.control(hold)
+            if control.owned:
+                self.leases[hold.execution, hold.name, hold.fence] = self.world.clock.now + LEASE
+            self._answer(hold, partial(hold.told, control))
+
+    def give_back(self, hold: "Hold") -> None:
+        self.give(hold.execution, LeaseLost(hold.name, hold.fence))
+
+    def control(self, hold: "Hold") -> Control:
+        state = self.state_of(hold.execution)
+        run = state.runs.get(hold.name)
+        if run is None or run.fence != hold.fence:
+            return NOT_OWNED
+        resumed = tuple(
+            RunResumed(
+                run=run.id,
+                reason=frame.resumption.reason if frame.resumption else "timer",
+                iteration=frame.index,
+                payload=frame.resumption.payload if frame.resumption else None,
+            )
+            for frame in (run.frames[int(index)] for index in run.busy)  # in the order they were resumed
+        )
+        return Control(
+            owned=True,
+            stopping=bool(state.stopping),
+            paused=state.paused,
+            reported=run.reported,
+            resumed=resumed,
+        )
+
+    def _answer(self, hold: "Hold", action: Action) -> None:
+        self.world.network.send(lambda: hold.worker.receive(action))

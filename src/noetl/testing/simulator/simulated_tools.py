@@ -1,0 +1,60 @@
+"""Tools that give what their place says, in whatever order they are asked, and remember what they did."""
+
+from typing import NamedTuple
+from zlib import crc32
+
+import msgspec
+
+from noetl.events.bodies import TaskStarted
+from noetl.kernel.pipeline.moves import RunTask
+from noetl.kernel.state.run_state import RunState
+from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded
+
+PURE = "noop"
+
+
+class Attempt(NamedTuple):
+    """One attempt of one task in one execution."""
+
+    execution: str
+    run: str
+    iteration: int
+    task: str
+    visit: int
+    attempt: int
+
+
+class Effect(NamedTuple):
+    """The outside world has seen this attempt, delivered for the first time or again."""
+
+    attempt: Attempt
+    redelivery: int
+    key: str
+
+
+def attempt_of(execution: str, started: TaskStarted) -> Attempt:
+    return Attempt(execution, started.run, started.iteration, started.task, started.visit, started.attempt)
+
+
+class Tools:
+    """`number` and the chance of an error decide, with the place and the inputs, what a task gives."""
+
+    def __init__(self, number: int, errors: float) -> None:
+        self.number = number
+        self.errors = round(errors * 1_000)
+        self.effects: list[Effect] = []
+
+    def run(self, execution: str, run: RunState, call: RunTask) -> Outcome:
+        """What the call gives; unless it is pure, it is an effect."""
+        if call.task.kind == PURE:
+            return succeeded(call.inputs.get("args", call.prev))
+        started = call.started
+        self.effects.append(Effect(attempt_of(execution, started), started.redelivery, call.idempotency_key))
+        place = (run.step.name, started.iteration, started.task, started.visit, started.attempt)
+        chance = crc32(f"{self.number}/{place}".encode())
+        if chance % 1_000 < self.errors:
+            return failed(ErrorInfo(kind="sql", message=f"{started.task} broke", retryable=True))
+        seen = msgspec.json.encode(call.inputs.get("args", {}), order="sorted")
+        value = crc32(seen, chance) >> 4
+        # what is a mapping is never equal to a number that policies ask for
+        return succeeded({"a": [value % 7]} if value % 11 == 0 else value % 6)

@@ -1,0 +1,276 @@
+"""A worker: takes runs, drives them, reports under their fence. It may die, or stand still for a while."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from noetl.events import encode, kind_of
+from noetl.events.bodies import EventBody, RunSuspended, StepDone
+from noetl.kernel import advance, cancelled, evolve_run, judge, load_run, pause, straight
+from noetl.kernel.pipeline.moves import Finish, Record, RunTask, Suspend, Wait
+from noetl.kernel.state.run_state import Given, RunState
+from noetl.testing.simulator.simulated_server import Control
+from noetl.testing.simulator.simulated_tools import PURE
+from noetl.testing.simulator.virtual_clock import SECOND, Action
+
+if TYPE_CHECKING:
+    from noetl.testing.simulator.simulated_world import World
+
+SLOTS = 2
+BEAT = 2.5
+PATIENCE = 1.5
+"""Seconds before a report is sent again."""
+
+
+class Worker:
+    """One process. After a crash there is a new one under a new name."""
+
+    def __init__(self, world: "World", name: str) -> None:
+        self.world = world
+        self.name = name
+        self.up = True
+        self.asleep_until = 0
+        self.holds: list[Hold] = []
+        self.seen: set[tuple[str, str, int]] = set()
+
+    def receive(self, action: Action) -> None:
+        """A message, the end of a tool, a time that has come; while it stands still they pile up."""
+        if not self.up:
+            return
+        if self.asleep_until > self.world.clock.now:
+            self.world.clock.at(self.asleep_until, lambda: self.receive(action))
+        else:
+            action()
+
+    def later(self, seconds: float, action: Action) -> None:
+        self.world.clock.later(seconds, lambda: self.receive(action))
+
+    def tick(self) -> None:
+        """Heartbeat, and ask for work if there is room."""
+        if self.world.settled:
+            return
+        holds = [hold for hold in self.holds if hold.open]
+        self.holds = holds
+        if holds:
+            for server in self.world.servers:
+                self.world.send(server, partial(server.heartbeat, holds))
+        self.poll()
+        self.later(BEAT, self.tick)
+
+    def poll(self) -> None:
+        """Ask for work if there is room."""
+        self.holds = [hold for hold in self.holds if hold.open]
+        if len(self.holds) < SLOTS:
+            server = self.world.any_server()
+            self.world.send(server, lambda: server.poll(self))
+
+    def take(self, execution: str, playbook: str, workload: bytes, data: bytes, fence: int) -> None:
+        """Begin with a run that was claimed for this worker; the message may come twice."""
+        plan = self.world.plans[playbook]
+        given = Given(execution, msgspec.json.decode(workload))
+        run = load_run(plan, given, msgspec.json.decode(data))
+        if (execution, run.id, fence) in self.seen:
+            return
+        self.seen.add((execution, run.id, fence))
+        hold = Hold(self, execution, run, fence)
+        self.holds.append(hold)
+        hold.drive()
+        self.poll()
+
+    def drain(self) -> None:
+        """End in order: give back what is held, and take nothing more."""
+        for hold in self.holds:
+            if hold.open:
+                hold.give_back()
+        self.up = False
+
+
+class Hold:
+    """A run in the hands of a worker. It folds what it reports, and starts nothing that is not durable."""
+
+    def __init__(self, worker: Worker, execution: str, run: RunState, fence: int) -> None:
+        self.worker = worker
+        self.world = worker.world
+        self.execution = execution
+        self.run = run
+        self.name = run.id
+        self.fence = fence
+        self.open = True
+        self.done = False
+        """Nothing is left to do but to report it."""
+        self.control = Control(owned=True)
+        self.unsent: list[EventBody] = []
+        self.number = run.reported
+        """Of the first event that was not sent."""
+        self.sent: list[tuple[int, tuple[EventBody, ...]]] = []
+        self.durable = run.reported
+        self.waiting: list[tuple[int, RunTask]] = []
+        """Tools that start when so many events are durable."""
+        self.flying: set[int] = set()
+        self.suspended_at: dict[int, int] = {}
+        self.pulse = False
+
+    def drive(self) -> None:
+        """Go on as far as possible without waiting."""
+        while self.open and not self.done:
+            if not self._move():
+                break
+        if self.open:
+            self.flush()
+
+    def _move(self) -> bool:
+        """One instruction; False if something must happen first."""
+        run, now = self.run, self.world.clock.now
+        if self.control.stopping:
+            self.flying.clear()
+            self.waiting.clear()
+            self._end(cancelled(run))
+            return False
+        if self.control.paused:
+            suspended = pause(run)
+            if suspended is not None:
+                self._record(suspended)
+                self.done = True
+                return False
+            if self.flying:
+                return False
+        match advance(run, now):
+            case Record(body=body):
+                self._record(body)
+                self.done = run.phase == "suspended"
+            case RunTask() as call:
+                self._begin(call)
+            case Finish(body=body):
+                self._end(body)
+            case Wait(until=until):
+                if until is not None:
+                    self.worker.later((until - now) / SECOND, self.drive)
+                return False
+            case Suspend():
+                self.done = True
+        return not self.done
+
+    def _record(self, body: EventBody) -> None:
+        if isinstance(body, RunSuspended) and body.reason != "pause":
+            self.suspended_at[body.iteration] = self.run.reported
+        evolve_run(self.run, body)
+        self.unsent.append(body)
+        if self.world.unlucky(self.world.faults.hurry):
+            self.flush()
+
+    def _end(self, body: EventBody) -> None:
+        self.unsent.append(body)
+        self.done = True
+
+    def _run_at_once(self, call: RunTask) -> None:
+        outcome = self.world.tools.run(self.execution, self.run, call)
+        follows = straight(self.run, call, outcome)
+        if follows is None:
+            follows = (judge(self.run, call.iteration, outcome, self.world.clock.now),)
+        for body in follows:
+            if isinstance(body, StepDone):
+                self._end(body)
+            else:
+                self._record(body)
+
+    def _begin(self, call: RunTask) -> None:
+        for body in call.begins:
+            self._record(body)
+        if call.task.kind == PURE:
+            self._run_at_once(call)
+            return
+        self.flying.add(call.iteration)
+        self.waiting.append((self.run.reported, call))
+        self.flush()
+
+    def flush(self) -> None:
+        if not self.unsent:
+            return
+        report = (self.number, tuple(self.unsent))
+        self.number += len(self.unsent)
+        self.unsent = []
+        self.sent.append(report)
+        self._send(*report)
+        if not self.pulse:
+            self.pulse = True
+            self.worker.later(PATIENCE, self._send_again)
+
+    def _send_again(self) -> None:
+        self.pulse = False
+        if self.open and self.sent:
+            for report in self.sent:
+                self._send(*report)
+            self.pulse = True
+            self.worker.later(PATIENCE, self._send_again)
+
+    def _send(self, number: int, bodies: tuple[EventBody, ...]) -> None:
+        server = self.world.any_server()
+        encoded = [(kind_of(body).number, encode(body)) for body in bodies]
+        self.world.send(server, lambda: server.report(self, number, encoded))
+
+    def acknowledged(self, durable: int, control: Control) -> None:
+        """So many events are recorded: tools that waited for that may start."""
+        if not self.open:
+            return
+        self.durable = max(self.durable, durable)
+        self.sent = [report for report in self.sent if report[0] + len(report[1]) > self.durable]
+        if self.done and not (self.sent or self.unsent):
+            self.open = False
+            if control.owned:
+                self.give_back()
+            self.worker.poll()
+            return
+        ready = [call for number, call in self.waiting if number <= self.durable]
+        self.waiting = [(number, call) for number, call in self.waiting if number > self.durable]
+        for call in ready:
+            self._run_tool(call)
+        if control.owned:
+            self.told(control)
+
+    def give_back(self) -> None:
+        """It is said twice, since it may be lost; the second time somebody else may own the run."""
+        for delay in (0, 2):
+            server = self.world.any_server()
+            self.world.clock.later(delay, partial(self.world.send, server, partial(server.give_back, self)))
+
+    def _run_tool(self, call: RunTask) -> None:
+        self.world.audit.effect(self.execution, call)
+        outcome = self.world.tools.run(self.execution, self.run, call)
+
+        def landed() -> None:
+            if self.open and call.iteration in self.flying:
+                self.flying.discard(call.iteration)
+                self._record(judge(self.run, call.iteration, outcome, self.world.clock.now))
+                self.drive()
+
+        self.worker.later(self.world.tool_time(), landed)
+
+    def told(self, control: Control) -> None:
+        """News about the run: it was lost, iterations go on, the execution was cancelled or paused."""
+        if not self.open:
+            return
+        if not control.owned:
+            if not self.done:
+                self.refused()
+            return
+        self.control = control
+        if self.done:
+            return
+        for resumed in control.resumed:
+            frame = self.run.frames.get(resumed.iteration)
+            if (
+                frame is not None
+                and frame.suspension is not None
+                and control.reported > self.suspended_at.get(resumed.iteration, -1)
+            ):
+                evolve_run(self.run, resumed)
+        self.drive()
+
+    def refused(self) -> None:
+        """Somebody else owns the run, or it is over."""
+        if self.open:
+            self.world.note(self.worker.name, f"lost {self.execution}/{self.name} under fence {self.fence}")
+        self.open = False
+        self.flying.clear()
+        self.waiting.clear()

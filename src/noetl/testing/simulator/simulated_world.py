@@ -1,0 +1,172 @@
+"""One simulation: store, clock, servers, workers, network and people in one thread."""
+
+from collections import deque
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from noetl.kernel import ExecutionState, Plan
+from noetl.kernel.net import decider
+from noetl.stores.sqlite.store import SqliteStore
+from noetl.testing.simulator.archive import Archive, at_once
+from noetl.testing.simulator.audit import Audit, Finding
+from noetl.testing.simulator.network import Network
+from noetl.testing.simulator.playbook_pieces import Document
+from noetl.testing.simulator.scenario import Scenario
+from noetl.testing.simulator.simulated_operator import Operator
+from noetl.testing.simulator.simulated_server import Server
+from noetl.testing.simulator.simulated_tools import Tools
+from noetl.testing.simulator.simulated_worker import Worker
+from noetl.testing.simulator.virtual_clock import SECOND, Action, Clock
+
+MOST_STEPS = 10_000
+"""More than anything takes that ends at all."""
+TRACE = 60
+FEW = 3
+
+
+class World:
+    """Everything there is. `settled`: all executions are over, and nobody wants anything any more."""
+
+    name = "01939d2e-0000-7000-8000-000000000001"
+
+    def __init__(self, scenario: Scenario, plan_of: Callable[[Document], Plan]) -> None:
+        self.scenario = scenario
+        self.faults = scenario.faults
+        self.random = Random(f"luck {scenario.seed}")  # noqa: S311 -- it must be repeatable
+        self.clock = Clock()
+        self.began = self.clock.now
+        self.network = Network(self.clock, self.faults, self.random)
+        self.tools = Tools(scenario.outcomes, scenario.errors)
+        self.plans: dict[str, Plan] = {}
+        self.catalog: dict[str, Plan] = {}
+        self.trace: deque[tuple[int, str, Any]] = deque(maxlen=TRACE)
+        self.archive = Archive(SqliteStore.in_memory(), self.plans)
+        self.audit = Audit(self.archive)
+        for document in (scenario.document, *scenario.children):
+            plan = self.catalog[document.path] = plan_of(document)
+            self.plans[plan.playbook.hash] = plan
+            at_once(self.archive.store.put_playbook(plan.playbook.hash, document.text.encode()))
+        self.servers = [Server(self, f"server {number}") for number in range(self.faults.servers)]
+        self.workers = [Worker(self, f"worker {number}") for number in range(self.faults.workers)]
+        self.hired = len(self.workers)
+        self.settled = False
+        self.steps = 0
+        self.operator = Operator(self)
+
+    @property
+    def root(self) -> ExecutionState | None:
+        return self.audit.mirrors.get(self.name)
+
+    def note(self, who: str, what: Any) -> None:
+        self.trace.append((self.clock.now, who, what))
+
+    def send(self, server: Server, action: Action) -> None:
+        self.network.send(lambda: server.receive(action))
+
+    def any_server(self) -> Server:
+        return self.random.choice(self.servers)
+
+    def unlucky(self, chance: float) -> bool:
+        """Whether something with this chance happens; nothing does when the bad time is over."""
+        return chance > 0 and not self.network.perfect and self.random.random() < chance
+
+    def tool_time(self) -> float:
+        if self.unlucky(self.faults.slow):
+            return self.random.uniform(8, 20)
+        return 0.01 if self.network.perfect else self.random.uniform(0, 2)
+
+    def wants_retry(self, state: ExecutionState) -> bool:
+        """Several failed runs that go on at once would make the end depend on their order."""
+        return (
+            self.scenario.retry
+            and state.execution_id == self.name
+            and state.status == "failed"
+            and not state.stopping
+            and self.name not in self.audit.retried
+            and bool(state.failed_runs)
+            and (len(state.failed_runs) == 1 or not self.scenario.comparable)
+        )
+
+    def run(self) -> None:
+        """To the end. Raises Finding, and whatever broken code raises."""
+        limit = decider.MOST_AT_ONCE
+        decider.MOST_AT_ONCE = FEW if self.faults.short_appends else limit
+        try:
+            self._begin()
+            while self.clock.step():
+                self.steps += 1
+                if self.steps > MOST_STEPS:
+                    raise Finding(f"it never ends; {self._unfinished()}")
+                if not self.settled:
+                    self.settled = self._is_settled()
+            states = [server.states for server in self.servers]
+            self.audit.finish(self.tools.effects, states)
+            if self.scenario.comparable and not self.audit.retried:
+                self.audit.joined_once(self.name)
+        finally:
+            decider.MOST_AT_ONCE = limit
+            at_once(self.archive.store.close())
+
+    def _is_settled(self) -> bool:
+        root = self.root
+        if root is None or not root.over or self.wants_retry(root):
+            return False
+        if not all(state.over for state in self.audit.mirrors.values()):
+            return False
+        return not at_once(self.archive.store.outbox())
+
+    def _unfinished(self) -> str:
+        return "; ".join(
+            f"{name} is {state.status}, runs: {[(run.id, run.phase) for run in state.runs.values()]}, "
+            f"agenda: {list(state.agenda)}, tokens: {list(state.tokens)}"
+            for name, state in self.audit.mirrors.items()
+            if not state.over
+        )
+
+    def _begin(self) -> None:
+        random, faults = self.random, self.faults
+        for server in self.servers:
+            self.clock.later(0, server.tick)
+        for worker in self.workers:
+            self.clock.later(0, worker.tick)
+        self.clock.later(0, self.operator.tick)
+        strokes = [
+            (faults.server_crashes, lambda: random.choice(self.servers).crash()),
+            (faults.worker_crashes, self._replace_worker),
+            (faults.zombies, self._put_to_sleep),
+        ]
+        for count, stroke in strokes:
+            for _ in range(count):
+                # rather early, when most is still to be done
+                self.clock.later(random.random() ** 2 * faults.until, stroke)
+
+    def _busy_worker(self, stroke: Action) -> Worker | None:
+        """One that has something to lose; if there is none, the stroke comes later."""
+        busy = [worker for worker in self.workers if any(hold.flying for hold in worker.holds)]
+        if busy:
+            return self.random.choice(busy)
+        if not self.network.perfect:
+            self.clock.later(0.3, stroke)
+        return None
+
+    def _replace_worker(self) -> None:
+        worker = self._busy_worker(self._replace_worker)
+        if worker is None:
+            return
+        if self.random.random() < 0.5:
+            self.note(worker.name, "leaves")
+            worker.drain()
+        else:
+            self.note(worker.name, "dies")
+            worker.up = False
+        self.workers.remove(worker)
+        self.workers.append(Worker(self, f"worker {self.hired}"))
+        self.hired += 1
+        self.workers[-1].tick()
+
+    def _put_to_sleep(self) -> None:
+        worker = self._busy_worker(self._put_to_sleep)
+        if worker is not None:
+            self.note(worker.name, "stands still")
+            worker.asleep_until = self.clock.now + round(self.random.uniform(2, 25) * SECOND)

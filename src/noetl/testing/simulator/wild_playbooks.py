@@ -1,0 +1,69 @@
+"""Playbooks that do anything: cycles, parked tokens, timeouts, writes that race."""
+
+from collections.abc import Callable
+from random import Random
+
+from noetl.testing.simulator.playbook_fragments import (
+    CHILD,
+    KINDS,
+    LOOPS,
+    NOOP,
+    POLICIES,
+    PYTHON,
+    SPECS,
+    WILD_GUARDS,
+    joined,
+)
+from noetl.testing.simulator.playbook_pieces import ArcPiece, Document, StepPiece, TaskPiece, playbook_of
+
+
+def wild(random: Random) -> Document:
+    """Any small playbook that loads."""
+    return valid(lambda: sketch(random))
+
+
+def child(random: Random) -> Document:
+    """A short playbook for others to start."""
+    second = TaskPiece("t1", random.choice(KINDS[:3]), random.choice(POLICIES[:2]))
+    tasks = (TaskPiece("t0", PYTHON), second)[: random.randint(1, 2)]
+    return Document(CHILD, "max_step_runs: 25", (StepPiece("s0", tasks=tasks),))
+
+
+def valid(make: Callable[[], Document]) -> Document:
+    """The first of them that loads."""
+    while True:
+        document = make()
+        if playbook_of(document.text) is not None:
+            return document
+
+
+def sketch(random: Random) -> Document:
+    """Any small playbook; a few are not valid."""
+    size = random.randint(1, 4)
+    final = random.random() < 0.4
+    steps = [_wild_step(random, number, size) for number in range(size)]
+    if final:
+        steps.append(StepPiece("last", tasks=(TaskPiece("t0", NOOP),)))
+    timeout = random.choice(("", "", "", ", timeout: 90"))
+    executor = "max_step_runs: 8" + (", final_step: last" if final else "") + timeout
+    return Document("random/wild", executor, tuple(steps))
+
+
+def _wild_step(random: Random, number: int, size: int) -> StepPiece:
+    arcs = tuple(
+        ArcPiece(
+            f"s{random.randrange(size)}", joined(f"args: {{from: s{number}}}", random.choice(WILD_GUARDS))
+        )
+        for _ in range(random.randint(0, 3))
+    )
+    tasks = tuple(
+        TaskPiece(
+            f"t{position}",
+            random.choice((PYTHON, PYTHON, PYTHON, *KINDS)),
+            random.choice(POLICIES).replace("KEY", f"k{number}"),
+        )
+        for position in range(random.randint(0 if arcs else 1, 2))
+    )
+    loop = random.choice(LOOPS).replace("KEY", f"k{number}") if tasks else ""
+    spec = random.choice(SPECS)
+    return StepPiece(f"s{number}", spec, loop, "", tasks, random.random() < 0.5, arcs)

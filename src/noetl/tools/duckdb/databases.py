@@ -1,0 +1,130 @@
+"""The databases that tasks have open: one in memory for each execution, and files while they are used."""
+
+import shutil
+import tempfile
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
+
+import duckdb
+
+from noetl.model.outcome import ToolError
+from noetl.tools.duckdb.auth import Attachment
+
+MOST_IN_MEMORY = 128
+"""Databases in memory that are kept; beyond that, those unused for longest go first."""
+_CONFIG: dict[str, Any] = {
+    "autoinstall_known_extensions": "false",  # nothing is downloaded that nobody asked for
+    "TimeZone": "UTC",
+}
+
+
+class Database:
+    """An open database. `users` counts the tasks at work in it; `kept` says that it stays without any."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._spill = None if file else tempfile.mkdtemp(prefix="noetl-duckdb-")
+        config = {**_CONFIG, "temp_directory": self._spill} if self._spill else dict(_CONFIG)
+        self.connection = duckdb.connect(str(file or ":memory:"), config=config)
+        self.users = 0
+        self.kept = file is None
+        self._attached: dict[str, Attachment] = {}
+        self._attaching = Lock()
+
+    def cursor(self, folder: Path) -> duckdb.DuckDBPyConnection:
+        """A connection of its own, which finds files in this folder, too, where parameters name them."""
+        cursor = self.connection.cursor()
+        cursor.execute("SET file_search_path = ?", [str(folder)])
+        return cursor
+
+    def attach(self, cursor: duckdb.DuckDBPyConnection, found: Attachment) -> None:
+        """Attaches what a credential is for; another one of this name goes, unless a task may be using it.
+
+        Raises `duckdb.Error` and ToolError of kind `credential`.
+        """
+        with self._attaching:
+            before = self._attached.get(found.name)
+            if before not in (None, found) and self.users > 1:
+                message = f"`{found.name}` is another database for a task that is at work"
+                raise ToolError("credential", f"{message}: give one of the credentials an `alias`")
+            if found.secret is not None:
+                cursor.execute(found.secret)
+            if found.target is not None:
+                how = "" if before is None else "IF NOT EXISTS " if before == found else "OR REPLACE "
+                cursor.execute(f"ATTACH {how}{found.target}")
+            self._attached[found.name] = found
+
+    def close(self) -> None:
+        self.connection.close()
+        if self._spill:
+            shutil.rmtree(self._spill, ignore_errors=True)
+
+
+class Connection(NamedTuple):
+    """A task's own connection."""
+
+    key: str
+    database: Database
+    cursor: duckdb.DuckDBPyConnection
+
+
+class Databases:
+    """May be used from any thread."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Database] = {}
+        self._forgotten: set[str] = set()
+        self._lock = Lock()
+
+    def begin(self, execution_id: str, file: Path | None, folder: Path) -> Connection:
+        """A connection to the file, or to the execution's database in memory. Raises `duckdb.Error`."""
+        key = f"file:{file}" if file else execution_id
+        with self._lock:
+            self._sweep()
+            database = self._open.pop(key, None) or Database(file)
+            self._open[key] = database  # the one used last is last
+            connection = Connection(key, database, database.cursor(folder))
+            database.users += 1
+            self._shrink()
+            return connection
+
+    def end(self, connection: Connection) -> None:
+        """Closes the connection; what it did not commit is gone."""
+        connection.cursor.close()
+        with self._lock:
+            connection.database.users -= 1
+            self._release(connection.key, connection.database)
+
+    def forget(self, execution_id: str) -> None:
+        """Nobody gets the execution's database in memory any more. It does not wait; `sweep` closes it."""
+        self._forgotten.add(execution_id)
+
+    def sweep(self) -> None:
+        """Closes what is forgotten, when the last task in it has ended."""
+        with self._lock:
+            self._sweep()
+
+    def close(self) -> None:
+        with self._lock:
+            for key in list(self._open):
+                self._drop(key)
+
+    def _sweep(self) -> None:
+        while self._forgotten:
+            self._drop(self._forgotten.pop())
+
+    def _shrink(self) -> None:
+        idle = [key for key, database in self._open.items() if not database.users]
+        for key in idle[: max(len(self._open) - MOST_IN_MEMORY, 0)]:
+            self._drop(key)
+
+    def _drop(self, key: str) -> None:
+        if database := self._open.pop(key, None):
+            database.kept = False
+            self._release(key, database)
+
+    def _release(self, key: str, database: Database) -> None:
+        if not database.users and not database.kept:
+            if self._open.get(key) is database:
+                del self._open[key]
+            database.close()

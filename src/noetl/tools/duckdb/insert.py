@@ -1,0 +1,73 @@
+"""Rows on their way into a table of DuckDB."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import duckdb
+import msgspec
+import pyarrow as pa
+
+from noetl.tools.duckdb.relation import relation_of
+from noetl.tools.sql.arrow_table import column_of
+from noetl.tools.sql.input_rows import listed
+from noetl.tools.sql.result_table import bytes_of
+from noetl.tools.sql.target_table import Into, quote
+
+ROWS = "__noetl_rows__"
+"""The table of the rows that are loaded."""
+_INTERVAL = re.compile(
+    r"P(?:(?P<months>-?\d+)M)?(?:(?P<days>-?\d+)D)?(?:T(?:(?P<seconds>-?\d+(?:\.\d+)?)S)?)?"
+)
+
+
+def insertion(cursor: duckdb.DuckDBPyConnection, into: Into, rows: Any) -> str:
+    """The statement that loads the rows: mappings and tables by name, lists by position.
+
+    A stored table is known as `ROWS` already; values become one here, as the columns take them. Raises
+    `duckdb.Error`, and ToolError of kind `input`.
+    """
+    names = ", ".join(map(quote, into.columns))
+    if not isinstance(rows, list):
+        if names:
+            return f"INSERT INTO {into.table} ({names}) SELECT {names} FROM {ROWS}"  # noqa: S608  # quoted
+        return f"INSERT INTO {into.table} BY NAME FROM {ROWS}"
+    relation = relation_of(cursor, f"FROM {into.table}")
+    if not rows:
+        return f"INSERT INTO {into.table} FROM {into.table} LIMIT 0"
+    types = {name.lower(): str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
+    given = listed(rows)
+    columns = given.chosen(into.columns)
+    values = zip(*(row for batch in given.loaded(columns) for row in batch), strict=True)
+    kinds = [types.get(name.lower(), "") for name in columns] if columns else list(types.values())
+    kinds += [""] * (len(rows[0]) - len(kinds))  # too many values: DuckDB says so
+    arrays = [column_of(_fitted(column, kind)) for column, kind in zip(values, kinds, strict=False)]
+    cursor.register(ROWS, pa.table(arrays, names=[f"column_{n}" for n in range(len(arrays))]))
+    names = f" ({', '.join(map(quote, columns))})" if columns else ""
+    return f"INSERT INTO {into.table}{names} FROM {ROWS}"
+
+
+def _fitted(values: Sequence[Any], kind: str) -> list[Any]:
+    """The values of a column as one of this type takes them."""
+    fit = _FITS.get(kind)
+    return [fit(value) for value in values] if fit else list(values)
+
+
+def _blob(value: Any) -> Any:
+    return bytes_of(value, "BLOB")
+
+
+def _json(value: Any) -> Any:
+    """Text is JSON already."""
+    return value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _interval(value: Any) -> Any:
+    """Results have the form of ISO 8601, which DuckDB does not read."""
+    found = _INTERVAL.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        return value
+    return " ".join(f"{number} {unit}" for unit, number in found.groupdict("0").items())
+
+
+_FITS: dict[str, Callable[[Any], Any]] = {"BLOB": _blob, "JSON": _json, "INTERVAL": _interval}

@@ -1,0 +1,77 @@
+"""One task's connection, used from threads: what is at work on it can be interrupted."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import duckdb
+
+from noetl.tools.duckdb.databases import Connection, Databases
+
+_NUDGE = 0.02
+"""Seconds between two interruptions of a statement: one that comes before it begins is lost."""
+_PATIENCE = 1.0
+"""Seconds after which a statement that cannot be interrupted is left to itself."""
+
+T = TypeVar("T")
+
+
+class Session:
+    """Does one piece of work after the other in a thread."""
+
+    def __init__(self, connection: Connection, threads: ThreadPoolExecutor) -> None:
+        self.connection = connection
+        self.cursor: duckdb.DuckDBPyConnection = connection.cursor
+        self.last: Future[Any] | None = None
+        """The work that was begun last."""
+        self._threads = threads
+
+    async def do(self, work: Callable[[], T]) -> T:
+        """What the work gives. If the waiting is cut short, it is interrupted, or never begins."""
+        job = self.last = self._threads.submit(work)
+        waiting = asyncio.wrap_future(job)
+        try:
+            return await asyncio.shield(waiting)
+        except asyncio.CancelledError:
+            waited = 0.0
+            while not job.cancel() and not job.done() and waited < _PATIENCE:
+                self.cursor.interrupt()
+                await asyncio.wait([waiting], timeout=_NUDGE)
+                waited += _NUDGE
+            waiting.add_done_callback(_heard)
+            raise
+
+
+@asynccontextmanager
+async def session(
+    databases: Databases, threads: ThreadPoolExecutor, execution_id: str, file: Path | None, folder: Path
+) -> AsyncIterator[Session]:
+    """A connection to the file, or to the execution's database in memory. Raises `duckdb.Error`."""
+    opening = threads.submit(databases.begin, execution_id, file, folder)
+    try:
+        connection = await asyncio.shield(asyncio.wrap_future(opening))
+    except asyncio.CancelledError:
+        opening.add_done_callback(lambda done: _end_unheard(databases, done))
+        raise
+    found = Session(connection, threads)
+    try:
+        yield found
+    finally:
+        if found.last is not None and not found.last.done():
+            found.last.add_done_callback(lambda _: databases.end(connection))
+        else:
+            await asyncio.shield(asyncio.wrap_future(threads.submit(databases.end, connection)))
+
+
+def _end_unheard(databases: Databases, opening: "Future[Connection]") -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        databases.end(opening.result())
+
+
+def _heard(waiting: "asyncio.Future[Any]") -> None:
+    """Nobody waits for it any more: what it raised is of no interest."""
+    if not waiting.cancelled():
+        waiting.exception()

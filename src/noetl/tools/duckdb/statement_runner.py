@@ -1,0 +1,165 @@
+"""The SQL of one task, done in a thread."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from noetl.model.outcome import ToolError
+from noetl.model.table_reader import batch_rows
+from noetl.model.table_stream import Stream, gathered
+from noetl.tools.duckdb.auth import attachment_of
+from noetl.tools.duckdb.databases import Connection
+from noetl.tools.duckdb.failure import Place
+from noetl.tools.duckdb.insert import ROWS, insertion
+from noetl.tools.duckdb.kind import DuckdbInputs, DuckdbSpec
+from noetl.tools.duckdb.relation import counted, joined, reader_of, relation_of
+from noetl.tools.duckdb.statements import Binding, Statement, statements_of
+from noetl.tools.duckdb.tables import Tables, as_variable, register
+from noetl.tools.host.input_rules import byte_count
+from noetl.tools.sql.statement_result import Answer, distinct
+from noetl.tools.sql.target_table import into_of
+
+
+class Work:
+    """What a task asks of its database. `place` says which statement is at work."""
+
+    def __init__(
+        self, inputs: DuckdbInputs, spec: DuckdbSpec, folder: Path, tables: Tables, variables: Tables
+    ) -> None:
+        self.inputs = inputs
+        self.place = Place()
+        self.statements: list[Statement] = []
+        self.warnings: list[str] = []
+        self.counted: int | None = None
+        """How many rows the statement gave, where not all of them are kept."""
+        self.unfit = {**variables.unfit, **tables.unfit}
+        self.words = {name.lower(): name for name in (*variables.sources, *variables.unfit)}
+        self._spec = spec
+        self._folder = folder
+        self._tables = tables
+        self._labels = variables
+        self._variables: dict[str, Any] = {}
+        self._open = False
+
+    def begin(self, connection: Connection) -> None:
+        """Prepares the connection. Raises `duckdb.Error` and ToolError."""
+        self._cursor = cursor = connection.cursor
+        if self._spec.memory is not None:
+            cursor.execute(f"SET memory_limit = '{byte_count(self._spec.memory)} bytes'")
+        if self._spec.threads is not None:
+            cursor.execute(f"SET threads = {self._spec.threads}")
+        if self.inputs.auth is not None:
+            self._attach(connection, self.inputs.auth)
+        for name, source in self._tables.sources.items():
+            register(cursor, name, source)
+        for name, source in self._labels.sources.items():
+            self._variables[name] = as_variable(cursor, source)
+        self.statements = self._statements()
+        if self._spec.transaction is not False and not any(
+            one.controls_transaction for one in self.statements
+        ):
+            cursor.execute("BEGIN")
+            self._open = True
+
+    def run(self, statement: Statement, limit: int) -> Answer | Stream:
+        """What one statement gives. Raises `duckdb.Error`, and what pyarrow makes of it."""
+        self.place = Place(self.statements.index(statement), statement.lines)
+        self.counted = None
+        if self.inputs.rows is not None and self.inputs.into is None:
+            return self._run_each(statement, limit)
+        try:
+            relation = self._relation(statement, statement.values)
+        except duckdb.Error as error:
+            raise self._placed(error, statement) from None
+        return self._answer(statement, relation, limit)
+
+    def finish(self) -> None:
+        if self._open:
+            self._cursor.execute("COMMIT")
+
+    def _attach(self, connection: Connection, auth: str | dict[str, Any]) -> None:
+        if isinstance(auth, str):
+            raise ToolError("credential", f"the credential `{auth}` is not known")
+        connection.database.attach(connection.cursor, attachment_of(auth, self._folder))
+
+    def _statements(self) -> list[Statement]:
+        given = self.inputs
+        sql = given.command or given.query or given.commands or ()
+        if given.into is not None:
+            sql = insertion(self._cursor, into_of(given.into), given.rows)
+        binding = Binding(given.params) if given.rows is None else None
+        found = statements_of(self._cursor, [sql] if isinstance(sql, str) else sql, binding, self._folder)
+        if not found:
+            raise ToolError("input", "there is no SQL to run: the text is empty")
+        if given.rows is not None and len(found) != 1:
+            raise ToolError("input", f"rows go through one statement, and here are {len(found)}")
+        return found
+
+    def _relation(self, statement: Statement, values: Mapping[str, Any]) -> Any:
+        return relation_of(self._cursor, statement.text, values, self._variables)
+
+    def _answer(self, statement: Statement, relation: Any, limit: int) -> Answer | Stream:
+        if relation is None:
+            return Answer()
+        if statement.only_counts and list(relation.columns) == ["Count"]:
+            return Answer(row_count=_count(relation))
+        if list(relation.columns) == ["Success"] and not statement.reads:
+            return Answer()
+        return self._read(reader_of(relation), limit)
+
+    def _read(self, reader: pa.RecordBatchReader, limit: int) -> Answer | Stream:
+        if self._spec.fetch in ("one", "none"):
+            reader, self.counted = counted(reader, rows=1 if self._spec.fetch == "one" else 0)
+        found = gathered(reader, distinct(reader.schema.names), limit)
+        if isinstance(found, Stream):
+            return found
+        for name, count in found.lost.items():
+            self.warnings.append(f"column `{name}`: {count} values are null, for there is no form for them")
+        return Answer(found.columns, found.rows, len(found.rows))
+
+    def _placed(self, error: duckdb.Error, statement: Statement) -> duckdb.Error:
+        """The error with its place in the statement, which DuckDB tells only where it runs it at once."""
+        if not statement.reads or "LINE " in str(error):
+            return error
+        try:
+            if self._open:
+                self._cursor.execute("ROLLBACK")
+                self._open = False
+            self._cursor.execute(statement.text, statement.values or None)
+        except duckdb.Error as again:
+            # What the transaction had made is gone: another error is not the one to tell.
+            return again if str(again).startswith(str(error).strip()) else error
+        return error
+
+    def _run_each(self, statement: Statement, limit: int) -> Answer | Stream:
+        """Runs the statement with the values of each row, one after the other."""
+        relations = (relation for relation in self._runs(statement) if relation is not None)
+        if statement.only_counts:
+            return Answer(row_count=sum(map(_count, relations)))
+        first = next(relations, None)
+        if first is None:
+            return Answer()
+        return self._read(joined(first, relations), limit)
+
+    def _runs(self, statement: Statement) -> Iterator[Any]:
+        for number, row in enumerate(self._rows(), start=1):
+            try:
+                values = statement.bound(row)
+            except ToolError as error:
+                raise ToolError("input", f"row {number}: {error}") from None
+            yield self._relation(statement, values)
+
+    def _rows(self) -> Iterable[Any]:
+        if isinstance(self.inputs.rows, list):
+            return self.inputs.rows
+        if ROWS in self.unfit:
+            raise ToolError("input", f"`rows` is no table: {self.unfit[ROWS]}")
+        return (row for batch in self._tables.sources[ROWS].to_batches() for row in batch_rows(batch))
+
+
+def _count(relation: Any) -> int:
+    found = relation.fetchall()
+    return int(found[0][0]) if found else 0

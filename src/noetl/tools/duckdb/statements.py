@@ -1,0 +1,107 @@
+"""The statements of a task: their text, their place in it, and the values bound to them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import duckdb
+
+from noetl.model.outcome import ToolError
+from noetl.tools.duckdb.text import tokens, with_folder
+
+Values: TypeAlias = Sequence[Any] | Mapping[str, Any]
+
+
+class Statement(NamedTuple):
+    """One statement. `lines` stand before it in its text, `values` are bound to it."""
+
+    source: duckdb.Statement
+    lines: int
+    values: dict[str, Any]
+
+    @property
+    def text(self) -> str:
+        return str(self.source.query)
+
+    @property
+    def controls_transaction(self) -> bool:
+        return self.source.type == duckdb.StatementType.TRANSACTION
+
+    @property
+    def reads(self) -> bool:
+        """Whether it does nothing but give rows."""
+        return self.source.expected_result_type == [duckdb.ExpectedResultType.QUERY_RESULT]
+
+    @property
+    def only_counts(self) -> bool:
+        """Whether it changes rows and says nothing but how many."""
+        counts = duckdb.ExpectedResultType.CHANGED_ROWS in self.source.expected_result_type
+        return counts and not any(token.text.lower() == "returning" for token in tokens(self.text))
+
+    def bound(self, row: Values) -> dict[str, Any]:
+        """The values that it takes of a row. ToolError `input` if one is not there."""
+        return Binding(row).values(self.source)
+
+
+def statements_of(
+    connection: duckdb.DuckDBPyConnection, texts: Iterable[str], binding: "Binding | None", folder: Path
+) -> list[Statement]:
+    """All statements of the texts. `duckdb.Error` if one is none, ToolError `input` if values do not fit.
+
+    Without a binding their values come later.
+    """
+    found: list[Statement] = []
+    for text in texts:
+        rest = whole = with_folder(text, folder)
+        for source in connection.extract_statements(whole):
+            own = source.query.strip()
+            start = max(rest.find(own), 0)
+            lines = whole.count("\n", 0, len(whole) - len(rest) + start)
+            rest = rest[start + len(own) :]
+            found.append(Statement(source, lines, binding.values(source) if binding else {}))
+    if binding:
+        binding.finish()
+    return found
+
+
+class Binding:
+    """Which values go to which statement.
+
+    A list is given out to the `?` of all statements in turn; `$1` is always its first value.
+    """
+
+    def __init__(self, params: Values | None) -> None:
+        self._named = params if isinstance(params, Mapping) else {}
+        self._listed = params if params is not None and not isinstance(params, Mapping) else []
+        self._is_list = params is not None and not isinstance(params, Mapping)
+        self._next = 0
+        self._used: set[int] = set()
+
+    def values(self, source: duckdb.Statement) -> dict[str, Any]:
+        """The values for the next statement. ToolError `input` if one is not there."""
+        names = source.named_parameters
+        in_turn = any(token.text == "?" for token in tokens(source.query))
+        first = self._next if in_turn else 0
+        if in_turn:
+            self._next += len(names)
+        return {name: self._value(name, first) for name in names}
+
+    def finish(self) -> None:
+        """ToolError `input` if a list holds a value that no statement asks for."""
+        for index in range(len(self._listed)):
+            if index not in self._used:
+                message = f"no statement asks for value {index + 1} of `params`"
+                raise ToolError("input", f"{message}: use `?` or `$1` for a list, `$name` for a mapping")
+
+    def _value(self, name: str, first: int) -> Any:
+        if not name.isdigit():
+            if name not in self._named:
+                given = "the values are a list" if self._is_list else "no value has this name"
+                raise ToolError("input", f"nothing can be bound to `${name}`: {given}")
+            return self._named[name]
+        index = first + int(name) - 1
+        if index >= len(self._listed):
+            given = f"there are {len(self._listed)}" if self._is_list else "the values have names"
+            raise ToolError("input", f"the SQL asks for value {index + 1}, and {given}")
+        self._used.add(index)
+        return self._listed[index]

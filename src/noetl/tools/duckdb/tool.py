@@ -1,0 +1,133 @@
+"""Runs the kind `duckdb`."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, suppress
+from functools import partial
+from typing import Any
+
+import duckdb
+import msgspec
+import pyarrow as pa
+from msgspec import structs
+
+from noetl.model.outcome import Outcome, ToolError, succeeded
+from noetl.model.reference import MEDIA_TYPE, Stored
+from noetl.model.table_stream import Stream
+from noetl.ports.results import Objects, ResultError
+from noetl.ports.tool import Call
+from noetl.tools.duckdb.databases import Databases
+from noetl.tools.duckdb.failure import failure_of
+from noetl.tools.duckdb.insert import ROWS
+from noetl.tools.duckdb.kind import DuckdbInputs, DuckdbSpec
+from noetl.tools.duckdb.session import Session, session
+from noetl.tools.duckdb.statement_runner import Work
+from noetl.tools.duckdb.tables import tables_of
+from noetl.tools.host.read_reference import value_of
+from noetl.tools.host.tool_attempt import attempted, failure, inputs_of
+from noetl.tools.sql.statement_result import Answer, inline_limit, keep_table, result_of
+
+THREADS = 32
+"""Tasks at work at the same time."""
+_KNOBS = ("transaction", "fetch", "memory", "threads")
+
+
+class DuckdbTool:
+    """SQL in DuckDB, each task in a thread and on a connection of its own."""
+
+    def __init__(self) -> None:
+        self._databases = Databases()
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="noetl-duckdb")
+
+    async def run(self, call: Call) -> Outcome:
+        return await attempted(self._attempt(call))
+
+    def forget(self, execution_id: str) -> None:
+        """Frees what was kept for an execution that has ended."""
+        self._databases.forget(execution_id)
+        with suppress(RuntimeError):  # the tool is closed
+            self._threads.submit(self._databases.sweep)
+
+    async def close(self) -> None:
+        self._databases.close()
+        self._threads.shutdown(wait=False)
+
+    async def _attempt(self, call: Call) -> Outcome:
+        labels: Any = call.inputs.get("labels") or {}
+        own = {name: value for name, value in call.inputs.items() if name != "labels"}
+        inputs = inputs_of(structs.replace(call, inputs=own), DuckdbInputs)
+        if isinstance(inputs.rows, dict):
+            inputs = structs.replace(inputs, rows=_reference(own["rows"]))
+        try:
+            spec = msgspec.convert({name: call.spec.get(name) for name in _KNOBS}, DuckdbSpec)
+        except msgspec.ValidationError as error:
+            return failure("input", str(error))
+        try:
+            async with asyncio.timeout(call.timeout), AsyncExitStack() as files:
+                inputs = await _with_rows(inputs, call.objects)
+                tables = await tables_of(_given(inputs), call.objects, files)
+                variables = await tables_of(labels, call.objects, files)
+                return await self._done(call, Work(inputs, spec, call.folder, tables, variables))
+        except TimeoutError:
+            return failure("timeout", f"the SQL was not done within {call.timeout:g} s", retryable=True)
+        except UnicodeError as error:
+            return failure("input", f"a value that DuckDB cannot hold: {error}")
+        except ResultError as error:
+            return failure("not_found", f"a stored value cannot be read: {error}")
+
+    async def _done(self, call: Call, work: Work) -> Outcome:
+        database = work.inputs.database
+        file = None if database in (None, "", ":memory:") else (call.folder / str(database)).resolve()
+        place = (call.execution_id, file, call.folder)
+        try:
+            async with session(self._databases, self._threads, *place) as own:
+                outcome = succeeded(await _answers(call, own, work))
+        except (duckdb.Error, OSError, pa.ArrowException) as error:
+            return failure_of(error, work.place, work.words, work.unfit)
+        return structs.replace(outcome, meta={"warnings": work.warnings}) if work.warnings else outcome
+
+
+async def _answers(call: Call, own: Session, work: Work) -> Any:
+    """Runs everything, statement by statement, and gives the task's result."""
+    limit = inline_limit(call)
+    await own.do(partial(work.begin, own.connection))
+    answers: list[Answer] = []
+    for statement in work.statements:
+        found = await own.do(partial(work.run, statement, limit))
+        answer = await _kept(call, own, found) if isinstance(found, Stream) else found
+        answers.append(answer if work.counted is None else answer._replace(row_count=work.counted))
+    await own.do(work.finish)
+    return result_of(answers)
+
+
+async def _kept(call: Call, own: Session, stream: Stream) -> Answer:
+    """The rows as a stored table."""
+    first = stream.first
+    async with call.objects.draft() as draft:
+        count = await own.do(partial(stream.write, draft.path))
+        stored = await keep_table(call, draft, stream.columns, count, first)
+    return Answer(stream.columns, stored, count)
+
+
+async def _with_rows(inputs: DuckdbInputs, objects: Objects) -> DuckdbInputs:
+    """The inputs, with rows that are stored as values in place of their reference. Raises ResultError."""
+    rows = inputs.rows
+    if not isinstance(rows, Stored) or rows.get("media_type", MEDIA_TYPE) != MEDIA_TYPE:
+        return inputs
+    found = await value_of(rows, objects)
+    return structs.replace(inputs, rows=found) if isinstance(found, list) else inputs
+
+
+def _given(inputs: DuckdbInputs) -> dict[str, Any]:
+    """What the task itself gives as tables."""
+    tables = dict(inputs.tables or {})
+    if isinstance(inputs.rows, Stored):
+        tables[ROWS] = inputs.rows
+    return tables
+
+
+def _reference(rows: Any) -> Stored:
+    """Rows that are no list are a reference as it came in. ToolError of kind `input` if it is none."""
+    if not isinstance(rows, Stored):
+        raise ToolError("input", "`rows` is a mapping: give a list of rows, or the reference to a table")
+    return rows

@@ -1,0 +1,131 @@
+"""Runs the kind `file`."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from noetl.model import Json
+from noetl.model.outcome import Outcome, ToolError
+from noetl.ports.tool import Call
+from noetl.tools.file.kind import FileInputs, check
+from noetl.tools.host.tool_attempt import inputs_of
+from noetl.tools.objects.content import media_type_of
+from noetl.tools.objects.operation import bounded, kept, value_in
+from noetl.tools.objects.put_source import local_path, to_put
+
+MOST_LISTED = 100_000
+
+
+class FileTool:
+    """Files of the machine that the worker runs on."""
+
+    async def run(self, call: Call) -> Outcome:
+        return await bounded(call, _work)
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+async def _work(call: Call) -> Any:
+    inputs = inputs_of(call, FileInputs)
+    for fault in check(dict(call.inputs), {}):
+        raise ToolError("input", fault.message)
+    path = local_path(call, inputs.url)
+    match inputs.action:
+        case "get":
+            return await _get(call, inputs, path)
+        case "put":
+            async with to_put(call, inputs) as (source, _):
+                return _about(call, path, await asyncio.to_thread(_replace, source, path))
+        case "copy":
+            to = local_path(call, inputs.to or "")
+            return _about(call, to, await asyncio.to_thread(_replace, _found(path), to))
+        case "delete":
+            return {"url": _shown(call, path), "deleted": _deleted(path)}
+        case "list":
+            return await asyncio.to_thread(_listed, call, path, inputs.url)
+
+
+async def _get(call: Call, inputs: FileInputs, path: Path) -> Any:
+    if inputs.format not in (None, "bytes"):
+        return await value_in(call, _found(path), inputs.format)
+    async with call.objects.draft() as draft:
+        await asyncio.to_thread(shutil.copyfile, _found(path), draft.path)
+        media_type = media_type_of(path.name)
+        return await kept(call, draft.path, media_type, name=path.name, url=_shown(call, path))
+
+
+def _found(path: Path) -> Path:
+    """The file, if it is there. Raises ToolError."""
+    if not path.exists():
+        raise ToolError("not_found", f"there is no file {path}")
+    _check_ordinary(path)
+    return path
+
+
+def _check_ordinary(path: Path) -> None:
+    """A device or a pipe would be read without end, or replaced by a file."""
+    if path.is_dir():
+        raise ToolError("input", f"{path} is a folder")
+    if path.exists() and not path.is_file():
+        raise ToolError("input", f"{path} is no ordinary file")
+
+
+def _deleted(path: Path) -> bool:
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _shown(call: Call, path: Path) -> str:
+    """The path as a playbook writes it."""
+    return str(path.relative_to(call.folder)) if path.is_relative_to(call.folder) else str(path)
+
+
+def _replace(source: Path, path: Path) -> int:
+    """The file, whole and durable or as it was before; its folder is made. How large it is."""
+    _check_ordinary(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name[:100]}-{uuid4().hex}")
+    try:
+        shutil.copyfile(source, beside)
+        with beside.open("rb") as file:
+            os.fsync(file.fileno())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+    return path.stat().st_size
+
+
+def _about(call: Call, path: Path, size: int) -> Json:
+    return {"url": _shown(call, path), "name": path.name, "size": size}
+
+
+def _listed(call: Call, start: Path, url: str) -> Json:
+    found: list[Json] = []
+    for path in sorted(_below(start)):
+        about = path.stat()
+        moment = datetime.fromtimestamp(about.st_mtime, UTC).isoformat(timespec="seconds")
+        found.append(
+            {"url": _shown(call, path), "name": path.name, "size": about.st_size, "modified_at": moment}
+        )
+        if len(found) > MOST_LISTED:
+            raise ToolError("limit", f"more than {MOST_LISTED:,} files begin with `{url}`")
+    return found
+
+
+def _below(start: Path) -> Iterator[Path]:
+    """The files in a folder and in those below it; or, if it is none, those whose path begins so."""
+    inside = start.is_dir()
+    for base, _, files in os.walk(start if inside else start.parent):
+        for name in files:
+            path = Path(base, name)
+            if (inside or str(path).startswith(str(start))) and path.is_file():
+                yield path

@@ -1,0 +1,121 @@
+"""Runs tools that others wrote, and holds them to what a tool promises."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from msgspec import Struct, structs
+
+from noetl.dsl.document.kinds import NoInputs
+from noetl.model.normalisation import NotJson, normalise
+from noetl.model.outcome import ERROR_KINDS, Outcome, ToolError, succeeded
+from noetl.ports.tool import Call
+from noetl.tools.host.deadlines import Deadlines, Late
+from noetl.tools.host.input_rules import own
+from noetl.tools.host.tool_attempt import attempted, inputs_of
+
+T = TypeVar("T")
+
+
+class FunctionTool:
+    """An async function as a tool. `parameters` are its own by the names of the inputs."""
+
+    def __init__(
+        self,
+        function: Callable[..., Awaitable[object]],
+        inputs: type[Struct],
+        parameters: Mapping[str, str],
+        takes_call: str | None,
+    ) -> None:
+        self._function = function
+        self._inputs = inputs
+        self._parameters = parameters
+        self._takes_call = takes_call
+        self._deadlines = Deadlines()
+
+    async def run(self, call: Call) -> Outcome:
+        return await attempted(self._attempt(call))
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+    async def _attempt(self, call: Call) -> Outcome:
+        arguments: dict[str, Any] = {}
+        if self._takes_call:
+            call = arguments[self._takes_call] = _for_others(call)
+        elif call.inputs:
+            call = structs.replace(call, inputs=own(call.inputs))
+        given = inputs_of(call, self._inputs)
+        for name, parameter in self._parameters.items():
+            if name in call.inputs:  # the function has its defaults itself
+                arguments[parameter] = getattr(given, parameter)
+        result = await _within(self._deadlines, call, self._function, **arguments)
+        return succeeded(_plain(result, "result"))
+
+
+class ClassTool:
+    """An instance of a class with `run` as a tool. Its `close` is called if it has one."""
+
+    def __init__(self, made: Callable[[], Any], inputs: type[Struct] = NoInputs) -> None:
+        self._tool = made()
+        self._inputs = inputs
+        self._deadlines = Deadlines()
+
+    async def run(self, call: Call) -> Outcome:
+        return await attempted(self._attempt(call))
+
+    async def close(self) -> None:
+        if (close := getattr(self._tool, "close", None)) is not None:
+            await close()
+
+    async def _attempt(self, call: Call) -> Outcome:
+        call = _for_others(call)
+        inputs_of(call, self._inputs)
+        outcome = await _within(self._deadlines, call, self._tool.run, call)
+        if not isinstance(outcome, Outcome):
+            raise ToolError("tool", f"`run` gave a value of type `{type(outcome).__name__}`, not an Outcome")
+        if (outcome.status == "error") != (outcome.error is not None):
+            raise ToolError("tool", "`run` gave an outcome whose status and error contradict each other")
+        error = outcome.error
+        if error is not None:
+            if error.kind not in ERROR_KINDS:
+                raise ToolError("tool", f"`run` gave an error of the kind `{error.kind}`, which is none")
+            error = structs.replace(error, details=_plain(error.details, "error.details"))
+        return structs.replace(
+            outcome,
+            result=_plain(outcome.result, "result"),
+            error=error,
+            meta=_plain(outcome.meta, "meta"),
+            helpers=_plain(outcome.helpers, "helpers"),
+        )
+
+
+def _for_others(call: Call) -> Call:
+    """The call with values of its own, which the tool may change."""
+    return structs.replace(
+        call, inputs=own(call.inputs), args=own(call.args), spec=own(call.spec), prev=own(call.prev)
+    )
+
+
+async def _within(
+    deadlines: Deadlines, call: Call, work: Callable[..., Awaitable[T]], /, *args: Any, **named: Any
+) -> T:
+    """What the code of others gives, within the time of the call, and without ending the worker."""
+    try:
+        return await deadlines.within(call.timeout, work(*args, **named))
+    except Late:
+        raise ToolError("timeout", f"it was not done within {call.timeout:g} s", retryable=True) from None
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise ToolError("cancelled", "something that it awaits was cancelled") from None
+    except SystemExit as error:
+        raise ToolError("tool", f"it tried to end the worker: SystemExit: {error.code}") from None
+
+
+def _plain(value: object, what: str) -> Any:
+    try:
+        return normalise(value)
+    except NotJson as error:
+        raise ToolError("tool", f"its {what} is not JSON: {error}") from None

@@ -1,0 +1,158 @@
+"""The connections of all `http` tasks of a worker: one pool, cookies for each run, certificates."""
+
+import contextlib
+import resource
+import ssl
+from collections import OrderedDict
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TypeAlias
+
+import aiohttp
+
+from noetl.model.outcome import ToolError
+from noetl.ports.tool import Call
+from noetl.tools.http.kind import Certificate, HttpSpec
+
+_KEPT = 4.0
+"""Seconds that an idle connection is kept: less than servers do, so that none is used as it closes."""
+_JARS = 4_096
+"""Runs whose cookies are kept: those that used theirs last."""
+_CONTEXTS = 256
+"""Sets of certificates that are kept read."""
+_FILES = 65_536
+"""Open files, sockets included, that are asked of the system: often it gives 1,024 unless asked."""
+_OTHERS = 256
+"""Of these, what is left to stores, processes and other tools: without any they fail."""
+
+Checked: TypeAlias = ssl.SSLContext | bool
+"""What the certificate of a server is checked against, and what the client shows of its own."""
+
+
+class Connections:
+    """Keeps connections alive between calls, to any number of hosts. Belongs to the running loop."""
+
+    def __init__(self) -> None:
+        self._connector: aiohttp.TCPConnector | None = None
+        self._jars: OrderedDict[tuple[str, str], aiohttp.CookieJar] = OrderedDict()
+        self._contexts: dict[tuple[object, ...], ssl.SSLContext] = {}
+        self._headers = {"User-Agent": f"noetl/{_version()}"}
+        self.closed = False
+
+    @contextlib.contextmanager
+    def session(self, call: Call) -> Iterator[aiohttp.ClientSession]:
+        """For one call. It sends the cookies that servers gave to the run that the call belongs to."""
+        if self.closed:
+            raise ToolError("cancelled", "the worker is ending")
+        if self._connector is None:
+            self._connector = aiohttp.TCPConnector(limit=_most(), keepalive_timeout=_KEPT)
+        session = aiohttp.ClientSession(
+            connector=self._connector,
+            connector_owner=False,
+            cookie_jar=self._jar(call),
+            headers=self._headers,
+            max_line_size=65_536,
+            max_field_size=65_536,
+        )
+        # It would send some requests a second time; whether to try again is for the policy to say.
+        session._retry_connection = False
+        try:
+            yield session
+        finally:
+            session.detach()
+
+    async def close(self) -> None:
+        self.closed = True
+        self._jars.clear()
+        if self._connector is not None:
+            await self._connector.close()
+
+    def checked(self, spec: HttpSpec, folder: Path) -> Checked:
+        """As `verify` and `cert` say. One context for each set of files: connections are kept by it."""
+        if spec.cert is None and not isinstance(spec.verify, str):
+            return spec.verify is not False
+        authorities = folder / spec.verify if isinstance(spec.verify, str) else None
+        own = Certificate(cert=spec.cert) if isinstance(spec.cert, str) else spec.cert
+        files = [own.cert, own.key or own.cert] if own is not None else []
+        key = (
+            spec.verify,
+            *_states("spec.verify", authorities),
+            *_states("spec.cert", *(folder / name for name in files)),
+        )
+        if (known := self._contexts.get(key)) is None:
+            known = _context(authorities)
+            if spec.verify is False:
+                known.check_hostname = False
+                known.verify_mode = ssl.CERT_NONE
+            if own is not None:
+                _show(known, *(folder / name for name in files))
+            if len(self._contexts) >= _CONTEXTS:  # files that change, or paths that are made anew
+                self._contexts.clear()
+            self._contexts[key] = known
+        return known
+
+    def _jar(self, call: Call) -> aiohttp.CookieJar:
+        run = (call.execution_id, call.run_id)
+        if (jar := self._jars.get(run)) is None:
+            # Servers that are known by their number may set cookies, too.
+            jar = self._jars[run] = aiohttp.CookieJar(unsafe=True)
+            if len(self._jars) > _JARS:
+                self._jars.popitem(last=False)
+        else:
+            self._jars.move_to_end(run)
+        return jar
+
+
+def _states(what: str, *files: Path | None) -> list[tuple[Path, int]]:
+    """The files and when they changed."""
+    try:
+        return [(file, file.stat().st_mtime_ns) for file in files if file is not None]
+    except FileNotFoundError as error:
+        raise ToolError("not_found", f"`{what}`: there is no {error.filename}") from None
+    except OSError as error:
+        raise ToolError("input", f"`{what}`: {error.filename} cannot be read: {error.strerror}") from None
+
+
+def _context(authorities: Path | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=authorities)
+    except OSError as error:
+        raise ToolError("input", f"`spec.verify`: {authorities} holds no certificates: {error}") from None
+
+
+def _show(context: ssl.SSLContext, cert: Path, key: Path) -> None:
+    """Lets the client show its certificate."""
+
+    def locked() -> str:
+        # Without this the library would ask for the password on the terminal, and wait.
+        raise ToolError(
+            "credential", f"`spec.cert`: the key in {key} is encrypted: use one without a password"
+        )
+
+    try:
+        context.load_cert_chain(cert, key, locked)
+    except OSError as error:
+        raise ToolError(
+            "input", f"`spec.cert`: no certificate with its key in {cert} and {key}: {error}"
+        ) from None
+
+
+def _most() -> int:
+    """Connections at once: what the system lets this process open, for each may have a file that it fills."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
+    if soft == resource.RLIM_INFINITY:
+        soft = wanted
+    elif soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+    return max((soft - _OTHERS) // 2, 1)
+
+
+def _version() -> str:
+    try:
+        return version("noetl")
+    except PackageNotFoundError:
+        return "0"

@@ -1,0 +1,193 @@
+"""What an `http` task sends."""
+
+import re
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+from urllib.parse import urlencode
+
+import msgspec
+from aiohttp import FormData
+from msgspec import structs
+from multidict import CIMultiDict
+from yarl import URL
+
+from noetl.model.outcome import ToolError
+from noetl.model.reference import Stored
+from noetl.ports.tool import Call
+from noetl.tools.host.input_rules import Scalar, as_text
+from noetl.tools.http.auth import Signature, signature_of
+from noetl.tools.http.kind import HttpInputs, Upload
+
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_LENGTHS = ("Content-Length", "Transfer-Encoding")
+_CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+
+
+class Request(NamedTuple):
+    """One request, ready to be sent. `signature` is what must not be shown or follow a redirect."""
+
+    method: str
+    url: URL
+    headers: CIMultiDict[str]
+    body: bytes | BinaryIO | FormData | None
+    signature: Signature
+
+    @property
+    def place(self) -> str:
+        """Method and address for messages, without user, query and fragment."""
+        return f"{self.method} {self.url.with_user(None).with_query(None).with_fragment(None)}"
+
+    def shown(self, url: URL) -> str:
+        """The address without secrets."""
+        if self.signature.query and self.signature.query[0] in url.query:
+            url = url.update_query({self.signature.query[0]: "***"})
+        return str(url.with_user(None))
+
+
+async def request_of(call: Call, inputs: HttpInputs, open_files: AsyncExitStack) -> Request:
+    """What the inputs ask for. ToolError if it cannot be sent; files it sends are left to `open_files`."""
+    signature = signature_of(inputs.auth)
+    headers = _headers(inputs.headers or {}, signature)
+    method = inputs.method.upper()
+    if method in _CHANGING:
+        headers.setdefault("Idempotency-Key", call.idempotency_key)
+    body, content_type = await _body(call, inputs, open_files)
+    if isinstance(body, FormData):
+        headers.popall("Content-Type", None)  # only the form knows what separates its parts
+    elif content_type:
+        headers.setdefault("Content-Type", content_type)
+    url = address(inputs.url, "url").extend_query(_pairs(inputs.params or {}, "params"))
+    if url.user is not None and (signature.header or "Authorization" in headers):
+        raise ToolError("input", "`url` holds a user, and the request signs in otherwise: drop one of them")
+    if signature.query:
+        url = url.update_query([signature.query])
+    return Request(method, url, headers, body, signature)
+
+
+def with_references(call: Call) -> Call:
+    """The call with every reference among its `files` in the place that typed inputs have for it."""
+    files = call.inputs.get("files")
+    if not isinstance(files, dict) or not any(isinstance(part, Stored) for part in files.values()):
+        return call
+    parts = {name: {"content": part} if isinstance(part, Stored) else part for name, part in files.items()}
+    return structs.replace(call, inputs={**call.inputs, "files": parts})
+
+
+def address(text: str, what: str) -> URL:
+    """The HTTP address that the text is. ToolError if it is none; `what` names the input."""
+    try:
+        url = URL(text.strip())
+    except ValueError as error:
+        raise ToolError("input", f"`{what}` is no address: {error}") from None
+    if url.scheme not in ("http", "https"):
+        raise ToolError("input", f"`{what}` is no HTTP address: it must begin with `http://` or `https://`")
+    if not url.host or " " in url.host:
+        raise ToolError("input", f"`{what}` names no host")
+    return url
+
+
+def _headers(given: Mapping[str, Scalar | None], signature: Signature) -> CIMultiDict[str]:
+    """Without what is null, and without what says how long the body is: the body itself does."""
+    headers: CIMultiDict[str] = CIMultiDict()
+    for name, value in given.items():
+        if value is not None:
+            headers[name] = _sendable(name, as_text(value).strip())
+    for name in _LENGTHS:
+        headers.popall(name, None)
+    if signature.header:
+        name, value = signature.header
+        _sendable(name, value)
+        if name in headers:
+            raise ToolError("input", f"`auth` and `headers` both give `{name}`: drop one of them")
+    return headers
+
+
+def _sendable(name: str, value: str) -> str:
+    """The value of the header, if HTTP can carry both."""
+    if not _NAME.fullmatch(name):
+        raise ToolError("input", f"`{name}` is not the name of a header")
+    if any(sign in value for sign in "\r\n\0"):
+        raise ToolError("input", f"the header `{name}` holds a line break, which HTTP does not allow")
+    return value
+
+
+def _pairs(values: Mapping[str, Any], what: str) -> list[tuple[str, str]]:
+    """Names and texts in order; a list repeats its name, and what is null is left out."""
+    found = []
+    for name, value in values.items():
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, dict | list):
+                raise ToolError("input", f"`{what}.{name}` must be text, a number or a list of such values")
+            if one is not None:
+                found.append((name, as_text(one)))
+    return found
+
+
+async def _body(
+    call: Call, inputs: HttpInputs, open_files: AsyncExitStack
+) -> tuple[bytes | BinaryIO | FormData | None, str]:
+    """The body and its media type."""
+    given = call.inputs.get("body")
+    if inputs.files:
+        return await _multipart(call, inputs, inputs.files, open_files), ""
+    if inputs.form is not None:
+        form = urlencode(_pairs(inputs.form, "form")).encode()
+        return form, "application/x-www-form-urlencoded"
+    if isinstance(given, Stored):
+        return await _referred(call, given, open_files), given["media_type"]
+    if isinstance(inputs.body, str):
+        return inputs.body.encode(), "text/plain; charset=utf-8"
+    if inputs.body is not None:
+        return msgspec.json.encode(inputs.body), "application/json"
+    if "json" in call.inputs:  # which may be null
+        return msgspec.json.encode(inputs.json), "application/json"
+    return None, ""
+
+
+async def _multipart(
+    call: Call, inputs: HttpInputs, files: Mapping[str, str | Upload], open_files: AsyncExitStack
+) -> FormData:
+    form = FormData()
+    for name, value in _pairs(inputs.form or {}, "form"):
+        form.add_field(name, value)
+    for name, part in files.items():
+        upload = Upload(path=part) if isinstance(part, str) else part
+        filename, content_type = upload.filename, upload.content_type
+        content: Any
+        if upload.path is not None:
+            path = call.folder / upload.path
+            content = open_files.enter_context(_opened(path, name))
+            filename = filename or path.name
+        elif isinstance(upload.content, Stored):
+            content = await _referred(call, upload.content, open_files)
+            content_type = content_type or upload.content["media_type"]
+            filename = filename or upload.content.get("filename")
+        elif isinstance(upload.content, str):
+            content = upload.content.encode()
+            content_type = content_type or "text/plain; charset=utf-8"
+        else:
+            content = msgspec.json.encode(upload.content)
+            content_type = content_type or "application/json"
+        form.add_field(
+            name, content, filename=filename or name, content_type=content_type or "application/octet-stream"
+        )
+    return form
+
+
+async def _referred(call: Call, reference: Stored, open_files: AsyncExitStack) -> BinaryIO:
+    """The stored object as a file, sent as it is read. Raises ResultError."""
+    path = await open_files.enter_async_context(call.objects.local(reference))
+    return open_files.enter_context(path.open("rb"))
+
+
+def _opened(path: Path, name: str) -> Any:
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        raise ToolError("not_found", f"file `{name}`: there is no {path}") from None
+    except PermissionError:
+        raise ToolError("permission", f"file `{name}`: {path} may not be read") from None
+    except OSError as error:
+        raise ToolError("input", f"file `{name}`: {path} cannot be read: {error.strerror}") from None

@@ -1,0 +1,151 @@
+"""What came back to an `http` task."""
+
+import codecs
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import NamedTuple
+
+import msgspec
+from aiohttp import ClientResponse
+from aiohttp.helpers import parse_mimetype
+
+from noetl.model import Json
+from noetl.model.normalisation import NotJson, normalise
+
+_MASKED = frozenset({"authorization", "cookie", "set-cookie"})
+_TEXTS = frozenset(
+    {
+        "application/ecmascript",
+        "application/graphql",
+        "application/javascript",
+        "application/jsonl",
+        "application/ndjson",
+        "application/sql",
+        "application/toml",
+        "application/x-ndjson",
+        "application/x-www-form-urlencoded",
+        "application/x-yaml",
+        "application/xml",
+        "application/yaml",
+    }
+)
+
+_NOT_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape"})
+"""Codecs of Python that no server means; some take very long."""
+
+
+class Content(NamedTuple):
+    """The body as a value, and what was odd about it."""
+
+    data: Json
+    warning: str = ""
+
+
+def headers_of(response: ClientResponse) -> dict[str, str]:
+    """The headers by their names in lower case; what comes twice is joined by commas."""
+    found: dict[str, str] = {}
+    for raw_name, raw in response.raw_headers:
+        name, value = _ascii(raw_name).lower(), _ascii(raw)
+        if name in _MASKED:
+            found[name] = "***"
+        else:
+            found[name] = f"{found[name]}, {value}" if name in found else value
+    return found
+
+
+def is_binary(content_type: str) -> bool:
+    """Whether a body of this type is neither JSON nor text. What has no type may be either."""
+    if not content_type:
+        return False
+    about = _about(content_type)
+    return not (about.is_json or about.is_text)
+
+
+def content_of(body: bytes, content_type: str) -> Content:
+    """The body as its content type says, JSON or text; null if it is empty.
+
+    Never fails on what a server may call JSON or text: what is not JSON stays text.
+    """
+    if not body:
+        return Content(None)
+    about = _about(content_type)
+    return _json(body, about.charset) if about.is_json else _text(body, about.charset)
+
+
+def retry_after(text: str | None, now: datetime | None = None) -> float | None:
+    """The seconds that a `Retry-After` asks for, given as a number or as a date; None if it says neither."""
+    if text is None:
+        return None
+    if text.strip().isdecimal() and text.isascii():
+        return float(text)
+    try:
+        moment = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, round((moment - (now or datetime.now(UTC))).total_seconds(), 3))
+
+
+class _About(NamedTuple):
+    charset: str
+    is_json: bool
+    is_text: bool
+
+
+def _about(content_type: str) -> _About:
+    """What a content type says."""
+    found = parse_mimetype(content_type)
+    kind, charset = f"{found.type}/{found.subtype}", found.parameters.get("charset", "")
+    if charset.lower() == "binary":  # as some servers say that there is none
+        charset = ""
+    return _About(
+        charset,
+        is_json=found.suffix == "json" or kind in ("application/json", "text/json"),
+        is_text=found.type == "text" or found.suffix in ("xml", "yaml") or kind in _TEXTS or bool(charset),
+    )
+
+
+def _ascii(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
+def _json(body: bytes, charset: str) -> Content:
+    text = _text(body, charset)
+    assert isinstance(text.data, str)  # noqa: S101  # what `_text` gives
+    try:
+        return Content(normalise(msgspec.json.decode(text.data)), text.warning)
+    except (msgspec.DecodeError, UnicodeError, RecursionError, NotJson) as error:
+        return Content(text.data, f"the body is not the JSON that its content type says: {error}")
+
+
+def _text(body: bytes, charset: str) -> Content:
+    encoding, warning = _codec(charset)
+    try:
+        return Content(_checked(body.decode(encoding)), warning)
+    except UnicodeError:
+        pass
+    if charset and not warning:
+        text = body.decode(encoding, errors="replace").encode(errors="replace").decode()
+        return Content(text, f"the body is not the {charset} that it says: what is not was replaced")
+    return Content(body.decode("latin-1"), warning or "the body is not UTF-8: it was read as latin-1")
+
+
+def _codec(charset: str) -> tuple[str, str]:
+    """The name of the codec, and a warning if it is not the one asked for."""
+    try:
+        name = codecs.lookup(charset or "utf-8").name
+        "".encode(name)  # not every codec makes text
+    except (LookupError, ValueError):
+        name = ""
+    if not name or name in _NOT_CHARSETS:
+        return "utf-8-sig", f"the charset `{charset}` of the body is unknown"
+    return ("utf-8-sig" if name == "utf-8" else name), ""
+
+
+def _checked(text: str) -> str:
+    text.encode()  # some codecs give what UTF-8 cannot hold
+    return text

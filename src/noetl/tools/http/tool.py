@@ -1,0 +1,183 @@
+"""Runs the kind `http`."""
+
+import asyncio
+import time
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import aiohttp
+import msgspec
+
+from noetl.model import Json
+from noetl.model.outcome import ErrorInfo, Outcome, ToolError, failed
+from noetl.ports.tool import Call
+from noetl.tools.host.tool_attempt import attempted, failure, inputs_of
+from noetl.tools.http.failure import cut, failure_of
+from noetl.tools.http.kind import HttpInputs, HttpSpec, HttpTimeout, check
+from noetl.tools.http.pool import Checked, Connections
+from noetl.tools.http.request import Request, address, request_of, with_references
+from noetl.tools.http.response import Content, headers_of, retry_after
+from noetl.tools.http.response_body import stored, value_of
+
+MAX_BODY = 64 * 1024 * 1024
+"""Bytes of one body, unpacked."""
+MAX_FILE = 16 * 1024 * 1024 * 1024
+"""Bytes of one that is stored."""
+MAX_REDIRECTS = 10
+
+_KNOBS = ("timeout", "verify", "follow_redirects", "proxy", "success", "save_as", "cert")
+_RETRYABLE = frozenset({408, 425, 429})
+
+
+class HttpTool:
+    """HTTP requests over one pool of connections. A cookie lives as long as the run that got it."""
+
+    def __init__(self, *, max_body: int = MAX_BODY, max_file: int = MAX_FILE) -> None:
+        self._connections = Connections()
+        self._max_body = max_body
+        self._max_file = max_file
+
+    async def run(self, call: Call) -> Outcome:
+        return await attempted(self._attempt(call))
+
+    async def close(self) -> None:
+        await self._connections.close()
+
+    async def _attempt(self, call: Call) -> Outcome:
+        inputs, spec = _typed(call)
+        async with AsyncExitStack() as open_files:
+            request = await request_of(call, inputs, open_files)
+            checked = self._connections.checked(spec, call.folder)
+            session = open_files.enter_context(self._connections.session(call))
+            try:
+                async with asyncio.timeout(call.timeout):
+                    answer = await self._answer(call, session, request, spec, checked)
+            except aiohttp.ClientError as error:
+                if self._connections.closed:
+                    return failure("cancelled", "the worker is ending")
+                return failed(failure_of(error, request.place))
+            except TimeoutError:
+                message = f"{request.place}: no whole answer within {call.timeout:g} s"
+                return failure("timeout", message, retryable=True)
+        if answer.content.warning:
+            call.log(f"warning: {answer.content.warning}")
+        return _outcome(request, answer, ok=_succeeds(answer.status, spec.success))
+
+    async def _answer(
+        self, call: Call, session: aiohttp.ClientSession, request: Request, spec: HttpSpec, checked: Checked
+    ) -> "_Answer":
+        began = time.perf_counter()
+        limits = spec.timeout if isinstance(spec.timeout, HttpTimeout) else HttpTimeout()
+        response = await session.request(
+            request.method,
+            request.url,
+            headers=request.headers,
+            data=request.body,
+            allow_redirects=spec.follow_redirects is not False,
+            max_redirects=MAX_REDIRECTS + 1,  # the client counts the one that it refuses
+            timeout=aiohttp.ClientTimeout(connect=limits.connect or None, sock_read=limits.read or None),
+            ssl=checked,
+            proxy=spec.proxy,
+            middlewares=_signing(request),
+        )
+        try:
+            content = await self._content(call, response, spec)
+        finally:
+            response.close()  # a connection that is read to its end has gone back to the pool before
+        return _Answer(
+            status=response.status,
+            reason=response.reason or "",
+            headers=headers_of(response),
+            url=request.shown(response.url),
+            elapsed_ms=round((time.perf_counter() - began) * 1e3, 3),
+            content=content,
+        )
+
+    async def _content(self, call: Call, response: aiohttp.ClientResponse, spec: HttpSpec) -> Content:
+        ok = _succeeds(response.status, spec.success)
+        most = self._max_file if ok else self._max_body
+        try:
+            if ok and spec.save_as is not None:
+                return await stored(response, call.objects, most=most, empty=True)
+            return await value_of(response, call.objects, most=most, limit=self._max_body)
+        except ToolError as error:
+            if ok:
+                raise
+            return Content(None, str(error))  # the status says more than the size
+
+
+class _Answer(NamedTuple):
+    status: int
+    reason: str
+    headers: dict[str, str]
+    url: str
+    elapsed_ms: float
+    content: Content
+
+
+def _typed(call: Call) -> tuple[HttpInputs, HttpSpec]:
+    call = with_references(call)
+    inputs = inputs_of(call, HttpInputs)
+    try:
+        spec = msgspec.convert({name: call.spec.get(name) for name in _KNOBS}, HttpSpec)
+    except msgspec.ValidationError as error:
+        raise ToolError("input", str(error)) from None
+    for fault in check(call.inputs, call.spec):
+        raise ToolError("input", f"{fault.message}: {fault.hint}" if fault.hint else fault.message)
+    if spec.proxy is not None:
+        address(spec.proxy, "spec.proxy")
+    return inputs, spec
+
+
+def _signing(request: Request) -> tuple[aiohttp.ClientMiddlewareType, ...]:
+    """Signs what goes to the host that was asked for; a redirect to another gets no credential."""
+    if (header := request.signature.header) is None:
+        return ()
+    name, value = header
+
+    async def sign(sent: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+        if sent.url.origin() == request.url.origin():
+            sent.headers[name] = value
+        return await send(sent)
+
+    return (sign,)
+
+
+def _succeeds(status: int, success: list[int | str] | None) -> bool:
+    if success is None:
+        return 200 <= status < 400
+    return any(one in (status, f"{status // 100}xx") for one in success)
+
+
+def _outcome(request: Request, answer: _Answer, *, ok: bool) -> Outcome:
+    """The outcome of an answer. One that is no success has its result, too: policies may want the body."""
+    headers: dict[str, Json] = dict(answer.headers)
+    result: dict[str, Json] = {
+        "status": answer.status,
+        "status_code": answer.status,  # as playbooks call it that know other HTTP clients
+        "headers": headers,
+        "url": answer.url,
+        "elapsed_ms": answer.elapsed_ms,
+        "data": answer.content.data,
+    }
+    return Outcome(
+        status="ok" if ok else "error",
+        result=result,
+        error=None if ok else _unsuccessful(request, answer),
+        meta={"warning": answer.content.warning} if answer.content.warning else {},
+        helpers={"http": {"status": answer.status, "headers": headers}},
+    )
+
+
+def _unsuccessful(request: Request, answer: _Answer) -> ErrorInfo:
+    said = answer.content.data
+    excerpt = said if isinstance(said, str) else msgspec.json.encode(said).decode() if said else ""
+    message = " ".join(f"{request.place}: {answer.status} {answer.reason}".split())
+    return ErrorInfo(
+        kind="http_status",
+        message=f"{message}: {cut(excerpt)}" if excerpt else message,
+        retryable=answer.status in _RETRYABLE or answer.status >= 500,
+        retry_after=retry_after(answer.headers.get("retry-after"), datetime.now(UTC)),
+        details={"status": answer.status},
+    )

@@ -1,0 +1,233 @@
+"""What objects hold, by format: from values and references to files, and back."""
+
+import asyncio
+import base64
+import binascii
+import csv
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from noetl.model import Json
+from noetl.model.normalisation import NotJson, normalise
+from noetl.model.outcome import ToolError
+from noetl.model.reference import ARROW, MEDIA_TYPE, Stored, held, mentions, unescape
+from noetl.ports.results import Objects
+from noetl.tools.host.input_rules import Format
+from noetl.tools.objects.table_conversion import table_from_parquet, table_from_rows, written_table
+
+MOST = 64 << 20
+"""The most bytes that are read as a value; more is worked on by reference."""
+PREVIEW = 1_024
+
+MEDIA_TYPES: dict[str, str] = {
+    # Not the type of values in the log: a user's file never stands for one.
+    "json": "application/json; charset=utf-8",
+    "text": "text/plain; charset=utf-8",
+    "csv": "text/csv; charset=utf-8",
+    "parquet": "application/vnd.apache.parquet",
+    "bytes": "application/octet-stream",
+}
+_SUFFIXES: dict[str, Format] = {
+    ".json": "json",
+    ".txt": "text",
+    ".md": "text",
+    ".log": "text",
+    ".csv": "csv",
+    ".parquet": "parquet",
+}
+
+
+def format_of(address: str) -> Format | None:
+    """What the end of an address says."""
+    return _SUFFIXES.get(Path(address).suffix.lower())
+
+
+def media_type_of(address: str) -> str:
+    return MEDIA_TYPES[format_of(address) or "bytes"]
+
+
+@asynccontextmanager
+async def content_file(
+    objects: Objects, content: Any, form: Format | None
+) -> AsyncIterator[tuple[Path, str]]:
+    """A file with a value, or with what a reference stands for, in this format; and its media type.
+
+    Raises ToolError, ResultError.
+    """
+    if isinstance(content, Stored) and (kind := _as_it_is(content, form)):
+        async with objects.local(content) as path:
+            if content["media_type"] != MEDIA_TYPE or not await asyncio.to_thread(_has_marks, path):
+                yield path, kind
+                return
+    async with objects.draft() as draft:
+        yield draft.path, await _written(objects, content, form, draft.path)
+
+
+def _as_it_is(reference: Stored, form: Format | None) -> str:
+    """The media type of what a reference stands for, if its bytes are in this format already."""
+    kind: str = reference["media_type"]
+    if kind == MEDIA_TYPE:
+        return MEDIA_TYPES["json"] if form in (None, "json") else ""
+    if form == "bytes" and kind != ARROW:
+        return kind
+    return kind if form is None or kind == MEDIA_TYPES[form] else ""
+
+
+async def _written(objects: Objects, content: Any, form: Format | None, to: Path) -> str:
+    if isinstance(content, Stored) and content["media_type"] == ARROW and form is not None:
+        if form == "text" or form == "bytes":  # noqa: PLR1714 -- so that the types follow
+            raise ToolError("input", f"a table cannot be written as {form}: choose csv, json or parquet")
+        async with objects.local(content) as path:
+            await asyncio.to_thread(written_table, path, form, to)
+        return MEDIA_TYPES[form]
+    whole = await _whole(objects, content)
+    if isinstance(whole, Stored):
+        raise ToolError("input", f"the object is `{whole['media_type']}`: it cannot be written as {form}")
+    form = form or ("text" if isinstance(whole, str) else "json")
+    await asyncio.to_thread(_write_value, whole, form, to)
+    return MEDIA_TYPES[form]
+
+
+def _write_value(value: Any, form: Format, to: Path) -> None:
+    match form:
+        case "json":
+            to.write_bytes(msgspec.json.encode(value))
+        case "text":
+            if not isinstance(value, str):
+                raise ToolError("input", f"`format: text` writes text, not {_called(value)}")
+            to.write_bytes(value.encode())
+        case "bytes":
+            to.write_bytes(_bytes_of(value))
+        case "csv":
+            _write_csv(_rows(value, form), to)
+        case "parquet":
+            table_from_rows(_rows(value, form), to)
+
+
+def read_content(path: Path, form: Format, to: Path) -> Json | int:
+    """The value that a file holds; for parquet, its number of rows, which are written to `to` as a table.
+
+    Raises ToolError.
+    """
+    if form == "parquet":
+        return table_from_parquet(path, to)
+    if (size := path.stat().st_size) > MOST:
+        hint = "leave out `format` and hand on the reference"
+        raise ToolError("limit", f"{size:,} bytes are too many for a value ({MOST:,}): {hint}")
+    try:
+        match form:
+            case "json":
+                return normalise(json.loads(path.read_bytes()))
+            case "text":
+                return path.read_bytes().decode("utf-8-sig")
+            case _:
+                with path.open(encoding="utf-8-sig", newline="") as file:
+                    return list(_csv_rows(file))
+    except UnicodeDecodeError as error:
+        raise ToolError("input", f"it is not {form} in UTF-8: {error.reason} at byte {error.start}") from None
+    except (ValueError, csv.Error, NotJson, RecursionError) as error:
+        raise ToolError("input", f"it is not {form}: {error}") from None
+
+
+def preview_of(path: Path, media_type: str) -> str:
+    """A readable beginning of a file, if it is text."""
+    if not media_type.endswith("charset=utf-8"):
+        return ""
+    with path.open("rb") as file:
+        text = file.read(PREVIEW).decode(errors="ignore")
+        return f"{text}…" if file.read(1) else text
+
+
+def _csv_rows(file: TextIOWrapper) -> Iterator[dict[str, Json]]:
+    csv.field_size_limit(MOST)
+    rows = csv.DictReader(file, restkey="…")
+    for row in rows:
+        if None in row.values() or "…" in row:
+            raise ValueError(f"line {rows.line_num} has not as many fields as the first")
+        yield dict(row)
+
+
+def _write_csv(rows: list[dict[str, Json]], to: Path) -> None:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    with to.open("w", encoding="utf-8", newline="") as file:
+        out = csv.writer(file)
+        out.writerow(names)
+        for row in rows:
+            out.writerow([_cell(row.get(name)) for name in names])
+
+
+def _cell(value: Json) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _rows(value: Any, form: str) -> list[dict[str, Json]]:
+    if isinstance(value, Mapping) and isinstance(value.get("rows"), list):
+        value = value["rows"]
+    if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
+        found = "a list of other values" if isinstance(value, list) else _called(value)
+        raise ToolError("input", f"`format: {form}` writes a list of mappings, not {found}")
+    return value
+
+
+def _bytes_of(value: Any) -> bytes:
+    if isinstance(value, dict) and value.get("encoding") == "base64":
+        value = value.get("content")
+    try:
+        return base64.b64decode(value, validate=True)
+    except (binascii.Error, TypeError, ValueError):
+        raise ToolError("input", "`format: bytes` writes bytes as base64 text") from None
+
+
+def _called(value: Any) -> str:
+    names = {list: "a list", dict: "a mapping", str: "text", type(None): "null", bool: "true or false"}
+    return names.get(type(value), "a number")
+
+
+async def _whole(objects: Objects, value: Any) -> Any:
+    """The value with what is stored apart in its place; objects that are no values stay references."""
+    if isinstance(value, Stored):
+        if value["media_type"] not in (ARROW, MEDIA_TYPE):
+            return value
+        if value["size"] > MOST:
+            raise ToolError("limit", f"a part of {value['size']:,} bytes is too large: hand it on by itself")
+        async with objects.local(value) as path:
+            found = _stored_rows(path) if value["media_type"] == ARROW else _stored_value(path)
+        return await _whole(objects, found)
+    if not mentions(value):
+        return value
+    if isinstance(value, dict):
+        return {key: await _whole(objects, item) for key, item in value.items()}
+    return [await _whole(objects, item) for item in value]
+
+
+def _stored_rows(path: Path) -> Json:
+    from noetl.model.table_reader import rows_of  # noqa: PLC0415 -- only tables need it
+
+    return list(rows_of(path.read_bytes()))
+
+
+def _stored_value(path: Path) -> Any:
+    if path.stat().st_size > MOST:
+        raise ToolError(
+            "limit", f"a value of {path.stat().st_size:,} bytes cannot be turned into that format"
+        )
+    return unescape(held(msgspec.json.decode(path.read_bytes())))
+
+
+def _has_marks(path: Path) -> bool:
+    """Whether something in a stored value stands for something else, or is escaped."""
+    sign, tail = b'$noetl"', b""
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            if sign in tail + piece:
+                return True
+            tail = piece[-len(sign) :]
+    return False

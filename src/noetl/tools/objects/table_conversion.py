@@ -1,0 +1,102 @@
+"""Tables between Arrow, Parquet, CSV and JSON, some rows at a time."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from noetl.model import Json
+from noetl.model.outcome import ToolError
+from noetl.model.table_reader import batch_rows
+
+ROWS = 65_536
+"""Rows that are read at a time."""
+
+
+def written_table(source: Path, form: Literal["csv", "json", "parquet"], to: Path) -> None:
+    """Writes the table in a file of Arrow's in another format. Raises ToolError."""
+    arrow = _arrow()
+    # Not mapped into memory: all of it would count as ours.
+    with _told(form), arrow.OSFile(str(source)) as file, arrow.ipc.open_stream(file) as stream:
+        match form:
+            case "csv":
+                from pyarrow import csv  # noqa: PLC0415 -- as in `_arrow`
+
+                with csv.CSVWriter(str(to), stream.schema) as out:
+                    _each(stream, out.write_batch)
+            case "parquet":
+                from pyarrow import parquet  # noqa: PLC0415
+
+                with parquet.ParquetWriter(str(to), stream.schema) as out:
+                    _each(stream, out.write_batch)
+            case "json":
+                _write_json(stream, to)
+
+
+def table_from_rows(rows: list[dict[str, Json]], to: Path) -> None:
+    """Writes rows as Parquet. Raises ToolError."""
+    arrow = _arrow()
+    from pyarrow import parquet  # noqa: PLC0415
+
+    with _told("parquet"):
+        parquet.write_table(arrow.Table.from_pylist(rows), str(to))
+
+
+def table_from_parquet(source: Path, to: Path) -> int:
+    """Writes a file of Parquet as a table of Arrow's; how many rows it has. Raises ToolError."""
+    arrow = _arrow()
+    from pyarrow import parquet  # noqa: PLC0415
+
+    total = 0
+    with (
+        _told("parquet"),
+        parquet.ParquetFile(str(source)) as file,
+        arrow.OSFile(str(to), "wb") as sink,
+        arrow.ipc.new_stream(sink, file.schema_arrow) as out,
+    ):
+        for batch in file.iter_batches(batch_size=ROWS):
+            out.write_batch(batch)
+            total += batch.num_rows
+    return total
+
+
+def columns_of(table: Path) -> list[str]:
+    """The names of the columns of a table of Arrow's."""
+    arrow = _arrow()
+    with _told("arrow"), arrow.OSFile(str(table)) as file, arrow.ipc.open_stream(file) as stream:
+        return list(stream.schema.names)
+
+
+def _each(stream: Any, write: Callable[[Any], None]) -> None:
+    for batch in stream:
+        write(batch)
+
+
+def _write_json(stream: Any, to: Path) -> None:
+    before = b"["
+    with to.open("wb") as file:
+        for batch in stream:
+            for start in range(0, batch.num_rows, 1_000):
+                rows = msgspec.json.encode(batch_rows(batch.slice(start, 1_000)))
+                file.write(before + rows[1:-1])
+                before = b","
+        file.write(b"[]" if before == b"[" else b"]")
+
+
+def _arrow() -> Any:
+    try:
+        import pyarrow as arrow  # noqa: PLC0415 -- only who has tables needs it
+        import pyarrow.ipc  # noqa: PLC0415
+    except ImportError:
+        raise ToolError("tool", "tables need pyarrow: pip install 'noetl[arrow]'") from None
+    return arrow
+
+
+@contextmanager
+def _told(form: str) -> Iterator[None]:
+    try:
+        yield
+    except (_arrow().ArrowException, OSError, TypeError) as error:
+        raise ToolError("input", f"the table cannot be read or written as {form}: {error}") from None

@@ -1,0 +1,208 @@
+"""What one attempt does on its connection to PostgreSQL."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, aclosing
+from typing import Any, cast
+
+from psycopg import capabilities
+from psycopg.pq import TransactionStatus
+
+from noetl.model.outcome import ToolError
+from noetl.ports.tool import Call
+from noetl.tools.postgres.copy import copy_rows
+from noetl.tools.postgres.kind import PostgresInputs, PostgresSpec
+from noetl.tools.postgres.pool import Connection, StreamCursor
+from noetl.tools.postgres.types import Target, column_of
+from noetl.tools.sql.input_rows import Given, given_rows
+from noetl.tools.sql.result_table import Row, Table
+from noetl.tools.sql.sql_task import (
+    Bound,
+    bound_of,
+    controls_transaction,
+    in_one_transaction,
+    most_rows,
+    one_statement,
+)
+from noetl.tools.sql.statement_result import Answer
+from noetl.tools.sql.target_table import into_of
+from noetl.tools.sql.text import POSTGRES, Statement, plan_of
+
+CHUNK = 100 if capabilities.has_stream_chunked() else 1
+"""Rows that the driver hands over at a time."""
+_AT_ONCE = 200
+"""Rows that are converted without leaving the loop."""
+_CHANGES = {"INSERT", "UPDATE", "DELETE", "MERGE"}
+"""Statements that give no rows unless they say RETURNING."""
+_PARAMETERS = """
+SELECT t.typname::text, CASE WHEN t.typcategory = 'A' THEN e.typname::text END
+FROM pg_prepared_statements p, unnest(p.parameter_types) WITH ORDINALITY AS u (type, place)
+JOIN pg_type t ON t.oid = u.type
+LEFT JOIN pg_type e ON e.oid = t.typelem
+WHERE p.name = 'noetl_parameters'
+ORDER BY u.place
+"""
+
+
+class Session:
+    """One attempt. `current` is the statement that runs, `warnings` what its values lost."""
+
+    def __init__(self, call: Call, inputs: PostgresInputs, spec: PostgresSpec) -> None:
+        self.current: Bound | None = None
+        self._connection: Connection | None = None
+        self.warnings: list[str] = []
+        self._call = call
+        self._inputs = inputs
+        self._spec = spec
+        self._most = most_rows(spec)
+        self._drafts = AsyncExitStack()
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a connection, and it outlived the attempt."""
+        return self._connection is not None and not self._connection.closed
+
+    async def run(self, connection: Connection) -> list[Answer]:
+        """What each statement gave. Raises psycopg.Error, ToolError and ResultError."""
+        self._connection = connection
+        async with self._drafts:
+            if self._call.inputs.get("rows") is None:
+                answers = await self._statements(connection)
+            else:
+                async with given_rows(self._call) as given:
+                    answers = [await self._rows(connection, given)]
+        if connection.info.transaction_status != TransactionStatus.IDLE:
+            message = "the SQL leaves a transaction open, which is rolled back: end it with COMMIT"
+            raise ToolError("sql", message)
+        return answers
+
+    async def _statements(self, connection: Connection) -> list[Answer]:
+        bound = bound_of(self._inputs, POSTGRES)
+        if not in_one_transaction([one.statement for one in bound], self._spec):
+            return [await self._statement(connection, one) for one in bound]
+        async with connection.transaction():
+            answers = [await self._statement(connection, one) for one in bound]
+            self.current = None
+        return answers
+
+    async def _statement(self, connection: Connection, bound: Bound) -> Answer:
+        self.current = bound
+        values: Row | None = bound.values
+        if values is not None and _has_lists([values]):
+            (values,) = _fitted([values], await self._parameters(connection, bound.text))
+        cursor = StreamCursor(connection)
+        table: Table | None = None
+        pending: list[Row] = []
+        count = 0
+        stream = cast("AsyncGenerator[Row]", cursor.stream(bound.text, values, size=CHUNK))
+        async with aclosing(stream) as rows:
+            async for row in rows:
+                if table is None:
+                    table = self._table(cursor)
+                count += 1
+                if self._most is not None and count > self._most:
+                    continue
+                pending.append(row)
+                if len(pending) >= table.batch:
+                    await self._add(table, pending)
+                    pending = []
+        if cursor.description is None:
+            return Answer(row_count=max(cursor.rowcount, 0))
+        table = table or self._table(cursor)
+        await self._add(table, pending)
+        return (await self._answer(table))._replace(row_count=count)
+
+    async def _rows(self, connection: Connection, given: Given) -> Answer:
+        if self._inputs.into is not None:
+            return Answer(row_count=await copy_rows(connection, given, into_of(self._inputs.into)))
+        statement = one_statement(self._inputs, POSTGRES)
+        if self._spec.transaction is False or controls_transaction(statement):
+            return await self._each(connection, given, statement, alone=True)
+        async with connection.transaction():
+            answer = await self._each(connection, given, statement, alone=False)
+            self.current = None
+        return answer
+
+    async def _each(
+        self, connection: Connection, given: Given, statement: Statement, *, alone: bool
+    ) -> Answer:
+        """Runs the statement with every row, one after the other or, in a transaction, in a pipeline."""
+        plan = plan_of(statement, POSTGRES, named=given.columns is not None)
+        self.current = Bound(statement, plan.text, None, "")
+        returning = statement.returning or statement.words[0] not in _CHANGES
+        cursor = StreamCursor(connection)
+        targets: list[Target] = []
+        table: Table | None = None
+        count = 0
+        for batch in given.picked(plan.keys):
+            if _has_lists(batch):
+                targets = targets or await self._parameters(connection, plan.text)
+                batch = _fitted(batch, targets)  # noqa: PLW2901
+            for part in [[row] for row in batch] if alone else [batch]:
+                await cursor.executemany(plan.text, part, returning=returning)
+                if not returning or cursor.description is None:
+                    count += _changed(cursor)
+                    continue
+                table = table or self._table(cursor)
+                rows = await _all(cursor)
+                await self._add(table, rows if self._most is None else rows[: self._most - table.count])
+                count += len(rows)
+        if table is None:
+            return Answer(row_count=count)
+        return (await self._answer(table))._replace(row_count=count)
+
+    async def _parameters(self, connection: Connection, text: str) -> list[Target]:
+        """What the server takes each parameter of a statement for. Raises psycopg.Error."""
+        await connection.execute(f"PREPARE noetl_parameters AS {text}")
+        found = await (await connection.execute(_PARAMETERS)).fetchall()
+        await connection.execute("DEALLOCATE noetl_parameters")
+        return [Target(*one) for one in found]
+
+    def _table(self, cursor: StreamCursor) -> Table:
+        return Table(self._call, [column_of(column) for column in cursor.description or ()])
+
+    async def _add(self, table: Table, rows: list[Row]) -> None:
+        if table.stored or len(rows) > _AT_ONCE:
+            await asyncio.to_thread(table.add, rows)
+        else:
+            table.add(rows)
+        if table.full and (path := await table.open(self._drafts)):
+            await asyncio.to_thread(table.spill, path)
+
+    async def _answer(self, table: Table) -> Answer:
+        table.end()
+        self.warnings += table.warnings
+        return await table.answer()
+
+
+async def _all(cursor: StreamCursor) -> list[Row]:
+    """The rows of all runs of a statement."""
+    found: list[Row] = [*await cursor.fetchall()]
+    while cursor.nextset():
+        found += await cursor.fetchall()
+    return found
+
+
+def _changed(cursor: StreamCursor) -> int:
+    """How many rows all runs of a statement changed. A driver that keeps no results knows the sum."""
+    found = max(cursor.rowcount, 0)
+    while cursor.nextset():
+        found += max(cursor.rowcount, 0)
+    return found
+
+
+def _has_lists(rows: Sequence[Row]) -> bool:
+    return any(isinstance(value, list) for row in rows for value in row)
+
+
+def _fitted(rows: Sequence[Row], targets: Sequence[Target]) -> list[Row]:
+    """The rows with lists as arrays where the server takes them for such; elsewhere they go as JSON."""
+    arrays = {place: target.write for place, target in enumerate(targets) if target.items is not None}
+    found: list[Row] = []
+    for row in rows:
+        own: list[Any] = list(row)
+        for place, write in arrays.items():
+            if write is not None:
+                own[place] = write(own[place])
+        found.append(own)
+    return found

@@ -1,0 +1,209 @@
+"""Values between PostgreSQL and a task: JSON and Arrow on one side, the server's text on the other."""
+
+from collections.abc import Callable
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import msgspec
+import psycopg
+from psycopg import postgres
+from psycopg.adapt import AdaptersMap, Dumper
+from psycopg.types.json import set_json_loads
+from psycopg.types.string import TextLoader
+
+from noetl.model import Json
+from noetl.tools.sql.result_table import Column, Lost, base64_text, bytes_of, number, plain
+
+_RANGES = [
+    f"{name}{ending}"
+    for name in ("int4", "int8", "num", "date", "ts", "tstz")
+    for ending in ("range", "multirange")
+]
+_AS_TEXT = [
+    "date",
+    "time",
+    "timetz",
+    "timestamp",
+    "timestamptz",
+    "interval",
+    "uuid",
+    "inet",
+    "cidr",
+    *_RANGES,
+]
+
+
+class Type(NamedTuple):
+    """How values of a type are read: as in `Column`."""
+
+    json: Callable[[Any], Json] | None = None
+    arrow: Callable[[Any], Any] = lambda pa: pa.string()
+    store: Callable[[Any], Any] | None = None
+
+
+def column_of(described: psycopg.Column) -> Column:
+    """The column of a result."""
+    found = postgres.types.get(described.type_code)
+    if found is None:
+        return Column(described.name, *Type())
+    own = _numeric(described) if found.name == "numeric" else _TYPES.get(found.name, Type())
+    if found.array_oid == described.type_code and own is not _JSON:
+        own = _array(own)
+    return Column(described.name, *own)
+
+
+def _day(text: str) -> str:
+    if len(text) != 10 or not text[0].isdigit():
+        raise Lost
+    return text
+
+
+def _read(reads: Callable[[str], Any]) -> Callable[[str], Any]:
+    def store(text: str) -> Any:
+        try:
+            return reads(text)
+        except ValueError:
+            raise Lost from None
+
+    return store
+
+
+_datetime = _read(datetime.fromisoformat)
+
+
+def _moment(text: str) -> str:
+    """ISO 8601 of what the server writes. Lost if it is infinite, or of a year without four digits."""
+    return str(_datetime(text).isoformat())
+
+
+def _finite(value: Decimal) -> Decimal:
+    if not value.is_finite():
+        raise Lost
+    return value
+
+
+def _json_text(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _numeric(described: psycopg.Column) -> Type:
+    """Exact in Arrow, too: a decimal where precision and scale are declared, else text."""
+    precision, scale = described.precision, described.scale
+    if precision and scale is not None and 0 <= scale <= precision <= 38:
+        return Type(number, lambda pa: pa.decimal128(precision, scale), _finite)
+    return Type(number, store=lambda value: str(_finite(value)))
+
+
+def _array(item: Type) -> Type:
+    return Type(
+        json=None if item.json is None else _each(item.json),
+        arrow=lambda pa: pa.list_(item.arrow(pa)),
+        store=None if item.store is None else _each(item.store),
+    )
+
+
+def _each(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def items(values: list[Any]) -> list[Any]:
+        return [
+            None if one is None else items(one) if isinstance(one, list) else convert(one) for one in values
+        ]
+
+    return items
+
+
+_JSON = Type(None, lambda pa: pa.json_() if hasattr(pa, "json_") else pa.string(), _json_text)
+_TYPES = {
+    "bool": Type(arrow=lambda pa: pa.bool_()),
+    "int2": Type(arrow=lambda pa: pa.int16()),
+    "int4": Type(arrow=lambda pa: pa.int32()),
+    "int8": Type(arrow=lambda pa: pa.int64()),
+    "oid": Type(arrow=lambda pa: pa.int64()),
+    "float4": Type(number, lambda pa: pa.float32()),
+    "float8": Type(number, lambda pa: pa.float64()),
+    "bytea": Type(base64_text, lambda pa: pa.binary()),
+    "date": Type(_day, lambda pa: pa.date32(), _read(date.fromisoformat)),
+    "time": Type(None, lambda pa: pa.time64("us"), _read(time.fromisoformat)),
+    "timestamp": Type(_moment, lambda pa: pa.timestamp("us"), _datetime),
+    "timestamptz": Type(_moment, lambda pa: pa.timestamp("us", "UTC"), _datetime),
+    "json": _JSON,
+    "jsonb": _JSON,
+    "record": Type(plain, store=lambda value: _json_text(plain(value))),
+}
+
+
+class JsonDumper(Dumper):
+    """Mappings and lists as JSON text of no type: the server takes it for what it needs there."""
+
+    def dump(self, obj: Any) -> bytes:
+        return msgspec.json.encode(obj)
+
+
+def _loaded(data: str | bytes) -> Any:
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.DecodeError:  # a number that no float holds
+        return data if isinstance(data, str) else bytes(data).decode()
+
+
+def _adapters() -> AdaptersMap:
+    found = AdaptersMap(psycopg.adapters)
+    for name in _AS_TEXT:
+        found.register_loader(name, TextLoader)
+    set_json_loads(_loaded, found)
+    for kind in (dict, list):
+        found.register_dumper(kind, JsonDumper)
+    return found
+
+
+ADAPTERS = _adapters()
+
+
+class Target(NamedTuple):
+    """What a value is written to: the type's name, and that of its items if it is an array."""
+
+    type: str
+    items: str | None
+
+    @property
+    def write(self) -> Callable[[Any], Any] | None:
+        """What makes of a value what the driver can send; None if it can any."""
+        if self.items is not None:
+            return lambda value: array_text(value, whole=self.items in ("json", "jsonb"))
+        return {"json": _json_value, "jsonb": _json_value, "bytea": _bytes}.get(self.type)
+
+
+def array_text(value: Any, *, whole: bool) -> Any:
+    """A list as the server reads arrays. With `whole`, its items are JSON, lists among them too."""
+    if whole and isinstance(value, str) and value.startswith("["):
+        value = msgspec.json.decode(value)  # as a table has it
+    if not isinstance(value, list):
+        return value
+    return "{" + ",".join(_item(one, whole=whole) for one in value) + "}"
+
+
+def _item(value: Any, *, whole: bool) -> str:
+    match value:
+        case None:
+            return "NULL"
+        case list() if not whole:
+            return str(array_text(value, whole=False))
+        case str() if not whole:
+            text = value
+        case bytes():
+            text = f"\\x{value.hex()}"
+        case datetime() | date() | time() | Decimal():
+            text = str(value)
+        case _:
+            text = _json_text(value)
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _json_value(value: Any) -> Any:
+    """Text is JSON already."""
+    return value if value is None or isinstance(value, str) else _json_text(value)
+
+
+def _bytes(value: Any) -> Any:
+    return bytes_of(value, "bytea")

@@ -1,0 +1,105 @@
+"""A bounded pool of warm children, grown on demand."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+
+from noetl.tools.process.child_process import WarmChild
+
+_GRACE = 1.0
+"""Seconds in which an idle child may end by itself."""
+
+
+class Lease:
+    """A child in use. Set `spent` if it is not to be used again."""
+
+    def __init__(self, child: WarmChild) -> None:
+        self.child = child
+        self.spent = False
+
+
+class Pool:
+    """At most `size` children. One is idle for at most `idle` seconds, and replaced after `uses` tasks."""
+
+    def __init__(self, start: Callable[[], WarmChild], *, size: int, idle: float, uses: int) -> None:
+        self._start = start
+        self._idle_limit = idle
+        self._uses = uses
+        self._free = asyncio.Semaphore(size)
+        self._idle: list[WarmChild] = []
+        """The one used last is last, and the next to be used."""
+        self._busy: set[WarmChild] = set()
+        self._ending: set[asyncio.Task[None]] = set()
+        self._sweeper: asyncio.TimerHandle | None = None
+        self.closed = False
+
+    @asynccontextmanager
+    async def child(self) -> AsyncIterator[Lease]:
+        """A child for one task; waits while all are busy. It is killed if the block raises."""
+        async with self._free:
+            lease = Lease(self._take())
+            whole = False
+            try:
+                yield lease
+                whole = not lease.spent
+            finally:
+                self._busy.discard(lease.child)
+                if whole and lease.child.used < self._uses and not self.closed:
+                    self._keep(lease.child)
+                else:
+                    self._end(lease.child)
+
+    async def close(self) -> None:
+        """Ends every child: the busy ones at once, the idle ones with a moment to end by themselves."""
+        self.closed = True
+        if self._sweeper:
+            self._sweeper.cancel()
+        for child in self._busy:
+            child.kill()
+        retiring = [child.retire(_GRACE) for child in self._idle]
+        self._idle.clear()
+        await asyncio.gather(*retiring)
+        while self._ending:
+            await asyncio.wait(self._ending)
+
+    def _take(self) -> WarmChild:
+        child = None
+        while self._idle and child is None:
+            one = self._idle.pop()
+            if one.alive:
+                child = one
+            else:
+                self._end(one)
+        child = child or self._start()
+        self._busy.add(child)
+        return child
+
+    def _keep(self, child: WarmChild) -> None:
+        loop = asyncio.get_running_loop()
+        child.idle_since = loop.time()
+        self._idle.append(child)
+        if self._sweeper is None:
+            self._sweeper = loop.call_later(self._idle_limit, self._sweep)
+
+    def _sweep(self) -> None:
+        """Ends the children that have been idle for too long: they are first in the list."""
+        loop = asyncio.get_running_loop()
+        self._sweeper = None
+        while self._idle and self._idle[0].idle_since + self._idle_limit <= loop.time():
+            self._background(self._idle.pop(0).retire(_GRACE))
+        if self._idle:
+            wake = self._idle[0].idle_since + self._idle_limit
+            self._sweeper = loop.call_at(wake, self._sweep)
+
+    def _end(self, child: WarmChild) -> None:
+        child.kill()
+        self._background(_reaped(child))
+
+    def _background(self, ending: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(ending)
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+
+async def _reaped(child: WarmChild) -> None:
+    await child.reap()

@@ -1,0 +1,236 @@
+"""A warm child process, seen from the worker."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from msgspec import MsgspecError, Struct
+
+from noetl.guest.frame import Answer, Frames, unpack
+from noetl.tools.process.log_lines import Lines
+from noetl.tools.process.pipe import write_all
+from noetl.tools.process.process_tree import HAS_PROC, exit_handle, kill_family, resident
+
+Isolation: TypeAlias = Literal["pool", "fork"]
+
+_ROOT = str(Path(__file__).parents[3])
+"""Where the package lies."""
+_START = (
+    "import sys; sys.path.append(sys.argv[1]); "
+    "from noetl.guest.request_loop import serve; serve(sys.argv[2], int(sys.argv[3]))"
+)
+_CHUNK = 65_536
+_WEIGH = 0.02 if HAS_PROC else 0.5
+"""Seconds between two looks at a child's memory."""
+
+
+class ChildEnded(Exception):
+    """The child is gone, or of no more use, before it answered. `started`: it was able to run code."""
+
+    def __init__(self, *, started: bool) -> None:
+        super().__init__("the process ended")
+        self.started = started
+
+
+class LimitPassed(Exception):
+    """The code used more than it may; the text says what of."""
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """What one task may use: bytes of memory and of output, and of the frame with its answer."""
+
+    memory: int | None
+    output: int
+    answer: int
+
+
+class WarmChild:
+    """One process that runs tasks, one at a time. Belongs to the running event loop."""
+
+    def __init__(self, isolation: Isolation, env: Mapping[str, str] | None) -> None:
+        notice, self._life = os.pipe()  # the end of `_life` is the end of the child
+        try:
+            self._process = subprocess.Popen(  # noqa: S603  # our own interpreter and code
+                # -P: no module of the working directory is taken for one of the library.
+                [sys.executable, "-P", "-c", _START, _ROOT, isolation, str(notice)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=(notice,),
+                env=env,
+                start_new_session=True,
+                bufsize=0,
+            )
+        except BaseException:
+            os.close(self._life)
+            raise
+        finally:
+            os.close(notice)
+        self.pid = self._process.pid
+        self.used = 0
+        """Tasks so far."""
+        self.idle_since = 0.0
+        self._loop = asyncio.get_running_loop()
+        self._isolation = isolation
+        self._started = False
+        self._frames = Frames()
+        self._lines: Lines | None = None
+        self._limits: Limits | None = None
+        self._answer: asyncio.Future[Answer] | None = None
+        self._gone = asyncio.Event()
+        self._forgotten = False
+        pipes = (self._process.stdin, self._process.stdout, self._process.stderr)
+        self._requests, self._answers, self._log = (pipe.fileno() for pipe in pipes if pipe)
+        for pipe in (self._requests, self._answers, self._log):
+            os.set_blocking(pipe, False)
+        self._loop.add_reader(self._answers, self._on_answer)
+        self._loop.add_reader(self._log, self._on_output)
+        self._exit = exit_handle(self.pid)
+        if self._exit is not None:
+            # A process that the code forked may hold the pipes open after the child is gone.
+            self._loop.add_reader(self._exit, self._on_end)
+
+    @property
+    def alive(self) -> bool:
+        return not self._gone.is_set()
+
+    async def ask(self, frame: bytes, log: Callable[[str], None], limits: Limits) -> Answer:
+        """Sends a request and waits for its answer. ChildEnded or LimitPassed if none comes.
+
+        After either, or if the waiting is cut short, the child must be killed.
+        """
+        self.used += 1
+        self._lines, self._limits = Lines(log), limits
+        answer: asyncio.Future[Answer] = self._loop.create_future()
+        self._answer = answer
+        weighing = self._loop.create_task(self._weigh(limits.memory)) if limits.memory else None
+        try:
+            await write_all(self._requests, frame)
+            return await answer
+        except BrokenPipeError:
+            raise ChildEnded(started=self._started) from None
+        finally:
+            if weighing:
+                weighing.cancel()
+            if not answer.cancel() and not answer.cancelled():
+                answer.exception()  # it may have failed while the request was still being sent
+            self._drain()
+            self._lines.finish()
+            self._lines = self._limits = self._answer = None
+
+    def kill(self) -> None:
+        """Ends the process and all it started, at once. A second call does nothing."""
+        if self._process.returncode is None:
+            kill_family(self.pid)
+
+    async def reap(self) -> int:
+        """Waits for the end of a process that was killed or ended; its exit code, or minus its signal."""
+        if self._exit is None:
+            await asyncio.to_thread(self._process.wait)
+        else:
+            await self._gone.wait()
+        code = self._process.wait()
+        self._forget()
+        return code
+
+    async def retire(self, seconds: float) -> None:
+        """Lets an idle process end by itself, and kills it if that takes longer."""
+        if self._process.stdin:
+            self._process.stdin.close()
+        try:
+            async with asyncio.timeout(seconds):
+                await self.reap()
+        except TimeoutError:
+            self.kill()
+            await self.reap()
+
+    async def _weigh(self, limit: int) -> None:
+        """Fails the answer once the child holds that much more than at its beginning."""
+        before = 0
+        while True:
+            held = resident(self.pid)
+            if not self._started or not before:
+                # A copy shares its memory with the process it was forked from, and both are counted.
+                before = held * 2 if self._isolation == "fork" else held
+            elif held - before > limit:
+                self._fail(LimitPassed(f"the code used more than {limit:,} bytes of memory"))
+                return
+            await asyncio.sleep(_WEIGH)
+
+    def _on_answer(self) -> None:
+        try:
+            data = os.read(self._answers, _CHUNK)
+        except BlockingIOError:
+            return
+        if not data:
+            self._loop.remove_reader(self._answers)
+            self._fail(ChildEnded(started=self._started))
+            if self._exit is None:
+                self._gone.set()
+            return
+        for body in self._frames.feed(data):
+            self._take(body)
+        if self._limits and self._frames.size > self._limits.answer:  # the code wrote into our pipe
+            self._fail(ChildEnded(started=self._started))
+
+    def _take(self, body: bytearray) -> None:
+        if not self._started and not body:
+            self._started = True
+            return
+        try:
+            answer = unpack(body, Answer)
+        except (MsgspecError, ValueError):  # likewise
+            self._fail(ChildEnded(started=self._started))
+            return
+        if self._answer and not self._answer.done():
+            self._answer.set_result(answer)
+
+    def _on_output(self) -> bool:
+        """Takes what was printed; whether there may be more."""
+        try:
+            data = os.read(self._log, _CHUNK)
+        except BlockingIOError:
+            return False
+        if not data:
+            self._loop.remove_reader(self._log)
+        elif self._lines and self._limits:
+            self._lines.feed(data)
+            if self._lines.total > self._limits.output:
+                self._fail(LimitPassed(f"the code printed more than {self._limits.output:,} bytes"))
+        return bool(data)
+
+    def _drain(self) -> None:
+        # What was printed before the answer is in the pipe; others may go on printing for ever.
+        for _ in range(16):
+            if not self._on_output():
+                break
+
+    def _on_end(self) -> None:
+        if self._exit is not None:
+            self._loop.remove_reader(self._exit)
+        self._on_answer()
+        self._fail(ChildEnded(started=self._started))
+        self._gone.set()
+
+    def _fail(self, error: Exception) -> None:
+        if self._answer and not self._answer.done():
+            self._answer.set_exception(error)
+
+    def _forget(self) -> None:
+        """Gives up the descriptors. Once only: their numbers are soon another child's."""
+        if self._forgotten:
+            return
+        self._forgotten = True
+        os.close(self._life)
+        self._loop.remove_reader(self._answers)
+        self._loop.remove_reader(self._log)
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if pipe:
+                pipe.close()
+        if self._exit is not None:
+            self._loop.remove_reader(self._exit)
+            os.close(self._exit)

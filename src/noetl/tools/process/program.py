@@ -1,0 +1,163 @@
+"""One program that runs for a task, from its start to the end of all it started."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from noetl.model.outcome import ToolError
+from noetl.tools.process.orphan_killer import Guard
+from noetl.tools.process.process_tree import exit_handle, family, kill_family
+
+_LOOK = 0.02
+"""Seconds between two looks at a process where the system has no descriptor for it."""
+
+
+class Program:
+    """A process with a group of its own. Belongs to the running event loop; `end` it in any case.
+
+    ToolError if it cannot be started. `stdin` is a descriptor, or `subprocess.PIPE` or `DEVNULL`.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        folder: Path,
+        env: Mapping[str, str],
+        stdin: int,
+        guard: Guard,
+    ) -> None:
+        whole_env = {**os.environ, **env}
+        executable = _located(command[0], folder, whole_env)
+        out, printed = os.pipe()
+        self._out = os.fdopen(out, "rb", 0)
+        self._guard = guard
+        try:
+            guard.expect(out)
+            self._process = subprocess.Popen(  # noqa: S603  # this is what the tool is for
+                command,
+                executable=executable,
+                stdin=stdin,
+                stdout=printed,
+                stderr=subprocess.PIPE,
+                cwd=folder,
+                env=whole_env,
+                start_new_session=True,
+                bufsize=0,
+            )
+        except (OSError, ValueError) as error:
+            guard.expect(None)
+            self._out.close()
+            raise _unstarted(command[0], folder, error) from None
+        finally:
+            os.close(printed)
+        self.pid = self._process.pid
+        self._gone = asyncio.Event()
+        self._exit = exit_handle(self.pid)
+        if self._exit is not None:
+            asyncio.get_running_loop().add_reader(self._exit, self._gone.set)
+        try:
+            guard.watch(self.pid)
+        except OSError as error:
+            self.end()
+            raise _unstarted(command[0], folder, error) from None
+
+    @property
+    def stdin(self) -> IO[bytes] | None:
+        return self._process.stdin
+
+    @property
+    def streams(self) -> tuple[IO[bytes], IO[bytes]]:
+        """Standard output and error."""
+        err = self._process.stderr
+        assert err is not None  # noqa: S101  # as `__init__` asks for
+        return self._out, err
+
+    async def ended(self) -> None:
+        """Waits for the end of the process itself; those it started may go on."""
+        if self._exit is not None:
+            await self._gone.wait()
+            return
+        while self._process.poll() is None:
+            await asyncio.sleep(_LOOK)
+
+    def kill(self) -> None:
+        """Ends the whole group at once."""
+        if self._process.returncode is None or self._exit is None:
+            kill_family(self.pid)
+
+    async def stop(self, grace: float) -> None:
+        """Asks the whole group to end by `SIGTERM`, and kills it if that takes more than `grace` seconds.
+
+        Processes that left the group are killed, too: they are known by the one that started them.
+        """
+        strays = family(self.pid)[1:]
+        try:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGTERM)
+            async with asyncio.timeout(grace):
+                await self.ended()
+        except TimeoutError:
+            pass
+        finally:
+            self.kill()
+            for pid in strays:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+
+    def end(self) -> int:
+        """The exit code, or minus the signal. Whatever of the group still runs is killed."""
+        self.kill()
+        self._guard.forget(self.pid)
+        code = self._process.wait()
+        self._close()
+        return code
+
+    def _close(self) -> None:
+        if self._exit is not None:
+            asyncio.get_running_loop().remove_reader(self._exit)
+            os.close(self._exit)
+            self._exit = None
+        for pipe in (self._process.stdin, self._out, self._process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+
+def _located(program: str, folder: Path, env: Mapping[str, str]) -> str:
+    """The file to run. The system itself tells of the first place that hinders it, not of the right one."""
+    if "/" in program:
+        return program
+    places = [str(folder.absolute() / place) for place in os.get_exec_path(env)]
+    found = shutil.which(program, path=os.pathsep.join(places))
+    if found is not None:
+        return found
+    if any(os.path.isfile(os.path.join(place, program)) for place in places):
+        raise _forbidden(program, folder)
+    raise ToolError("not_found", f"there is no program `{program}`")
+
+
+def _forbidden(program: str, folder: Path) -> ToolError:
+    return ToolError("permission", f"the program `{program}` may not be run in {folder}")
+
+
+def _unstarted(program: str, folder: Path, error: Exception) -> ToolError:
+    """Why nothing runs, in words; the system does not say which of the two files it misses."""
+    if isinstance(error, FileNotFoundError | NotADirectoryError) and not folder.is_dir():
+        return ToolError("not_found", f"`cwd`: there is no folder {folder}")
+    match error:
+        case FileNotFoundError():
+            return ToolError("not_found", f"there is no program `{program}`")
+        case PermissionError():
+            return _forbidden(program, folder)
+        case BlockingIOError():
+            return ToolError("limit", f"no process can be started: {error.strerror}", retryable=True)
+        case OSError():
+            return ToolError("input", f"the program `{program}` cannot be run: {error.strerror}")
+        case _:
+            return ToolError("input", f"the command or its environment cannot be passed on: {error}")

@@ -1,0 +1,160 @@
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
+
+from noetl.dsl.document.kinds import Auth, Code, Fault, Kind, Seconds, TaskSpec
+from noetl.model import Json
+from noetl.tools.host.input_rules import Inputs, Scalar, Size, exactly_one, given, literal
+from noetl.tools.python.side_effects import is_contained
+from noetl.tools.syntax import syntax_error
+
+
+class ScriptSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where a script is kept."""
+
+    type: Annotated[
+        Literal["file", "http", "inline", "catalog"], Meta(description="Kind of place the script is in.")
+    ]
+    code: Annotated[Code | None, Meta(description="The script itself, for `inline`.")] = None
+    endpoint: Annotated[str | None, Meta(description="Address, for `http`; `uri` will do as well.")] = None
+    method: Annotated[
+        Literal["GET", "POST"] | None, Meta(description="Request method, for `http`. Default `GET`.")
+    ] = None
+    headers: Annotated[dict[str, Scalar] | None, Meta(description="Request headers, for `http`.")] = None
+    timeout: Annotated[Seconds | None, Meta(description="Seconds that fetching may take, for `http`.")] = None
+    auth: Annotated[Auth | None, Meta(description="Keychain entry to sign in with, for `http`.")] = None
+
+
+class Script(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A script kept outside the task."""
+
+    uri: Annotated[str | None, Meta(description="Path, address or catalog path of the script.")] = None
+    source: Annotated[
+        ScriptSource | None, Meta(description="Where it is kept. Default: told by the `uri`.")
+    ] = None
+
+
+class Lib(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`from MODULE import NAME`."""
+
+    from_: Annotated[str, Meta(description="Module.")] = field(name="from")
+    import_: Annotated[str | None, Meta(description="Name in the module. Default: the module itself.")] = (
+        field(default=None, name="import")
+    )
+
+
+class PythonInputs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Python code; its variables come from `args`."""
+
+    code: Annotated[
+        Code | None,
+        Meta(description="Python code, never rendered. Assign `result`, define `main`, or `return` a value."),
+    ] = None
+    script: Annotated[
+        str | Script | None,
+        Meta(description="A script instead of `code`: file, address or `catalog:PATH`, or a mapping."),
+    ] = None
+    libs: Annotated[
+        dict[str, str | Lib] | None,
+        Meta(description="Imports made before the code runs: name to module, or `{from, import}`."),
+    ] = None
+
+
+class PythonSpec(TaskSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The knobs of Python code."""
+
+    isolation: Annotated[
+        Literal["pool", "fork", "inline"] | None,
+        Meta(
+            description="`pool` (default): a warm process; `fork`: a fresh one; `inline`: the worker's own."
+        ),
+    ] = None
+    memory: Annotated[
+        Size | None, Meta(description="Most memory the code may use: bytes, or text such as `512MB`.")
+    ] = None
+    env: Annotated[dict[str, Scalar] | None, Meta(description="Environment variables to add.")] = None
+    tables: Annotated[
+        Literal["rows", "arrow", "pandas"] | None,
+        Meta(
+            description="What a stored table among the args is: a list of `rows` (default), a table of"
+            " `arrow`, or a frame of `pandas`."
+        ),
+    ] = None
+
+
+def _script(script: Json) -> Iterator[Fault]:
+    if not isinstance(script, dict):
+        return
+    source = script.get("source")
+    place = source if isinstance(source, dict) else {}
+    code = place.get("code")
+    if isinstance(code, str) and (fault := syntax_error(code, "script")):
+        yield fault
+    if place.get("type") == "inline":
+        if code is None:
+            yield Fault("an inline script needs `source.code`", key="script")
+    elif not given(script, "uri") and not given(place, "endpoint"):
+        yield Fault("the script has no `uri`", key="script", hint="say where it is, for example `./clean.py`")
+
+
+def _libs(libs: Json) -> Iterator[Fault]:
+    for name, lib in libs.items() if isinstance(libs, dict) else ():
+        module = literal(lib.get("from") if isinstance(lib, dict) else lib)
+        if not name.isidentifier():
+            yield Fault(f"`{name}` is not a name in Python", key="libs")
+        elif module is not None and not all(part.isidentifier() for part in module.split(".")):
+            yield Fault(f"`{module}` is not the name of a module", key="libs")
+
+
+def _limits(spec: Inputs) -> Iterator[Fault]:
+    if spec.get("isolation") != "inline":
+        return
+    for knob in given(spec, "timeout", "memory"):
+        yield Fault(
+            f"`spec.{knob}` cannot be kept with `isolation: inline`",
+            key=knob,
+            hint="inline code cannot be stopped: use `pool` or `fork`, or drop the limit",
+        )
+
+
+def check(inputs: Inputs, spec: Inputs) -> Iterator[Fault]:
+    """One piece of code that compiles, importable libs, and no limits that `inline` cannot keep."""
+    yield from exactly_one(inputs, "code", "script", hint="write `code` here, or name a `script`")
+    code = inputs.get("code")
+    if isinstance(code, str) and (fault := syntax_error(code, "code")):
+        yield fault
+    yield from _script(inputs.get("script"))
+    yield from _libs(inputs.get("libs"))
+    yield from _limits(spec)
+
+
+def repeatable(inputs: Inputs) -> bool:
+    """Code that stands in the task, imports nothing by `libs`, and touches nothing but its own values."""
+    code = inputs.get("code")
+    return isinstance(code, str) and not inputs.get("libs") and is_contained(code)
+
+
+EXAMPLE = """\
+name: mean
+kind: python
+args: { values: [1, 2, 6] }
+code: |
+  result = sum(values) / len(values)
+"""
+
+KIND = Kind(
+    name="python",
+    summary="Runs Python code in a process of its own.",
+    result="The value of `return`, else of `result`, else of `main`.",
+    helpers={"py": "`exception_type`, `message` and `traceback` of an exception."},
+    example=EXAMPLE,
+    inputs=PythonInputs,
+    spec=PythonSpec,
+    defaults={"isolation": "pool"},
+    check=check,
+    repeatable=repeatable,
+    takes_references=frozenset({"args"}),
+    reads=frozenset({"args"}),
+    implementation="noetl.tools.python.tool:PythonTool",
+)

@@ -1,0 +1,118 @@
+"""Where the code of a `python` task comes from."""
+
+from pathlib import Path, PurePosixPath
+from typing import Literal, NamedTuple
+from urllib.parse import urlsplit
+
+from msgspec import structs
+
+from noetl.model import Json
+from noetl.model.outcome import ToolError
+from noetl.model.reference import Stored
+from noetl.ports.tool import Call, Tool
+from noetl.tools.python.kind import PythonInputs, Script, ScriptSource
+
+MAX_SCRIPT = 16 * 1024 * 1024
+"""Bytes of one script."""
+
+
+class Source(NamedTuple):
+    """Code, its name in tracebacks, and the file it came from."""
+
+    code: str
+    name: str = "<code>"
+    path: Path | None = None
+
+
+class Scripts:
+    """Gets the code of tasks. What fetches it from web servers is made when it is first needed."""
+
+    def __init__(self) -> None:
+        self._http: Tool | None = None
+
+    async def source(self, call: Call, inputs: PythonInputs) -> Source:
+        """The code of the inputs; a relative path starts at the folder. ToolError if there is none."""
+        if inputs.code is not None:
+            return Source(inputs.code)
+        script = inputs.script
+        if script is None:
+            raise ToolError("input", "neither `code` nor `script` is given")
+        if isinstance(script, str):
+            script = Script(uri=script)
+        source = script.source or ScriptSource(type=_place(script.uri or ""))
+        match source.type:
+            case "inline":
+                return Source(source.code or "")
+            case "file":
+                return _read((script.uri or source.endpoint or "").removeprefix("file://"), call.folder)
+            case "http":
+                return await self._fetched(call, source.endpoint or script.uri or "", source)
+            case "catalog":
+                raise ToolError("not_found", "there is no catalog of scripts here: use a file or an address")
+
+    async def close(self) -> None:
+        if self._http is not None:
+            await self._http.close()
+
+    async def _fetched(self, call: Call, url: str, source: ScriptSource) -> Source:
+        if self._http is None:
+            from noetl.tools.http.tool import HttpTool  # noqa: PLC0415  # few scripts need it: it takes long
+
+            self._http = HttpTool(max_body=MAX_SCRIPT, max_file=MAX_SCRIPT)
+        given: dict[str, Json] = {
+            "url": url,
+            "method": source.method or "GET",
+            "headers": dict(source.headers or {}),
+            "auth": source.auth,
+        }
+        timeout = min(call.timeout, source.timeout or call.timeout)
+        outcome = await self._http.run(structs.replace(call, inputs=given, spec={}, timeout=timeout))
+        if (error := outcome.error) is not None:
+            message = f"the script cannot be fetched: {error.message}"
+            raise ToolError(
+                error.kind,
+                message,
+                retryable=error.retryable,
+                retry_after=error.retry_after,
+                details=error.details,
+            )
+        name = PurePosixPath(urlsplit(url).path).name or url
+        match outcome.result["data"]:
+            case None:
+                return Source("", name)
+            case str() as code:
+                return Source(code, name)
+            case Stored() as reference:  # many servers have no type for Python
+                async with call.objects.local(reference) as path:
+                    return Source(_decoded(path.read_bytes(), name), name)
+            case _:
+                raise ToolError("input", f"the script `{url}` is JSON, and no Python")
+
+
+def _place(uri: str) -> Literal["file", "http", "catalog"]:
+    if uri.startswith(("http://", "https://")):
+        return "http"
+    return "catalog" if uri.startswith("catalog:") else "file"
+
+
+def _read(name: str, folder: Path) -> Source:
+    path = folder / name
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_SCRIPT + 1)
+    except FileNotFoundError:
+        raise ToolError("not_found", f"there is no script `{name}` in {folder}") from None
+    except PermissionError as error:
+        raise ToolError("permission", f"the script `{name}` cannot be read: {error.strerror}") from None
+    except OSError as error:
+        raise ToolError("input", f"the script `{name}` cannot be read: {error.strerror}") from None
+    if len(data) > MAX_SCRIPT:
+        raise ToolError("limit", f"the script `{name}` has more than {MAX_SCRIPT:,} bytes")
+    return Source(_decoded(data, name), name, path.absolute())
+
+
+def _decoded(data: bytes, name: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ToolError("input", f"the script `{name}` is not UTF-8") from None

@@ -1,0 +1,164 @@
+"""The jobs that a worker runs on simulators of its own, in warm child processes."""
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import structs
+
+from noetl.model.outcome import ErrorInfo, ToolError
+from noetl.ports.results import Objects, ResultError
+from noetl.ports.tool import Call
+from noetl.tools.python.tool import PythonTool
+
+KEPT = 256
+"""Jobs whose results are kept; those that ended first are forgotten first."""
+
+_CODE = "from noetl.guest.quantum import perform\nresult = perform(order)"
+
+
+class Files:
+    """Where a child writes a result, and every shot if they are kept: drafts, swept after a crash."""
+
+    def __init__(self) -> None:
+        self._drafts = AsyncExitStack()
+        self.result = self.shots = Path()
+
+    async def open(self, objects: Objects) -> dict[str, str]:
+        """Makes room for both; what an order says of them. Raises ResultError."""
+        drafts = [await self._drafts.enter_async_context(objects.draft()) for _ in range(2)]
+        self.result, self.shots = (draft.path.absolute() for draft in drafts)
+        return {"result": str(self.result), "shots": str(self.shots)}
+
+    async def close(self) -> None:
+        """Removes them. A second call does nothing."""
+        await self._drafts.aclose()
+
+
+class Job:
+    """One job. `about` is everything that its result depends on; `lines` are what it printed."""
+
+    def __init__(self, job_id: str, about: Mapping[str, Any]) -> None:
+        self.id = job_id
+        self.about = about
+        self.files = Files()
+        self.state: Literal["queued", "running", "done", "failed", "cancelled"] = "queued"
+        self.error: ErrorInfo | None = None
+        self.lines: list[str] = []
+        self.work: asyncio.Task[None] | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ("done", "failed", "cancelled")
+
+    @property
+    def lost(self) -> bool:
+        """Whether its result is gone: nobody asked for it within a day, and it was swept."""
+        return self.state == "done" and not self.files.result.exists()
+
+
+class Children:
+    """The child processes, which know Qiskit. `size` is how many may simulate at the same time."""
+
+    def __init__(self) -> None:
+        self.size = max(2, min(8, os.cpu_count() or 1))
+        # Twice as many as work on jobs, so that questions to providers need not wait for these.
+        self._python = PythonTool(size=2 * self.size, idle=300.0)
+
+    async def ask(
+        self, call: Call, order: dict[str, Any], *, seconds: float, log: Callable[[str], None]
+    ) -> Any:
+        """What comes of an order (`guest.quantum`). Raises ToolError."""
+        asked = structs.replace(
+            call,
+            kind="python",
+            inputs={"code": _CODE},
+            args={"order": order},
+            spec={},
+            timeout=seconds,
+            log=log,
+        )
+        outcome = await self._python.run(asked)
+        if outcome.error is not None:
+            raise _told(outcome.error, seconds)
+        if "error" in outcome.result:
+            raise ToolError(**outcome.result["error"])
+        return outcome.result["value"]
+
+    async def close(self) -> None:
+        await self._python.close()
+
+
+class Jobs:
+    """Every job of this worker by its id."""
+
+    def __init__(self, children: Children) -> None:
+        self._children = children
+        self._free = asyncio.Semaphore(children.size)
+        self._jobs: dict[str, Job] = {}
+
+    def find(self, job_id: str) -> Job | None:
+        job = self._jobs.get(job_id)
+        return None if job is None or job.lost else job
+
+    async def start(self, call: Call, job_id: str, about: Mapping[str, Any], *, seconds: float) -> Job:
+        """The job, begun unless it is known and has not failed. It goes on when the call is over."""
+        known = self.find(job_id)
+        if known is not None and known.state not in ("failed", "cancelled"):
+            return known
+        job = self._jobs[job_id] = Job(job_id, about)
+        job.work = asyncio.get_running_loop().create_task(self._run(call, job, seconds))
+        await self._forget()
+        return job
+
+    async def end(self, job: Job) -> None:
+        """Waits for the end of a job. Being cut short does nothing to it."""
+        if job.work is not None:
+            await asyncio.wait([job.work])
+
+    async def cancel(self, job: Job) -> None:
+        """Ends a job that has not ended."""
+        if job.work is not None:
+            job.work.cancel()
+            await asyncio.wait([job.work])
+        if not job.ended:  # it had no time to begin
+            job.state = "cancelled"
+
+    async def close(self) -> None:
+        for job in list(self._jobs.values()):
+            await self.cancel(job)
+            await job.files.close()
+
+    async def _run(self, call: Call, job: Job, seconds: float) -> None:
+        try:
+            async with self._free:
+                job.state = "running"
+                order = {"do": "simulate", "job": job.about, **await job.files.open(call.objects)}
+                await self._children.ask(call, order, seconds=seconds, log=job.lines.append)
+            job.state = "done"
+        except ToolError as error:
+            job.error, job.state = error.info, "failed"
+        except ResultError as error:
+            job.error, job.state = ErrorInfo(kind="connection", message=str(error), retryable=True), "failed"
+        except asyncio.CancelledError:
+            job.state = "cancelled"
+        finally:
+            if job.state != "done":
+                await job.files.close()
+
+    async def _forget(self) -> None:
+        ended = [job for job in self._jobs.values() if job.ended]
+        for job in ended[: max(0, len(ended) + 1 - KEPT)]:
+            del self._jobs[job.id]
+            await job.files.close()
+
+
+def _told(error: ErrorInfo, seconds: float) -> ToolError:
+    """An error of the child in the words of a job."""
+    if error.kind == "timeout":
+        return ToolError("timeout", f"the job was not done within {seconds:g} s", retryable=True)
+    kind = "tool" if error.kind == "python" else error.kind
+    return ToolError(kind, error.message, retryable=error.retryable)

@@ -1,0 +1,251 @@
+"""Runs the kind `quantum`."""
+
+import asyncio
+import hashlib
+import json
+import shutil
+from contextlib import suppress
+from importlib.util import find_spec
+from typing import Any
+
+import msgspec
+
+from noetl.model import Json
+from noetl.model.outcome import ErrorInfo, Outcome, ToolError, failed, succeeded
+from noetl.model.reference import ARROW, Stored, stored_object
+from noetl.ports.results import ResultMissing
+from noetl.ports.tool import Call
+from noetl.tools.host.tool_attempt import attempted, inputs_of
+from noetl.tools.quantum.jobs import Children, Files, Job, Jobs
+from noetl.tools.quantum.kind import SIMULATORS, UNASKED, QuantumInputs, unknown_backend
+
+for _driver in ("qiskit", "qiskit_aer", "qiskit_qasm3_import", "pyarrow"):
+    # They are imported in child processes only, but without them there is no point in one.
+    if find_spec(_driver) is None:
+        raise ModuleNotFoundError(f"No module named '{_driver}'", name=_driver)
+
+DESCRIPTION = "application/vnd.noetl.quantum-job+json"
+"""The media type of what a job is made from."""
+
+MAX_RESULT = 64 * 1024 * 1024
+"""Bytes of a result without its shots."""
+
+PATIENCE = 30.0
+"""Seconds that a provider has to cancel a job that nobody waits for any more."""
+
+STATES = frozenset({"queued", "running", "done", "failed", "cancelled"})
+
+
+class QuantumTool:
+    """Jobs on simulators of the worker, and on backends that packages bring.
+
+    A job of a simulator is kept as its description, under the hash of that: a worker that does not know it
+    begins it again, and as the seed is part of the description, it comes to the same result.
+    """
+
+    def __init__(self) -> None:
+        self._children = Children()
+        self._jobs = Jobs(self._children)
+        self._ending: set[asyncio.Task[None]] = set()
+
+    async def run(self, call: Call) -> Outcome:
+        return await attempted(self._attempt(call))
+
+    async def close(self) -> None:
+        await self._jobs.close()
+        if self._ending:
+            await asyncio.wait(self._ending)
+        await self._children.close()
+
+    async def _attempt(self, call: Call) -> Outcome:
+        inputs = inputs_of(call, QuantumInputs)
+        backend = inputs.backend or "aer"
+        if hint := unknown_backend(backend):
+            raise ToolError("input", f"there is no backend `{backend}`: {hint}")
+        if inputs.auth is not None and backend in SIMULATORS:
+            raise ToolError("input", UNASKED)
+        act = self._simulator if backend in SIMULATORS else self._provider
+        try:
+            async with asyncio.timeout(call.timeout):
+                return await act(call, inputs, backend)
+        except TimeoutError:
+            return failed(
+                ErrorInfo(
+                    kind="timeout",
+                    message=f"`{inputs.action}` was not done within {call.timeout:g} s",
+                    retryable=True,
+                )
+            )
+
+    async def _simulator(self, call: Call, inputs: QuantumInputs, backend: str) -> Outcome:
+        seconds = float(call.spec.get("job_timeout") or 3600)  # type: ignore[arg-type]  # checked by its type
+        match inputs.action:
+            case "submit" | "run":
+                about = _about(call, inputs, backend)
+                reference = await _described(call, about)
+                job_id = reference["key"].replace(f"{call.execution_id}/", "", 1)
+                job = await self._jobs.start(call, job_id, about, seconds=seconds)
+                if inputs.action == "run":
+                    return await self._whole(call, job)
+                given: dict[str, Json] = {"job_id": job.id, "backend": backend, "seed": about["seed"]}
+                return succeeded({**given, "job": reference}, quantum=_helper(job))
+            case "status":
+                return succeeded(
+                    _state(call, job := await self._job(call, inputs, seconds)), quantum=_helper(job)
+                )
+            case "result":
+                job = await self._job(call, inputs, seconds)
+                await self._jobs.end(job)
+                return await _result_of(call, job)
+            case "cancel":
+                job = await self._job(call, inputs, seconds)
+                await self._jobs.cancel(job)
+                return succeeded(_state(call, job), quantum=_helper(job))
+
+    async def _whole(self, call: Call, job: Job) -> Outcome:
+        """The result of a job that nobody else waits for: it ends with the call."""
+        try:
+            await self._jobs.end(job)
+        except asyncio.CancelledError:
+            await self._jobs.cancel(job)
+            raise
+        return await _result_of(call, job)
+
+    async def _job(self, call: Call, inputs: QuantumInputs, seconds: float) -> Job:
+        """The job of this id, begun again if this worker does not know it."""
+        job_id = str(inputs.job_id)
+        job = self._jobs.find(job_id) or await self._jobs.start(
+            call, job_id, await _recalled(call, job_id), seconds=seconds
+        )
+        own = job.about["backend"]
+        if inputs.backend is not None and inputs.backend != own:
+            raise ToolError("input", f"the job runs on `{own}`, not on `{inputs.backend}`")
+        return job
+
+    async def _provider(self, call: Call, inputs: QuantumInputs, backend: str) -> Outcome:
+        order: dict[str, Any] = {"backend": backend, "auth": inputs.auth, "job_id": inputs.job_id}
+        helper: dict[str, Json] = {"job_id": inputs.job_id, "backend": backend}
+        match inputs.action:
+            case "submit" | "run":
+                order["job"] = _about(call, inputs, backend)
+                order["job_id"] = helper["job_id"] = await self._ask(call, "submit", order)
+                if inputs.action == "submit":
+                    return succeeded(dict(helper), quantum=helper)
+            case "status":
+                state = await self._ask(call, "status", order)
+                if state not in STATES:
+                    raise ToolError(
+                        "tool", f"the backend `{backend}` gave the state `{state}`, which is none"
+                    )
+                return succeeded({"state": state}, quantum={**helper, "state": state})
+            case "cancel":
+                await self._ask(call, "cancel", order)
+                return succeeded({"state": "cancelled"}, quantum={**helper, "state": "cancelled"})
+        files = Files()
+        try:
+            await self._ask(call, "result", {**order, **await files.open(call.objects)})
+            return succeeded(await _read(call, files, helper), quantum={**helper, "state": "done"})
+        except asyncio.CancelledError:
+            if inputs.action == "run":
+                self._abandon(call, order)
+            raise
+        finally:
+            await files.close()
+
+    async def _ask(self, call: Call, do: str, order: dict[str, Any], seconds: float | None = None) -> Any:
+        return await self._children.ask(
+            call, {**order, "do": do}, seconds=seconds or call.timeout, log=call.log
+        )
+
+    def _abandon(self, call: Call, order: dict[str, Any]) -> None:
+        """Cancels the job of a `run` that was cut short; the call does not wait for it."""
+
+        async def cancel() -> None:
+            with suppress(ToolError):
+                await self._ask(call, "cancel", order, PATIENCE)
+
+        task = asyncio.get_running_loop().create_task(cancel())
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+
+def _about(call: Call, inputs: QuantumInputs, backend: str) -> dict[str, Any]:
+    """Everything that its result depends on. Without a seed, it gets one that follows from the task."""
+    key = call.idempotency_key
+    chosen = int.from_bytes(hashlib.sha256(key.encode()).digest()[:4], "big")
+    return {
+        "backend": backend,
+        "program": inputs.program,
+        "parameters": inputs.parameters or {},
+        "shots": inputs.shots or 1024,
+        "seed": chosen if inputs.seed is None else inputs.seed,
+        "observables": inputs.observables or [],
+        "memory": bool(inputs.memory),
+        "key": key,
+    }
+
+
+async def _described(call: Call, about: dict[str, Any]) -> Stored:
+    async with call.objects.draft() as draft:
+        draft.path.write_bytes(msgspec.json.encode(about, order="sorted"))
+        return await draft.keep(DESCRIPTION, preview=about["program"][:200])
+
+
+async def _recalled(call: Call, job_id: str) -> dict[str, Any]:
+    """What a job is made from: its id is the key of that, without the execution."""
+    store, digest = job_id[:-64], job_id[-64:]
+    key = f"{store}{call.execution_id}/{digest}"
+    try:
+        async with call.objects.local(stored_object(key, size=0, media_type=DESCRIPTION)) as path:
+            about: dict[str, Any] = msgspec.json.decode(path.read_bytes())
+            return about
+    except (ResultMissing, ValueError):
+        raise ToolError("not_found", f"no job `{job_id}` was submitted by this execution") from None
+
+
+def _helper(job: Job) -> dict[str, Json]:
+    return {"job_id": job.id, "backend": job.about["backend"], "state": job.state}
+
+
+def _state(call: Call, job: Job) -> dict[str, Json]:
+    _tell(call, job)
+    if job.error is None:
+        return {"state": job.state}
+    return {"state": job.state, "error": job.error.as_value()}
+
+
+def _tell(call: Call, job: Job) -> None:
+    """Hands what the job printed to the log of the first task that asks."""
+    while job.lines:
+        call.log(job.lines.pop(0))
+
+
+async def _result_of(call: Call, job: Job) -> Outcome:
+    _tell(call, job)
+    if job.error is not None:
+        return failed(job.error, quantum=_helper(job))
+    if job.state != "done":
+        return failed(ErrorInfo(kind="cancelled", message="the job was cancelled"), quantum=_helper(job))
+    about: dict[str, Json] = {"job_id": job.id, "backend": job.about["backend"]}
+    return succeeded(await _read(call, job.files, about), quantum=_helper(job))
+
+
+async def _read(call: Call, files: Files, about: dict[str, Json]) -> dict[str, Json]:
+    """The result that a child wrote, its shots as a stored table."""
+    if files.result.stat().st_size > MAX_RESULT:
+        raise ToolError("limit", f"the result has more than {MAX_RESULT >> 20} MiB: ask for fewer shots")
+    result: dict[str, Json] = {**about, **json.loads(await asyncio.to_thread(files.result.read_bytes))}
+    if files.shots.exists():
+        async with call.objects.draft() as draft:
+            await asyncio.to_thread(shutil.copyfile, files.shots, draft.path)
+            result["memory"] = await draft.keep(ARROW, type="list", length=_total(result), columns=["bits"])
+    return result
+
+
+def _total(result: dict[str, Json]) -> int:
+    """The shots that were counted."""
+    return sum(msgspec.convert(result, _Counted).counts.values())
+
+
+class _Counted(msgspec.Struct):
+    counts: dict[str, int] = {}

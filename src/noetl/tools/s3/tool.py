@@ -1,0 +1,237 @@
+"""Runs the kind `s3`."""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import obstore
+from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
+from obstore.store import S3Store
+
+from noetl.model import Json
+from noetl.model.outcome import Outcome, ToolError
+from noetl.ports.tool import Call
+from noetl.tools.host.tool_attempt import inputs_of
+from noetl.tools.objects.content import media_type_of
+from noetl.tools.objects.operation import bounded, kept, value_in
+from noetl.tools.objects.put_source import to_put
+from noetl.tools.s3.kind import S3Inputs, check
+
+PART = 8 << 20
+"""Bytes of one part of an upload, and of one piece of a download."""
+PARTS_AT_ONCE = 4
+MOST_LISTED = 100_000
+
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_INSTANCE = re.compile(r"://[^/ ]+/latest/(api/token|meta-data/)")
+"""Where a machine of Amazon's finds its own credential, which is asked for when there is no other."""
+
+_SPELLINGS = {
+    "access_key_id": ("access_key_id", "aws_access_key_id", "access_key", "key_id"),
+    "secret_access_key": ("secret_access_key", "aws_secret_access_key", "secret_key", "secret"),
+    "session_token": ("session_token", "aws_session_token", "token"),
+    "region": ("region", "aws_region", "region_name", "aws_default_region", "default_region"),
+    "endpoint": ("endpoint", "endpoint_url", "aws_endpoint_url", "aws_endpoint"),
+}
+
+
+class Address(NamedTuple):
+    bucket: str
+    name: str
+
+    @property
+    def url(self) -> str:
+        return f"s3://{self.bucket}/{self.name}"
+
+
+class S3Tool:
+    """Objects in buckets, streamed both ways."""
+
+    async def run(self, call: Call) -> Outcome:
+        return await bounded(call, _work)
+
+    async def close(self) -> None:
+        """Nothing is held: a client lives as long as its call."""
+
+
+async def _work(call: Call) -> Any:
+    inputs = inputs_of(call, S3Inputs)
+    for fault in check({**call.inputs, "auth": None}, {}):
+        raise ToolError("input", fault.message)
+    config = credential_of(call.inputs.get("auth"))
+    at = _address(inputs.url, whole=inputs.action != "list")
+    with _told(at):
+        store = _opened(at.bucket, config)
+        match inputs.action:
+            case "get":
+                return await _get(call, inputs, store, at)
+            case "put":
+                async with to_put(call, inputs) as (path, media_type):
+                    return await _put(store, at, path, media_type)
+            case "copy":
+                return await _copy(call, store, config, at, _address(inputs.to or ""))
+            case "delete":
+                return await _delete(store, at)
+            case "list":
+                return await _list(store, at)
+
+
+async def _get(call: Call, inputs: S3Inputs, store: S3Store, at: Address) -> Any:
+    async with call.objects.draft() as draft:
+        await _download(store, at.name, draft.path)
+        if inputs.format not in (None, "bytes"):
+            return await value_in(call, draft.path, inputs.format)
+        name = at.name.rpartition("/")[2]
+        return await kept(call, draft.path, media_type_of(name), name=name, url=at.url)
+
+
+async def _put(store: S3Store, at: Address, path: Path, media_type: str) -> Json:
+    size = path.stat().st_size
+    done = await obstore.put_async(
+        store,
+        at.name,
+        path,
+        attributes={"Content-Type": media_type},
+        chunk_size=PART,
+        max_concurrency=PARTS_AT_ONCE,
+    )
+    return {"url": at.url, "size": size, "etag": _etag(done["e_tag"]), "media_type": media_type}
+
+
+async def _copy(call: Call, store: S3Store, config: dict[str, Any], at: Address, to: Address) -> Json:
+    if to.bucket == at.bucket:
+        await obstore.copy_async(store, at.name, to.name)
+        size = (await obstore.head_async(store, to.name))["size"]
+        return {"url": to.url, "size": size}
+    async with call.objects.draft() as draft:
+        await _download(store, at.name, draft.path)
+        return await _put(_opened(to.bucket, config), to, draft.path, media_type_of(to.name))
+
+
+async def _delete(store: S3Store, at: Address) -> Json:
+    try:
+        await obstore.head_async(store, at.name)
+    except FileNotFoundError:
+        return {"url": at.url, "deleted": False}
+    await obstore.delete_async(store, at.name)
+    return {"url": at.url, "deleted": True}
+
+
+async def _list(store: S3Store, at: Address) -> Json:
+    found: list[Json] = []
+    folder, _, _ = at.name.rpartition("/")
+    async for page in obstore.list(store, prefix=folder or None):
+        for one in page:
+            if not one["path"].startswith(at.name):
+                continue
+            moment = one["last_modified"].astimezone(UTC).isoformat(timespec="seconds")
+            found.append(
+                {
+                    "url": Address(at.bucket, one["path"]).url,
+                    "name": one["path"].rpartition("/")[2],
+                    "size": one["size"],
+                    "modified_at": moment,
+                    "etag": _etag(one["e_tag"]),
+                }
+            )
+        if len(found) > MOST_LISTED:
+            raise ToolError("limit", f"more than {MOST_LISTED:,} objects begin with `{at.url}`")
+    return sorted(found, key=lambda one: str(one["url"]) if isinstance(one, dict) else "")
+
+
+async def _download(store: S3Store, name: str, to: Path) -> None:
+    answer = await obstore.get_async(store, name)
+    with to.open("wb") as file:
+        async for piece in answer.stream(min_chunk_size=PART):
+            file.write(piece)
+
+
+def _etag(text: str | None) -> str | None:
+    return text.strip('"') if text else None
+
+
+def _address(url: str, *, whole: bool = True) -> Address:
+    bucket, _, name = url.removeprefix("s3://").partition("/")
+    if not url.startswith("s3://") or not bucket or (whole and not name.strip("/")):
+        raise ToolError("input", f"`{url}` names no object: s3://BUCKET/NAME")
+    if not _BUCKET.fullmatch(bucket):
+        raise ToolError("input", f"`{bucket}` cannot be the name of a bucket")
+    if whole and (name.startswith("/") or name.endswith("/")):
+        raise ToolError("input", f"`{url}` names no object: its name begins or ends with `/`")
+    return Address(bucket, name)
+
+
+def credential_of(auth: Any) -> dict[str, Any]:
+    """What a credential says, in the words of the client; empty: the environment says it."""
+    if auth is None:
+        return {}
+    if not isinstance(auth, Mapping):
+        raise ToolError("credential", f"the credential `{auth}` is not there")
+    found = {
+        name: str(auth[spelt])
+        for name, spellings in _SPELLINGS.items()
+        for spelt in spellings
+        if auth.get(spelt) not in (None, "")
+    }
+    if ("access_key_id" in found) != ("secret_access_key" in found):
+        raise ToolError("credential", "the credential needs `access_key_id` and `secret_access_key`, both")
+    if "access_key_id" not in found and "endpoint" not in found and "region" not in found:
+        raise ToolError("credential", "the credential has nothing to sign in to S3 with: `access_key_id`")
+    for name, value in found.items():
+        # The client would come to a sudden end on these.
+        if not value.isprintable() or " " in value:
+            raise ToolError("credential", f"there is a space or a line break in the credential's `{name}`")
+    if not re.match(r"https?://[^/]", found.get("endpoint", "http://default")):
+        raise ToolError(
+            "credential", "the credential's `endpoint` does not begin with `http://` or `https://`"
+        )
+    return found
+
+
+def _opened(bucket: str, config: dict[str, Any]) -> S3Store:
+    if "endpoint" in config:
+        config = {"region": "us-east-1", **config}
+    return S3Store(
+        bucket,
+        config=config,  # type: ignore[arg-type]  # a mapping of known keys
+        # Whether it is encrypted is what the endpoint says; that of Amazon is.
+        client_options={"allow_http": True, "timeout": "3600s", "connect_timeout": "10s"},
+        retry_config={"max_retries": 0, "retry_timeout": timedelta(seconds=1)},
+    )
+
+
+@contextmanager
+def _told(at: Address) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        if error.filename is not None:
+            raise  # a file here
+        what = (
+            f"there is no bucket `{at.bucket}`" if "NoSuchBucket" in str(error) else f"there is no {at.url}"
+        )
+        raise ToolError("not_found", what) from None
+    except (PermissionDeniedError, UnauthenticatedError):
+        raise ToolError("permission", f"the credential does not allow this on {at.url}") from None
+    except BaseError as error:
+        raise _failure(at, str(error).strip("'\" \n")) from None
+    except ValueError as error:
+        raise ToolError("input", f"`{at.url}` names no object: {error}") from None
+    except Exception as error:  # the client's own panic, a class that cannot be imported
+        if type(error).__name__ != "RustPanic":
+            raise
+        raise ToolError("credential", "the environment does not say where S3 is: see AWS_ENDPOINT") from None
+
+
+def _failure(at: Address, said: str) -> ToolError:
+    if "NoSuchBucket" in said:
+        return ToolError("not_found", f"there is no bucket `{at.bucket}`")
+    if said.startswith("Generic S3 error: Missing") or _INSTANCE.search(said):
+        hint = "give `auth`, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        return ToolError("credential", f"there is nothing to sign in to S3 with: {hint}")
+    if " 403 " in said or " 401 " in said:
+        return ToolError("permission", f"the credential does not allow this on {at.url}")
+    return ToolError("connection", f"{at.url}: {said.partition(chr(10))[0]}", retryable=True)

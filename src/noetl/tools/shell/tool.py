@@ -1,0 +1,164 @@
+"""Runs the kind `shell`."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+from contextlib import AsyncExitStack
+
+import msgspec
+
+from noetl.model import Json
+from noetl.model.outcome import Outcome, ToolError, succeeded
+from noetl.model.reference import Stored
+from noetl.ports.tool import Call
+from noetl.tools.host.input_rules import as_text
+from noetl.tools.host.tool_attempt import attempted, failure, inputs_of
+from noetl.tools.process.orphan_killer import Guard
+from noetl.tools.process.pipe import reading, write_all
+from noetl.tools.process.program import Program
+from noetl.tools.shell.kind import ShellInputs, check
+from noetl.tools.shell.stream_capture import Capture, Printed
+
+_ROOM = 64 * 1024
+"""Bytes that wait in memory to be taken from a stream."""
+GRACE = 0.5
+"""Seconds that a program has for tidying up when it is stopped."""
+_LINGER = 0.5
+"""Seconds in which processes that the program left behind may say their last words."""
+_DRAIN = 2.0
+"""Seconds in which what they said is read, if one that left the group keeps the stream open."""
+_LAST = 0.2
+"""The same for a program that is stopped: its time is over."""
+
+
+class ShellTool:
+    """Programs in process groups of their own, none of which outlives its task or the worker."""
+
+    def __init__(self, *, grace: float = GRACE) -> None:
+        self._guard = Guard()
+        self._grace = grace
+        self._closed = False
+
+    async def run(self, call: Call) -> Outcome:
+        return await attempted(self._attempt(call))
+
+    async def close(self) -> None:
+        self._closed = True
+        self._guard.close()
+
+    async def _attempt(self, call: Call) -> Outcome:
+        if self._closed:
+            return failure("cancelled", "the worker is ending")
+        inputs = inputs_of(call, ShellInputs)
+        for fault in check(call.inputs, call.spec):
+            raise ToolError("input", f"{fault.message}: {fault.hint}" if fault.hint else fault.message)
+        async with AsyncExitStack() as stack:
+            streams = Capture(call, stack), Capture(call, stack)
+            try:
+                async with asyncio.timeout(call.timeout) as bound:
+                    stdin, given = await _stdin(call, stack)
+                    program = self._start(call, inputs, stdin)
+                    try:
+                        await self._follow(program, given, *streams)
+                    finally:
+                        code = program.end()
+                    out, err = [await stream.printed() for stream in streams]
+            except TimeoutError:
+                if not bound.expired():
+                    raise
+                message = f"the command was not done within {call.timeout:g} s"
+                return failure("timeout", message, retryable=True)
+        return _outcome(code, out, err)
+
+    def _start(self, call: Call, inputs: ShellInputs, stdin: int) -> Program:
+        command = inputs.command
+        return Program(
+            ["/bin/sh", "-c", command] if isinstance(command, str) else [as_text(part) for part in command],
+            folder=call.folder / (inputs.cwd or ""),
+            env={name: as_text(value) for name, value in (inputs.env or {}).items()},
+            stdin=stdin,
+            guard=self._guard,
+        )
+
+    async def _follow(self, program: Program, given: bytes, out: Capture, err: Capture) -> None:
+        """Feeds the program and takes what it prints, until it and those it leaves behind have ended."""
+        async with AsyncExitStack() as open_streams:
+            readers = []
+            for stream in program.streams:
+                reader, transport = await reading(stream, _ROOM)
+                open_streams.callback(transport.close)
+                readers.append(reader)
+            taking = [
+                asyncio.create_task(capture.take(reader))
+                for capture, reader in zip((out, err), readers, strict=True)
+            ]
+            feeding = asyncio.create_task(_fed(program, given))
+            try:
+                await program.ended()
+                await asyncio.wait(taking, timeout=_LINGER)
+                program.kill()
+                await asyncio.wait(taking, timeout=_DRAIN)
+            except asyncio.CancelledError:
+                await program.stop(self._grace)
+                await asyncio.wait(taking, timeout=_LAST)
+                raise
+            finally:
+                for task in (feeding, *taking):
+                    task.cancel()
+                await asyncio.wait((feeding, *taking))
+            for task in taking:
+                if not task.cancelled():
+                    task.result()
+
+
+async def _stdin(call: Call, stack: AsyncExitStack) -> tuple[int, bytes]:
+    """What standard input is, and what is to be written to it."""
+    match call.inputs.get("stdin"):
+        case None:
+            return subprocess.DEVNULL, b""
+        case Stored() as reference:
+            path = await stack.enter_async_context(call.objects.local(reference))
+            return stack.enter_context(path.open("rb")).fileno(), b""
+        case dict() | list() as value:
+            return subprocess.PIPE, msgspec.json.encode(value)
+        case value:
+            return subprocess.PIPE, as_text(value).encode()
+
+
+async def _fed(program: Program, given: bytes) -> None:
+    """Writes what the program is to read; it need not read all of it."""
+    if program.stdin is None:
+        return
+    os.set_blocking(program.stdin.fileno(), False)
+    with contextlib.suppress(BrokenPipeError), program.stdin as pipe:
+        await write_all(pipe.fileno(), given)
+
+
+def _outcome(code: int, out: Printed, err: Printed) -> Outcome:
+    result: dict[str, Json] = {"exit_code": code, "stdout": out.text, "stderr": err.text}
+    for name, printed in (("stdout_ref", out), ("stderr_ref", err)):
+        if printed.whole is not None:
+            result[name] = printed.whole
+    if code == 0:
+        return succeeded(result)
+    said = next((line for line in reversed(err.text.splitlines()) if line.strip()), "").strip()
+    about: dict[str, Json] = {"exit_code": code}
+    message, foreign = f"the command ended with exit code {code}", False
+    if code < 0:
+        about["signal"] = name = _signal_name(-code)
+        message = f"the command was killed by {name}"
+        # Nobody but the system or an operator sends these: another try may end well.
+        foreign = -code in (signal.SIGKILL, signal.SIGTERM)
+    message = f"{message}: {said[:200]}" if said else message
+    failed = failure("process_exit", message, retryable=foreign, details=about)
+    return msgspec.structs.replace(failed, result=result)
+
+
+def _signal_name(number: int) -> str:
+    """Most of the real-time signals have no name of their own."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,118 @@
+"""What a SQL task is to do, whatever the database."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import structs
+
+from noetl.dsl.document.kinds import Fault
+from noetl.model import Json
+from noetl.model.outcome import ToolError
+from noetl.ports.tool import Call
+from noetl.tools.host.tool_attempt import inputs_of
+from noetl.tools.sql.sql_inputs import SqlInputs, SqlSpec
+from noetl.tools.sql.text import Dialect, Statement, plan_of, statements_of
+
+Inputs = TypeVar("Inputs", bound=SqlInputs)
+Spec = TypeVar("Spec", bound=SqlSpec)
+
+KNOBS = ("transaction", "fetch", "pool")
+_CONTROL = {"BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT"}
+
+
+def typed(
+    call: Call,
+    inputs: type[Inputs],
+    spec: type[Spec],
+    check: Callable[[Mapping[str, Json], Mapping[str, Json]], Iterable[Fault]],
+) -> tuple[Inputs, Spec]:
+    """The inputs and knobs of a call, but for `rows`, which may be many. ToolError of kind `input`."""
+    for fault in check(call.inputs, call.spec):
+        raise ToolError("input", f"{fault.message}: {fault.hint}" if fault.hint else fault.message)
+    few = structs.replace(call, inputs={name: given for name, given in call.inputs.items() if name != "rows"})
+    try:
+        knobs = msgspec.convert({name: call.spec.get(name) for name in KNOBS}, spec)
+    except msgspec.ValidationError as error:
+        raise ToolError("input", f"`spec`: {error}") from None
+    return inputs_of(few, inputs), knobs
+
+
+class Bound(NamedTuple):
+    """A statement with the values that go into it, in its database's own words.
+
+    `values` is None where nothing is bound. `place` says which of the task's statements it is.
+    """
+
+    statement: Statement
+    text: str
+    values: list[Any] | None
+    place: str
+
+    def at(self, line: int = 1) -> str:
+        """The place of a line of the statement, counted from 1, for a message."""
+        return f"{self.place}line {self.statement.line + line - 1}"
+
+
+def bound_of(inputs: SqlInputs, dialect: Dialect) -> list[Bound]:
+    """The statements of a task in order, values bound. ToolError of kind `input`."""
+    statements = _statements(inputs, dialect)
+    total = len(statements)
+    places = [f"statement {number} of {total}, " if total > 1 else "" for number in range(1, total + 1)]
+    params = inputs.params
+    if params is None:
+        return [Bound(one, one.text, None, place) for one, place in zip(statements, places, strict=True)]
+    found = []
+    taken = highest = 0
+    for one, place in zip(statements, places, strict=True):
+        try:
+            plan = plan_of(one, dialect, named=isinstance(params, dict), first=taken)
+            found.append(Bound(one, plan.text, plan.values(params), place))
+        except ToolError as error:
+            raise ToolError("input", f"{place}{error}") from None
+        if any(slot.key is None and slot.style != "%%" for slot in one.slots):
+            taken += len(plan.keys)
+        highest = max([highest, taken, *(key + 1 for key in plan.keys if isinstance(key, int))])
+    if isinstance(params, list) and highest < len(params):
+        message = f"`params` holds {len(params)}, and the SQL has placeholders for {highest}"
+        raise ToolError("input", f"{message}: use {dialect.styles}")
+    return found
+
+
+def one_statement(inputs: SqlInputs, dialect: Dialect) -> Statement:
+    """The statement that rows run through. ToolError of kind `input` if there are more."""
+    statements = _statements(inputs, dialect)
+    if len(statements) > 1:
+        raise ToolError("input", f"rows run through one statement, and there are {len(statements)}")
+    return statements[0]
+
+
+def _statements(inputs: SqlInputs, dialect: Dialect) -> list[Statement]:
+    given = inputs.command or inputs.query or inputs.commands or []
+    texts = [given] if isinstance(given, str) else given
+    found = [one for text in texts for one in statements_of(text, dialect)]
+    if not found:
+        raise ToolError("input", "there is no SQL to run: the text is empty")
+    return found
+
+
+def most_rows(spec: SqlSpec) -> int | None:
+    """How many rows of a statement go into the result; None: all."""
+    return {"one": 1, "none": 0}.get(spec.fetch or "all")
+
+
+def in_one_transaction(statements: Sequence[Statement], spec: SqlSpec) -> bool:
+    """Whether to put a transaction around them: one alone is one, and a script may have its own."""
+    return (
+        spec.transaction is not False
+        and len(statements) > 1
+        and not any(controls_transaction(one) for one in statements)
+    )
+
+
+def controls_transaction(statement: Statement) -> bool:
+    """Whether it begins or ends a transaction; going back to a savepoint does not."""
+    first = statement.words[:1]
+    if not first or first[0] not in _CONTROL:
+        return False
+    return not (first[0] == "ROLLBACK" and "TO" in statement.words)

@@ -1,0 +1,132 @@
+"""Runs the kind `sqlite`."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+
+import apsw
+
+from noetl.model.outcome import Outcome, ToolError
+from noetl.ports.tool import Call
+from noetl.tools.host.input_rules import quoted
+from noetl.tools.host.tool_attempt import attempted, failure
+from noetl.tools.sql.input_rows import given_rows
+from noetl.tools.sql.sql_inputs import SqlSpec
+from noetl.tools.sql.sql_task import typed
+from noetl.tools.sql.statement_result import Answer, outcome_of
+from noetl.tools.sqlite.failure import OK, failure_of
+from noetl.tools.sqlite.folder import MEMORY, connect
+from noetl.tools.sqlite.kind import SqliteInputs, check
+from noetl.tools.sqlite.session import Session
+
+THREADS = 32
+_PAUSE = 0.02
+"""Seconds between two attempts to stop a thread."""
+_NAMES = ("database", "path", "db_name", "url", "dsn", "value")
+"""What a credential may call the file."""
+
+
+class SqliteTool:
+    """SQL on files, and on one database in memory for each execution."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="noetl-sqlite")
+        self._memory: dict[str, _Memory] = {}
+        self._sessions: set[Session] = set()
+        self._closed = False
+
+    async def run(self, call: Call) -> Outcome:
+        return await attempted(self._attempt(call))
+
+    async def close(self) -> None:
+        self._closed = True
+        while self._sessions:
+            for session in self._sessions:
+                session.stop()
+            await asyncio.sleep(_PAUSE)
+        self._threads.shutdown(wait=False)
+        for execution_id in list(self._memory):
+            self.forget(execution_id)
+
+    def forget(self, execution_id: str) -> None:
+        """Frees the database in memory; while a task still uses it, that task's end does."""
+        memory = self._memory.pop(execution_id, None)
+        if memory is not None and not memory.lock.locked():
+            memory.connection.close()
+
+    async def _attempt(self, call: Call) -> Outcome:
+        inputs, spec = typed(call, SqliteInputs, SqlSpec, check)
+        path = _path(call, inputs)
+        async with AsyncExitStack() as around:
+            given = None
+            if call.inputs.get("rows") is not None:
+                given = await around.enter_async_context(given_rows(call))
+            session = Session(call, inputs, spec, given, around)
+            try:
+                async with asyncio.timeout(call.timeout):
+                    answers = await self._answers(call, path, session)
+            except apsw.Error as error:
+                if self._closed:
+                    return failure("cancelled", "the worker is ending")
+                return failure_of(error, session.current, path)
+            except UnicodeDecodeError as error:
+                return failure("sql", f"text that is not UTF-8, which a CAST to BLOB would give: {error}")
+            except (OverflowError, UnicodeError) as error:
+                return failure("input", f"a value that SQLite cannot hold: {error}")
+            except TimeoutError:
+                at = f"{session.current.at()}: " if session.current else ""
+                return failure("timeout", f"{at}not done within {call.timeout:g} s", retryable=True)
+            return outcome_of(call, answers, session.warnings, sqlite=dict(OK))
+
+    async def _answers(self, call: Call, path: Path | None, session: Session) -> list[Answer]:
+        if self._closed:
+            raise ToolError("cancelled", "the worker is ending")
+        if path is not None:
+            return await self._in_thread(session, partial(session.on_file, path))
+        if (memory := self._memory.get(call.execution_id)) is None:
+            memory = self._memory[call.execution_id] = _Memory(call.folder)
+        async with memory.lock:
+            return await self._in_thread(session, partial(session.run, memory.connection))
+
+    async def _in_thread(self, session: Session, work: Callable[[], list[Answer]]) -> list[Answer]:
+        """What the work gives. If this is cancelled, it ends when the thread has."""
+        task = self._threads.submit(work)
+        running = asyncio.wrap_future(task)
+        self._sessions.add(session)
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            while not task.cancel() and not task.done():
+                session.stop()
+                await asyncio.wait([running], timeout=_PAUSE)
+            if not running.cancelled():
+                running.exception()  # nobody else will ask for it
+            raise
+        finally:
+            self._sessions.discard(session)
+
+
+class _Memory:
+    """A database that lives as long as its execution does here; tasks take turns."""
+
+    def __init__(self, folder: Path) -> None:
+        self.connection = connect(None, folder)
+        self.lock = asyncio.Lock()
+
+
+def _path(call: Call, inputs: SqliteInputs) -> Path | None:
+    """The file of the database; None for the one in memory."""
+    named = inputs.database
+    if inputs.auth is not None:
+        if not isinstance(inputs.auth, dict):
+            raise ToolError("credential", f"the credential `{inputs.auth}` is not known here")
+        named = next((inputs.auth[name] for name in _NAMES if isinstance(inputs.auth.get(name), str)), None)
+        if not named:
+            raise ToolError("credential", f"the credential has no {quoted(_NAMES[:2], 'or')}")
+        named = named.removeprefix("sqlite:///")
+    if named is not None and "\0" in named:
+        raise ToolError("input", f"`database` is no path: {named!r}")
+    return None if named in (None, "", MEMORY) else call.folder / str(named)

@@ -1,0 +1,339 @@
+"""The secrets of one execution: for the kernel, for its tools, and out of all that is written."""
+
+import secrets
+import string
+import time
+from collections.abc import Mapping
+from itertools import takewhile
+from typing import Any
+
+from msgspec import structs
+
+from noetl.credentials.credential import Credential, secrets_of
+from noetl.credentials.field_path import field_at, marked, value_at, with_value
+from noetl.credentials.masker import Masker
+from noetl.credentials.providers import Entry
+from noetl.credentials.resolver import Resolver, entry_for, unavailable
+from noetl.dsl.document.selection import Selection
+from noetl.kernel import Secrets
+from noetl.kernel.pipeline.moves import RunTask
+from noetl.model.outcome import ErrorInfo, Outcome, ToolError, failed
+from noetl.model.reference import encode_value
+from noetl.model.secret import MASK, Origin, forms_of, lost, origin_in, text_of_secret, whole, woven
+from noetl.ports.credentials import CredentialError, Found
+from noetl.ports.ledger import Ledger
+from noetl.ports.store import StoreError
+from noetl.worker.keychain.keychain_views import Alike, Failures, Real, Revealed, Shown
+from noetl.worker.keychain.secret_memory import Memory
+
+LARGEST = 65_536
+"""Bytes of a value with secrets in it, as JSON, that is held in memory where it cannot be made again."""
+STAND_INS = 1_000
+"""Texts that take the place of secrets, at a time; what is made of a secret without one is masked whole."""
+HEADERS = frozenset({"authorization", "cookie", "proxy-authorization", "set-cookie"})
+"""Headers that are never recorded."""
+
+
+class Keychain:
+    """Made when an execution first needs one. Nothing of it runs before `open` is done."""
+
+    def __init__(self, ledger: Ledger, resolver: Resolver, memory: Memory) -> None:
+        self._ledger = ledger
+        self._resolver = resolver
+        self._memory = memory
+        self._entries: dict[str, Entry] = {}
+        self._known: dict[Origin, Credential] = {}
+        self._warnings: list[str] = []
+        self._stand_ins: dict[Any, str] = {}
+        self.masker = Masker(self._kept)
+        self.failures = Failures(time.monotonic)
+        self.asked: set[str] = set()
+        """The keys of secrets in the log that were needed so far."""
+        self.opened = False
+        self.secrets = Secrets(
+            Real(self),
+            Shown(self),
+            alike=Alike(self),
+            disguise=self.disguised,
+            revealed=Revealed(self),
+            failures=self.failures,
+            mask=self._recorded,
+            told=self._told,
+        )
+
+    @property
+    def names(self) -> Mapping[str, Any]:
+        """The entries that the playbook declares."""
+        return self._ledger.playbook.keychain
+
+    async def open(self) -> None:
+        """Knows all that the playbook declares; what cannot be had is found out when it is used."""
+        if not self.opened:
+            for name in self.names:
+                await self.fetch((self.key_of(name),))
+            self.opened = True
+
+    def key_of(self, name: str) -> str:
+        """Under which a declared entry is asked for."""
+        return Origin(name, playbook=self._ledger.playbook.hash).key
+
+    async def fetch(self, keys: tuple[str, ...]) -> None:
+        """Has these secrets at hand, or knows why not."""
+        for key in keys:
+            asked = origin_in(key)
+            origin = structs.replace(asked, path=())
+            if asked != origin or origin.execution:
+                self.asked.add(key)
+            if origin.execution:
+                if key not in self._memory:
+                    reason = "was masked, and is known only to the process that masked it"
+                    self.failures.add(key, f"`{origin.name}` {reason}: its task must run again")
+                continue
+            try:
+                entry = self._entries[origin.key] = await self._entry(origin)
+                found = await self._resolver.resolve(entry)
+                self._know(found, origin)
+                field_at(found.fields, asked.path)
+            except KeyError:
+                self.failures.add(key, f"the credential `{origin.name}` has no `{asked.path[-1]}` any more")
+            except CredentialError as error:
+                self.failures.add(key, self.masker.text(unavailable(origin.name, error)))
+            except StoreError as error:
+                self.failures.add(key, f"the credential `{origin.name}` cannot be had: {error}")
+
+    def at_hand(self, origin: Origin) -> Credential | None:
+        """The credential of an origin, if nobody has to be asked."""
+        whole_origin = structs.replace(origin, path=())
+        entry = self._entries.get(whole_origin.key)
+        found = self._resolver.at_hand(entry) if entry is not None else None
+        if found is not None:
+            self._know(found, whole_origin)
+        return found
+
+    def last_known(self, name: str) -> Credential | None:
+        """What a declared entry was when it was last had."""
+        return self._known.get(Origin(name, playbook=self._ledger.playbook.hash))
+
+    def revealed(self, key: str) -> Any:
+        """The value of a secret. Raises KeyError if it is not at hand."""
+        origin = origin_in(key)
+        if origin.execution:
+            return self._memory[key]
+        found = self.at_hand(origin)
+        if found is None:
+            raise KeyError(key)
+        self.failures.forget(key)
+        return field_at(found.fields, origin.path)
+
+    async def find(self, name: str, provider: str = "") -> Found:
+        """See `noetl.ports.credentials.Lookup`."""
+        try:
+            credential, origin = await self._named(name, provider)
+        except CredentialError as error:
+            raise ToolError("credential", unavailable(name, error), retryable=error.retryable) from None
+        return Found(credential.fields, marked(credential.fields, origin), credential.kind)
+
+    async def signed_in(self, inputs: Mapping[str, Any]) -> tuple[Mapping[str, Any], Entry | None]:
+        """The inputs with their `auth` as a mapping, and what was asked for a token, if so.
+
+        Raises CredentialError.
+        """
+        part = _signing(inputs)
+        auth, asked = await self._sign_in(part.get("auth"))
+        return (inputs if auth is part.get("auth") else _replaced(inputs, {**part, "auth": auth})), asked
+
+    async def _sign_in(self, auth: Any) -> tuple[Any, Entry | None]:
+        if isinstance(auth, str):
+            try:
+                credential, origin = await self._named(auth)
+            except CredentialError as error:
+                raise CredentialError(unavailable(auth, error), retryable=error.retryable) from None
+            asked = self._entries[origin.key] if credential.kind == "oauth2" else None
+            return credential.sign_in, asked
+        if isinstance(auth, Mapping) and _wants_token(auth):
+            fields = {name: value for name, value in auth.items() if name not in ("kind", "type")}
+            entry = Entry("auth", "oauth2", fields, str(self._ledger.folder))
+            credential = await self._resolver.resolve(entry)
+            self._learn(credential.fields, "auth")
+            return credential.sign_in, entry
+        return auth, None
+
+    def refused(self, entry: Entry) -> None:
+        """A token was not accepted: the next attempt gets a new one."""
+        self._resolver.forget(entry)
+
+    def masked(self, move: RunTask, outcome: Outcome) -> Outcome:
+        """The outcome as it may be written and as expressions see it."""
+        if (paths := move.spec.get("secret")) and outcome.result is not None:
+            try:
+                result = self._hidden(outcome.result, paths, move.task.label)
+            except ValueError as error:
+                message = f"`spec.secret` holds what is no path: {error}"
+                return failed(ErrorInfo(kind="input", message=self.masker.text(message)))
+            outcome = structs.replace(outcome, result=result)
+        masker = self.masker
+        if masker.empty:
+            return outcome
+        helpers = masker.value if outcome.status == "ok" else masker.told
+        warnings, self._warnings = self._warnings, []
+        meta = masker.told(outcome.meta)
+        return structs.replace(
+            outcome,
+            result=masker.value(outcome.result),
+            error=_told(outcome.error, masker),
+            meta={**meta, "warnings": [*meta.get("warnings", []), *warnings]} if warnings else meta,
+            helpers=helpers(outcome.helpers),
+        )
+
+    def stand_in(self, value: Any) -> str:
+        """A text that takes the place of a secret, always the same, as long where that is long enough."""
+        found = self._stand_ins.get(value)
+        if found is None:
+            if len(self._stand_ins) >= STAND_INS:
+                del self._stand_ins[next(iter(self._stand_ins))]
+            found = self._stand_ins[value] = _random_text(max(len(text_of_secret(value)), 16))
+        return found
+
+    def disguised(self, value: Any) -> Any:
+        """The value of a secret with stand-ins for all that is in it."""
+        if isinstance(value, dict):
+            return {name: self.disguised(item) for name, item in value.items()}
+        if isinstance(value, list):
+            return [self.disguised(item) for item in value]
+        return value if value is None or isinstance(value, bool) else self.stand_in(value)
+
+    def _told(self, message: str, alike: str | None) -> str:
+        """A message without secrets, and without what an expression made of them."""
+        told = str(self._undisguised(alike)) if alike is not None else message
+        if told != message:
+            start = _shared(message, told)
+            end = _shared(message[:start:-1], told[:start:-1])
+            message = message[:start] + MASK + message[len(message) - end :]
+        return self.masker.text(message)
+
+    def _undisguised(self, text: str) -> Any:
+        """The text, or the secret, of which this was made with other texts in place of secrets."""
+        for secret, other in self._stand_ins.items():
+            if text == other:
+                return secret
+            for made in forms_of(text_of_secret(secret), other):
+                text = text.replace(*made)
+        return text
+
+    def _recorded(self, inputs: dict[str, Any], alike: dict[str, Any] | None) -> dict[str, Any]:
+        """What a tool gets, as it is recorded."""
+        if alike is not None:
+            inputs = {name: self._underived(value, alike.get(name), name) for name, value in inputs.items()}
+        part = _signing(inputs)
+        auth, headers = part.get("auth"), part.get("headers")
+        if isinstance(auth, Mapping):
+            self._learn(auth, "auth")
+        if isinstance(headers, Mapping) and any(name.lower() in HEADERS for name in headers):
+            hidden = dict(woven([lost()]))
+            kept = {name: hidden if name.lower() in HEADERS else value for name, value in headers.items()}
+            inputs = _replaced(inputs, {**part, "headers": kept})
+        recorded: dict[str, Any] = self.masker.recorded(inputs)
+        return recorded
+
+    def _underived(self, value: Any, alike: Any, name: str) -> Any:
+        """An input with what was made from secrets, and is not one, masked as one."""
+        if isinstance(value, dict) and isinstance(alike, dict):
+            return {key: self._underived(item, alike.get(key), name) for key, item in value.items()}
+        if isinstance(value, list) and isinstance(alike, list) and len(value) == len(alike):
+            return [self._underived(*pair, name) for pair in zip(value, alike, strict=True)]
+        if isinstance(alike, str):
+            alike = self._undisguised(alike)
+        if value == alike:
+            return value
+        origin = self._memory.keep(value, Origin(name, execution=self._ledger.execution_id))
+        self.masker.learn(value, origin)
+        return whole(origin)
+
+    async def _entry(self, origin: Origin) -> Entry:
+        ledger = self._ledger
+        playbook, folder = ledger.playbook, ledger.folder
+        if origin.playbook and origin.playbook != playbook.hash:
+            playbook, folder = await ledger.playbook_of(origin.playbook)
+        provider = "keychain" if origin.playbook else origin.provider
+        return entry_for(playbook, str(folder), origin.name, provider)
+
+    async def _named(self, name: str, provider: str = "") -> tuple[Credential, Origin]:
+        """A credential by its name. Raises CredentialError."""
+        ours = provider in ("", "keychain") and name in self.names
+        playbook = self._ledger.playbook.hash if ours else ""
+        origin = Origin(name, playbook=playbook, provider="" if ours else provider or "store")
+        entry = self._entries[origin.key] = await self._entry(origin)
+        credential = await self._resolver.resolve(entry)
+        self._know(credential, origin)
+        return credential, origin
+
+    def _know(self, credential: Credential, origin: Origin) -> None:
+        if self._known.get(origin) is credential:
+            return
+        self._known[origin] = credential
+        for path, value in secrets_of(credential.fields):
+            if not self.masker.add(value, structs.replace(origin, path=path)):
+                field = ".".join(map(str, path))
+                reason = "is so short that it is masked only where it is a whole value"
+                self._warnings.append(f"`{field}` of the credential `{origin.name}` {reason}")
+
+    def _learn(self, fields: Mapping[str, Any], name: str) -> None:
+        """Masks the secrets of a credential that stands in the inputs of a task."""
+        new = [(path, value) for path, value in secrets_of(fields) if not self.masker.knows(value)]
+        if new:
+            origin = self._memory.keep(dict(fields), Origin(name, execution=self._ledger.execution_id))
+            for path, value in new:
+                self.masker.add(value, structs.replace(origin, path=path))
+
+    def _kept(self, value: Any) -> Origin | None:
+        """Where a value with secrets in it can be had again; None if it is too large to be held."""
+        if len(encode_value(value)) > LARGEST:
+            return None
+        return self._memory.keep(value, Origin("text", execution=self._ledger.execution_id))
+
+    def _hidden(self, result: Any, paths: Any, name: str) -> Any:
+        """The result with what stands at these paths masked, and known in memory only."""
+        places = {place for path in paths for place in Selection(str(path)).places(result)}
+        hidden: set[tuple[str | int, ...]] = set()
+        for place in sorted(places, key=len):
+            if any(place[:length] in hidden for length in range(len(place))):
+                continue
+            hidden.add(place)
+            value = value_at(result, place)
+            origin = self._memory.keep(value, Origin(name, execution=self._ledger.execution_id))
+            self.masker.learn(value, origin)
+            result = with_value(result, place, whole(origin))
+        return result
+
+
+def _signing(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Where `auth` and `headers` stand: in the source of a script, else in the inputs themselves."""
+    script = inputs.get("script")
+    source = script.get("source") if isinstance(script, Mapping) else None
+    return source if isinstance(source, Mapping) else inputs
+
+
+def _replaced(inputs: Mapping[str, Any], part: dict[str, Any]) -> dict[str, Any]:
+    """The inputs with another such part."""
+    if _signing(inputs) is inputs:
+        return part
+    return {**inputs, "script": {**inputs["script"], "source": part}}
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+def _random_text(length: int) -> str:
+    return "".join(secrets.choice(string.ascii_lowercase) for _ in range(length))
+
+
+def _told(error: ErrorInfo | None, masker: Masker) -> ErrorInfo | None:
+    if error is None:
+        return None
+    return structs.replace(error, message=masker.text(error.message), details=masker.told(error.details))
+
+
+def _wants_token(auth: Mapping[str, Any]) -> bool:
+    return "oauth2" in (auth.get("type"), auth.get("kind")) and not auth.get("access_token")

@@ -1,0 +1,112 @@
+"""What expressions and the kernel see of a keychain: mappings that look when they are asked."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from noetl.credentials.credential import secrets_of
+from noetl.credentials.field_path import marked, with_value
+from noetl.kernel import Unfetched
+from noetl.model.reference import escape
+from noetl.model.secret import PREFIX, lost, origin_in, woven
+
+if TYPE_CHECKING:
+    from noetl.worker.keychain.execution_keychain import Keychain
+
+MEMORY_OF_FAILURE = 2.0
+"""Seconds in which what could not be had is not asked for again: long enough to fail a task for it."""
+
+
+class Real(Mapping[str, Any]):
+    """`keychain` for the inputs of tools. Raises Unfetched for an entry that is not at hand."""
+
+    def __init__(self, keychain: "Keychain") -> None:
+        self._keychain = keychain
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._keychain.names:
+            raise KeyError(name)
+        key = self._keychain.key_of(name)
+        found = self._keychain.at_hand(origin_in(key))
+        if found is None:
+            raise Unfetched((key,))
+        self._keychain.failures.forget(key)
+        return escape({**found.fields, "kind": found.kind})
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._keychain.names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keychain.names)
+
+    def __len__(self) -> int:
+        return len(self._keychain.names)
+
+
+class Shown(Real):
+    """`keychain` for everything else: what stands for the secrets."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._keychain.names:
+            raise KeyError(name)
+        found = self._keychain.last_known(name)
+        if found is None:
+            return dict(woven([lost()]))
+        origin = origin_in(self._keychain.key_of(name))
+        return escape({**marked(found.fields, origin, public=True), "kind": found.kind})
+
+
+class Alike(Real):
+    """`keychain` with other texts in place of the secrets: what differs then was made from them."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._keychain.names:
+            raise KeyError(name)
+        found = self._keychain.last_known(name)
+        fields: Any = dict(found.fields) if found is not None else {}
+        for path, value in secrets_of(found.fields) if found is not None else ():
+            fields = with_value(fields, path, self._keychain.stand_in(value))
+        return escape({**fields, "kind": found.kind if found is not None else ""})
+
+
+class Revealed(Mapping[str, Any]):
+    """The values of secrets that stand in the log, by key."""
+
+    def __init__(self, keychain: "Keychain") -> None:
+        self._keychain = keychain
+
+    def __getitem__(self, key: str) -> Any:
+        if not key.startswith(PREFIX):
+            raise KeyError(key)
+        return self._keychain.revealed(key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keychain.asked)
+
+    def __len__(self) -> int:
+        return len(self._keychain.asked)
+
+
+class Failures(Mapping[str, str]):
+    """Why secrets cannot be had, by key, for a short time."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._reasons: dict[str, tuple[str, float]] = {}
+
+    def add(self, key: str, reason: str) -> None:
+        self._reasons[key] = reason, self._clock() + MEMORY_OF_FAILURE
+
+    def forget(self, key: str) -> None:
+        self._reasons.pop(key, None)
+
+    def __getitem__(self, key: str) -> str:
+        reason, until = self._reasons[key]
+        if self._clock() > until:
+            raise KeyError(key)
+        return reason
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([key for key in self._reasons if key in self])
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))

@@ -1,0 +1,52 @@
+"""The keychains of the executions that a worker runs; most executions have none."""
+
+from noetl.credentials.resolver import Resolver, concerns_secrets
+from noetl.dsl.document.playbook import Playbook
+from noetl.model.outcome import ErrorInfo
+from noetl.ports.ledger import Ledger
+from noetl.worker.keychain.execution_keychain import Keychain
+from noetl.worker.keychain.secret_memory import Memory
+
+KNOWN = 1_000
+"""Playbooks of which it is remembered whether they have to do with secrets."""
+
+
+class Keychains:
+    """One keychain for each execution that needs one, until it is forgotten."""
+
+    def __init__(self, resolver: Resolver) -> None:
+        self._resolver = resolver
+        self._memory = Memory()
+        self._made: dict[str, Keychain] = {}
+        self._concerned: dict[str, bool] = {}
+
+    def of(self, ledger: Ledger) -> Keychain | None:
+        """None if nothing in the playbook has to do with secrets, and none came in so far."""
+        made = self._made.get(ledger.execution_id) if self._made else None
+        if made is None and self.concerns(ledger.playbook):
+            return self.make(ledger)
+        return made
+
+    def make(self, ledger: Ledger) -> Keychain:
+        """That of the execution, made if there is none."""
+        known = self._made.get(ledger.execution_id)
+        if known is None:
+            known = self._made[ledger.execution_id] = Keychain(ledger, self._resolver, self._memory)
+        return known
+
+    async def preflight(self, playbook: Playbook, folder: str) -> ErrorInfo | None:
+        """Why an execution of the playbook cannot begin: a credential that it uses cannot be had."""
+        return await self._resolver.preflight(playbook, folder) if self.concerns(playbook) else None
+
+    def forget(self, execution_id: str) -> None:
+        """The execution is over."""
+        self._made.pop(execution_id, None)
+
+    def concerns(self, playbook: Playbook) -> bool:
+        """Whether anything in it has to do with secrets."""
+        found = self._concerned.get(playbook.hash)
+        if found is None:
+            if len(self._concerned) >= KNOWN:
+                self._concerned.clear()
+            found = self._concerned[playbook.hash] = concerns_secrets(playbook)
+        return found

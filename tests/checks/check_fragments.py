@@ -1,0 +1,72 @@
+"""Small playbooks for the checks: a fragment, with `§` in front of every place a problem is expected at."""
+
+from textwrap import dedent
+
+from noetl.dsl.document.problem import Problem
+from noetl.loader import examine
+
+HEADER = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: test, path: tests/checks }\n"
+
+OWN = frozenset(
+    {
+        "dead-arc",
+        "endless-jump",
+        "error-falls-through",
+        "join-any-cycle",
+        "join-exclusive",
+        "join-single",
+        "keychain-scope",
+        "loop-step-done",
+        "namespace-scope",
+        "no-way-out",
+        "parallel-set-ctx",
+        "secret-in-result",
+        "sql-paste",
+        "swallowed-failure",
+        "undeclared-auth",
+        "unknown-keychain",
+        "unreachable-step",
+        "unused-reducer",
+    }
+)
+"""The codes that the tests in this folder are about."""
+
+
+def whole(fragment: str) -> str:
+    """The playbook around a fragment: steps, or root keys, or a whole document already."""
+    text = dedent(fragment).lstrip("\n")
+    if "\napiVersion:" in f"\n{text}":
+        return text
+    if text.replace("§", "").startswith("- step:"):
+        return HEADER + "workflow:\n" + text
+    return HEADER + text
+
+
+def problems(fragment: str) -> list[Problem]:
+    """What the checks say about it. A fragment that cannot even be read is a mistake in the test."""
+    found = examine(whole(fragment), "test.yaml").problems
+    strangers = [problem for problem in found if problem.severity == "error" and problem.code not in OWN]
+    assert not strangers, strangers
+    return [problem for problem in found if problem.code in OWN]
+
+
+def assert_found(code: str, fragment: str) -> list[Problem]:
+    """The fragment has this problem at each mark, and no other of ours."""
+    text = whole(fragment)
+    expected = []
+    clean: list[str] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        before, mark, rest = line.partition("§")
+        while mark:
+            expected.append((code, number, len(before) + 1))
+            head, mark, rest = rest.partition("§")
+            before += head
+        clean.append(before + rest)
+    found = problems("\n".join(clean))
+    assert [(problem.code, problem.line, problem.column) for problem in found] == expected, found
+    assert all(problem.message for problem in found)
+    return found
+
+
+def assert_clean(fragment: str) -> None:
+    assert problems(fragment) == []

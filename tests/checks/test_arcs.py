@@ -1,0 +1,133 @@
+import pytest
+
+from noetl.loader import examine
+from tests.checks.check_fragments import assert_clean, assert_found, whole
+
+ENDS = """
+- step: a
+  tool: { kind: noop }
+- step: b
+  tool: { kind: noop }
+"""
+
+
+def step(arcs: str, mode: str = "exclusive", tool: str = "tool: { kind: python, code: result = 1 }") -> str:
+    listed = "".join(f"      {line}\n" for line in arcs.strip().splitlines())
+    return (
+        f"- step: start\n  {tool}\n  next:\n    spec: {{ mode: {mode} }}\n    arcs:\n{listed}{ENDS.lstrip()}"
+    )
+
+
+@pytest.mark.spec("000 §8.2")
+@pytest.mark.parametrize(
+    ("bad", "good"),
+    [
+        pytest.param(
+            "- step: a\n- step: b\n  when: §\"{{ event.name == 'step.done' }}\"",
+            "- step: b\n  when: \"{{ event.name == 'step.done' }}\"\n- step: a",
+            id="behind an arc without a guard",
+        ),
+        pytest.param(
+            "- step: a\n- step: §b",
+            '- step: a\n  when: "{{ ctx.x }}"\n- step: b',
+            id="a second arc without a guard",
+        ),
+        pytest.param(
+            "- step: a\n  when: \"{{ event.name == 'step.done' }}\"\n"
+            "- step: b\n  when: §\"{{ event.name == 'step.done' and ctx.x }}\"",
+            "- step: b\n  when: \"{{ event.name == 'step.done' and ctx.x }}\"\n"
+            "- step: a\n  when: \"{{ event.name == 'step.done' }}\"",
+            id="behind the general case",
+        ),
+        pytest.param(
+            "- step: a\n  when: \"{{ event.name == 'step.done' }}\"\n"
+            "- step: b\n  when: \"{{ event.name == 'step.failed' }}\"\n"
+            "- step: §b",
+            "- step: a\n  when: \"{{ event.name == 'step.done' }}\"\n"
+            "- step: b\n  when: \"{{ event.name == 'step.failed' }}\"",
+            id="every ending is taken already",
+        ),
+        pytest.param(
+            '- step: a\n  when: "{{ ctx.x > 1 }}"\n- step: b\n  when: §"{{ ctx.x > 1 }}"',
+            '- step: a\n  when: "{{ ctx.x > 1 }}"\n- step: b\n  when: "{{ ctx.x > 2 }}"',
+            id="the same guard again",
+        ),
+        pytest.param(
+            "- step: §a\n  when: false\n- step: b",
+            '- step: a\n  when: "{{ ctx.x }}"\n- step: b',
+            id="a constant",
+        ),
+        pytest.param(
+            '- step: a\n  when: §"{{ 1 == 2 }}"\n- step: b',
+            '- step: a\n  when: "{{ ctx.x == 2 }}"\n- step: b',
+            id="constants",
+        ),
+        pytest.param(
+            "- step: a\n  when: §\"{{ event.name == 'step.finished' }}\"\n- step: b",
+            "- step: a\n  when: \"{{ event.name == 'step.done' }}\"\n- step: b",
+            id="no event has that name",
+        ),
+        pytest.param(
+            "- step: a\n  when: §\"{{ event.status == 'ok' }}\"\n- step: b",
+            "- step: a\n  when: \"{{ event.status == 'success' }}\"\n- step: b",
+            id="no event has that status",
+        ),
+    ],
+)
+def test_arcs_that_are_never_taken(bad: str, good: str) -> None:
+    assert_found("dead-arc", step(bad))
+    assert_clean(step(good))
+
+
+def test_a_step_that_only_routes_has_no_failure_to_handle() -> None:
+    arcs = "- step: a\n  when: \"{{ event.name == 'step.done' }}\"\n- step: b\n  when: §\"{{ event.name == 'step.failed' }}\""
+    (found,) = assert_found("dead-arc", step(arcs, tool="desc: routes"))
+    assert "nothing in `start` can fail" in found.message
+
+
+def test_inclusive_arcs_do_not_hide_each_other() -> None:
+    assert_clean(step('- step: a\n- step: b\n  when: "{{ ctx.x }}"', mode="inclusive"))
+    assert_clean(step('- step: a\n  when: "{{ ctx.x }}"\n- step: b\n  when: "{{ ctx.x }}"', mode="inclusive"))
+
+
+LOOP = "loop: { in: [1, 2], iterator: item }\n  tool: { kind: python, code: result = 1 }"
+
+
+@pytest.mark.spec("000 §7.3")
+@pytest.mark.parametrize(
+    ("bad", "good"),
+    [
+        ("{{ event.name == '§step.done' }}", "{{ event.name == 'loop.done' }}"),
+        ("{{ event.name == '§step.done' and ctx.x }}", "{{ event.name == 'loop.done' and ctx.x }}"),
+        (
+            "{{ event.name in ['§step.done', 'step.failed'] }}",
+            "{{ event.name in ['loop.done', 'step.failed'] }}",
+        ),
+        ("{{ event.name != '§step.done' }}", "{{ event.name != 'loop.done' }}"),
+        ("{{ event.name == '§step.done' }}", "{{ event.name == 'call.done' }}"),
+        ("{{ event.name == '§step.done' }}", "{{ event.name in ['step.done', 'loop.done'] }}"),
+        (
+            "{{ event.name == '§step.done' }}",
+            "{{ event.name == 'step.done' or (event.name == 'loop.done' and event.loop.failed == 0) }}",
+        ),
+    ],
+)
+def test_a_loop_never_ends_with_step_done(bad: str, good: str) -> None:
+    (found,) = assert_found("loop-step-done", step(f'- step: a\n  when: "{bad}"\n- step: b', tool=LOOP))
+    assert found.hint == "compare with `loop.done`"
+    other = "- step: b\n  when: \"{{ event.name == 'loop.done' and ctx.y }}\""
+    assert_clean(step(f'{other}\n- step: a\n  when: "{good}"', mode="inclusive", tool=LOOP))
+
+
+@pytest.mark.spec("000 §7.3")
+def test_a_step_without_a_loop_never_ends_with_loop_done() -> None:
+    (found,) = assert_found(
+        "loop-step-done", step("- step: a\n  when: \"{{ event.name == '§loop.done' }}\"\n- step: b")
+    )
+    assert found.hint == "compare with `step.done`"
+
+
+@pytest.mark.parametrize("guard", ["event.name == 'step.done'", "{{ event.name == }}"])
+def test_nothing_is_said_about_guards_that_cannot_be_read(guard: str) -> None:
+    found = examine(whole(step(f'- step: a\n  when: "{guard}"\n- step: b')), "test.yaml").problems
+    assert [problem.severity for problem in found] == ["error"]

@@ -1,0 +1,96 @@
+"""The router of a step (000 §8.1, §8.2; 001 §6.5)."""
+
+import pytest
+
+from noetl.dsl.document.playbook import Router
+from noetl.expr import Constant, Expression
+from tests.playbooks import NOOP, Found, errors_in, first_step, found_in, problems_of, step
+
+ENDS = step(NOOP, name="one") + step(NOOP, name="two")
+
+
+def routed(router: str) -> str:
+    return step(f"next: {router}") + ENDS
+
+
+def router_of(router: str) -> Router:
+    found = first_step(routed(router)).router
+    assert found is not None
+    return found
+
+
+@pytest.mark.spec("000 §8.1")
+@pytest.mark.spec("001 §6.5")
+def test_an_arc_has_a_step_a_guard_and_args() -> None:
+    (arc,) = router_of(
+        "{ arcs: [{ step: one, when: \"{{ event.name == 'step.done' }}\", args: { n: 1 }, desc: on, spec: { a: 1 } }] }"
+    ).arcs
+    assert arc.step == "one"
+    assert isinstance(arc.when, Expression)
+    assert arc.guarded
+    assert arc.args == {"n": Constant(1)}
+    assert (arc.desc, arc.spec) == ("on", {"a": 1})
+
+
+@pytest.mark.spec("000 §8.1")
+@pytest.mark.parametrize("arc", ["{ step: one }", "{ step: one, when: true }", "{ step: one, when: }"])
+def test_the_guard_of_an_arc_is_true_if_omitted(arc: str) -> None:
+    (found,) = router_of(f"{{ arcs: [{arc}] }}").arcs
+    assert found.when is True
+    assert not found.guarded
+
+
+@pytest.mark.spec("000 §8.1")
+@pytest.mark.parametrize(
+    ("router", "found"),
+    [
+        ("{ spec: { mode: exclusive } }", Found(6, 9, "missing-key")),
+        ("{ arcs: { step: one } }", Found(6, 17, "wrong-type")),
+        ("{ arcs: [one] }", Found(6, 18, "wrong-type")),
+        ("{ arcs: [{ when: true }] }", Found(6, 18, "missing-key")),
+        ("{ arcs: [{ step: one, whn: true }] }", Found(6, 31, "unknown-key")),
+        ("{ arcs: [{ step: one, when: ready }] }", Found(6, 37, "guard-form")),
+        ("{ arcs: [{ step: one, when: 5 }] }", Found(6, 37, "guard-form")),
+        ("{ arcs: [{ step: one, when: [] }] }", Found(6, 37, "guard-form")),
+        ("{ arcs: [{ step: one, args: [1] }] }", Found(6, 37, "wrong-type")),
+        ("{ arks: [] }", Found(6, 11, "unknown-key")),
+        ("[{ step: one }]", Found(6, 3, "draft-next-list")),
+    ],
+)
+def test_another_router_is_refused(router: str, found: Found) -> None:
+    assert found_in(routed(router)) == [found]
+
+
+@pytest.mark.spec("000 §8.2")
+@pytest.mark.spec("001 §6.5")
+def test_a_router_is_exclusive_unless_it_says_otherwise() -> None:
+    assert router_of("{ arcs: [{ step: one }] }").mode == "exclusive"
+    assert router_of("{ spec: {}, arcs: [{ step: one }] }").mode == "exclusive"
+    assert (
+        router_of("{ spec: { mode: inclusive }, arcs: [{ step: one }, { step: two }] }").mode == "inclusive"
+    )
+    assert errors_in(routed("{ spec: { mode: both }, arcs: [{ step: one }] }")) == ["bad-value"]
+
+
+@pytest.mark.spec("000 §8.2")
+@pytest.mark.spec("001 §6.5")
+def test_arcs_keep_the_order_of_the_document() -> None:
+    router = router_of("{ spec: { mode: inclusive }, arcs: [{ step: two }, { step: one }] }")
+    assert [arc.step for arc in router.arcs] == ["two", "one"]
+
+
+@pytest.mark.spec("001 §6.5")
+def test_the_router_of_the_guide_is_accepted() -> None:
+    text = step("""
+        tool: { kind: http, url: "https://api.example.com" }
+        next:
+          spec:
+            mode: exclusive
+          arcs:
+            - step: success
+              when: "{{ event.name == 'step.done' }}"
+              args: { from: start }
+            - step: failure
+              when: "{{ event.name == 'step.failed' }}"
+        """)
+    assert problems_of(text + step(NOOP, name="success") + step(NOOP, name="failure")) == ()

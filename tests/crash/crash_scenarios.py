@@ -1,0 +1,139 @@
+"""What people do with the playbooks, in every life of the process that runs them."""
+
+from noetl.events.bodies import (
+    CancelRequested,
+    ExecutionPaused,
+    ExecutionRetried,
+    RunSuspended,
+    SignalReceived,
+    TaskProcessed,
+    TaskStarted,
+)
+from noetl.kernel.net.commands import Cancel, Pause, Resume, Signal
+from noetl.testing.crash import Drive, Life, Scenario
+from tests.crash import child_playbooks, step_playbooks, wait_playbooks
+
+GO = Signal("go", {"by": "somebody"})
+
+
+async def signal_by_letter(life: Life) -> None:
+    """Another process sends the signal, once the run waits for it."""
+    execution_id = await life.begin()
+    await life.until(execution_id, RunSuspended)
+    if not await life.happened(execution_id, SignalReceived) and not await life.asked(execution_id):
+        await life.send(execution_id, GO)
+    await life.end(execution_id)
+
+
+async def signal_early(life: Life) -> None:
+    """The signal comes before anybody waits for it."""
+    execution_id = await life.begin()
+    if not await life.happened(execution_id, SignalReceived):
+        await life.local.tell(execution_id, GO)
+    await life.end(execution_id)
+
+
+async def signal_at_the_gate(life: Life) -> None:
+    execution_id = await life.begin()
+    await life.until(execution_id, TaskProcessed)
+    if not await life.happened(execution_id, SignalReceived):
+        await life.local.tell(execution_id, GO)
+    await life.end(execution_id)
+
+
+async def pause_in_between(life: Life) -> None:
+    """It is paused and unpaused while it runs; whoever resumes it unpauses it, too."""
+    execution_id = await life.begin()
+    if not await life.happened(execution_id, ExecutionPaused):
+        await life.until(execution_id, TaskStarted)
+        await life.local.tell(execution_id, Pause())
+        await life.until(execution_id, ExecutionPaused)
+        await life.local.tell(execution_id, Resume())
+    await life.end(execution_id)
+
+
+async def cancel_the_child_too(life: Life) -> None:
+    """The parent is cancelled from outside, while its child waits."""
+    execution_id = await life.begin()
+    await life.until(execution_id, RunSuspended)
+    (child,) = await life.children(execution_id)
+    await life.until(child.execution_id, RunSuspended)
+    if not await life.happened(execution_id, CancelRequested) and not await life.asked(execution_id):
+        await life.send(execution_id, Cancel())
+    await life.end(execution_id)
+
+
+async def ask_again_with_a_key(life: Life) -> None:
+    """Nobody resumes it: the same request is made again."""
+    await life.end(await life.local.start(life.source, idempotency_key="only once"))
+
+
+async def mend_and_retry(life: Life) -> None:
+    execution_id = await life.begin()
+    await life.end(execution_id)
+    if not await life.happened(execution_id, ExecutionRetried):
+        (life.world.folder / "mended").touch()
+        await life.end(await life.local.retry(execution_id))
+
+
+def fork_at(kind: type) -> Drive:
+    """A copy of the history up to the first such event goes on with another ctx."""
+
+    async def drive(life: Life) -> None:
+        execution_id = await life.begin()
+        await life.end(execution_id)
+        if len(await life.roots()) > 1:
+            await life.end(await life.begin(1))
+            return
+        at = await life.number_of(execution_id, kind)
+        forked = await life.local.fork(execution_id, at=at, ctx={"first": "forked"}, workload={"n": 5})
+        await life.end(forked)
+
+    return drive
+
+
+def whole(name: str, text: str) -> str:
+    return (
+        f"apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {{name: {name}, path: {name}}}\n{text.lstrip()}"
+    )
+
+
+def _scenarios() -> dict[str, Scenario]:
+    leaf, named = whole("leaf", child_playbooks.LEAF), whole("named", child_playbooks.NAMED)
+    files = {"leaf.yaml": leaf, "named.yaml": named}
+    all_of_them = [
+        Scenario(name="chain", text=step_playbooks.CHAIN),
+        Scenario(name="pages", text=step_playbooks.PAGES),
+        Scenario(name="retry", text=step_playbooks.RETRY),
+        Scenario(name="sequential", text=step_playbooks.SEQUENTIAL),
+        Scenario(name="parallel", text=step_playbooks.PARALLEL),
+        Scenario(name="best_effort", text=step_playbooks.BEST_EFFORT),
+        Scenario(name="joins", text=step_playbooks.JOINS),
+        Scenario(name="admission", text=step_playbooks.ADMISSION),
+        Scenario(name="children", text=child_playbooks.CHILDREN, files=files),
+        Scenario(name="child_loop", text=child_playbooks.CHILD_LOOP, files=files),
+        Scenario(name="detached", text=child_playbooks.DETACHED, files=files),
+        Scenario(name="wait", text=wait_playbooks.WAIT),
+        Scenario(name="signal_by_letter", text=wait_playbooks.SIGNAL, drive=signal_by_letter),
+        Scenario(name="signal_early", text=wait_playbooks.SIGNAL, drive=signal_early),
+        Scenario(name="signal_gate", text=wait_playbooks.SIGNAL_GATE, drive=signal_at_the_gate),
+        Scenario(name="deadlines", text=wait_playbooks.DEADLINES),
+        Scenario(name="cancelled", text=child_playbooks.CANCELLED, drive=cancel_the_child_too),
+        Scenario(name="keyed", text=step_playbooks.CHAIN, drive=ask_again_with_a_key),
+        Scenario(name="slow_retry", text=wait_playbooks.SLOW_RETRY),
+        Scenario(name="final", text=step_playbooks.FINAL),
+        Scenario(name="mended", text=step_playbooks.MENDED, drive=mend_and_retry),
+        Scenario(name="forked", text=step_playbooks.CHAIN, drive=fork_at(TaskProcessed)),
+        Scenario(name="forked_child", text=child_playbooks.CHILD, files=files, drive=fork_at(RunSuspended)),
+        Scenario(name="paused", text=wait_playbooks.PAUSED, drive=pause_in_between),
+        Scenario(name="python", text=step_playbooks.PYTHON),
+        Scenario(name="contained", text=step_playbooks.CONTAINED),
+    ]
+    return {
+        one.name: Scenario(name=one.name, text=whole(one.name, one.text), files=one.files, drive=one.drive)
+        for one in all_of_them
+    }
+
+
+LONG = Scenario(name="long", text=whole("long", step_playbooks.LONG))
+SCENARIOS = _scenarios()

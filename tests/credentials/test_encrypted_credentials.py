@@ -1,0 +1,244 @@
+"""Credentials at rest: what opens them, what does not, and how the key is replaced."""
+
+import asyncio
+import base64
+import stat
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from noetl.ports.credentials import CredentialError, CredentialUnknown, KeyWrong, Sealed, StoredCredential
+from noetl.stores.credentials import EncryptedCredentials, Key, KeyPlace, new_key
+from noetl.stores.credentials.encryption_key import key_in, read_key, write_key
+from noetl.stores.credentials.envelope import rewrap, seal, unseal
+from noetl.stores.sqlite import SqliteStore
+from tests.secrets.secret_search import SECRET, found_in
+
+T = TypeVar("T")
+
+DB = StoredCredential("db", "postgres_credential", {"host": "h", "password": SECRET})
+API = StoredCredential("api", "bearer", {"token": "another secret"})
+
+
+class Place:
+    """A store and its key, opened anew each time."""
+
+    def __init__(self, folder: Path, text: str = "") -> None:
+        self.file = folder / "key"
+        self.store = folder / "store.db"
+        self.text = text
+
+    def do(self, work: Callable[[EncryptedCredentials], Awaitable[T]]) -> T:
+        async def whole() -> T:
+            store = SqliteStore.at(self.store)
+            try:
+                return await work(EncryptedCredentials(store, KeyPlace(self.text, self.file)))
+            finally:
+                await store.close()
+
+        return asyncio.run(whole())
+
+    def find(self, name: str) -> StoredCredential | None:
+        return self.do(lambda credentials: credentials.find(name))
+
+    def change(self, *names: str, **columns: Any) -> None:
+        """Writes into rows as somebody would who has the file."""
+
+        async def whole() -> None:
+            store = SqliteStore.at(self.store)
+            rows = [(await store.credential(name) or pytest.fail(name)) for name in names]
+            for row in rows:
+                await store.delete_credential(row.name)
+            for row in rows:
+                await store.put_credential(row._replace(**columns))
+            await store.close()
+
+        asyncio.run(whole())
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    made = Place(tmp_path)
+    made.do(lambda credentials: credentials.set(DB))
+    made.do(lambda credentials: credentials.set(API))
+    return made
+
+
+def test_what_was_kept_is_found_and_the_file_does_not_tell_it(place: Place) -> None:
+    assert place.find("db") == DB
+    assert place.find("absent") is None
+    assert [one.name for one in place.do(lambda credentials: credentials.list())] == ["api", "db"]
+    for path in place.store.parent.iterdir():
+        assert not found_in(path.read_bytes(), (SECRET, "another secret", "password"))
+
+
+def test_the_key_is_made_once_and_for_its_owner_alone(place: Place) -> None:
+    key = place.file.read_text()
+    assert stat.S_IMODE(place.file.stat().st_mode) == 0o600
+    place.do(lambda credentials: credentials.set(DB))
+    assert place.file.read_text() == key
+    assert len(base64.b64decode(key)) == 32
+
+
+def test_one_is_replaced_and_deleted(place: Place) -> None:
+    first, _ = place.do(lambda credentials: credentials.show("db"))
+    place.do(lambda credentials: credentials.set(StoredCredential("db", "static", {"value": 1})))
+    then, opened = place.do(lambda credentials: credentials.show("db"))
+    assert opened.fields == {"value": 1}
+    assert then.kind == "static"
+    assert then.created_at == first.created_at
+    assert then.updated_at > first.updated_at
+    place.do(lambda credentials: credentials.delete("db"))
+    for work in (lambda credentials: credentials.delete("db"), lambda credentials: credentials.show("db")):
+        with pytest.raises(CredentialUnknown, match="there is no credential `db`"):
+            place.do(work)
+
+
+def test_another_key_opens_nothing_and_adds_nothing(place: Place) -> None:
+    other = Place(place.store.parent, base64.b64encode(bytes(32)).decode())
+    with pytest.raises(KeyWrong, match="`db` was sealed with another key than the one in NOETL_KEY"):
+        other.find("db")
+    with pytest.raises(KeyWrong, match="was sealed with another key"):
+        other.do(lambda credentials: credentials.set(DB))
+    assert place.find("db") == DB
+
+
+def test_without_the_key_that_is_said(place: Place) -> None:
+    place.file.unlink()
+    with pytest.raises(KeyWrong, match="the key that seals them is not there"):
+        place.find("db")
+    with pytest.raises(KeyWrong, match="the key that seals them is not there"):
+        place.do(lambda credentials: credentials.set(DB))
+    assert not place.file.exists()
+
+
+@pytest.mark.parametrize(
+    "columns", [{"body": b"x" * 40}, {"body": b""}, {"wrapped_key": b"y" * 60}, {"kind": "other"}]
+)
+def test_a_damaged_row_is_told(place: Place, columns: dict[str, Any]) -> None:
+    place.change("db", **columns)
+    with pytest.raises(CredentialError, match="the stored credential `db` is damaged") as told:
+        place.find("db")
+    assert not isinstance(told.value, KeyWrong)
+    assert place.find("api") == API
+
+
+def test_a_row_cannot_take_the_place_of_another(place: Place) -> None:
+    place.change("db", name="api2")
+    with pytest.raises(CredentialError, match="damaged"):
+        place.find("api2")
+
+
+def test_each_has_a_data_key_of_its_own() -> None:
+    key = new_key()
+    one, two = seal(DB, key, 1), seal(DB, key, 1)
+    assert one.wrapped_key != two.wrapped_key
+    assert one.body != two.body
+    assert unseal(one, key) == unseal(two, key) == DB
+
+
+def test_a_new_key_takes_the_place_of_the_old_one(place: Place) -> None:
+    old = place.file.read_text()
+    before, _ = place.do(lambda credentials: credentials.show("db"))
+    assert place.do(lambda credentials: credentials.rotate()) == 2
+    after, opened = place.do(lambda credentials: credentials.show("db"))
+    assert opened == DB
+    assert after.body == before.body
+    assert after.key_id != before.key_id
+    assert place.file.read_text() != old
+    assert sorted(path.name for path in place.file.parent.iterdir() if path.name.startswith("key")) == ["key"]
+    assert stat.S_IMODE(place.file.stat().st_mode) == 0o600
+
+
+def test_a_key_that_is_given_is_used_from_then_on(place: Place) -> None:
+    new = new_key()
+    assert place.do(lambda credentials: credentials.rotate(new)) == 2
+    with pytest.raises(KeyWrong):
+        place.find("db")
+    assert Place(place.store.parent, new.data.hex()).find("db") == DB
+
+
+def test_a_key_in_the_environment_is_not_replaced(tmp_path: Path) -> None:
+    place = Place(tmp_path, new_key().data.hex())
+    place.do(lambda credentials: credentials.set(DB))
+    with pytest.raises(KeyWrong, match="the key stands in NOETL_KEY") as told:
+        place.do(lambda credentials: credentials.rotate())
+    assert "--new-key-file" in told.value.hint
+    assert not place.file.exists()
+
+
+class Breaking:
+    """A store that fails before or after it has wrapped the keys anew."""
+
+    def __init__(self, store: SqliteStore, *, written: bool) -> None:
+        self._store = store
+        self._written = written
+        self.credentials = store.credentials
+        self.credential = store.credential
+        self.put_credential = store.put_credential
+        self.delete_credential = store.delete_credential
+
+    async def rewrap_credentials(self, before: Sequence[Sealed], after: Sequence[Sealed]) -> bool:
+        if self._written:
+            await self._store.rewrap_credentials(before, after)
+        raise OSError("the machine lost its power")
+
+
+@pytest.mark.parametrize("written", [False, True])
+def test_whenever_it_is_interrupted_the_key_that_is_needed_is_there(place: Place, written: bool) -> None:
+    async def interrupted() -> None:
+        store = SqliteStore.at(place.store)
+        credentials = EncryptedCredentials(Breaking(store, written=written), KeyPlace("", place.file))
+        with pytest.raises(OSError, match="power"):
+            await credentials.rotate()
+        await store.close()
+
+    asyncio.run(interrupted())
+    assert place.find("db") == DB
+    place.do(lambda credentials: credentials.set(StoredCredential("third", "static", {"value": "v"})))
+    assert place.do(lambda credentials: credentials.rotate()) == 3
+    assert [place.find(name) for name in ("db", "api")] == [DB, API]
+    assert not place.file.with_name("key.new").exists()
+
+
+def test_a_change_meanwhile_stops_the_replacement(place: Place) -> None:
+    class Slow(Breaking):
+        async def rewrap_credentials(self, before: Sequence[Sealed], after: Sequence[Sealed]) -> bool:
+            await self._store.delete_credential("api")
+            return await self._store.rewrap_credentials(before, after)
+
+    async def whole() -> None:
+        store = SqliteStore.at(place.store)
+        with pytest.raises(CredentialError, match="changed in this very moment"):
+            await EncryptedCredentials(Slow(store, written=True), KeyPlace("", place.file)).rotate()
+        await store.close()
+
+    asyncio.run(whole())
+    assert place.find("db") == DB
+
+
+@pytest.mark.parametrize("text", ["", "short", "z" * 64, base64.b64encode(bytes(31)).decode(), "ü"])
+def test_what_is_no_key_is_told(text: str, tmp_path: Path) -> None:
+    (tmp_path / "key").write_text(text)
+    with pytest.raises(KeyWrong, match="holds no key") as told:
+        read_key(tmp_path / "key")
+    assert "32 random bytes" in told.value.hint
+
+
+def test_keys_are_read_in_every_common_form(tmp_path: Path) -> None:
+    key = Key(bytes(range(224, 256)), "")
+    for text in (
+        base64.b64encode(key.data).decode(),
+        base64.urlsafe_b64encode(key.data).decode().rstrip("="),
+        key.data.hex() + "\n",
+    ):
+        assert key_in(text, "").data == key.data
+    assert write_key(key, tmp_path / "key")
+    assert not write_key(new_key(), tmp_path / "key")
+    found = read_key(tmp_path / "key")
+    assert found is not None
+    assert found.id == key.id
+    assert str(key.data) not in repr(key)
+    assert unseal(rewrap(seal(DB, key, 1), key, new := new_key()), new) == DB

@@ -1,0 +1,108 @@
+"""Documents small enough to read, upgraded."""
+
+import json
+from textwrap import dedent, indent
+from typing import Literal, NamedTuple
+
+import pytest
+
+from noetl.dsl.dialects import upgrade
+from noetl.dsl.document.source import Located, Mapping, compose, plain
+from noetl.model import Json
+
+
+class Finding(NamedTuple):
+    code: str
+    line: int
+    column: int
+
+
+class Upgraded(NamedTuple):
+    root: Mapping
+    findings: list[Finding]
+
+    @property
+    def document(self) -> dict[str, Json]:
+        document = plain(self.root)
+        assert isinstance(document, dict)
+        return document
+
+    @property
+    def steps(self) -> list[Json]:
+        steps = self.document["workflow"]
+        assert isinstance(steps, list)
+        return steps
+
+
+def read(text: str) -> Json:
+    """A piece of YAML as plain values."""
+    node = compose(dedent(text))
+    return None if node is None else plain(node)
+
+
+def upgrade_text(text: str, dialect: Literal["v1", "draft"]) -> Upgraded:
+    root = compose(text)
+    assert isinstance(root, Mapping)
+    findings: list[Finding] = []
+
+    def report(code: str, at: Located, message: str, hint: str = "") -> None:
+        assert message
+        findings.append(Finding(code, at.line, at.column))
+
+    return Upgraded(upgrade(root, dialect, report), findings)
+
+
+def case(clause: str, name: str, *texts: str) -> object:
+    """A row of a table: a construct and what it becomes, with the clause that says so."""
+    return pytest.param(*texts, marks=pytest.mark.spec(clause), id=name)
+
+
+def draft_document(workflow: str) -> str:
+    """A draft playbook with this workflow."""
+    head = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: a, path: b, dialect: draft }\n"
+    return head + "workflow:\n" + indent(dedent(workflow), "  ")
+
+
+def draft_step(text: str) -> Json:
+    """The canonical form of the first step of a draft workflow, which must be sound."""
+    upgraded = upgrade_text(draft_document(text), "draft")
+    assert upgraded.findings == []
+    return upgraded.steps[0]
+
+
+def draft_task(text: str) -> Json:
+    """The canonical form of a draft task."""
+    task = read(text)
+    assert isinstance(task, dict)
+    step = draft_step(f"- step: s\n  tool: [{json.dumps(task)}]\n")
+    assert isinstance(step, dict)
+    tool = step["tool"]
+    assert isinstance(tool, list)
+    return tool[0]
+
+
+def v1_document(workbook: str, workflow: str, workload: str = "{}") -> str:
+    """A v1 playbook; the workload is one line."""
+    return (
+        "apiVersion: noetl.io/v1\nkind: Playbook\nname: a\npath: b\n"
+        f"workload: {workload}\n"
+        "workbook:\n" + indent(dedent(workbook), "  ") + "workflow:\n" + indent(dedent(workflow), "  ")
+    )
+
+
+def v1_steps(workbook: str, workflow: str, workload: str = "{}") -> list[Json]:
+    """The canonical steps of a sound v1 document; warnings are allowed."""
+    upgraded = upgrade_text(v1_document(workbook, workflow, workload), "v1")
+    errors = [finding for finding in upgraded.findings if finding.code not in WARNINGS]
+    assert errors == []
+    return upgraded.steps
+
+
+WARNINGS = {"v1-unused-task", "v1-error-condition", "v1-ignored-run", "dead-arc"}
+
+
+def tasks(workbook: str, run: str, workload: str = "{}") -> Json:
+    """The canonical pipeline of a v1 step `start` that runs these tasks."""
+    steps = v1_steps(workbook, f"- step: start\n  run: {run}\n", workload)
+    assert isinstance(steps[0], dict)
+    return steps[0]["tool"]

@@ -1,0 +1,131 @@
+"""Names and constants change where they are meant, and nothing else does."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from noetl.dsl.dialects.draft.outcome_status import status_edits
+from noetl.dsl.dialects.template_edits import Path, renamed, rewritten
+from noetl.expr import Site, Use, parse
+
+
+def to_run(path: Path, _use: Use) -> tuple[int, str] | None:
+    return {("vars",): (1, "run"), ("vars", "x"): (2, "iter.y")}.get(path[:2]) or (
+        (1, "run") if path[0] == "vars" else None
+    )
+
+
+RENAMED = [
+    ("plain text, vars", "plain text, vars"),
+    ("{{ vars }}", "{{ run }}"),
+    ("{{ vars.a }} and {{vars.b}}", "{{ run.a }} and {{run.b}}"),
+    ("{{ vars.x.z }}", "{{ iter.y.z }}"),
+    ("{{ vars['x'].z }}", "{{ iter.y.z }}"),
+    ("{{ vars [ 'x' ] }}", "{{ iter.y }}"),
+    ("{{ vars[x] }}", "{{ run[x] }}"),
+    ("{{ 'vars.a' ~ \"vars\" ~ vars.a }}", "{{ 'vars.a' ~ \"vars\" ~ run.a }}"),
+    ("{{ x.vars.y }}", "{{ x.vars.y }}"),
+    ("{{ x['vars'] }}", "{{ x['vars'] }}"),
+    ("{{ {'vars': vars} }}", "{{ {'vars': run} }}"),
+    ("{{ dict(vars=vars.a) }}", "{{ dict(vars=run.a) }}"),
+    ("{{ vars.items() | list }}", "{{ run.items() | list }}"),
+    ("{{ vars.a | default(vars.b) }}", "{{ run.a | default(run.b) }}"),
+    ("{% set vars = 1 %}{{ vars }}", "{% set vars = 1 %}{{ vars }}"),
+    (
+        "{% for vars in vars.list %}{{ vars.a }}{% endfor %}",
+        "{% for vars in run.list %}{{ vars.a }}{% endfor %}",
+    ),
+    (
+        "{% for i in vars.l if vars.on %}{{ i }}{% endfor %}",
+        "{% for i in run.l if run.on %}{{ i }}{% endfor %}",
+    ),
+    ("{# vars #}{{ vars.a }}", "{# vars #}{{ run.a }}"),
+    ("{% raw %}{{ vars }}{% endraw %}", "{% raw %}{{ vars }}{% endraw %}"),
+    ("{{-  vars.a\n  ~ vars.b  -}}", "{{-  run.a\n  ~ run.b  -}}"),
+    ("{{ variables.vars_a + my_vars }}", "{{ variables.vars_a + my_vars }}"),
+    ("{{ vars.a ", "{{ vars.a "),
+    ("{{ vars.a | nosuchfilter }}", "{{ vars.a | nosuchfilter }}"),
+]
+
+
+@pytest.mark.parametrize(("source", "expected"), RENAMED)
+def test_only_free_names_are_renamed(source: str, expected: str) -> None:
+    assert rewritten(source, renamed(to_run)) == expected
+
+
+GENERAL = "('success' if outcome.status == 'ok' else outcome.status)"
+
+STATUS = [
+    ("outcome.status == 'success'", "outcome.status == 'ok'"),
+    ('outcome.status != "success"', 'outcome.status != "ok"'),
+    ("'success' == outcome.status", "'ok' == outcome.status"),
+    ("outcome['status'] == 'success'", "outcome['status'] == 'ok'"),
+    ("outcome.status in ['success', 'error']", "outcome.status in ['ok', 'error']"),
+    ("outcome.status not in ('success',)", "outcome.status not in ('ok',)"),
+    ("outcome.status == 'error'", "outcome.status == 'error'"),
+    ("not outcome.status == 'success'", "not outcome.status == 'ok'"),
+    ("1 if outcome.status == 'success' else 2", "1 if outcome.status == 'ok' else 2"),
+    ("outcome.status == 'success' and outcome.result.n == 'success'", "outcome.status == 'ok' and outcome.result.n == 'success'"),
+    ("[outcome.status == 'success', 2]", "[outcome.status == 'ok', 2]"),
+    ("output.status == 'success'", "output.status == 'ok'"),
+    ("output['status'] | upper", f"{GENERAL} | upper"),
+    ("outcome.status", GENERAL[1:-1]),
+    ("(outcome.status)", f"({GENERAL})"),
+    ("outcome.status | upper", f"{GENERAL} | upper"),
+    ("outcome.status == 'ok'", f"{GENERAL} == 'ok'"),
+    ("outcome.status == ctx.wanted", f"{GENERAL} == ctx.wanted"),
+    ("outcome.status == 'SUCCESS' | lower", f"{GENERAL} == 'SUCCESS' | lower"),
+    ("outcome.status in ('success')", f"{GENERAL} in ('success')"),
+    ("outcome.status in ['success', ctx.b]", f"{GENERAL} in ['success', ctx.b]"),
+    ("'x' ~ outcome.status == 'xsuccess'", f"'x' ~ {GENERAL} == 'xsuccess'"),
+    ("outcome.status == 'success' == true", f"{GENERAL} == 'success' == true"),
+    ("outcome.status in 'success'", f"{GENERAL} in 'success'"),
+    ("outcome.result.status == 'success'", "outcome.result.status == 'success'"),
+    ("x.outcome.status == 'success'", "x.outcome.status == 'success'"),
+    ("outcome.meta == 'success'", "outcome.meta == 'success'"),
+]  # fmt: skip
+
+
+@pytest.mark.spec("003 §5.3")
+@pytest.mark.parametrize(("source", "expected"), STATUS)
+def test_a_comparison_changes_its_constant_and_every_other_use_is_translated(
+    source: str, expected: str
+) -> None:
+    assert rewritten("{{ " + source + " }}", status_edits) == "{{ " + expected + " }}"
+
+
+OPERANDS = st.sampled_from(
+    ["'success'", "'error'", "'ok'", "['success', 'x']", "('error', 'success')", "'successful'", "w"]
+)
+COMPARISONS = st.builds(
+    lambda left, operator, right, swap: (
+        f"{right} {operator} {left}" if swap and "in" not in operator else f"{left} {operator} {right}"
+    ),
+    st.sampled_from(["outcome.status", "outcome['status']"]),
+    st.sampled_from(["==", "!=", "in", "not in"]),
+    OPERANDS,
+    st.booleans(),
+)
+CONDITIONS = st.recursive(
+    COMPARISONS,
+    lambda inner: (
+        st.builds(lambda a, word, b: f"({a}) {word} {b}", inner, st.sampled_from(["and", "or"]), inner)
+        | inner.map(lambda a: f"(not {a})")
+        | inner.map(lambda a: f"(1 if {a} else 0)")
+    ),
+    max_leaves=4,
+)
+
+
+@pytest.mark.spec("003 §5.3")
+@given(CONDITIONS, st.sampled_from([("success", "ok"), ("error", "error")]))
+def test_a_condition_gives_what_it_gave_in_the_draft(condition: str, statuses: tuple[str, str]) -> None:
+    source = "{{ " + condition + " }}"
+    draft, canonical = ({"outcome": {"status": status}, "w": "success"} for status in statuses)
+    meant = parse(source).evaluate(draft, Site.VALUE)
+    assert parse(rewritten(source, status_edits)).evaluate(canonical, Site.VALUE) == meant
+
+
+@given(st.text(max_size=60) | st.text("{}%#'\"vars.[]|() x\n", max_size=40))
+def test_text_without_the_name_never_changes(text: str) -> None:
+    assert rewritten(text.replace("vars", "v"), renamed(to_run), status_edits) == text.replace("vars", "v")

@@ -1,0 +1,198 @@
+"""`noetl executions list` and `prune`."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from noetl.engine.history.retention import delete, ended_before
+from noetl.engine.task_log import TaskLog
+from noetl.events.bodies import Parent
+from noetl.kernel.net.commands import Retry
+from noetl.ports.store import Store
+from noetl.stores.ownership import Owners
+from noetl.stores.results import FileResults
+from tests.cli.command_line import Ran, run
+from tests.executions.execution_playbooks import BREAK, BROKEN, GREET, GREETED, HOLD
+from tests.executions.in_process_command import Commands
+from tests.executions.recorded_executions import Recorded
+
+
+def ids(ran: Ran) -> list[str]:
+    return [one["execution_id"][-1] for one in ran.json["executions"]]
+
+
+def test_nothing_is_listed_where_nothing_is_and_nothing_is_made(noetl: Commands, tmp_path: Path) -> None:
+    ran = noetl("executions", "list")
+    assert (ran.code, ran.out, ran.err) == (0, "", "no executions\n")
+    assert noetl("executions", "list", "-o", "json").json == {"executions": [], "next": None}
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("verb", ["show", "events", "logs", "watch", "result", "replay", "verify"])
+def test_an_id_is_unknown_where_nothing_is(noetl: Commands, tmp_path: Path, verb: str) -> None:
+    ran = noetl("executions", verb, "x")
+    assert (ran.code, ran.out) == (2, "")
+    assert "there are no executions here yet" in ran.err
+    assert noetl("executions", verb, "x", "-o", "json").json["error"]["code"] == "no-executions"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("verb", ["show", "events", "logs", "watch", "result", "replay", "verify"])
+def test_an_unknown_id_is_wrong(noetl: Commands, recorded: Recorded, verb: str) -> None:
+    recorded.run(GREET, GREETED)
+    ran = noetl("executions", verb, "x")
+    assert (ran.code, ran.out) == (2, "")
+    assert "there is no execution `x`" in ran.err
+    assert noetl("executions", verb, "x", "-o", "json").json["error"]["code"] == "unknown-execution"
+
+
+def test_the_newest_come_first_with_what_is_known(noetl: Commands, recorded: Recorded) -> None:
+    first = recorded.run(GREET, GREETED, labels={"team": "data"})
+    recorded.run(BREAK, BROKEN, parent=Parent(execution_id=first, task_run_id="r5/0/say/1/1"))
+    recorded.run(HOLD)
+    ran = noetl("executions", "list", "-o", "json")
+    assert ran.code == 0
+    assert ids(ran) == ["3", "2", "1"]
+    hold, broken, greeted = ran.json["executions"]
+    assert greeted == {
+        "execution_id": first,
+        "status": "completed",
+        "path": "docs/page",
+        "started_at": "2023-11-14T22:13:20.000000Z",
+        "ended_at": "2023-11-14T22:13:20.000000Z",
+        "duration_ms": 0,
+        "labels": {"team": "data"},
+        "parent": None,
+        "events": greeted["events"],
+        "owner": None,
+    }
+    assert (broken["status"], broken["parent"]) == ("failed", first)
+    assert (hold["status"], hold["ended_at"], hold["owner"]) == ("running", None, None)
+
+
+def test_filters(noetl: Commands, recorded: Recorded) -> None:
+    recorded.run(GREET, GREETED, labels={"team": "data", "env": "a=b"})
+    recorded.run(BREAK, BROKEN, labels={"team": "data"})
+    recorded.run(HOLD)
+    for words, expected in (
+        ("--status failed", "2"),
+        ("--status failed --status running", "32"),
+        ("--path docs", "321"),
+        ("--path other", ""),
+        ("--label team=data", "21"),
+        ("--label team=data --label env=a=b", "1"),
+        ("--label team=x", ""),
+        ("--since 1h", ""),
+        ("--since 2023-11-14", "321"),
+        ("--since 2023-11-14T23:00+02:00", "321"),
+        ("--since 2023-11-14T22:13:21", ""),
+        ("--limit 2", "32"),
+    ):
+        assert ids(noetl("executions", "list", "-o", "json", *words.split())) == list(expected), words
+
+
+def test_pages(noetl: Commands, recorded: Recorded) -> None:
+    for _ in range(3):
+        recorded.run(HOLD)
+    first = noetl("executions", "list", "--limit", "2", "-o", "json")
+    second = noetl("executions", "list", "--limit", "2", "--cursor", first.json["next"], "-o", "json")
+    assert (ids(first), ids(second), second.json["next"]) == (["3", "2"], ["1"], None)
+    assert "--cursor" in noetl("executions", "list", "--limit", "2").err
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["--since soon", "--since 2023-13-01", "--label team", "--label =x", "--cursor x", "--limit 0"],
+)
+def test_wrong_filters_are_refused(noetl: Commands, recorded: Recorded, words: str) -> None:
+    recorded.run(HOLD)
+    ran = noetl("executions", "list", *words.split())
+    assert (ran.code, ran.out) == (2, "")
+    assert words.split(maxsplit=1)[0] in ran.err
+
+
+def test_people_see_who_runs_what(noetl: Commands, recorded: Recorded) -> None:
+    name = recorded.run(HOLD)
+    child = recorded.run(HOLD, parent=Parent(execution_id=name, task_run_id="r5/0/hold/1/1"))
+    assert noetl("executions", "list").out.count("interrupted") == 2
+    ownership = Owners(recorded.home.owners).claim(name)
+    assert ownership is not None
+    with ownership:
+        ran = run("executions", "list", cwd=recorded.home.folder.parent)
+        assert (ran.code, ran.out.count("interrupted"), ran.out.count("running")) == (0, 0, 2)
+        listed = run("executions", "list", "-o", "json", cwd=recorded.home.folder.parent).json
+    assert [one["execution_id"] for one in listed["executions"]] == [child, name]
+    assert all(one["owner"] for one in listed["executions"])
+
+
+def test_the_home_is_named_when_it_is_not_here(
+    noetl: Commands, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded.run(HOLD)
+    folder = recorded.home.folder
+    (folder.parent / "below").mkdir()
+    monkeypatch.chdir(folder.parent / "below")
+    assert noetl("executions", "list").err == f"using {folder}\n"
+    assert noetl("executions", "list", "-o", "json").err == ""
+    assert ids(noetl("executions", "list", "--store", f"sqlite:///{folder}/store.db", "-o", "json")) == ["1"]
+    monkeypatch.chdir(folder.parent)
+    assert noetl("executions", "list").err == ""
+    assert ids(noetl("executions", "list", "--home", str(folder), "-o", "json")) == ["1"]
+    assert ids(noetl("executions", "list", "--home", "nowhere", "-o", "json")) == []
+
+
+def test_a_store_that_cannot_be_opened_is_the_environments_fault(noetl: Commands, recorded: Recorded) -> None:
+    recorded.home.store.write_text("no database, but long enough to look like one to nobody at all" * 20)
+    ran = noetl("executions", "list")
+    assert (ran.code, ran.out) == (3, "")
+    assert "is not a store" in ran.err
+    wrong = noetl("executions", "list", "--store", "mysql://x")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "sqlite:///" in wrong.err
+
+
+def test_pruning_deletes_what_ended_with_all_that_belongs_to_it(noetl: Commands, recorded: Recorded) -> None:
+    old, held, waiting = recorded.run(GREET, GREETED), recorded.run(BREAK, BROKEN), recorded.run(HOLD)
+    log = TaskLog(recorded.home.logs)
+    for name in (old, waiting):
+        log.write(name, {}, "said")
+        (recorded.home.results / name).mkdir(parents=True)
+    log.close()
+    assert noetl("executions", "prune", "--before", "2023-11-14", "-o", "json").json["executions"] == []
+    ran = noetl("executions", "prune", "--dry-run")
+    assert old in ran.out
+    assert "would be deleted: 2 executions" in ran.err
+    ownership = Owners(recorded.home.owners).claim(held)
+    assert ownership is not None
+    with ownership:
+        pruned = noetl("executions", "prune", "-o", "json").json
+    assert (pruned["executions"], pruned["dry_run"]) == ([old], False)
+    assert datetime.fromisoformat(pruned["before"]) < datetime.now(UTC)
+    assert ids(noetl("executions", "list", "-o", "json")) == ["3", "2"]
+    assert [path.name for path in recorded.home.logs.iterdir()] == [f"{waiting}.jsonl"]
+    assert [path.name for path in recorded.home.results.iterdir()] == [waiting]
+    assert noetl("executions", "prune", "--before", "1d").err.startswith("deleted: 1 execution ")
+
+
+def test_what_is_kept_for_ever_is_not_pruned_unless_told(noetl: Commands, recorded: Recorded) -> None:
+    recorded.run(GREET, GREETED)
+    Path("noetl.toml").write_text("keep_days = 0\n")
+    ran = noetl("executions", "prune")
+    assert (ran.code, ran.out) == (2, "")
+    assert "--before" in ran.err
+    assert len(noetl("store", "prune", "--days", "1", "-o", "json").json["executions"]) == 1
+
+
+def test_an_execution_that_was_retried_meanwhile_stays(recorded: Recorded) -> None:
+    execution = recorded.begin(BREAK, BROKEN)
+    execution.driver.run()
+    execution.save()
+
+    async def prune(store: Store) -> bool:
+        (record,) = [one async for one in ended_before(store, 1 << 62)]
+        execution.driver.give(Retry())
+        await execution.save_in(store)
+        return await delete(recorded.home, store, FileResults(recorded.home.results), record)
+
+    assert recorded.with_store(prune) is False

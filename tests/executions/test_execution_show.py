@@ -1,0 +1,230 @@
+"""`noetl executions show`, `replay`, `result` and `verify`, and pictures of executions."""
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from noetl.events.bodies import Parent
+from noetl.kernel.net.commands import Cancel, Pause
+from noetl.stores.ownership import Owners
+from tests.cli.command_line import run, run_on_terminal
+from tests.executions.execution_playbooks import BREAK, BROKEN, GATES, GREET, GREETED, HOLD
+from tests.executions.in_process_command import Commands
+from tests.executions.recorded_executions import Recorded
+
+RUN_KEYS = {
+    "execution_id", "playbook", "version", "status", "result", "ctx", "error", "duration_ms", "discarded", "steps",
+}  # fmt: skip
+
+
+def test_show_has_what_run_prints_and_more(noetl: Commands, recorded: Recorded) -> None:
+    name = recorded.run(GREET, GREETED, labels={"team": "data"}, ctx={"a": 1}, version="7")
+    child = recorded.run(BREAK, BROKEN, parent=Parent(execution_id=name, task_run_id="r5/0/say/1/1"))
+    shown = noetl("executions", "show", name, "-o", "json").json
+    assert set(shown) > RUN_KEYS
+    assert (shown["status"], shown["result"], shown["ctx"]) == ("completed", "bye", {"a": 1})
+    assert (shown["playbook"], shown["version"], shown["error"]) == ("docs/page", "7", None)
+    assert shown["steps"] == {
+        "start": {"status": "completed", "runs": 1},
+        "finish": {"status": "completed", "runs": 1},
+    }
+    assert shown["children"] == [{"execution_id": child, "path": "docs/page", "status": "failed"}]
+    assert (shown["labels"], shown["parent"], shown["owner"]) == ({"team": "data"}, None, None)
+    assert [run["step"] for run in shown["explanation"]["runs"]] == ["start", "finish"]
+    assert noetl("executions", "show", child, "-o", "json").json["parent"] == name
+
+
+def test_people_are_told_which_guard_chose_which_arc(noetl: Commands, recorded: Recorded) -> None:
+    recorded.run(GREET, GREETED)
+    shown = noetl("executions", "show", "latest").out
+    assert "→ finish: {{ event.result.a == 1 }} (line 10) holds: event.result.a = 1" in shown
+    assert "result:\n  bye" in shown
+    assert "noetl run --resume" not in shown
+
+
+def test_people_are_told_what_failed_and_how_to_go_on(noetl: Commands, recorded: Recorded) -> None:
+    name = recorded.run(BREAK, BROKEN)
+    shown = noetl("executions", "show", name).out
+    assert "step `start`, task `say`, attempt 1: connection" in shown
+    assert "playbook.yaml:7:14" in shown
+    assert f"noetl executions retry {name}" in shown
+    found = noetl("executions", "show", name, "-o", "json").json
+    assert found["error"] == {
+        "step": "start", "task": "say", "attempt": 1, "kind": "connection", "message": "it broke\nbadly",
+    }  # fmt: skip
+
+
+def test_people_are_told_what_is_waited_for(noetl: Commands, recorded: Recorded) -> None:
+    name = recorded.run(GATES)
+    shown = noetl("executions", "show", name).out
+    assert "is waiting before gate (line 15)" in shown
+    assert "{{ ctx.ok }} (line 15) does not hold: ctx.ok is missing" in shown
+    assert "the join (all) of meet (line 21) has 1 token; more can come from hold (1 run)" in shown
+    assert "hold (line 10) waits for the signal go" in shown
+    assert "a token from start (line 9) for gone (line 17): denied" in shown
+    assert f"noetl executions signal {name} go " in shown
+    assert f"noetl run --resume {name} " in shown
+    marking = noetl("executions", "show", name, "-o", "json").json["marking"]
+    assert marking == {"gate": {"waiting": 1}, "meet": {"joined": 1}, "hold": {"suspended": 1}}
+
+
+def test_ways_on_follow_the_state(noetl: Commands, recorded: Recorded) -> None:
+    execution = recorded.begin(HOLD)
+    execution.driver.run()
+    execution.driver.give(Pause())
+    execution.save()
+    assert f"noetl executions resume {execution.id}" in noetl("executions", "show", "latest").out
+    ownership = Owners(recorded.home.owners).claim(execution.id)
+    assert ownership is not None
+    with ownership:
+        shown = run("executions", "show", "latest", "-o", "json", cwd=recorded.home.folder.parent).json
+    assert shown["owner"] is not None
+    execution.driver.give(Cancel(by="ada", reason="enough"))
+    execution.save()
+    ran = noetl("executions", "show", "latest")
+    assert "cancelled after" in ran.out
+    assert "  cancel    by ada: enough\n" in ran.out
+    assert "noetl executions resume" not in ran.out
+
+
+def test_an_execution_that_somebody_runs_gets_older(noetl: Commands, recorded: Recorded) -> None:
+    """The events of this one are years old; what nobody runs is as old as its last event."""
+    execution = recorded.begin(HOLD)
+    execution.driver.run()
+    execution.save()
+    assert noetl("executions", "show", "latest").out.startswith("interrupted, 0.00 s so far: ")
+    ownership = Owners(recorded.home.owners).claim(execution.id)
+    assert ownership is not None
+    with ownership:
+        place = recorded.home.folder.parent
+        shown, listed = (run("executions", *words, cwd=place).out for words in (["show", "latest"], ["list"]))
+    assert re.match(r"running, [\d,]{5,} h .* so far: ", shown)
+    assert re.search(r"running +\S+ \S+ +[\d,]{5,} h ", listed)
+
+
+def test_hostile_values_do_not_steer_the_terminal(noetl: Commands, recorded: Recorded) -> None:
+    recorded.run(GREET, {"say": {"a": 1, "b": "\x1b[2J"}, "end": "\x1b[2J"}, labels={"\x1b[2J": "\n"})
+    for verb in ("show", "events", "replay", "watch"):
+        ran = noetl("executions", verb, "latest")
+        assert "\x1b" not in ran.out + ran.err
+    assert "\x1b" not in noetl("executions", "list").out
+
+
+def test_replay_shows_the_state_as_it_was(noetl: Commands, recorded: Recorded) -> None:
+    recorded.run(GREET, GREETED, ctx={"a": 1})
+    then = noetl("executions", "replay", "latest", "--at", "7", "-o", "json").json
+    assert (then["at"], then["status"], then["ctx"], then["result"]) == (7, "running", {"a": 1}, None)
+    assert then["marking"] == {"start": {"claimed": 1}}
+    assert then["runs"][0]["iterations"][0]["task"] == "say"
+    early = noetl("executions", "replay", "latest", "--at", "4", "-o", "json").json
+    assert [(token["token"], token["place"]) for token in early["tokens"]] == [("t4", "enqueued")]
+    end = noetl("executions", "replay", "latest", "-o", "json").json
+    assert (end["at"], end["of"], end["result"], end["marking"]) == (end["of"], end["of"], "bye", {})
+    assert "status: completed" in noetl("executions", "replay", "latest").out
+
+
+@pytest.mark.parametrize("at", ["0", "-1", "99", "x"])
+def test_replay_refuses_what_is_no_event(noetl: Commands, recorded: Recorded, at: str) -> None:
+    recorded.run(GREET, GREETED)
+    ran = noetl("executions", "replay", "latest", "--at", at)
+    assert (ran.code, ran.out) == (2, "")
+    assert "--at" in ran.err
+
+
+def test_results_are_printed_whole(noetl: Commands, recorded: Recorded, tmp_path: Path) -> None:
+    name = recorded.run(GREET, {"say": {"a": 1}, "end": "by\x1be"})
+    assert noetl("executions", "result", name).out == "by\x1be\n"
+    assert noetl("executions", "result", name, "start").out == '{\n  "a": 1\n}\n'
+    assert noetl("executions", "result", name, "start", "-o", "json").json == {
+        "execution_id": name, "step": "start", "result": {"a": 1},
+    }  # fmt: skip
+    ran = noetl("executions", "result", name, "-f", "out.txt", "-o", "json")
+    assert ran.json == {"execution_id": name, "step": None, "file": "out.txt", "bytes": 4}
+    assert (tmp_path / "out.txt").read_bytes() == b"by\x1be"
+
+
+def test_what_is_kept_elsewhere_is_put_in_its_place(noetl: Commands, recorded: Recorded) -> None:
+    large = {"rows": ["x" * 100_000], "$noetl": "mine"}
+    name = recorded.run(GREET, {"say": {"a": 1}, "end": large})
+    shown = noetl("executions", "show", name, "-o", "json").json["result"]
+    assert shown["$noetl"] == "ref"
+    for words in ([], ["finish"]):
+        assert noetl("executions", "result", name, *words, "-o", "json").json["result"] == large
+    shutil.rmtree(recorded.home.results)
+    missing = noetl("executions", "result", name)
+    assert (missing.code, missing.out) == (3, "")
+    assert "nothing is stored under" in missing.err
+
+
+def test_a_result_does_not_steer_the_terminal(recorded: Recorded) -> None:
+    recorded.run(GREET, {"say": {"a": 1}, "end": "one\n\x1b[2J"})
+    shown = run_on_terminal("executions", "result", "latest", cwd=recorded.home.folder.parent).out
+    assert shown == "one\n␛[2J\n"
+
+
+def test_a_result_that_is_not_there_is_asked_for_in_vain(noetl: Commands, recorded: Recorded) -> None:
+    failed, held = recorded.run(BREAK, BROKEN), recorded.run(GATES)
+    for words, said in (
+        ([held], "has no result yet"),
+        ([held, "hold"], "no run of step `hold` has ended"),
+        ([held, "nowhere"], "has no step `nowhere`"),
+        ([failed, "start"], "failed: it broke"),
+    ):
+        ran = noetl("executions", "result", *words)
+        assert (ran.code, ran.out) == (2, "")
+        assert said in ran.err
+
+
+def test_a_history_comes_out_the_same(noetl: Commands, recorded: Recorded) -> None:
+    recorded.run(GREET, GREETED)
+    ran = noetl("executions", "verify", "latest")
+    assert (ran.code, "comes out the same" in ran.out) == (0, True)
+    found = noetl("executions", "verify", "latest", "-o", "json").json
+    assert (found["ok"], found["differences"]) == (True, [])
+
+
+def test_a_history_that_was_tampered_with_comes_out_differently(noetl: Commands, recorded: Recorded) -> None:
+    name = recorded.run(GREET, GREETED)
+    tamper(recorded, b'"a":1', b'"a":2')
+    ran = noetl("executions", "verify", name)
+    assert (ran.code, "comes out differently" in ran.out) == (1, True)
+    found = noetl("executions", "verify", name, "-o", "json")
+    assert (found.code, found.json["ok"], len(found.json["differences"])) == (1, False, 1)
+
+
+def tamper(recorded: Recorded, old: bytes, new: bytes) -> None:
+    """Changes bodies in the file, behind everybody's back."""
+    connection = apsw.Connection(str(recorded.home.store))
+    found: list[Any] = list(connection.execute("SELECT pos, body FROM event"))
+    for pos, body in found:
+        connection.execute("UPDATE event SET body = ? WHERE pos = ?", (body.replace(old, new), pos))
+    connection.close()
+
+
+@pytest.mark.parametrize("verb", ["show", "events", "watch", "result", "replay", "verify"])
+def test_a_newer_event_is_the_environments_fault(noetl: Commands, recorded: Recorded, verb: str) -> None:
+    name = recorded.run(GREET, GREETED)
+    connection = apsw.Connection(str(recorded.home.store))
+    connection.execute("UPDATE event SET v = 99 WHERE seq = 5")
+    connection.close()
+    ran = noetl("executions", verb, name)
+    assert ran.code == 3
+    assert f"event 5 of {name}" in ran.err
+    assert "hint: upgrade noetl" in ran.err
+
+
+def test_a_picture_is_coloured_by_what_happened(noetl: Commands, recorded: Recorded, tmp_path: Path) -> None:
+    name = recorded.run(GATES)
+    drawn = noetl("graph", "--execution", name, "--format", "mermaid").out
+    assert "start (start, completed)" in drawn
+    assert "hold (waiting)" in drawn
+    (tmp_path / "a.yaml").write_text(recorded.begin(GREET).text)
+    other = noetl("graph", "a.yaml", "--execution", name, "--format", "mermaid").out
+    assert "start (start, completed)" in other
+    assert "finish" in other
+    assert noetl("graph", "--execution", "x").code == 2
+    assert noetl("graph").code == 2

@@ -1,0 +1,222 @@
+"""`noetl executions events`, `logs` and `watch`: what was, and what comes while they look."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from noetl.engine.task_log import TaskLog
+from noetl.kernel.net.commands import Pause, Signal
+from noetl.stores.ownership import Owners
+from tests.cli.command_line import COMMAND, environment, run
+from tests.executions.execution_playbooks import BREAK, BROKEN, GREET, GREETED, HOLD
+from tests.executions.in_process_command import Commands
+from tests.executions.recorded_executions import Execution, Recorded
+
+PLACE: dict[str, str | int] = {"step": "start", "run": "r5", "task": "say", "attempt": 1}
+
+
+def names(ran: Any) -> list[str]:
+    return [event["name"] for event in ran.json["events"]]
+
+
+def test_events_are_envelopes(noetl: Commands, recorded: Recorded) -> None:
+    name = recorded.run(GREET, GREETED, trace_id="t" * 32)
+    events = noetl("executions", "events", name, "-o", "json").json["events"]
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    assert events[0]["event_id"] == f"{name}/1"
+    assert {event["trace_id"] for event in events} == {"t" * 32}
+    assert events[-1]["name"] == "PlaybookProcessed"
+
+
+def test_events_are_filtered(noetl: Commands, recorded: Recorded) -> None:
+    recorded.run(GREET, GREETED)
+    for words, expected in (
+        ("--name step.done", ["StepDone", "StepDone"]),
+        ("--name StepDone --step finish", ["StepDone"]),
+        ("--name step.started --name task.done --step start", ["StepScheduled", "TaskProcessed"]),
+        ("--name token.created --after 4", ["TokenEnqueued"]),
+        ("--after 999", []),
+        ("--step nowhere", []),
+    ):
+        ran = noetl("executions", "events", "latest", "-o", "json", *words.split())
+        assert names(ran) == expected, words
+    steps = noetl("executions", "events", "latest", "--step", "finish", "-o", "json")
+    assert names(steps)[0] == "TokenEnqueued"
+    assert names(steps)[-1] == "StepDone"
+
+
+def test_an_unknown_name_gets_a_hint(noetl: Commands, recorded: Recorded) -> None:
+    recorded.run(GREET, GREETED)
+    ran = noetl("executions", "events", "latest", "--name", "step.dne")
+    assert (ran.code, ran.out) == (2, "")
+    assert "did you mean `step.done`?" in ran.err
+
+
+def test_people_get_a_line_for_each_event(noetl: Commands, recorded: Recorded) -> None:
+    recorded.run(BREAK, BROKEN)
+    lines = noetl("executions", "events", "latest").out.splitlines()
+    assert [int(line.split()[0]) for line in lines] == list(range(1, len(lines) + 1))
+    assert any("TaskProcessed" in line and "connection: it broke" in line for line in lines)
+
+
+def test_following_what_nobody_runs_ends(noetl: Commands, recorded: Recorded) -> None:
+    for name in (recorded.run(GREET, GREETED), recorded.run(HOLD)):
+        ran = noetl("executions", "events", name, "--follow", "-o", "json")
+        assert ran.code == 0
+        assert [json.loads(line)["seq"] for line in ran.out.splitlines()][:3] == [1, 2, 3]
+
+
+@contextmanager
+def following(recorded: Recorded, *arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
+    folder = recorded.home.folder.parent
+    with subprocess.Popen(
+        [*COMMAND, "executions", *arguments],
+        cwd=folder,
+        env=environment(folder),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as child:
+        yield child
+
+
+def line(child: "subprocess.Popen[bytes]") -> str:
+    assert child.stdout is not None
+    return child.stdout.readline().decode()
+
+
+def read_until(child: "subprocess.Popen[bytes]", word: str) -> str:
+    while True:
+        found = line(child)
+        assert found, "it ended"
+        if word in found:
+            return found
+
+
+@pytest.fixture
+def held(recorded: Recorded) -> Execution:
+    """An execution that waits for the signal `go`."""
+    execution = recorded.begin(HOLD)
+    execution.driver.run()
+    execution.save()
+    return execution
+
+
+def test_events_are_followed_while_another_process_writes_them(recorded: Recorded, held: Execution) -> None:
+    ownership = Owners(recorded.home.owners).claim(held.id)
+    assert ownership is not None
+    with following(recorded, "events", held.id, "--follow", "-o", "json") as child:
+        read_until(child, "RunSuspended")
+        held.driver.give(Signal("go"))
+        held.save()
+        assert json.loads(line(child))["name"] == "SignalReceived"
+        held.driver.run()
+        held.save()
+        assert json.loads(read_until(child, "PlaybookProcessed"))["data"]["status"] == "completed"
+        assert child.wait() == 0
+    ownership.release()
+
+
+def test_watching_ends_with_the_execution(recorded: Recorded, held: Execution) -> None:
+    ownership = Owners(recorded.home.owners).claim(held.id)
+    assert ownership is not None
+    with following(recorded, "watch", held.id) as child:
+        read_until(child, "RunSuspended")
+        held.driver.give(Signal("go"))
+        held.driver.run()
+        held.save()
+        assert child.stderr is not None
+        assert (child.wait(), "completed in" in child.stderr.read().decode()) == (0, True)
+    ownership.release()
+
+
+@pytest.mark.parametrize("paused", [True, False])
+def test_watching_ends_when_the_owner_is_gone(recorded: Recorded, held: Execution, paused: bool) -> None:
+    ownership = Owners(recorded.home.owners).claim(held.id)
+    assert ownership is not None
+    with following(recorded, "watch", held.id) as child:
+        read_until(child, "RunSuspended")
+        if paused:
+            held.driver.give(Pause())
+            held.save()
+            read_until(child, "ExecutionPaused")
+        ownership.release()
+        assert child.stderr is not None
+        said = child.stderr.read().decode()
+        assert child.wait() == 1
+    assert (f"executions resume {held.id}" if paused else f"run --resume {held.id}") in said
+
+
+def test_watching_says_how_it_ended(noetl: Commands, recorded: Recorded) -> None:
+    good, bad = recorded.run(GREET, GREETED), recorded.run(BREAK, BROKEN)
+    assert noetl("executions", "watch", good).code == 0
+    ran = noetl("executions", "watch", bad)
+    assert (ran.code, "it broke" in ran.err) == (1, True)
+    told = noetl("executions", "watch", bad, "-o", "json")
+    assert (told.code, told.json["status"], told.json["error"]["kind"]) == (1, "failed", "connection")
+
+
+def test_a_reader_that_left_ends_the_following(recorded: Recorded, held: Execution) -> None:
+    ownership = Owners(recorded.home.owners).claim(held.id)
+    assert ownership is not None
+    with following(recorded, "events", held.id, "--follow") as child:
+        read_until(child, "RunSuspended")
+        assert child.stdout is not None
+        child.stdout.close()
+        held.driver.give(Signal("go"))
+        held.save()
+        assert child.wait() == 0
+    ownership.release()
+
+
+def test_logs_are_filtered_and_shown(noetl: Commands, recorded: Recorded) -> None:
+    name = recorded.run(GREET, GREETED)
+    assert noetl("executions", "logs", name).err == "nothing was written\n"
+    assert noetl("executions", "logs", name, "-o", "json").json == {"lines": []}
+    log = TaskLog(recorded.home.logs)
+    log.write(name, PLACE, "one\x1b[2J")
+    log.write(name, {**PLACE, "step": "finish", "task": "end", "iteration": 2, "attempt": 3}, "two")
+    log.close()
+    shown = noetl("executions", "logs", name).out
+    assert "start/say" in shown
+    assert "finish/end[2]#3" in shown
+    assert "\x1b" not in shown
+    for words, expected in (("--step start", ["one\x1b[2J"]), ("--task end", ["two"]), ("--task x", [])):
+        found = noetl("executions", "logs", name, *words.split(), "-o", "json").json["lines"]
+        assert [one["text"] for one in found] == expected
+    assert set(noetl("executions", "logs", name, "-o", "json").json["lines"][0]) == {
+        "ts", "step", "run", "task", "text",
+    }  # fmt: skip
+
+
+def test_logs_are_followed_while_another_process_writes_them(recorded: Recorded, held: Execution) -> None:
+    log = TaskLog(recorded.home.logs)
+    ownership = Owners(recorded.home.owners).claim(held.id)
+    assert ownership is not None
+    log.write(held.id, PLACE, "one")
+    with following(recorded, "logs", held.id, "--follow", "-o", "json") as child:
+        assert json.loads(line(child))["text"] == "one"
+        log.write(held.id, PLACE, "two")
+        assert json.loads(line(child))["text"] == "two"
+        log.write(held.id, PLACE, "three")
+        ownership.release()
+        assert json.loads(line(child))["text"] == "three"
+        assert child.wait() == 0
+    log.close()
+
+
+def test_owners_are_waited_for_in_other_processes(recorded: Recorded, held: Execution) -> None:
+    """The follower itself owns nothing: the execution can be claimed while somebody watches it."""
+    ownership = Owners(recorded.home.owners).claim(held.id)
+    assert ownership is not None
+    with following(recorded, "watch", held.id) as child:
+        read_until(child, "RunSuspended")
+        ownership.release()
+        assert child.wait() == 1
+    again = Owners(recorded.home.owners).claim(held.id)
+    assert again is not None
+    again.release()
+    assert run("executions", "watch", held.id, cwd=recorded.home.folder.parent).code == 1

@@ -1,0 +1,46 @@
+"""The documentation cannot rot: what it says is made from the code, or tried on it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from noetl.dsl.document.problem_codes import CODES
+from noetl.loader import examine
+from tests.playbooks import whole
+from tests.reference.generate import PAGES, ROOT
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_generated_pages_are_current(page: str) -> None:
+    assert (ROOT / page).read_text("utf-8") == PAGES[page](), "run scripts/docs"
+
+
+def test_every_code_has_a_page_and_every_page_a_code() -> None:
+    pages = {path.stem for path in (ROOT / "docs" / "checks").glob("*.md")} - {"README"}
+    assert pages == set(CODES)
+
+
+@pytest.mark.parametrize("code", sorted(CODES))
+def test_the_examples_of_a_check_show_it(code: str) -> None:
+    page = (ROOT / "docs" / "checks" / f"{code}.md").read_text("utf-8")
+    assert page.startswith(f"# {code}\n")
+    bad, good = _block(page, "Bad"), _block(page, "Good")
+    found = examine(bad, "bad").problems
+    assert code in {problem.code for problem in found}
+    others = {problem.code for problem in found if problem.severity == "error"} - {code}
+    assert not others, found
+    assert examine(good, "good").problems == ()
+
+
+def _block(page: str, heading: str) -> str:
+    match = re.search(rf"^## {heading}\n.*?^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    assert match, f"no yaml block under {heading}"
+    return whole(match[1])
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]:
+        for target in re.findall(r"\]\(([^)#\s]+)", path.read_text("utf-8")):
+            if "://" not in target:
+                assert (path.parent / Path(target)).exists(), f"{path.name} links to {target}"

@@ -1,0 +1,85 @@
+"""The sessions in the documentation are what really happens."""
+
+import itertools
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from noetl.loader import installed_kinds
+from noetl.tools.host.worker_tools import ENGINE_KINDS
+from tests.pages import FENCE, blocks_of
+from tests.reference.transcripts import ROOT, Command, Place, commands_of
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    shutil.copytree(ROOT / "examples", tmp_path / "shop" / "examples")
+    return Place(tmp_path / "shop")
+
+
+def test_the_quickstart(place: Place) -> None:
+    page = (ROOT / "docs" / "quickstart.md").read_text("utf-8")
+    (playbook,) = (block for block in blocks_of(page, "yaml") if block.startswith("apiVersion"))
+    file = place.folder / "orders.yaml"
+    wrong = playbook.replace("kind: python", "kind: pyhton").replace(
+        "- step: approve\n          when", "- step: aprove\n          when"
+    )
+    for command in commands_of(page):
+        file.write_text(wrong if command.text == "noetl validate orders.yaml" else playbook, "utf-8")
+        place.check(command)
+    assert (place.folder / "what_happened.svg").is_file()
+
+
+def test_the_page_on_python(place: Place) -> None:
+    page = (ROOT / "docs" / "python.md").read_text("utf-8")
+    fences = FENCE.findall(page)
+    programs = [
+        (text, after[1])
+        for (kind, text), after in itertools.pairwise(fences)
+        if (kind, after[0]) == ("python", "text")
+    ]
+    assert len(programs) == 4
+    for program, shown in programs:
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=place.folder,
+            env=place.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.stdout, done.stderr) == (shown, "")
+
+
+def test_the_page_on_operations(place: Place) -> None:
+    for command in commands_of((ROOT / "docs" / "operations.md").read_text("utf-8")):
+        place.check(command)
+
+
+def test_the_page_on_credentials(place: Place) -> None:
+    place.environment["PGPASSWORD"] = "correct horse"
+    for command in commands_of((ROOT / "docs" / "credentials.md").read_text("utf-8")):
+        place.check(command)
+
+
+def test_the_readme(place: Place) -> None:
+    page = (ROOT / "README.md").read_text("utf-8")
+    (playbook,) = blocks_of(page, "yaml")
+    (place.folder / "prices.yaml").write_text(playbook, "utf-8")
+    for command in commands_of(page):
+        place.check(command)
+    plain = [line[4:] for line in page.splitlines() if line.startswith("    scripts/")]
+    assert plain == ["scripts/noetl run examples/quickstart.yaml", "scripts/test"]
+    place.check(Command(plain[0], ["…"]))
+
+
+def test_the_readme_names_every_kind_and_all_of_them_run() -> None:
+    page = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    sentence = next(one for one in page.split(". ") if "The kinds are `" in one)
+    kinds = installed_kinds()
+    assert set(re.findall(r"`([a-z0-9]+)`", sentence)) == set(kinds.names)
+    assert all(kind.name in ENGINE_KINDS or kind.implementation for kind in kinds)

@@ -1,0 +1,144 @@
+"""Who runs an execution, over all processes of the machine."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from noetl.stores.ownership import Owners
+from tests.file_rights import readable_only
+from tests.stores.store_process import child, heard
+
+HOLD = """
+owned = Owners(PLACE).claim("a")
+say(os.getpid() if owned else "refused")
+sys.stdin.readline()
+owned.release()
+say("released")
+sys.stdin.readline()
+"""
+# Claims and releases a thousand times; two owners at once would find each other's mark.
+RACE = """
+owners, mark, won = Owners(PLACE / "owners"), PLACE / "mark", 0
+while won < 300:
+    if owned := owners.claim("a"):
+        os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
+        os.unlink(mark)
+        owned.release()
+        won += 1
+say("done")
+"""
+
+
+@pytest.fixture
+def owners(tmp_path: Path) -> Owners:
+    return Owners(tmp_path / "owners")
+
+
+def test_an_execution_has_one_owner(owners: Owners) -> None:
+    owned = owners.claim("a")
+    assert owned
+    assert owners.claim("a") is None
+    assert owners.claim("b")
+    assert owners.owner("a") == os.getpid()
+    owned.release()
+    owned.release()
+    assert owners.owner("a") is None
+    assert owners.claim("a")
+
+
+def test_who_may_only_read_sees_owners_and_waits_for_them(public_folder: Path) -> None:
+    place = public_folder / "owners"
+    with child(HOLD, place) as process:
+        owner = int(heard(process))
+        with readable_only(public_folder), ThreadPoolExecutor() as pool:
+            owners = Owners(place)
+            assert owners.owner("a") == owner
+            waits = pool.submit(owners.wait, "a")
+            assert process.stdin
+            process.stdin.write("\n")
+            process.stdin.flush()
+            waits.result()
+            assert owners.owner("a") is None
+
+
+def test_nobody_owns_what_was_never_claimed(owners: Owners) -> None:
+    assert owners.owner("a") is None
+
+
+def test_thousands_can_be_owned_and_leave_one_empty_file(owners: Owners, tmp_path: Path) -> None:
+    owned = [owners.claim(f"x{number}") for number in range(5_000)]
+    assert all(owned)
+    for one in owned:
+        assert one
+        one.release()
+    assert owners.owner("x7") is None
+    assert (tmp_path / "owners").stat().st_size == 0
+
+
+def test_no_file_stays_open_when_nothing_is_owned(tmp_path: Path) -> None:
+    before = len(os.listdir("/dev/fd"))
+    for number in range(50):
+        owners = Owners(tmp_path / str(number))
+        owned = owners.claim("a")
+        assert owned
+        owned.release()
+        assert owners.owner("a") is None
+    assert len(os.listdir("/dev/fd")) == before
+
+
+def test_two_objects_on_one_file_know_of_each_other(owners: Owners, tmp_path: Path) -> None:
+    other = Owners(tmp_path / "owners")
+    owned = owners.claim("a")
+    assert owned
+    assert other.claim("a") is None
+    assert other.owner("a") == os.getpid()
+    assert other.owner("b") is None
+    assert owners.claim("a") is None
+    owned.release()
+    assert other.claim("a")
+
+
+def test_waiting_ends_with_the_owner(owners: Owners, tmp_path: Path) -> None:
+    with child(HOLD, tmp_path / "owners") as process:
+        heard(process)
+        with ThreadPoolExecutor() as pool:
+            waits = pool.submit(owners.wait, "a")
+            process.kill()
+            waits.result()
+    assert owners.owner("a") is None
+
+
+def test_another_process_owns_it_until_it_releases(owners: Owners, tmp_path: Path) -> None:
+    with child(HOLD, tmp_path / "owners") as process:
+        owner = int(heard(process))
+        assert owner == process.pid
+        assert owners.owner("a") == owner
+        assert owners.claim("a") is None
+        assert process.stdin
+        process.stdin.write("\n")
+        process.stdin.flush()
+        assert heard(process) == "released"
+        owned = owners.claim("a")
+        assert owned
+        owned.release()
+
+
+def test_the_kernel_frees_what_a_killed_process_owned(owners: Owners, tmp_path: Path) -> None:
+    with child(HOLD, tmp_path / "owners") as process:
+        assert int(heard(process)) == process.pid
+        process.kill()
+        process.wait()
+        assert owners.owner("a") is None
+        owned = owners.claim("a")
+        assert owned
+        assert owners.owner("a") == os.getpid()
+        owned.release()
+
+
+def test_processes_that_claim_at_once_never_own_it_together(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        processes = [stack.enter_context(child(RACE, tmp_path)) for _ in range(3)]
+        assert [heard(process) for process in processes] == ["done"] * 3

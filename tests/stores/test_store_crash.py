@@ -1,0 +1,68 @@
+"""What a process that is killed leaves behind."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from noetl.ports.store import Committed, Effects, Row
+from noetl.stores.sqlite import SqliteStore
+from noetl.testing.store.store_fixtures import append, derive
+from tests.stores.store_process import child, heard
+
+# Four executions append three rows at a time, as fast as they can, and say what was acknowledged.
+WRITE = """
+effects = [Effects(status="one", timers={"t": 1}), Effects(outbox={"m": b"x" * 500}), Effects(status="three")]
+async def write(store, name):
+    version = (await store.execution(name) or begun).version
+    while True:
+        [verdict] = await store.commit([append(name, version, *effects)])
+        version = verdict.version
+        say(name, version)
+async def main():
+    store = SqliteStore.at(PLACE, inline=INLINE)
+    await asyncio.gather(*(write(store, name) for name in "abcd"))
+class begun: version = 0
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("inline", ["commits", "nothing"])
+def test_what_was_acknowledged_survives_a_kill_and_nothing_is_half(tmp_path: Path, inline: str) -> None:
+    place = tmp_path / "store.db"
+    acknowledged: dict[str, int] = {}
+    for lines in (1, 7, 40, 100, 333):
+        with child(WRITE.replace("INLINE", repr(inline)), place) as process:
+            said = [heard(process) for _ in range(lines)]
+            process.kill()
+            assert process.stdout
+            said += [line.strip() for line in process.stdout if line.endswith("\n")]
+        for name, version in map(str.split, said):
+            acknowledged[name] = max(acknowledged.get(name, 0), int(version))
+        found = asyncio.run(_histories(place))
+        for name, rows in found.items():
+            assert len(rows) >= acknowledged.get(name, 0)
+            assert [row.last for row in rows] == [False, False, True] * (len(rows) // 3)
+
+
+async def _histories(place: Path) -> dict[str, list[Row]]:
+    store = SqliteStore.at(place)
+    assert await store.check(derive) == []
+    found = {name: await store.read(name, limit=1_000_000) for name in "abcd"}
+    assert await store.commit([append("after", 0)]) == [Committed(1)]
+    await store.delete("after")
+    await store.close()
+    return found
+
+
+def test_a_file_whose_making_was_interrupted_is_made_again(tmp_path: Path) -> None:
+    place = tmp_path / "store.db"
+    place.touch()
+
+    async def use() -> None:
+        store = SqliteStore.at(place)
+        assert await store.commit([append("a", 0, Effects(status="running"))]) == [Committed(1)]
+        assert await store.check(derive) == []
+        await store.close()
+
+    asyncio.run(use())

@@ -1,0 +1,293 @@
+"""Files that are no stores, or cannot be used: say which, why, and what to do."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import apsw
+import pytest
+
+from noetl.ports.store import Committed, Effects, StoreBusy, StoreError, StoreFull, StoreUnusable
+from noetl.stores.sqlite import SqliteStore
+from noetl.stores.sqlite.connection import SCHEMA_VERSION
+from noetl.stores.sqlite.error_translation import Translated
+from noetl.stores.sqlite.migration import APPLICATION_ID
+from noetl.stores.sqlite.writer import Inline
+from noetl.testing.store.store_fixtures import append, begin, derive
+from tests.file_rights import readable_only
+
+LARGE = Effects(path="x" * 100_000)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+def refused(place: Path) -> str:
+    with pytest.raises(StoreUnusable) as caught:
+        SqliteStore.at(place)
+    assert str(place) in str(caught.value)
+    assert caught.value.hint
+    return str(caught.value)
+
+
+def make(place: Path) -> None:
+    asyncio.run(SqliteStore.at(place).close())
+
+
+def test_a_store_has_the_settings_that_make_it_durable_and_small(place: Path) -> None:
+    make(place)
+    database = apsw.Connection(str(place))
+    names = ("page_size", "auto_vacuum", "journal_mode", "application_id", "user_version")
+    assert [database.pragma(name) for name in names] == [8192, 2, "wal", APPLICATION_ID, SCHEMA_VERSION]
+    database.close()
+
+
+def test_a_closed_store_is_one_file(place: Path) -> None:
+    make(place)
+    assert [path.name for path in place.parent.iterdir()] == ["store.db"]
+
+
+def test_a_file_that_is_no_database(place: Path) -> None:
+    place.write_text("apiVersion: noetl.io/v2\n" * 100)
+    assert "no SQLite database" in refused(place)
+    assert place.read_text().startswith("apiVersion")
+
+
+def test_a_database_of_another_program(place: Path) -> None:
+    database = apsw.Connection(str(place))
+    database.execute("CREATE TABLE theirs (a)")
+    database.close()
+    assert "another program" in refused(place)
+
+
+def test_a_store_of_a_newer_version(place: Path) -> None:
+    make(place)
+    database = apsw.Connection(str(place))
+    database.pragma("user_version", 99)
+    database.close()
+    assert "newer NoETL: schema 99" in refused(place)
+
+
+def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
+    assert "cannot be opened" in refused(tmp_path / "missing" / "store.db")
+
+
+def test_a_folder_in_place_of_the_file(tmp_path: Path) -> None:
+    assert "cannot be opened" in refused(tmp_path)
+
+
+def test_a_new_store_in_a_folder_that_cannot_be_written(public_folder: Path) -> None:
+    with readable_only(public_folder):
+        assert "cannot be opened" in refused(public_folder / "store.db")
+    assert [*public_folder.iterdir()] == []
+
+
+def test_a_store_in_a_folder_that_cannot_be_written(public_folder: Path) -> None:
+    place = public_folder / "store.db"
+    make(place)
+    place.chmod(0o444)
+    with readable_only(public_folder):
+        assert "cannot be" in refused(place)
+
+
+def looked_at(place: Path) -> list[str]:
+    """The executions of a store that is opened to be read; whatever writes is refused."""
+
+    async def look() -> list[str]:
+        store = SqliteStore.to_read(place)
+        found = [record.execution_id for record in (await store.executions()).executions]
+        assert await store.check(derive) == []
+        with pytest.raises(StoreUnusable, match="cannot be written"):
+            await store.commit([append("b", 0)])
+        with pytest.raises(StoreUnusable, match="cannot be written"):
+            await store.delete("a")
+        await store.close()
+        return found
+
+    return asyncio.run(look())
+
+
+def test_a_store_that_cannot_be_written_can_be_read(public_folder: Path) -> None:
+    place = public_folder / "a store?.db"
+    asyncio.run(filled(place))
+    with readable_only(public_folder):
+        assert looked_at(place) == ["a"]
+    assert [*public_folder.iterdir()] == [place]
+
+
+def test_a_store_that_others_write_can_be_read_by_those_who_may_not(public_folder: Path) -> None:
+    place = public_folder / "store.db"
+
+    async def write() -> None:
+        store = SqliteStore.at(place)
+        await begin(store, "a")
+        with readable_only(public_folder):
+            looker = SqliteStore.to_read(place)
+            assert await looker.execution("a")
+        await begin(store, "b")
+        assert await looker.execution("b")
+        await looker.close()
+        await store.close()
+
+    asyncio.run(write())
+
+
+def test_what_is_written_while_it_is_read_without_a_lock_is_noticed(public_folder: Path) -> None:
+    place = public_folder / "store.db"
+    asyncio.run(filled(place))
+
+    async def look() -> None:
+        with readable_only(public_folder):
+            looker = SqliteStore.to_read(place)
+        await filled(place, "b")
+        with pytest.raises(StoreBusy, match="was written meanwhile"):
+            await looker.executions()
+        with pytest.raises(StoreBusy, match="was written meanwhile"):
+            await looker.execution("a")
+        await looker.close()
+
+    asyncio.run(look())
+
+
+def test_an_older_store_that_cannot_be_written_says_what_to_do(public_folder: Path) -> None:
+    place = public_folder / "store.db"
+    make(place)
+    database = apsw.Connection(str(place))
+    database.pragma("user_version", SCHEMA_VERSION - 1)
+    database.close()
+    with readable_only(public_folder), pytest.raises(StoreUnusable, match="has an older form") as caught:
+        SqliteStore.to_read(place)
+    assert "copy it" in caught.value.hint
+
+
+def test_a_store_whose_log_cannot_be_read_says_what_to_do(public_folder: Path) -> None:
+    place = public_folder / "store.db"
+    make(place)
+    (public_folder / "store.db-wal").write_bytes(b"of a process that was killed")
+    with readable_only(public_folder), pytest.raises(StoreUnusable, match="without writing") as caught:
+        SqliteStore.to_read(place)
+    assert "copy it" in caught.value.hint
+
+
+def test_a_store_that_cannot_be_read(public_folder: Path) -> None:
+    place = public_folder / "store.db"
+    make(place)
+    place.chmod(0)
+    with readable_only(public_folder), pytest.raises(StoreUnusable, match="cannot be read"):
+        SqliteStore.to_read(place)
+
+
+async def filled(place: Path, execution_id: str = "a") -> None:
+    store = SqliteStore.at(place)
+    await begin(store, execution_id)
+    await store.close()
+
+
+def test_a_file_that_somebody_else_holds(place: Path) -> None:
+    make(place)
+    database = apsw.Connection(str(place))
+    database.execute("BEGIN IMMEDIATE")
+
+    async def wait() -> None:
+        store = SqliteStore.at(place, patience=0.01)
+        with pytest.raises(StoreBusy, match="locked by another process"):
+            await store.commit([append("a", 0)])
+        assert await store.read("a") == []
+        database.execute("ROLLBACK")
+        assert await store.commit([append("a", 0)]) == [Committed(1)]
+        await store.close()
+
+    asyncio.run(wait())
+    database.close()
+
+
+@pytest.mark.parametrize("inline", ["commits", "nothing"])
+def test_no_room_left_writes_nothing_and_what_was_there_is_safe(place: Path, inline: Inline) -> None:
+    async def fill() -> None:
+        store = SqliteStore.at(place, inline=inline, max_pages=60)
+        await begin(store, "a", Effects(status="running"))
+        with pytest.raises(StoreFull, match="no room"):
+            await store.commit([append("b", 0, *[LARGE] * 10), append("a", 1)])
+        assert await store.execution("b") is None
+        assert len(await store.read("a")) == 1
+        assert await store.check(derive) == []
+        assert await store.commit([append("a", 1)]) == [Committed(2)]
+        await store.close()
+
+    asyncio.run(fill())
+
+
+def test_what_the_disk_refuses_is_told_with_what_to_do() -> None:
+    """The file that readers share has no room, which SQLite calls an error of the disk; and a real one."""
+    found = []
+    for code in (apsw.SQLITE_IOERR_SHMSIZE, apsw.SQLITE_IOERR_READ):
+        failure = apsw.IOError("disk I/O error")
+        vars(failure)["extendedresult"] = code
+        with pytest.raises(StoreError) as caught, Translated("store.db"):
+            raise failure
+        found.append(caught.value)
+    assert [type(error) for error in found] == [StoreFull, StoreError]
+    assert all(error.hint for error in found)
+
+
+def test_when_there_is_no_room_all_of_a_group_fail_and_can_try_again(place: Path) -> None:
+    async def fill() -> None:
+        store = SqliteStore.at(place, inline="nothing", max_pages=60)
+        commits = [store.commit([append(name, 0, *[LARGE] * 10)]) for name in "ab"]
+        results = await asyncio.gather(*commits, return_exceptions=True)
+        assert [type(result) for result in results] == [StoreFull, StoreFull]
+        assert await store.commit([append("a", 0), append("b", 0)]) == [Committed(1)] * 2
+        await store.close()
+
+    asyncio.run(fill())
+
+
+def test_deleting_gives_room_back(place: Path) -> None:
+    async def use() -> None:
+        store = SqliteStore.at(place)
+        await begin(store, "a", *[LARGE] * 50)
+        await store.close()
+        full = place.stat().st_size
+        store = SqliteStore.at(place)
+        await store.delete("a")
+        await store.close()
+        assert place.stat().st_size < full / 10
+
+    asyncio.run(use())
+
+
+def test_a_large_blob_is_not_in_memory_more_than_once(place: Path) -> None:
+    async def whole() -> None:
+        store = SqliteStore.at(place)
+        try:
+            large = os.urandom(64 << 20)
+            apsw.memory_high_water(True)
+            before = apsw.memory_used()
+            await store.put_blob("large", large)
+            assert await store.blob("large", 50_000_000, 50_000_010) == large[50_000_000:50_000_010]
+            assert apsw.memory_high_water() - before < len(large) // 4
+            assert await store.blob("large") == large
+        finally:
+            await store.close()
+
+    asyncio.run(whole())
+
+
+def test_damage_is_found(place: Path) -> None:
+    async def write() -> None:
+        store = SqliteStore.at(place)
+        await begin(store, "a", *[LARGE] * 20)
+        await store.close()
+
+    async def look() -> None:
+        store = SqliteStore.at(place)
+        assert [found.execution_id for found in await store.check(derive)][:1] == [""]
+        await store.close()
+
+    asyncio.run(write())
+    with place.open("r+b") as file:
+        file.seek(8192 * 3)
+        file.write(b"\xff" * 8192 * 20)
+    asyncio.run(look())

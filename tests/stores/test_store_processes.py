@@ -1,0 +1,72 @@
+"""Several processes on one file."""
+
+import asyncio
+from contextlib import ExitStack
+from pathlib import Path
+
+from noetl.ports.store import Committed
+from noetl.stores.sqlite import SqliteStore
+from noetl.testing.store.store_fixtures import append, derive
+from tests.stores.store_process import child, heard
+
+# Appends 50 times to an execution of its own and to one that all share, starting over after each conflict.
+WRITE = """
+async def write(store, name):
+    version = 0
+    for _ in range(50):
+        while not isinstance((verdict := (await store.commit([append(name, version)]))[0]), Committed):
+            version = verdict.version
+        version = verdict.version
+async def main():
+    store = SqliteStore.at(PLACE)
+    await asyncio.gather(write(store, f"own-{os.getpid()}"), write(store, "shared"))
+    await store.close()
+    say("done")
+say("ready")
+sys.stdin.readline()
+asyncio.run(main())
+"""
+PROCESSES = 4
+
+
+def test_processes_that_make_and_write_one_file_at_once_lose_nothing(tmp_path: Path) -> None:
+    place = tmp_path / "store.db"
+    with ExitStack() as stack:
+        processes = [stack.enter_context(child(WRITE, place)) for _ in range(PROCESSES)]
+        assert [heard(process) for process in processes] == ["ready"] * PROCESSES
+        for process in processes:
+            assert process.stdin
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        assert [heard(process) for process in processes] == ["done"] * PROCESSES
+    asyncio.run(_all_there(place))
+
+
+async def _all_there(place: Path) -> None:
+    store = SqliteStore.at(place)
+    records = {record.execution_id: record.version for record in (await store.executions()).executions}
+    assert records.pop("shared") == 50 * PROCESSES
+    assert sorted(records.values()) == [50] * PROCESSES
+    assert [row.seq for row in await store.read("shared")] == [*range(1, 50 * PROCESSES + 1)]
+    assert await store.check(derive) == []
+    await store.close()
+
+
+def test_a_live_run_notices_the_command_of_another_process(tmp_path: Path) -> None:
+    place = tmp_path / "store.db"
+    send = 'asyncio.run(SqliteStore.at(PLACE).send("a", b"cancel"))'
+
+    async def run() -> None:
+        store = SqliteStore.at(place)
+        assert await store.commit([append("a", 0)]) == [Committed(1)]
+        rings = aiter(store.changes())
+        await anext(rings)
+        with child(send, place):
+            while not (letters := await store.inbox(["a"])):
+                await asyncio.wait_for(anext(rings), 30)
+        assert [letter.body for letter in letters] == [b"cancel"]
+        await store.commit([append("a", 1, taken=(letters[0].id,))])
+        assert await store.inbox(["a"]) == []
+        await store.close()
+
+    asyncio.run(run())
