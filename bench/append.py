@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.measurement import Row
+from bench.measurement import Measurement
 from noetl.ports.store import Append, Committed
 from noetl.ports.store import Row as Event
 from noetl.stores.sqlite import SqliteStore
@@ -28,7 +28,7 @@ SWITCH_INTERVAL = 0.0005
 BODY = b'{"run":"r12","task":"fetch","outcome":' + b"1" * 161 + b"}"
 
 
-def measure_append() -> Iterator[Row]:
+def measure_append() -> Iterator[Measurement]:
     for name, loop, executions, events, goal in (
         ("one event at a time", "alone", 1, 1, ""),
         ("ten events at a time", "alone", 1, 10, ""),
@@ -37,7 +37,7 @@ def measure_append() -> Iterator[Row]:
         ("64 times a hundred events, busy loop", "busy", 64, 100, "32,000"),
         ("64 times a hundred events, busy loop, short switches", "short", 64, 100, ""),
     ):
-        yield Row(f"append: {name}", _best(loop, executions, events), "events/s", goal)
+        yield Measurement(f"append: {name}", _best(loop, executions, events), "events/s", goal)
 
 
 def _best(loop: str, executions: int, events: int) -> float:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.measurement import Row
+from bench.measurement import Measurement
 from bench.peers.peer import Peer, Unavailable, Worker, environment
 from bench.workloads import TITLES
 
@@ -25,11 +25,11 @@ SECONDS = 120
 class Comparison(NamedTuple):
     """`best[workload][side]`; `reasons` say which cells are empty because something failed."""
 
-    best: dict[str, dict[str, Row]]
+    best: dict[str, dict[str, Measurement]]
     versions: dict[str, dict[str, str]]
     reasons: dict[str, str]
 
-    def add(self, workload: str, side: str, row: Row) -> None:
+    def add(self, workload: str, side: str, row: Measurement) -> None:
         """Keeps the better of two rows."""
         cells = self.best.setdefault(workload, {})
         if side not in cells or row.value < cells[side].value:
@@ -98,15 +98,15 @@ def _measure(side: str, worker: Worker, workloads: Sequence[str], found: Compari
             found.reasons[f"{side} {workload}"] = " ".join(error.stderr.strip().splitlines()[-2:])
 
 
-def read_row(found: dict[str, object]) -> Row:
+def read_row(found: dict[str, object]) -> Measurement:
     """A line of a peer's worker, or a row of ours."""
     match found:
         case {"workload": str(name), "seconds": float(seconds), "n": int(n), **rest}:
-            row = Row(name, seconds * 1e3, "ms", n=n)
+            row = Measurement(name, seconds * 1e3, "ms", n=n)
         case {"workload": str(name), "p50_ms": float(middle), "p95_ms": float(p95), "n": int(n), **rest}:
-            row = Row(name, middle, "ms", n=n, p95=p95)
+            row = Measurement(name, middle, "ms", n=n, p95=p95)
         case {"name": str(name), "value": int(value) | float(value), "unit": str(unit), **rest}:
-            return _ours(Row(name, value, unit), rest)
+            return _ours(Measurement(name, value, unit), rest)
         case _:
             raise ValueError(f"not a measured row: {found}")
     return row._replace(durability=str(rest["durability"]), note=str(rest["note"]))
@@ -115,8 +115,8 @@ def read_row(found: dict[str, object]) -> Row:
 MILLISECONDS = {"s": 1e3, "ms": 1.0, "µs": 1e-3}
 
 
-def _ours(row: Row, rest: dict[str, object]) -> Row:
-    row = Row(**{**row._asdict(), **rest})
+def _ours(row: Measurement, rest: dict[str, object]) -> Measurement:
+    row = Measurement(**{**row._asdict(), **rest})
     scale = MILLISECONDS.get(row.unit)
     if scale is None:
         return row

@@ -9,9 +9,9 @@ from typing import Any
 
 import duckdb
 
-from bench.measurement import Row
+from bench.measurement import Measurement
 from noetl.ports.tool import Call
-from noetl.stores.results import FileResults, StoredObjects
+from noetl.stores.results import FileResults, ResultStoreObjects
 from noetl.tools.duckdb.tool import DuckdbTool
 
 ROWS = 10_000_000
@@ -30,14 +30,14 @@ QUERY = """
 """
 
 
-def measure_duckdb_tool() -> Iterator[Row]:
+def measure_duckdb_tool() -> Iterator[Measurement]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _write(folder / "orders.parquet")
         alone, ours = asyncio.run(_both(folder))
-    yield Row("duckdb: 10 million rows of Parquet aggregated, DuckDB alone", alone, "s")
-    yield Row("duckdb: the same in a task", ours, "s")
-    yield Row("duckdb: task to DuckDB alone", ours / alone, "times", "at most 1.1")
+    yield Measurement("duckdb: 10 million rows of Parquet aggregated, DuckDB alone", alone, "s")
+    yield Measurement("duckdb: the same in a task", ours, "s")
+    yield Measurement("duckdb: task to DuckDB alone", ours / alone, "times", "at most 1.1")
 
 
 def _write(path: Path) -> None:
@@ -80,7 +80,7 @@ def _call(folder: Path) -> Call:
         timeout=120.0,
         folder=folder,
         log=print,
-        objects=StoredObjects(FileResults(folder / "results"), "bench"),
+        objects=ResultStoreObjects(FileResults(folder / "results"), "bench"),
     )
 
 

@@ -13,8 +13,8 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bench.measurement import Row
-from noetl.engine.catalog.playbook_record import Source, packed
+from bench.measurement import Measurement
+from noetl.engine.catalog.playbook_record import PlaybookSource, encode_source
 from noetl.engine.effects import effects_of
 from noetl.events.bodies import (
     EventBody,
@@ -34,10 +34,10 @@ from noetl.events.bodies import (
     WorkflowStarted,
 )
 from noetl.events.codec import FORMAT, encode
-from noetl.events.event_kind import kind_of
+from noetl.events.event_kind import kind_of_body
 from noetl.loader import load
 from noetl.model.outcome import succeeded
-from noetl.ports.store import Append, Committed, merge
+from noetl.ports.store import Append, Committed, merge_effects
 from noetl.ports.store import Row as Stored
 from noetl.stores import open_store
 from noetl.stores.home_folder import Home
@@ -87,8 +87,8 @@ def append_of(execution_id: str, events: Sequence[EventBody], start: int) -> App
     rows, effects = [], effects_of(start, events[0])
     for seq, body in enumerate(events, 1):
         ts = start + seq
-        rows.append(Stored(seq, ts, kind_of(body).number, FORMAT, encode(body), seq == len(events)))
-        effects = merge(effects, effects_of(ts, body))
+        rows.append(Stored(seq, ts, kind_of_body(body).number, FORMAT, encode(body), seq == len(events)))
+        effects = merge_effects(effects, effects_of(ts, body))
     return Append(execution_id=execution_id, expected_version=0, rows=rows, effects=effects)
 
 
@@ -100,7 +100,7 @@ async def fill(home: Home, executions: int = EXECUTIONS) -> int:
     """The number of events written."""
     playbook = load(PLAYBOOK)
     store = open_store(f"sqlite:///{home.store}")
-    await store.put_playbook(playbook.hash, packed(Source(PLAYBOOK, "large.yaml")))
+    await store.put_playbook(playbook.hash, encode_source(PlaybookSource(PLAYBOOK, "large.yaml")))
     written = 0
     for number in range(executions):
         append = append_of(name_of(number), [*bodies(playbook.hash, number)], START + number * SECOND)
@@ -111,21 +111,21 @@ async def fill(home: Home, executions: int = EXECUTIONS) -> int:
     return written
 
 
-def measure_large_store() -> Iterator[Row]:
+def measure_large_store() -> Iterator[Measurement]:
     with tempfile.TemporaryDirectory() as folder:
         home = Home(Path(folder) / ".noetl")
         home.make()
         begin = time.perf_counter()
         written = asyncio.run(fill(home))
-        yield Row("large store: events written", written / (time.perf_counter() - begin), "events/s")
-        yield Row("large store: size", home.store.stat().st_size / 1e6, "MB")
-        yield Row("large store: open", min(_open(home) for _ in range(RUNS)), "s", "under 0.5")
+        yield Measurement("large store: events written", written / (time.perf_counter() - begin), "events/s")
+        yield Measurement("large store: size", home.store.stat().st_size / 1e6, "MB")
+        yield Measurement("large store: open", min(_open(home) for _ in range(RUNS)), "s", "under 0.5")
         middle = name_of(EXECUTIONS // 2)
         for words in (["list"], ["list", "--label", "n=3"], ["show", middle], ["events", middle]):
             goal = "under 0.5" if words[0] in ("list", "show") else ""
             title = " ".join(word for word in words if word != middle)
-            yield Row(f"large store: executions {title}", _best(folder, words), "s", goal)
-        yield Row("large store: noetl --version", _best(folder, []), "s")
+            yield Measurement(f"large store: executions {title}", _best(folder, words), "s", goal)
+        yield Measurement("large store: noetl --version", _best(folder, []), "s")
 
 
 def _open(home: Home) -> float:

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.measurement import Row
+from bench.measurement import Measurement
 
 STEPS = 1_000
 BYTES = 1_000_000
@@ -106,24 +106,24 @@ def _step(number: int, steps: int) -> str:
 {arcs}"""
 
 
-def measure_load() -> Iterator[Row]:
+def measure_load() -> Iterator[Measurement]:
     text = large_playbook()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "large.yaml"
         path.write_text(text, "utf-8")
         best = min((_run(path) for _ in range(RUNS)), key=lambda found: found["load"])
-    yield Row("load: text", len(text.encode()) / 1e6, "MB")
-    yield Row("load: import", best["import"], "s")
-    yield Row("load: 1,000 steps, loaded and checked", best["load"], "s", "under 2")
+    yield Measurement("load: text", len(text.encode()) / 1e6, "MB")
+    yield Measurement("load: import", best["import"], "s")
+    yield Measurement("load: 1,000 steps, loaded and checked", best["load"], "s", "under 2")
 
 
-def measure_parse() -> Iterator[Row]:
+def measure_parse() -> Iterator[Measurement]:
     """What one expression costs to read and analyse; the texts all differ, because equal ones are shared."""
     texts = [source.replace("N", str(number)) for number in range(800) for source in EXPRESSIONS]
     done = subprocess.run(
         [sys.executable, "-c", _PARSE], input=json.dumps(texts), capture_output=True, text=True, check=True
     )
-    yield Row("load: one expression, read and analysed", float(done.stdout) / len(texts) * 1e6, "µs")
+    yield Measurement("load: one expression, read and analysed", float(done.stdout) / len(texts) * 1e6, "µs")
 
 
 def _run(path: Path) -> dict[str, float]:

@@ -1,7 +1,7 @@
 from typing import NamedTuple
 
 
-class Row(NamedTuple):
+class Measurement(NamedTuple):
     """One measured figure. `p95` belongs to a `value` that is a median, in the same unit."""
 
     name: str

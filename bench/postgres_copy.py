@@ -8,11 +8,11 @@ from typing import Any
 
 import psycopg
 
-from bench.measurement import Row
+from bench.measurement import Measurement
 from noetl.ports.tool import Call
-from noetl.stores.results import MemoryResults, StoredObjects
+from noetl.stores.results import MemoryResults, ResultStoreObjects
 from noetl.tools.postgres.tool import PostgresTool
-from tests.postgres import serving
+from tests.postgres import postgres_server
 
 ROWS = 100_000
 ROUNDS = 7
@@ -32,12 +32,12 @@ def rows() -> list[dict[str, Any]]:
     ]
 
 
-def measure_postgres_copy() -> Iterator[Row]:
-    with serving() as server:
+def measure_postgres_copy() -> Iterator[Measurement]:
+    with postgres_server() as server:
         task, raw = asyncio.run(_measured(server.dsn()))
-    yield Row("postgres: 100,000 rows by COPY, psycopg alone", raw, "s", n=ROWS)
-    yield Row("postgres: 100,000 rows by COPY, a task", task, "s", n=ROWS)
-    yield Row("postgres: speed of the task", raw / task * 100, "%", "at least 80")
+    yield Measurement("postgres: 100,000 rows by COPY, psycopg alone", raw, "s", n=ROWS)
+    yield Measurement("postgres: 100,000 rows by COPY, a task", task, "s", n=ROWS)
+    yield Measurement("postgres: speed of the task", raw / task * 100, "%", "at least 80")
 
 
 async def _measured(dsn: str) -> tuple[float, float]:
@@ -82,7 +82,7 @@ async def _task(tool: PostgresTool, dsn: str, given: list[Any]) -> float:
         timeout=60.0,
         folder=Path(),
         log=print,
-        objects=StoredObjects(MemoryResults(), "bench"),
+        objects=ResultStoreObjects(MemoryResults(), "bench"),
     )
     begin = time.perf_counter()
     outcome = await tool.run(call)

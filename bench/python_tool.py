@@ -7,10 +7,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.measurement import Row
+from bench.measurement import Measurement
 from noetl.model.outcome import Outcome
 from noetl.ports.tool import Call
-from noetl.stores.results import MemoryResults, StoredObjects
+from noetl.stores.results import MemoryResults, ResultStoreObjects
 from noetl.tools.python.tool import PythonTool
 
 TASKS = 40
@@ -38,18 +38,24 @@ def fib_call(isolation: str) -> Call:
         timeout=60.0,
         folder=Path(),
         log=print,
-        objects=StoredObjects(MemoryResults(), "bench"),
+        objects=ResultStoreObjects(MemoryResults(), "bench"),
     )
 
 
-def measure_python_tool() -> Iterator[Row]:
+def measure_python_tool() -> Iterator[Measurement]:
     first, warm = min(asyncio.run(_warm("pool")) for _ in range(RUNS))
-    yield Row("python: first task, with the start of its process", first * 1e3, "ms")
-    yield Row("python: a task, pool", warm * 1e3, "ms", "under 0.5")
-    yield Row("python: a task, fork", min(asyncio.run(_warm("fork"))[1] for _ in range(RUNS)) * 1e3, "ms")
-    yield Row("python: a task, inline", min(asyncio.run(_warm("inline"))[1] for _ in range(RUNS)) * 1e3, "ms")
-    yield Row("python: a task, new process each", min(asyncio.run(_cold()) for _ in range(RUNS)) * 1e3, "ms")
-    yield Row("python: start of a bare interpreter", min(_bare() for _ in range(RUNS)) * 1e3, "ms")
+    yield Measurement("python: first task, with the start of its process", first * 1e3, "ms")
+    yield Measurement("python: a task, pool", warm * 1e3, "ms", "under 0.5")
+    yield Measurement(
+        "python: a task, fork", min(asyncio.run(_warm("fork"))[1] for _ in range(RUNS)) * 1e3, "ms"
+    )
+    yield Measurement(
+        "python: a task, inline", min(asyncio.run(_warm("inline"))[1] for _ in range(RUNS)) * 1e3, "ms"
+    )
+    yield Measurement(
+        "python: a task, new process each", min(asyncio.run(_cold()) for _ in range(RUNS)) * 1e3, "ms"
+    )
+    yield Measurement("python: start of a bare interpreter", min(_bare() for _ in range(RUNS)) * 1e3, "ms")
 
 
 async def _warm(isolation: str) -> tuple[float, float]:

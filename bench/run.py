@@ -13,7 +13,7 @@ from bench.compare import OURS, Comparison, compare, notes, table
 from bench.duckdb_tool import measure_duckdb_tool
 from bench.large_store import measure_large_store
 from bench.load import measure_load, measure_parse
-from bench.measurement import Row
+from bench.measurement import Measurement
 from bench.peers import PEERS
 from bench.postgres_copy import measure_postgres_copy
 from bench.python_tool import measure_python_tool
@@ -37,7 +37,7 @@ def main() -> None:
     _write(rows, found)
 
 
-def _parts() -> list[Row]:
+def _parts() -> list[Measurement]:
     rows = [
         *measure_load(),
         *measure_parse(),
@@ -54,7 +54,7 @@ def _parts() -> list[Row]:
     return rows
 
 
-def _write(rows: list[Row], found: Comparison) -> None:
+def _write(rows: list[Measurement], found: Comparison) -> None:
     everything = {
         "python": platform.python_version(),
         "machine": {"cores": os.cpu_count(), "system": platform.system(), "processor": platform.machine()},

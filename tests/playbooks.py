@@ -15,7 +15,7 @@ NOOP = "tool: { kind: noop }"
 _FRAGMENT = re.compile(r"(workflow|workload|keychain|executor|workbook|vars|steps):")
 
 
-class Found(NamedTuple):
+class ProblemPosition(NamedTuple):
     """A problem without its words."""
 
     line: int
@@ -23,7 +23,7 @@ class Found(NamedTuple):
     code: str
 
 
-def whole(text: str) -> str:
+def document_of(text: str) -> str:
     """The document that a fragment stands for: steps, or root sections, without the header."""
     if text.startswith("- step:"):
         return f"{HEADER}workflow:\n{text}"
@@ -44,18 +44,18 @@ def problems_of(
     text: str, *, dialect: str | None = None, allow_kinds: Iterable[str] = ()
 ) -> tuple[Problem, ...]:
     """All problems of a document or a fragment of one, in document order."""
-    return examine(whole(text), "playbook.yaml", dialect=dialect, allow_kinds=allow_kinds).problems
+    return examine(document_of(text), "playbook.yaml", dialect=dialect, allow_kinds=allow_kinds).problems
 
 
-def found_in(text: str, *, allow_kinds: Iterable[str] = ()) -> list[Found]:
+def problem_positions(text: str, *, allow_kinds: Iterable[str] = ()) -> list[ProblemPosition]:
     """Where the problems of a document stand, and their codes."""
     return [
-        Found(problem.line, problem.column, problem.code)
+        ProblemPosition(problem.line, problem.column, problem.code)
         for problem in problems_of(text, allow_kinds=allow_kinds)
     ]
 
 
-def errors_in(text: str, *, allow_kinds: Iterable[str] = ()) -> list[str]:
+def error_codes(text: str, *, allow_kinds: Iterable[str] = ()) -> list[str]:
     """The codes of the errors of a document."""
     found = problems_of(text, allow_kinds=allow_kinds)
     return [problem.code for problem in found if problem.severity == "error"]
@@ -69,7 +69,7 @@ def problem_of(text: str) -> Problem:
 
 def playbook_of(text: str, *, allow_kinds: Iterable[str] = ()) -> Playbook:
     """The playbook of a document without errors."""
-    loaded = examine(whole(text), "playbook.yaml", allow_kinds=allow_kinds)
+    loaded = examine(document_of(text), "playbook.yaml", allow_kinds=allow_kinds)
     assert loaded.playbook is not None, loaded.problems
     return loaded.playbook
 
@@ -82,7 +82,7 @@ def first_task(text: str, *, allow_kinds: Iterable[str] = ()) -> Task:
     return first_step(text, allow_kinds=allow_kinds).tasks[0]
 
 
-def marked(text: str) -> tuple[str, list[tuple[int, int]]]:
+def remove_marks(text: str) -> tuple[str, list[tuple[int, int]]]:
     """The text without its `§` marks, and the line and column that each of them stood at."""
     places = []
     lines = []

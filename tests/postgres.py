@@ -34,7 +34,7 @@ GUARDED = '"$@" & pid=$!; read -r _; kill -QUIT $pid; wait $pid'
 _numbers = count(1)
 
 
-class Server(NamedTuple):
+class PostgresServer(NamedTuple):
     """A server that listens on a socket in `folder`."""
 
     folder: Path
@@ -63,7 +63,7 @@ def unprivileged() -> dict[str, Any]:
 
 
 @contextmanager
-def serving() -> Iterator[Server]:
+def postgres_server() -> Iterator[PostgresServer]:
     folder = Path(tempfile.mkdtemp(prefix="noetl-pg-"))
     try:
         whom = unprivileged()
@@ -83,7 +83,7 @@ def serving() -> Iterator[Server]:
             **whom,
         )
         with _started(install, data, whom):
-            yield Server(folder)
+            yield PostgresServer(folder)
     finally:
         shutil.rmtree(folder)
 
@@ -129,14 +129,14 @@ def _reachable(install: Path, folder: Path, whom: dict[str, Any]) -> Path:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[Server]:
+def postgres() -> Iterator[PostgresServer]:
     """The server of this process."""
-    with serving() as server:
+    with postgres_server() as server:
         yield server
 
 
 @pytest.fixture
-def dsn(postgres: Server) -> Iterator[str]:
+def dsn(postgres: PostgresServer) -> Iterator[str]:
     """An address whose tables no other test sees."""
     schema = f"test_{next(_numbers)}"
     with psycopg.connect(postgres.dsn(), autocommit=True) as connection:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 
-class Asked(NamedTuple):
+class WebRequest(NamedTuple):
     """A request; `body` is what its JSON says, else None."""
 
     method: str
@@ -19,23 +19,23 @@ class Asked(NamedTuple):
     body: Any
 
 
-class Answer(NamedTuple):
+class WebAnswer(NamedTuple):
     body: Any = None
     status: int = 200
     headers: dict[str, str] = {}  # noqa: RUF012 -- a default of a tuple's field, never written
 
 
-class Web(NamedTuple):
+class WebServer(NamedTuple):
     """Where it is and what it was asked so far."""
 
     url: str
-    asked: list[Asked]
+    requests: list[WebRequest]
 
 
 @contextmanager
-def serving(answer: Callable[[Asked], Answer]) -> Iterator[Web]:
+def web_server(answer: Callable[[WebRequest], WebAnswer]) -> Iterator[WebServer]:
     """A server that answers everything with what `answer` says, as JSON unless it is bytes."""
-    asked: list[Asked] = []
+    asked: list[WebRequest] = []
 
     class Handler(BaseHTTPRequestHandler):
         def _reply(self) -> None:
@@ -43,7 +43,9 @@ def serving(answer: Callable[[Asked], Answer]) -> Iterator[Web]:
             target = urlsplit(self.path)
             query = {name: values[0] for name, values in parse_qs(target.query).items()}
             headers = {name.lower(): value for name, value in self.headers.items()}
-            asked.append(Asked(self.command, target.path, query, headers, json.loads(raw) if raw else None))
+            asked.append(
+                WebRequest(self.command, target.path, query, headers, json.loads(raw) if raw else None)
+            )
             said = answer(asked[-1])
             body = said.body if isinstance(said.body, bytes) else json.dumps(said.body).encode()
             self.send_response(said.status)
@@ -62,7 +64,7 @@ def serving(answer: Callable[[Asked], Answer]) -> Iterator[Web]:
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield Web(f"http://127.0.0.1:{server.server_address[1]}", asked)
+        yield WebServer(f"http://127.0.0.1:{server.server_address[1]}", asked)
     finally:
         server.shutdown()
         thread.join()

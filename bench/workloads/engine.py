@@ -10,7 +10,7 @@ from typing import TypeAlias, TypeVar
 from noetl.api import dedicate_process
 from noetl.events.event import Event
 from noetl.kernel import ExecutionState
-from noetl.local import Local, Source
+from noetl.local import Local, PlaybookSource
 from noetl.stores.home_folder import Home
 from noetl.stores.ownership import Owners
 from noetl.stores.results import FileResults
@@ -22,22 +22,22 @@ DURABLE = "SQLite WAL with synchronous=FULL"
 HEAD = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: bench, path: bench}\nworkflow:\n"
 
 
-def chain(length: int, tool: str) -> Source:
+def chain(length: int, tool: str) -> PlaybookSource:
     """Steps that follow one another."""
     steps = [
         f"- step: s{number}\n  tool: {tool}\n"
         + (f"  next: {{arcs: [{{step: s{number + 1}}}]}}\n" if number < length - 1 else "")
         for number in range(length)
     ]
-    return Source(HEAD + "".join(steps), "chain.yaml")
+    return PlaybookSource(HEAD + "".join(steps), "chain.yaml")
 
 
-def loop(count: int) -> Source:
+def loop(count: int) -> PlaybookSource:
     """A parallel loop of no-ops, 10 in flight."""
     items = f'"{{{{ range({count}) | list }}}}"'
     spec = "spec: {mode: parallel, max_in_flight: 10}"
     text = f"- step: loop\n  loop: {{in: {items}, iterator: item, {spec}}}\n  tool: {{kind: noop}}\n"
-    return Source(HEAD + text, "loop.yaml")
+    return PlaybookSource(HEAD + text, "loop.yaml")
 
 
 Watch: TypeAlias = Callable[[str, Sequence[Event], ExecutionState], None]
@@ -62,11 +62,11 @@ def with_engine(work: Callable[[Local], Awaitable[T]], watch: Watch | None = Non
     return asyncio.run(whole())
 
 
-async def timed(local: Local, source: Source, runs: int = 1) -> tuple[float, ExecutionState]:
+async def timed(local: Local, source: PlaybookSource, runs: int = 1) -> tuple[float, ExecutionState]:
     """Seconds from asking for the runs to the end of the last."""
     began = time.perf_counter()
     ids = [await local.start(source) for _ in range(runs)]
-    states = [await local.finished(one) for one in ids]
+    states = [await local.wait_for_end(one) for one in ids]
     took = time.perf_counter() - began
     failed = [state.error for state in states if state.status != "completed"]
     if failed:
@@ -74,7 +74,7 @@ async def timed(local: Local, source: Source, runs: int = 1) -> tuple[float, Exe
     return took, states[-1]
 
 
-def best_of(source: Source, times: int = 3, runs: int = 1) -> float:
+def best_of(source: PlaybookSource, times: int = 3, runs: int = 1) -> float:
     """Milliseconds of the best time, after one to warm up."""
 
     async def work(local: Local) -> float:

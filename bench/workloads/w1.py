@@ -1,9 +1,9 @@
-from bench.measurement import Row
+from bench.measurement import Measurement
 from bench.workloads.engine import DURABLE, best_of, chain
 
 
-def run() -> Row:
+def run() -> Measurement:
     took = best_of(chain(100, "{kind: noop}"))
-    return Row(
+    return Measurement(
         "a chain of 100 no-op steps", took, "ms", n=100, durability=f"{DURABLE}; pure steps do not wait"
     )

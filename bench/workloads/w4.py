@@ -1,9 +1,9 @@
-from bench.measurement import Row
+from bench.measurement import Measurement
 from bench.workloads.engine import DURABLE, chain, timed, with_engine
 from noetl.local import Local
 
 
-def run() -> Row:
+def run() -> Measurement:
     async def work(local: Local) -> list[float]:
         source = chain(1, "{kind: noop}")
         for _ in range(20):
@@ -12,4 +12,6 @@ def run() -> Row:
 
     times = with_engine(work)
     middle, late = times[len(times) // 2] * 1e3, times[len(times) * 95 // 100] * 1e3
-    return Row("a one-step run in a warm process", middle, "ms", n=len(times), p95=late, durability=DURABLE)
+    return Measurement(
+        "a one-step run in a warm process", middle, "ms", n=len(times), p95=late, durability=DURABLE
+    )

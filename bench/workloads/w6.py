@@ -4,7 +4,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench.measurement import Row
+from bench.measurement import Measurement
 from bench.workloads.engine import DURABLE
 
 HELLO = """\
@@ -17,11 +17,11 @@ workflow:
 """
 
 
-def run() -> Row:
+def run() -> Measurement:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "hello.yaml").write_text(HELLO, "utf-8")
         took = min(_once(folder) for _ in range(5))
-    return Row(
+    return Measurement(
         "`noetl run` of hello world from the shell", took, "ms", goal="under 500 ms", durability=DURABLE
     )
 

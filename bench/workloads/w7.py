@@ -2,7 +2,7 @@ import resource
 import sys
 from collections.abc import Sequence
 
-from bench.measurement import Row
+from bench.measurement import Measurement
 from bench.workloads.engine import DURABLE, loop, timed, with_engine
 from noetl.events.event import Event
 from noetl.kernel import ExecutionState
@@ -11,7 +11,7 @@ from noetl.local import Local
 COUNT = 100_000
 
 
-def run() -> Row:
+def run() -> Measurement:
     peaks: list[int] = []
 
     def watch(_: str, events: Sequence[Event], __: ExecutionState) -> None:
@@ -26,7 +26,9 @@ def run() -> Row:
     took, events = with_engine(work, watch)
     grown = f"{_peak() - peaks[0]:+,} MB from iteration {COUNT // 2:,} to the end"
     note = f"{events / took:,.0f} events/s; peak {_peak():,} MB, {grown}"
-    return Row("a loop of 100,000 iterations", took * 1e3, "ms", n=COUNT, durability=DURABLE, note=note)
+    return Measurement(
+        "a loop of 100,000 iterations", took * 1e3, "ms", n=COUNT, durability=DURABLE, note=note
+    )
 
 
 def _peak() -> int:

@@ -14,17 +14,17 @@ from msgspec import Struct, structs
 
 from noetl.engine.task_log import TaskLog
 from noetl.events.event import Event
-from noetl.home import home_of, key_place, results_of, store_url
+from noetl.home import home_of, key_location, result_store_of, store_url
 from noetl.kernel import ExecutionState
-from noetl.loader import Source as Given
+from noetl.loader import TextOrPath as Given
 from noetl.loader import read_source
-from noetl.local import Local, Source
+from noetl.local import Local, PlaybookSource
 from noetl.model import NoetlError
 from noetl.model.outcome import ErrorInfo
 from noetl.model.reference import unescape
 from noetl.ports.store import Store
-from noetl.settings import Configuration, read
-from noetl.stores import file_of, open_store
+from noetl.settings import Configuration, read_settings
+from noetl.stores import open_store, store_file_of
 from noetl.stores.credentials import EncryptedCredentials
 from noetl.stores.ownership import Owners
 
@@ -91,7 +91,7 @@ def execution_of(state: ExecutionState, *, last: int = 0) -> Execution:
         status=state.status,
         result=unescape(state.result),
         ctx=unescape(state.ctx.values),
-        error=_error(failure_of(state)),
+        error=_error(first_failure(state)),
         duration_ms=elapsed(state, last) // 1_000,
         discarded=[{"step": one["step"], "reason": one["reason"]} for one in state.discarded],
         steps={
@@ -101,7 +101,7 @@ def execution_of(state: ExecutionState, *, last: int = 0) -> Execution:
     )
 
 
-def failure_of(state: ExecutionState) -> ErrorInfo | None:
+def first_failure(state: ExecutionState) -> ErrorInfo | None:
     """The first unhandled failure, also while the rest still runs."""
     if state.error is not None or state.over or not state.failures:
         return state.error
@@ -140,20 +140,20 @@ async def arun(
     the command line. A failed execution is returned, not raised; `result` and `ctx` are whole, however
     large. Raises PlaybookInvalid, CannotRun, Refused, StoreError, ResultError.
     """
-    configuration = read({"store": store, "slots": slots, "allow_kinds": tuple(allow_kinds)})
+    configuration = read_settings({"store": store, "slots": slots, "allow_kinds": tuple(allow_kinds)})
     name, text = read_source(source)
     file = "" if text is source else os.path.abspath(os.fspath(source))
-    async with opened(configuration, catalogs=[Path(os.fspath(one)) for one in catalogs]) as (local, _):
+    async with open_local(configuration, catalogs=[Path(os.fspath(one)) for one in catalogs]) as (local, _):
         execution_id = await local.start(
-            Source(text, name, file, dialect),
+            PlaybookSource(text, name, file, dialect),
             workload=workload,
             ctx=ctx,
             labels=labels,
             idempotency_key=idempotency_key,
             timeout=timeout,
         )
-        state = await local.finished(execution_id)
-        result, ctx = await local.whole(state.result), await local.whole(state.ctx.values)
+        state = await local.wait_for_end(execution_id)
+        result, ctx = await local.resolve(state.result), await local.resolve(state.ctx.values)
         return structs.replace(execution_of(state), result=result, ctx=ctx)
 
 
@@ -203,14 +203,14 @@ Watch: TypeAlias = Callable[[str, Sequence[Event], ExecutionState], None]
 
 
 @asynccontextmanager
-async def opened(
+async def open_local(
     configuration: Configuration, *, catalogs: Iterable[Path] = (), watch: Watch | None = None
 ) -> AsyncIterator[tuple[Local, Store]]:
     """An engine on the store that is set, which is made if there is none. Raises StoreError."""
     settings = configuration.settings
     url = store_url(configuration)
     options: dict[str, Any] = {}
-    home = home_of(configuration) if file_of(url) is not None else None
+    home = home_of(configuration) if store_file_of(url) is not None else None
     if home is not None:
         home.make()
         options = {
@@ -219,14 +219,14 @@ async def opened(
         }
     store = open_store(url)
     try:
-        options["results"] = results_of(configuration, home, store)
+        options["results"] = result_store_of(configuration, home, store)
         async with Local(
             store,
             slots=settings.slots,
             catalogs=catalogs,
             allow_kinds=settings.allow_kinds,
             watch=watch,
-            credentials=EncryptedCredentials(store, key_place(configuration)),
+            credentials=EncryptedCredentials(store, key_location(configuration)),
             **options,
         ) as local:
             yield local, store

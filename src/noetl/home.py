@@ -6,11 +6,11 @@ from pathlib import Path
 
 from noetl.ports.store import Store
 from noetl.settings import Configuration, SettingsWrong
-from noetl.stores import file_of
-from noetl.stores.credentials.encryption_key import KeyPlace
+from noetl.stores import store_file_of
+from noetl.stores.credentials.encryption_key import KeyLocation
 from noetl.stores.home_folder import Home, find_home, home_beside
 from noetl.stores.results import NamedResults
-from noetl.stores.results.result_store_urls import StoresWrong, named_urls, open_results
+from noetl.stores.results.result_store_urls import ResultStoreUrlWrong, open_result_stores, parse_named_urls
 
 
 def home_of(configuration: Configuration) -> Home:
@@ -19,7 +19,7 @@ def home_of(configuration: Configuration) -> Home:
     A store in a file of its own has a home beside it. Raises StoreUrlWrong.
     """
     settings = configuration.settings
-    if settings.store and (file := file_of(settings.store)) is not None:
+    if settings.store and (file := store_file_of(settings.store)) is not None:
         return home_beside(configuration.directory / file)
     if settings.home:
         return Home(configuration.directory / Path(settings.home).expanduser())
@@ -35,23 +35,23 @@ def store_url(configuration: Configuration) -> str:
 def result_store_names(configuration: Configuration) -> frozenset[str]:
     """The result stores that playbooks may name. Raises SettingsWrong."""
     with _told():
-        return frozenset(named_urls(configuration.settings.result_stores))
+        return frozenset(parse_named_urls(configuration.settings.result_stores))
 
 
-def key_place(configuration: Configuration) -> KeyPlace:
+def key_location(configuration: Configuration) -> KeyLocation:
     """Where the key is that seals credentials; a store in memory has one only if it is given."""
     settings = configuration.settings
     if settings.key_file:
-        return KeyPlace(file=configuration.directory / Path(settings.key_file).expanduser())
-    in_memory = file_of(store_url(configuration)) is None
-    return KeyPlace(settings.key, None if in_memory else home_of(configuration).key)
+        return KeyLocation(file=configuration.directory / Path(settings.key_file).expanduser())
+    in_memory = store_file_of(store_url(configuration)) is None
+    return KeyLocation(settings.key, None if in_memory else home_of(configuration).key)
 
 
-def results_of(configuration: Configuration, home: Home | None, store: Store) -> NamedResults:
+def result_store_of(configuration: Configuration, home: Home | None, store: Store) -> NamedResults:
     """Where results are kept, as the settings say; in memory without a home. Raises SettingsWrong."""
     settings = configuration.settings
     with _told():
-        return open_results(
+        return open_result_stores(
             home,
             store,
             own=settings.result_store,
@@ -64,5 +64,5 @@ def results_of(configuration: Configuration, home: Home | None, store: Store) ->
 def _told() -> Iterator[None]:
     try:
         yield
-    except StoresWrong as error:
+    except ResultStoreUrlWrong as error:
         raise SettingsWrong(str(error), error.hint) from None

@@ -8,18 +8,18 @@ from importlib.metadata import entry_points
 from pkgutil import resolve_name
 from typing import BinaryIO, NamedTuple, TypeAlias
 
-from noetl.dsl.compiler import Loaded
-from noetl.dsl.compiler import load as load_text
+from noetl.dsl.compiler import CompiledPlaybook
+from noetl.dsl.compiler import compile_playbook as load_text
 from noetl.dsl.document.kinds import Kind, Kinds, KindTaken
 from noetl.dsl.document.playbook import Playbook
 from noetl.dsl.document.problem import PlaybookInvalid, Problem
 from noetl.dsl.document.source import MAX_CHARACTERS
 from noetl.model import Json, NoetlError
 from noetl.tools import BUILTIN
-from noetl.tools.declaration import kind_from
-from noetl.tools.kind_registry import registered
+from noetl.tools.declaration import kind_from_entry_point
+from noetl.tools.kind_registry import declared_kinds
 
-Source: TypeAlias = str | os.PathLike[str]
+TextOrPath: TypeAlias = str | os.PathLike[str]
 
 MAX_BYTES = 4 * MAX_CHARACTERS
 """No playbook has more: a character of UTF-8 takes four at most."""
@@ -33,7 +33,7 @@ class PluginBroken(NoetlError):
     """An installed tool package cannot be loaded or brings no kind."""
 
 
-def load(source: Source, *, dialect: str | None = None, allow_kinds: Iterable[str] = ()) -> Playbook:
+def load(source: TextOrPath, *, dialect: str | None = None, allow_kinds: Iterable[str] = ()) -> Playbook:
     """The playbook in a file, or in text of more than one line. Raises PlaybookInvalid with all problems."""
     name, text = read_source(source)
     loaded = examine(text, name, dialect=dialect, allow_kinds=allow_kinds)
@@ -42,15 +42,19 @@ def load(source: Source, *, dialect: str | None = None, allow_kinds: Iterable[st
     return loaded.playbook
 
 
-def validate(source: Source, *, dialect: str | None = None, allow_kinds: Iterable[str] = ()) -> list[Problem]:
+def validate(
+    source: TextOrPath, *, dialect: str | None = None, allow_kinds: Iterable[str] = ()
+) -> list[Problem]:
     """All problems of a playbook, warnings too, in document order."""
     name, text = read_source(source)
     return list(examine(text, name, dialect=dialect, allow_kinds=allow_kinds).problems)
 
 
-def examine(text: str, name: str, *, dialect: str | None = None, allow_kinds: Iterable[str] = ()) -> Loaded:
+def examine(
+    text: str, name: str, *, dialect: str | None = None, allow_kinds: Iterable[str] = ()
+) -> CompiledPlaybook:
     """The playbook and its problems; `name` is what problems call the file."""
-    kinds = installed_kinds().allowing(allow_kinds)
+    kinds = installed_kinds().with_allowed(allow_kinds)
     # Loading makes many objects and drops few: looking for garbage meanwhile costs a sixth of the time.
     collecting = gc.isenabled()
     gc.disable()
@@ -77,7 +81,7 @@ def schema() -> dict[str, Json]:
     return made
 
 
-def read_source(source: Source) -> tuple[str, str]:
+def read_source(source: TextOrPath) -> tuple[str, str]:
     """A name for messages, and the text. Text of more than one line is taken as it is."""
     if isinstance(source, str) and ("\n" in source or "\r" in source):
         return "<text>", source
@@ -111,7 +115,7 @@ def installed_kinds() -> Kinds:
             kinds.register(kind)
         except KindTaken as error:
             raise KindTaken(f"{error}, the second time by the package {package}") from None
-    for kind in registered():
+    for kind in declared_kinds():
         kinds.register(kind)
     return kinds
 
@@ -132,7 +136,7 @@ def _packaged() -> tuple[_Packaged, ...]:
     found = []
     for point in entry_points(group="noetl.tools"):
         try:
-            kind = kind_from(point.load(), point.name)
+            kind = kind_from_entry_point(point.load(), point.name)
         except Exception as error:  # packages of others may raise anything on import
             raise PluginBroken(f"the tool package `{point.value}` cannot be loaded: {error}") from error
         if kind is None:

@@ -11,30 +11,30 @@ from types import TracebackType
 from typing import Any
 
 from noetl.credentials.providers import Providers
-from noetl.credentials.resolver import Resolver
-from noetl.engine.catalog.playbook_record import Source
+from noetl.credentials.resolver import CredentialResolver
+from noetl.engine.catalog.playbook_record import PlaybookSource
 from noetl.engine.catalog.playbooks import Playbooks
-from noetl.engine.catalog.preflight import CannotRun, Fitness
+from noetl.engine.catalog.preflight import CannotRun, Preflight
 from noetl.engine.clock import now
-from noetl.engine.commit_log import Journal
-from noetl.engine.execution import WORKER, Live, Logs, Origin
-from noetl.engine.history.fork import copied_rows, fork_command, write_copy
-from noetl.engine.inbox import Order
+from noetl.engine.commit_log import CommitLog
+from noetl.engine.execution import WORKER, ExecutionOrigin, LiveExecution, TaskLogWriter
+from noetl.engine.history.fork import fork_command, read_rows_until, write_fork
+from noetl.engine.inbox import RemoteCommand
 from noetl.engine.service import AlreadyRunning, Service
 from noetl.events.event import Event
-from noetl.kernel import ExecutionState, Refused, resolve
+from noetl.kernel import ExecutionState, Refused, resolve_references
 from noetl.kernel.net.commands import Claim, Request, Retry
 from noetl.loader import installed_kinds
-from noetl.ports.credentials import Vault
+from noetl.ports.credentials import CredentialStore
 from noetl.ports.results import ResultStore
 from noetl.ports.store import ExecutionUnknown, Store
 from noetl.stores.ownership import Owners
-from noetl.stores.results import read_stored, store_names
+from noetl.stores.results import read_result, store_names
 from noetl.tools.host.worker_tools import Tools
 from noetl.worker.keychain.keychains import Keychains
 from noetl.worker.runner import Runner
 
-__all__ = ["AlreadyRunning", "CannotRun", "Local", "Source"]
+__all__ = ["AlreadyRunning", "CannotRun", "Local", "PlaybookSource"]
 
 SLOTS = 32
 TURN = 0.005
@@ -63,15 +63,15 @@ class Local:
         catalogs: Iterable[Path] = (),
         allow_kinds: Sequence[str] = (),
         watch: Callable[[str, Sequence[Event], ExecutionState], None] | None = None,
-        logs: Logs | None = None,
+        logs: TaskLogWriter | None = None,
         results: ResultStore | None = None,
         tools: Tools | None = None,
-        credentials: Vault | None = None,
+        credentials: CredentialStore | None = None,
     ) -> None:
-        self._resolver = Resolver(Providers(credentials))
+        self._resolver = CredentialResolver(Providers(credentials))
         self._keychains = Keychains(self._resolver)
         self.playbooks = Playbooks(catalogs, allow_kinds)
-        self._tools = tools or Tools(installed_kinds().allowing(allow_kinds))
+        self._tools = tools or Tools(installed_kinds().with_allowed(allow_kinds))
         self._service = Service(
             store,
             self.playbooks,
@@ -82,7 +82,7 @@ class Local:
             results=results,
             preflight=self._keychains.preflight,
         )
-        self._fitness = Fitness(self.playbooks, self._tools.kinds, store_names(self._service.results))
+        self._fitness = Preflight(self.playbooks, self._tools.kinds, store_names(self._service.results))
         self._bell = asyncio.Event()
         self._runner = Runner(
             self._tools,
@@ -93,7 +93,7 @@ class Local:
             keychains=self._keychains,
         )
         self._slots = slots
-        self._ready: OrderedDict[str, Live] = OrderedDict()
+        self._ready: OrderedDict[str, LiveExecution] = OrderedDict()
         self._ends: dict[str, asyncio.Future[ExecutionState]] = {}
         self._last: dict[str, ExecutionState] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -123,7 +123,7 @@ class Local:
 
     async def start(
         self,
-        source: Source,
+        source: PlaybookSource,
         *,
         workload: Mapping[str, Any] | None = None,
         ctx: Mapping[str, Any] | None = None,
@@ -151,26 +151,26 @@ class Local:
             file=file,
             error=await self._keychains.preflight(document.playbook, os.path.dirname(file)),
         )
-        live = self._service.begin(document, request, Origin(file=file), key=idempotency_key)
+        live = self._service.begin(document, request, ExecutionOrigin(file=file), key=idempotency_key)
         self._expect(live.execution_id)
-        if idempotency_key and (first := await self._service.first_of(live)):
+        if idempotency_key and (first := await self._service.holder_of_start_key(live)):
             return await self.resume(first)
         return live.execution_id
 
     async def resume(self, execution_id: str) -> str:
         """Goes on with an execution that nobody runs. Raises ExecutionUnknown, AlreadyRunning, StoreError."""
-        if execution_id in self._service.lives:
+        if execution_id in self._service.registry:
             self._expect(execution_id)
             return execution_id
         return await self._take_up(await self._service.open(execution_id))
 
     async def retry(self, execution_id: str, *, by: str = "") -> str:
         """Goes on with a failed execution at what failed. Raises Refused, and as `resume`."""
-        if execution_id in self._service.lives:
+        if execution_id in self._service.registry:
             raise Refused("only a failed execution can be retried, this one is running")
         live = await self._service.open(execution_id)
         try:
-            live.give(Retry(by))
+            live.submit(Retry(by))
         except Refused:
             live.release()
             raise
@@ -181,7 +181,7 @@ class Local:
         execution_id: str,
         *,
         at: int,
-        source: Source | None = None,
+        source: PlaybookSource | None = None,
         workload: Mapping[str, Any] | None = None,
         ctx: Mapping[str, Any] | None = None,
         by: str = "",
@@ -194,11 +194,11 @@ class Local:
         Raises CannotFork, ExecutionUnknown, PlaybookInvalid, CannotRun, StoreError.
         """
         store = self._service.store
-        rows = await copied_rows(store, execution_id, at)
+        rows = await read_rows_until(store, execution_id, at)
         record = await store.execution(execution_id)
         assert record is not None  # noqa: S101 -- it has rows
         document = (
-            await self.playbooks.stored(store, record.playbook)
+            await self.playbooks.read_stored(store, record.playbook)
             if source is None
             else self.playbooks.read(source)
         )
@@ -206,20 +206,20 @@ class Local:
         command = fork_command(
             execution_id, rows[-1].seq, document, ctx=ctx or {}, workload=workload or {}, by=by
         )
-        forked = await write_copy(store, self._service.results, rows, document, command)
+        forked = await write_fork(store, self._service.results, rows, document, command)
         return await self._take_up(await self._service.open(forked)) if run else forked
 
-    async def _take_up(self, live: Live) -> str:
+    async def _take_up(self, live: LiveExecution) -> str:
         self._expect(live.execution_id)
         if live.state.over:
             live.release()
-            await self._service.children.take_up(live)
+            await self._service.children.resume_children(live)
             self.over(live)
         else:
-            await self._service.go_on(live)
+            await self._service.resume(live)
         return live.execution_id
 
-    async def finished(self, execution_id: str) -> ExecutionState:
+    async def wait_for_end(self, execution_id: str) -> ExecutionState:
         """The state at the end of an execution and of all that it started; or as far as it got."""
         end = self._ends[execution_id]
         if end.done():
@@ -232,27 +232,29 @@ class Local:
             return self._last.get(execution_id) or self._live(execution_id).state
         return end.result()
 
-    async def whole(self, value: Any) -> Any:
+    async def resolve(self, value: Any) -> Any:
         """A value of a state as users gave it, stored parts in their place. Raises ResultError.
 
         Tables of more than `LARGEST_TABLE` bytes and objects stay references.
         """
-        return await resolve(value, partial(read_stored, self._service.results), largest_table=LARGEST_TABLE)
+        return await resolve_references(
+            value, partial(read_result, self._service.results), largest_table=LARGEST_TABLE
+        )
 
-    async def tell(self, execution_id: str, order: Order) -> None:
+    async def submit(self, execution_id: str, order: RemoteCommand) -> None:
         """Asks something of an execution that runs here; it is recorded then. Raises Refused, StoreError."""
         live = self._live(execution_id)
         assert self._stopped is not None  # noqa: S101 -- only within the context
-        if live.give(order):
+        if live.submit(order):
             written: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
             live.when_durable(lambda: None if written.done() else written.set_result(None))
             await asyncio.wait([written, self._stopped], return_when=asyncio.FIRST_COMPLETED)
             if not written.done():
                 self._stopped.result()
 
-    async def settled(self) -> None:
+    async def flush(self) -> None:
         """Returns when everything decided so far is durable. Raises StoreError."""
-        await self._service.journal.flush()
+        await self._service.commit_log.flush()
 
     def interrupt(self) -> None:
         """Begins nothing new; `finished` returns when the attempts in flight are recorded."""
@@ -264,16 +266,16 @@ class Local:
         await self._runner.kill()
         self._stop(None)
 
-    def decided(self, _: Live) -> None:
+    def decided(self, _: LiveExecution) -> None:
         self._bell.set()
 
-    def _live(self, execution_id: str) -> Live:
-        live = self._service.lives.get(execution_id)
+    def _live(self, execution_id: str) -> LiveExecution:
+        live = self._service.registry.get(execution_id)
         if live is None:
             raise ExecutionUnknown(f"{execution_id} does not run here")
         return live
 
-    def ready(self, live: Live) -> None:
+    def ready(self, live: LiveExecution) -> None:
         if live.start_key and not live.durable:
             # Another execution may have its key: nothing begins before that is known.
             live.when_durable(lambda: self.ready(live))
@@ -281,13 +283,13 @@ class Local:
         self._ready[live.execution_id] = live
         self._bell.set()
 
-    def changed(self, live: Live, run: str) -> None:
+    def changed(self, live: LiveExecution, run: str) -> None:
         self._runner.look(live.execution_id, run)
 
-    def halted(self, live: Live) -> None:
+    def halted(self, live: LiveExecution) -> None:
         self._runner.look_at_all(live.execution_id)
 
-    def over(self, live: Live) -> None:
+    def over(self, live: LiveExecution) -> None:
         self._keychains.forget(live.execution_id)
         self._tools.forget(live.execution_id)
         if live.execution_id in self._ends:
@@ -295,7 +297,7 @@ class Local:
         end, last = self._ends.get(live.root), self._last.get(live.root)
         if end is None or end.done() or last is None:
             return
-        if not self._service.lives.has_family(live.root):
+        if not self._service.registry.has_family(live.root):
             end.set_result(last)
 
     def _expect(self, execution_id: str) -> None:
@@ -312,14 +314,14 @@ class Local:
             if not state.ready or state.paused or state.stopping or state.over:
                 continue
             run = state.ready.first
-            live.give(Claim(run, WORKER))
+            live.submit(Claim(run, WORKER))
             self._runner.take(live, state.runs[run])
             if state.ready:
                 self._ready[execution_id] = live
             return True
         return False
 
-    async def _write_beside(self, journal: Journal) -> None:
+    async def _write_beside(self, journal: CommitLog) -> None:
         """Writes what has gathered while more is done; waits if the last time is not over yet."""
         if self._writing is not None:
             await self._writing
@@ -327,7 +329,7 @@ class Local:
         self._writing.add_done_callback(lambda _: self._bell.set())
         await asyncio.sleep(0)
 
-    def _write_soon(self, journal: Journal) -> None:
+    def _write_soon(self, journal: CommitLog) -> None:
         """Has what is decided written after a moment, unless it is written before."""
         if self._lingering is None:
 
@@ -338,7 +340,7 @@ class Local:
 
             self._lingering = asyncio.get_running_loop().call_later(LINGER, hurry)
 
-    async def _write(self, journal: Journal) -> None:
+    async def _write(self, journal: CommitLog) -> None:
         if self._lingering is not None:
             self._lingering.cancel()
             self._lingering = None
@@ -359,7 +361,7 @@ class Local:
                 return
 
     async def _work(self) -> None:
-        journal = self._service.journal
+        journal = self._service.commit_log
         try:
             while True:
                 self._bell.clear()
@@ -368,7 +370,7 @@ class Local:
                 self._take_turn()
                 if journal.urgent or not (self._runner.busy or self._runner.in_flight):
                     await self._write(journal)
-                elif journal.weight >= FLUSH_AT:
+                elif journal.pending_events >= FLUSH_AT:
                     await self._write_beside(journal)
                 if self._stopping and not self._runner.in_flight and not journal.dirty:
                     self._stop(None)
@@ -386,8 +388,8 @@ class Local:
     async def _listen(self) -> None:
         """What other processes ask."""
         async for _ in self._service.store.changes():
-            if self._service.lives:
-                await self._service.hear([live.execution_id for live in self._service.lives])
+            if self._service.registry:
+                await self._service.read_inbox([live.execution_id for live in self._service.registry])
 
     def _stop(self, error: BaseException | None) -> None:
         if self._stopped is None or self._stopped.done():

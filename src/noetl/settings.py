@@ -19,7 +19,7 @@ from msgspec import Meta, Struct
 from noetl.model import NoetlError
 
 Output: TypeAlias = Literal["text", "json"]
-Source: TypeAlias = Literal["flag", "env", ".env", "noetl.toml", "default"]
+SettingSource: TypeAlias = Literal["flag", "env", ".env", "noetl.toml", "default"]
 
 
 class Settings(Struct, frozen=True):
@@ -50,10 +50,10 @@ class Settings(Struct, frozen=True):
     """How long executions are kept after their end; 0 is for ever."""
 
 
-class Origin(Struct, frozen=True):
+class SettingOrigin(Struct, frozen=True):
     """Where a value came from; `where` names the variable or the file."""
 
-    source: Source
+    source: SettingSource
     where: str = ""
 
 
@@ -61,7 +61,7 @@ class Configuration(Struct, frozen=True):
     """The settings, and where each of them came from."""
 
     settings: Settings
-    origins: Mapping[str, Origin]
+    origins: Mapping[str, SettingOrigin]
     """By the name of the setting; every setting has one."""
     directory: Path = Path()
     """Where relative values start."""
@@ -89,10 +89,10 @@ _WORDS = {
     "no": False,
     "off": False,
 }
-_Layer: TypeAlias = Iterator[tuple[str, object, Origin]]
+_Layer: TypeAlias = Iterator[tuple[str, object, SettingOrigin]]
 
 
-def read(
+def read_settings(
     flags: Mapping[str, object] | None = None,
     *,
     environment: Mapping[str, str] | None = None,
@@ -106,17 +106,21 @@ def read(
     environment = os.environ if environment is None else environment
     directory = directory or _working_directory()
     values: dict[str, object] = {}
-    origins: dict[str, Origin] = {name: Origin("default") for name in _NAMES}
+    origins: dict[str, SettingOrigin] = {name: SettingOrigin("default") for name in _NAMES}
     for layer in (
         _from_toml(_nearest("noetl.toml", directory, environment)),
         _from_dotenv(_nearest(".env", directory, environment)),
         _from_environment(environment),
-        ((name, value, Origin("flag")) for name, value in (flags or {}).items() if value not in (None, ())),
+        (
+            (name, value, SettingOrigin("flag"))
+            for name, value in (flags or {}).items()
+            if value not in (None, ())
+        ),
     ):
         said = {name: (_typed(name, value, origin), origin) for name, value, origin in layer}
         if "home" in said:
             values.pop("store", None)
-            origins["store"] = Origin("default")
+            origins["store"] = SettingOrigin("default")
         for name, (value, origin) in said.items():
             values[name], origins[name] = value, origin
     if origins["home"].source == origins["store"].source == "flag":
@@ -146,12 +150,12 @@ def _nearest(name: str, directory: Path, environment: Mapping[str, str]) -> Path
 def _from_environment(environment: Mapping[str, str]) -> _Layer:
     # NO_COLOR counts when it is not empty, whatever it says (no-color.org)
     if environment.get("NO_COLOR"):
-        yield "color", False, Origin("env", "NO_COLOR")
+        yield "color", False, SettingOrigin("env", "NO_COLOR")
     elif environment.get("TERM") == "dumb":
-        yield "color", False, Origin("env", "TERM")
+        yield "color", False, SettingOrigin("env", "TERM")
     for variable, name in _VARIABLES.items():
         if text := environment.get(variable):
-            yield name, text, Origin("env", variable)
+            yield name, text, SettingOrigin("env", variable)
 
 
 _ASSIGNMENT = re.compile(
@@ -168,7 +172,7 @@ def _from_dotenv(path: Path | None) -> _Layer:
         if match is None or match[1] not in _VARIABLES:
             continue
         if text := match[2] or match[3] or match[4]:
-            yield _VARIABLES[match[1]], text, Origin(".env", str(path))
+            yield _VARIABLES[match[1]], text, SettingOrigin(".env", str(path))
 
 
 def _from_toml(path: Path | None) -> _Layer:
@@ -183,7 +187,7 @@ def _from_toml(path: Path | None) -> _Layer:
             close = get_close_matches(name, _NAMES, 1)
             hint = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(_NAMES)}"
             raise SettingsWrong(f"{path}: there is no setting `{name}`", hint)
-        yield name, value, Origin("noetl.toml", str(path))
+        yield name, value, SettingOrigin("noetl.toml", str(path))
 
 
 def _text(path: Path) -> str:
@@ -193,7 +197,7 @@ def _text(path: Path) -> str:
         raise SettingsWrong(f"{path}: not UTF-8") from None
 
 
-def _typed(name: str, value: object, origin: Origin) -> object:
+def _typed(name: str, value: object, origin: SettingOrigin) -> object:
     """The value as its field's type; text from the environment is read as that type."""
     field = Settings.__annotations__[name]
     if isinstance(value, str) and field is bool:

@@ -32,7 +32,7 @@ OWN = frozenset(
 """The codes that the tests in this folder are about."""
 
 
-def whole(fragment: str) -> str:
+def document_text(fragment: str) -> str:
     """The playbook around a fragment: steps, or root keys, or a whole document already."""
     text = dedent(fragment).lstrip("\n")
     if "\napiVersion:" in f"\n{text}":
@@ -44,7 +44,7 @@ def whole(fragment: str) -> str:
 
 def problems(fragment: str) -> list[Problem]:
     """What the checks say about it. A fragment that cannot even be read is a mistake in the test."""
-    found = examine(whole(fragment), "test.yaml").problems
+    found = examine(document_text(fragment), "test.yaml").problems
     strangers = [problem for problem in found if problem.severity == "error" and problem.code not in OWN]
     assert not strangers, strangers
     return [problem for problem in found if problem.code in OWN]
@@ -52,7 +52,7 @@ def problems(fragment: str) -> list[Problem]:
 
 def assert_found(code: str, fragment: str) -> list[Problem]:
     """The fragment has this problem at each mark, and no other of ours."""
-    text = whole(fragment)
+    text = document_text(fragment)
     expected = []
     clean: list[str] = []
     for number, line in enumerate(text.split("\n"), start=1):

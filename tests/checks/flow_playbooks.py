@@ -32,7 +32,7 @@ def messages(text: str) -> list[str]:
     return [problem.message for problem in findings(text)]
 
 
-def place(text: str, part: str) -> tuple[int, int]:
+def part_position(text: str, part: str) -> tuple[int, int]:
     """Line and column of the one occurrence of a part of the text."""
     text = HEADER + text
     assert text.count(part) == 1, f"`{part}` stands {text.count(part)} times"

@@ -1,7 +1,7 @@
 import pytest
 
 from noetl.loader import examine
-from tests.checks.check_fragments import assert_clean, assert_found, whole
+from tests.checks.check_fragments import assert_clean, assert_found, document_text
 
 ENDS = """
 - step: a
@@ -129,5 +129,5 @@ def test_a_step_without_a_loop_never_ends_with_loop_done() -> None:
 
 @pytest.mark.parametrize("guard", ["event.name == 'step.done'", "{{ event.name == }}"])
 def test_nothing_is_said_about_guards_that_cannot_be_read(guard: str) -> None:
-    found = examine(whole(step(f'- step: a\n  when: "{guard}"\n- step: b')), "test.yaml").problems
+    found = examine(document_text(step(f'- step: a\n  when: "{guard}"\n- step: b')), "test.yaml").problems
     assert [problem.severity for problem in found] == ["error"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.checks.flow_playbooks import findings, messages, place
+from tests.checks.flow_playbooks import findings, messages, part_position
 
 
 def workflow(arcs: str, *, mode: str = "inclusive", left: str = "total", right: str = "total") -> str:
@@ -33,7 +33,7 @@ def test_two_branches_of_one_fork_that_write_one_path(right: str) -> None:
     text = workflow(FORK, right=right)
     (problem,) = findings(text)
     assert (problem.code, problem.severity) == ("concurrent-write", "warning")
-    assert (problem.line, problem.column) == place(text, f"ctx.{right}: 2")
+    assert (problem.line, problem.column) == part_position(text, f"ctx.{right}: 2")
     assert problem.message == (
         f"`ctx.{right}` is written by `left` and `right`, which may run at the same time after `start`"
     )
@@ -106,7 +106,7 @@ def test_a_step_before_the_fork_and_one_behind_the_join_do_not_meet_the_branches
 def test_without_a_join_the_step_where_branches_meet_runs_twice() -> None:
     text = workflow(FORK, left="a", right="b").replace("    spec: { policy: { join: all } }\n", "")
     (problem,) = findings(text)
-    assert (problem.line, problem.column) == place(text, "ctx.total: 3")
+    assert (problem.line, problem.column) == part_position(text, "ctx.total: 3")
     assert problem.message == "`ctx.total` is written by several runs of `both` at once after `start`"
     assert problem.hint == "give `both` `spec.policy.join: all`, or write it elsewhere"
 

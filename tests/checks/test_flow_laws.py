@@ -7,7 +7,7 @@ from typing import NamedTuple
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from noetl.dsl.checks.flow.overlap import overlaps, places_of
+from noetl.dsl.checks.flow.overlap import overlapping_steps, token_net
 from noetl.loader import load
 from tests.checks.flow_playbooks import HEADER, findings
 
@@ -212,7 +212,7 @@ def test_a_name_that_is_not_reported_is_set_whenever_the_step_begins(steps: tupl
 def test_steps_overlap_if_two_tokens_can_run_them_at_once(steps: tuple[Step, ...]) -> None:
     expected = {pair for state in play(steps) for pair in combinations(state.running, 2)}
     playbook = load(HEADER + text_of(steps, tool="kind: noop"))
-    rows = overlaps(playbook, places_of(playbook, precise=True))
+    rows = overlapping_steps(playbook, token_net(playbook, precise=True))
     found = {
         (one, other) for one, row in enumerate(rows) for other in range(one, len(rows)) if row >> other & 1
     }

@@ -1,6 +1,6 @@
 """Which parts of a document are looked at, and where and how often a name is reported."""
 
-from tests.checks.flow_playbooks import TWO_WAYS, findings, messages, place
+from tests.checks.flow_playbooks import TWO_WAYS, findings, messages, part_position
 
 
 def test_the_output_and_the_final_step_know_no_way() -> None:
@@ -23,7 +23,7 @@ workflow:
 def test_one_name_is_reported_once_in_each_step() -> None:
     text = TWO_WAYS.replace('{ page: "{{ ctx.page }}" }', '{ a: "{{ ctx.page }}", b: "{{ ctx.page + 1 }}" }')
     (problem,) = findings(text)
-    assert (problem.line, problem.column) == place(text, "ctx.page }}")
+    assert (problem.line, problem.column) == part_position(text, "ctx.page }}")
 
 
 def test_at_most_a_hundred_are_reported() -> None:
@@ -46,7 +46,7 @@ workbook:
     unused: { kind: noop, args: { page: "{{ args.anything }}" } }
 """
     (problem,) = findings(text)
-    assert (problem.line, problem.column) == place(text, "ctx.page")
+    assert (problem.line, problem.column) == part_position(text, "ctx.page")
 
 
 def test_a_playbook_inside_a_task_is_checked_with_what_its_task_gives_it() -> None:
@@ -66,7 +66,7 @@ workflow:
 """
     (problem,) = findings(text)
     assert problem.message == "nothing sets `columns`"
-    assert (problem.line, problem.column) == place(text, "columns")
+    assert (problem.line, problem.column) == part_position(text, "columns")
 
 
 def test_a_document_that_was_not_read_whole_is_not_accused() -> None:

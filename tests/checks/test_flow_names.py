@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.checks.flow_playbooks import findings, messages, place
+from tests.checks.flow_playbooks import findings, messages, part_position
 
 STEPS = """\
 workflow:
@@ -38,7 +38,7 @@ def test_a_step_that_does_not_exist_is_an_error() -> None:
     text = STEPS.replace("NAME", "steps.fetsh.result")
     (problem,) = findings(text)
     assert (problem.code, problem.severity) == ("unknown-name", "error")
-    assert (problem.line, problem.column) == place(text, "steps.fetsh")
+    assert (problem.line, problem.column) == part_position(text, "steps.fetsh")
     assert problem.message == "there is no step `fetsh`"
     assert problem.hint == "did you mean `fetch`?"
 
@@ -99,7 +99,7 @@ workflow:
       - { kind: noop, args: { n: "{{ args.page }}" } }
 """
     assert messages(text) == ["nothing sets `args.page`"]
-    assert findings(text)[0].line == place(text, '{ page: 1, again: "{{ args.page }}" }')[0]
+    assert findings(text)[0].line == part_position(text, '{ page: 1, again: "{{ args.page }}" }')[0]
 
 
 def test_a_set_on_an_arc_gives_args_and_writes_before_the_token() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.checks.flow_playbooks import findings, messages, place
+from tests.checks.flow_playbooks import findings, messages, part_position
 
 
 def pipeline(tasks: str, *, head: str = "") -> str:
@@ -59,7 +59,7 @@ def test_pagination_with_jump_and_iteration_state_is_clean() -> None:
 def test_pagination_without_its_first_page_is_not() -> None:
     text = pipeline(PAGES[PAGES.index("- name: fetch_page") :], head=LOOP)
     (problem,) = findings(text)
-    assert (problem.line, problem.column) == place(text, 'iter.page }}", size')
+    assert (problem.line, problem.column) == part_position(text, 'iter.page }}", size')
     assert problem.message == "`iter.page` may be unset when the pipeline begins with `fetch_page`"
     assert problem.hint == "set it in every task before, or write `iter.page | default(…)`"
 
@@ -73,7 +73,7 @@ def test_a_jump_past_the_write_leaves_the_name_unset() -> None:
 - { name: show, kind: noop, args: { page: "{{ iter.page }}" } }
 """)
     (problem,) = findings(text)
-    assert (problem.line, problem.column) == place(text, "iter.page }}")
+    assert (problem.line, problem.column) == part_position(text, "iter.page }}")
     assert problem.message == "`iter.page` may be unset when coming from `choose` → `show`"
 
 
@@ -194,7 +194,7 @@ def test_the_same_expression_in_two_rules_is_judged_in_each() -> None:
         - else: { do: continue, set_ctx: { n: "{{ iter.page }}" } }
 """)
     (problem,) = findings(text)
-    assert problem.line == place(text, "- else:")[0]
+    assert problem.line == part_position(text, "- else:")[0]
 
 
 def test_iteration_state_does_not_last_from_one_iteration_to_the_next() -> None:
@@ -234,7 +234,7 @@ def test_run_state_is_seen_by_the_arcs_and_the_step_s_own_writes() -> None:
     tool: [{ kind: noop, args: { total: "{{ args.total }}" } }]
 """
     (problem,) = findings(text)
-    assert (problem.line, problem.column) == place(text, "run.mroe")
+    assert (problem.line, problem.column) == part_position(text, "run.mroe")
     assert (problem.message, problem.hint) == (
         "nothing sets `run.mroe`",
         "`set_run` in an earlier task sets it",

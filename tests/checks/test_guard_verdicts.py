@@ -3,14 +3,14 @@ import pytest
 from noetl.dsl.document.guard_verdicts import (
     can_fail,
     certain_events,
+    handles_failure,
     matches_on,
     possible_events,
-    reads_failure,
 )
-from noetl.dsl.document.playbook import Admission, Loop, Place, Step, Task
+from noetl.dsl.document.playbook import Admission, Loop, Position, Step, Task
 from noetl.expr import Constant, parse
 
-HERE = Place(1, 1)
+HERE = Position(1, 1)
 WORK = Step("work", HERE, tasks=(Task("t", "python", HERE),))
 LOOP = Step("each", HERE, tasks=WORK.tasks, loop=Loop(Constant([]), "item", HERE))
 ROUTE = Step("route", HERE)
@@ -111,8 +111,8 @@ def test_what_only_routes_cannot_fail() -> None:
     ],
 )
 def test_a_guard_handles_a_failure_if_it_looks_at_the_ending(guard: str, reads: bool) -> None:
-    assert reads_failure(parse("{{ " + guard + " }}")) is reads
-    assert not reads_failure(True)
+    assert handles_failure(parse("{{ " + guard + " }}")) is reads
+    assert not handles_failure(True)
 
 
 @pytest.mark.spec("000 §6.3 (1)")

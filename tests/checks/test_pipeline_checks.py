@@ -1,7 +1,7 @@
 import pytest
 
 from noetl.loader import examine
-from tests.checks.check_fragments import assert_clean, assert_found, whole
+from tests.checks.check_fragments import assert_clean, assert_found, document_text
 
 PAGES = """
     - step: start
@@ -199,5 +199,5 @@ def test_a_reducer_of_something_that_is_not_written() -> None:
 @pytest.mark.parametrize("rule", ["when: outcome.ok", "expr: x", "when: '{{ }}'"])
 def test_nothing_is_said_about_rules_that_cannot_be_read(rule: str) -> None:
     fragment = "- step: start\n  tool: { kind: shell, command: [a], spec: { policy: { rules: [{ %s, then: { do: fail } }] } } }\n"
-    found = examine(whole(fragment % rule), "test.yaml").problems
+    found = examine(document_text(fragment % rule), "test.yaml").problems
     assert {problem.severity for problem in found} == {"error"}

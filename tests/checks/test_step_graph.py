@@ -1,7 +1,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noetl.dsl.document.step_graph import ancestors, components, on_cycles, reachable, reversed_edges
+from noetl.dsl.document.step_graph import (
+    ancestor_masks,
+    nodes_on_cycles,
+    reachable_nodes,
+    reverse_edges,
+    strong_components,
+)
 
 
 @st.composite
@@ -13,16 +19,16 @@ def graphs(draw: st.DrawFn) -> list[list[int]]:
 
 @given(graphs())
 def test_ancestors_are_the_nodes_that_reach_it(after: list[list[int]]) -> None:
-    masks = ancestors(after)
+    masks = ancestor_masks(after)
     for node in range(len(after)):
         for target in range(len(after)):
-            assert bool(masks[target] >> node & 1) == (target in reachable(after, [node]))
+            assert bool(masks[target] >> node & 1) == (target in reachable_nodes(after, [node]))
 
 
 @given(graphs())
 def test_components_are_the_nodes_that_reach_each_other(after: list[list[int]]) -> None:
-    reach = [reachable(after, [node]) for node in range(len(after))]
-    parts = components(after)
+    reach = [reachable_nodes(after, [node]) for node in range(len(after))]
+    parts = strong_components(after)
     assert sorted(node for part in parts for node in part) == list(range(len(after)))
     for position, part in enumerate(parts):
         for node in part:
@@ -33,16 +39,16 @@ def test_components_are_the_nodes_that_reach_each_other(after: list[list[int]]) 
 
 @given(graphs())
 def test_a_node_is_on_a_cycle_if_its_successors_reach_it(after: list[list[int]]) -> None:
-    expected = {node for node in range(len(after)) if node in reachable(after, after[node])}
-    assert on_cycles(after) == expected
+    expected = {node for node in range(len(after)) if node in reachable_nodes(after, after[node])}
+    assert nodes_on_cycles(after) == expected
 
 
 def test_reversing_keeps_every_edge() -> None:
-    assert reversed_edges([[1, 1], [0], []]) == [[1], [0, 0], []]
+    assert reverse_edges([[1, 1], [0], []]) == [[1], [0, 0], []]
 
 
 def test_a_long_chain_needs_no_deep_stack() -> None:
     length = 5_000
     after = [[node + 1] for node in range(length - 1)] + [[]]
-    assert len(components(after)) == length
-    assert ancestors(after)[-1].bit_count() == length
+    assert len(strong_components(after)) == length
+    assert ancestor_masks(after)[-1].bit_count() == length

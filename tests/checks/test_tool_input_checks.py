@@ -1,7 +1,7 @@
 import pytest
 
 from noetl.loader import examine
-from tests.checks.check_fragments import assert_clean, assert_found, whole
+from tests.checks.check_fragments import assert_clean, assert_found, document_text
 
 
 @pytest.mark.spec("001 §1 (3)")
@@ -126,4 +126,6 @@ def test_of_two_steps_with_one_name_the_first_counts() -> None:
             - { name: b, kind: noop, set: { ctx.b: "{{ outcome.result }}" } }
           next: { arcs: [{ step: start, when: false }] }
         """
-    assert [problem.code for problem in examine(whole(twice), "test.yaml").problems] == ["duplicate-step"]
+    assert [problem.code for problem in examine(document_text(twice), "test.yaml").problems] == [
+        "duplicate-step"
+    ]

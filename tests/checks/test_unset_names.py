@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.checks.flow_playbooks import TWO_WAYS, findings, messages, place
+from tests.checks.flow_playbooks import TWO_WAYS, findings, messages, part_position
 
 
 def test_a_name_that_one_way_leaves_unset_is_reported_with_that_way() -> None:
     (problem,) = findings(TWO_WAYS)
     assert (problem.code, problem.severity) == ("unset-name", "warning")
-    assert (problem.line, problem.column) == place(TWO_WAYS, "ctx.page }}")
+    assert (problem.line, problem.column) == part_position(TWO_WAYS, "ctx.page }}")
     assert problem.message == "`ctx.page` may be unset when coming from `start` → `report`"
     assert problem.hint == "set it on every way there, or write `ctx.page | default(…)`"
 

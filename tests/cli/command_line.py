@@ -68,7 +68,7 @@ workflow:
 """
 
 
-class Ran(NamedTuple):
+class CompletedCommand(NamedTuple):
     """What a command did."""
 
     code: int
@@ -87,7 +87,9 @@ def environment(cwd: Path, more: Mapping[str, str] | None = None) -> dict[str, s
     return {**kept, "HOME": str(cwd.parent), "TERM": "xterm", **(more or {})}
 
 
-def run(*arguments: str, cwd: Path, stdin: str | bytes = "", env: Mapping[str, str] | None = None) -> Ran:
+def run(
+    *arguments: str, cwd: Path, stdin: str | bytes = "", env: Mapping[str, str] | None = None
+) -> CompletedCommand:
     done = subprocess.run(
         [*COMMAND, *arguments],
         cwd=cwd,
@@ -96,7 +98,7 @@ def run(*arguments: str, cwd: Path, stdin: str | bytes = "", env: Mapping[str, s
         capture_output=True,
         check=False,
     )
-    return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+    return CompletedCommand(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def run_on_terminal(
@@ -104,7 +106,7 @@ def run_on_terminal(
     cwd: Path,
     env: Mapping[str, str] | None = None,
     terminal: Literal["stdout", "stderr"] = "stdout",
-) -> Ran:
+) -> CompletedCommand:
     """The same with standard output or standard error on a terminal."""
     master, slave = pty.openpty()
     with subprocess.Popen(
@@ -123,7 +125,7 @@ def run_on_terminal(
         rest = piped.read() if piped else b""
     os.close(master)
     texts = shown.decode().replace("\r\n", "\n"), rest.decode()
-    return Ran(child.returncode, *(texts if terminal == "stdout" else reversed(texts)))
+    return CompletedCommand(child.returncode, *(texts if terminal == "stdout" else reversed(texts)))
 
 
 def _read(master: int) -> bytes:

@@ -2,35 +2,37 @@
 
 from typing import Any
 
-from noetl.cli.progress.line_progress import Plain
-from noetl.cli.progress.progress_model import Board
-from noetl.cli.report.execution_report import Report
-from noetl.cli.report.failed_attempts import Evidence
-from noetl.cli.report.follow_up import Again
-from noetl.engine.catalog.playbook_record import Source
-from noetl.settings import read
+from noetl.cli.progress.line_progress import LineProgress
+from noetl.cli.progress.progress_model import ProgressModel
+from noetl.cli.report.execution_report import ExecutionReport
+from noetl.cli.report.failed_attempts import FailedAttempts
+from noetl.cli.report.follow_up import FollowUp
+from noetl.engine.catalog.playbook_record import PlaybookSource
+from noetl.settings import read_settings
 from tests.kernel.driver import EXECUTION, Driver
-from tests.playbooks import whole
+from tests.playbooks import document_of
 
-AGAIN = Again(read(environment={}))
+FOLLOW_UP = FollowUp(read_settings(environment={}))
 
 
-def driven(text: str, script: dict[str, Any] | None = None, **request: Any) -> Driver:
+def drive(text: str, script: dict[str, Any] | None = None, **request: Any) -> Driver:
     """A playbook, run to its end or until it waits for somebody."""
     return Driver(text, script, kinds=["tool"]).run(**request)
 
 
-def lines_of(driver: Driver, *, verbose: bool = False) -> list[str]:
+def progress_lines(driver: Driver, *, verbose: bool = False) -> list[str]:
     """The plain lines about it, without their times."""
     lines: list[str] = []
-    shown = Plain(Board(AGAIN, verbose=verbose), lines.append)
+    shown = LineProgress(ProgressModel(FOLLOW_UP, verbose=verbose), lines.append)
     for append in driver.appends:
-        shown.see(EXECUTION, append, driver.state)
+        shown.observe(EXECUTION, append, driver.state)
     return [line.partition(" ")[2] for block in lines for line in block.split("\n")]
 
 
-def report_of(driver: Driver, text: str) -> Report:
-    evidence = Evidence()
-    evidence.see(EXECUTION, driver.events)
+def report_of(driver: Driver, text: str) -> ExecutionReport:
+    evidence = FailedAttempts()
+    evidence.observe(EXECUTION, driver.events)
     last = driver.events[-1].ts
-    return Report(driver.state, AGAIN, Source(whole(text), "playbook.yaml"), evidence, last)
+    return ExecutionReport(
+        driver.state, FOLLOW_UP, PlaybookSource(document_of(text), "playbook.yaml"), evidence, last
+    )

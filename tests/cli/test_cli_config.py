@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from noetl.settings import Settings, SettingsWrong, read
+from noetl.settings import Settings, SettingsWrong, read_settings
 from tests.cli.command_line import VALID, run
 
 
@@ -36,12 +36,12 @@ def test_the_nearest_file_counts_up_to_the_home_directory(tmp_path: Path) -> Non
     deep.mkdir(parents=True)
     (tmp_path / "home" / "noetl.toml").write_text("debug = true\n")
     home = {"HOME": str(tmp_path / "home")}
-    assert read(environment=home, directory=deep).settings.debug is False
+    assert read_settings(environment=home, directory=deep).settings.debug is False
     (tmp_path / "home" / "project" / "noetl.toml").write_text("debug = true\n")
-    configuration = read(environment=home, directory=deep)
+    configuration = read_settings(environment=home, directory=deep)
     assert configuration.settings.debug is True
     assert configuration.origins["debug"].where == str(tmp_path / "home" / "project" / "noetl.toml")
-    assert read(environment=home, directory=tmp_path / "home").settings.debug is True
+    assert read_settings(environment=home, directory=tmp_path / "home").settings.debug is True
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_the_nearest_file_counts_up_to_the_home_directory(tmp_path: Path) -> Non
 )
 def test_dotenv_lines(text: str, expected: bool, tmp_path: Path) -> None:
     (tmp_path / ".env").write_text(f"A='\n{text}\n")
-    assert read(environment={}, directory=tmp_path).settings.debug is expected
+    assert read_settings(environment={}, directory=tmp_path).settings.debug is expected
 
 
 @pytest.mark.parametrize(
@@ -97,14 +97,17 @@ def test_a_wrong_variable_is_named(tmp_path: Path) -> None:
 def test_settings_files_that_are_not_text_are_refused(tmp_path: Path) -> None:
     (tmp_path / ".env").write_bytes(b"\xff\xfe")
     with pytest.raises(SettingsWrong, match="UTF-8"):
-        read(environment={}, directory=tmp_path)
+        read_settings(environment={}, directory=tmp_path)
 
 
 def test_numbers_come_from_anywhere(tmp_path: Path) -> None:
     (tmp_path / "noetl.toml").write_text("slots = 4\nkeep_days = 7\n")
-    settings = read(environment={"NOETL_SLOTS": " 8 "}, directory=tmp_path).settings
+    settings = read_settings(environment={"NOETL_SLOTS": " 8 "}, directory=tmp_path).settings
     assert (settings.slots, settings.keep_days) == (8, 7)
-    assert read({"slots": 16}, environment={"NOETL_SLOTS": "8"}, directory=tmp_path).settings.slots == 16
+    assert (
+        read_settings({"slots": 16}, environment={"NOETL_SLOTS": "8"}, directory=tmp_path).settings.slots
+        == 16
+    )
 
 
 def shown(directory: Path, **env: str) -> dict[str, str]:

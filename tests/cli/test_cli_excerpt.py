@@ -4,10 +4,10 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noetl.cli.console import plain
+from noetl.cli.console import plain_paint
 from noetl.cli.excerpt import WIDTH, excerpt
-from noetl.cli.problem_text import as_text
-from noetl.dsl.document.source import Lines
+from noetl.cli.problem_text import problems_text
+from noetl.dsl.document.source import SourceLines
 from noetl.loader import examine
 
 
@@ -60,7 +60,7 @@ def test_a_long_line_is_cut_around_the_caret() -> None:
 
 
 def test_lines_are_those_that_yaml_counts() -> None:
-    assert list(Lines("a\nb\r\nc\rd\x85e\u2028f")) == ["a", "b", "c", "d", "e", "f"]
+    assert list(SourceLines("a\nb\r\nc\rd\x85e\u2028f")) == ["a", "b", "c", "d", "e", "f"]
 
 
 @given(
@@ -78,5 +78,5 @@ def test_a_file_of_one_long_line_is_shown_without_reading_it_again_and_again() -
     head = {"apiVersion": "noetl.io/v2", "kind": "Playbook", "metadata": {"name": "a", "path": "b"}}
     text = json.dumps({**head, "workflow": steps})
     problems = examine(text, "long.yaml").problems
-    shown = as_text(problems, text, paint=plain)
+    shown = problems_text(problems, text, paint=plain_paint)
     assert shown.count("\n    1 | ") == len(problems) >= 3000

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from noetl.cli import arguments
-from noetl.cli.command_failure import Failure
-from noetl.cli.execution.argument import text_of
+from noetl.cli.command_failure import CommandFailure
+from noetl.cli.execution.argument import read_argument
 
 
-def refused(work: Callable[[], Any]) -> Failure:
-    with pytest.raises(Failure) as caught:
+def refused(work: Callable[[], Any]) -> CommandFailure:
+    with pytest.raises(CommandFailure) as caught:
         work()
     assert caught.value.exit_code == 2
     return caught.value
@@ -39,18 +39,18 @@ def refused(work: Callable[[], Any]) -> Failure:
     ],
 )
 def test_a_value_is_json_if_it_parses_else_text(text: str, value: object) -> None:
-    assert arguments.with_sets({}, [f"key={text}"]) == {"key": value}
+    assert arguments.apply_sets({}, [f"key={text}"]) == {"key": value}
 
 
 def test_dots_nest_and_mappings_merge_deep_over_the_payload() -> None:
     payload = {"a": {"b": 1, "c": [1, 2]}, "z": 0}
-    found = arguments.with_sets(payload, ["a.b=2", "a.d.e=x", 'a={"c": [3], "f": {"g": 1}}', "new=1"])
+    found = arguments.apply_sets(payload, ["a.b=2", "a.d.e=x", 'a={"c": [3], "f": {"g": 1}}', "new=1"])
     assert found == {"a": {"b": 2, "c": [3], "d": {"e": "x"}, "f": {"g": 1}}, "z": 0, "new": 1}
     assert payload == {"a": {"b": 1, "c": [1, 2]}, "z": 0}
 
 
 def test_the_last_word_counts() -> None:
-    assert arguments.with_sets({}, ["a.b=1", "a=2", 'a={"c": 3}', "a.c=4"]) == {"a": {"c": 4}}
+    assert arguments.apply_sets({}, ["a.b=1", "a=2", 'a={"c": 3}', "a.c=4"]) == {"a": {"c": 4}}
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_the_last_word_counts() -> None:
     ],
 )
 def test_what_cannot_be_set_is_said(words: list[str], said: str) -> None:
-    assert said in str(refused(lambda: arguments.with_sets({}, words)))
+    assert said in str(refused(lambda: arguments.apply_sets({}, words)))
 
 
 @pytest.mark.parametrize(
@@ -88,19 +88,19 @@ def test_what_cannot_be_set_is_said(words: list[str], said: str) -> None:
     ],
 )
 def test_a_payload_that_is_no_mapping_is_said_with_its_place(text: str, said: str, hint: str) -> None:
-    failure = refused(lambda: arguments.mapping_of(text, "--payload"))
+    failure = refused(lambda: arguments.parse_mapping(text, "--payload"))
     assert said in str(failure)
     assert hint in failure.hint
 
 
 def test_labels() -> None:
-    assert arguments.labels_of(["team=data", "a=b=c", "empty=", "team=web"]) == {
+    assert arguments.parse_labels(["team=data", "a=b=c", "empty=", "team=web"]) == {
         "team": "web",
         "a": "b=c",
         "empty": "",
     }
     for word in ("team", "=x", " =x"):
-        assert "--label" in str(refused(lambda word=word: arguments.labels_of([word])))  # type: ignore[misc]
+        assert "--label" in str(refused(lambda word=word: arguments.parse_labels([word])))  # type: ignore[misc]
 
 
 @pytest.mark.parametrize(
@@ -108,20 +108,20 @@ def test_labels() -> None:
     [("90", 90), ("1.5", 1.5), ("250ms", 0.25), ("5m", 300), ("1h30m", 5400), ("2D", 172_800), (" 3s ", 3)],
 )
 def test_times(text: str, seconds: float) -> None:
-    assert arguments.seconds_of(text, "--timeout") == seconds
+    assert arguments.parse_seconds(text, "--timeout") == seconds
 
 
 @pytest.mark.parametrize(
     "text", ["", "soon", "-1", "0", "0s", "5 m", "5x", "1m5", "1e3", "nan", "inf", "9" * 30]
 )
 def test_what_is_not_a_time(text: str) -> None:
-    assert str(refused(lambda: arguments.seconds_of(text, "--timeout"))).startswith("--timeout: ")
+    assert str(refused(lambda: arguments.parse_seconds(text, "--timeout"))).startswith("--timeout: ")
 
 
 def test_an_argument_may_name_a_file(tmp_path: Path) -> None:
     (tmp_path / "in.json").write_bytes(b'\xef\xbb\xbf{"a": 1}')
-    assert text_of(f"@{tmp_path}/in.json", "--payload") == '{"a": 1}'
-    assert text_of('{"a": 1}', "--payload") == '{"a": 1}'
+    assert read_argument(f"@{tmp_path}/in.json", "--payload") == '{"a": 1}'
+    assert read_argument('{"a": 1}', "--payload") == '{"a": 1}'
     (tmp_path / "latin").write_bytes(b"\xff")
     for argument, said in (
         (f"@{tmp_path}/none", "No such file"),
@@ -129,6 +129,6 @@ def test_an_argument_may_name_a_file(tmp_path: Path) -> None:
         (f"@{tmp_path}/latin", "not UTF-8"),
         ("@", "no name"),
     ):
-        failure = refused(lambda argument=argument: text_of(argument, "--payload"))  # type: ignore[misc]
+        failure = refused(lambda argument=argument: read_argument(argument, "--payload"))  # type: ignore[misc]
         assert str(failure).startswith("--payload: ")
         assert said in str(failure)

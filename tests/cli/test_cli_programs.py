@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command_line import COMMAND, environment, run
-from tests.playbooks import whole
+from tests.playbooks import document_of
 from tests.tools.python_calls import ends
 
 SHELL = """
@@ -51,7 +51,7 @@ def command(place: Path, *words: str) -> "Iterator[subprocess.Popen[str]]":
 @contextmanager
 def hanging(place: Path, text: str) -> "Iterator[tuple[subprocess.Popen[str], list[int]]]":
     """A run that hangs, and the processes of its task, as `logs --follow` tells them meanwhile."""
-    (place / "p.yaml").write_text(whole(text.lstrip()))
+    (place / "p.yaml").write_text(document_of(text.lstrip()))
     with command(place, "run", "p.yaml", "-o", "json") as running:
         assert running.stderr
         name = next(line.split()[1].rstrip(",") for line in running.stderr if line.startswith("execution "))
@@ -81,7 +81,7 @@ def test_the_death_of_the_run_is_the_end_of_its_processes(tmp_path: Path, text: 
 
 def test_the_log_of_a_loop_says_which_iteration_wrote_a_line(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(
-        whole(
+        document_of(
             """\
 - step: start
   loop: { in: [a, b], iterator: item }
@@ -109,7 +109,7 @@ def test_programs_and_code_hand_on_what_they_make(tmp_path: Path) -> None:
         "def main(text, floor):\n    return [len(line) for line in text.split() if len(line) > floor]\n"
     )
     (tmp_path / "jobs" / "p.yaml").write_text(
-        whole(
+        document_of(
             """\
 - step: start
   tool:
@@ -142,7 +142,7 @@ def test_programs_and_code_hand_on_what_they_make(tmp_path: Path) -> None:
 
 def test_policies_see_how_a_program_ended(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(
-        whole(
+        document_of(
             """\
 - step: start
   tool:

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from noetl.cli.progress.line_progress import Plain
-from noetl.cli.progress.progress_model import Board
-from noetl.cli.progress.terminal import MOST_NEWS, MOST_RUNS, Live
+from noetl.cli.progress.line_progress import LineProgress
+from noetl.cli.progress.progress_model import ProgressModel
+from noetl.cli.progress.terminal import MOST_NEWS, MOST_RUNS, TerminalProgress
 from noetl.kernel.net.commands import Cancel, Pause
 from noetl.kernel.pipeline.policy import SECOND
-from tests.cli.execution_display import AGAIN, driven, lines_of
+from tests.cli.execution_display import FOLLOW_UP, drive, progress_lines
 from tests.kernel.driver import EXECUTION, Driver, Fault, error
 from tests.playbooks import step
 
@@ -46,7 +46,7 @@ def looping(total: int, more: str = "") -> str:
 
 
 def test_steps_begin_and_end() -> None:
-    assert lines_of(driven(TWO)) == [
+    assert progress_lines(drive(TWO)) == [
         "step start",
         "step start done in 0.00 s",
         "step end",
@@ -56,29 +56,29 @@ def test_steps_begin_and_end() -> None:
 
 def test_a_step_that_begins_and_ends_at_once_is_one_line() -> None:
     routing = step("next: {arcs: [{step: end}]}") + step("tool: {kind: noop}", "end")
-    assert lines_of(driven(routing))[:2] == ["step start done in 0.00 s", "step end"]
+    assert progress_lines(drive(routing))[:2] == ["step start done in 0.00 s", "step end"]
 
 
 def test_lines_have_the_time_of_their_events() -> None:
     written: list[str] = []
-    driver = driven(TWO)
-    Plain(Board(AGAIN), written.append).see(EXECUTION, driver.events, driver.state)
+    driver = drive(TWO)
+    LineProgress(ProgressModel(FOLLOW_UP), written.append).observe(EXECUTION, driver.events, driver.state)
     assert all(re.match(r"\d\d:\d\d:\d\d step ", line) for line in "\n".join(written).split("\n"))
 
 
 def test_a_retry_says_why_and_when() -> None:
-    lines = lines_of(driven(RETRYING, {"fetch": [Fault("connection"), 1]}))
+    lines = progress_lines(drive(RETRYING, {"fetch": [Fault("connection"), 1]}))
     assert lines[1] == "step start: task fetch, attempt 1: connection: it broke; again in 2.0 s"
     assert lines[2] == "step start done in 2.0 s, 1 retried"
 
 
 def test_a_failure_says_where_and_why() -> None:
-    driver = driven(TWO, {"fetch": error("sql", "no\x1b[2J table\nat line 2")})
-    assert "step start failed: task fetch, attempt 1: sql: no␛[2J table …" in lines_of(driver)
+    driver = drive(TWO, {"fetch": error("sql", "no\x1b[2J table\nat line 2")})
+    assert "step start failed: task fetch, attempt 1: sql: no␛[2J table …" in progress_lines(driver)
 
 
 def test_a_loop_is_told_in_tenths() -> None:
-    lines = lines_of(driven(looping(1_000)))
+    lines = progress_lines(drive(looping(1_000)))
     assert lines[1:4] == [
         "step start: 1,000 iterations",
         "step start: 100 of 1,000 (10 %)",
@@ -90,20 +90,20 @@ def test_a_loop_is_told_in_tenths() -> None:
 
 @pytest.mark.parametrize("total", [0, 1, 3, 7, 11, 99])
 def test_a_small_loop_has_no_more_lines_than_iterations(total: int) -> None:
-    lines = [line for line in lines_of(driven(looping(total))) if " of " in line]
+    lines = [line for line in progress_lines(drive(looping(total))) if " of " in line]
     assert len(lines) == min(max(total - 1, 0), 9)
 
 
 def test_iterations_that_fail_are_counted() -> None:
     outcomes: dict[str, Any] = {"fetch": lambda call: error() if call.iteration % 2 else 1}
     loop = looping(20, ", spec: {policy: {failure: {mode: best_effort}}}")
-    lines = lines_of(driven(loop, outcomes))
+    lines = progress_lines(drive(loop, outcomes))
     assert "step start: 10 of 20 (50 %), 5 failed" in lines
     assert lines[-1] == "step start done in 0.00 s, 20 iterations, 10 failed"
 
 
 def test_verbose_tells_every_task_and_decision() -> None:
-    assert lines_of(driven(TWO), verbose=True) == [
+    assert progress_lines(drive(TWO), verbose=True) == [
         "step start",
         "step start: task fetch, attempt 1",
         "step start: task fetch: ok, continue",
@@ -119,31 +119,31 @@ def test_verbose_tells_every_task_and_decision() -> None:
 def test_whoever_waits_for_a_signal_is_told_how_to_send_it() -> None:
     command = f"send it with: noetl executions signal {EXECUTION} go-on"
     waiting = step("tool: {name: hold, kind: wait, signal: go-on}")
-    assert lines_of(driven(waiting))[-1] == f"step start: waits for the signal; {command}"
+    assert progress_lines(drive(waiting))[-1] == f"step start: waits for the signal; {command}"
     guarded = step(
         """
         spec: {policy: {admit: {rules: [{when: "{{ ctx.signals['go-on'] }}", then: {allow: true}}]}}}
         tool: {kind: noop}
         """
     )
-    assert lines_of(driven(guarded)) == [f"step start: waits for the signal; {command}"]
+    assert progress_lines(drive(guarded)) == [f"step start: waits for the signal; {command}"]
 
 
 def test_what_happens_to_the_execution_is_told() -> None:
     driver = Driver(TWO, kinds=["tool"]).start()
-    driver.give(Pause())
-    driver.give(Cancel(by="ann", reason="enough"))
-    lines = lines_of(driver)
+    driver.submit(Pause())
+    driver.submit(Cancel(by="ann", reason="enough"))
+    lines = progress_lines(driver)
     assert f"execution: paused; go on with: noetl executions resume {EXECUTION}" in lines
     assert "execution: cancelled by ann: enough" in lines
 
 
 def test_a_child_has_the_name_of_its_playbook() -> None:
     written: list[str] = []
-    plain = Plain(Board(AGAIN), written.append)
-    driver = driven(TWO)
+    plain = LineProgress(ProgressModel(FOLLOW_UP), written.append)
+    driver = drive(TWO)
     for execution in ("parent", "one", "two"):
-        plain.see(execution, driver.events, driver.state)
+        plain.observe(execution, driver.events, driver.state)
     heads = [block.split("\n")[0].partition(" ")[2] for block in written]
     assert [head.partition("step")[0] for head in heads] == ["", "[docs/page] ", "[docs/page#2] "]
 
@@ -151,12 +151,12 @@ def test_a_child_has_the_name_of_its_playbook() -> None:
 def test_an_execution_met_in_the_middle_is_taken_over() -> None:
     driver = Driver(RETRYING, {"fetch": [Fault("connection"), 1]}, kinds=["tool"]).start()
     before = len(driver.events)
-    board = Board(AGAIN)
-    board.see(EXECUTION, (), driver.state)
+    board = ProgressModel(FOLLOW_UP)
+    board.observe(EXECUTION, (), driver.state)
     assert [running.step for running in board.queued.values()] == ["start"]
     driver.run()
-    board.see(EXECUTION, driver.events[before:], driver.state)
-    assert [news.kind for news in board.take()] == ["retry", "done"]
+    board.observe(EXECUTION, driver.events[before:], driver.state)
+    assert [news.kind for news in board.take_lines()] == ["retry", "done"]
     assert [board.queued, board.working, board.waiting] == [{}, {}, {}]
 
 
@@ -173,8 +173,8 @@ class Terminal:
             color_system=None,
             legacy_windows=False,
         )
-        self.board = Board(AGAIN, verbose=verbose)
-        self.live = Live(self.board, self.console, verbose=verbose, clock=lambda: driver.now)
+        self.board = ProgressModel(FOLLOW_UP, verbose=verbose)
+        self.live = TerminalProgress(self.board, self.console, verbose=verbose, clock=lambda: driver.now)
 
     def shown(self) -> str:
         """Everything that was drawn, without what steers the terminal."""
@@ -192,7 +192,7 @@ class Terminal:
 
 def seen(terminal: Terminal, driver: Driver) -> None:
     for append in driver.appends:
-        terminal.live.see(EXECUTION, append, driver.state)
+        terminal.live.observe(EXECUTION, append, driver.state)
     driver.appends.clear()
 
 
@@ -228,7 +228,7 @@ def test_a_retry_counts_down() -> None:
 
 
 def test_steps_that_end_scroll_by() -> None:
-    driver = driven(TWO, {"fetch": error("sql", "[bold]no\x1b[2J table")})
+    driver = drive(TWO, {"fetch": error("sql", "[bold]no\x1b[2J table")})
     terminal = Terminal(80, driver)
     seen(terminal, driver)
     terminal.live.draw()
@@ -262,7 +262,7 @@ def test_a_thousand_steps_do_not_flood_the_terminal() -> None:
 
 
 def test_a_terminal_without_unicode_gets_ascii() -> None:
-    driver = driven(TWO)
+    driver = drive(TWO)
     terminal = Terminal(80, driver, encoding="ascii")
     seen(terminal, driver)
     terminal.live.draw()

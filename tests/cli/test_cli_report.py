@@ -3,14 +3,14 @@
 import pytest
 from msgspec.structs import replace
 
-from noetl.cli.report.execution_report import report_json
-from noetl.cli.report.format import duration, yaml_lines
+from noetl.cli.report.execution_report import execution_json
+from noetl.cli.report.format import duration_text, yaml_lines
 from noetl.events.bodies import TaskStarted
 from noetl.events.event import Event
 from noetl.kernel.net.commands import Cancel
 from noetl.kernel.pipeline.policy import SECOND
 from noetl.model.outcome import ErrorInfo, Outcome
-from tests.cli.execution_display import driven, report_of
+from tests.cli.execution_display import drive, report_of
 from tests.kernel.driver import EXECUTION, Driver, Fault, error
 from tests.playbooks import HEADER, step
 
@@ -37,7 +37,7 @@ def test_the_json_of_a_completed_execution() -> None:
     driver.start(ctx={"a": 1})
     driver.now += 1_500_999
     driver.run()
-    assert report_json(driver.state) == {
+    assert execution_json(driver.state) == {
         "execution_id": EXECUTION,
         "playbook": "docs/page",
         "version": "1.2.0",
@@ -52,8 +52,8 @@ def test_the_json_of_a_completed_execution() -> None:
 
 
 def test_the_error_is_that_of_the_first_unhandled_failure() -> None:
-    driver = driven(FAILING, {"fetch": error("connection", "it broke")}, workload={"id": 7})
-    found = report_json(driver.state)
+    driver = drive(FAILING, {"fetch": error("connection", "it broke")}, workload={"id": 7})
+    found = execution_json(driver.state)
     assert (found["status"], found["result"]) == ("failed", None)
     assert found["error"] == {
         "step": "start",
@@ -66,10 +66,8 @@ def test_the_error_is_that_of_the_first_unhandled_failure() -> None:
 
 
 def test_an_error_outside_of_steps_has_no_place() -> None:
-    driver = driven(
-        "executor: {spec: {output: '{{ ctx.none.x }}'}}\nworkflow:\n" + step("tool: {kind: noop}")
-    )
-    error = report_json(driver.state)["error"]
+    driver = drive("executor: {spec: {output: '{{ ctx.none.x }}'}}\nworkflow:\n" + step("tool: {kind: noop}"))
+    error = execution_json(driver.state)["error"]
     assert (error["step"], error["task"], error["attempt"], error["kind"]) == (None, None, None, "expression")
     assert report_of(driver, "").ending().splitlines()[1] == "  expression"
 
@@ -84,9 +82,9 @@ def test_an_execution_that_is_not_over_has_its_error_and_its_time_so_far() -> No
         + step("tool: {name: fetch, kind: tool}", "bad")
         + step("tool: {kind: wait, signal: go}", "hold")
     )
-    driver = driven(text, {"fetch": Fault("sql")})
+    driver = drive(text, {"fetch": Fault("sql")})
     driver.now += SECOND
-    found = report_json(driver.state, last=driver.now)
+    found = execution_json(driver.state, last_ts=driver.now)
     assert (found["status"], found["duration_ms"], found["error"]["step"]) == ("running", 1000, "bad")
     assert found["steps"]["hold"] == {"status": "waiting", "runs": 1}
     assert report_of(driver, text).ending().startswith("running, ")
@@ -106,8 +104,8 @@ def test_discarded_tokens_are_listed_and_warned_about_but_not_those_of_a_join() 
         """,
         "two",
     )
-    driver = driven(text)
-    found = report_json(driver.state)
+    driver = drive(text)
+    found = execution_json(driver.state)
     assert found["discarded"] == [{"step": "two", "reason": "parked"}] * 2
     assert found["steps"]["two"] == {"status": "not_admitted", "runs": 0}
     assert report_of(driver, text).ending().splitlines()[0] == (
@@ -131,7 +129,7 @@ def test_a_failure_is_told_with_all_that_helps() -> None:
         error=ErrorInfo(kind="python", message="ValueError: no\x1b[2J\ngood"),
         helpers={"py": {"traceback": 'Traceback:\n  File "<code>", line 1\nValueError: no\x1b[2J'}},
     )
-    driver = driven(FAILING, {"fetch": broken}, workload={"id": 7})
+    driver = drive(FAILING, {"fetch": broken}, workload={"id": 7})
     mask(driver)
     assert report_of(driver, FAILING).ending().splitlines() == [
         f"failed after 0.00 s: docs/page {EXECUTION}",
@@ -165,7 +163,7 @@ def test_of_a_loop_the_iteration_that_failed_is_told() -> None:
         tool: {name: fetch, kind: tool, url: "{{ iter.item }}"}
         """
     )
-    driver = driven(text, {"fetch": lambda call: error() if call.iteration == 1 else 1})
+    driver = drive(text, {"fetch": lambda call: error() if call.iteration == 1 else 1})
     ending = report_of(driver, text).ending()
     assert "  step `start`, iteration 1, task `fetch`, attempt 1: iteration_failed" in ending
     assert "    url: b" in ending
@@ -179,7 +177,7 @@ def test_inputs_that_failed_to_render_are_not_those_of_another_task() -> None:
           - {name: two, kind: tool, url: "{{ ctx.none.x }}"}
         """
     )
-    driver = driven(text)
+    driver = drive(text)
     ending = report_of(driver, text).ending()
     assert "task `two`" in ending
     assert "good" not in ending
@@ -187,13 +185,13 @@ def test_inputs_that_failed_to_render_are_not_those_of_another_task() -> None:
 
 def test_a_cancelled_execution_says_so() -> None:
     driver = Driver(FAILING, kinds=["tool"]).start()
-    driver.give(Cancel())
+    driver.submit(Cancel())
     assert report_of(driver, FAILING).ending().splitlines()[-1].startswith("cancelled after")
-    assert report_json(driver.state)["steps"]["start"]["status"] == "cancelled"
+    assert execution_json(driver.state)["steps"]["start"]["status"] == "cancelled"
 
 
 def test_a_long_result_is_cut_with_the_command_that_shows_it_all() -> None:
-    driver = driven(FAILING, {"fetch": [list(range(100))]})
+    driver = drive(FAILING, {"fetch": [list(range(100))]})
     report = report_of(driver, FAILING)
     assert report.result().count("\n") == 100
     assert report.result(most=3).splitlines() == [
@@ -203,7 +201,7 @@ def test_a_long_result_is_cut_with_the_command_that_shows_it_all() -> None:
         "… 97 more lines",
         f"all of it: noetl executions result {EXECUTION}",
     ]
-    assert report_of(driven(FAILING), FAILING).result() == ""
+    assert report_of(drive(FAILING), FAILING).result() == ""
 
 
 @pytest.mark.parametrize(
@@ -232,4 +230,4 @@ def test_values_are_shown_as_yaml(value: object, text: str) -> None:
     ],
 )
 def test_durations(seconds: float, text: str) -> None:
-    assert duration(round(seconds * SECOND)) == text
+    assert duration_text(round(seconds * SECOND)) == text

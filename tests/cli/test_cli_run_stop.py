@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import COMMAND, Ran, environment, run
+from tests.cli.command_line import COMMAND, CompletedCommand, environment, run
 
 
 def test_a_timeout_fails_the_execution(place: Path) -> None:
@@ -53,14 +53,14 @@ class Slow:
         while "again kills" not in self.said and (line := self.child.stderr.readline()):
             self.said += line.decode()
 
-    def let_go(self, text: str) -> Ran:
+    def let_go(self, text: str) -> CompletedCommand:
         self.pipe.write(text)
         self.pipe.close()
         return self.end()
 
-    def end(self) -> Ran:
+    def end(self) -> CompletedCommand:
         out, err = self.child.communicate()
-        return Ran(self.child.returncode, out.decode(), self.said + err.decode())
+        return CompletedCommand(self.child.returncode, out.decode(), self.said + err.decode())
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

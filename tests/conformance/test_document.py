@@ -5,11 +5,11 @@ import pytest
 from tests.playbooks import (
     HEADER,
     NOOP,
-    Found,
-    errors_in,
-    found_in,
+    ProblemPosition,
+    error_codes,
     playbook_of,
     problem_of,
+    problem_positions,
     problems_of,
     step,
 )
@@ -36,40 +36,44 @@ workbook:
 @pytest.mark.spec("000 §2.1 (1)")
 @pytest.mark.parametrize("version", ["noetl.io/v3", "v2", "2", "[]", "''"])
 def test_another_api_version_is_refused(version: str) -> None:
-    assert found_in(HEADER.replace("noetl.io/v2", version) + WORKFLOW) == [Found(1, 13, "api-version")]
+    assert problem_positions(HEADER.replace("noetl.io/v2", version) + WORKFLOW) == [
+        ProblemPosition(1, 13, "api-version")
+    ]
 
 
 @pytest.mark.spec("000 §2.1 (1)")
 def test_the_api_version_must_be_there() -> None:
-    assert found_in(HEADER.split("\n", 1)[1] + WORKFLOW) == [Found(1, 1, "missing-key")]
+    assert problem_positions(HEADER.split("\n", 1)[1] + WORKFLOW) == [ProblemPosition(1, 1, "missing-key")]
 
 
 @pytest.mark.spec("000 §2.1 (2)")
 @pytest.mark.parametrize("kind", ["playbook", "Workflow", "1"])
 def test_another_kind_of_document_is_refused(kind: str) -> None:
-    assert found_in(HEADER.replace("Playbook", kind) + WORKFLOW) == [Found(2, 7, "not-a-playbook")]
+    assert problem_positions(HEADER.replace("Playbook", kind) + WORKFLOW) == [
+        ProblemPosition(2, 7, "not-a-playbook")
+    ]
 
 
 @pytest.mark.spec("000 §2.1 (3)")
 @pytest.mark.parametrize(
     ("metadata", "found"),
     [
-        ("{ path: p }", [Found(3, 11, "missing-key")]),
-        ("{ name: n }", [Found(3, 11, "missing-key")]),
-        ("{ name: , path: p }", [Found(3, 13, "missing-key")]),
-        ("{ name: '', path: p }", [Found(3, 19, "bad-value")]),
-        ("{}", [Found(3, 11, "missing-key"), Found(3, 11, "missing-key")]),
-        ("text", [Found(3, 11, "wrong-type")]),
+        ("{ path: p }", [ProblemPosition(3, 11, "missing-key")]),
+        ("{ name: n }", [ProblemPosition(3, 11, "missing-key")]),
+        ("{ name: , path: p }", [ProblemPosition(3, 13, "missing-key")]),
+        ("{ name: '', path: p }", [ProblemPosition(3, 19, "bad-value")]),
+        ("{}", [ProblemPosition(3, 11, "missing-key"), ProblemPosition(3, 11, "missing-key")]),
+        ("text", [ProblemPosition(3, 11, "wrong-type")]),
     ],
 )
-def test_metadata_has_a_name_and_a_path(metadata: str, found: list[Found]) -> None:
+def test_metadata_has_a_name_and_a_path(metadata: str, found: list[ProblemPosition]) -> None:
     head = HEADER.replace("{ name: page, path: docs/page }", metadata)
-    assert found_in(head + WORKFLOW) == found
+    assert problem_positions(head + WORKFLOW) == found
 
 
 @pytest.mark.spec("000 §2.1 (3)")
 def test_metadata_must_be_there() -> None:
-    assert errors_in("apiVersion: noetl.io/v2\nkind: Playbook\n" + WORKFLOW) == ["missing-key"]
+    assert error_codes("apiVersion: noetl.io/v2\nkind: Playbook\n" + WORKFLOW) == ["missing-key"]
 
 
 @pytest.mark.spec("000 §2.1 (4)")
@@ -83,7 +87,7 @@ def test_metadata_must_be_there() -> None:
     ],
 )
 def test_a_workflow_is_a_list_of_steps(workflow: str, code: str) -> None:
-    assert errors_in(HEADER + workflow) == [code]
+    assert error_codes(HEADER + workflow) == [code]
 
 
 @pytest.mark.spec("000 §2.1 (5)")
@@ -100,17 +104,17 @@ def test_an_optional_section_may_be_empty(section: str) -> None:
 
 @pytest.mark.spec("000 §2.1 (5)")
 def test_optional_sections_have_their_types() -> None:
-    assert errors_in("keychain: { a: 1 }\n" + WORKFLOW) == ["wrong-type"]
-    assert errors_in("executor: [local]\n" + WORKFLOW) == ["wrong-type"]
-    assert errors_in("workload: [1]\n" + WORKFLOW) == ["wrong-type"]
-    assert errors_in("workbook: text\n" + WORKFLOW) == ["wrong-type"]
+    assert error_codes("keychain: { a: 1 }\n" + WORKFLOW) == ["wrong-type"]
+    assert error_codes("executor: [local]\n" + WORKFLOW) == ["wrong-type"]
+    assert error_codes("workload: [1]\n" + WORKFLOW) == ["wrong-type"]
+    assert error_codes("workbook: text\n" + WORKFLOW) == ["wrong-type"]
 
 
 @pytest.mark.spec("000 §2.1 (6)")
 @pytest.mark.spec("001 §1 (2)")
 @pytest.mark.parametrize("value", ["", " {}", " { a: 1 }"])
 def test_vars_at_the_root_are_refused(value: str) -> None:
-    assert found_in(f"vars:{value}\n{WORKFLOW}") == [Found(4, 1, "root-vars")]
+    assert problem_positions(f"vars:{value}\n{WORKFLOW}") == [ProblemPosition(4, 1, "root-vars")]
 
 
 @pytest.mark.spec("001 §1 (1)")
@@ -131,11 +135,11 @@ def test_a_credential_by_name_may_be_declared_in_the_keychain() -> None:
 
 @pytest.mark.spec("001 §1 (3)")
 def test_keychain_entries_have_a_name_and_a_kind_that_exists() -> None:
-    assert errors_in("keychain: [{ kind: env }]\n" + WORKFLOW) == ["missing-key"]
-    assert errors_in("keychain: [{ name: a }]\n" + WORKFLOW) == ["missing-key"]
-    assert errors_in("keychain: [{ name: a, kind: envv }]\n" + WORKFLOW) == ["bad-value"]
+    assert error_codes("keychain: [{ kind: env }]\n" + WORKFLOW) == ["missing-key"]
+    assert error_codes("keychain: [{ name: a }]\n" + WORKFLOW) == ["missing-key"]
+    assert error_codes("keychain: [{ name: a, kind: envv }]\n" + WORKFLOW) == ["bad-value"]
     entry = "{ name: a, kind: env, env: A }"
-    assert errors_in(f"keychain: [{entry}, {entry}]\n" + WORKFLOW) == ["duplicate-key"]
+    assert error_codes(f"keychain: [{entry}, {entry}]\n" + WORKFLOW) == ["duplicate-key"]
 
 
 @pytest.mark.spec("001 §1 (4)")
@@ -218,21 +222,29 @@ def test_an_executor_has_a_kind_and_a_spec(kind: str) -> None:
 
 @pytest.mark.spec("001 §4")
 def test_another_executor_is_refused() -> None:
-    assert found_in("executor: { kind: remote }\n" + WORKFLOW) == [Found(4, 19, "bad-value")]
-    assert found_in("executor: { kind: local, pool: small }\n" + WORKFLOW) == [Found(4, 26, "unknown-key")]
-    assert found_in("executor: { kind: local, spec: 5 }\n" + WORKFLOW) == [Found(4, 32, "wrong-type")]
+    assert problem_positions("executor: { kind: remote }\n" + WORKFLOW) == [
+        ProblemPosition(4, 19, "bad-value")
+    ]
+    assert problem_positions("executor: { kind: local, pool: small }\n" + WORKFLOW) == [
+        ProblemPosition(4, 26, "unknown-key")
+    ]
+    assert problem_positions("executor: { kind: local, spec: 5 }\n" + WORKFLOW) == [
+        ProblemPosition(4, 32, "wrong-type")
+    ]
 
 
 @pytest.mark.spec("001 §5")
 def test_nothing_in_a_playbook_can_write_to_the_workload() -> None:
-    assert errors_in(step("set: { workload.region: us }\n" + NOOP)) == ["bad-write"]
-    assert errors_in(step("tool: { kind: noop, set: { workload.region: us } }")) == ["bad-write"]
+    assert error_codes(step("set: { workload.region: us }\n" + NOOP)) == ["bad-write"]
+    assert error_codes(step("tool: { kind: noop, set: { workload.region: us } }")) == ["bad-write"]
     then = "{ do: continue, set_workload: { region: us } }"
     policy = f"{{ rules: [{{ else: {then} }}] }}"
-    assert errors_in(step(f"tool: {{ kind: noop, spec: {{ policy: {policy} }} }}")) == ["unknown-key"]
+    assert error_codes(step(f"tool: {{ kind: noop, spec: {{ policy: {policy} }} }}")) == ["unknown-key"]
 
 
 @pytest.mark.spec("001 §7")
 @pytest.mark.parametrize("name", ["ctx", "iter", "args", "outcome", "event", "_prev"])
 def test_a_runtime_scope_is_no_section_of_the_document(name: str) -> None:
-    assert found_in(f"workload: {{}}\n{name}: {{ a: 1 }}\n{WORKFLOW}") == [Found(5, 1, "unknown-key")]
+    assert problem_positions(f"workload: {{}}\n{name}: {{ a: 1 }}\n{WORKFLOW}") == [
+        ProblemPosition(5, 1, "unknown-key")
+    ]

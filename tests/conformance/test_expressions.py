@@ -6,12 +6,12 @@ from noetl.dsl.document.playbook import Task
 from noetl.expr import Constant, Expression
 from tests.playbooks import (
     NOOP,
-    Found,
-    errors_in,
+    ProblemPosition,
+    error_codes,
     first_step,
     first_task,
-    found_in,
     playbook_of,
+    problem_positions,
     problems_of,
     step,
 )
@@ -66,7 +66,7 @@ def test_every_text_with_braces_is_an_expression_and_any_other_is_itself() -> No
     ],
 )
 def test_an_expression_is_parsed_wherever_it_stands(body: str) -> None:
-    assert errors_in(step(body)) == ["expression-syntax"]
+    assert error_codes(step(body)) == ["expression-syntax"]
 
 
 @pytest.mark.spec("000 §3.1")
@@ -74,7 +74,10 @@ def test_workload_defaults_and_the_output_hold_expressions() -> None:
     text = 'executor: { spec: { output: "{{ 1 + }}" } }\nworkload: { a: "{{ 1 + }}" }\nworkflow:\n' + step(
         NOOP
     )
-    assert found_in(text) == [Found(4, 37, "expression-syntax"), Found(5, 24, "expression-syntax")]
+    assert problem_positions(text) == [
+        ProblemPosition(4, 37, "expression-syntax"),
+        ProblemPosition(5, 24, "expression-syntax"),
+    ]
 
 
 @pytest.mark.spec("000 §3.2 (1)")
@@ -82,7 +85,7 @@ def test_workload_defaults_and_the_output_hold_expressions() -> None:
 def test_tool_inputs_see_the_namespaces(name: str) -> None:
     head, read = NAMES[name]
     text = f"{head}\nworkflow:\n" + step(f'tool: {{ kind: http, url: "https://a.example/{{{{ {read} }}}}" }}')
-    assert errors_in(text) == []
+    assert error_codes(text) == []
 
 
 @pytest.mark.spec("000 §3.2 (1)")
@@ -109,16 +112,18 @@ def test_an_iteration_reads_its_element_and_its_own_writes() -> None:
 
 @pytest.mark.spec("000 §3.2 (3)")
 def test_outcome_exists_only_in_task_policies() -> None:
-    assert errors_in(policy("outcome.status == 'error'")) == []
-    assert errors_in(arc("outcome.status == 'error'")) == ["namespace-scope"]
-    assert errors_in(step('tool: { kind: noop, args: { a: "{{ outcome.status }}" } }')) == ["namespace-scope"]
+    assert error_codes(policy("outcome.status == 'error'")) == []
+    assert error_codes(arc("outcome.status == 'error'")) == ["namespace-scope"]
+    assert error_codes(step('tool: { kind: noop, args: { a: "{{ outcome.status }}" } }')) == [
+        "namespace-scope"
+    ]
 
 
 @pytest.mark.spec("000 §3.2 (4)")
 def test_event_exists_only_in_routing() -> None:
-    assert errors_in(arc("event.name == 'step.done'")) == []
-    assert errors_in(policy("event.name == 'step.done'")) == ["namespace-scope"]
-    assert errors_in(step('tool: { kind: noop, args: { a: "{{ event.name }}" } }')) == ["namespace-scope"]
+    assert error_codes(arc("event.name == 'step.done'")) == []
+    assert error_codes(policy("event.name == 'step.done'")) == ["namespace-scope"]
+    assert error_codes(step('tool: { kind: noop, args: { a: "{{ event.name }}" } }')) == ["namespace-scope"]
 
 
 @pytest.mark.spec("000 §3.2 (5)")
@@ -126,10 +131,10 @@ def test_the_keychain_is_read_in_inputs_and_written_nowhere() -> None:
     head = "keychain: [{ name: a, kind: env, env: A }]\nworkflow:\n"
     header = '{ Authorization: "{{ keychain.a.value }}" }'
     assert (
-        errors_in(head + step(f"tool: {{ kind: http, url: 'https://a.example', headers: {header} }}")) == []
+        error_codes(head + step(f"tool: {{ kind: http, url: 'https://a.example', headers: {header} }}")) == []
     )
-    assert errors_in(head + arc("keychain.a.value")) == ["keychain-scope"]
-    assert errors_in(head + step("set: { keychain.a: 1 }\n" + NOOP)) == ["bad-write"]
+    assert error_codes(head + arc("keychain.a.value")) == ["keychain-scope"]
+    assert error_codes(head + step("set: { keychain.a: 1 }\n" + NOOP)) == ["bad-write"]
 
 
 @pytest.mark.spec("000 §3.3")
@@ -138,7 +143,7 @@ def test_bare_names_of_every_scope_are_known() -> None:
         "args: { a: 1 }\nset: { ctx.c: 1 }\nloop: { in: [1], iterator: n }\n"
         'tool: { kind: noop, args: { x: "{{ a + n + w }}" } }'
     )
-    assert errors_in(text) == []
+    assert error_codes(text) == []
     assert playbook_of(text).workflow[0].args == {"a": Constant(1)}
 
 

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from tests.playbooks import NOOP, problems_of, step, whole
+from tests.playbooks import NOOP, document_of, problems_of, step
 
 END = step(NOOP, name="end")
 OPTIONAL_SECTIONS = {
@@ -25,7 +25,7 @@ def accepted(text: str) -> None:
 @pytest.mark.parametrize("chosen", list(product([False, True], repeat=4)))
 def test_root_keys(chosen: tuple[bool, ...]) -> None:
     sections = [text for text, taken in zip(OPTIONAL_SECTIONS.values(), chosen, strict=True) if taken]
-    text = whole("workflow:\n" + step(NOOP))
+    text = document_of("workflow:\n" + step(NOOP))
     accepted(text + "".join(sections))
     head, _, workflow = text.partition("workflow:")
     accepted(head + "".join(sections) + "workflow:" + workflow)

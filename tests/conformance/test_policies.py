@@ -2,9 +2,9 @@
 
 import pytest
 
-from noetl.dsl.document.playbook import Break, Continue, Directive, Fail, Jump, Policy, Retry
+from noetl.dsl.document.playbook import Break, Continue, Directive, Fail, Jump, Policy, RetryTask
 from noetl.expr import Expression
-from tests.playbooks import NOOP, errors_in, first_step, first_task, found_in, problems_of, step
+from tests.playbooks import NOOP, error_codes, first_step, first_task, problem_positions, problems_of, step
 
 
 def with_rules(rules: str) -> str:
@@ -71,7 +71,7 @@ def test_admission_is_a_list_of_rules_that_allow_or_deny() -> None:
     ],
 )
 def test_another_shape_of_admission_is_refused(admit: str, code: str) -> None:
-    assert code in errors_in(with_admission(admit))
+    assert code in error_codes(with_admission(admit))
 
 
 @pytest.mark.spec("000 §4.2 (5)")
@@ -95,13 +95,13 @@ def test_a_policy_is_an_object_containing_rules() -> None:
         ("{ do: break }", Break()),
         ("{ do: fail }", Fail()),
         ("{ do: jump, to: fetch }", Jump("fetch")),
-        ("{ do: retry }", Retry(attempts=3, backoff="none", delay=0.0)),
+        ("{ do: retry }", RetryTask(attempts=3, backoff="none", delay=0.0)),
         (
             "{ do: retry, attempts: 5, backoff: linear, delay: 2 }",
-            Retry(attempts=5, backoff="linear", delay=2.0),
+            RetryTask(attempts=5, backoff="linear", delay=2.0),
         ),
-        ("{ do: retry, backoff: exponential }", Retry(backoff="exponential")),
-        ("{ do: retry, max_delay: 60, jitter: 0.5 }", Retry(max_delay=60.0, jitter=0.5)),
+        ("{ do: retry, backoff: exponential }", RetryTask(backoff="exponential")),
+        ("{ do: retry, max_delay: 60, jitter: 0.5 }", RetryTask(max_delay=60.0, jitter=0.5)),
     ],
 )
 def test_each_directive_has_its_options(then: str, expected: Directive) -> None:
@@ -111,7 +111,7 @@ def test_each_directive_has_its_options(then: str, expected: Directive) -> None:
 @pytest.mark.spec("000 §6.2 (2)")
 def test_delay_and_attempts_may_be_expressions() -> None:
     retry = directive('{ do: retry, attempts: "{{ 2 + 3 }}", delay: "{{ outcome.error.retry_after }}" }')
-    assert isinstance(retry, Retry)
+    assert isinstance(retry, RetryTask)
     assert isinstance(retry.attempts, Expression)
     assert isinstance(retry.delay, Expression)
 
@@ -140,7 +140,7 @@ def test_delay_and_attempts_may_be_expressions() -> None:
     ],
 )
 def test_another_directive_or_option_is_refused(then: str, code: str) -> None:
-    assert errors_in(with_rules(f"[{{ else: {then} }}]")) == [code]
+    assert error_codes(with_rules(f"[{{ else: {then} }}]")) == [code]
 
 
 @pytest.mark.spec("000 §6.2 (3)")
@@ -166,10 +166,10 @@ def test_a_parallel_loop_writes_to_its_iterations_but_to_ctx_only_with_a_reducer
             f"tool: {{ kind: noop, spec: {{ policy: {{ rules: {rules} }} }} }}"
         )
 
-    assert errors_in(loop("set_iter")) == []
-    assert errors_in(loop("set_ctx")) == ["parallel-set-ctx"]
-    assert errors_in(loop("set_ctx", ", reduce: { total: sum }")) == []
-    assert errors_in(loop("set_ctx").replace("parallel", "sequential")) == []
+    assert error_codes(loop("set_iter")) == []
+    assert error_codes(loop("set_ctx")) == ["parallel-set-ctx"]
+    assert error_codes(loop("set_ctx", ", reduce: { total: sum }")) == []
+    assert error_codes(loop("set_ctx").replace("parallel", "sequential")) == []
 
 
 @pytest.mark.spec("001 §9.1")
@@ -192,7 +192,7 @@ def test_the_retry_pattern_is_accepted() -> None:
     assert problems_of(text) == ()
     policy = first_task(text).policy
     assert policy is not None
-    assert [rule.then.do for rule in policy.rules] == [Retry(10, "exponential", 2.0), Fail()]
+    assert [rule.then.do for rule in policy.rules] == [RetryTask(10, "exponential", 2.0), Fail()]
     assert policy.otherwise is not None
     assert policy.otherwise.do == Continue()
 
@@ -231,4 +231,4 @@ def test_the_pagination_pattern_is_accepted() -> None:
 @pytest.mark.spec("001 §9.2")
 def test_a_jump_leaves_no_pipeline() -> None:
     text = with_rules("[{ else: { do: jump, to: end } }]") + step(NOOP, name="end")
-    assert "jump-target" in [found.code for found in found_in(text)]
+    assert "jump-target" in [found.code for found in problem_positions(text)]

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noetl.dsl.document.playbook import Task
-from noetl.dsl.document.source import Mapping, Scalar, node_of, plain
-from noetl.dsl.document.spec import OWNED, OWNED_POLICY, inheritable, merge
+from noetl.dsl.document.source import Mapping, Scalar, node_of, node_value
+from noetl.dsl.document.spec import NOT_INHERITED, NOT_INHERITED_POLICY, inheritable_spec, merge_specs
 from noetl.expr import Constant
 from noetl.model import Json
 from tests.playbooks import first_task, playbook_of, step
@@ -27,8 +27,8 @@ def node(value: dict[str, Json]) -> Mapping:
 
 
 def merged(*specs: dict[str, Json]) -> Json:
-    found = merge(*(node(spec) for spec in specs))
-    return None if found is None else plain(found)
+    found = merge_specs(*(node(spec) for spec in specs))
+    return None if found is None else node_value(found)
 
 
 def laid_over(outer: Json, inner: Json) -> Json:
@@ -69,8 +69,8 @@ def test_inner_specs_win_and_mappings_merge_deep(specs: list[dict[str, Json]]) -
 @given(_SPECS)
 def test_a_spec_over_itself_is_itself(spec: dict[str, Json]) -> None:
     assert merged(spec, spec) == spec
-    assert merge(None, node(spec), None) is not None
-    assert merge(None, None) is None
+    assert merge_specs(None, node(spec), None) is not None
+    assert merge_specs(None, None) is None
 
 
 @pytest.mark.spec("001 §6.4")
@@ -93,21 +93,21 @@ def test_lists_are_replaced_and_mappings_merged(
 
 
 @pytest.mark.spec("001 §6.4")
-@pytest.mark.parametrize("key", sorted(OWNED))
+@pytest.mark.parametrize("key", sorted(NOT_INHERITED))
 def test_a_key_that_a_scope_owns_is_never_inherited(key: str) -> None:
-    kept = inheritable(node({key: 1, "pool": "small"}))
+    kept = inheritable_spec(node({key: 1, "pool": "small"}))
     assert kept is not None
-    assert plain(kept) == {"pool": "small"}
-    assert inheritable(node({key: 1})) is None
+    assert node_value(kept) == {"pool": "small"}
+    assert inheritable_spec(node({key: 1})) is None
 
 
 @pytest.mark.spec("001 §6.4")
-@pytest.mark.parametrize("key", sorted(OWNED_POLICY))
+@pytest.mark.parametrize("key", sorted(NOT_INHERITED_POLICY))
 def test_a_policy_that_a_scope_owns_is_never_inherited(key: str) -> None:
-    kept = inheritable(node({"policy": {key: {}, "rules": []}}))
+    kept = inheritable_spec(node({"policy": {key: {}, "rules": []}}))
     assert kept is not None
-    assert plain(kept) == {"policy": {"rules": []}}
-    assert inheritable(node({"policy": {key: {}}})) is None
+    assert node_value(kept) == {"policy": {"rules": []}}
+    assert inheritable_spec(node({"policy": {key: {}}})) is None
 
 
 @pytest.mark.spec("001 §6.4")

@@ -2,7 +2,15 @@
 
 import pytest
 
-from tests.playbooks import NOOP, Found, found_in, playbook_of, problem_of, problems_of, step
+from tests.playbooks import (
+    NOOP,
+    ProblemPosition,
+    playbook_of,
+    problem_of,
+    problem_positions,
+    problems_of,
+    step,
+)
 
 END = step(NOOP, name="end")
 
@@ -41,17 +49,17 @@ def test_an_arc_may_lead_back() -> None:
 @pytest.mark.parametrize(
     ("loop", "found"),
     [
-        ("loop: { in: [1] }", [Found(6, 9, "loop-incomplete")]),
-        ("loop: { iterator: n }", [Found(6, 9, "loop-incomplete")]),
-        ("loop: { in: , iterator: n }", [Found(6, 11, "loop-incomplete")]),
-        ("loop: { in: [1], iterator: }", [Found(6, 20, "loop-incomplete")]),
-        ("loop: {}", [Found(6, 9, "loop-incomplete"), Found(6, 9, "loop-incomplete")]),
-        ("loop:", [Found(6, 3, "loop-incomplete")]),
+        ("loop: { in: [1] }", [ProblemPosition(6, 9, "loop-incomplete")]),
+        ("loop: { iterator: n }", [ProblemPosition(6, 9, "loop-incomplete")]),
+        ("loop: { in: , iterator: n }", [ProblemPosition(6, 11, "loop-incomplete")]),
+        ("loop: { in: [1], iterator: }", [ProblemPosition(6, 20, "loop-incomplete")]),
+        ("loop: {}", [ProblemPosition(6, 9, "loop-incomplete"), ProblemPosition(6, 9, "loop-incomplete")]),
+        ("loop:", [ProblemPosition(6, 3, "loop-incomplete")]),
     ],
 )
-def test_a_loop_has_both_in_and_iterator(loop: str, found: list[Found]) -> None:
-    assert found_in(step(f"{loop}\n{NOOP}")) == found
-    assert found_in(step(f"loop: {{ in: [1], iterator: n }}\n{NOOP}")) == []
+def test_a_loop_has_both_in_and_iterator(loop: str, found: list[ProblemPosition]) -> None:
+    assert problem_positions(step(f"{loop}\n{NOOP}")) == found
+    assert problem_positions(step(f"loop: {{ in: [1], iterator: n }}\n{NOOP}")) == []
 
 
 @pytest.mark.spec("000 §13 (4)")
@@ -65,20 +73,24 @@ def test_a_kind_that_is_not_recognised_is_refused(kind: str) -> None:
 @pytest.mark.spec("000 §13 (4)")
 def test_a_kind_is_accepted_when_extension_handling_is_enabled_for_it() -> None:
     text = step("tool: { kind: telegraph, to: home, spec: { wire: 3 } }")
-    assert [found.code for found in found_in(text)] == ["unknown-kind"]
-    assert found_in(text, allow_kinds=["telegraph"]) == []
-    assert [found.code for found in found_in(text, allow_kinds=["semaphore"])] == ["unknown-kind"]
+    assert [found.code for found in problem_positions(text)] == ["unknown-kind"]
+    assert problem_positions(text, allow_kinds=["telegraph"]) == []
+    assert [found.code for found in problem_positions(text, allow_kinds=["semaphore"])] == ["unknown-kind"]
 
 
 @pytest.mark.spec("000 §13 (5)")
 def test_vars_at_the_root_are_refused() -> None:
-    assert found_in("workload: {}\nvars: { a: 1 }\nworkflow:\n" + step(NOOP)) == [Found(5, 1, "root-vars")]
-    assert found_in("workload: { vars: { a: 1 } }\nworkflow:\n" + step(NOOP)) == []
+    assert problem_positions("workload: {}\nvars: { a: 1 }\nworkflow:\n" + step(NOOP)) == [
+        ProblemPosition(5, 1, "root-vars")
+    ]
+    assert problem_positions("workload: { vars: { a: 1 } }\nworkflow:\n" + step(NOOP)) == []
 
 
 @pytest.mark.spec("000 §13 (6)")
 def test_a_step_with_when_is_refused() -> None:
-    assert found_in(step('when: "{{ args.ready }}"\n' + NOOP)) == [Found(6, 3, "step-when")]
+    assert problem_positions(step('when: "{{ args.ready }}"\n' + NOOP)) == [
+        ProblemPosition(6, 3, "step-when")
+    ]
 
 
 @pytest.mark.spec("000 §13 (7)")
@@ -96,13 +108,15 @@ def test_a_step_with_when_is_refused() -> None:
 )
 def test_a_task_policy_is_an_object_containing_rules(policy: str, column: int) -> None:
     text = step(f"tool: {{ kind: noop, spec: {{ policy: {policy} }} }}")
-    assert found_in(text) == [Found(6, column, "policy-shape")]
+    assert problem_positions(text) == [ProblemPosition(6, column, "policy-shape")]
 
 
 @pytest.mark.spec("000 §13 (7)")
 def test_a_policy_with_rules_is_accepted() -> None:
-    assert found_in(step("tool: { kind: noop, spec: { policy: { rules: [] } } }")) == []
+    assert problem_positions(step("tool: { kind: noop, spec: { policy: { rules: [] } } }")) == []
     assert (
-        found_in(step("tool: { kind: noop, spec: { policy: { rules: [{ else: { do: continue } }] } } }"))
+        problem_positions(
+            step("tool: { kind: noop, spec: { policy: { rules: [{ else: { do: continue } }] } } }")
+        )
         == []
     )

@@ -4,7 +4,15 @@ import pytest
 
 from noetl.dsl.document.playbook import Router
 from noetl.expr import Constant, Expression
-from tests.playbooks import NOOP, Found, errors_in, first_step, found_in, problems_of, step
+from tests.playbooks import (
+    NOOP,
+    ProblemPosition,
+    error_codes,
+    first_step,
+    problem_positions,
+    problems_of,
+    step,
+)
 
 ENDS = step(NOOP, name="one") + step(NOOP, name="two")
 
@@ -27,7 +35,7 @@ def test_an_arc_has_a_step_a_guard_and_args() -> None:
     ).arcs
     assert arc.step == "one"
     assert isinstance(arc.when, Expression)
-    assert arc.guarded
+    assert arc.is_guarded
     assert arc.args == {"n": Constant(1)}
     assert (arc.desc, arc.spec) == ("on", {"a": 1})
 
@@ -37,28 +45,28 @@ def test_an_arc_has_a_step_a_guard_and_args() -> None:
 def test_the_guard_of_an_arc_is_true_if_omitted(arc: str) -> None:
     (found,) = router_of(f"{{ arcs: [{arc}] }}").arcs
     assert found.when is True
-    assert not found.guarded
+    assert not found.is_guarded
 
 
 @pytest.mark.spec("000 §8.1")
 @pytest.mark.parametrize(
     ("router", "found"),
     [
-        ("{ spec: { mode: exclusive } }", Found(6, 9, "missing-key")),
-        ("{ arcs: { step: one } }", Found(6, 17, "wrong-type")),
-        ("{ arcs: [one] }", Found(6, 18, "wrong-type")),
-        ("{ arcs: [{ when: true }] }", Found(6, 18, "missing-key")),
-        ("{ arcs: [{ step: one, whn: true }] }", Found(6, 31, "unknown-key")),
-        ("{ arcs: [{ step: one, when: ready }] }", Found(6, 37, "guard-form")),
-        ("{ arcs: [{ step: one, when: 5 }] }", Found(6, 37, "guard-form")),
-        ("{ arcs: [{ step: one, when: [] }] }", Found(6, 37, "guard-form")),
-        ("{ arcs: [{ step: one, args: [1] }] }", Found(6, 37, "wrong-type")),
-        ("{ arks: [] }", Found(6, 11, "unknown-key")),
-        ("[{ step: one }]", Found(6, 3, "draft-next-list")),
+        ("{ spec: { mode: exclusive } }", ProblemPosition(6, 9, "missing-key")),
+        ("{ arcs: { step: one } }", ProblemPosition(6, 17, "wrong-type")),
+        ("{ arcs: [one] }", ProblemPosition(6, 18, "wrong-type")),
+        ("{ arcs: [{ when: true }] }", ProblemPosition(6, 18, "missing-key")),
+        ("{ arcs: [{ step: one, whn: true }] }", ProblemPosition(6, 31, "unknown-key")),
+        ("{ arcs: [{ step: one, when: ready }] }", ProblemPosition(6, 37, "guard-form")),
+        ("{ arcs: [{ step: one, when: 5 }] }", ProblemPosition(6, 37, "guard-form")),
+        ("{ arcs: [{ step: one, when: [] }] }", ProblemPosition(6, 37, "guard-form")),
+        ("{ arcs: [{ step: one, args: [1] }] }", ProblemPosition(6, 37, "wrong-type")),
+        ("{ arks: [] }", ProblemPosition(6, 11, "unknown-key")),
+        ("[{ step: one }]", ProblemPosition(6, 3, "draft-next-list")),
     ],
 )
-def test_another_router_is_refused(router: str, found: Found) -> None:
-    assert found_in(routed(router)) == [found]
+def test_another_router_is_refused(router: str, found: ProblemPosition) -> None:
+    assert problem_positions(routed(router)) == [found]
 
 
 @pytest.mark.spec("000 §8.2")
@@ -69,7 +77,7 @@ def test_a_router_is_exclusive_unless_it_says_otherwise() -> None:
     assert (
         router_of("{ spec: { mode: inclusive }, arcs: [{ step: one }, { step: two }] }").mode == "inclusive"
     )
-    assert errors_in(routed("{ spec: { mode: both }, arcs: [{ step: one }] }")) == ["bad-value"]
+    assert error_codes(routed("{ spec: { mode: both }, arcs: [{ step: one }] }")) == ["bad-value"]
 
 
 @pytest.mark.spec("000 §8.2")

@@ -6,12 +6,12 @@ from noetl.dsl.document.playbook import Loop
 from noetl.expr import Expression
 from tests.playbooks import (
     NOOP,
-    Found,
-    errors_in,
+    ProblemPosition,
+    error_codes,
     first_step,
     first_task,
-    found_in,
     playbook_of,
+    problem_positions,
     problems_of,
     step,
 )
@@ -29,21 +29,21 @@ def loop_of(spec: str, items: str = "[1, 2]") -> Loop:
 @pytest.mark.parametrize(
     ("line", "found"),
     [
-        ("- desc: no name", Found(5, 3, "missing-key")),
-        ("- step:", Found(5, 3, "missing-key")),
-        ("- step: 5", Found(5, 9, "bad-name")),
-        ("- step: two words", Found(5, 9, "bad-name")),
-        ("- step: [a]", Found(5, 9, "wrong-type")),
+        ("- desc: no name", ProblemPosition(5, 3, "missing-key")),
+        ("- step:", ProblemPosition(5, 3, "missing-key")),
+        ("- step: 5", ProblemPosition(5, 9, "bad-name")),
+        ("- step: two words", ProblemPosition(5, 9, "bad-name")),
+        ("- step: [a]", ProblemPosition(5, 9, "wrong-type")),
     ],
 )
-def test_a_step_has_a_name(line: str, found: Found) -> None:
-    assert found_in(f"workflow:\n{line}\n  tool: {{ kind: noop }}\n") == [found]
+def test_a_step_has_a_name(line: str, found: ProblemPosition) -> None:
+    assert problem_positions(f"workflow:\n{line}\n  tool: {{ kind: noop }}\n") == [found]
 
 
 @pytest.mark.spec("000 §2.2 (2)")
 def test_a_step_has_a_pipeline_or_a_router_or_both() -> None:
-    assert found_in(step("desc: nothing")) == [Found(5, 9, "empty-step")]
-    assert found_in(step("next:\ntool:")) == [Found(5, 9, "empty-step")]
+    assert problem_positions(step("desc: nothing")) == [ProblemPosition(5, 9, "empty-step")]
+    assert problem_positions(step("next:\ntool:")) == [ProblemPosition(5, 9, "empty-step")]
     assert problems_of(step(NOOP)) == ()
     assert problems_of(step("next: { arcs: [{ step: end }] }") + END) == ()
     assert problems_of(step(NOOP + "\nnext: { arcs: [{ step: end }] }") + END) == ()
@@ -52,7 +52,7 @@ def test_a_step_has_a_pipeline_or_a_router_or_both() -> None:
 @pytest.mark.spec("000 §2.2 (3)")
 @pytest.mark.parametrize("when", ["true", '"{{ ctx.ready }}"', ""])
 def test_a_step_has_no_when(when: str) -> None:
-    assert found_in(step(f"when: {when}\n{NOOP}")) == [Found(6, 3, "step-when")]
+    assert problem_positions(step(f"when: {when}\n{NOOP}")) == [ProblemPosition(6, 3, "step-when")]
 
 
 @pytest.mark.spec("000 §2.2 (4)")
@@ -60,7 +60,7 @@ def test_a_step_has_no_when(when: str) -> None:
     "place", ["admit: { rules: [] }", "spec: { admit: { rules: [] } }", "policy: { admit: {} }"]
 )
 def test_admission_stands_nowhere_else(place: str) -> None:
-    assert errors_in(step(f"{place}\n{NOOP}")) == ["unknown-key"]
+    assert error_codes(step(f"{place}\n{NOOP}")) == ["unknown-key"]
 
 
 @pytest.mark.spec("000 §2.3")
@@ -90,7 +90,7 @@ def test_a_loop_is_sequential_and_local_unless_it_says_otherwise() -> None:
     ],
 )
 def test_what_a_loop_spec_cannot_say(spec: str, code: str) -> None:
-    assert errors_in(step(f"loop: {{ in: [1], iterator: n, spec: {spec} }}\n{NOOP}")) == [code]
+    assert error_codes(step(f"loop: {{ in: [1], iterator: n, spec: {spec} }}\n{NOOP}")) == [code]
 
 
 @pytest.mark.spec("000 §2.3")
@@ -102,7 +102,9 @@ def test_a_loop_runs_over_an_expression_a_list_or_a_mapping(items: str) -> None:
 @pytest.mark.spec("000 §2.3")
 @pytest.mark.parametrize("items", ["5", "true", "items"])
 def test_a_loop_does_not_run_over_anything_else(items: str) -> None:
-    assert found_in(step(f"loop: {{ in: {items}, iterator: n }}\n{NOOP}")) == [Found(6, 15, "wrong-type")]
+    assert problem_positions(step(f"loop: {{ in: {items}, iterator: n }}\n{NOOP}")) == [
+        ProblemPosition(6, 15, "wrong-type")
+    ]
 
 
 @pytest.mark.spec("000 §2.4")
@@ -117,9 +119,11 @@ def test_a_task_has_a_label_a_kind_a_spec_and_inputs() -> None:
 
 @pytest.mark.spec("000 §2.4")
 def test_a_kind_is_needed_and_is_text() -> None:
-    assert found_in(step("tool:\n  - { name: fetch, url: x }")) == [Found(7, 7, "missing-key")]
-    assert found_in(step("tool: { kind: [http] }")) == [Found(6, 17, "wrong-type")]
-    assert found_in(step("tool: { kind: '' }")) == [Found(6, 17, "bad-value")]
+    assert problem_positions(step("tool:\n  - { name: fetch, url: x }")) == [
+        ProblemPosition(7, 7, "missing-key")
+    ]
+    assert problem_positions(step("tool: { kind: [http] }")) == [ProblemPosition(6, 17, "wrong-type")]
+    assert problem_positions(step("tool: { kind: '' }")) == [ProblemPosition(6, 17, "bad-value")]
 
 
 @pytest.mark.spec("001 §6.3")
@@ -199,14 +203,16 @@ workflow:
 @pytest.mark.spec("001 §8")
 def test_a_definition_is_checked_whether_it_is_used_or_not() -> None:
     text = "workbook: { tasks: { fetch: { kind: http, ulr: x } } }\nworkflow:\n"
-    assert found_in(text + step(NOOP)) == [Found(4, 43, "unknown-key")]
-    assert found_in(text + step("tool: { kind: workbook, task: fetch }")) == [Found(4, 43, "unknown-key")]
-    assert errors_in("workbook: { tasks: { a: { kind: workbook } } }\nworkflow:\n" + step(NOOP)) == [
+    assert problem_positions(text + step(NOOP)) == [ProblemPosition(4, 43, "unknown-key")]
+    assert problem_positions(text + step("tool: { kind: workbook, task: fetch }")) == [
+        ProblemPosition(4, 43, "unknown-key")
+    ]
+    assert error_codes("workbook: { tasks: { a: { kind: workbook } } }\nworkflow:\n" + step(NOOP)) == [
         "bad-value"
     ]
-    assert errors_in("workbook: { fetch: { kind: noop } }\nworkflow:\n" + step(NOOP)) == ["unknown-key"]
+    assert error_codes("workbook: { fetch: { kind: noop } }\nworkflow:\n" + step(NOOP)) == ["unknown-key"]
 
 
 @pytest.mark.spec("001 §9.3")
 def test_there_is_no_sink_kind() -> None:
-    assert errors_in(step("tool: { kind: sink }")) == ["unknown-kind"]
+    assert error_codes(step("tool: { kind: sink }")) == ["unknown-kind"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from noetl.dsl.document.playbook import Continue, Fail, Retry
+from noetl.dsl.document.playbook import Continue, Fail, RetryTask
 from tests.playbooks import playbook_of, problems_of
 
 BASIC = """\
@@ -110,7 +110,7 @@ def test_the_basic_structure_means_what_it_says() -> None:
     ]
     policy = work.tasks[0].policy
     assert policy is not None
-    assert [rule.then.do for rule in policy.rules] == [Retry(5, "exponential", 2.0), Fail()]
+    assert [rule.then.do for rule in policy.rules] == [RetryTask(5, "exponential", 2.0), Fail()]
     assert policy.otherwise is not None
     assert policy.otherwise.do == Continue()
     assert end.router is None

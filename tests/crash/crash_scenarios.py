@@ -10,96 +10,96 @@ from noetl.events.bodies import (
     TaskStarted,
 )
 from noetl.kernel.net.commands import Cancel, Pause, Resume, Signal
-from noetl.testing.crash import Drive, Life, Scenario
+from noetl.testing.crash import Drive, ProcessLife, Scenario
 from tests.crash import child_playbooks, step_playbooks, wait_playbooks
 
 GO = Signal("go", {"by": "somebody"})
 
 
-async def signal_by_letter(life: Life) -> None:
+async def signal_by_letter(life: ProcessLife) -> None:
     """Another process sends the signal, once the run waits for it."""
     execution_id = await life.begin()
-    await life.until(execution_id, RunSuspended)
-    if not await life.happened(execution_id, SignalReceived) and not await life.asked(execution_id):
+    await life.wait_for(execution_id, RunSuspended)
+    if not await life.has_event(execution_id, SignalReceived) and not await life.has_letter(execution_id):
         await life.send(execution_id, GO)
-    await life.end(execution_id)
+    await life.wait_for_end(execution_id)
 
 
-async def signal_early(life: Life) -> None:
+async def signal_early(life: ProcessLife) -> None:
     """The signal comes before anybody waits for it."""
     execution_id = await life.begin()
-    if not await life.happened(execution_id, SignalReceived):
-        await life.local.tell(execution_id, GO)
-    await life.end(execution_id)
+    if not await life.has_event(execution_id, SignalReceived):
+        await life.local.submit(execution_id, GO)
+    await life.wait_for_end(execution_id)
 
 
-async def signal_at_the_gate(life: Life) -> None:
+async def signal_at_the_gate(life: ProcessLife) -> None:
     execution_id = await life.begin()
-    await life.until(execution_id, TaskProcessed)
-    if not await life.happened(execution_id, SignalReceived):
-        await life.local.tell(execution_id, GO)
-    await life.end(execution_id)
+    await life.wait_for(execution_id, TaskProcessed)
+    if not await life.has_event(execution_id, SignalReceived):
+        await life.local.submit(execution_id, GO)
+    await life.wait_for_end(execution_id)
 
 
-async def pause_in_between(life: Life) -> None:
+async def pause_in_between(life: ProcessLife) -> None:
     """It is paused and unpaused while it runs; whoever resumes it unpauses it, too."""
     execution_id = await life.begin()
-    if not await life.happened(execution_id, ExecutionPaused):
-        await life.until(execution_id, TaskStarted)
-        await life.local.tell(execution_id, Pause())
-        await life.until(execution_id, ExecutionPaused)
-        await life.local.tell(execution_id, Resume())
-    await life.end(execution_id)
+    if not await life.has_event(execution_id, ExecutionPaused):
+        await life.wait_for(execution_id, TaskStarted)
+        await life.local.submit(execution_id, Pause())
+        await life.wait_for(execution_id, ExecutionPaused)
+        await life.local.submit(execution_id, Resume())
+    await life.wait_for_end(execution_id)
 
 
-async def cancel_the_child_too(life: Life) -> None:
+async def cancel_the_child_too(life: ProcessLife) -> None:
     """The parent is cancelled from outside, while its child waits."""
     execution_id = await life.begin()
-    await life.until(execution_id, RunSuspended)
+    await life.wait_for(execution_id, RunSuspended)
     (child,) = await life.children(execution_id)
-    await life.until(child.execution_id, RunSuspended)
-    if not await life.happened(execution_id, CancelRequested) and not await life.asked(execution_id):
+    await life.wait_for(child.execution_id, RunSuspended)
+    if not await life.has_event(execution_id, CancelRequested) and not await life.has_letter(execution_id):
         await life.send(execution_id, Cancel())
-    await life.end(execution_id)
+    await life.wait_for_end(execution_id)
 
 
-async def ask_again_with_a_key(life: Life) -> None:
+async def ask_again_with_a_key(life: ProcessLife) -> None:
     """Nobody resumes it: the same request is made again."""
-    await life.end(await life.local.start(life.source, idempotency_key="only once"))
+    await life.wait_for_end(await life.local.start(life.source, idempotency_key="only once"))
 
 
-async def mend_and_retry(life: Life) -> None:
+async def mend_and_retry(life: ProcessLife) -> None:
     execution_id = await life.begin()
-    await life.end(execution_id)
-    if not await life.happened(execution_id, ExecutionRetried):
-        (life.world.folder / "mended").touch()
-        await life.end(await life.local.retry(execution_id))
+    await life.wait_for_end(execution_id)
+    if not await life.has_event(execution_id, ExecutionRetried):
+        (life.files.folder / "mended").touch()
+        await life.wait_for_end(await life.local.retry(execution_id))
 
 
 def fork_at(kind: type) -> Drive:
     """A copy of the history up to the first such event goes on with another ctx."""
 
-    async def drive(life: Life) -> None:
+    async def drive(life: ProcessLife) -> None:
         execution_id = await life.begin()
-        await life.end(execution_id)
+        await life.wait_for_end(execution_id)
         if len(await life.roots()) > 1:
-            await life.end(await life.begin(1))
+            await life.wait_for_end(await life.begin(1))
             return
-        at = await life.number_of(execution_id, kind)
+        at = await life.first_seq_of(execution_id, kind)
         forked = await life.local.fork(execution_id, at=at, ctx={"first": "forked"}, workload={"n": 5})
-        await life.end(forked)
+        await life.wait_for_end(forked)
 
     return drive
 
 
-def whole(name: str, text: str) -> str:
+def full_document(name: str, text: str) -> str:
     return (
         f"apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {{name: {name}, path: {name}}}\n{text.lstrip()}"
     )
 
 
 def _scenarios() -> dict[str, Scenario]:
-    leaf, named = whole("leaf", child_playbooks.LEAF), whole("named", child_playbooks.NAMED)
+    leaf, named = full_document("leaf", child_playbooks.LEAF), full_document("named", child_playbooks.NAMED)
     files = {"leaf.yaml": leaf, "named.yaml": named}
     all_of_them = [
         Scenario(name="chain", text=step_playbooks.CHAIN),
@@ -130,10 +130,12 @@ def _scenarios() -> dict[str, Scenario]:
         Scenario(name="contained", text=step_playbooks.CONTAINED),
     ]
     return {
-        one.name: Scenario(name=one.name, text=whole(one.name, one.text), files=one.files, drive=one.drive)
+        one.name: Scenario(
+            name=one.name, text=full_document(one.name, one.text), files=one.files, drive=one.drive
+        )
         for one in all_of_them
     }
 
 
-LONG = Scenario(name="long", text=whole("long", step_playbooks.LONG))
+LONG = Scenario(name="long", text=full_document("long", step_playbooks.LONG))
 SCENARIOS = _scenarios()

@@ -58,7 +58,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_crash_at_any_write_loses_nothing(name: str, folder: Path) -> None:
     crashes = Crashes(SCENARIOS[name], folder)
-    assert crashes.whole.ends()["root 1"]["result"] == RESULTS[name]
+    assert crashes.uninterrupted.ends()["root 1"]["result"] == RESULTS[name]
     assert crashes.at_every_write() > 8
 
 
@@ -96,11 +96,11 @@ def test_a_retry_that_waits_long_holds_nothing(
 ) -> None:
     monkeypatch.setattr(interpreter, "LONG_WAIT", 1_000)
     crashes = Crashes(SCENARIOS[name], folder)
-    (history,) = crashes.whole.histories.values()
+    (history,) = crashes.uninterrupted.histories.values()
     assert any(isinstance(event.body, RunSuspended) for event in history.events)
     assert crashes.at_every_write() > 8
 
 
 @pytest.mark.parametrize("name", ["sequential", "child_loop"])
 def test_who_resumes_may_crash_too(name: str, folder: Path) -> None:
-    assert Crashes(SCENARIOS[name], folder).again_and_again() > 40
+    assert Crashes(SCENARIOS[name], folder).at_every_two_writes() > 40

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from noetl.testing.crash import Account, Crashes, Fuse, World, live
+from noetl.testing.crash import Crashes, CrashRecord, Fuse, SurvivingFiles, run_life
 from tests.crash.crash_scenarios import LONG, SCENARIOS
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +29,7 @@ POINTS = [
 ]
 
 
-def victim(world: World, name: str, write: int, when: str) -> "subprocess.Popen[str]":
+def victim(world: SurvivingFiles, name: str, write: int, when: str) -> "subprocess.Popen[str]":
     command = [sys.executable, "-m", "tests.crash.victim", str(world.folder), name, str(write), when]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
@@ -39,12 +39,12 @@ def test_a_process_that_is_killed_at_a_write_loses_nothing(
     name: str, write: int, when: str, tmp_path: Path
 ) -> None:
     crashes = Crashes(SCENARIOS[name], tmp_path)
-    world = crashes.world()
+    world = crashes.new_files()
     with victim(world, name, write, when) as process:
         process.communicate()
     assert process.returncode == -signal.SIGKILL
-    killed = Account(world)
-    asyncio.run(live(world, SCENARIOS[name], Fuse()))
+    killed = CrashRecord(world)
+    asyncio.run(run_life(world, SCENARIOS[name], Fuse()))
     crashes.compare(world, [killed], f"{when} write {write}")
 
 
@@ -56,8 +56,8 @@ def test_a_process_may_be_killed_at_any_time(seed: int, tmp_path: Path) -> None:
     """
     chance = random.Random(seed)  # noqa: S311 -- it only has to be repeatable
     crashes = Crashes(LONG, tmp_path)
-    world = crashes.world()
-    killed: list[Account] = []
+    world = crashes.new_files()
+    killed: list[CrashRecord] = []
     for _ in range(5):
         lines = chance.randint(8, 16)
         with victim(world, "long", 0, "never") as process:
@@ -65,6 +65,6 @@ def test_a_process_may_be_killed_at_any_time(seed: int, tmp_path: Path) -> None:
             while lines and (said := process.stdout.readline()):
                 lines -= said == "TaskProcessed\n"
             process.kill()
-        killed.append(Account(world))
-    asyncio.run(live(world, LONG, Fuse()))
+        killed.append(CrashRecord(world))
+    asyncio.run(run_life(world, LONG, Fuse()))
     crashes.compare(world, killed, f"five times, seed {seed}")

@@ -7,16 +7,16 @@ import asyncio
 import sys
 from pathlib import Path
 
-from noetl.testing.crash import Fuse, World, live
+from noetl.testing.crash import Fuse, SurvivingFiles, run_life
 from tests.crash.crash_scenarios import LONG, SCENARIOS
 
 
 def main(folder: str, name: str, write: str, when: str) -> None:
     fuse = Fuse(0 if when == "never" else int(write), after=when == "after", kill=True)
-    asyncio.run(live(World(Path(folder)), SCENARIOS.get(name, LONG), fuse, say))
+    asyncio.run(run_life(SurvivingFiles(Path(folder)), SCENARIOS.get(name, LONG), fuse, print_event))
 
 
-def say(event: str) -> None:
+def print_event(event: str) -> None:
     sys.stdout.write(f"{event}\n")
     sys.stdout.flush()
 

@@ -9,10 +9,16 @@ from typing import Any, TypeVar
 
 import pytest
 
-from noetl.ports.credentials import CredentialError, CredentialUnknown, KeyWrong, Sealed, StoredCredential
-from noetl.stores.credentials import EncryptedCredentials, Key, KeyPlace, new_key
-from noetl.stores.credentials.encryption_key import key_in, read_key, write_key
-from noetl.stores.credentials.envelope import rewrap, seal, unseal
+from noetl.ports.credentials import (
+    CredentialError,
+    CredentialUnknown,
+    KeyWrong,
+    SealedCredential,
+    StoredCredential,
+)
+from noetl.stores.credentials import EncryptedCredentials, EncryptionKey, KeyLocation, generate_key
+from noetl.stores.credentials.encryption_key import parse_key, read_key_file, write_key_file
+from noetl.stores.credentials.envelope import rewrap_credential, seal_credential, unseal_credential
 from noetl.stores.sqlite import SqliteStore
 from tests.secrets.secret_search import SECRET, found_in
 
@@ -34,7 +40,7 @@ class Place:
         async def whole() -> T:
             store = SqliteStore.at(self.store)
             try:
-                return await work(EncryptedCredentials(store, KeyPlace(self.text, self.file)))
+                return await work(EncryptedCredentials(store, KeyLocation(self.text, self.file)))
             finally:
                 await store.close()
 
@@ -132,11 +138,11 @@ def test_a_row_cannot_take_the_place_of_another(place: Place) -> None:
 
 
 def test_each_has_a_data_key_of_its_own() -> None:
-    key = new_key()
-    one, two = seal(DB, key, 1), seal(DB, key, 1)
+    key = generate_key()
+    one, two = seal_credential(DB, key, 1), seal_credential(DB, key, 1)
     assert one.wrapped_key != two.wrapped_key
     assert one.body != two.body
-    assert unseal(one, key) == unseal(two, key) == DB
+    assert unseal_credential(one, key) == unseal_credential(two, key) == DB
 
 
 def test_a_new_key_takes_the_place_of_the_old_one(place: Place) -> None:
@@ -153,7 +159,7 @@ def test_a_new_key_takes_the_place_of_the_old_one(place: Place) -> None:
 
 
 def test_a_key_that_is_given_is_used_from_then_on(place: Place) -> None:
-    new = new_key()
+    new = generate_key()
     assert place.do(lambda credentials: credentials.rotate(new)) == 2
     with pytest.raises(KeyWrong):
         place.find("db")
@@ -161,7 +167,7 @@ def test_a_key_that_is_given_is_used_from_then_on(place: Place) -> None:
 
 
 def test_a_key_in_the_environment_is_not_replaced(tmp_path: Path) -> None:
-    place = Place(tmp_path, new_key().data.hex())
+    place = Place(tmp_path, generate_key().data.hex())
     place.do(lambda credentials: credentials.set(DB))
     with pytest.raises(KeyWrong, match="the key stands in NOETL_KEY") as told:
         place.do(lambda credentials: credentials.rotate())
@@ -180,7 +186,9 @@ class Breaking:
         self.put_credential = store.put_credential
         self.delete_credential = store.delete_credential
 
-    async def rewrap_credentials(self, before: Sequence[Sealed], after: Sequence[Sealed]) -> bool:
+    async def rewrap_credentials(
+        self, before: Sequence[SealedCredential], after: Sequence[SealedCredential]
+    ) -> bool:
         if self._written:
             await self._store.rewrap_credentials(before, after)
         raise OSError("the machine lost its power")
@@ -190,7 +198,7 @@ class Breaking:
 def test_whenever_it_is_interrupted_the_key_that_is_needed_is_there(place: Place, written: bool) -> None:
     async def interrupted() -> None:
         store = SqliteStore.at(place.store)
-        credentials = EncryptedCredentials(Breaking(store, written=written), KeyPlace("", place.file))
+        credentials = EncryptedCredentials(Breaking(store, written=written), KeyLocation("", place.file))
         with pytest.raises(OSError, match="power"):
             await credentials.rotate()
         await store.close()
@@ -205,14 +213,16 @@ def test_whenever_it_is_interrupted_the_key_that_is_needed_is_there(place: Place
 
 def test_a_change_meanwhile_stops_the_replacement(place: Place) -> None:
     class Slow(Breaking):
-        async def rewrap_credentials(self, before: Sequence[Sealed], after: Sequence[Sealed]) -> bool:
+        async def rewrap_credentials(
+            self, before: Sequence[SealedCredential], after: Sequence[SealedCredential]
+        ) -> bool:
             await self._store.delete_credential("api")
             return await self._store.rewrap_credentials(before, after)
 
     async def whole() -> None:
         store = SqliteStore.at(place.store)
         with pytest.raises(CredentialError, match="changed in this very moment"):
-            await EncryptedCredentials(Slow(store, written=True), KeyPlace("", place.file)).rotate()
+            await EncryptedCredentials(Slow(store, written=True), KeyLocation("", place.file)).rotate()
         await store.close()
 
     asyncio.run(whole())
@@ -223,22 +233,25 @@ def test_a_change_meanwhile_stops_the_replacement(place: Place) -> None:
 def test_what_is_no_key_is_told(text: str, tmp_path: Path) -> None:
     (tmp_path / "key").write_text(text)
     with pytest.raises(KeyWrong, match="holds no key") as told:
-        read_key(tmp_path / "key")
+        read_key_file(tmp_path / "key")
     assert "32 random bytes" in told.value.hint
 
 
 def test_keys_are_read_in_every_common_form(tmp_path: Path) -> None:
-    key = Key(bytes(range(224, 256)), "")
+    key = EncryptionKey(bytes(range(224, 256)), "")
     for text in (
         base64.b64encode(key.data).decode(),
         base64.urlsafe_b64encode(key.data).decode().rstrip("="),
         key.data.hex() + "\n",
     ):
-        assert key_in(text, "").data == key.data
-    assert write_key(key, tmp_path / "key")
-    assert not write_key(new_key(), tmp_path / "key")
-    found = read_key(tmp_path / "key")
+        assert parse_key(text, "").data == key.data
+    assert write_key_file(key, tmp_path / "key")
+    assert not write_key_file(generate_key(), tmp_path / "key")
+    found = read_key_file(tmp_path / "key")
     assert found is not None
     assert found.id == key.id
     assert str(key.data) not in repr(key)
-    assert unseal(rewrap(seal(DB, key, 1), key, new := new_key()), new) == DB
+    assert (
+        unseal_credential(rewrap_credential(seal_credential(DB, key, 1), key, new := generate_key()), new)
+        == DB
+    )

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from noetl.credentials.oauth2 import LIFETIME
-from noetl.credentials.providers import Entry, Providers
-from noetl.credentials.resolver import Resolver
+from noetl.credentials.oauth2 import DEFAULT_LIFETIME
+from noetl.credentials.providers import CredentialRequest, Providers
+from noetl.credentials.resolver import CredentialResolver
 from noetl.ports.credentials import CredentialError
 from tests.credentials.credential_servers import Tokens, listening
 
@@ -25,21 +25,25 @@ class Clock:
         return self.now
 
 
-def play(tokens: Tokens, work: Callable[[Resolver, Entry, Clock], Awaitable[Any]], **fields: Any) -> Any:
+def play(
+    tokens: Tokens,
+    work: Callable[[CredentialResolver, CredentialRequest, Clock], Awaitable[Any]],
+    **fields: Any,
+) -> Any:
     async def whole() -> Any:
         clock = Clock()
         async with listening(tokens.application()) as url:
-            resolver = Resolver(Providers(None, {}), clock)
+            resolver = CredentialResolver(Providers(None, {}), clock)
             given = {"token_url": f"{url}/token", "client_id": "ada", "client_secret": SECRET, **fields}
             try:
-                return await work(resolver, Entry("api", "oauth2", given), clock)
+                return await work(resolver, CredentialRequest("api", "oauth2", given), clock)
             finally:
                 await resolver.close()
 
     return asyncio.run(whole())
 
 
-async def token_of(resolver: Resolver, entry: Entry, _: Clock) -> Any:
+async def token_of(resolver: CredentialResolver, entry: CredentialRequest, _: Clock) -> Any:
     return (await resolver.resolve(entry)).fields["access_token"]
 
 
@@ -66,12 +70,12 @@ def test_the_client_may_sign_in_in_the_body() -> None:
 
 @pytest.mark.parametrize(
     ("expires_in", "lasts"),
-    [(100, 90), (3600, 3570), ("100", 90), (None, LIFETIME - 30), ("soon", LIFETIME - 30)],
+    [(100, 90), (3600, 3570), ("100", 90), (None, DEFAULT_LIFETIME - 30), ("soon", DEFAULT_LIFETIME - 30)],
 )
 def test_a_token_is_used_until_shortly_before_it_expires(expires_in: Any, lasts: float) -> None:
     tokens = Tokens(expires_in=expires_in)
 
-    async def work(resolver: Resolver, entry: Entry, clock: Clock) -> list[str]:
+    async def work(resolver: CredentialResolver, entry: CredentialRequest, clock: Clock) -> list[str]:
         found = [await token_of(resolver, entry, clock)]
         for step in (lasts - 1, 2):
             clock.now += step
@@ -84,7 +88,7 @@ def test_a_token_is_used_until_shortly_before_it_expires(expires_in: Any, lasts:
 def test_many_who_want_one_share_one_request() -> None:
     tokens = Tokens()
 
-    async def work(resolver: Resolver, entry: Entry, clock: Clock) -> list[str]:
+    async def work(resolver: CredentialResolver, entry: CredentialRequest, clock: Clock) -> list[str]:
         tokens.gate.clear()
         waiting = [asyncio.ensure_future(token_of(resolver, entry, clock)) for _ in range(50)]
         while not tokens.asked:
@@ -98,9 +102,9 @@ def test_many_who_want_one_share_one_request() -> None:
 
 
 def test_a_token_that_was_refused_is_not_used_again() -> None:
-    async def work(resolver: Resolver, entry: Entry, clock: Clock) -> list[str]:
+    async def work(resolver: CredentialResolver, entry: CredentialRequest, clock: Clock) -> list[str]:
         first = await token_of(resolver, entry, clock)
-        resolver.forget(entry)
+        resolver.invalidate(entry)
         return [first, await token_of(resolver, entry, clock)]
 
     assert play(Tokens(), work) == ["token-number-1", "token-number-2"]
@@ -123,7 +127,7 @@ def test_an_endpoint_that_gives_no_token_is_told(
 ) -> None:
     tokens = Tokens()
 
-    async def work(resolver: Resolver, entry: Entry, clock: Clock) -> Any:
+    async def work(resolver: CredentialResolver, entry: CredentialRequest, clock: Clock) -> Any:
         tokens.answers = [answer()]
         with pytest.raises(CredentialError, match=message) as told:
             await resolver.resolve(entry)
@@ -137,7 +141,7 @@ def test_an_endpoint_that_gives_no_token_is_told(
     ("url", "retryable"), [("http://127.0.0.1:9/token", True), ("http://", False), ("no address", False)]
 )
 def test_an_endpoint_that_is_not_there_is_told(url: str, retryable: bool) -> None:
-    async def work(resolver: Resolver, entry: Entry, _: Clock) -> CredentialError:
+    async def work(resolver: CredentialResolver, entry: CredentialRequest, _: Clock) -> CredentialError:
         with pytest.raises(CredentialError, match="no token from") as told:
             await resolver.resolve(entry)
         return told.value
@@ -146,7 +150,7 @@ def test_an_endpoint_that_is_not_there_is_told(url: str, retryable: bool) -> Non
 
 
 def test_the_password_of_an_address_is_not_told() -> None:
-    async def work(resolver: Resolver, entry: Entry, _: Clock) -> str:
+    async def work(resolver: CredentialResolver, entry: CredentialRequest, _: Clock) -> str:
         with pytest.raises(CredentialError) as told:
             await resolver.resolve(entry)
         return str(told.value)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from noetl.credentials.credential import Credential
-from noetl.credentials.providers import Entry, Providers
+from noetl.credentials.providers import CredentialRequest, Providers
 from noetl.ports.credentials import CredentialError, StoredCredential
 
 ENVIRONMENT = {"TOKEN": "from the environment", "EMPTY": ""}
@@ -31,7 +31,7 @@ class Kept:
 
 def resolve(name: str, kind: str, folder: Path | str = ".", **fields: Any) -> Credential:
     providers = Providers(Kept(), ENVIRONMENT)
-    return asyncio.run(providers.resolve(Entry(name, kind, fields, str(folder))))
+    return asyncio.run(providers.resolve(CredentialRequest(name, kind, fields, str(folder))))
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_entries_have_the_fields_of_their_kind(
 
 
 def test_tools_get_each_field_under_one_name() -> None:
-    assert resolve("pg", "postgres_credential").sign_in == {
+    assert resolve("pg", "postgres_credential").auth_fields == {
         "kind": "postgres_credential",
         "host": "h",
         "password": "p",
@@ -114,4 +114,4 @@ def test_what_cannot_be_had_is_told(
 
 def test_without_a_credential_store_that_is_said() -> None:
     with pytest.raises(CredentialError, match="there is no credential store here"):
-        asyncio.run(Providers(None, {}).resolve(Entry("x")))
+        asyncio.run(Providers(None, {}).resolve(CredentialRequest("x")))

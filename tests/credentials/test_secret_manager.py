@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import pytest
 from aiohttp import web
 
-from noetl.credentials.providers import Entry, Providers
-from noetl.credentials.secret_manager import signature
+from noetl.credentials.providers import CredentialRequest, Providers
+from noetl.credentials.secret_manager import aws_signature
 from noetl.ports.credentials import CredentialError
 from tests.credentials.credential_servers import listening
 
@@ -48,7 +48,7 @@ class Clouds:
         signed = request.headers["Authorization"]
         names = signed.partition("SignedHeaders=")[2].partition(",")[0].split(";")
         headers = {name: request.headers[name] for name in names}
-        if signature("POST", headers, body, "eu-north-1/secretsmanager", ACCOUNT) != signed:
+        if aws_signature("POST", headers, body, "eu-north-1/secretsmanager", ACCOUNT) != signed:
             return web.json_response({"__type": "InvalidSignatureException"}, status=400)
         asked = await request.json()
         self.asked.append({**asked, "target": request.headers["X-Amz-Target"], "signed": ";".join(names)})
@@ -86,7 +86,7 @@ def aws(url: str) -> dict[str, str]:
 def ask(clouds: Clouds, environment: Environment, name: str = "app", **fields: Any) -> dict[str, Any]:
     async def whole() -> dict[str, Any]:
         async with listening(clouds.application()) as url:
-            entry = Entry(name, "secret_manager", fields)
+            entry = CredentialRequest(name, "secret_manager", fields)
             return (await Providers(None, environment(url)).resolve(entry)).fields
 
     return asyncio.run(whole())
@@ -129,7 +129,7 @@ def test_aws_is_asked_with_a_signature() -> None:
 )
 def test_a_signature_is_that_of_the_published_examples(method: str, expected: str) -> None:
     headers = {"host": "example.amazonaws.com", "x-amz-date": "20150830T123600Z"}
-    signed = signature(method, headers, b"", "us-east-1/service", ACCOUNT)
+    signed = aws_signature(method, headers, b"", "us-east-1/service", ACCOUNT)
     assert signed.endswith(f"SignedHeaders=host;x-amz-date, Signature={expected}")
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from noetl.credentials.providers import Entry, Providers
-from noetl.credentials.resolver import FRESH, Resolver
+from noetl.credentials.providers import CredentialRequest, Providers
+from noetl.credentials.resolver import FRESH_SECONDS, CredentialResolver
 from noetl.ports.credentials import CredentialError
 from tests.credentials.credential_servers import VaultServer, listening
 
@@ -15,7 +15,7 @@ def ask(vault: VaultServer, token: str = "root", **fields: Any) -> dict[str, Any
     async def whole() -> dict[str, Any]:
         async with listening(vault.application()) as url:
             providers = Providers(None, {"VAULT_ADDR": url, "VAULT_TOKEN": token})
-            return (await providers.resolve(Entry("app", "vault", fields))).fields
+            return (await providers.resolve(CredentialRequest("app", "vault", fields))).fields
 
     return asyncio.run(whole())
 
@@ -80,13 +80,13 @@ def test_an_older_value_is_used_while_the_server_does_not_answer(vault: VaultSer
         found: list[Any] = []
         async with listening(vault.application()) as url:
             providers = Providers(None, {"VAULT_ADDR": url, "VAULT_TOKEN": "root"})
-            resolver = Resolver(providers, lambda: now)
-            entry = Entry("app", "vault", {"field": "key"})
+            resolver = CredentialResolver(providers, lambda: now)
+            entry = CredentialRequest("app", "vault", {"field": "key"})
             for sealed in (False, False, True, False):
                 vault.sealed = sealed
                 vault.secrets["secret/app"].append({"key": f"version {len(found)}"})
                 found.append((await resolver.resolve(entry)).fields["value"])
-                now += FRESH / 2 + 1
+                now += FRESH_SECONDS / 2 + 1
         return found
 
     assert asyncio.run(whole()) == ["version 0", "version 0", "version 0", "version 3"]

@@ -10,7 +10,7 @@ V1 = "apiVersion: noetl.io/v1\nkind: Playbook\nname: page\npath: docs/page\n"
 MEMORY = "sqlite:///:memory:"
 
 
-class Ended(NamedTuple):
+class EndedExecution(NamedTuple):
     """How an execution ended."""
 
     status: str
@@ -20,20 +20,22 @@ class Ended(NamedTuple):
     """How often each step ran, those that never did left out."""
 
 
-def ended(text: str, workload: dict[str, Any] | None = None, dialect: str | None = None) -> Ended:
+def run_document(
+    text: str, workload: dict[str, Any] | None = None, dialect: str | None = None
+) -> EndedExecution:
     execution = noetl.run(text, workload, store=MEMORY, dialect=dialect)
     error = None if execution.error is None else execution.error["kind"]
     steps = {name: step["runs"] for name, step in execution.steps.items() if step["runs"]}
-    return Ended(execution.status, execution.result, error, steps)
+    return EndedExecution(execution.status, execution.result, error, steps)
 
 
-def v1(text: str, workload: dict[str, Any] | None = None) -> Ended:
-    return ended(V1 + dedent(text), workload)
+def run_v1(text: str, workload: dict[str, Any] | None = None) -> EndedExecution:
+    return run_document(V1 + dedent(text), workload)
 
 
-def draft(text: str, workload: dict[str, Any] | None = None) -> Ended:
-    return ended(HEADER + dedent(text), workload, "draft")
+def run_draft(text: str, workload: dict[str, Any] | None = None) -> EndedExecution:
+    return run_document(HEADER + dedent(text), workload, "draft")
 
 
-def canonical(text: str, workload: dict[str, Any] | None = None) -> Ended:
-    return ended(HEADER + dedent(text), workload)
+def run_canonical(text: str, workload: dict[str, Any] | None = None) -> EndedExecution:
+    return run_document(HEADER + dedent(text), workload)

@@ -6,24 +6,24 @@ from typing import Literal, NamedTuple
 
 import pytest
 
-from noetl.dsl.dialects import upgrade
-from noetl.dsl.document.source import Located, Mapping, compose, plain
+from noetl.dsl.dialects import upgrade_document
+from noetl.dsl.document.source import Located, Mapping, compose, node_value
 from noetl.model import Json
 
 
-class Finding(NamedTuple):
+class ReportedProblem(NamedTuple):
     code: str
     line: int
     column: int
 
 
-class Upgraded(NamedTuple):
+class UpgradedDocument(NamedTuple):
     root: Mapping
-    findings: list[Finding]
+    problems: list[ReportedProblem]
 
     @property
     def document(self) -> dict[str, Json]:
-        document = plain(self.root)
+        document = node_value(self.root)
         assert isinstance(document, dict)
         return document
 
@@ -34,22 +34,22 @@ class Upgraded(NamedTuple):
         return steps
 
 
-def read(text: str) -> Json:
+def yaml_values(text: str) -> Json:
     """A piece of YAML as plain values."""
     node = compose(dedent(text))
-    return None if node is None else plain(node)
+    return None if node is None else node_value(node)
 
 
-def upgrade_text(text: str, dialect: Literal["v1", "draft"]) -> Upgraded:
+def upgrade_text(text: str, dialect: Literal["v1", "draft"]) -> UpgradedDocument:
     root = compose(text)
     assert isinstance(root, Mapping)
-    findings: list[Finding] = []
+    findings: list[ReportedProblem] = []
 
     def report(code: str, at: Located, message: str, hint: str = "") -> None:
         assert message
-        findings.append(Finding(code, at.line, at.column))
+        findings.append(ReportedProblem(code, at.line, at.column))
 
-    return Upgraded(upgrade(root, dialect, report), findings)
+    return UpgradedDocument(upgrade_document(root, dialect, report), findings)
 
 
 def case(clause: str, name: str, *texts: str) -> object:
@@ -66,13 +66,13 @@ def draft_document(workflow: str) -> str:
 def draft_step(text: str) -> Json:
     """The canonical form of the first step of a draft workflow, which must be sound."""
     upgraded = upgrade_text(draft_document(text), "draft")
-    assert upgraded.findings == []
+    assert upgraded.problems == []
     return upgraded.steps[0]
 
 
 def draft_task(text: str) -> Json:
     """The canonical form of a draft task."""
-    task = read(text)
+    task = yaml_values(text)
     assert isinstance(task, dict)
     step = draft_step(f"- step: s\n  tool: [{json.dumps(task)}]\n")
     assert isinstance(step, dict)
@@ -93,7 +93,7 @@ def v1_document(workbook: str, workflow: str, workload: str = "{}") -> str:
 def v1_steps(workbook: str, workflow: str, workload: str = "{}") -> list[Json]:
     """The canonical steps of a sound v1 document; warnings are allowed."""
     upgraded = upgrade_text(v1_document(workbook, workflow, workload), "v1")
-    errors = [finding for finding in upgraded.findings if finding.code not in WARNINGS]
+    errors = [finding for finding in upgraded.problems if finding.code not in WARNINGS]
     assert errors == []
     return upgraded.steps
 
@@ -101,7 +101,7 @@ def v1_steps(workbook: str, workflow: str, workload: str = "{}") -> list[Json]:
 WARNINGS = {"v1-unused-task", "v1-error-condition", "v1-ignored-run", "dead-arc"}
 
 
-def tasks(workbook: str, run: str, workload: str = "{}") -> Json:
+def v1_pipeline(workbook: str, run: str, workload: str = "{}") -> Json:
     """The canonical pipeline of a v1 step `start` that runs these tasks."""
     steps = v1_steps(workbook, f"- step: start\n  run: {run}\n", workload)
     assert isinstance(steps[0], dict)

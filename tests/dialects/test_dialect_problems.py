@@ -3,7 +3,7 @@
 import pytest
 
 from noetl.loader import examine
-from tests.dialects.dialect_upgrade import Finding, draft_document, upgrade_text, v1_document
+from tests.dialects.dialect_upgrade import ReportedProblem, draft_document, upgrade_text, v1_document
 
 HTTP = "type: http, method: GET, endpoint: 'http://x'"
 
@@ -81,8 +81,8 @@ def test_the_document_behind_the_table_is_sound() -> None:
 @pytest.mark.parametrize(("code", "old", "new", "others"), ROWS)
 def test_v1(code: str, old: str, new: str, others: list[str]) -> None:
     text, line, column = marked(old, new)
-    findings = upgrade_text(text, "v1").findings
-    assert Finding(code, line, column) in findings
+    findings = upgrade_text(text, "v1").problems
+    assert ReportedProblem(code, line, column) in findings
     assert sorted(finding.code for finding in findings) == sorted([code, *others])
 
 
@@ -117,7 +117,7 @@ def test_draft(code: str, workflow: str, at: tuple[int, int]) -> None:
     text = draft_document(workflow.split("\nkeychain", maxsplit=1)[0] + "\n")
     if "keychain" in workflow:
         text += "keychain: []\n"
-    assert upgrade_text(text, "draft").findings == [Finding(code, *at)]
+    assert upgrade_text(text, "draft").problems == [ReportedProblem(code, *at)]
 
 
 @pytest.mark.spec("004 §3.1")
@@ -126,7 +126,7 @@ def test_a_value_with_statements_cannot_be_built_on() -> None:
         f"- {{ task: a, {HTTP}, with: {{ k: '{{% if 1 %}}x{{% endif %}}' }}, when: '{{{{ k }}}}' }}\n",
         "- { step: start, run: [{ task: a }] }\n",
     )
-    assert [finding.code for finding in upgrade_text(text, "v1").findings] == ["v1-inexpressible"]
+    assert [finding.code for finding in upgrade_text(text, "v1").problems] == ["v1-inexpressible"]
 
 
 @pytest.mark.spec("004 §5")
@@ -152,7 +152,7 @@ def test_a_condition_on_the_way_to_the_error_handler_is_a_warning() -> None:
         - { step: error_handler }
         """,
     )
-    assert [finding.code for finding in upgrade_text(text, "v1").findings] == ["v1-error-condition"]
+    assert [finding.code for finding in upgrade_text(text, "v1").problems] == ["v1-error-condition"]
 
 
 def test_problems_of_the_canonical_reader_point_into_the_older_file() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 import noetl
-from tests.dialects.dialect_execution import MEMORY, Ended, canonical, draft
+from tests.dialects.dialect_execution import MEMORY, EndedExecution, run_canonical, run_draft
 from tests.playbooks import HEADER
 
 
@@ -11,7 +11,7 @@ from tests.playbooks import HEADER
 @pytest.mark.spec("003 §8.3")
 @pytest.mark.spec("003 §5.1")
 def test_a_list_of_arcs_routes_tokens_with_args() -> None:
-    old = draft("""\
+    old = run_draft("""\
         workflow:
         - step: start
           tool: [{one: {kind: noop, args: {n: 1}}}]
@@ -21,7 +21,7 @@ def test_a_list_of_arcs_routes_tokens_with_args() -> None:
         - step: b
           tool: [{x: {kind: noop, args: {m: "{{ args.m }}"}}}]
         """)
-    new = canonical("""\
+    new = run_canonical("""\
         workflow:
         - step: start
           tool: [{name: one, kind: noop, args: {n: 1}}]
@@ -31,7 +31,7 @@ def test_a_list_of_arcs_routes_tokens_with_args() -> None:
         - step: b
           tool: {kind: noop, args: {m: "{{ args.m }}"}}
         """)
-    assert old == new == Ended("completed", {"m": 2}, None, {"start": 1, "b": 1})
+    assert old == new == EndedExecution("completed", {"m": 2}, None, {"start": 1, "b": 1})
 
 
 @pytest.mark.spec("003 §4.2")
@@ -44,7 +44,7 @@ def test_a_list_of_arcs_routes_tokens_with_args() -> None:
     ],
 )
 def test_next_mode_chooses_how_arcs_fire(spec: str, steps: set[str]) -> None:
-    old = draft(f"""\
+    old = run_draft(f"""\
         workflow:
         - step: start
           {spec}
@@ -116,7 +116,7 @@ def test_the_five_directives(rule: str, result: object) -> None:
         f"{{expr: false, do: fail}}, {{else: {{{rule}}}}}",
     )
     for way in ways:
-        old = draft(PIPELINE % way)
+        old = run_draft(PIPELINE % way)
         assert (old.status, old.result) == ("completed", result)
 
 
@@ -149,12 +149,12 @@ workflow:
     ],
 )
 def test_an_error_that_no_rule_matches_fails(code: str, rules: str, status: str) -> None:
-    assert draft(FAILING % (code, rules)).status == status
+    assert run_draft(FAILING % (code, rules)).status == status
 
 
 @pytest.mark.spec("003 §5.3")
 def test_a_draft_sees_success_where_the_canonical_form_sees_ok() -> None:
-    old = draft("""\
+    old = run_draft("""\
         workflow:
         - step: start
           tool:
@@ -170,7 +170,7 @@ def test_a_draft_sees_success_where_the_canonical_form_sees_ok() -> None:
 @pytest.mark.spec("003 §6.2")
 @pytest.mark.spec("003 §8.2")
 def test_writes_go_to_the_iteration_the_step_and_the_execution() -> None:
-    old = draft("""\
+    old = run_draft("""\
         workflow:
         - step: start
           tool:
@@ -191,7 +191,7 @@ def test_writes_go_to_the_iteration_the_step_and_the_execution() -> None:
         - step: end
           tool: [{x: {kind: noop, args: {all: "{{ args.all }}", v: "{{ args.v }}", gone: "{{ vars.v is undefined }}", c: "{{ ctx.c }}"}}}]
         """)
-    new = canonical("""\
+    new = run_canonical("""\
         workflow:
         - step: start
           tool:
@@ -236,7 +236,7 @@ def test_bare_names_are_looked_for_in_args_ctx_and_workload() -> None:
         (", set_ctx: {name: c}", "", "c"),
         (", set_ctx: {name: c}", ", args: {name: a}", "a"),
     ):
-        assert draft(text % (write, args)).result == {"name": found, "w": "w"}
+        assert run_draft(text % (write, args)).result == {"name": found, "w": "w"}
 
 
 @pytest.mark.spec("003 §1.1")
@@ -249,14 +249,14 @@ def test_a_file_may_say_itself_that_it_is_a_draft() -> None:
     )
     assert done.result == {"n": 1}
     with pytest.raises(noetl.PlaybookInvalid):
-        canonical("workflow:\n- {step: start, tool: [{x: {kind: noop}}], next: [{step: start}]}\n")
+        run_canonical("workflow:\n- {step: start, tool: [{x: {kind: noop}}], next: [{step: start}]}\n")
 
 
 @pytest.mark.spec("003 §2.2")
 @pytest.mark.spec("003 §8.3")
 @pytest.mark.parametrize("k", [2, 3])
 def test_a_guard_reads_args_and_workload_and_an_arc_may_be_a_name(k: int) -> None:
-    old = draft(
+    old = run_draft(
         """\
         workload: {k: 2}
         workflow:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.dialects.dialect_execution import Ended, draft
-from tests.web_server import Answer, Asked, serving
+from tests.dialects.dialect_execution import EndedExecution, run_draft
+from tests.web_server import WebAnswer, WebRequest, web_server
 
 LOOP = """\
 workflow:
@@ -36,7 +36,7 @@ workflow:
     ],
 )
 def test_pipelines_in_loops_of_both_modes(mode: str, shared: str, total: object) -> None:
-    old = draft(LOOP % (mode, shared))
+    old = run_draft(LOOP % (mode, shared))
     assert old.status == "completed"
     assert old.result == {"all": [{"v": 10 * n, "i": n - 1} for n in (1, 2, 3)], "t": total}
 
@@ -44,7 +44,7 @@ def test_pipelines_in_loops_of_both_modes(mode: str, shared: str, total: object)
 @pytest.mark.spec("003 §7.2")
 @pytest.mark.spec("003 §8.1")
 def test_a_failed_iteration_fails_the_step_and_can_be_routed() -> None:
-    old = draft("""\
+    old = run_draft("""\
         workflow:
         - step: start
           loop: {in: [1, 0, 2], iterator: item}
@@ -55,7 +55,7 @@ def test_a_failed_iteration_fails_the_step_and_can_be_routed() -> None:
         - step: cleanup
           tool: [{x: {kind: noop, args: {clean: true}}}]
         """)
-    assert old == Ended("completed", {"clean": True}, None, {"start": 1, "cleanup": 1})
+    assert old == EndedExecution("completed", {"clean": True}, None, {"start": 1, "cleanup": 1})
 
 
 ENDPOINTS = """\
@@ -119,17 +119,17 @@ def test_the_example_of_the_draft_fetches_all_pages() -> None:
     """As it stands there, but for the database: pages are kept in the iteration."""
     busy = ["/b"]
 
-    def pages(asked: Asked) -> Answer:
+    def pages(asked: WebRequest) -> WebAnswer:
         page, size = int(asked.query["page"]), int(asked.query["pageSize"])
         if page == 2 and asked.path in busy:
             busy.remove(asked.path)
-            return Answer("busy", 429, {"Retry-After": "0"})
+            return WebAnswer("busy", 429, {"Retry-After": "0"})
         data = [f"{asked.path}{page}.{row}" for row in range(size)]
-        return Answer({"data": data, "paging": {"hasMore": page < 3, "page": page}})
+        return WebAnswer({"data": data, "paging": {"hasMore": page < 3, "page": page}})
 
-    with serving(pages) as web:
-        old = draft(ENDPOINTS % web.url)
-        assert [(asked.path, asked.query["page"]) for asked in web.asked] == [
+    with web_server(pages) as web:
+        old = run_draft(ENDPOINTS % web.url)
+        assert [(asked.path, asked.query["page"]) for asked in web.requests] == [
             *[("/a", str(page)) for page in (1, 2, 3)],
             *[("/b", page) for page in ("1", "2", "2", "3")],
         ]
@@ -143,7 +143,7 @@ def test_the_example_of_the_draft_fetches_all_pages() -> None:
 @pytest.mark.spec("003 §6.4")
 @pytest.mark.spec("003 §6.5")
 def test_retry_and_break_in_the_iterations_of_a_parallel_loop() -> None:
-    old = draft("""\
+    old = run_draft("""\
         workflow:
         - step: start
           loop: {spec: {mode: parallel, max_in_flight: 2}, in: [1, 2, 3], iterator: item}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.dialects.dialect_upgrade import draft_document, read, upgrade_text
+from tests.dialects.dialect_upgrade import draft_document, upgrade_text, yaml_values
 
 
 @pytest.mark.spec("003 §1.1")
@@ -24,8 +24,8 @@ workbook:
 """,
         "draft",
     )
-    assert upgraded.findings == []
-    assert upgraded.document == read(
+    assert upgraded.problems == []
+    assert upgraded.document == yaml_values(
         """
         apiVersion: noetl.io/v2
         kind: Playbook

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.dialects.dialect_upgrade import case, draft_step, read
+from tests.dialects.dialect_upgrade import case, draft_step, yaml_values
 
 STEPS = [
     case(
@@ -228,4 +228,4 @@ STEPS = [
 
 @pytest.mark.parametrize(("source", "expected"), STEPS)
 def test_step(source: str, expected: str) -> None:
-    assert draft_step(source) == read(expected)
+    assert draft_step(source) == yaml_values(expected)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.dialects.dialect_upgrade import case, draft_step, draft_task, read
+from tests.dialects.dialect_upgrade import case, draft_step, draft_task, yaml_values
 
 TASKS = [
     case(
@@ -171,7 +171,7 @@ TASKS = [
 
 @pytest.mark.parametrize(("source", "expected"), TASKS)
 def test_task(source: str, expected: str) -> None:
-    assert draft_task(source) == read(expected)
+    assert draft_task(source) == yaml_values(expected)
 
 
 @pytest.mark.spec("003 §6.2")

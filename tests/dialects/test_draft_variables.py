@@ -4,7 +4,14 @@ from typing import Any
 
 import pytest
 
-from tests.dialects.dialect_upgrade import case, draft_document, draft_step, draft_task, read, upgrade_text
+from tests.dialects.dialect_upgrade import (
+    case,
+    draft_document,
+    draft_step,
+    draft_task,
+    upgrade_text,
+    yaml_values,
+)
 
 TASKS = [
     case(
@@ -85,7 +92,7 @@ TASKS = [
 
 @pytest.mark.parametrize(("source", "expected"), TASKS)
 def test_task(source: str, expected: str) -> None:
-    assert draft_task(source) == read(expected)
+    assert draft_task(source) == yaml_values(expected)
 
 
 @pytest.mark.spec("003 §6.5")
@@ -107,7 +114,7 @@ def test_in_a_parallel_loop_variables_belong_to_the_iteration_and_shared_ones_ar
           next: [{ step: b, when: "{{ vars.total > 1 }}" }]
         """
     )
-    assert step == read(
+    assert step == yaml_values(
         """
         step: a
         loop:
@@ -161,7 +168,7 @@ def test_what_a_named_task_shares_in_a_parallel_loop_gets_its_reducer_there() ->
         + "[{ else: { do: continue, set_shared: { n: { count: 1 } }, set_vars: { m: 1 } } }] } } }\n",
         "draft",
     )
-    assert upgraded.findings == []
+    assert upgraded.problems == []
     step: Any = upgraded.steps[0]
     assert step["loop"]["spec"]["reduce"] == {"run.n": "count"}
     assert step["tool"][1]["args"] == {"n": "{{ run.n }}", "m": "{{ iter.m }}"}

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from noetl.dsl.dialects import recognise
+from noetl.dsl.dialects import dialect_of
 from noetl.dsl.dialects.yaml_writer import to_yaml
-from noetl.dsl.document.source import Entry, Mapping, Node, Sequence, compose
+from noetl.dsl.document.source import Mapping, MappingEntry, Node, Sequence, compose
 from noetl.loader import examine
 from tests.dialects.dialect_upgrade import upgrade_text
 
@@ -69,11 +69,11 @@ def test_a_dialect_is_recognised_by_its_version_and_the_callers_word(
 ) -> None:
     root = compose(line)
     assert isinstance(root, Mapping)
-    assert recognise(root, said) == dialect
+    assert dialect_of(root, said) == dialect
 
 
-def _nodes(node: Node) -> list[Node | Entry]:
-    found: list[Node | Entry] = []
+def _nodes(node: Node) -> list[Node | MappingEntry]:
+    found: list[Node | MappingEntry] = []
     open_nodes: list[Node] = [node]
     while open_nodes:
         part = open_nodes.pop()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noetl.dsl.dialects import upgrade
+from noetl.dsl.dialects import upgrade_document
 from noetl.dsl.document.source import Mapping, Scalar, compose, node_of
 from noetl.model import Json
 from tests.dialects.dialect_upgrade import upgrade_text, v1_document
@@ -41,7 +41,7 @@ def values(keys: st.SearchStrategy[str]) -> st.SearchStrategy[Json]:
 def run(document: dict[str, Json], dialect: Literal["v1", "draft"]) -> None:
     root = node_of(document, Scalar(None, 1, 1))
     assert isinstance(root, Mapping)
-    assert isinstance(upgrade(root, dialect, lambda *_args, **_more: None), Mapping)
+    assert isinstance(upgrade_document(root, dialect, lambda *_args, **_more: None), Mapping)
 
 
 @settings(max_examples=150, deadline=None)
@@ -114,7 +114,7 @@ def test_a_document_that_would_explode_is_refused() -> None:
         f"- {{ task: all, type: task, run: [{many}] }}\n",
         f"- {{ step: start, run: [{', '.join(['all'] * 2000)}] }}\n",
     )
-    assert "upgrade-limit" in {finding.code for finding in upgrade_text(text, "v1").findings}
+    assert "upgrade-limit" in {finding.code for finding in upgrade_text(text, "v1").problems}
 
 
 @pytest.mark.timeout(60)
@@ -125,7 +125,7 @@ def test_values_that_double_with_every_level_are_refused() -> None:
     text = v1_document(
         f"- {task}\n", f"- {{ step: start, run: [{{ task: t, with: {{ a: {'x' * 3000} }} }}] }}\n"
     )
-    codes = {finding.code for finding in upgrade_text(text, "v1").findings}
+    codes = {finding.code for finding in upgrade_text(text, "v1").problems}
     assert codes & {"upgrade-limit", "v1-inexpressible"}
 
 
@@ -134,14 +134,14 @@ def test_many_runs_of_one_task_take_no_time() -> None:
     text = v1_document(
         f"- {{ task: a, {HTTP} }}\n", f"- {{ step: start, run: [{', '.join(['a'] * 30000)}] }}\n"
     )
-    assert upgrade_text(text, "v1").findings == []
+    assert upgrade_text(text, "v1").problems == []
 
 
 def test_tasks_may_nest_as_deep_as_yaml_can() -> None:
     task = f"{{ task: t, {HTTP} }}"
     for _ in range(29):
         task = f"{{ task: t, type: task, run: [{task}] }}"
-    assert upgrade_text(v1_document(f"- {task}\n", "- { step: start, run: [t] }\n"), "v1").findings == []
+    assert upgrade_text(v1_document(f"- {task}\n", "- { step: start, run: [t] }\n"), "v1").problems == []
 
 
 def test_deeper_nesting_than_yaml_has_is_refused() -> None:

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noetl.dsl.dialects.draft.outcome_status import status_edits
-from noetl.dsl.dialects.template_edits import Path, renamed, rewritten
-from noetl.expr import Site, Use, parse
+from noetl.dsl.dialects.template_edits import KeyPath, edit_text, name_edits
+from noetl.expr import EvaluationSite, Use, parse
 
 
-def to_run(path: Path, _use: Use) -> tuple[int, str] | None:
+def to_run(path: KeyPath, _use: Use) -> tuple[int, str] | None:
     return {("vars",): (1, "run"), ("vars", "x"): (2, "iter.y")}.get(path[:2]) or (
         (1, "run") if path[0] == "vars" else None
     )
@@ -50,7 +50,7 @@ RENAMED = [
 
 @pytest.mark.parametrize(("source", "expected"), RENAMED)
 def test_only_free_names_are_renamed(source: str, expected: str) -> None:
-    assert rewritten(source, renamed(to_run)) == expected
+    assert edit_text(source, name_edits(to_run)) == expected
 
 
 GENERAL = "('success' if outcome.status == 'ok' else outcome.status)"
@@ -91,7 +91,7 @@ STATUS = [
 def test_a_comparison_changes_its_constant_and_every_other_use_is_translated(
     source: str, expected: str
 ) -> None:
-    assert rewritten("{{ " + source + " }}", status_edits) == "{{ " + expected + " }}"
+    assert edit_text("{{ " + source + " }}", status_edits) == "{{ " + expected + " }}"
 
 
 OPERANDS = st.sampled_from(
@@ -122,10 +122,10 @@ CONDITIONS = st.recursive(
 def test_a_condition_gives_what_it_gave_in_the_draft(condition: str, statuses: tuple[str, str]) -> None:
     source = "{{ " + condition + " }}"
     draft, canonical = ({"outcome": {"status": status}, "w": "success"} for status in statuses)
-    meant = parse(source).evaluate(draft, Site.VALUE)
-    assert parse(rewritten(source, status_edits)).evaluate(canonical, Site.VALUE) == meant
+    meant = parse(source).evaluate(draft, EvaluationSite.VALUE)
+    assert parse(edit_text(source, status_edits)).evaluate(canonical, EvaluationSite.VALUE) == meant
 
 
 @given(st.text(max_size=60) | st.text("{}%#'\"vars.[]|() x\n", max_size=40))
 def test_text_without_the_name_never_changes(text: str) -> None:
-    assert rewritten(text.replace("vars", "v"), renamed(to_run), status_edits) == text.replace("vars", "v")
+    assert edit_text(text.replace("vars", "v"), name_edits(to_run), status_edits) == text.replace("vars", "v")

@@ -8,7 +8,7 @@ import pytest
 
 from noetl.loader import upgrade
 from tests.cli.command_line import run
-from tests.dialects.dialect_execution import V1, ended
+from tests.dialects.dialect_execution import V1, run_document
 from tests.dialects.test_draft_execution import FAILING, PIPELINE
 from tests.dialects.test_draft_loop_execution import LOOP as DRAFT_LOOP
 from tests.dialects.test_v1_execution import HANDLED, ROUTES
@@ -49,7 +49,7 @@ def test_the_upgraded_document_does_the_same(
 ) -> None:
     new = upgrade(text, "old.yaml", dialect=dialect)
     assert new != text
-    assert ended(new, workload) == ended(text, workload, dialect)
+    assert run_document(new, workload) == run_document(text, workload, dialect)
 
 
 @pytest.mark.spec("003 §1.1")

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.dialects.dialect_execution import Ended, canonical, v1
-from tests.web_server import Answer, serving
+from tests.dialects.dialect_execution import EndedExecution, run_canonical, run_v1
+from tests.web_server import WebAnswer, web_server
 
 MAIN = '"def main(input): return %s"'
 
@@ -26,7 +26,7 @@ TASK = "workbook:\n" + python("work", "{'n': input['n'] + 1}")
 @pytest.mark.spec("004 §3.1.4")
 @pytest.mark.spec("004 §5")
 def test_a_step_runs_a_task_of_the_workbook_and_ends_at_end() -> None:
-    old = v1(
+    old = run_v1(
         TASK
         + """\
 workflow:
@@ -37,7 +37,7 @@ workflow:
 workload: {n: 1}
 """
     )
-    new = canonical(f"""\
+    new = run_canonical(f"""\
 workload: {{n: 1}}
 workflow:
 - step: start
@@ -46,7 +46,7 @@ workflow:
 - step: end
   tool: {{kind: noop}}
 """)
-    assert old == new == Ended("completed", {"n": 2}, None, {"start": 1, "end": 1})
+    assert old == new == EndedExecution("completed", {"n": 2}, None, {"start": 1, "end": 1})
 
 
 @pytest.mark.spec("004 §2")
@@ -57,8 +57,8 @@ workbook:
 - {task: see, type: python, code: "def main(input): return input", with: {text: "{{ workload.text }}", list: "{{ workload.list }}"}}
 workflow: [{step: start, run: [{task: see}]}]
 """
-    assert v1(text).result == {"text": "hello World", "list": [1, 2]}
-    assert v1(text, {"text": "{{ 1 / 0 }}"}).result == {"text": "{{ 1 / 0 }}", "list": [1, 2]}
+    assert run_v1(text).result == {"text": "hello World", "list": [1, 2]}
+    assert run_v1(text, {"text": "{{ 1 / 0 }}"}).result == {"text": "{{ 1 / 0 }}", "list": [1, 2]}
 
 
 ROUTES = (
@@ -92,8 +92,8 @@ workflow:
     ],
 )
 def test_the_first_transition_that_holds_fires_all_its_steps(n: int, steps: set[str]) -> None:
-    old = v1(ROUTES, {"n": n})
-    new = canonical(
+    old = run_v1(ROUTES, {"n": n})
+    new = run_canonical(
         f"""\
 workload: {{n: 0}}
 workflow:
@@ -136,19 +136,19 @@ workflow:
 @pytest.mark.parametrize("transition", ["", "{then: [{step: error_handler}]}, "])
 def test_a_failure_goes_to_the_error_handler(transition: str) -> None:
     text = HANDLED % (transition, "- {step: error_handler, run: [{task: note}]}")
-    assert v1(text) == Ended("completed", "handled", None, {"start": 1, "error_handler": 1})
-    assert v1(text, {"n": 2}) == Ended("completed", 3, None, {"start": 1, "after": 1})
+    assert run_v1(text) == EndedExecution("completed", "handled", None, {"start": 1, "error_handler": 1})
+    assert run_v1(text, {"n": 2}) == EndedExecution("completed", 3, None, {"start": 1, "after": 1})
 
 
 @pytest.mark.spec("004 §6")
 def test_without_a_handler_a_failure_fails_the_execution() -> None:
-    assert v1(HANDLED % ("", "")) == Ended("failed", None, "python", {"start": 1})
+    assert run_v1(HANDLED % ("", "")) == EndedExecution("failed", None, "python", {"start": 1})
 
 
 @pytest.mark.spec("004 §4.2")
 @pytest.mark.spec("004 §5")
 def test_a_run_list_is_a_pipeline_and_results_have_names() -> None:
-    old = v1(
+    old = run_v1(
         f"""\
 workbook:
 {python("one", "1")}{python("two", "input['a'] + input['b']", ", with: {b: 100}")}
@@ -165,7 +165,7 @@ workflow:
   run: [{{task: two, with: {{a: "{{{{ sum }}}}", b: "{{{{ start.result }}}}"}}}}]
 """.replace("- step: see\n", "")
     )
-    new = canonical(f"""\
+    new = run_canonical(f"""\
 workflow:
 - step: start
   args: {{a: 5, b: 7}}
@@ -185,7 +185,7 @@ workflow:
 @pytest.mark.spec("004 §3.1")
 @pytest.mark.spec("004 §3.1.1")
 def test_a_composite_task_runs_its_tasks_in_order_in_its_own_scope() -> None:
-    old = v1("""\
+    old = run_v1("""\
 workbook:
 - task: both
   type: task
@@ -219,7 +219,7 @@ LOOP = """\
 @pytest.mark.spec("004 §6")
 @pytest.mark.parametrize("items", [[], [1, 2, 3]])
 def test_a_loop_gathers_the_results_of_its_last_task(items: list[int]) -> None:
-    old = v1(
+    old = run_v1(
         f"""\
 workload: {{items: []}}
 workbook:
@@ -233,7 +233,7 @@ workflow:
 """,
         {"items": items},
     )
-    new = canonical(
+    new = run_canonical(
         f"""\
 workload: {{items: []}}
 workflow:
@@ -255,7 +255,7 @@ workflow:
 @pytest.mark.spec("004 §3.1.2")
 @pytest.mark.spec("004 §5")
 def test_a_loop_beside_other_tasks_and_a_loop_in_a_loop() -> None:
-    old = v1(f"""\
+    old = run_v1(f"""\
 workload: {{items: [1, 2]}}
 workbook:
 {LOOP}
@@ -291,7 +291,7 @@ workflow:
     ],
 )
 def test_a_task_may_have_a_condition(run: str, want: bool, result: object) -> None:
-    old = v1(
+    old = run_v1(
         f"""\
 workload: {{want: true}}
 workbook:
@@ -323,17 +323,17 @@ workflow:
 def test_an_http_task_retries_and_says_what_an_error_does(more: str, asked: int, status: str) -> None:
     left = [2]
 
-    def flaky(_: object) -> Answer:
+    def flaky(_: object) -> WebAnswer:
         left[0] -= 1
-        return Answer("busy", 503) if left[0] >= 0 else Answer({"n": 7})
+        return WebAnswer("busy", 503) if left[0] >= 0 else WebAnswer({"n": 7})
 
-    with serving(flaky) as web:
-        old = v1(f"""\
+    with web_server(flaky) as web:
+        old = run_v1(f"""\
 workbook:
 - {{task: fetch, type: http, method: GET, endpoint: "{web.url}/data"{more}}}
 workflow: [{{step: start, run: [{{task: fetch}}]}}]
 """)
-        assert len(web.asked) == asked
+        assert len(web.requests) == asked
     assert old.status == status
 
 
@@ -346,8 +346,10 @@ workflow: [{{step: start, run: [{{task: fetch}}]}}]
     ],
 )
 def test_an_http_task_sends_params_and_a_payload(payload: str, body: object) -> None:
-    with serving(lambda asked: Answer({"query": asked.query, "body": asked.body, "path": asked.path})) as web:
-        old = v1(f"""\
+    with web_server(
+        lambda asked: WebAnswer({"query": asked.query, "body": asked.body, "path": asked.path})
+    ) as web:
+        old = run_v1(f"""\
 workload: {{n: 5}}
 workbook:
 - task: send
@@ -358,7 +360,7 @@ workbook:
   payload: {payload}
 workflow: [{{step: start, run: [{{task: send}}]}}]
 """)
-        (asked,) = web.asked
+        (asked,) = web.requests
         assert asked.method == "POST"
     assert old.result["data"] == {"query": {"page": "6"}, "body": body, "path": "/5"}
 
@@ -366,7 +368,7 @@ workflow: [{{step: start, run: [{{task: send}}]}}]
 @pytest.mark.spec("004 §7")
 def test_context_is_what_the_execution_shares() -> None:
     """The scoped hierarchy of context and results: what a task gave is read by later steps."""
-    old: Any = v1(f"""\
+    old: Any = run_v1(f"""\
 workbook:
 {python("one", "{'a': 1}")}{python("two", "{'b': 2}")}
 {python("see", "[input['one'], input['two'], input['ctx']]", ', with: {one: "{{ one.result.a }}", two: "{{ start.result.b }}", ctx: "{{ context.nothing | default(3) }}"}')}
@@ -379,7 +381,7 @@ workflow:
 
 @pytest.mark.spec("004 §6")
 def test_a_step_that_leads_back_runs_again() -> None:
-    old = v1("""\
+    old = run_v1("""\
 workbook:
 - {task: count, type: python, with: {n: "{{ n | default(0) }}"}, code: "def main(input): return input['n'] + 1"}
 workflow:
@@ -390,4 +392,4 @@ workflow:
   - {then: [{step: end}]}
 - step: end
 """)
-    assert old == Ended("completed", 4, None, {"start": 4, "end": 1})
+    assert old == EndedExecution("completed", 4, None, {"start": 4, "end": 1})

@@ -4,9 +4,9 @@ from itertools import product
 
 import pytest
 
-from noetl.expr import Scope, data_of, render
+from noetl.expr import Scope, parse_template, render
 from noetl.model import Json
-from tests.dialects.dialect_upgrade import read, v1_steps
+from tests.dialects.dialect_upgrade import v1_steps, yaml_values
 
 LAYERS = ("definition", "step", "token", "invocation")
 
@@ -22,10 +22,10 @@ def inputs(step: Json, token: dict[str, Json], task: int = 0) -> dict[str, Json]
     assert isinstance(tool, list)
     found = tool[task]
     assert isinstance(found, dict)
-    defaults = render(data_of(step.get("args", {})), Scope({"args": token, "workload": {}}))
+    defaults = render(parse_template(step.get("args", {})), Scope({"args": token, "workload": {}}))
     assert isinstance(defaults, dict)
     args = {**defaults, **token}
-    own = render(data_of(found.get("args", {})), Scope({"args": args, "workload": {"w": 7}}))
+    own = render(parse_template(found.get("args", {})), Scope({"args": args, "workload": {"w": 7}}))
     assert isinstance(own, dict)
     return own if found["kind"] == "python" else {**args, **own}
 
@@ -95,7 +95,7 @@ def test_a_default_stands_behind_what_a_token_may_bring(definition: str, expecte
         {"name": "t", "kind": "http", "args": {"k": expected}, "method": "GET", "url": "x"},
     ]
     assert inputs(step, {"k": "brought"})["k"] == "brought"
-    wanted = read(definition.replace("{{ workload.w or 3 }}", "7").replace("{{ workload.w }}", "7"))
+    wanted = yaml_values(definition.replace("{{ workload.w or 3 }}", "7").replace("{{ workload.w }}", "7"))
     assert str(inputs(step, {})["k"]).replace("'7'", "7") == str(wanted).replace("'7'", "7")
 
 

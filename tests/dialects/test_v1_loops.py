@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.dialects.dialect_upgrade import read, tasks, v1_steps
+from tests.dialects.dialect_upgrade import v1_pipeline, v1_steps, yaml_values
 
 PYTHON = 'type: python, code: "def main(input): return 1"'
 
@@ -27,7 +27,7 @@ def test_a_loop_alone_is_the_loop_of_its_step() -> None:
           next: [{ when: "{{ each.result and result and start.result }}", then: [start] }]
         """,
     )
-    assert steps == read(
+    assert steps == yaml_values(
         """
         - step: start
           loop: { desc: All cities, in: "{{ workload.cities }}", iterator: city }
@@ -57,7 +57,7 @@ def test_a_loop_alone_is_the_loop_of_its_step() -> None:
 
 @pytest.mark.spec("004 §3.1.2")
 def test_a_loop_beside_other_tasks_is_a_nested_document_whose_free_names_travel() -> None:
-    found = tasks(
+    found = v1_pipeline(
         """
         - { task: list, type: http, method: GET, endpoint: "http://x" }
         - task: each
@@ -73,7 +73,7 @@ def test_a_loop_beside_other_tasks_is_a_nested_document_whose_free_names_travel(
         "[{ task: list }, { task: each }, { task: tell }]",
         "{ units: metric }",
     )
-    assert found == read(
+    assert found == yaml_values(
         """
         - { name: list, kind: http, method: GET, url: "http://x" }
         - name: each
@@ -123,7 +123,7 @@ def test_a_loop_in_a_loop_carries_what_both_need() -> None:
         """,
         "- { step: start, run: [{ task: outer }] }\n",
     )
-    assert steps == read(
+    assert steps == yaml_values(
         """
         - step: start
           loop: { in: "{{ workload.rows }}", iterator: row }
@@ -165,7 +165,7 @@ def test_a_loop_in_a_loop_carries_what_both_need() -> None:
 
 @pytest.mark.spec("004 §3.1.2")
 def test_a_conditional_loop_is_skipped_as_a_whole() -> None:
-    found = tasks(
+    found = v1_pipeline(
         f"""
         - task: each
           type: loop
@@ -176,7 +176,7 @@ def test_a_conditional_loop_is_skipped_as_a_whole() -> None:
         """,
         "[{ task: each }]",
     )
-    assert found == read(
+    assert found == yaml_values(
         """
         - name: each__when
           kind: noop
@@ -203,7 +203,7 @@ def test_a_conditional_loop_is_skipped_as_a_whole() -> None:
 
 @pytest.mark.spec("004 §3.1.2")
 def test_a_nested_task_may_share_its_name_with_one_outside() -> None:
-    found = tasks(
+    found = v1_pipeline(
         """
         - { task: get, type: http, method: GET, endpoint: "http://x" }
         - task: each
@@ -244,7 +244,7 @@ def test_a_task_named_like_the_iterator_does_not_lose_its_result(iterator: str, 
         "- { step: start, run: [each] }\n",
     )
     assert isinstance(step, dict)
-    assert step["tool"] == read(
+    assert step["tool"] == yaml_values(
         f"""
         - {{ name: {iterator}_task, kind: http, method: GET, url: "http://x/{{{{ iter.{canonical} }}}}" }}
         - name: tell

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.dialects.dialect_execution import Ended, v1
+from tests.dialects.dialect_execution import EndedExecution, run_v1
 
 
 @pytest.mark.spec("004 §5")
@@ -17,7 +17,7 @@ from tests.dialects.dialect_execution import Ended, v1
     ],
 )
 def test_the_nearest_input_counts(step: str, token: str, invocation: str, seen: str) -> None:
-    old = v1(f"""\
+    old = run_v1(f"""\
 workbook:
 - {{task: see, type: python, code: "def main(input): return input['x']", with: {{x: definition}}}}
 workflow:
@@ -52,15 +52,19 @@ DIVIDE = """\
   - {task: divide, type: python, with: {n: "{{ item }}", of: "{{ first.result | default(6) }}"}, code: "def main(input): return input['of'] // input['n']"}"""
 
 
-def loop(run: str = DIVIDE, tasks: str = "[{task: first}, {task: each}]", **workload: object) -> Ended:
-    return v1(LOOP.format(run=run, tasks=tasks), workload)
+def loop(
+    run: str = DIVIDE, tasks: str = "[{task: first}, {task: each}]", **workload: object
+) -> EndedExecution:
+    return run_v1(LOOP.format(run=run, tasks=tasks), workload)
 
 
 @pytest.mark.spec("004 §3.1.2")
 @pytest.mark.spec("004 §6")
 def test_a_failure_within_a_loop_goes_to_the_error_handler() -> None:
     nested, alone = loop(items=[1, 0]), loop(tasks="[{task: each}]", items=[1, 0])
-    assert nested == Ended("completed", {"kind": "child_failed"}, None, {"start": 1, "error_handler": 1})
+    assert nested == EndedExecution(
+        "completed", {"kind": "child_failed"}, None, {"start": 1, "error_handler": 1}
+    )
     assert alone.steps == {"start": 1, "error_handler": 1}
 
 
@@ -89,20 +93,20 @@ def test_conditions_hold_for_each_iteration() -> None:
 
 @pytest.mark.spec("004 §6")
 def test_a_handler_that_fails_fails_the_execution() -> None:
-    old = v1("""\
+    old = run_v1("""\
 workbook:
 - {task: bad, type: python, code: "def main(input): return 1 / 0"}
 workflow:
 - {step: start, run: [{task: bad}]}
 - {step: error_handler, run: [{task: bad}]}
 """)
-    assert old == Ended("failed", None, "python", {"start": 1, "error_handler": 1})
+    assert old == EndedExecution("failed", None, "python", {"start": 1, "error_handler": 1})
 
 
 @pytest.mark.spec("004 §4.3")
 @pytest.mark.spec("004 §6")
 def test_branches_that_meet_run_the_step_for_each() -> None:
-    old = v1("""\
+    old = run_v1("""\
 workbook:
 - {task: see, type: python, code: "def main(input): return input['x']", with: {x: 0}}
 workflow:

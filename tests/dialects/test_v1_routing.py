@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from noetl import validate
-from noetl.expr import Scope, Site, parse, truthy
+from noetl.expr import EvaluationSite, Scope, parse, truthy
 from noetl.model import Json
 from tests.dialects.dialect_upgrade import v1_document, v1_steps
 
@@ -19,7 +19,7 @@ def fired(step: Any, workload: dict[str, Json], result: Json, name: str = "step.
     taken = [
         arc["step"]
         for arc in step["next"]["arcs"]
-        if "when" not in arc or truthy(parse(arc["when"]).evaluate(scope, Site.GUARD))
+        if "when" not in arc or truthy(parse(arc["when"]).evaluate(scope, EvaluationSite.GUARD))
     ]
     return taken if step["next"]["spec"]["mode"] == "inclusive" else taken[:1]
 
@@ -43,7 +43,7 @@ def test_one_transition_fires_whatever_its_condition_gives(flag: Json, condition
     )
     workload = {"flag": flag}
     given = parse(f"{{{{ {condition} }}}}").evaluate(
-        Scope({"workload": workload, "args": {"result": {}}}), Site.GUARD
+        Scope({"workload": workload, "args": {"result": {}}}), EvaluationSite.GUARD
     )
     assert fired(step, workload, {}) == (["a", "b"] if truthy(given) else ["c"])
 

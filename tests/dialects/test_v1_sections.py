@@ -38,6 +38,6 @@ def test_the_workload_stays_as_it_is() -> None:
 @pytest.mark.spec("004 §4")
 def test_the_workflow_keeps_its_steps_in_order() -> None:
     upgraded = upgrade_text(DOCUMENT, "v1")
-    assert upgraded.findings == []
+    assert upgraded.problems == []
     names = [step["step"] for step in upgraded.steps if isinstance(step, dict)]
     assert names == ["start", "middle", "end"]

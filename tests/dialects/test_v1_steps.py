@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.dialects.dialect_upgrade import case, read, upgrade_text, v1_document, v1_steps
+from tests.dialects.dialect_upgrade import case, upgrade_text, v1_document, v1_steps, yaml_values
 
 WORKBOOK = """
 - { task: fetch, type: http, method: GET, endpoint: "http://x" }
@@ -281,7 +281,7 @@ CASES = [
 
 @pytest.mark.parametrize(("workflow", "expected"), CASES)
 def test_workflow(workflow: str, expected: str) -> None:
-    assert v1_steps(WORKBOOK, workflow, "{ n: 1 }") == read(expected)
+    assert v1_steps(WORKBOOK, workflow, "{ n: 1 }") == yaml_values(expected)
 
 
 @pytest.mark.spec("004 §1")
@@ -300,8 +300,8 @@ workflow: [{ step: start }]
 """,
         "v1",
     )
-    assert upgraded.findings == []
-    assert upgraded.document == read(
+    assert upgraded.problems == []
+    assert upgraded.document == yaml_values(
         """
         apiVersion: noetl.io/v2
         kind: Playbook
@@ -319,7 +319,7 @@ workflow: [{ step: start }]
 def test_what_follows_a_fallback_never_fires() -> None:
     text = v1_document("[]\n", "- step: start\n  next: [{ then: [a] }, { when: '{{ true }}', then: [b] }]\n")
     upgraded = upgrade_text(text, "v1")
-    assert [finding.code for finding in upgraded.findings] == ["dead-arc"]
+    assert [finding.code for finding in upgraded.problems] == ["dead-arc"]
     assert "b" not in str(upgraded.steps[0])
 
 

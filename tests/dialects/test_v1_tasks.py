@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.dialects.dialect_upgrade import case, read, tasks
+from tests.dialects.dialect_upgrade import case, v1_pipeline, yaml_values
 
 GET = "type: http, method: GET, endpoint: 'http://x'"
 
@@ -312,12 +312,12 @@ CASES = [
 
 @pytest.mark.parametrize(("workbook", "run", "expected"), CASES)
 def test_task(workbook: str, run: str, expected: str) -> None:
-    assert tasks(workbook, run) == read(expected)
+    assert v1_pipeline(workbook, run) == yaml_values(expected)
 
 
 @pytest.mark.spec("004 §7")
 def test_a_task_named_like_a_workload_key_is_told_apart_by_its_result() -> None:
-    found = tasks(
+    found = v1_pipeline(
         """
         - { task: city, type: python, code: "def main(input): return 1" }
         - { task: b, type: http, method: GET, endpoint: "{{ city }} {{ city.result.n }}" }
@@ -325,7 +325,7 @@ def test_a_task_named_like_a_workload_key_is_told_apart_by_its_result() -> None:
         "[{ task: city }, { task: b }]",
         "{ city: Oslo }",
     )
-    assert found == read(
+    assert found == yaml_values(
         """
         - { name: city_task, kind: python, code: "def main(input): return 1" }
         - { name: b, kind: http, method: GET, url: "{{ city }} {{ city_task.n }}" }
@@ -335,7 +335,7 @@ def test_a_task_named_like_a_workload_key_is_told_apart_by_its_result() -> None:
 
 @pytest.mark.spec("004 §3.1.1")
 def test_values_are_put_into_others_without_needless_brackets() -> None:
-    found = tasks(
+    found = v1_pipeline(
         """
         - task: all
           type: task

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noetl.dsl.dialects.yaml_writer import to_yaml
-from noetl.dsl.document.source import compose, plain
+from noetl.dsl.document.source import compose, node_value
 from noetl.model import Json
 
 NASTY = [
@@ -35,7 +35,7 @@ JSON = st.recursive(
 def read(text: str) -> Json:
     node = compose(text)
     assert node is not None
-    return plain(node)
+    return node_value(node)
 
 
 @given(JSON)

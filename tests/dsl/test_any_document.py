@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noetl.dsl.document.problem_codes import CODES
-from noetl.dsl.document.source import compose, plain
+from noetl.dsl.document.source import compose, node_value
 from noetl.loader import examine
 from noetl.model import Json
 
@@ -116,7 +116,7 @@ def _examples() -> list[str]:
     for file in sorted(EXAMPLES.rglob("*.yaml")):
         root = compose(file.read_text("utf-8"))
         assert root is not None
-        found.append(json.dumps(plain(root)))
+        found.append(json.dumps(node_value(root)))
     return found
 
 

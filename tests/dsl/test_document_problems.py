@@ -5,9 +5,18 @@ import pytest
 from noetl.dsl.document.problem import PlaybookInvalid
 from noetl.dsl.document.problem_codes import CODES
 from noetl.loader import load
-from tests.playbooks import NOOP, Found, found_in, marked, problem_of, problems_of, step, whole
+from tests.playbooks import (
+    NOOP,
+    ProblemPosition,
+    document_of,
+    problem_of,
+    problem_positions,
+    problems_of,
+    remove_marks,
+    step,
+)
 
-FIFTEEN, PLACES = marked("""\
+FIFTEEN, PLACES = remove_marks("""\
 apiVersion: noetl.io/v2
 kind: Playbook
 metadata:
@@ -66,12 +75,14 @@ CODES_OF_FIFTEEN = [
     "bad-write",
     "jump-target",
 ]
-FIFTEEN_FOUND = [Found(*place, code) for place, code in zip(PLACES, CODES_OF_FIFTEEN, strict=True)]
+FIFTEEN_FOUND = [ProblemPosition(*place, code) for place, code in zip(PLACES, CODES_OF_FIFTEEN, strict=True)]
 
 
 def test_fifteen_faults_are_fifteen_problems() -> None:
     errors = [problem for problem in problems_of(FIFTEEN) if problem.severity == "error"]
-    assert [Found(problem.line, problem.column, problem.code) for problem in errors] == FIFTEEN_FOUND
+    assert [
+        ProblemPosition(problem.line, problem.column, problem.code) for problem in errors
+    ] == FIFTEEN_FOUND
     assert len(FIFTEEN_FOUND) == len(set(CODES_OF_FIFTEEN)) == 15
 
 
@@ -94,27 +105,27 @@ def test_the_error_of_loading_holds_them_all() -> None:
 @pytest.mark.parametrize(
     ("body", "found"),
     [
-        ("tool:\n  - name: fetch\n    kind: htpp", Found(8, 13, "unknown-kind")),
+        ("tool:\n  - name: fetch\n    kind: htpp", ProblemPosition(8, 13, "unknown-kind")),
         (
             "tool:\n  - name: fetch\n    kind: http\n    url: https://a.example\n    methd: GET",
-            Found(10, 7, "unknown-key"),
+            ProblemPosition(10, 7, "unknown-key"),
         ),
         (
             "tool:\n  - name: fetch\n    kind: http\n    url: https://a.example\n    spec:\n      timeout: fast",
-            Found(11, 18, "wrong-type"),
+            ProblemPosition(11, 18, "wrong-type"),
         ),
         (
             "tool:\n  - name: fetch\n    kind: http\n    url: https://a.example\n    spec:\n      timeout: { conect: 5 }",
-            Found(11, 20, "unknown-key"),
+            ProblemPosition(11, 20, "unknown-key"),
         ),
         (
             "tool:\n  - name: fetch\n    kind: http\n    url: https://a.example\n    method: GTE",
-            Found(10, 15, "bad-value"),
+            ProblemPosition(10, 15, "bad-value"),
         ),
     ],
 )
-def test_a_fault_is_told_at_its_own_line_and_column(body: str, found: Found) -> None:
-    assert found_in(step(body)) == [found]
+def test_a_fault_is_told_at_its_own_line_and_column(body: str, found: ProblemPosition) -> None:
+    assert problem_positions(step(body)) == [found]
 
 
 EXPRESSIONS = {
@@ -134,14 +145,14 @@ EXPRESSIONS = {
 
 @pytest.mark.parametrize("style", EXPRESSIONS)
 def test_a_wrong_expression_is_told_at_its_character(style: str) -> None:
-    text, (place,) = marked(whole(step(f"{EXPRESSIONS[style]}\n{NOOP}")))
-    assert found_in(text) == [Found(*place, "expression-syntax")]
+    text, (place,) = remove_marks(document_of(step(f"{EXPRESSIONS[style]}\n{NOOP}")))
+    assert problem_positions(text) == [ProblemPosition(*place, "expression-syntax")]
 
 
 def test_a_wrong_guard_is_told_at_its_character() -> None:
     body = "next:\n  arcs:\n    - step: start\n      when: >-\n        {{ event.name ==\n           §}}"
-    text, (place,) = marked(whole(step(f"{NOOP}\n{body}")))
-    assert found_in(text)[0] == Found(*place, "expression-syntax")
+    text, (place,) = remove_marks(document_of(step(f"{NOOP}\n{body}")))
+    assert problem_positions(text)[0] == ProblemPosition(*place, "expression-syntax")
 
 
 @pytest.mark.parametrize(
@@ -157,45 +168,47 @@ def test_a_wrong_guard_is_told_at_its_character() -> None:
     ],
 )
 def test_code_that_does_not_compile_is_told_at_its_line_in_the_file(code: str) -> None:
-    text, (place,) = marked(whole(step(f"tool:\n  - kind: python\n    code: {code}")))
-    assert found_in(text) == [Found(*place, "bad-input")]
+    text, (place,) = remove_marks(document_of(step(f"tool:\n  - kind: python\n    code: {code}")))
+    assert problem_positions(text) == [ProblemPosition(*place, "bad-input")]
 
 
 def test_a_comment_silences_a_code_on_its_line_only() -> None:
     text = "executor:\n  profile: smallCOMMENT\nworkflow:\n" + step(NOOP)
-    assert found_in(text.replace("COMMENT", "")) == [Found(5, 3, "executor-profile")]
-    assert found_in(text.replace("COMMENT", " # noetl: ignore executor-profile")) == []
-    assert found_in(text.replace("COMMENT", " # noetl: ignore dead-arc")) == [Found(5, 3, "executor-profile")]
-    assert found_in(text.replace("COMMENT", " # noetl: ignore dead-arc, executor-profile")) == []
+    assert problem_positions(text.replace("COMMENT", "")) == [ProblemPosition(5, 3, "executor-profile")]
+    assert problem_positions(text.replace("COMMENT", " # noetl: ignore executor-profile")) == []
+    assert problem_positions(text.replace("COMMENT", " # noetl: ignore dead-arc")) == [
+        ProblemPosition(5, 3, "executor-profile")
+    ]
+    assert problem_positions(text.replace("COMMENT", " # noetl: ignore dead-arc, executor-profile")) == []
     above = text.replace("COMMENT", "").replace("executor:\n", "executor: # noetl: ignore executor-profile\n")
-    assert found_in(above) == [Found(5, 3, "executor-profile")]
+    assert problem_positions(above) == [ProblemPosition(5, 3, "executor-profile")]
     below = text.replace("COMMENT", "\n  # noetl: ignore executor-profile")
-    assert found_in(below) == [Found(5, 3, "executor-profile")]
+    assert problem_positions(below) == [ProblemPosition(5, 3, "executor-profile")]
 
 
 def test_a_silenced_line_keeps_its_other_problems() -> None:
-    text = whole(
+    text = document_of(
         "executor: { profile: small, kind: remote } # noetl: ignore executor-profile\nworkflow:\n"
         + step(NOOP)
     )
-    assert found_in(text) == [Found(4, 35, "bad-value")]
+    assert problem_positions(text) == [ProblemPosition(4, 35, "bad-value")]
 
 
 def test_an_error_that_would_leave_a_part_out_is_never_silenced() -> None:
-    text = whole("workflow:\n" + step("tool: { kind: nop } # noetl: ignore unknown-kind"))
-    assert [found.code for found in found_in(text)] == ["unknown-kind"]
+    text = document_of("workflow:\n" + step("tool: { kind: nop } # noetl: ignore unknown-kind"))
+    assert [found.code for found in problem_positions(text)] == ["unknown-kind"]
 
 
 def test_an_error_that_leaves_the_playbook_whole_can_be_silenced() -> None:
     body = "tool: { kind: http, url: 'http://h', headers: { X: '{{ keychain.key.value }}' } }COMMENT"
-    text = whole("workflow:\n" + step(body))
-    assert [found.code for found in found_in(text.replace("COMMENT", ""))] == ["unknown-keychain"]
-    assert found_in(text.replace("COMMENT", " # noetl: ignore unknown-keychain")) == []
+    text = document_of("workflow:\n" + step(body))
+    assert [found.code for found in problem_positions(text.replace("COMMENT", ""))] == ["unknown-keychain"]
+    assert problem_positions(text.replace("COMMENT", " # noetl: ignore unknown-keychain")) == []
 
 
 def test_problems_stand_in_document_order_each_once() -> None:
     text = 'workload:\n  a: &a { b: "{{ 1 + }}" }\n  c: *a\nworkflow:\n' + step(NOOP)
-    assert found_in(text) == [Found(5, 22, "expression-syntax")]
+    assert problem_positions(text) == [ProblemPosition(5, 22, "expression-syntax")]
     problems = problems_of(FIFTEEN)
     assert list(problems) == sorted(set(problems))
 
@@ -204,7 +217,9 @@ def test_a_file_with_windows_line_ends_has_the_same_places() -> None:
     errors = [
         problem for problem in problems_of(FIFTEEN.replace("\n", "\r\n")) if problem.severity == "error"
     ]
-    assert [Found(problem.line, problem.column, problem.code) for problem in errors] == FIFTEEN_FOUND
+    assert [
+        ProblemPosition(problem.line, problem.column, problem.code) for problem in errors
+    ] == FIFTEEN_FOUND
 
 
 @pytest.mark.parametrize("text", ["", "# only a comment\n", "- a\n- list\n", "text", "5", "null"])

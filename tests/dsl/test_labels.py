@@ -1,7 +1,7 @@
 """Labels of tasks and steps that the inputs of a task mention."""
 
 from noetl.dsl.document.playbook import Task
-from noetl.expr import Constant, MapData, uses_of
+from noetl.expr import Constant, MappingTemplate, template_uses
 from tests.playbooks import playbook_of, problems_of
 
 TEXT = """\
@@ -31,8 +31,8 @@ def task(step: str, label: str) -> Task:
 
 def test_they_come_as_an_input_under_the_names_that_are_written() -> None:
     labels = task("start", "total").inputs["labels"]
-    assert isinstance(labels, MapData)
-    read = {name: {use.path for use in uses_of(value)} for name, value in labels.entries.items()}
+    assert isinstance(labels, MappingTemplate)
+    read = {name: {use.path for use in template_uses(value)} for name, value in labels.entries.items()}
     assert read == {
         "ORDERS": {("orders",)},
         "Orders": {("orders",)},

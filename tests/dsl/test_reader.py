@@ -5,16 +5,16 @@ import pytest
 from noetl.dsl.document.playbook import Policy
 from tests.playbooks import (
     NOOP,
-    Found,
-    errors_in,
+    ProblemPosition,
+    document_of,
+    error_codes,
     first_step,
     first_task,
-    found_in,
     playbook_of,
     problem_of,
+    problem_positions,
     problems_of,
     step,
-    whole,
 )
 
 
@@ -30,7 +30,7 @@ from tests.playbooks import (
     ],
 )
 def test_the_structure_of_a_loop_is_never_an_expression(spec: str) -> None:
-    found = errors_in(step(f"loop: {{ in: [1], iterator: n, spec: {spec} }}\n{NOOP}"))
+    found = error_codes(step(f"loop: {{ in: [1], iterator: n, spec: {spec} }}\n{NOOP}"))
     assert found in (["wrong-type"], ["bad-value"])
 
 
@@ -43,7 +43,7 @@ def test_the_structure_of_a_loop_is_never_an_expression(spec: str) -> None:
     ],
 )
 def test_the_structure_of_a_step_is_never_an_expression(spec: str) -> None:
-    assert errors_in(step(f"spec: {spec}\n{NOOP}")) in (["wrong-type"], ["bad-value"])
+    assert error_codes(step(f"spec: {spec}\n{NOOP}")) in (["wrong-type"], ["bad-value"])
 
 
 @pytest.mark.parametrize("key", ["args", "input", "set", "spec", "output_select"])
@@ -59,8 +59,10 @@ def test_knobs_of_a_task_may_be_expressions() -> None:
 
 
 def test_an_empty_loop_or_policy_is_refused() -> None:
-    assert found_in(step(f"loop:\n{NOOP}")) == [Found(6, 3, "loop-incomplete")]
-    assert found_in(step("tool: { kind: noop, spec: { policy: } }")) == [Found(6, 31, "policy-shape")]
+    assert problem_positions(step(f"loop:\n{NOOP}")) == [ProblemPosition(6, 3, "loop-incomplete")]
+    assert problem_positions(step("tool: { kind: noop, spec: { policy: } }")) == [
+        ProblemPosition(6, 31, "policy-shape")
+    ]
 
 
 def test_on_unmatched_of_a_scope_makes_no_policy_by_itself() -> None:
@@ -78,35 +80,35 @@ def test_on_unmatched_of_a_scope_makes_no_policy_by_itself() -> None:
 def test_rules_that_no_task_inherits_are_checked() -> None:
     rules = "{ rules: [{ when: ready, then: { do: continue } }] }"
     own = "{ kind: noop, spec: { policy: { rules: [] } } }"
-    assert errors_in(step(f"spec: {{ policy: {rules} }}\ntool: {own}")) == ["guard-form"]
-    assert errors_in(f"executor: {{ spec: {{ policy: {rules} }} }}\nworkflow:\n" + step(f"tool: {own}")) == [
-        "guard-form"
-    ]
+    assert error_codes(step(f"spec: {{ policy: {rules} }}\ntool: {own}")) == ["guard-form"]
+    assert error_codes(
+        f"executor: {{ spec: {{ policy: {rules} }} }}\nworkflow:\n" + step(f"tool: {own}")
+    ) == ["guard-form"]
 
 
 def test_what_tasks_inherit_from_the_executor_has_its_type() -> None:
     text = "executor: { spec: { task_timeout: fast, free: thing } }\nworkflow:\n" + step(NOOP)
-    assert found_in(text) == [Found(4, 35, "wrong-type")]
+    assert problem_positions(text) == [ProblemPosition(4, 35, "wrong-type")]
 
 
 def test_the_steps_of_a_wrong_name_are_there_for_their_arcs() -> None:
     text = step("next: { arcs: [{ step: 2nd }] }") + step(NOOP, name="2nd")
-    assert errors_in(text) == ["bad-name"]
+    assert error_codes(text) == ["bad-name"]
 
 
 def test_the_arcs_of_a_duplicate_step_are_checked() -> None:
     text = step(NOOP) + step("next: { arcs: [{ step: nowhere }] }")
-    assert errors_in(text) == ["duplicate-step", "unknown-step"]
+    assert error_codes(text) == ["duplicate-step", "unknown-step"]
 
 
 def test_a_wrong_router_is_not_also_a_missing_one() -> None:
-    assert errors_in(step("next: end") + step(NOOP, name="end")) == ["draft-next-list"]
-    assert errors_in(step("next: [{ step: end }]") + step(NOOP, name="end")) == ["draft-next-list"]
+    assert error_codes(step("next: end") + step(NOOP, name="end")) == ["draft-next-list"]
+    assert error_codes(step("next: [{ step: end }]") + step(NOOP, name="end")) == ["draft-next-list"]
 
 
 def test_a_misspelt_key_that_is_needed_is_told_once() -> None:
-    assert errors_in(step("tool: { kind: http, ulr: 'https://example.com' }")) == ["unknown-key"]
-    assert errors_in(step("tool: { knd: http, url: 'https://example.com' }")) == ["unknown-key"]
+    assert error_codes(step("tool: { kind: http, ulr: 'https://example.com' }")) == ["unknown-key"]
+    assert error_codes(step("tool: { knd: http, url: 'https://example.com' }")) == ["unknown-key"]
 
 
 def test_a_task_that_is_not_indented_below_its_label_is_recognised() -> None:
@@ -120,26 +122,28 @@ def test_problems_of_a_playbook_without_metadata_are_all_told() -> None:
     text = "apiVersion: noetl.io/v2\nkind: Playbook\nworkflow:\n" + step(
         "next: { arcs: [{ step: nowhere }] }"
     )
-    assert errors_in(text) == ["missing-key", "unknown-step"]
+    assert error_codes(text) == ["missing-key", "unknown-step"]
 
 
 def test_the_line_of_a_fault_in_code_is_the_line_in_the_file() -> None:
     first = step("tool:\n  kind: python\n  code: |\n    result = (")
-    assert found_in(first) == [Found(9, 7, "bad-input")]
+    assert problem_positions(first) == [ProblemPosition(9, 7, "bad-input")]
     second = step("tool:\n  kind: python\n  code: |\n    x = 1\n    if x:\n      result = )")
-    assert found_in(second) == [Found(11, 9, "bad-input")]
-    assert found_in(step('tool: { kind: python, code: "x = (" }')) == [Found(6, 32, "bad-input")]
+    assert problem_positions(second) == [ProblemPosition(11, 9, "bad-input")]
+    assert problem_positions(step('tool: { kind: python, code: "x = (" }')) == [
+        ProblemPosition(6, 32, "bad-input")
+    ]
 
 
 def test_code_may_count_lines_otherwise() -> None:
-    assert errors_in(step('tool: { kind: python, code: "x = 1\\rresult = (" }')) == ["bad-input"]
+    assert error_codes(step('tool: { kind: python, code: "x = 1\\rresult = (" }')) == ["bad-input"]
 
 
 def test_a_label_leaves_the_name_of_a_secret_to_the_tool() -> None:
     task = first_task(step("tool:\n  - token: { kind: secrets, name: prod/api }"))
     assert task.label == "token"
     assert list(task.inputs) == ["name"]
-    assert errors_in(step("tool:\n  - token: { kind: noop, name: other }")) == ["unknown-key"]
+    assert error_codes(step("tool:\n  - token: { kind: noop, name: other }")) == ["unknown-key"]
 
 
 def test_a_definition_and_its_use_may_spell_an_input_differently() -> None:
@@ -156,11 +160,11 @@ def test_a_definition_and_its_use_may_spell_an_input_differently() -> None:
 def test_the_spec_of_a_definition_is_checked_with_its_users() -> None:
     text = "workbook: { tasks: { fetch: { kind: http, url: 'https://a.example', spec: { timeoutt: 5 } } } }\n"
     text += "workflow:\n" + step("tool:\n  - { name: fetch, kind: workbook }")
-    assert errors_in(text) == ["unknown-key"]
+    assert error_codes(text) == ["unknown-key"]
 
 
 def test_an_unknown_definition_is_told_without_its_inputs() -> None:
-    assert errors_in(step("tool: { kind: workbook, task: nope, url: 'https://a.example' }")) == [
+    assert error_codes(step("tool: { kind: workbook, task: nope, url: 'https://a.example' }")) == [
         "unknown-task"
     ]
 
@@ -175,12 +179,12 @@ def test_a_message_is_one_line_of_bounded_length() -> None:
 
 
 def test_a_name_has_no_line_break() -> None:
-    assert errors_in('- step: "start\\n"\n  tool: { kind: noop }\n') == ["bad-name"]
+    assert error_codes('- step: "start\\n"\n  tool: { kind: noop }\n') == ["bad-name"]
 
 
 def test_the_document_and_its_hash_do_not_depend_on_the_text() -> None:
     one = playbook_of(step("tool: { kind: noop, args: { a: 1 } }"))
-    other = playbook_of("# a comment\n" + whole(step("tool:\n  kind: noop\n  args:\n    a: 1")))
+    other = playbook_of("# a comment\n" + document_of(step("tool:\n  kind: noop\n  args:\n    a: 1")))
     assert one.document == other.document
     assert one.hash == other.hash
     assert one.hash != playbook_of(step("tool: { kind: noop, args: { a: 2 } }")).hash
@@ -198,6 +202,6 @@ def test_a_step_selects_for_its_tasks() -> None:
 
 def test_no_step_is_called_unreachable_while_an_arc_leads_nowhere() -> None:
     text = step("next: { arcs: [{ step: reprot }] }") + step(NOOP, name="report")
-    assert [found.code for found in found_in(text)] == ["unknown-step"]
+    assert [found.code for found in problem_positions(text)] == ["unknown-step"]
     text = step("next: [{ step: report }]") + step(NOOP, name="report")
-    assert [found.code for found in found_in(text)] == ["draft-next-list"]
+    assert [found.code for found in problem_positions(text)] == ["draft-next-list"]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from noetl.expr import BUILTIN_ITER, NAMESPACES
-from tests.playbooks import NOOP, Found, errors_in, found_in, problems_of, step
+from noetl.expr import BUILTIN_ITER_KEYS, NAMESPACES
+from tests.playbooks import NOOP, ProblemPosition, error_codes, problem_positions, problems_of, step
 
 GOOD = ["a", "Z", "_", "_private", "a1", "a-b", "a_b", "camelCase", "end"]
 BAD = ["1a", "-a", "a b", "a.b", "a/b", "é", "a!", "''", "5", "true", "1.5"]
@@ -26,7 +26,7 @@ PLACES = ["step", "label", "name", "iterator", "keychain", "workbook"]
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", GOOD)
 def test_a_name_has_letters_digits_underscores_and_hyphens(place: str, name: str) -> None:
-    assert errors_in(named(place, name)) == []
+    assert error_codes(named(place, name)) == []
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -34,38 +34,38 @@ def test_a_name_has_letters_digits_underscores_and_hyphens(place: str, name: str
 def test_any_other_name_is_refused(place: str, name: str) -> None:
     # A key of a mapping is always text, so `true` and the like are names there.
     expected = [] if place in ("label", "workbook") and name == "true" else ["bad-name"]
-    assert errors_in(named(place, name)) == expected
+    assert error_codes(named(place, name)) == expected
 
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", sorted(NAMESPACES))
 def test_the_namespaces_of_expressions_are_reserved(place: str, name: str) -> None:
-    assert errors_in(named(place, name)) == ["reserved-name"]
+    assert error_codes(named(place, name)) == ["reserved-name"]
 
 
-@pytest.mark.parametrize("name", sorted(BUILTIN_ITER))
+@pytest.mark.parametrize("name", sorted(BUILTIN_ITER_KEYS))
 def test_what_every_iteration_has_is_no_iterator(name: str) -> None:
-    assert errors_in(named("iterator", name)) == ["reserved-name"]
-    assert errors_in(named("step", name)) == []
-    assert errors_in(named("label", name)) == []
+    assert error_codes(named("iterator", name)) == ["reserved-name"]
+    assert error_codes(named("step", name)) == []
+    assert error_codes(named("label", name)) == []
 
 
 def test_the_builtins_of_an_iteration_are_these() -> None:
-    assert {"index", "count", "first", "last", "parent"} == BUILTIN_ITER
+    assert {"index", "count", "first", "last", "parent"} == BUILTIN_ITER_KEYS
 
 
 @pytest.mark.parametrize(
     ("place", "found"),
     [
-        ("step", Found(5, 9, "bad-name")),
-        ("label", Found(7, 7, "bad-name")),
-        ("name", Found(7, 15, "bad-name")),
-        ("iterator", Found(6, 30, "bad-name")),
-        ("keychain", Found(4, 20, "bad-name")),
-        ("workbook", Found(4, 22, "bad-name")),
+        ("step", ProblemPosition(5, 9, "bad-name")),
+        ("label", ProblemPosition(7, 7, "bad-name")),
+        ("name", ProblemPosition(7, 15, "bad-name")),
+        ("iterator", ProblemPosition(6, 30, "bad-name")),
+        ("keychain", ProblemPosition(4, 20, "bad-name")),
+        ("workbook", ProblemPosition(4, 22, "bad-name")),
     ],
 )
-def test_a_wrong_name_is_told_where_it_stands(place: str, found: Found) -> None:
+def test_a_wrong_name_is_told_where_it_stands(place: str, found: ProblemPosition) -> None:
     (problem,) = [problem for problem in problems_of(named(place, "a.b")) if problem.severity == "error"]
     assert problem.code == found.code
     assert (problem.line, problem.column) == found[:2]
@@ -75,9 +75,9 @@ def test_a_wrong_name_is_told_where_it_stands(place: str, found: Found) -> None:
 
 def test_a_name_that_is_wrong_does_not_hide_other_problems() -> None:
     text = step("tool: { kind: htpp }\nnext: { arcs: [{ step: nowhere }] }", name="1a")
-    assert [found.code for found in found_in(text)] == ["bad-name", "unknown-kind", "unknown-step"]
+    assert [found.code for found in problem_positions(text)] == ["bad-name", "unknown-kind", "unknown-step"]
 
 
 def test_a_task_cannot_be_called_what_a_jump_calls_the_one_before() -> None:
-    assert errors_in(step("tool: [{ previous: { kind: noop } }]")) == ["reserved-name"]
-    assert errors_in(step("tool: [{ name: previous, kind: noop }]")) == ["reserved-name"]
+    assert error_codes(step("tool: [{ previous: { kind: noop } }]")) == ["reserved-name"]
+    assert error_codes(step("tool: [{ name: previous, kind: noop }]")) == ["reserved-name"]

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from noetl.dsl.document.kinds import Kind, Kinds
 from noetl.dsl.document.schema import document_schema
-from noetl.dsl.document.source import Mapping, compose, plain
+from noetl.dsl.document.source import Mapping, compose, node_value
 from noetl.dsl.reader import read_playbook
 from noetl.tools import builtin_kinds
 
@@ -32,7 +32,7 @@ def reader_errors(text: str) -> list[str]:
 
 
 def schema_errors(text: str) -> list[str]:
-    return [error.message for error in VALIDATOR.iter_errors(plain(root_of(text)))]
+    return [error.message for error in VALIDATOR.iter_errors(node_value(root_of(text)))]
 
 
 def step(body: str) -> str:
@@ -181,4 +181,8 @@ def test_structs_of_one_name_do_not_meet() -> None:
     ours = step("tool: { kind: http, url: 'http://h', files: { a: { path: b } } }")
     theirs = step("tool: { kind: parcel, parcel: { target: Rome } }")
     wrong = step("tool: { kind: parcel, parcel: { path: Rome } }")
-    assert [validator.is_valid(plain(root_of(text))) for text in (ours, theirs, wrong)] == [True, True, False]
+    assert [validator.is_valid(node_value(root_of(text))) for text in (ours, theirs, wrong)] == [
+        True,
+        True,
+        False,
+    ]

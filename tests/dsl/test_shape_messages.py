@@ -4,8 +4,8 @@ import pytest
 from msgspec import Struct, inspect
 
 from noetl.dsl.document.problem_codes import CODES
-from noetl.dsl.document.shape_check import Shaper, did_you_mean, kind_of
-from noetl.dsl.document.shape_messages import describe, in_passing
+from noetl.dsl.document.shape_check import ShapeChecker, describe_node, did_you_mean
+from noetl.dsl.document.shape_messages import describe_type, inline_description
 from noetl.dsl.document.source import Located, Mapping, Scalar, Sequence, compose
 from tests.playbooks import NOOP, problems_of, step
 
@@ -196,7 +196,7 @@ def test_did_you_mean_names_the_nearest_word_or_nothing(word: str, meant: str) -
 def test_a_value_in_words(text: str, words: str) -> None:
     node = compose(text)
     assert node is not None
-    assert kind_of(node) == words
+    assert describe_node(node) == words
 
 
 @pytest.mark.parametrize(
@@ -211,13 +211,13 @@ def test_a_value_in_words(text: str, words: str) -> None:
     ],
 )
 def test_a_type_in_words(type_: type, words: str) -> None:
-    assert describe(inspect.type_info(type_)) == words
+    assert describe_type(inspect.type_info(type_)) == words
 
 
 def test_a_description_in_passing_keeps_abbreviations() -> None:
-    assert in_passing("The collection.") == "the collection"
-    assert in_passing("A list.") == "a list"
-    assert in_passing("SQL to run.") == "SQL to run"
+    assert inline_description("The collection.") == "the collection"
+    assert inline_description("A list.") == "a list"
+    assert inline_description("SQL to run.") == "SQL to run"
 
 
 class Inner(Struct, forbid_unknown_fields=True):
@@ -237,7 +237,7 @@ def test_the_shaper_keeps_what_fits_and_reports_the_rest_at_its_place() -> None:
 
     node = compose("inner: { size: 1, sise: 2 }\nitems: [{ size: x }, 5, { size: 3 }]\nother: 1")
     assert node is not None
-    kept = Shaper(report).struct(node, Outer, "it")
+    kept = ShapeChecker(report).check_struct(node, Outer, "it")
     assert found == [
         (1, 19, "unknown-key"),
         (2, 17, "wrong-type"),

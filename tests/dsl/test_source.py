@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noetl.dsl.document import source
-from noetl.dsl.document.source import Lines, Mapping, Scalar, Sequence, SourceError, compose, plain
-from noetl.dsl.document.text_position import position_in
+from noetl.dsl.document.source import Mapping, Scalar, Sequence, SourceError, SourceLines, compose, node_value
+from noetl.dsl.document.text_position import position_in_text
 from noetl.model import Json
 
 
@@ -74,14 +74,14 @@ def test_every_key_and_value_knows_its_line_and_column() -> None:
     ],
 )
 def test_scalars_follow_the_core_schema(text: str, value: Json) -> None:
-    found = plain(tree(f"key: {text}"))
+    found = node_value(tree(f"key: {text}"))
     assert found == {"key": value}
     assert isinstance(found, dict)
     assert type(found["key"]) is type(value)
 
 
 def test_keys_are_always_text() -> None:
-    assert plain(tree("on: 1\n1: 2\ntrue: 3\nnull: 4")) == {"on": 1, "1": 2, "true": 3, "null": 4}
+    assert node_value(tree("on: 1\n1: 2\ntrue: 3\nnull: 4")) == {"on": 1, "1": 2, "true": 3, "null": 4}
 
 
 def test_an_empty_text_holds_no_document() -> None:
@@ -139,7 +139,7 @@ def test_aliases_that_expand_without_end_are_refused() -> None:
 
 
 def test_an_alias_gives_the_anchored_value() -> None:
-    assert plain(tree("a: &x {n: [1, 2]}\nb: *x")) == {"a": {"n": [1, 2]}, "b": {"n": [1, 2]}}
+    assert node_value(tree("a: &x {n: [1, 2]}\nb: *x")) == {"a": {"n": [1, 2]}, "b": {"n": [1, 2]}}
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_a_character_of_a_value_is_found_in_the_text(
     text: str, offset: int, position: tuple[int, int]
 ) -> None:
     scalar = next(_scalars(compose(text)))
-    assert position_in(Lines(text), scalar, offset) == position
+    assert position_in_text(SourceLines(text), scalar, offset) == position
 
 
 def _scalars(node: source.Node | None) -> Iterator[Scalar]:
@@ -195,7 +195,7 @@ def test_every_visible_character_is_found_whatever_the_style(
         return
     lines = text.split("\n")
     for offset, character in enumerate(scalar.value):
-        line, column = position_in(Lines(text), scalar, offset)
+        line, column = position_in_text(SourceLines(text), scalar, offset)
         found = lines[line - 1][column - 1 : column]
         if character.isalnum() and found != "\\":
             assert found == character, (text, offset)
@@ -223,7 +223,7 @@ def test_json_documents_are_read_as_they_are(document: dict[str, Json]) -> None:
         assert found.code in ("yaml-feature", "yaml-syntax"), found.message
     else:
         assert found is not None
-        assert plain(found) == document
+        assert node_value(found) == document
 
 
 @pytest.mark.parametrize(
@@ -253,4 +253,4 @@ def test_positions_count_the_lines_of_the_text(line_break: str) -> None:
     for key, line, column in (("b", 2, 9), ("c", 3, 10), ("d", 6, 7)):
         scalar = root.get(key)
         assert isinstance(scalar, Scalar)
-        assert position_in(Lines(text), scalar, str(scalar.value).index("y")) == (line, column)
+        assert position_in_text(SourceLines(text), scalar, str(scalar.value).index("y")) == (line, column)

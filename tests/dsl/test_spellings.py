@@ -2,16 +2,16 @@
 
 import pytest
 
-from noetl.dsl.document.playbook import Continue, Playbook, Retry, Write
-from noetl.expr import Constant, Expression, Scope, Site
+from noetl.dsl.document.playbook import Continue, Playbook, RetryTask, Write
+from noetl.expr import Constant, EvaluationSite, Expression, Scope
 from tests.playbooks import (
     NOOP,
-    Found,
-    errors_in,
+    ProblemPosition,
+    error_codes,
     first_step,
     first_task,
-    found_in,
     playbook_of,
+    problem_positions,
     problems_of,
     step,
 )
@@ -61,7 +61,7 @@ def without_places(playbook: Playbook) -> object:
     ],
 )
 def test_another_spelling_is_the_same_playbook(spelling: str, canonical: str) -> None:
-    assert errors_in(step(spelling)) == []
+    assert error_codes(step(spelling)) == []
     assert without_places(playbook_of(step(spelling))) == without_places(playbook_of(step(canonical)))
 
 
@@ -74,11 +74,13 @@ def test_another_spelling_is_the_same_playbook(spelling: str, canonical: str) ->
     ],
 )
 def test_two_spellings_of_one_key_are_refused(body: str, column: int) -> None:
-    assert found_in(step(body)) == [Found(6, column, "duplicate-key")]
+    assert problem_positions(step(body)) == [ProblemPosition(6, column, "duplicate-key")]
 
 
 def test_args_and_input_of_a_step_are_refused_together() -> None:
-    assert found_in(step("args: { a: 1 }\ninput: { b: 2 }\n" + NOOP)) == [Found(7, 3, "duplicate-key")]
+    assert problem_positions(step("args: { a: 1 }\ninput: { b: 2 }\n" + NOOP)) == [
+        ProblemPosition(7, 3, "duplicate-key")
+    ]
 
 
 def test_output_is_the_outcome_where_there_is_one() -> None:
@@ -91,7 +93,7 @@ def test_output_is_the_outcome_where_there_is_one() -> None:
     guard = policy.rules[0].when
     assert isinstance(guard, Expression)
     scope = Scope({"outcome": {"status": "ok", "result": {"n": 2}}})
-    assert guard.evaluate(scope, Site.GUARD) is True
+    assert guard.evaluate(scope, EvaluationSite.GUARD) is True
 
 
 def test_set_in_a_rule_is_set_ctx_and_set_iter() -> None:
@@ -138,7 +140,7 @@ def test_set_in_a_task_a_step_and_an_arc() -> None:
     ],
 )
 def test_a_write_that_names_no_place_is_refused(body: str, column: int) -> None:
-    assert found_in(step(body)) == [Found(6, column, "bad-write")]
+    assert problem_positions(step(body)) == [ProblemPosition(6, column, "bad-write")]
 
 
 @pytest.mark.parametrize("when", ["true", "True", '"{{ true }}"'])
@@ -152,7 +154,7 @@ def test_a_condition_may_be_true(when: str) -> None:
 def test_backoff_fixed_is_none() -> None:
     policy = first_task(rules("[{ when: true, then: { do: retry, backoff: fixed, delay: 5 } }]")).policy
     assert policy is not None
-    assert policy.rules[0].then.do == Retry(backoff="none", delay=5.0)
+    assert policy.rules[0].then.do == RetryTask(backoff="none", delay=5.0)
 
 
 def test_an_executor_profile_is_accepted_with_a_warning() -> None:
@@ -181,7 +183,7 @@ def test_the_older_names_of_events(name: str, loop: str, holds: dict[str, bool])
     guard = first_step(text + END).arcs[0].when
     assert isinstance(guard, Expression)
     for event, expected in holds.items():
-        assert guard.evaluate(Scope({"event": {"name": event}}), Site.GUARD) is expected
+        assert guard.evaluate(Scope({"event": {"name": event}}), EvaluationSite.GUARD) is expected
 
 
 @pytest.mark.parametrize(
@@ -203,19 +205,19 @@ def test_all_forms_of_else_are_equal_wherever_they_stand(otherwise: str, order: 
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("[{ else: { do: break } }, { else: { do: fail } }]", Found(6, 76, "two-else")),
-        ("[{ else: }]", Found(6, 49, "rule-shape")),
-        ("[{ else: { do: break }, then: { do: fail } }]", Found(6, 72, "rule-shape")),
-        ("[{ when: true, else: { do: break } }]", Found(6, 51, "rule-shape")),
-        ("[{ when: true }]", Found(6, 49, "rule-shape")),
-        ("[{ then: { do: break } }]", Found(6, 49, "rule-shape")),
-        ("[{ when: , then: { do: break } }]", Found(6, 49, "rule-shape")),
-        ("[retry]", Found(6, 49, "rule-shape")),
-        ("[{ when: true, do: break }]", Found(6, 63, "draft-eval")),
+        ("[{ else: { do: break } }, { else: { do: fail } }]", ProblemPosition(6, 76, "two-else")),
+        ("[{ else: }]", ProblemPosition(6, 49, "rule-shape")),
+        ("[{ else: { do: break }, then: { do: fail } }]", ProblemPosition(6, 72, "rule-shape")),
+        ("[{ when: true, else: { do: break } }]", ProblemPosition(6, 51, "rule-shape")),
+        ("[{ when: true }]", ProblemPosition(6, 49, "rule-shape")),
+        ("[{ then: { do: break } }]", ProblemPosition(6, 49, "rule-shape")),
+        ("[{ when: , then: { do: break } }]", ProblemPosition(6, 49, "rule-shape")),
+        ("[retry]", ProblemPosition(6, 49, "rule-shape")),
+        ("[{ when: true, do: break }]", ProblemPosition(6, 63, "draft-eval")),
     ],
 )
-def test_what_is_no_rule_is_refused_at_its_place(text: str, found: Found) -> None:
-    assert found in found_in(rules(text))
+def test_what_is_no_rule_is_refused_at_its_place(text: str, found: ProblemPosition) -> None:
+    assert found in problem_positions(rules(text))
 
 
 def test_a_description_may_stand_on_every_part() -> None:

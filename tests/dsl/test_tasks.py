@@ -4,7 +4,15 @@ import pytest
 
 from noetl.dsl.document.playbook import Task
 from noetl.expr import Constant
-from tests.playbooks import Found, errors_in, first_step, found_in, problem_of, problems_of, step
+from tests.playbooks import (
+    ProblemPosition,
+    error_codes,
+    first_step,
+    problem_of,
+    problem_positions,
+    problems_of,
+    step,
+)
 
 SAME = {
     "name and kind": "tool:\n  - name: fetch\n    kind: http\n    url: https://a.example",
@@ -45,29 +53,29 @@ def test_the_place_of_a_task_is_its_label() -> None:
     tasks: tuple[Task, ...] = first_step(
         step("tool:\n  - name: a\n    kind: noop\n  - b: { kind: noop }\n  - kind: noop")
     ).tasks
-    assert [(task.place.line, task.place.column) for task in tasks] == [(7, 13), (9, 7), (10, 7)]
+    assert [(task.position.line, task.position.column) for task in tasks] == [(7, 13), (9, 7), (10, 7)]
 
 
 @pytest.mark.parametrize(
     ("body", "found"),
     [
-        ("tool: noop", Found(6, 9, "wrong-type")),
-        ("tool: []", Found(6, 9, "bad-value")),
-        ("tool: [noop]", Found(6, 10, "wrong-type")),
-        ("tool: [[]]", Found(6, 10, "wrong-type")),
-        ("tool: {}", Found(6, 9, "missing-key")),
-        ("tool: [{ fetch: }]", Found(6, 12, "missing-key")),
-        ("tool: [{ fetch: http }]", Found(6, 10, "missing-key")),
-        ("tool: [{ a: { kind: noop }, b: { kind: noop } }]", Found(6, 10, "missing-key")),
-        ("tool: [{ name: fetch, kind: }]", Found(6, 25, "missing-key")),
-        ("tool: [{ name: 5, kind: noop }]", Found(6, 18, "bad-name")),
-        ("tool: [{ fetch page: { kind: noop } }]", Found(6, 12, "bad-name")),
-        ("tool: [{ ctx: { kind: noop } }]", Found(6, 12, "reserved-name")),
-        ("tool: [{ a: { kind: noop, name: b } }]", Found(6, 29, "unknown-key")),
+        ("tool: noop", ProblemPosition(6, 9, "wrong-type")),
+        ("tool: []", ProblemPosition(6, 9, "bad-value")),
+        ("tool: [noop]", ProblemPosition(6, 10, "wrong-type")),
+        ("tool: [[]]", ProblemPosition(6, 10, "wrong-type")),
+        ("tool: {}", ProblemPosition(6, 9, "missing-key")),
+        ("tool: [{ fetch: }]", ProblemPosition(6, 12, "missing-key")),
+        ("tool: [{ fetch: http }]", ProblemPosition(6, 10, "missing-key")),
+        ("tool: [{ a: { kind: noop }, b: { kind: noop } }]", ProblemPosition(6, 10, "missing-key")),
+        ("tool: [{ name: fetch, kind: }]", ProblemPosition(6, 25, "missing-key")),
+        ("tool: [{ name: 5, kind: noop }]", ProblemPosition(6, 18, "bad-name")),
+        ("tool: [{ fetch page: { kind: noop } }]", ProblemPosition(6, 12, "bad-name")),
+        ("tool: [{ ctx: { kind: noop } }]", ProblemPosition(6, 12, "reserved-name")),
+        ("tool: [{ a: { kind: noop, name: b } }]", ProblemPosition(6, 29, "unknown-key")),
     ],
 )
-def test_what_is_no_task_is_refused_at_its_place(body: str, found: Found) -> None:
-    assert found_in(step(body)) == [found]
+def test_what_is_no_task_is_refused_at_its_place(body: str, found: ProblemPosition) -> None:
+    assert problem_positions(step(body)) == [found]
 
 
 def test_labels_are_unique_in_a_pipeline_but_not_beyond() -> None:
@@ -75,7 +83,7 @@ def test_labels_are_unique_in_a_pipeline_but_not_beyond() -> None:
     problem = problem_of(text)
     assert (problem.line, problem.column, problem.code) == (6, 37, "duplicate-task")
     assert "line 6" in problem.hint
-    assert errors_in(step("tool: [{ name: task_1, kind: noop }, { kind: noop }]")) == ["duplicate-task"]
+    assert error_codes(step("tool: [{ name: task_1, kind: noop }, { kind: noop }]")) == ["duplicate-task"]
     two = step("tool: { name: a, kind: noop }\nnext: { arcs: [{ step: end }] }")
     assert problems_of(two + step("tool: { name: a, kind: noop }", name="end")) == ()
 
@@ -123,10 +131,10 @@ workflow:
 def test_a_jump_in_a_definition_is_judged_in_the_pipeline_that_uses_it() -> None:
     definition = 'workbook: { tasks: { poll: { kind: noop, spec: { policy: { rules: [{ when: "{{ _attempt < 3 }}", then: { do: jump, to: submit } }] } } } } }\nworkflow:\n'
     assert (
-        errors_in(definition + step("tool: [{ name: submit, kind: noop }, { name: poll, kind: workbook }]"))
+        error_codes(definition + step("tool: [{ name: submit, kind: noop }, { name: poll, kind: workbook }]"))
         == []
     )
-    assert errors_in(definition + step("tool: [{ name: poll, kind: workbook }]")) == ["jump-target"]
+    assert error_codes(definition + step("tool: [{ name: poll, kind: workbook }]")) == ["jump-target"]
 
 
 def test_previous_names_the_task_before() -> None:
@@ -135,7 +143,7 @@ def test_previous_names_the_task_before() -> None:
     policy = first_step(text).tasks[1].policy
     assert policy is not None
     assert str(policy.rules[0].then.do) == "Jump(to='a')"
-    assert errors_in(step(f"tool: [{{ name: a, kind: noop, {rules} }}]")) == ["jump-target"]
+    assert error_codes(step(f"tool: [{{ name: a, kind: noop, {rules} }}]")) == ["jump-target"]
 
 
 def test_an_inline_document_is_checked_in_place() -> None:
@@ -154,7 +162,10 @@ def test_an_inline_document_is_checked_in_place() -> None:
                     arcs:
                       - step: nowhere
         """)
-    assert found_in(text) == [Found(15, 27, "unknown-kind"), Found(18, 25, "unknown-step")]
+    assert problem_positions(text) == [
+        ProblemPosition(15, 27, "unknown-kind"),
+        ProblemPosition(18, 25, "unknown-step"),
+    ]
 
 
 def test_documents_inside_documents_are_checked_too() -> None:
@@ -162,12 +173,12 @@ def test_documents_inside_documents_are_checked_too() -> None:
         "{ apiVersion: noetl.io/v2, kind: Playbook, metadata: { name: c, path: p }, workflow: [{ step: s }] }"
     )
     outer = inner.replace("{ step: s }", f"{{ step: s, tool: {{ kind: playbook, document: {inner} }} }}")
-    assert errors_in(step(f"tool: {{ kind: playbook, document: {outer} }}")) == ["empty-step"]
+    assert error_codes(step(f"tool: {{ kind: playbook, document: {outer} }}")) == ["empty-step"]
 
 
 def test_an_inline_document_is_a_playbook() -> None:
-    assert errors_in(step("tool: { kind: playbook, document: { a: 1 } }"))[0] == "missing-key"
-    assert errors_in(step("tool: { kind: playbook, document: text }")) == ["wrong-type"]
+    assert error_codes(step("tool: { kind: playbook, document: { a: 1 } }"))[0] == "missing-key"
+    assert error_codes(step("tool: { kind: playbook, document: text }")) == ["wrong-type"]
 
 
 def test_the_writes_of_a_rule_keep_their_order() -> None:

@@ -2,7 +2,16 @@
 
 import pytest
 
-from tests.playbooks import HEADER, NOOP, Found, errors_in, found_in, problem_of, problems_of, step
+from tests.playbooks import (
+    HEADER,
+    NOOP,
+    ProblemPosition,
+    error_codes,
+    problem_of,
+    problem_positions,
+    problems_of,
+    step,
+)
 
 END = step(NOOP, name="end")
 STEPS = "workflow:\n" + step(NOOP)
@@ -70,26 +79,26 @@ def test_a_key_like_no_other_gets_the_keys_there_are() -> None:
 
 def test_inputs_and_spec_of_an_allowed_kind_are_free() -> None:
     text = step("tool: { kind: telegraph, wire: { a: '{{ ctx.a }}' }, spec: { volts: 5 } }")
-    assert errors_in(text, allow_kinds=["telegraph"]) == []
+    assert error_codes(text, allow_kinds=["telegraph"]) == []
 
 
 def test_but_not_what_every_task_has() -> None:
     allowed = ["telegraph"]
-    assert errors_in(step("tool: { kind: telegraph, args: [1] }"), allow_kinds=allowed) == ["wrong-type"]
-    assert errors_in(step("tool: { kind: telegraph, spec: { policy: [] } }"), allow_kinds=allowed) == [
+    assert error_codes(step("tool: { kind: telegraph, args: [1] }"), allow_kinds=allowed) == ["wrong-type"]
+    assert error_codes(step("tool: { kind: telegraph, spec: { policy: [] } }"), allow_kinds=allowed) == [
         "policy-shape"
     ]
-    assert errors_in(step("tool: { kind: telegraph, wire: '{{ 1 + }}' }"), allow_kinds=allowed) == [
+    assert error_codes(step("tool: { kind: telegraph, wire: '{{ 1 + }}' }"), allow_kinds=allowed) == [
         "expression-syntax"
     ]
-    assert errors_in(step("tool: { kind: telegraph, eval: [] }"), allow_kinds=allowed) == ["draft-eval"]
+    assert error_codes(step("tool: { kind: telegraph, eval: [] }"), allow_kinds=allowed) == ["draft-eval"]
 
 
 def test_every_unknown_key_is_told() -> None:
     text = step("one: 1\ntwo: 2\ntool: { kind: noop, three: 3, four: 4 }")
-    assert found_in(text) == [
-        Found(6, 3, "unknown-key"),
-        Found(7, 3, "unknown-key"),
-        Found(8, 23, "unknown-key"),
-        Found(8, 33, "unknown-key"),
+    assert problem_positions(text) == [
+        ProblemPosition(6, 3, "unknown-key"),
+        ProblemPosition(7, 3, "unknown-key"),
+        ProblemPosition(8, 23, "unknown-key"),
+        ProblemPosition(8, 33, "unknown-key"),
     ]

@@ -16,7 +16,7 @@ from noetl.events import (
     EventUnwritable,
     decode,
     encode,
-    kind_of,
+    kind_of_body,
 )
 from noetl.events import bodies as of
 from noetl.model import Json, NoetlError
@@ -26,7 +26,7 @@ STEP_DONE = 20
 
 
 def again(body: EventBody) -> EventBody:
-    return decode(kind_of(body).number, encode(body), FORMAT)
+    return decode(kind_of_body(body).number, encode(body), FORMAT)
 
 
 @pytest.mark.parametrize("kind", EVENT_KINDS, ids=lambda kind: kind.name)
@@ -166,7 +166,7 @@ def test_kinds_without_upcasters_read_as_they_are() -> None:
     body = of.LoopDone(
         run="r1", total=2**70, succeeded=1, patches=(of.Patch(scope="run", path=("a",), value=1.0),)
     )
-    read = LATER.decode(kind_of(body).number, LATER.encode(body), 1)
+    read = LATER.decode(kind_of_body(body).number, LATER.encode(body), 1)
     assert repr(read) == repr(body)
 
 

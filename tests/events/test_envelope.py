@@ -106,7 +106,7 @@ ATTEMPT: dict[str, Any] = {"run": "r12", "iteration": 7, "task": "fetch", "visit
         (of.TokenClaimed(run="r3", worker="w1", token="t2"), {"entity_id": "t2", "step_run_id": "r3", "worker": "w1"}),
         (of.TokenClaimed(run="r3"), {"entity_id": "r3", "step_run_id": "r3"}),
         (of.PlaybookExecutionRequested(path="p", hash="h"), {"entity_id": EXECUTION}),
-        (of.PlaybookExecutionRequested(path="p", hash="h", parent=of.Parent(execution_id="x", task_run_id="r1/0/call/1/1")), {"entity_id": EXECUTION, "parent_id": "x/r1/0/call/1/1"}),
+        (of.PlaybookExecutionRequested(path="p", hash="h", parent=of.ParentTask(execution_id="x", task_run_id="r1/0/call/1/1")), {"entity_id": EXECUTION, "parent_id": "x/r1/0/call/1/1"}),
         (of.WorkflowStarted(), {"entity_id": EXECUTION}),
         (of.ExecutionRetried(runs=("r3",)), {"entity_id": EXECUTION}),
     ],

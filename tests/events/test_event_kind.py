@@ -6,13 +6,13 @@ import pytest
 
 from noetl.events import (
     EVENT_KINDS,
-    Entity,
     EventBody,
+    EventEntity,
+    EventSource,
+    EventStatus,
     EventUnreadable,
-    Source,
-    Status,
     kind_numbered,
-    kind_of,
+    kind_of_body,
 )
 from noetl.events import bodies as of
 from noetl.model.outcome import ErrorInfo, failed, succeeded
@@ -67,7 +67,7 @@ def test_numbers_are_those_that_were_given() -> None:
 def test_rows_are_found_by_number_and_by_body() -> None:
     for kind in EVENT_KINDS:
         assert kind_numbered(kind.number) is kind
-    assert kind_of(of.StepDone(run="r1")).name == "StepDone"
+    assert kind_of_body(of.StepDone(run="r1")).name == "StepDone"
 
 
 def test_a_number_that_nobody_has_is_refused() -> None:
@@ -77,10 +77,10 @@ def test_a_number_that_nobody_has_is_refused() -> None:
 
 @pytest.mark.spec("000 §10.1")
 def test_entities_and_sources_are_those_of_the_specification() -> None:
-    assert get_args(Entity) == ("playbook", "workflow", "step", "task", "loop", "next")
-    assert get_args(Source) == ("server", "worker")
-    assert get_args(Status) == ("in_progress", "success", "error", "paused")
-    assert {kind.entity for kind in EVENT_KINDS} == set(get_args(Entity))
+    assert get_args(EventEntity) == ("playbook", "workflow", "step", "task", "loop", "next")
+    assert get_args(EventSource) == ("server", "worker")
+    assert get_args(EventStatus) == ("in_progress", "success", "error", "paused")
+    assert {kind.entity for kind in EVENT_KINDS} == set(get_args(EventEntity))
 
 
 @pytest.mark.spec("000 §10.1")
@@ -156,4 +156,4 @@ def test_what_an_event_is_about(entity: str, names: list[str]) -> None:
     ids=lambda value: type(value).__name__ if isinstance(value, of.Body) else value,
 )
 def test_the_status_follows_from_the_body(body: EventBody, status: str) -> None:
-    assert kind_of(body).status_of(body) == status
+    assert kind_of_body(body).status_of(body) == status

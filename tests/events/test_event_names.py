@@ -2,7 +2,7 @@
 
 import pytest
 
-from noetl.events import EVENT_KINDS, Event, EventNameUnknown, kind_named, matches
+from noetl.events import EVENT_KINDS, Event, EventNameUnknown, event_matches, kind_named
 from noetl.events import bodies as of
 from noetl.model import NoetlError
 from noetl.model.outcome import succeeded
@@ -43,8 +43,8 @@ def test_no_name_means_two_events() -> None:
 
 @pytest.mark.parametrize("name", ["TaskProcessed", "task.processed", "task.done"])
 def test_a_filter_keeps_the_events_of_its_name(name: str) -> None:
-    assert matches(name, Event(2, 0, of.TaskProcessed(run="r1", task="a", outcome=succeeded())))
-    assert not matches(name, Event(1, 0, of.TaskStarted(run="r1", task="a")))
+    assert event_matches(name, Event(2, 0, of.TaskProcessed(run="r1", task="a", outcome=succeeded())))
+    assert not event_matches(name, Event(1, 0, of.TaskStarted(run="r1", task="a")))
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_filter_keeps_the_events_of_its_name(name: str) -> None:
 )
 def test_a_wrong_name_is_refused_with_the_nearest_right_one(wrong: str, hint: str) -> None:
     with pytest.raises(EventNameUnknown) as refused:
-        matches(wrong, Event(1, 0, of.WorkflowStarted()))
+        event_matches(wrong, Event(1, 0, of.WorkflowStarted()))
     assert refused.value.hint == hint
     assert refused.value.name == wrong
     assert f"`{wrong}`" in str(refused.value)

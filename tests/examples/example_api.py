@@ -17,14 +17,14 @@ LISTS: dict[str, list[Any]] = {
 PRODUCTS = [{"id": 1, "name": " bolts", "price": 9.5}, {"id": 2, "name": "it's nuts", "price": 0.25}]
 
 
-class Api(ThreadingHTTPServer):
+class ExampleApi(ThreadingHTTPServer):
     """Counts what it was asked."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.asked: list[tuple[str, str]] = []
+        self.requests: list[tuple[str, str]] = []
 
     @property
     def url(self) -> str:
@@ -33,11 +33,11 @@ class Api(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: Api
+    server: ExampleApi
 
     def do_GET(self) -> None:
-        first = ("GET", self.path) not in self.server.asked
-        self.server.asked.append(("GET", self.path))
+        first = ("GET", self.path) not in self.server.requests
+        self.server.requests.append(("GET", self.path))
         parts = urlsplit(self.path)
         if parts.path == "/products" and self.headers["Authorization"] == "Bearer let me in":
             self._answer(200, PRODUCTS)
@@ -51,7 +51,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.asked.append(("POST", self.headers["Idempotency-Key"]))
+        self.server.requests.append(("POST", self.headers["Idempotency-Key"]))
         self._answer(201, {"id": f"r-{body['order']}-{body['amount']}"})
 
     def _answer(self, status: int, value: Any) -> None:
@@ -67,8 +67,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving() -> Iterator[Api]:
-    with Api() as api:
+def example_api() -> Iterator[ExampleApi]:
+    with ExampleApi() as api:
         thread = Thread(target=api.serve_forever)
         thread.start()
         try:

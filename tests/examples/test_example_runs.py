@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.command_line import COMMAND, Ran, environment, run
-from tests.examples.example_api import Api, serving
+from tests.cli.command_line import COMMAND, CompletedCommand, environment, run
+from tests.examples.example_api import ExampleApi, example_api
 from tests.examples.test_examples import EXAMPLES, PLAYBOOKS
 
 ELSEWHERE = "http://127.0.0.1:8000"
@@ -102,8 +102,8 @@ def place(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def api() -> Iterator[Api]:
-    with serving() as api:
+def api() -> Iterator[ExampleApi]:
+    with example_api() as api:
         yield api
 
 
@@ -111,7 +111,7 @@ def example(name: str) -> Path:
     return EXAMPLES / f"{name}.yaml"
 
 
-def execution_of(ran: Ran) -> dict[str, Any]:
+def execution_of(ran: CompletedCommand) -> dict[str, Any]:
     assert ran.out, ran.err
     found: dict[str, Any] = ran.json
     return found
@@ -129,7 +129,7 @@ def test_every_example_is_run() -> None:
 @pytest.mark.parametrize(
     "path", [path for path in PLAYBOOKS if path.stem in RESULTS], ids=lambda path: path.stem
 )
-def test_an_example_gives_its_result(path: Path, place: Path, api: Api) -> None:
+def test_an_example_gives_its_result(path: Path, place: Path, api: ExampleApi) -> None:
     command = [part.replace(ELSEWHERE, api.url) for part in command_of(path)]
     ran = run(*command, "-q", "-o", "json", cwd=place)
     found = execution_of(ran)
@@ -146,11 +146,11 @@ def test_a_job_is_polled_until_it_is_done(place: Path) -> None:
     assert (few.code, few.json["error"]["kind"]) == (1, "retry_exhausted")
 
 
-def test_a_busy_server_is_asked_again_and_a_missing_order_is_no_failure(place: Path, api: Api) -> None:
+def test_a_busy_server_is_asked_again_and_a_missing_order_is_no_failure(place: Path, api: ExampleApi) -> None:
     command = [part.replace(ELSEWHERE, api.url) for part in command_of(example("http_request"))]
     assert run(*command, "-q", cwd=place).code == 0
-    assert api.asked[:2] == [("GET", "/orders/1001")] * 2
-    assert api.asked[2][0] == "POST"
+    assert api.requests[:2] == [("GET", "/orders/1001")] * 2
+    assert api.requests[2][0] == "POST"
     missing = execution_of(run(*command, "--set", "order=7", "-q", "-o", "json", cwd=place))
     assert missing["result"] == {"receipt": None, "why": "there is no order 7"}
     assert (missing["status"], missing["steps"]["start"]["status"]) == ("completed", "failed")
@@ -166,7 +166,7 @@ def test_money_moves_in_one_transaction_or_not_at_all(place: Path, dsn: str) -> 
     assert refused.json["steps"]["transfer"]["status"] == "failed"
 
 
-def test_products_go_from_an_api_into_a_table(place: Path, api: Api, dsn: str) -> None:
+def test_products_go_from_an_api_into_a_table(place: Path, api: ExampleApi, dsn: str) -> None:
     path = example("api_to_postgres")
     (store,) = others_of(path)
     program, *arguments = shlex.split(store.replace(LOCAL, dsn))
@@ -237,9 +237,9 @@ class Waiting:
         self.child.kill()
         self.child.communicate()
 
-    def end(self) -> Ran:
+    def end(self) -> CompletedCommand:
         out, err = self.child.communicate()
-        return Ran(self.child.returncode, out, err)
+        return CompletedCommand(self.child.returncode, out, err)
 
 
 @pytest.mark.parametrize(

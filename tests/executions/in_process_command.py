@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from noetl.cli import main
-from tests.cli.command_line import Ran
+from tests.cli.command_line import CompletedCommand
 
 
-class Commands:
+class InProcessCommand:
     """`noetl` in a working directory of its own, below a home directory that has nothing else."""
 
     def __init__(
@@ -23,11 +23,11 @@ class Commands:
         monkeypatch.chdir(folder)
         self._capture = capture
 
-    def __call__(self, *arguments: str) -> Ran:
+    def __call__(self, *arguments: str) -> CompletedCommand:
         self._capture.readouterr()
         with pytest.raises(SystemExit) as ended:
             main(arguments)
         shown = self._capture.readouterr()
         code = ended.value.code
         assert isinstance(code, int)
-        return Ran(code, shown.out.decode(), shown.err.decode())
+        return CompletedCommand(code, shown.out.decode(), shown.err.decode())

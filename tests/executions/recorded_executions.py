@@ -6,24 +6,24 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from noetl.engine.catalog.playbook_record import Source, packed
+from noetl.engine.catalog.playbook_record import PlaybookSource, encode_source
 from noetl.engine.effects import effects_of
 from noetl.events.codec import FORMAT, encode
 from noetl.events.event import Event
-from noetl.events.event_kind import kind_of
+from noetl.events.event_kind import kind_of_body
 from noetl.kernel.net.commands import Request
 from noetl.kernel.state.execution_state import new_state
-from noetl.ports.store import Append, Committed, Row, Store, merge
+from noetl.ports.store import Append, Committed, Row, Store, merge_effects
 from noetl.stores.home_folder import Home
 from noetl.stores.results import FileResults
 from noetl.stores.sqlite import SqliteStore
 from tests.kernel.driver import Driver, Script
-from tests.playbooks import whole
+from tests.playbooks import document_of
 
 FIRST = "01939d2e-0000-7000-8000-00000000000"
 
 
-class Recorded:
+class RecordedExecutions:
     """A home below a folder, with executions in it. Ids end with 1, 2, 3 … in the order of their starts."""
 
     def __init__(self, folder: Path) -> None:
@@ -31,10 +31,12 @@ class Recorded:
         self.home.make()
         self._count = 0
 
-    def begin(self, text: str, script: Script | None = None, *, kinds: Sequence[str] = ()) -> "Execution":
+    def begin(
+        self, text: str, script: Script | None = None, *, kinds: Sequence[str] = ()
+    ) -> "RecordedExecution":
         """An execution that can be driven; nothing of it is stored yet."""
         self._count += 1
-        return Execution(self, text, script, f"{FIRST}{self._count}", kinds)
+        return RecordedExecution(self, text, script, f"{FIRST}{self._count}", kinds)
 
     def run(
         self, text: str, script: Script | None = None, *, kinds: Sequence[str] = (), **request: Any
@@ -56,21 +58,26 @@ class Recorded:
         return asyncio.run(play())
 
 
-class Execution:
+class RecordedExecution:
     """One execution. `save` stores what has happened since the last call."""
 
     def __init__(
-        self, recorded: Recorded, text: str, script: Script | None, execution_id: str, kinds: Sequence[str]
+        self,
+        recorded: RecordedExecutions,
+        text: str,
+        script: Script | None,
+        execution_id: str,
+        kinds: Sequence[str],
     ) -> None:
         self.id = execution_id
-        self.text = whole(text)
+        self.text = document_of(text)
         self.driver = Driver(self.text, script, kinds=kinds)
         self.driver.state = new_state(self.driver.plan, execution_id)
         self._recorded = recorded
         self._saved = 0
 
-    def start(self, **request: Any) -> "Execution":
-        self.driver.give(Request(**request))
+    def start(self, **request: Any) -> "RecordedExecution":
+        self.driver.submit(Request(**request))
         return self
 
     def save(self) -> None:
@@ -78,7 +85,7 @@ class Execution:
 
     async def save_in(self, store: Store) -> None:
         playbook = self.driver.plan.playbook
-        await store.put_playbook(playbook.hash, packed(Source(self.text, "playbook.yaml")))
+        await store.put_playbook(playbook.hash, encode_source(PlaybookSource(self.text, "playbook.yaml")))
         results = FileResults(self._recorded.home.results)
         for key, data in self.driver.stored.items():
             await results.put(key, data)
@@ -90,8 +97,15 @@ class Execution:
 def append_of(execution_id: str, events: list[Event]) -> Append:
     """The events of one decision, as they are stored."""
     rows = [
-        Row(event.seq, event.ts, kind_of(event.body).number, FORMAT, encode(event.body), event is events[-1])
+        Row(
+            event.seq,
+            event.ts,
+            kind_of_body(event.body).number,
+            FORMAT,
+            encode(event.body),
+            event is events[-1],
+        )
         for event in events
     ]
-    effects = reduce(merge, [effects_of(event.ts, event.body) for event in events])
+    effects = reduce(merge_effects, [effects_of(event.ts, event.body) for event in events])
     return Append(execution_id=execution_id, expected_version=events[0].seq - 1, rows=rows, effects=effects)

@@ -5,15 +5,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from noetl.engine.catalog.playbook_record import PlaybookUnreadable, Source, packed
+from noetl.engine.catalog.playbook_record import PlaybookSource, PlaybookUnreadable, encode_source
 from noetl.engine.history.lookup import PAGE, HistoryUnreadable, find_execution
 from noetl.engine.history.read import read_history, read_plan, read_state
-from noetl.events.bodies import Parent, PlaybookProcessed
+from noetl.events.bodies import ParentTask, PlaybookProcessed
 from noetl.kernel.state.execution_state import STATE_FORMAT
-from noetl.kernel.state.replay import dump
+from noetl.kernel.state.replay import dump_state
 from noetl.ports.store import Append, Effects, ExecutionUnknown, Row, Snapshot, Store
 from tests.executions.execution_playbooks import BREAK, BROKEN, GREET, GREETED, HOLD
-from tests.executions.recorded_executions import Recorded, append_of
+from tests.executions.recorded_executions import RecordedExecutions, append_of
 
 ENDLESS = """\
 - step: start
@@ -22,18 +22,18 @@ ENDLESS = """\
 """
 
 
-def test_a_history_is_all_that_happened_and_what_it_amounts_to(recorded: Recorded) -> None:
+def test_a_history_is_all_that_happened_and_what_it_amounts_to(recorded: RecordedExecutions) -> None:
     execution = recorded.begin(GREET, GREETED)
     execution.driver.run(labels={"team": "data"})
     execution.save()
     history = recorded.with_store(lambda store: read_history(store, execution.id))
     assert history.events == execution.driver.events
-    assert dump(history.state) == dump(execution.driver.state)
+    assert dump_state(history.state) == dump_state(execution.driver.state)
     assert history.playbook == execution.driver.plan.playbook
     assert history.request.labels == {"team": "data"}
 
 
-def test_a_state_is_that_of_any_event(recorded: Recorded) -> None:
+def test_a_state_is_that_of_any_event(recorded: RecordedExecutions) -> None:
     name = recorded.run(GREET, GREETED)
     history = recorded.with_store(lambda store: read_history(store, name))
     assert history.state_at(0).status == "new"
@@ -44,17 +44,17 @@ def test_a_state_is_that_of_any_event(recorded: Recorded) -> None:
             history.state_at(seq)
 
 
-def test_long_histories_are_read_in_pages(recorded: Recorded) -> None:
+def test_long_histories_are_read_in_pages(recorded: RecordedExecutions) -> None:
     name = recorded.run(ENDLESS)
     history = recorded.with_store(lambda store: read_history(store, name))
     assert len(history.events) > PAGE
     assert isinstance(history.events[-1].body, PlaybookProcessed)
 
 
-def test_a_state_comes_from_the_newest_snapshot_and_the_events_since(recorded: Recorded) -> None:
+def test_a_state_comes_from_the_newest_snapshot_and_the_events_since(recorded: RecordedExecutions) -> None:
     execution = recorded.begin(GREET, GREETED).start()
     execution.save()
-    middle = dump(execution.driver.state)
+    middle = dump_state(execution.driver.state)
     execution.driver.run()
     execution.save()
 
@@ -66,11 +66,11 @@ def test_a_state_comes_from_the_newest_snapshot_and_the_events_since(recorded: R
         return without, await read_state(store, await read_plan(store, record), record.execution_id)
 
     without, with_snapshot = recorded.with_store(read)
-    assert dump(without) == dump(with_snapshot) == dump(execution.driver.state)
+    assert dump_state(without) == dump_state(with_snapshot) == dump_state(execution.driver.state)
 
 
 @pytest.mark.parametrize("body", [b"{", b"{}", b'{"format": 1, "hash": "another"}'])
-def test_a_snapshot_that_cannot_be_used_is_left_aside(recorded: Recorded, body: bytes) -> None:
+def test_a_snapshot_that_cannot_be_used_is_left_aside(recorded: RecordedExecutions, body: bytes) -> None:
     name = recorded.run(GREET, GREETED)
 
     async def read(store: Store) -> Any:
@@ -81,7 +81,7 @@ def test_a_snapshot_that_cannot_be_used_is_left_aside(recorded: Recorded, body: 
     assert recorded.with_store(read).result == "bye"
 
 
-def test_an_execution_is_found_by_its_id_or_the_beginning_of_it(recorded: Recorded) -> None:
+def test_an_execution_is_found_by_its_id_or_the_beginning_of_it(recorded: RecordedExecutions) -> None:
     first, second = recorded.run(GREET, GREETED), recorded.run(BREAK, BROKEN)
 
     async def find(store: Store) -> None:
@@ -100,14 +100,14 @@ def test_an_execution_is_found_by_its_id_or_the_beginning_of_it(recorded: Record
     recorded.with_store(find)
 
 
-def test_the_latest_is_nobodys_child(recorded: Recorded) -> None:
+def test_the_latest_is_nobodys_child(recorded: RecordedExecutions) -> None:
     mother = recorded.run(GREET, GREETED)
-    recorded.run(GREET, GREETED, parent=Parent(execution_id=mother, task_run_id="r5/0/say/1/1"))
+    recorded.run(GREET, GREETED, parent=ParentTask(execution_id=mother, task_run_id="r5/0/say/1/1"))
     found = recorded.with_store(lambda store: find_execution(store, "latest"))
     assert found.execution_id == mother
 
 
-def test_a_playbook_whose_tools_are_not_installed_is_still_read(recorded: Recorded) -> None:
+def test_a_playbook_whose_tools_are_not_installed_is_still_read(recorded: RecordedExecutions) -> None:
     text = BREAK.replace('kind: python, code: "result = 1"', "kind: telegraph")
     name = recorded.run(text, {"say": 1}, kinds=["telegraph"])
     assert recorded.with_store(lambda store: read_history(store, name)).state.result == 1
@@ -118,10 +118,12 @@ def test_a_playbook_whose_tools_are_not_installed_is_still_read(recorded: Record
     [
         (b"\xff", "damaged"),
         (b'{"name": 1}', "damaged"),
-        (packed(Source("apiVersion: noetl.io/v2\n", "a.yaml")), "does not accept"),
+        (encode_source(PlaybookSource("apiVersion: noetl.io/v2\n", "a.yaml")), "does not accept"),
     ],
 )
-def test_a_document_that_cannot_be_read_is_named(recorded: Recorded, document: bytes, said: str) -> None:
+def test_a_document_that_cannot_be_read_is_named(
+    recorded: RecordedExecutions, document: bytes, said: str
+) -> None:
     execution = recorded.begin(HOLD).start()
 
     async def read(store: Store) -> None:
@@ -143,12 +145,12 @@ def test_a_document_that_cannot_be_read_is_named(recorded: Recorded, document: b
         (Row(1, 5, 20, 1, b'{"run": "r5"}', True), "does not fit what came before"),
     ],
 )
-def test_events_that_cannot_be_read_are_named(recorded: Recorded, row: Row, said: str) -> None:
+def test_events_that_cannot_be_read_are_named(recorded: RecordedExecutions, row: Row, said: str) -> None:
     playbook = recorded.begin(HOLD)
 
     async def read(store: Store) -> None:
         hashed = playbook.driver.plan.playbook.hash
-        await store.put_playbook(hashed, packed(Source(playbook.text, "playbook.yaml")))
+        await store.put_playbook(hashed, encode_source(PlaybookSource(playbook.text, "playbook.yaml")))
         effects = Effects(status="running", playbook=hashed)
         await store.commit([Append(execution_id="x", expected_version=0, rows=[row], effects=effects)])
         with pytest.raises(HistoryUnreadable, match=said) as caught:
@@ -158,7 +160,7 @@ def test_events_that_cannot_be_read_are_named(recorded: Recorded, row: Row, said
     recorded.with_store(read)
 
 
-def test_a_missing_playbook_is_named(recorded: Recorded) -> None:
+def test_a_missing_playbook_is_named(recorded: RecordedExecutions) -> None:
     async def read(store: Store) -> None:
         row = Row(1, 5, 1, 1, b'{"path": "p", "hash": "h"}', True)
         effects = Effects(status="running", playbook="h")

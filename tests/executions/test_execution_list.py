@@ -5,24 +5,26 @@ from pathlib import Path
 
 import pytest
 
-from noetl.engine.history.retention import delete, ended_before
+from noetl.engine.history.retention import delete_execution, ended_before
 from noetl.engine.task_log import TaskLog
-from noetl.events.bodies import Parent
+from noetl.events.bodies import ParentTask
 from noetl.kernel.net.commands import Retry
 from noetl.ports.store import Store
 from noetl.stores.ownership import Owners
 from noetl.stores.results import FileResults
-from tests.cli.command_line import Ran, run
+from tests.cli.command_line import CompletedCommand, run
 from tests.executions.execution_playbooks import BREAK, BROKEN, GREET, GREETED, HOLD
-from tests.executions.in_process_command import Commands
-from tests.executions.recorded_executions import Recorded
+from tests.executions.in_process_command import InProcessCommand
+from tests.executions.recorded_executions import RecordedExecutions
 
 
-def ids(ran: Ran) -> list[str]:
+def ids(ran: CompletedCommand) -> list[str]:
     return [one["execution_id"][-1] for one in ran.json["executions"]]
 
 
-def test_nothing_is_listed_where_nothing_is_and_nothing_is_made(noetl: Commands, tmp_path: Path) -> None:
+def test_nothing_is_listed_where_nothing_is_and_nothing_is_made(
+    noetl: InProcessCommand, tmp_path: Path
+) -> None:
     ran = noetl("executions", "list")
     assert (ran.code, ran.out, ran.err) == (0, "", "no executions\n")
     assert noetl("executions", "list", "-o", "json").json == {"executions": [], "next": None}
@@ -30,7 +32,7 @@ def test_nothing_is_listed_where_nothing_is_and_nothing_is_made(noetl: Commands,
 
 
 @pytest.mark.parametrize("verb", ["show", "events", "logs", "watch", "result", "replay", "verify"])
-def test_an_id_is_unknown_where_nothing_is(noetl: Commands, tmp_path: Path, verb: str) -> None:
+def test_an_id_is_unknown_where_nothing_is(noetl: InProcessCommand, tmp_path: Path, verb: str) -> None:
     ran = noetl("executions", verb, "x")
     assert (ran.code, ran.out) == (2, "")
     assert "there are no executions here yet" in ran.err
@@ -39,7 +41,7 @@ def test_an_id_is_unknown_where_nothing_is(noetl: Commands, tmp_path: Path, verb
 
 
 @pytest.mark.parametrize("verb", ["show", "events", "logs", "watch", "result", "replay", "verify"])
-def test_an_unknown_id_is_wrong(noetl: Commands, recorded: Recorded, verb: str) -> None:
+def test_an_unknown_id_is_wrong(noetl: InProcessCommand, recorded: RecordedExecutions, verb: str) -> None:
     recorded.run(GREET, GREETED)
     ran = noetl("executions", verb, "x")
     assert (ran.code, ran.out) == (2, "")
@@ -47,9 +49,11 @@ def test_an_unknown_id_is_wrong(noetl: Commands, recorded: Recorded, verb: str) 
     assert noetl("executions", verb, "x", "-o", "json").json["error"]["code"] == "unknown-execution"
 
 
-def test_the_newest_come_first_with_what_is_known(noetl: Commands, recorded: Recorded) -> None:
+def test_the_newest_come_first_with_what_is_known(
+    noetl: InProcessCommand, recorded: RecordedExecutions
+) -> None:
     first = recorded.run(GREET, GREETED, labels={"team": "data"})
-    recorded.run(BREAK, BROKEN, parent=Parent(execution_id=first, task_run_id="r5/0/say/1/1"))
+    recorded.run(BREAK, BROKEN, parent=ParentTask(execution_id=first, task_run_id="r5/0/say/1/1"))
     recorded.run(HOLD)
     ran = noetl("executions", "list", "-o", "json")
     assert ran.code == 0
@@ -71,7 +75,7 @@ def test_the_newest_come_first_with_what_is_known(noetl: Commands, recorded: Rec
     assert (hold["status"], hold["ended_at"], hold["owner"]) == ("running", None, None)
 
 
-def test_filters(noetl: Commands, recorded: Recorded) -> None:
+def test_filters(noetl: InProcessCommand, recorded: RecordedExecutions) -> None:
     recorded.run(GREET, GREETED, labels={"team": "data", "env": "a=b"})
     recorded.run(BREAK, BROKEN, labels={"team": "data"})
     recorded.run(HOLD)
@@ -92,7 +96,7 @@ def test_filters(noetl: Commands, recorded: Recorded) -> None:
         assert ids(noetl("executions", "list", "-o", "json", *words.split())) == list(expected), words
 
 
-def test_pages(noetl: Commands, recorded: Recorded) -> None:
+def test_pages(noetl: InProcessCommand, recorded: RecordedExecutions) -> None:
     for _ in range(3):
         recorded.run(HOLD)
     first = noetl("executions", "list", "--limit", "2", "-o", "json")
@@ -105,18 +109,18 @@ def test_pages(noetl: Commands, recorded: Recorded) -> None:
     "words",
     ["--since soon", "--since 2023-13-01", "--label team", "--label =x", "--cursor x", "--limit 0"],
 )
-def test_wrong_filters_are_refused(noetl: Commands, recorded: Recorded, words: str) -> None:
+def test_wrong_filters_are_refused(noetl: InProcessCommand, recorded: RecordedExecutions, words: str) -> None:
     recorded.run(HOLD)
     ran = noetl("executions", "list", *words.split())
     assert (ran.code, ran.out) == (2, "")
     assert words.split(maxsplit=1)[0] in ran.err
 
 
-def test_people_see_who_runs_what(noetl: Commands, recorded: Recorded) -> None:
+def test_people_see_who_runs_what(noetl: InProcessCommand, recorded: RecordedExecutions) -> None:
     name = recorded.run(HOLD)
-    child = recorded.run(HOLD, parent=Parent(execution_id=name, task_run_id="r5/0/hold/1/1"))
+    child = recorded.run(HOLD, parent=ParentTask(execution_id=name, task_run_id="r5/0/hold/1/1"))
     assert noetl("executions", "list").out.count("interrupted") == 2
-    ownership = Owners(recorded.home.owners).claim(name)
+    ownership = Owners(recorded.home.owners).acquire(name)
     assert ownership is not None
     with ownership:
         ran = run("executions", "list", cwd=recorded.home.folder.parent)
@@ -127,7 +131,7 @@ def test_people_see_who_runs_what(noetl: Commands, recorded: Recorded) -> None:
 
 
 def test_the_home_is_named_when_it_is_not_here(
-    noetl: Commands, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+    noetl: InProcessCommand, recorded: RecordedExecutions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorded.run(HOLD)
     folder = recorded.home.folder
@@ -142,7 +146,9 @@ def test_the_home_is_named_when_it_is_not_here(
     assert ids(noetl("executions", "list", "--home", "nowhere", "-o", "json")) == []
 
 
-def test_a_store_that_cannot_be_opened_is_the_environments_fault(noetl: Commands, recorded: Recorded) -> None:
+def test_a_store_that_cannot_be_opened_is_the_environments_fault(
+    noetl: InProcessCommand, recorded: RecordedExecutions
+) -> None:
     recorded.home.store.write_text("no database, but long enough to look like one to nobody at all" * 20)
     ran = noetl("executions", "list")
     assert (ran.code, ran.out) == (3, "")
@@ -152,7 +158,9 @@ def test_a_store_that_cannot_be_opened_is_the_environments_fault(noetl: Commands
     assert "sqlite:///" in wrong.err
 
 
-def test_pruning_deletes_what_ended_with_all_that_belongs_to_it(noetl: Commands, recorded: Recorded) -> None:
+def test_pruning_deletes_what_ended_with_all_that_belongs_to_it(
+    noetl: InProcessCommand, recorded: RecordedExecutions
+) -> None:
     old, held, waiting = recorded.run(GREET, GREETED), recorded.run(BREAK, BROKEN), recorded.run(HOLD)
     log = TaskLog(recorded.home.logs)
     for name in (old, waiting):
@@ -163,7 +171,7 @@ def test_pruning_deletes_what_ended_with_all_that_belongs_to_it(noetl: Commands,
     ran = noetl("executions", "prune", "--dry-run")
     assert old in ran.out
     assert "would be deleted: 2 executions" in ran.err
-    ownership = Owners(recorded.home.owners).claim(held)
+    ownership = Owners(recorded.home.owners).acquire(held)
     assert ownership is not None
     with ownership:
         pruned = noetl("executions", "prune", "-o", "json").json
@@ -175,7 +183,9 @@ def test_pruning_deletes_what_ended_with_all_that_belongs_to_it(noetl: Commands,
     assert noetl("executions", "prune", "--before", "1d").err.startswith("deleted: 1 execution ")
 
 
-def test_what_is_kept_for_ever_is_not_pruned_unless_told(noetl: Commands, recorded: Recorded) -> None:
+def test_what_is_kept_for_ever_is_not_pruned_unless_told(
+    noetl: InProcessCommand, recorded: RecordedExecutions
+) -> None:
     recorded.run(GREET, GREETED)
     Path("noetl.toml").write_text("keep_days = 0\n")
     ran = noetl("executions", "prune")
@@ -184,15 +194,15 @@ def test_what_is_kept_for_ever_is_not_pruned_unless_told(noetl: Commands, record
     assert len(noetl("store", "prune", "--days", "1", "-o", "json").json["executions"]) == 1
 
 
-def test_an_execution_that_was_retried_meanwhile_stays(recorded: Recorded) -> None:
+def test_an_execution_that_was_retried_meanwhile_stays(recorded: RecordedExecutions) -> None:
     execution = recorded.begin(BREAK, BROKEN)
     execution.driver.run()
     execution.save()
 
     async def prune(store: Store) -> bool:
         (record,) = [one async for one in ended_before(store, 1 << 62)]
-        execution.driver.give(Retry())
+        execution.driver.submit(Retry())
         await execution.save_in(store)
-        return await delete(recorded.home, store, FileResults(recorded.home.results), record)
+        return await delete_execution(recorded.home, store, FileResults(recorded.home.results), record)
 
     assert recorded.with_store(prune) is False

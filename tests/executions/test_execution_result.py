@@ -4,14 +4,14 @@ import json
 import re
 from pathlib import Path
 
-from tests.executions.in_process_command import Commands
+from tests.executions.in_process_command import InProcessCommand
 
 HEAD = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: p, path: p}\nworkflow:\n"
 FILE = HEAD + "- step: start\n  tool: [{get: {kind: file, action: get, url: large.bin}}]\n"
 MAKE = 'kind: python, code: "result = list(range(30000))"'
 
 
-def test_an_object_is_written_to_a_file_as_it_is(noetl: Commands, tmp_path: Path) -> None:
+def test_an_object_is_written_to_a_file_as_it_is(noetl: InProcessCommand, tmp_path: Path) -> None:
     data = bytes(range(256)) * 40_000
     (tmp_path / "large.bin").write_bytes(data)
     (tmp_path / "p.yaml").write_text(FILE)
@@ -24,7 +24,7 @@ def test_an_object_is_written_to_a_file_as_it_is(noetl: Commands, tmp_path: Path
     assert shown["media_type"] == "application/octet-stream"
 
 
-def test_a_body_whose_time_is_over_is_dropped(noetl: Commands, tmp_path: Path) -> None:
+def test_a_body_whose_time_is_over_is_dropped(noetl: InProcessCommand, tmp_path: Path) -> None:
     text = f"{HEAD}- step: start\n  tool: [{{t: {{{MAKE}, spec: {{result: {{ttl: 0}}}}}}}}]\n"
     (tmp_path / "p.yaml").write_text(text)
     assert noetl("run", "p.yaml").code == 0
@@ -37,7 +37,7 @@ def test_a_body_whose_time_is_over_is_dropped(noetl: Commands, tmp_path: Path) -
     assert noetl("executions", "show", "latest").code == 0
 
 
-def test_named_stores_come_from_the_settings(noetl: Commands, tmp_path: Path) -> None:
+def test_named_stores_come_from_the_settings(noetl: InProcessCommand, tmp_path: Path) -> None:
     text = f"{HEAD}- step: start\n  tool: [{{t: {{{MAKE}, spec: {{result: {{store: db}}}}}}}}]\n"
     (tmp_path / "p.yaml").write_text(text)
     ran = noetl("run", "p.yaml")

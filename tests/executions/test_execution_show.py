@@ -8,22 +8,22 @@ from typing import Any
 import apsw
 import pytest
 
-from noetl.events.bodies import Parent
+from noetl.events.bodies import ParentTask
 from noetl.kernel.net.commands import Cancel, Pause
 from noetl.stores.ownership import Owners
 from tests.cli.command_line import run, run_on_terminal
 from tests.executions.execution_playbooks import BREAK, BROKEN, GATES, GREET, GREETED, HOLD
-from tests.executions.in_process_command import Commands
-from tests.executions.recorded_executions import Recorded
+from tests.executions.in_process_command import InProcessCommand
+from tests.executions.recorded_executions import RecordedExecutions
 
 RUN_KEYS = {
     "execution_id", "playbook", "version", "status", "result", "ctx", "error", "duration_ms", "discarded", "steps",
 }  # fmt: skip
 
 
-def test_show_has_what_run_prints_and_more(noetl: Commands, recorded: Recorded) -> None:
+def test_show_has_what_run_prints_and_more(noetl: InProcessCommand, recorded: RecordedExecutions) -> None:
     name = recorded.run(GREET, GREETED, labels={"team": "data"}, ctx={"a": 1}, version="7")
-    child = recorded.run(BREAK, BROKEN, parent=Parent(execution_id=name, task_run_id="r5/0/say/1/1"))
+    child = recorded.run(BREAK, BROKEN, parent=ParentTask(execution_id=name, task_run_id="r5/0/say/1/1"))
     shown = noetl("executions", "show", name, "-o", "json").json
     assert set(shown) > RUN_KEYS
     assert (shown["status"], shown["result"], shown["ctx"]) == ("completed", "bye", {"a": 1})
@@ -38,7 +38,9 @@ def test_show_has_what_run_prints_and_more(noetl: Commands, recorded: Recorded) 
     assert noetl("executions", "show", child, "-o", "json").json["parent"] == name
 
 
-def test_people_are_told_which_guard_chose_which_arc(noetl: Commands, recorded: Recorded) -> None:
+def test_people_are_told_which_guard_chose_which_arc(
+    noetl: InProcessCommand, recorded: RecordedExecutions
+) -> None:
     recorded.run(GREET, GREETED)
     shown = noetl("executions", "show", "latest").out
     assert "→ finish: {{ event.result.a == 1 }} (line 10) holds: event.result.a = 1" in shown
@@ -46,7 +48,9 @@ def test_people_are_told_which_guard_chose_which_arc(noetl: Commands, recorded: 
     assert "noetl run --resume" not in shown
 
 
-def test_people_are_told_what_failed_and_how_to_go_on(noetl: Commands, recorded: Recorded) -> None:
+def test_people_are_told_what_failed_and_how_to_go_on(
+    noetl: InProcessCommand, recorded: RecordedExecutions
+) -> None:
     name = recorded.run(BREAK, BROKEN)
     shown = noetl("executions", "show", name).out
     assert "step `start`, task `say`, attempt 1: connection" in shown
@@ -58,7 +62,7 @@ def test_people_are_told_what_failed_and_how_to_go_on(noetl: Commands, recorded:
     }  # fmt: skip
 
 
-def test_people_are_told_what_is_waited_for(noetl: Commands, recorded: Recorded) -> None:
+def test_people_are_told_what_is_waited_for(noetl: InProcessCommand, recorded: RecordedExecutions) -> None:
     name = recorded.run(GATES)
     shown = noetl("executions", "show", name).out
     assert "is waiting before gate (line 15)" in shown
@@ -72,18 +76,18 @@ def test_people_are_told_what_is_waited_for(noetl: Commands, recorded: Recorded)
     assert marking == {"gate": {"waiting": 1}, "meet": {"joined": 1}, "hold": {"suspended": 1}}
 
 
-def test_ways_on_follow_the_state(noetl: Commands, recorded: Recorded) -> None:
+def test_ways_on_follow_the_state(noetl: InProcessCommand, recorded: RecordedExecutions) -> None:
     execution = recorded.begin(HOLD)
     execution.driver.run()
-    execution.driver.give(Pause())
+    execution.driver.submit(Pause())
     execution.save()
     assert f"noetl executions resume {execution.id}" in noetl("executions", "show", "latest").out
-    ownership = Owners(recorded.home.owners).claim(execution.id)
+    ownership = Owners(recorded.home.owners).acquire(execution.id)
     assert ownership is not None
     with ownership:
         shown = run("executions", "show", "latest", "-o", "json", cwd=recorded.home.folder.parent).json
     assert shown["owner"] is not None
-    execution.driver.give(Cancel(by="ada", reason="enough"))
+    execution.driver.submit(Cancel(by="ada", reason="enough"))
     execution.save()
     ran = noetl("executions", "show", "latest")
     assert "cancelled after" in ran.out
@@ -91,13 +95,15 @@ def test_ways_on_follow_the_state(noetl: Commands, recorded: Recorded) -> None:
     assert "noetl executions resume" not in ran.out
 
 
-def test_an_execution_that_somebody_runs_gets_older(noetl: Commands, recorded: Recorded) -> None:
+def test_an_execution_that_somebody_runs_gets_older(
+    noetl: InProcessCommand, recorded: RecordedExecutions
+) -> None:
     """The events of this one are years old; what nobody runs is as old as its last event."""
     execution = recorded.begin(HOLD)
     execution.driver.run()
     execution.save()
     assert noetl("executions", "show", "latest").out.startswith("interrupted, 0.00 s so far: ")
-    ownership = Owners(recorded.home.owners).claim(execution.id)
+    ownership = Owners(recorded.home.owners).acquire(execution.id)
     assert ownership is not None
     with ownership:
         place = recorded.home.folder.parent
@@ -106,7 +112,9 @@ def test_an_execution_that_somebody_runs_gets_older(noetl: Commands, recorded: R
     assert re.search(r"running +\S+ \S+ +[\d,]{5,} h ", listed)
 
 
-def test_hostile_values_do_not_steer_the_terminal(noetl: Commands, recorded: Recorded) -> None:
+def test_hostile_values_do_not_steer_the_terminal(
+    noetl: InProcessCommand, recorded: RecordedExecutions
+) -> None:
     recorded.run(GREET, {"say": {"a": 1, "b": "\x1b[2J"}, "end": "\x1b[2J"}, labels={"\x1b[2J": "\n"})
     for verb in ("show", "events", "replay", "watch"):
         ran = noetl("executions", verb, "latest")
@@ -114,7 +122,7 @@ def test_hostile_values_do_not_steer_the_terminal(noetl: Commands, recorded: Rec
     assert "\x1b" not in noetl("executions", "list").out
 
 
-def test_replay_shows_the_state_as_it_was(noetl: Commands, recorded: Recorded) -> None:
+def test_replay_shows_the_state_as_it_was(noetl: InProcessCommand, recorded: RecordedExecutions) -> None:
     recorded.run(GREET, GREETED, ctx={"a": 1})
     then = noetl("executions", "replay", "latest", "--at", "7", "-o", "json").json
     assert (then["at"], then["status"], then["ctx"], then["result"]) == (7, "running", {"a": 1}, None)
@@ -128,14 +136,18 @@ def test_replay_shows_the_state_as_it_was(noetl: Commands, recorded: Recorded) -
 
 
 @pytest.mark.parametrize("at", ["0", "-1", "99", "x"])
-def test_replay_refuses_what_is_no_event(noetl: Commands, recorded: Recorded, at: str) -> None:
+def test_replay_refuses_what_is_no_event(
+    noetl: InProcessCommand, recorded: RecordedExecutions, at: str
+) -> None:
     recorded.run(GREET, GREETED)
     ran = noetl("executions", "replay", "latest", "--at", at)
     assert (ran.code, ran.out) == (2, "")
     assert "--at" in ran.err
 
 
-def test_results_are_printed_whole(noetl: Commands, recorded: Recorded, tmp_path: Path) -> None:
+def test_results_are_printed_whole(
+    noetl: InProcessCommand, recorded: RecordedExecutions, tmp_path: Path
+) -> None:
     name = recorded.run(GREET, {"say": {"a": 1}, "end": "by\x1be"})
     assert noetl("executions", "result", name).out == "by\x1be\n"
     assert noetl("executions", "result", name, "start").out == '{\n  "a": 1\n}\n'
@@ -147,7 +159,9 @@ def test_results_are_printed_whole(noetl: Commands, recorded: Recorded, tmp_path
     assert (tmp_path / "out.txt").read_bytes() == b"by\x1be"
 
 
-def test_what_is_kept_elsewhere_is_put_in_its_place(noetl: Commands, recorded: Recorded) -> None:
+def test_what_is_kept_elsewhere_is_put_in_its_place(
+    noetl: InProcessCommand, recorded: RecordedExecutions
+) -> None:
     large = {"rows": ["x" * 100_000], "$noetl": "mine"}
     name = recorded.run(GREET, {"say": {"a": 1}, "end": large})
     shown = noetl("executions", "show", name, "-o", "json").json["result"]
@@ -160,13 +174,15 @@ def test_what_is_kept_elsewhere_is_put_in_its_place(noetl: Commands, recorded: R
     assert "nothing is stored under" in missing.err
 
 
-def test_a_result_does_not_steer_the_terminal(recorded: Recorded) -> None:
+def test_a_result_does_not_steer_the_terminal(recorded: RecordedExecutions) -> None:
     recorded.run(GREET, {"say": {"a": 1}, "end": "one\n\x1b[2J"})
     shown = run_on_terminal("executions", "result", "latest", cwd=recorded.home.folder.parent).out
     assert shown == "one\n␛[2J\n"
 
 
-def test_a_result_that_is_not_there_is_asked_for_in_vain(noetl: Commands, recorded: Recorded) -> None:
+def test_a_result_that_is_not_there_is_asked_for_in_vain(
+    noetl: InProcessCommand, recorded: RecordedExecutions
+) -> None:
     failed, held = recorded.run(BREAK, BROKEN), recorded.run(GATES)
     for words, said in (
         ([held], "has no result yet"),
@@ -179,7 +195,7 @@ def test_a_result_that_is_not_there_is_asked_for_in_vain(noetl: Commands, record
         assert said in ran.err
 
 
-def test_a_history_comes_out_the_same(noetl: Commands, recorded: Recorded) -> None:
+def test_a_history_comes_out_the_same(noetl: InProcessCommand, recorded: RecordedExecutions) -> None:
     recorded.run(GREET, GREETED)
     ran = noetl("executions", "verify", "latest")
     assert (ran.code, "comes out the same" in ran.out) == (0, True)
@@ -187,7 +203,9 @@ def test_a_history_comes_out_the_same(noetl: Commands, recorded: Recorded) -> No
     assert (found["ok"], found["differences"]) == (True, [])
 
 
-def test_a_history_that_was_tampered_with_comes_out_differently(noetl: Commands, recorded: Recorded) -> None:
+def test_a_history_that_was_tampered_with_comes_out_differently(
+    noetl: InProcessCommand, recorded: RecordedExecutions
+) -> None:
     name = recorded.run(GREET, GREETED)
     tamper(recorded, b'"a":1', b'"a":2')
     ran = noetl("executions", "verify", name)
@@ -196,7 +214,7 @@ def test_a_history_that_was_tampered_with_comes_out_differently(noetl: Commands,
     assert (found.code, found.json["ok"], len(found.json["differences"])) == (1, False, 1)
 
 
-def tamper(recorded: Recorded, old: bytes, new: bytes) -> None:
+def tamper(recorded: RecordedExecutions, old: bytes, new: bytes) -> None:
     """Changes bodies in the file, behind everybody's back."""
     connection = apsw.Connection(str(recorded.home.store))
     found: list[Any] = list(connection.execute("SELECT pos, body FROM event"))
@@ -206,7 +224,9 @@ def tamper(recorded: Recorded, old: bytes, new: bytes) -> None:
 
 
 @pytest.mark.parametrize("verb", ["show", "events", "watch", "result", "replay", "verify"])
-def test_a_newer_event_is_the_environments_fault(noetl: Commands, recorded: Recorded, verb: str) -> None:
+def test_a_newer_event_is_the_environments_fault(
+    noetl: InProcessCommand, recorded: RecordedExecutions, verb: str
+) -> None:
     name = recorded.run(GREET, GREETED)
     connection = apsw.Connection(str(recorded.home.store))
     connection.execute("UPDATE event SET v = 99 WHERE seq = 5")
@@ -217,7 +237,9 @@ def test_a_newer_event_is_the_environments_fault(noetl: Commands, recorded: Reco
     assert "hint: upgrade noetl" in ran.err
 
 
-def test_a_picture_is_coloured_by_what_happened(noetl: Commands, recorded: Recorded, tmp_path: Path) -> None:
+def test_a_picture_is_coloured_by_what_happened(
+    noetl: InProcessCommand, recorded: RecordedExecutions, tmp_path: Path
+) -> None:
     name = recorded.run(GATES)
     drawn = noetl("graph", "--execution", name, "--format", "mermaid").out
     assert "start (start, completed)" in drawn

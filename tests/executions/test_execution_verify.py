@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from tests.executions.in_process_command import Commands
+from tests.executions.in_process_command import InProcessCommand
 
 LARGE = """\
 apiVersion: noetl.io/v2
@@ -23,7 +23,7 @@ workflow:
 """
 
 
-def test_stored_values_are_read_to_decide_again(noetl: Commands, tmp_path: Path) -> None:
+def test_stored_values_are_read_to_decide_again(noetl: InProcessCommand, tmp_path: Path) -> None:
     folder = Path.cwd()
     (folder / "large.yaml").write_text(LARGE)
     assert noetl("run", "large.yaml", "-q").code == 0

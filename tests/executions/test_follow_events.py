@@ -13,8 +13,8 @@ from noetl.kernel.net.commands import Pause, Signal
 from noetl.stores.ownership import Owners
 from tests.cli.command_line import COMMAND, environment, run
 from tests.executions.execution_playbooks import BREAK, BROKEN, GREET, GREETED, HOLD
-from tests.executions.in_process_command import Commands
-from tests.executions.recorded_executions import Execution, Recorded
+from tests.executions.in_process_command import InProcessCommand
+from tests.executions.recorded_executions import RecordedExecution, RecordedExecutions
 
 PLACE: dict[str, str | int] = {"step": "start", "run": "r5", "task": "say", "attempt": 1}
 
@@ -23,7 +23,7 @@ def names(ran: Any) -> list[str]:
     return [event["name"] for event in ran.json["events"]]
 
 
-def test_events_are_envelopes(noetl: Commands, recorded: Recorded) -> None:
+def test_events_are_envelopes(noetl: InProcessCommand, recorded: RecordedExecutions) -> None:
     name = recorded.run(GREET, GREETED, trace_id="t" * 32)
     events = noetl("executions", "events", name, "-o", "json").json["events"]
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
@@ -32,7 +32,7 @@ def test_events_are_envelopes(noetl: Commands, recorded: Recorded) -> None:
     assert events[-1]["name"] == "PlaybookProcessed"
 
 
-def test_events_are_filtered(noetl: Commands, recorded: Recorded) -> None:
+def test_events_are_filtered(noetl: InProcessCommand, recorded: RecordedExecutions) -> None:
     recorded.run(GREET, GREETED)
     for words, expected in (
         ("--name step.done", ["StepDone", "StepDone"]),
@@ -49,21 +49,21 @@ def test_events_are_filtered(noetl: Commands, recorded: Recorded) -> None:
     assert names(steps)[-1] == "StepDone"
 
 
-def test_an_unknown_name_gets_a_hint(noetl: Commands, recorded: Recorded) -> None:
+def test_an_unknown_name_gets_a_hint(noetl: InProcessCommand, recorded: RecordedExecutions) -> None:
     recorded.run(GREET, GREETED)
     ran = noetl("executions", "events", "latest", "--name", "step.dne")
     assert (ran.code, ran.out) == (2, "")
     assert "did you mean `step.done`?" in ran.err
 
 
-def test_people_get_a_line_for_each_event(noetl: Commands, recorded: Recorded) -> None:
+def test_people_get_a_line_for_each_event(noetl: InProcessCommand, recorded: RecordedExecutions) -> None:
     recorded.run(BREAK, BROKEN)
     lines = noetl("executions", "events", "latest").out.splitlines()
     assert [int(line.split()[0]) for line in lines] == list(range(1, len(lines) + 1))
     assert any("TaskProcessed" in line and "connection: it broke" in line for line in lines)
 
 
-def test_following_what_nobody_runs_ends(noetl: Commands, recorded: Recorded) -> None:
+def test_following_what_nobody_runs_ends(noetl: InProcessCommand, recorded: RecordedExecutions) -> None:
     for name in (recorded.run(GREET, GREETED), recorded.run(HOLD)):
         ran = noetl("executions", "events", name, "--follow", "-o", "json")
         assert ran.code == 0
@@ -71,7 +71,7 @@ def test_following_what_nobody_runs_ends(noetl: Commands, recorded: Recorded) ->
 
 
 @contextmanager
-def following(recorded: Recorded, *arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
+def following(recorded: RecordedExecutions, *arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
     folder = recorded.home.folder.parent
     with subprocess.Popen(
         [*COMMAND, "executions", *arguments],
@@ -97,7 +97,7 @@ def read_until(child: "subprocess.Popen[bytes]", word: str) -> str:
 
 
 @pytest.fixture
-def held(recorded: Recorded) -> Execution:
+def held(recorded: RecordedExecutions) -> RecordedExecution:
     """An execution that waits for the signal `go`."""
     execution = recorded.begin(HOLD)
     execution.driver.run()
@@ -105,12 +105,14 @@ def held(recorded: Recorded) -> Execution:
     return execution
 
 
-def test_events_are_followed_while_another_process_writes_them(recorded: Recorded, held: Execution) -> None:
-    ownership = Owners(recorded.home.owners).claim(held.id)
+def test_events_are_followed_while_another_process_writes_them(
+    recorded: RecordedExecutions, held: RecordedExecution
+) -> None:
+    ownership = Owners(recorded.home.owners).acquire(held.id)
     assert ownership is not None
     with following(recorded, "events", held.id, "--follow", "-o", "json") as child:
         read_until(child, "RunSuspended")
-        held.driver.give(Signal("go"))
+        held.driver.submit(Signal("go"))
         held.save()
         assert json.loads(line(child))["name"] == "SignalReceived"
         held.driver.run()
@@ -120,12 +122,12 @@ def test_events_are_followed_while_another_process_writes_them(recorded: Recorde
     ownership.release()
 
 
-def test_watching_ends_with_the_execution(recorded: Recorded, held: Execution) -> None:
-    ownership = Owners(recorded.home.owners).claim(held.id)
+def test_watching_ends_with_the_execution(recorded: RecordedExecutions, held: RecordedExecution) -> None:
+    ownership = Owners(recorded.home.owners).acquire(held.id)
     assert ownership is not None
     with following(recorded, "watch", held.id) as child:
         read_until(child, "RunSuspended")
-        held.driver.give(Signal("go"))
+        held.driver.submit(Signal("go"))
         held.driver.run()
         held.save()
         assert child.stderr is not None
@@ -134,13 +136,15 @@ def test_watching_ends_with_the_execution(recorded: Recorded, held: Execution) -
 
 
 @pytest.mark.parametrize("paused", [True, False])
-def test_watching_ends_when_the_owner_is_gone(recorded: Recorded, held: Execution, paused: bool) -> None:
-    ownership = Owners(recorded.home.owners).claim(held.id)
+def test_watching_ends_when_the_owner_is_gone(
+    recorded: RecordedExecutions, held: RecordedExecution, paused: bool
+) -> None:
+    ownership = Owners(recorded.home.owners).acquire(held.id)
     assert ownership is not None
     with following(recorded, "watch", held.id) as child:
         read_until(child, "RunSuspended")
         if paused:
-            held.driver.give(Pause())
+            held.driver.submit(Pause())
             held.save()
             read_until(child, "ExecutionPaused")
         ownership.release()
@@ -150,7 +154,7 @@ def test_watching_ends_when_the_owner_is_gone(recorded: Recorded, held: Executio
     assert (f"executions resume {held.id}" if paused else f"run --resume {held.id}") in said
 
 
-def test_watching_says_how_it_ended(noetl: Commands, recorded: Recorded) -> None:
+def test_watching_says_how_it_ended(noetl: InProcessCommand, recorded: RecordedExecutions) -> None:
     good, bad = recorded.run(GREET, GREETED), recorded.run(BREAK, BROKEN)
     assert noetl("executions", "watch", good).code == 0
     ran = noetl("executions", "watch", bad)
@@ -159,20 +163,20 @@ def test_watching_says_how_it_ended(noetl: Commands, recorded: Recorded) -> None
     assert (told.code, told.json["status"], told.json["error"]["kind"]) == (1, "failed", "connection")
 
 
-def test_a_reader_that_left_ends_the_following(recorded: Recorded, held: Execution) -> None:
-    ownership = Owners(recorded.home.owners).claim(held.id)
+def test_a_reader_that_left_ends_the_following(recorded: RecordedExecutions, held: RecordedExecution) -> None:
+    ownership = Owners(recorded.home.owners).acquire(held.id)
     assert ownership is not None
     with following(recorded, "events", held.id, "--follow") as child:
         read_until(child, "RunSuspended")
         assert child.stdout is not None
         child.stdout.close()
-        held.driver.give(Signal("go"))
+        held.driver.submit(Signal("go"))
         held.save()
         assert child.wait() == 0
     ownership.release()
 
 
-def test_logs_are_filtered_and_shown(noetl: Commands, recorded: Recorded) -> None:
+def test_logs_are_filtered_and_shown(noetl: InProcessCommand, recorded: RecordedExecutions) -> None:
     name = recorded.run(GREET, GREETED)
     assert noetl("executions", "logs", name).err == "nothing was written\n"
     assert noetl("executions", "logs", name, "-o", "json").json == {"lines": []}
@@ -192,9 +196,11 @@ def test_logs_are_filtered_and_shown(noetl: Commands, recorded: Recorded) -> Non
     }  # fmt: skip
 
 
-def test_logs_are_followed_while_another_process_writes_them(recorded: Recorded, held: Execution) -> None:
+def test_logs_are_followed_while_another_process_writes_them(
+    recorded: RecordedExecutions, held: RecordedExecution
+) -> None:
     log = TaskLog(recorded.home.logs)
-    ownership = Owners(recorded.home.owners).claim(held.id)
+    ownership = Owners(recorded.home.owners).acquire(held.id)
     assert ownership is not None
     log.write(held.id, PLACE, "one")
     with following(recorded, "logs", held.id, "--follow", "-o", "json") as child:
@@ -208,15 +214,17 @@ def test_logs_are_followed_while_another_process_writes_them(recorded: Recorded,
     log.close()
 
 
-def test_owners_are_waited_for_in_other_processes(recorded: Recorded, held: Execution) -> None:
+def test_owners_are_waited_for_in_other_processes(
+    recorded: RecordedExecutions, held: RecordedExecution
+) -> None:
     """The follower itself owns nothing: the execution can be claimed while somebody watches it."""
-    ownership = Owners(recorded.home.owners).claim(held.id)
+    ownership = Owners(recorded.home.owners).acquire(held.id)
     assert ownership is not None
     with following(recorded, "watch", held.id) as child:
         read_until(child, "RunSuspended")
         ownership.release()
         assert child.wait() == 1
-    again = Owners(recorded.home.owners).claim(held.id)
+    again = Owners(recorded.home.owners).acquire(held.id)
     assert again is not None
     again.release()
     assert run("executions", "watch", held.id, cwd=recorded.home.folder.parent).code == 1

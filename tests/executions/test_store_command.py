@@ -7,18 +7,18 @@ import pytest
 
 from noetl.stores.sqlite.connection import SCHEMA_VERSION
 from tests.executions.execution_playbooks import BREAK, BROKEN, GATES, GREET, GREETED
-from tests.executions.in_process_command import Commands
-from tests.executions.recorded_executions import Recorded
+from tests.executions.in_process_command import InProcessCommand
+from tests.executions.recorded_executions import RecordedExecutions
 from tests.executions.test_execution_show import tamper
 
 
-def change(recorded: Recorded, sql: str) -> None:
+def change(recorded: RecordedExecutions, sql: str) -> None:
     connection = apsw.Connection(str(recorded.home.store))
     connection.execute(sql)
     connection.close()
 
 
-def test_a_sound_store_is_sound(noetl: Commands, recorded: Recorded) -> None:
+def test_a_sound_store_is_sound(noetl: InProcessCommand, recorded: RecordedExecutions) -> None:
     for text, script in ((GREET, GREETED), (BREAK, BROKEN), (GATES, {})):
         recorded.run(text, script)
     ran = noetl("store", "check")
@@ -35,7 +35,9 @@ def test_a_sound_store_is_sound(noetl: Commands, recorded: Recorded) -> None:
         ("DELETE FROM playbook", "is missing"),
     ],
 )
-def test_what_is_wrong_is_said(noetl: Commands, recorded: Recorded, sql: str, said: str) -> None:
+def test_what_is_wrong_is_said(
+    noetl: InProcessCommand, recorded: RecordedExecutions, sql: str, said: str
+) -> None:
     name = recorded.run(GREET, GREETED)
     change(recorded, sql)
     ran = noetl("store", "check")
@@ -46,7 +48,7 @@ def test_what_is_wrong_is_said(noetl: Commands, recorded: Recorded, sql: str, sa
     assert {problem["execution_id"] for problem in found.json["problems"]} == {name}
 
 
-def test_what_is_derived_is_made_again(noetl: Commands, recorded: Recorded) -> None:
+def test_what_is_derived_is_made_again(noetl: InProcessCommand, recorded: RecordedExecutions) -> None:
     recorded.run(GREET, GREETED)
     change(recorded, "UPDATE execution SET status = 'failed', labels = '{\"a\": \"b\"}'")
     assert noetl("store", "check").code == 1
@@ -55,7 +57,7 @@ def test_what_is_derived_is_made_again(noetl: Commands, recorded: Recorded) -> N
 
 
 def test_a_tampered_event_that_still_folds_is_found_by_verify_not_by_check(
-    noetl: Commands, recorded: Recorded
+    noetl: InProcessCommand, recorded: RecordedExecutions
 ) -> None:
     recorded.run(GREET, GREETED)
     tamper(recorded, b'"a":1', b'"a":2')
@@ -63,7 +65,7 @@ def test_a_tampered_event_that_still_folds_is_found_by_verify_not_by_check(
     assert noetl("executions", "verify", "latest").code == 1
 
 
-def test_migrating_makes_a_store_once(noetl: Commands, tmp_path: Path) -> None:
+def test_migrating_makes_a_store_once(noetl: InProcessCommand, tmp_path: Path) -> None:
     made = noetl("store", "migrate", "-o", "json").json
     assert (made["from"], made["version"]) == (0, SCHEMA_VERSION)
     assert (tmp_path / ".noetl" / ".gitignore").read_text() == "*\n"
@@ -74,7 +76,9 @@ def test_migrating_makes_a_store_once(noetl: Commands, tmp_path: Path) -> None:
     assert (tmp_path / "other.db").is_file()
 
 
-def test_a_store_of_a_newer_release_is_left_alone(noetl: Commands, recorded: Recorded) -> None:
+def test_a_store_of_a_newer_release_is_left_alone(
+    noetl: InProcessCommand, recorded: RecordedExecutions
+) -> None:
     recorded.run(GREET, GREETED)
     change(recorded, "PRAGMA user_version = 99")
     for words in (["store", "migrate"], ["store", "check"], ["executions", "list"]):
@@ -84,13 +88,15 @@ def test_a_store_of_a_newer_release_is_left_alone(noetl: Commands, recorded: Rec
 
 
 @pytest.mark.parametrize("url", ["sqlite:///:memory:", "mysql://x", "sqlite:///"])
-def test_a_store_that_is_no_file_cannot_be_migrated(noetl: Commands, url: str) -> None:
+def test_a_store_that_is_no_file_cannot_be_migrated(noetl: InProcessCommand, url: str) -> None:
     ran = noetl("store", "migrate", "--store", url)
     assert (ran.code, ran.out) == (2, "")
     assert "sqlite:///" in ran.err
 
 
-def test_pruning_keeps_as_many_days_as_are_asked_for(noetl: Commands, recorded: Recorded) -> None:
+def test_pruning_keeps_as_many_days_as_are_asked_for(
+    noetl: InProcessCommand, recorded: RecordedExecutions
+) -> None:
     name = recorded.run(GREET, GREETED)
     assert noetl("store", "prune", "--days", "36500", "-o", "json").json["executions"] == []
     assert name in noetl("store", "prune", "--dry-run").out

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.executions.execution_playbooks import GREET, GREETED, HOLD
-from tests.executions.in_process_command import Commands
-from tests.executions.recorded_executions import Recorded
+from tests.executions.in_process_command import InProcessCommand
+from tests.executions.recorded_executions import RecordedExecutions
 from tests.file_rights import readable_only
 
 
@@ -20,7 +20,7 @@ from tests.file_rights import readable_only
     ],
 )
 def test_what_cannot_be_a_store_is_not_an_empty_one(
-    noetl: Commands, tmp_path: Path, verb: str, where: list[str], said: str
+    noetl: InProcessCommand, tmp_path: Path, verb: str, where: list[str], said: str
 ) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
@@ -30,7 +30,7 @@ def test_what_cannot_be_a_store_is_not_an_empty_one(
     assert "--home or --store names another place" in ran.err
 
 
-def test_looking_at_an_empty_file_makes_no_store_of_it(noetl: Commands, tmp_path: Path) -> None:
+def test_looking_at_an_empty_file_makes_no_store_of_it(noetl: InProcessCommand, tmp_path: Path) -> None:
     (tmp_path / "empty.db").touch()
     assert noetl("executions", "list", "--store", "sqlite:///empty.db").err == "no executions\n"
     assert noetl("executions", "show", "latest", "--store", "sqlite:///empty.db").code == 2
@@ -38,7 +38,7 @@ def test_looking_at_an_empty_file_makes_no_store_of_it(noetl: Commands, tmp_path
     assert len([*tmp_path.iterdir()]) == 1
 
 
-def test_a_store_whose_path_is_not_utf8_is_refused(noetl: Commands) -> None:
+def test_a_store_whose_path_is_not_utf8_is_refused(noetl: InProcessCommand) -> None:
     ran = noetl("executions", "list", "--home", "\udcff")
     assert ran.code == 3
     assert "is not UTF-8, as the path of a store must be" in ran.err
@@ -60,7 +60,7 @@ def test_a_store_whose_path_is_not_utf8_is_refused(noetl: Commands) -> None:
     ],
 )
 def test_words_that_mean_nothing_are_refused(
-    noetl: Commands, recorded: Recorded, words: list[str], said: str
+    noetl: InProcessCommand, recorded: RecordedExecutions, words: list[str], said: str
 ) -> None:
     recorded.run(GREET, GREETED)
     ran = noetl("executions", *words)
@@ -69,7 +69,9 @@ def test_words_that_mean_nothing_are_refused(
 
 
 @pytest.mark.parametrize("follow", [[], ["--follow"]])
-def test_no_event_that_is_wanted_is_said(noetl: Commands, recorded: Recorded, follow: list[str]) -> None:
+def test_no_event_that_is_wanted_is_said(
+    noetl: InProcessCommand, recorded: RecordedExecutions, follow: list[str]
+) -> None:
     recorded.run(GREET, GREETED)
     ran = noetl("executions", "events", "latest", "--step", "none", *follow)
     assert (ran.code, ran.out, ran.err) == (0, "", "no such events\n")
@@ -89,9 +91,9 @@ def test_no_event_that_is_wanted_is_said(noetl: Commands, recorded: Recorded, fo
     ids=" ".join,
 )
 def test_a_store_that_may_not_be_written_can_be_looked_at(
-    noetl: Commands, public_folder: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+    noetl: InProcessCommand, public_folder: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
-    recorded = Recorded(public_folder)
+    recorded = RecordedExecutions(public_folder)
     recorded.run(HOLD)
     recorded.run(GREET, GREETED)
     monkeypatch.chdir(public_folder)

@@ -6,7 +6,18 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noetl.expr import Expression, Hazy, Known, Path, Site, Value, exclude_each_other, parse, truthy, verdicts
+from noetl.expr import (
+    AbstractValue,
+    EvaluationSite,
+    Expression,
+    KnownValue,
+    Path,
+    Uncertain,
+    mutually_exclusive,
+    parse,
+    truthy,
+    verdicts,
+)
 from noetl.model import ExpressionError
 
 ABSENT = object()
@@ -53,7 +64,7 @@ def scopes() -> Iterator[dict[str, object]]:
 def holds(expression: Expression, ctx: Mapping[str, object]) -> bool | None:
     """None where the condition raises, and for text such as `none`, which is false in no other place."""
     try:
-        value = expression.evaluate({"ctx": ctx}, Site.GUARD)
+        value = expression.evaluate({"ctx": ctx}, EvaluationSite.GUARD)
     except ExpressionError:
         return None
     return truthy(value) if truthy(value) is bool(value) else None
@@ -73,7 +84,7 @@ def test_what_a_verdict_proves_is_there(text: str) -> None:
 @settings(max_examples=300, deadline=None)
 def test_conditions_that_exclude_each_other_never_hold_together(one: str, other: str) -> None:
     left, right = condition(one), condition(other)
-    if exclude_each_other(left, right):
+    if mutually_exclusive(left, right):
         assert not any(holds(left, ctx) and holds(right, ctx) for ctx in scopes())
 
 
@@ -81,8 +92,8 @@ def test_conditions_that_exclude_each_other_never_hold_together(one: str, other:
 @settings(max_examples=300, deadline=None)
 def test_a_verdict_from_part_of_the_values_is_that_of_all_of_them(text: str, value: object) -> None:
     expression = condition(text)
-    known: Value = Hazy.MISSING if value is ABSENT else Known(value)
-    facts: Mapping[Path, Value] = {("ctx", "a"): known}
+    known: AbstractValue = Uncertain.MISSING if value is ABSENT else KnownValue(value)
+    facts: Mapping[Path, AbstractValue] = {("ctx", "a"): known}
     verdict = verdicts(expression, {"case": facts})["case"]
     for ctx in scopes():
         actual = holds(expression, ctx)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jinja2 import Environment, nodes
 
-from noetl.expr import Site, parse, tokens
+from noetl.expr import EvaluationSite, parse, tokenize
 from noetl.expr.language.parser import parse_syntax
 from noetl.model import ExpressionError
 
@@ -119,9 +119,9 @@ def test_any_text_is_an_expression_or_an_expression_error(source: str) -> None:
             expression = parse(text)
         except ExpressionError:
             continue
-        assert "".join(token.text for token in tokens(text)) == text
+        assert "".join(token.text for token in tokenize(text)) == text
         with suppress(ExpressionError):
-            expression.evaluate({"a": 1, "b": {"c": "x"}}, Site.GUARD)
+            expression.evaluate({"a": 1, "b": {"c": "x"}}, EvaluationSite.GUARD)
 
 
 @settings(BOUNDED)
@@ -163,7 +163,7 @@ def test_only_paths_among_the_uses_are_read(source: str) -> None:
     expression = parse("{{ " + source + " }}")
     seen: set[tuple[str, ...]] = set()
     with suppress(ExpressionError):
-        expression.evaluate(Tracking(seen), Site.GUARD)
+        expression.evaluate(Tracking(seen), EvaluationSite.GUARD)
     uses = [use.path for use in expression.uses]
     for path in seen:
         assert any(use[: len(path)] == path or path[: len(use)] == use for use in uses), (path, uses)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from noetl.expr import Scope, Site, parse
+from noetl.expr import EvaluationSite, Scope, parse
 from noetl.expr.runtime.limits import MAX_BLOCKS, MAX_BRACKETS, MAX_DEPTH, MAX_RANGE
 from noetl.model import ExpressionError, NoetlError
 
@@ -83,4 +83,4 @@ def test_what_a_namespace_raises_on_purpose_goes_through() -> None:
 
 def test_a_guard_may_ask_for_fifty_things() -> None:
     source = "{{ " + " or ".join(f"ctx.n == {number}" for number in range(50)) + " }}"
-    assert parse(source).evaluate({"ctx": {"n": 49}}, Site.GUARD) is True
+    assert parse(source).evaluate({"ctx": {"n": 49}}, EvaluationSite.GUARD) is True

@@ -60,6 +60,6 @@ def test_the_page_gives_every_limit() -> None:
         limits.MAX_RANGE,
         limits.MAX_INTEGER_BITS,
         limits.MAX_RESULT_DEPTH,
-        limits.BUDGET,
+        limits.WORK_BUDGET,
     ):
         assert re.search(rf"\b{number:,}\b", limited), number

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from noetl.expr import BUILTIN_ITER, NAMESPACES, Scope, Site, parse
+from noetl.expr import BUILTIN_ITER_KEYS, NAMESPACES, EvaluationSite, Scope, parse
 from noetl.model import ExpressionError
 
 ORDER = ("args", "ctx", "iter", "workload", "results", "steps")
@@ -47,9 +47,9 @@ def test_none_is_a_value() -> None:
 
 
 def test_built_in_keys_of_iter_have_no_bare_name() -> None:
-    scope = Scope({"iter": {**dict.fromkeys(BUILTIN_ITER, 1), "row": 2}})
+    scope = Scope({"iter": {**dict.fromkeys(BUILTIN_ITER_KEYS, 1), "row": 2}})
     assert value(scope, "row + iter.index") == 3
-    for name in BUILTIN_ITER:
+    for name in BUILTIN_ITER_KEYS:
         assert value(scope, f"{name} is defined") is False
 
 
@@ -103,7 +103,7 @@ def test_a_child_sees_its_own_args_and_everything_else() -> None:
 
 def test_a_mapping_as_scope_holds_all_names_there_are() -> None:
     assert parse("{{ ctx.a }}{{ b }}").evaluate({"ctx": {"a": 1}, "b": 2}) == "12"
-    assert parse("{{ a }}").evaluate({"ctx": {"a": 1}}, Site.GUARD) is None
+    assert parse("{{ a }}").evaluate({"ctx": {"a": 1}}, EvaluationSite.GUARD) is None
 
 
 @pytest.mark.parametrize(
@@ -125,4 +125,4 @@ def test_a_mapping_as_scope_holds_all_names_there_are() -> None:
 )
 def test_older_event_names_mean_the_present_ones(source: str, name: str, expected: object) -> None:
     scope = Scope({"event": {"name": name}, "args": {"name": name}})
-    assert parse("{{ " + source + " }}").evaluate(scope, Site.GUARD) is expected
+    assert parse("{{ " + source + " }}").evaluate(scope, EvaluationSite.GUARD) is expected

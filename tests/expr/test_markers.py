@@ -4,24 +4,24 @@ from typing import Any
 
 import pytest
 
-from noetl.expr import Site, Unread, overlaid, parse, with_extracted
+from noetl.expr import EvaluationSite, ReferenceUnresolved, parse, with_extracted, write_at_path
 from noetl.model import ExpressionError
-from noetl.model.reference import manifest, part, reference
+from noetl.model.reference import manifest, part_reference, value_reference
 
 ROWS: Any = [{"id": number} for number in range(3)]
 BIG = {
-    **reference("E/1", {"n": 0, "data": 0, "rows": 0}, size=99_000),
+    **value_reference("E/1", {"n": 0, "data": 0, "rows": 0}, size=99_000),
     "extracted": {
         "n": 5,
-        "data": part("E/1", ("data",), {"a": 1}, extracted={"total": 7}, absent=["gone"]),
-        "rows": part("E/1", ("rows",), ROWS),
+        "data": part_reference("E/1", ("data",), {"a": 1}, extracted={"total": 7}, absent=["gone"]),
+        "rows": part_reference("E/1", ("rows",), ROWS),
         "best": 1,
     },
     "selected": ["best"],
     "absent": ["none", "x"],
 }
-LIST = reference("E/2", ROWS, size=1)
-TEXT = reference("E/3", "long", size=1)
+LIST = value_reference("E/2", ROWS, size=1)
+TEXT = value_reference("E/3", "long", size=1)
 SCOPE = {
     "r": BIG,
     "l": LIST,
@@ -60,7 +60,7 @@ SCOPE = {
     ],
 )
 def test_what_is_at_hand_can_be_read(source: str, value: Any) -> None:
-    for site in Site:
+    for site in EvaluationSite:
         assert parse(f"{{{{ {source} }}}}").evaluate(SCOPE, site) == value
 
 
@@ -94,8 +94,8 @@ def test_what_is_at_hand_can_be_read(source: str, value: Any) -> None:
     ],
 )
 def test_anything_else_is_an_error_that_says_what_to_do(source: str) -> None:
-    for site in Site:
-        with pytest.raises(Unread, match="stored by reference") as caught:
+    for site in EvaluationSite:
+        with pytest.raises(ReferenceUnresolved, match="stored by reference") as caught:
             parse(f"{{{{ {source} }}}}").evaluate(SCOPE, site)
         assert caught.value.kind == "limit"
         assert "spec.result.select" in caught.value.hint
@@ -103,14 +103,14 @@ def test_anything_else_is_an_error_that_says_what_to_do(source: str) -> None:
 
 def test_text_with_a_reference_in_it_is_an_error() -> None:
     for source in ("a {{ t }}", "a {{ [t] }}", "{% for x in l %}{{ x }}{% endfor %}"):
-        with pytest.raises(Unread):
+        with pytest.raises(ReferenceUnresolved):
             parse(source).evaluate(SCOPE)
 
 
 def test_data_of_a_step_is_its_result_if_that_has_no_such_key() -> None:
     from noetl.expr import Scope
 
-    bare = {**reference("E/4", {"n": 1}, size=1), "extracted": {"n": 1}, "absent": ["data"]}
+    bare = {**value_reference("E/4", {"n": 1}, size=1), "extracted": {"n": 1}, "absent": ["data"]}
     scope = Scope({"steps": {"a": {"result": BIG}, "b": {"result": bare}, "c": {"result": LIST}}})
     assert parse("{{ a.data.total }}").evaluate(scope) == 7
     assert parse("{{ b.data.n }}").evaluate(scope) == 1
@@ -118,12 +118,12 @@ def test_data_of_a_step_is_its_result_if_that_has_no_such_key() -> None:
 
 
 def test_a_write_below_a_reference_is_remembered_with_it() -> None:
-    written = overlaid(overlaid(BIG, ("n",), 6), ("data", "more"), 8)
+    written = write_at_path(write_at_path(BIG, ("n",), 6), ("data", "more"), 8)
     assert written["key"] == "E/1"
-    scope = {"r": overlaid(written, ("new", "deep"), 9)}
+    scope = {"r": write_at_path(written, ("new", "deep"), 9)}
     for source, value in [("r.n", 6), ("r.data.more", 8), ("r.data.total", 7), ("r.new.deep", 9)]:
         assert parse(f"{{{{ {source} }}}}").evaluate(scope) == value
-    with pytest.raises(Unread):
+    with pytest.raises(ReferenceUnresolved):
         parse("{{ r | length }}").evaluate(scope)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from noetl.expr import guard_fault, is_template, parse, tokens, truthy
+from noetl.expr import guard_fault, is_template, parse, tokenize, truthy
 from noetl.model import ExpressionError
 
 
@@ -49,13 +49,13 @@ def test_a_fault_is_reported_at_its_place(source: str, at: str, message: str, hi
     ["", "text", "a {{- b.c | d('x') -}} {# c #}\n{% raw %}{{ x }}{% endraw %} {%+ if a %}1{% endif %}\r\n"],
 )
 def test_tokens_cover_the_whole_source(source: str) -> None:
-    found = tokens(source)
+    found = tokenize(source)
     assert "".join(token.text for token in found) == source
     assert all(source.startswith(token.text, token.offset) for token in found)
 
 
 def test_tokens_say_what_they_are() -> None:
-    assert [(token.type, token.text) for token in tokens("a {{ b == 'c' }}")] == [
+    assert [(token.type, token.text) for token in tokenize("a {{ b == 'c' }}")] == [
         ("data", "a "),
         ("variable_begin", "{{"),
         ("whitespace", " "),

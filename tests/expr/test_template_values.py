@@ -2,14 +2,24 @@
 
 import pytest
 
-from noetl.expr import Constant, ListData, MapData, Site, data_of, expressions_in, parse, render, uses_of
+from noetl.expr import (
+    Constant,
+    EvaluationSite,
+    ListTemplate,
+    MappingTemplate,
+    parse,
+    parse_template,
+    render,
+    template_expressions,
+    template_uses,
+)
 from noetl.model import ExpressionError, Json
 
 VALUE: Json = {"url": "{{ base }}/x", "n": 1, "list": ["a", "{{ n }}"], "fixed": {"a": [1, "b"]}}
 
 
 def test_expressions_inside_are_evaluated_where_they_stand() -> None:
-    assert render(data_of(VALUE), {"base": "http://h", "n": [2]}) == {
+    assert render(parse_template(VALUE), {"base": "http://h", "n": [2]}) == {
         "url": "http://h/x",
         "n": 1,
         "list": ["a", [2]],
@@ -18,25 +28,25 @@ def test_expressions_inside_are_evaluated_where_they_stand() -> None:
 
 
 def test_parts_without_expressions_are_one_constant_and_the_same_object() -> None:
-    data = data_of(VALUE)
-    assert isinstance(data, MapData)
+    data = parse_template(VALUE)
+    assert isinstance(data, MappingTemplate)
     assert data.entries["fixed"] == Constant({"a": [1, "b"]})
-    assert data.entries["list"] == ListData((Constant("a"), parse("{{ n }}")))
+    assert data.entries["list"] == ListTemplate((Constant("a"), parse("{{ n }}")))
     fixed: Json = {"a": [1, {"b": None}]}
-    assert render(data_of(fixed), {}) is fixed
+    assert render(parse_template(fixed), {}) is fixed
 
 
 def test_uses_and_expressions_come_in_document_order() -> None:
-    data = data_of(VALUE)
-    assert [expression.source for expression in expressions_in(data)] == ["{{ base }}/x", "{{ n }}"]
-    assert [use.path for use in uses_of(data)] == [("base",), ("n",)]
-    assert list(uses_of(data_of([1]))) == []
+    data = parse_template(VALUE)
+    assert [expression.source for expression in template_expressions(data)] == ["{{ base }}/x", "{{ n }}"]
+    assert [use.path for use in template_uses(data)] == [("base",), ("n",)]
+    assert list(template_uses(parse_template([1]))) == []
 
 
 def test_the_site_reaches_every_expression() -> None:
-    assert render(data_of(["{{ nothing }}"]), {}, Site.GUARD) == [None]
+    assert render(parse_template(["{{ nothing }}"]), {}, EvaluationSite.GUARD) == [None]
     with pytest.raises(ExpressionError):
-        render(data_of(["{{ nothing }}"]), {})
+        render(parse_template(["{{ nothing }}"]), {})
 
 
 def test_a_value_nested_without_end_is_refused() -> None:
@@ -44,4 +54,4 @@ def test_a_value_nested_without_end_is_refused() -> None:
     for _ in range(200):
         value = [value]
     with pytest.raises(ExpressionError, match="nested"):
-        data_of(value)
+        parse_template(value)

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from noetl.expr import Scope, Site, parse, truthy
+from noetl.expr import EvaluationSite, Scope, parse, truthy
 from noetl.model import ExpressionError
 
 SCOPE = Scope({"outcome": {"status": "error"}, "ctx": {"user": {"name": "ann"}, "n": 1}, "args": {}})
 
 
 def guard(source: str) -> Any:
-    return parse(source).evaluate(SCOPE, Site.GUARD)
+    return parse(source).evaluate(SCOPE, EvaluationSite.GUARD)
 
 
 @pytest.mark.parametrize(

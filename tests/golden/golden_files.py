@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from noetl.events import FORMAT, decode, encode, kind_of
+from noetl.events import FORMAT, decode, encode, kind_of_body
 from noetl.events.event import Event
 from noetl.kernel.plan import Plan
-from tests.golden.golden_scenarios import RECORDED, SCENARIOS, played
+from tests.golden.golden_scenarios import RECORDED, SCENARIOS, play_scenario
 from tests.golden.normal_form import normal_form
 from tests.playbooks import playbook_of
 
@@ -56,7 +56,7 @@ def history(name: str) -> History:
 
 def record(name: str) -> None:
     """Play a scenario and keep its history. Raises FileExistsError if there is one."""
-    driver = played(name)
+    driver = play_scenario(name)
     state = json.dumps(normal_form(driver.state), indent=1, sort_keys=True, ensure_ascii=False)
     with _file(name, "jsonl").open("xb") as file:
         for append in driver.appends:
@@ -67,7 +67,7 @@ def record(name: str) -> None:
 
 
 def _line(event: Event, *, last: bool) -> Line:
-    kind = kind_of(event.body).number
+    kind = kind_of_body(event.body).number
     return Line(event.seq, event.ts, kind, FORMAT, last, Raw(encode(event.body)))
 
 

@@ -17,7 +17,7 @@ from noetl.kernel.net.commands import (
     Retry,
     Signal,
 )
-from noetl.kernel.pipeline.interpreter import advance, cancelled, pause
+from noetl.kernel.pipeline.interpreter import advance, cancel_run, pause_run
 from noetl.kernel.pipeline.moves import RunTask
 from noetl.kernel.pipeline.policy import SECOND, judge
 from noetl.kernel.state.replay import replay
@@ -84,7 +84,7 @@ def retry_failed(text: str) -> Driver:
     second = [1, error("sql"), 2, 3]
     driver = Driver(text, {"second": second, "only": [error(), error(), error(), 9]}).run()
     driver.now += 3600 * SECOND
-    driver.give(Retry("me"))
+    driver.submit(Retry("me"))
     return driver.run()
 
 
@@ -113,9 +113,9 @@ def admission_park(text: str) -> Driver:
 def admission_wait(text: str) -> Driver:
     driver = Driver(text).start()
     driver.now += SECOND
-    driver.give(Signal("approve", {"by": "bob"}))
+    driver.submit(Signal("approve", {"by": "bob"}))
     driver.now += SECOND
-    driver.give(Signal("approve", {"by": "ann"}, "me"))
+    driver.submit(Signal("approve", {"by": "ann"}, "me"))
     return driver.run()
 
 
@@ -125,11 +125,11 @@ def admission_drop_fail(text: str) -> Driver:
 
 def signals(text: str) -> Driver:
     driver = Driver(text).start()
-    driver.give(Signal("early", 1, "me"))
+    driver.submit(Signal("early", 1, "me"))
     driver.run()
     for number in range(3):
         driver.now += SECOND
-        driver.give(Signal("go", {"n": number}))
+        driver.submit(Signal("go", {"n": number}))
         driver.run()
     return driver.run()
 
@@ -151,7 +151,7 @@ def children(text: str) -> Driver:
             if frame.suspension is not None
         ]
         driver.now += SECOND
-        driver.give(ChildEnded(*waiting[-1], status, len(waiting), fault))
+        driver.submit(ChildEnded(*waiting[-1], status, len(waiting), fault))
         driver.run()
     return driver
 
@@ -162,10 +162,10 @@ def cancel(text: str) -> Driver:
     driver.work(asleep)
     busy = driver.claim(run_of(driver, "busy").id)
     call = begin(driver, busy)
-    driver.give(Cancel("me", "enough"))
+    driver.submit(Cancel("me", "enough"))
     driver.now += SECOND
     driver.report(busy, judge(busy, call.iteration, succeeded(1), driver.now))
-    driver.report(busy, cancelled(busy))
+    driver.report(busy, cancel_run(busy))
     return driver
 
 
@@ -175,15 +175,15 @@ def pause_resume(text: str) -> Driver:
     call = begin(driver, first)
     driver.move(loop)
     driver.move(loop)
-    driver.give(Pause("me"))
+    driver.submit(Pause("me"))
     driver.now += SECOND
     driver.report(first, judge(first, call.iteration, succeeded(1), driver.now))
     for run in (first, loop):
-        suspended = pause(run)
+        suspended = pause_run(run)
         assert suspended is not None
         driver.report(run, suspended)
     driver.now += SECOND
-    driver.give(Resume("me"))
+    driver.submit(Resume("me"))
     return driver.run()
 
 
@@ -196,7 +196,7 @@ def fork(text: str) -> Driver:
     driver.state = replay(driver.plan, FORK, source.events)
     driver.appends = list(source.appends)
     driver.now = source.now + SECOND
-    driver.give(Fork(EXECUTION, source.state.version, patch(factor=2).patches, "me"))
+    driver.submit(Fork(EXECUTION, source.state.version, patch(factor=2).patches, "me"))
     return driver.run()
 
 
@@ -208,7 +208,7 @@ def lost_lease(text: str) -> Driver:
         run = driver.state.runs[name]
         begin(driver, run)
         driver.now += 30 * SECOND
-        driver.give(LeaseLost(name, run.fence))
+        driver.submit(LeaseLost(name, run.fence))
         driver.claim(name)
     driver.work(driver.state.runs[name])
     loop = driver.claim(run_of(driver, "loop").id)
@@ -216,8 +216,8 @@ def lost_lease(text: str) -> Driver:
     for _ in range(2):
         driver.move(loop)
         begin(driver, loop)
-    driver.give(LeaseLost(loop.id, loop.fence))
-    driver.give(Claim(loop.id, "w2"))
+    driver.submit(LeaseLost(loop.id, loop.fence))
+    driver.submit(Claim(loop.id, "w2"))
     driver.work(loop)
     return driver.run()
 
@@ -263,6 +263,6 @@ SCENARIOS: dict[str, Scenario] = {
 }
 
 
-def played(name: str) -> Driver:
+def play_scenario(name: str) -> Driver:
     """The scenario, played now."""
     return SCENARIOS[name]((RECORDED / f"{name}.yaml").read_text())

@@ -7,8 +7,8 @@ from msgspec.structs import fields
 
 from noetl.kernel.plan import Plan, StepPlan
 from noetl.kernel.state.execution_state import ExecutionState
-from noetl.kernel.state.ordered_set import Queue
-from noetl.kernel.state.run_state import Given
+from noetl.kernel.state.ordered_set import OrderedSet
+from noetl.kernel.state.run_state import ExecutionInputs
 from noetl.kernel.state.variables import Variables
 
 
@@ -16,7 +16,7 @@ def normal_form(state: ExecutionState) -> dict[str, Any]:
     """Equal for states that mean the same, also across releases that give them new optional fields."""
     return {
         "execution_id": state.execution_id,
-        "workload": state.given.workload,
+        "workload": state.inputs.workload,
         "state": _plain(state),
     }
 
@@ -27,14 +27,14 @@ def _plain(value: Any) -> Any:
             return {
                 field.name: _plain(found)
                 for field in fields(value)
-                if not isinstance(found := getattr(value, field.name), Plan | Given)
+                if not isinstance(found := getattr(value, field.name), Plan | ExecutionInputs)
                 and _plain(found) != _default(field)
             }
         case Variables():
             return value.values
         case StepPlan():
             return value.name
-        case Queue():
+        case OrderedSet():
             return list(value)
         case set():
             return sorted(value)

@@ -8,8 +8,8 @@ import pytest
 from noetl.events.bodies import ExecutionForked
 from noetl.kernel.net.execution_request import DECIDER
 from noetl.kernel.state.fold import evolve
-from noetl.kernel.state.invariants import gaps, violations
-from noetl.kernel.state.replay import dump, load, replay
+from noetl.kernel.state.invariants import sequence_gaps, violations
+from noetl.kernel.state.replay import dump_state, load_state, replay
 from noetl.kernel.verify.verification import verify
 from tests.golden.golden_files import history, record
 from tests.golden.golden_scenarios import RECORDED, SCENARIOS
@@ -27,7 +27,7 @@ def test_every_scenario_is_recorded() -> None:
 def test_a_recorded_history_leads_to_the_recorded_state(name: str) -> None:
     golden = history(name)
     state = replay(golden.plan, golden.execution_id, golden.events)
-    assert list(gaps(golden.events)) == []
+    assert list(sequence_gaps(golden.events)) == []
     assert violations(state) == []
     assert normal_form(state) == golden.expected
 
@@ -58,7 +58,7 @@ def test_a_snapshot_anywhere_and_the_rest_is_the_whole(name: str) -> None:
     golden = history(name)
     for cut in range(len(golden.events)):
         before = replay(golden.plan, golden.execution_id, golden.events[:cut])
-        state = load(golden.plan, json.loads(json.dumps(dump(before))))
+        state = load_state(golden.plan, json.loads(json.dumps(dump_state(before))))
         for event in golden.events[cut:]:
             evolve(state, event)
         assert normal_form(state) == golden.expected

@@ -15,20 +15,20 @@ from noetl.dsl.document.playbook import (
     Jump,
     Loop,
     Metadata,
-    Place,
     Playbook,
     Policy,
-    Retry,
+    Position,
+    RetryTask,
     Router,
     Rule,
     Step,
     Task,
     Then,
 )
-from noetl.expr import data_of, parse
+from noetl.expr import parse, parse_template
 from noetl.model import Json
 
-PLACE = Place(1, 1)
+POSITION = Position(1, 1)
 
 
 def guard(text: str | bool) -> Guard:
@@ -37,24 +37,27 @@ def guard(text: str | bool) -> Guard:
 
 def task(label: str, kind: str = "http", *directives: Directive) -> Task:
     rules = tuple(
-        Rule(guard("outcome.status == 'error'"), Then(directive, PLACE), PLACE) for directive in directives
+        Rule(guard("outcome.status == 'error'"), Then(directive, POSITION), POSITION)
+        for directive in directives
     )
-    return Task(label, kind, PLACE, policy=Policy(rules, None, "continue", PLACE) if rules else None)
+    return Task(label, kind, POSITION, policy=Policy(rules, None, "continue", POSITION) if rules else None)
 
 
 def arc(target: str, when: str | bool = True) -> Arc:
-    return Arc(target, PLACE, guard(when))
+    return Arc(target, POSITION, guard(when))
 
 
 def loop(items: Json, iterator: str, mode: str = "sequential", in_flight: int = 10) -> Loop:
-    data = data_of(items)
+    data = parse_template(items)
     if mode == "parallel":
-        return Loop(data, iterator, PLACE, mode="parallel", max_in_flight=in_flight)
-    return Loop(data, iterator, PLACE)
+        return Loop(data, iterator, POSITION, mode="parallel", max_in_flight=in_flight)
+    return Loop(data, iterator, POSITION)
 
 
 def admit(*conditions: str) -> Admission:
-    return Admission(tuple(AdmitRule(guard(text), True, PLACE) for text in conditions), None, "park", PLACE)
+    return Admission(
+        tuple(AdmitRule(guard(text), True, POSITION) for text in conditions), None, "park", POSITION
+    )
 
 
 def step(
@@ -68,8 +71,8 @@ def step(
     desc: str = "",
 ) -> Step:
     arcs = tuple(arc(target) if isinstance(target, str) else target for target in to)
-    router = Router(arcs, PLACE, "inclusive" if inclusive else "exclusive") if arcs else None
-    return Step(name, PLACE, tasks, router, loop, admit, join, desc=desc)
+    router = Router(arcs, POSITION, "inclusive" if inclusive else "exclusive") if arcs else None
+    return Step(name, POSITION, tasks, router, loop, admit, join, desc=desc)
 
 
 def playbook(*steps: Step, name: str = "example", final: str | None = None) -> Playbook:
@@ -86,20 +89,20 @@ def playbook(*steps: Step, name: str = "example", final: str | None = None) -> P
 
 
 def join_all() -> Join:
-    return Join("all", PLACE)
+    return Join("all", POSITION)
 
 
 def join_count(count: int) -> Join:
-    return Join("count", PLACE, count)
+    return Join("count", POSITION, count)
 
 
-def everything() -> Playbook:
+def full_playbook() -> Playbook:
     """A playbook with one of each thing that a picture shows."""
     return playbook(
         step("start", to=[arc("fetch", "workload.enabled"), arc("end")], desc="Where it begins"),
         step(
             "fetch",
-            task("fetch_page", "http", Retry(5), Fail()),
+            task("fetch_page", "http", RetryTask(5), Fail()),
             task("paginate", "noop", Jump("fetch_page"), Break()),
             loop=loop("{{ workload.endpoints }}", "endpoint", "parallel", 7),
             to=[

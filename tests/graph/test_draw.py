@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from noetl.dsl.document.playbook import Playbook
 from noetl.graph import FORMATS, GraphError, draw
-from noetl.graph.text_measure import fit, text_width, wrap
-from tests.graph.playbook_builder import arc, everything, loop, playbook, step, task
+from noetl.graph.text_measure import fit_text, text_width, wrap_text
+from tests.graph.playbook_builder import arc, full_playbook, loop, playbook, step, task
 
 SVG = "{http://www.w3.org/2000/svg}"
 STATES = {
@@ -50,13 +50,13 @@ def svg_words(playbook: Playbook) -> str:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_equal_playbooks_give_equal_bytes(name: str) -> None:
-    assert draw(everything(), name, states=STATES) == draw(everything(), name, states=STATES)
+    assert draw(full_playbook(), name, states=STATES) == draw(full_playbook(), name, states=STATES)
 
 
 @pytest.mark.parametrize("name", ["svg", "mermaid", "dot"])
 def test_everything_is_in_every_format(name: str) -> None:
-    text = svg_words(everything()) if name == "svg" else draw(everything(), name).decode()
-    for each in everything().workflow:
+    text = svg_words(full_playbook()) if name == "svg" else draw(full_playbook(), name).decode()
+    for each in full_playbook().workflow:
         assert each.name in text
         for one in each.tasks:
             assert one.label in text
@@ -81,7 +81,7 @@ def test_everything_is_in_every_format(name: str) -> None:
 
 
 def test_svg_draws_every_step_and_every_arc() -> None:
-    root = ElementTree.fromstring(draw(everything(), "svg"))  # noqa: S314 -- our own output
+    root = ElementTree.fromstring(draw(full_playbook(), "svg"))  # noqa: S314 -- our own output
     groups = [group.get("class") for group in root.iter(f"{SVG}g")]
     assert groups.count("step") == 8
     assert groups.count("edge") == 11
@@ -91,7 +91,7 @@ def test_svg_draws_every_step_and_every_arc() -> None:
 
 
 def test_svg_stands_alone_and_brings_its_background() -> None:
-    root = ElementTree.fromstring(draw(everything(), "svg"))  # noqa: S314 -- our own output
+    root = ElementTree.fromstring(draw(full_playbook(), "svg"))  # noqa: S314 -- our own output
     assert not any("href" in name or name == "style" for each in root.iter() for name in each.attrib)
     background = root.find(f"{SVG}rect")
     assert background is not None
@@ -106,33 +106,36 @@ def test_svg_shortens_a_guard_and_keeps_all_of_it_in_a_title() -> None:
 
 
 def test_svg_tells_failures_and_inclusive_routers_apart() -> None:
-    text = draw(everything(), "svg").decode()
+    text = draw(full_playbook(), "svg").decode()
     assert text.count("stroke-dasharray") == 1
     assert text.count('class="fork"') == 1
 
 
 def test_states_colour_and_fade() -> None:
-    plain, coloured = draw(everything(), "svg").decode(), draw(everything(), "svg", states=STATES).decode()
+    plain, coloured = (
+        draw(full_playbook(), "svg").decode(),
+        draw(full_playbook(), "svg", states=STATES).decode(),
+    )
     for word in ("completed", "failed", "running", "waiting", "not admitted", "cancelled"):
         assert f">{word}</text>" in coloured
     assert 'opacity="0.4"' in coloured
     assert 'opacity="0.4"' not in plain
-    assert draw(everything(), "mermaid", states=STATES).decode().count("classDef") == 7
-    assert "#d32f3b" in draw(everything(), "dot", states={"fetch": "failed"}).decode()
+    assert draw(full_playbook(), "mermaid", states=STATES).decode().count("classDef") == 7
+    assert "#d32f3b" in draw(full_playbook(), "dot", states={"fetch": "failed"}).decode()
 
 
 def test_an_unknown_state_is_shown_as_a_word() -> None:
-    assert b">odd</text>" in draw(everything(), "svg", states={"start": "odd"})
+    assert b">odd</text>" in draw(full_playbook(), "svg", states={"start": "odd"})
 
 
 def test_an_unknown_format_is_an_error_that_lists_the_known_ones() -> None:
     with pytest.raises(GraphError, match="`gif`: one of svg, png, mermaid, dot"):
-        draw(everything(), "gif")
+        draw(full_playbook(), "gif")
 
 
 def test_png_is_a_picture_at_twice_the_size() -> None:
-    root = ElementTree.fromstring(draw(everything(), "svg"))  # noqa: S314 -- our own output
-    data = draw(everything(), "png")
+    root = ElementTree.fromstring(draw(full_playbook(), "svg"))  # noqa: S314 -- our own output
+    data = draw(full_playbook(), "png")
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     width, height, depth, colour = struct.unpack(">IIBB", data[16:26])
     assert (width, height) == (2 * int(root.get("width", "")), 2 * int(root.get("height", "")))
@@ -141,14 +144,14 @@ def test_png_is_a_picture_at_twice_the_size() -> None:
 
 
 def test_png_shows_states_in_colour() -> None:
-    assert draw(everything(), "png") != draw(everything(), "png", states=STATES)
+    assert draw(full_playbook(), "png") != draw(full_playbook(), "png", states=STATES)
 
 
 @pytest.mark.parametrize("package", ["resvg_py", "font_roboto"])
 def test_png_names_the_extra_that_is_missing(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(GraphError, match=rf"`{package}`: pip install 'noetl\[png\]'"):
-        draw(everything(), "png")
+        draw(full_playbook(), "png")
 
 
 def hostile(text: str) -> Playbook:
@@ -221,7 +224,7 @@ def test_hostile_text_can_be_painted() -> None:
 
 @given(st.text(max_size=400), st.integers(20, 300))
 def test_text_that_is_fitted_fits(text: str, room: int) -> None:
-    assert text_width(fit(text, room, 12), 12) <= room
-    lines = wrap(text, room, 12, lines=2)
+    assert text_width(fit_text(text, room, 12), 12) <= room
+    lines = wrap_text(text, room, 12, lines=2)
     assert len(lines) <= 2
     assert all(text_width(line, 12) <= room for line in lines)

@@ -3,19 +3,19 @@ from itertools import combinations, pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noetl.graph.layout import Layout, Link, Point, Rect, Route, Size, layout
+from noetl.graph.layout import BoxLink, BoxSize, Layout, Point, Rect, Route, layout
 
-SIZES = st.builds(Size, st.integers(60, 330).map(float), st.integers(36, 220).map(float))
-LABELS = st.none() | st.builds(Size, st.integers(16, 190).map(float), st.integers(18, 32).map(float))
+SIZES = st.builds(BoxSize, st.integers(60, 330).map(float), st.integers(36, 220).map(float))
+LABELS = st.none() | st.builds(BoxSize, st.integers(16, 190).map(float), st.integers(18, 32).map(float))
 
 
 @st.composite
-def graphs(draw: st.DrawFn) -> tuple[list[Size], list[Link]]:
+def graphs(draw: st.DrawFn) -> tuple[list[BoxSize], list[BoxLink]]:
     """Any graph at all: cycles, self-loops, several links between two boxes, boxes without links."""
     sizes = draw(st.lists(SIZES, min_size=1, max_size=14))
     box = st.integers(0, len(sizes) - 1)
     links = draw(
-        st.lists(st.builds(Link, box, box, st.sampled_from(["flow", "failure"]), LABELS), max_size=24)
+        st.lists(st.builds(BoxLink, box, box, st.sampled_from(["flow", "failure"]), LABELS), max_size=24)
     )
     return sizes, links
 
@@ -57,10 +57,10 @@ def labels_of(plan: Layout) -> list[Rect]:
 
 @given(graphs())
 @settings(max_examples=200, deadline=None)
-def test_boxes_keep_their_sizes_and_nothing_overlaps(graph: tuple[list[Size], list[Link]]) -> None:
+def test_boxes_keep_their_sizes_and_nothing_overlaps(graph: tuple[list[BoxSize], list[BoxLink]]) -> None:
     sizes, links = graph
     plan = layout(sizes, links)
-    assert [Size(box.width, box.height) for box in plan.boxes] == sizes
+    assert [BoxSize(box.width, box.height) for box in plan.boxes] == sizes
     assert len(labels_of(plan)) == sum(1 for link in links if link.label is not None)
     for one, two in combinations([*plan.boxes, *labels_of(plan)], 2):
         assert not overlap(one, two)
@@ -68,7 +68,7 @@ def test_boxes_keep_their_sizes_and_nothing_overlaps(graph: tuple[list[Size], li
 
 @given(graphs())
 @settings(max_examples=200, deadline=None)
-def test_routes_are_square_and_lead_from_border_to_border(graph: tuple[list[Size], list[Link]]) -> None:
+def test_routes_are_square_and_lead_from_border_to_border(graph: tuple[list[BoxSize], list[BoxLink]]) -> None:
     sizes, links = graph
     plan = layout(sizes, links)
     assert len(plan.routes) == len(links)
@@ -85,7 +85,9 @@ def test_routes_are_square_and_lead_from_border_to_border(graph: tuple[list[Size
 
 @given(graphs())
 @settings(max_examples=200, deadline=None)
-def test_routes_run_through_no_box_and_no_label_of_another(graph: tuple[list[Size], list[Link]]) -> None:
+def test_routes_run_through_no_box_and_no_label_of_another(
+    graph: tuple[list[BoxSize], list[BoxLink]],
+) -> None:
     sizes, links = graph
     plan = layout(sizes, links)
     for number, route in enumerate(plan.routes):
@@ -98,7 +100,7 @@ def test_routes_run_through_no_box_and_no_label_of_another(graph: tuple[list[Siz
 @given(graphs())
 @settings(max_examples=100, deadline=None)
 def test_everything_is_inside_the_frame_and_the_same_every_time(
-    graph: tuple[list[Size], list[Link]],
+    graph: tuple[list[BoxSize], list[BoxLink]],
 ) -> None:
     plan = layout(*graph)
     points = [point for route in plan.routes for point in route.points]
@@ -111,7 +113,7 @@ def test_everything_is_inside_the_frame_and_the_same_every_time(
 
 
 def test_flow_runs_downwards_and_a_cycle_comes_back_at_the_left() -> None:
-    plan = layout([Size(120, 50)] * 3, [Link(0, 1), Link(1, 2), Link(2, 0)])
+    plan = layout([BoxSize(120, 50)] * 3, [BoxLink(0, 1), BoxLink(1, 2), BoxLink(2, 0)])
     first, second, third = plan.boxes
     assert first.bottom < second.y
     assert second.bottom < third.y
@@ -121,46 +123,49 @@ def test_flow_runs_downwards_and_a_cycle_comes_back_at_the_left() -> None:
 
 
 def test_a_chain_is_one_straight_line() -> None:
-    plan = layout([Size(120, 50), Size(200, 80), Size(90, 40)], [Link(0, 1), Link(1, 2)])
+    plan = layout([BoxSize(120, 50), BoxSize(200, 80), BoxSize(90, 40)], [BoxLink(0, 1), BoxLink(1, 2)])
     assert [len(route.points) for route in plan.routes] == [2, 2]
 
 
 def test_the_main_flow_goes_straight_on_and_side_ways_bend() -> None:
-    links = [Link(0, 1), Link(0, 3, "failure"), Link(1, 2), Link(1, 3, "failure"), Link(2, 3)]
-    plan = layout([Size(120, 50)] * 4, links)
+    links = [BoxLink(0, 1), BoxLink(0, 3, "failure"), BoxLink(1, 2), BoxLink(1, 3, "failure"), BoxLink(2, 3)]
+    plan = layout([BoxSize(120, 50)] * 4, links)
     assert [len(plan.routes[number].points) for number in (0, 2)] == [2, 2]
     assert len(plan.routes[1].points) > 2
 
 
 def test_links_of_one_kind_share_their_way_to_a_box() -> None:
-    links = [*(Link(number, number + 1) for number in range(9)), *(Link(n, 9, "failure") for n in range(9))]
-    plan = layout([Size(120, 50)] * 10, links)
+    links = [
+        *(BoxLink(number, number + 1) for number in range(9)),
+        *(BoxLink(n, 9, "failure") for n in range(9)),
+    ]
+    plan = layout([BoxSize(120, 50)] * 10, links)
     failures = plan.routes[9:]
     assert len({route.points[-1] for route in failures}) == 1
     assert [route.merges is None for route in failures] == [True, *[False] * 8]
 
 
 def test_a_long_chain_is_set_in_columns() -> None:
-    plan = layout([Size(140, 60)] * 100, [Link(number, number + 1) for number in range(99)])
+    plan = layout([BoxSize(140, 60)] * 100, [BoxLink(number, number + 1) for number in range(99)])
     assert 0.5 < plan.width / plan.height < 2.5
 
 
 def test_boxes_that_hang_together_with_nothing_stand_apart() -> None:
-    plan = layout([Size(140, 60)] * 12, [Link(0, 1)])
+    plan = layout([BoxSize(140, 60)] * 12, [BoxLink(0, 1)])
     assert not any(overlap(one, two) for one, two in combinations(plan.boxes, 2))
 
 
 def test_a_thousand_boxes() -> None:
     links = []
     for number in range(999):
-        links.append(Link(number, number + 1, "flow", Size(80, 18) if number % 3 == 0 else None))
+        links.append(BoxLink(number, number + 1, "flow", BoxSize(80, 18) if number % 3 == 0 else None))
         if number % 5 == 0:
-            links.append(Link(number, 999, "failure", Size(120, 18)))
+            links.append(BoxLink(number, 999, "failure", BoxSize(120, 18)))
         if number % 7 == 0:
-            links.append(Link(number, min(number + 4, 999)))
+            links.append(BoxLink(number, min(number + 4, 999)))
         if number % 11 == 10:
-            links.append(Link(number, number - 6))
-    plan = layout([Size(140, 60 + number % 4 * 20) for number in range(1000)], links)
+            links.append(BoxLink(number, number - 6))
+    plan = layout([BoxSize(140, 60 + number % 4 * 20) for number in range(1000)], links)
     assert 0.5 < plan.width / plan.height < 2.5
     rects = sorted([*plan.boxes, *labels_of(plan)], key=lambda rect: rect.y)
     for place, one in enumerate(rects):

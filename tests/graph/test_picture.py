@@ -1,14 +1,14 @@
 import pytest
 
 from noetl.dsl.document.playbook import Admission, AdmitRule, Break, Loop, Policy, Task, Then
-from noetl.expr import data_of, parse
-from noetl.graph.picture import Badge, Edge, Mark, Node, picture_of
-from noetl.graph.playbook_text import flat, guard_text, inside, reads_failure, short
+from noetl.expr import parse, parse_template
+from noetl.graph.picture import Badge, PictureEdge, PictureNode, PolicyMark, picture_of
+from noetl.graph.playbook_text import flatten, guard_label, inner_source, reads_failure, shorten
 from tests.graph.playbook_builder import (
-    PLACE,
+    POSITION,
     admit,
     arc,
-    everything,
+    full_playbook,
     guard,
     join_count,
     loop,
@@ -17,12 +17,12 @@ from tests.graph.playbook_builder import (
 )
 
 
-def nodes() -> dict[str, Node]:
-    return {node.name: node for node in picture_of(everything(), None).nodes}
+def nodes() -> dict[str, PictureNode]:
+    return {node.name: node for node in picture_of(full_playbook(), None).nodes}
 
 
-def edge(source: str, target: str) -> Edge:
-    picture = picture_of(everything(), None)
+def edge(source: str, target: str) -> PictureEdge:
+    picture = picture_of(full_playbook(), None)
     names = [node.name for node in picture.nodes]
     return next(e for e in picture.edges if (names[e.source], names[e.target]) == (source, target))
 
@@ -42,15 +42,15 @@ def test_a_step_without_arcs_in_or_out_is_both_start_and_end() -> None:
 
 def test_tasks_show_what_their_policy_may_do() -> None:
     first, second = nodes()["fetch"].rows
-    assert (first.label, first.kind, first.marks) == ("fetch_page", "http", (Mark("retry", "5\u00d7"),))
-    assert second.marks == (Mark("jump", "fetch_page"), Mark("break", "break"))
+    assert (first.label, first.kind, first.marks) == ("fetch_page", "http", (PolicyMark("retry", "5\u00d7"),))
+    assert second.marks == (PolicyMark("jump", "fetch_page"), PolicyMark("break", "break"))
 
 
 def test_what_a_policy_does_otherwise_is_shown_too() -> None:
-    policy = Policy((), Then(Break(), PLACE), "continue", PLACE)
-    only = Task("t", "noop", PLACE, policy=policy)
+    policy = Policy((), Then(Break(), POSITION), "continue", POSITION)
+    only = Task("t", "noop", POSITION, policy=policy)
     (node,) = picture_of(playbook(step("s", only)), None).nodes
-    assert node.rows[0].marks == (Mark("break", "break"),)
+    assert node.rows[0].marks == (PolicyMark("break", "break"),)
 
 
 def test_gates_joins_and_loops_are_badges() -> None:
@@ -72,8 +72,8 @@ def test_a_count_join_names_how_many_arcs_lead_to_it() -> None:
 
 
 def test_every_rule_of_a_gate_is_shown_in_order() -> None:
-    rules = (AdmitRule(guard("a"), True, PLACE), AdmitRule(guard("b"), False, PLACE))
-    gate = Admission(rules, True, "fail", PLACE)
+    rules = (AdmitRule(guard("a"), True, POSITION), AdmitRule(guard("b"), False, POSITION))
+    gate = Admission(rules, True, "fail", POSITION)
     (node,) = picture_of(playbook(step("s", admit=gate)), None).nodes
     assert node.badges == (
         Badge("admit", "admit if a", "else fail"),
@@ -101,9 +101,9 @@ def test_loops_say_what_they_run_over(items: str | list[object], text: str) -> N
 
 def test_loops_say_how_they_run() -> None:
     each = Loop(
-        data_of("{{ a }}"),
+        parse_template("{{ a }}"),
         "x",
-        PLACE,
+        POSITION,
         mode="parallel",
         max_in_flight=parse("{{ workload.n }}"),
         placement="distributed",
@@ -146,12 +146,12 @@ def test_a_guard_that_asks_for_failure(condition: str, failure: bool) -> None:
 
 
 def test_states_colour_what_they_name_and_fade_the_rest() -> None:
-    picture = picture_of(everything(), {"start": "completed", "fetch": "running"})
+    picture = picture_of(full_playbook(), {"start": "completed", "fetch": "running"})
     by_name = {node.name: node for node in picture.nodes}
     assert (by_name["start"].state, by_name["start"].faded) == ("completed", False)
     assert by_name["merge"].faded
     assert [edge.faded for edge in picture.edges[:2]] == [False, True]
-    assert not any(node.faded for node in picture_of(everything(), None).nodes)
+    assert not any(node.faded for node in picture_of(full_playbook(), None).nodes)
 
 
 def test_an_arc_to_a_step_that_is_not_there_is_left_out() -> None:
@@ -159,18 +159,18 @@ def test_an_arc_to_a_step_that_is_not_there_is_left_out() -> None:
 
 
 def test_braces_are_taken_off_one_expression_only() -> None:
-    assert inside("{{ a.b == 'x' }}") == "a.b == 'x'"
-    assert inside("{{- a -}}") == "a"
-    assert inside("{{ a }} and {{ b }}") == "{{ a }} and {{ b }}"
-    assert guard_text(True) == ""
-    assert guard_text(False) == "never"
+    assert inner_source("{{ a.b == 'x' }}") == "a.b == 'x'"
+    assert inner_source("{{- a -}}") == "a"
+    assert inner_source("{{ a }} and {{ b }}") == "{{ a }} and {{ b }}"
+    assert guard_label(True) == ""
+    assert guard_label(False) == "never"
 
 
 def test_text_is_made_one_printable_line() -> None:
-    assert flat("a\n\tb\x00c\u202ed\ufffe") == "a b cd"
-    assert flat("\ud800x") == "x"
-    assert short("abcdef", 4) == "abc…"
-    assert short("abcd", 4) == "abcd"
+    assert flatten("a\n\tb\x00c\u202ed\ufffe") == "a b cd"
+    assert flatten("\ud800x") == "x"
+    assert shorten("abcdef", 4) == "abc…"
+    assert shorten("abcd", 4) == "abcd"
 
 
 def test_gates_with_many_rules_keep_them_all() -> None:

@@ -3,7 +3,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noetl.guest.frame import LENGTH, Answer, Frames, pack, unpack
+from noetl.guest.frame import LENGTH, CodeAnswer, FrameReader, pack, unpack
 
 VALUES = st.recursive(
     st.none() | st.integers() | st.text() | st.floats(allow_nan=False),
@@ -15,14 +15,14 @@ VALUES = st.recursive(
 @given(VALUES)
 def test_a_message_comes_out_as_it_went_in_however_large_its_numbers(value: Any) -> None:
     wide = [value, 2**64, -(2**63) - 1, {"n": 3**500}]
-    assert unpack(pack(Answer(result=wide))[LENGTH.size :], Answer) == Answer(result=wide)
+    assert unpack(pack(CodeAnswer(result=wide))[LENGTH.size :], CodeAnswer) == CodeAnswer(result=wide)
 
 
 @given(st.lists(VALUES, max_size=4), st.integers(1, 7))
 def test_frames_are_found_wherever_the_parts_are_cut(values: list[Any], size: int) -> None:
-    stream = b"".join(pack(Answer(result=value)) for value in values)
-    frames = Frames()
+    stream = b"".join(pack(CodeAnswer(result=value)) for value in values)
+    frames = FrameReader()
     parts = (stream[start : start + size] for start in range(0, len(stream), size))
     bodies = [body for part in parts for body in frames.feed(part)]
-    assert [unpack(body, Answer).result for body in bodies] == values
+    assert [unpack(body, CodeAnswer).result for body in bodies] == values
     assert frames.size == 0

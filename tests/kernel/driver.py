@@ -8,12 +8,12 @@ from noetl.dsl.document.playbook import Playbook
 from noetl.events.bodies import EventBody, TaskProcessed
 from noetl.events.event import Event
 from noetl.kernel.net.commands import Claim, Command, Report, Request, TimerFired
-from noetl.kernel.net.decider import due, handle, proceed
+from noetl.kernel.net.decider import decision_due, handle, proceed
 from noetl.kernel.pipeline.interpreter import advance
 from noetl.kernel.pipeline.moves import Fetch, Finish, Move, Record, RunTask, Suspend, Wait
 from noetl.kernel.pipeline.policy import SECOND, judge
 from noetl.kernel.plan import Plan
-from noetl.kernel.references import resolve
+from noetl.kernel.references import resolve_references
 from noetl.kernel.state.execution_state import ExecutionState, new_state
 from noetl.kernel.state.run_state import RunState
 from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded
@@ -57,10 +57,10 @@ class Driver:
         self.decoded: dict[str, Any] = {}
         self.fetches: list[tuple[str, ...]] = []
 
-    def give(self, command: Command) -> list[Event]:
+    def submit(self, command: Command) -> list[Event]:
         events = handle(self.state, command, self.now)
         self._append(events)
-        while due(self.state) and (more := proceed(self.state, self.now)):
+        while decision_due(self.state) and (more := proceed(self.state, self.now)):
             self._append(more)
             events = events + more
         return events
@@ -94,16 +94,16 @@ class Driver:
             fetched = self.fetch(body.keys)
         return body
 
-    def whole(self, value: Any) -> Any:
+    def resolve(self, value: Any) -> Any:
         """A value with all that is stored in its place."""
 
         async def get(key: str) -> bytes:
             return self.stored[key]
 
-        return asyncio.run(resolve(value, get))
+        return asyncio.run(resolve_references(value, get))
 
     def start(self, **request: Any) -> "Driver":
-        self.give(Request(**request))
+        self.submit(Request(**request))
         return self
 
     def run(self, **request: Any) -> "Driver":
@@ -124,7 +124,7 @@ class Driver:
         return self.fire_next_timer()
 
     def claim(self, run: str) -> RunState:
-        self.give(Claim(run, "w1"))
+        self.submit(Claim(run, "w1"))
         return self.state.runs[run]
 
     def work(self, run: RunState) -> None:
@@ -154,7 +154,7 @@ class Driver:
         return True
 
     def report(self, run: RunState, *bodies: EventBody) -> list[Event]:
-        return self.give(Report(run.id, run.fence, run.reported, bodies))
+        return self.submit(Report(run.id, run.fence, run.reported, bodies))
 
     def outcome_of(self, call: RunTask) -> Outcome:
         label = call.task.label
@@ -197,7 +197,7 @@ class Driver:
         if not timers or self.state.paused:
             return False
         self.now = max(self.now, timers[0][0])
-        return bool(self.give(timers[0][1]))
+        return bool(self.submit(timers[0][1]))
 
     @property
     def events(self) -> list[Event]:

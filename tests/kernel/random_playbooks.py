@@ -6,10 +6,10 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from noetl.dsl.document.playbook import Playbook
-from noetl.events import FORMAT, decode, encode, kind_of
+from noetl.events import FORMAT, decode, encode, kind_of_body
 from noetl.events.event import Event
 from noetl.kernel.net.commands import Cancel, ChildEnded, LeaseLost, Pause, Resume, Retry, Signal
-from noetl.kernel.pipeline.interpreter import cancelled, pause
+from noetl.kernel.pipeline.interpreter import cancel_run, pause_run
 from noetl.kernel.pipeline.moves import Finish, Record, RunTask, Suspend, Wait
 from noetl.kernel.state.run_state import RunState
 from noetl.model.outcome import Outcome, succeeded
@@ -21,9 +21,15 @@ from noetl.testing.simulator.playbook_fragments import (
     PYTHON,
     SPECS,
     WILD_GUARDS,
-    joined,
+    join_entries,
 )
-from noetl.testing.simulator.playbook_pieces import ArcPiece, Document, StepPiece, TaskPiece, playbook_of
+from noetl.testing.simulator.playbook_pieces import (
+    ArcPiece,
+    SimulatedPlaybook,
+    StepPiece,
+    TaskPiece,
+    playbook_of,
+)
 from tests.kernel.driver import Driver, error
 
 BIG_GUARDS = (
@@ -61,10 +67,10 @@ BIG_LOOPS = (
 @st.composite
 def playbooks(draw: st.DrawFn) -> Playbook:
     text = draw(texts(guards=WILD_GUARDS, args=("",), kinds=KINDS, loops=LOOPS))
-    return loaded(text.replace("KNOBS", ""))
+    return load_sound(text.replace("KNOBS", ""))
 
 
-def loaded(text: str) -> Playbook:
+def load_sound(text: str) -> Playbook:
     """The playbook, if it is sound."""
     playbook = playbook_of(text)
     assume(playbook is not None)
@@ -83,7 +89,7 @@ def texts(draw: st.DrawFn, guards: Choice, args: Choice, kinds: Choice, loops: C
     steps = []
     for number in range(size):
         arcs = [
-            ArcPiece(f"s{target}", joined(f"args: {{{joined(f'from: s{number}', more)}}}", guard))
+            ArcPiece(f"s{target}", join_entries(f"args: {{{join_entries(f'from: s{number}', more)}}}", guard))
             for target, guard, more in draw(
                 st.lists(
                     st.tuples(st.integers(0, size - 1), st.sampled_from(guards), st.sampled_from(args)),
@@ -105,7 +111,7 @@ def texts(draw: st.DrawFn, guards: Choice, args: Choice, kinds: Choice, loops: C
     if final:
         steps.append(StepPiece("last", tasks=(TaskPiece("t0", NOOP),)))
     executor = "max_step_runs: 25" + (", final_step: last" if final else "") + "KNOBS"
-    return Document("random/wild", executor, tuple(steps)).text
+    return SimulatedPlaybook("random/wild", executor, tuple(steps)).text
 
 
 OUTCOMES: list[Outcome] = [
@@ -137,7 +143,7 @@ choices = st.lists(st.integers(0, 1000), max_size=60)
 """What a driver does next: which of all that can happen."""
 
 
-def by_place(turns: list[int], choice: list[Outcome] = OUTCOMES) -> Any:
+def outcome_by_attempt(turns: list[int], choice: list[Outcome] = OUTCOMES) -> Any:
     """An outcome that depends on where the task stands alone, so that it is the same after a crash."""
 
     def outcome(call: RunTask) -> Outcome:
@@ -153,17 +159,17 @@ def by_place(turns: list[int], choice: list[Outcome] = OUTCOMES) -> Any:
     return outcome
 
 
-def stored(event: Event) -> Event:
+def as_stored(event: Event) -> Event:
     """The event after it was written and read."""
     body = event.body
-    return Event(event.seq, event.ts, decode(kind_of(body).number, encode(body), FORMAT))
+    return Event(event.seq, event.ts, decode(kind_of_body(body).number, encode(body), FORMAT))
 
 
 class Chaos(Driver):
     """Workers take runs in any order, are lost, and have several tasks in flight."""
 
     def __init__(self, playbook: Playbook, turns: list[int], choice: list[Outcome] = OUTCOMES) -> None:
-        script = by_place(turns, choice)
+        script = outcome_by_attempt(turns, choice)
         super().__init__(playbook, {"t0": script, "t1": script})
         self.flying: list[tuple[str, int, RunTask]] = []
 
@@ -176,14 +182,14 @@ class Chaos(Driver):
             one for one in self.flying if any(run.id == one[0] and run.fence == one[1] for run in owned)
         ]
         if choice % 23 == 22:
-            self.give(Resume() if state.paused else Pause())
+            self.submit(Resume() if state.paused else Pause())
             return True
         if choice % 97 == 96:
-            self.give(Cancel())
+            self.submit(Cancel())
             return True
         if choice % 19 == 18 and owned:
             run = owned[choice % len(owned)]
-            self.give(LeaseLost(run.id, run.fence))
+            self.submit(LeaseLost(run.id, run.fence))
             return True
         if choice % 3 == 2 and self.flying:
             run_id, _, call = self.flying.pop(choice % len(self.flying))
@@ -200,10 +206,10 @@ class Chaos(Driver):
         if run.phase != "claimed":
             return False
         if self.state.stopping and not any(frame.running for frame in run.frames.values()):
-            self.report(run, cancelled(run))
+            self.report(run, cancel_run(run))
             return True
         if self.state.paused:
-            suspended = pause(run)
+            suspended = pause_run(run)
             if suspended is not None:
                 self.report(run, suspended)
             return suspended is not None
@@ -233,19 +239,19 @@ class Chaos(Driver):
     def unblock(self) -> bool:
         """Whatever is waited for from outside."""
         if self.state.paused:
-            self.give(Resume())
+            self.submit(Resume())
             return True
         for signal in list(self.state.listeners):
-            self.give(Signal(signal, 1))
+            self.submit(Signal(signal, 1))
             return True
         for run in list(self.state.runs.values()):
             for frame in list(run.frames.values()):
                 if frame.suspension is not None and frame.suspension.child:
-                    self.give(ChildEnded(run.id, frame.index, frame.suspension.child, "completed", 1))
+                    self.submit(ChildEnded(run.id, frame.index, frame.suspension.child, "completed", 1))
                     return True
         return self.fire_next_timer()
 
-    def live(self, choices: list[int]) -> "Chaos":
+    def run_in_order(self, choices: list[int]) -> "Chaos":
         """To the end, the choices first and then in a fixed order."""
         self.start()
         for choice in choices:
@@ -255,10 +261,10 @@ class Chaos(Driver):
                 break
         return self.settle()
 
-    def try_again(self) -> "Chaos":
+    def retry_if_failed(self) -> "Chaos":
         """Retry the failed execution, if it can be retried, and see it to its end."""
         if self.state.status == "failed" and self.state.failed_runs and not self.state.stopping:
-            self.give(Retry())
+            self.submit(Retry())
             self.settle()
         return self
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.kernel.state.fold import evolve
-from noetl.kernel.state.replay import dump, load, replay
+from noetl.kernel.state.replay import dump_state, load_state, replay
 from tests.kernel.driver import EXECUTION, Driver
 
 
@@ -22,8 +22,8 @@ def from_snapshot(driver: Driver, where: float) -> ExecutionState:
     """The state that a snapshot and the events after it give; `where` is the part of the history before it."""
     events = driver.events
     cut = round(where * len(events))
-    snapshot = json.loads(json.dumps(dump(replay(driver.plan, EXECUTION, events[:cut]))))
-    state = load(driver.plan, snapshot)
+    snapshot = json.loads(json.dumps(dump_state(replay(driver.plan, EXECUTION, events[:cut]))))
+    state = load_state(driver.plan, snapshot)
     for event in events[cut:]:
         evolve(state, event)
     return state

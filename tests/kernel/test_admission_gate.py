@@ -55,9 +55,9 @@ def test_a_parked_token_is_asked_again_when_what_its_rules_read_changes() -> Non
 def test_a_parked_token_is_not_asked_when_something_else_changes() -> None:
     driver = Driver(gated(OPEN % "")).start()
     before = driver.names.count("TokenParked")
-    driver.give(PatchCtx((Patch(scope="ctx", path=("unrelated",), value=1),)))
+    driver.submit(PatchCtx((Patch(scope="ctx", path=("unrelated",), value=1),)))
     assert driver.names.count("TokenParked") == before
-    driver.give(PatchCtx((Patch(scope="ctx", path=("go",), value=2),)))
+    driver.submit(PatchCtx((Patch(scope="ctx", path=("go",), value=2),)))
     assert driver.names.count("TokenParked") == before + 1
 
 
@@ -89,7 +89,7 @@ def test_wait_keeps_the_execution_alive() -> None:
     driver = run(gated('{rules: [{when: "{{ ctx.signals.go }}", then: {allow: true}}]}'))
     assert driver.state.status == "running"
     assert driver.bodies(TokenParked)[0].mode == "wait"
-    driver.give(Signal("go"))
+    driver.submit(Signal("go"))
     assert driver.run().state.status == "completed"
     assert "inside" in driver.ran
 

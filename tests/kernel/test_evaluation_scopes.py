@@ -31,12 +31,12 @@ def test_a_tool_gets_the_real_secret_and_the_event_what_stands_for_it() -> None:
     secrets = Secrets(
         {"db": {"value": "hunter2"}},
         {"db": {"value": "<db>"}},
-        alike={"db": {"value": "abcdefg"}},
+        decoys={"db": {"value": "abcdefg"}},
         disguise=str,
         revealed={},
         failures={},
         mask=mask,
-        told=lambda message, _: message,
+        mask_message=lambda message, _: message,
     )
     move = advance(state, driver.now, secrets)
     assert isinstance(move, RunTask)
@@ -150,6 +150,6 @@ def test_a_whole_namespace_is_given_as_it_was_then() -> None:
     snap = next(call.inputs["args"]["snap"] for call in driver.calls if call.task.label == "end")
     assert snap == {"all": {"n": 1}, "listed": [{"n": 1}]}
     assert driver.ctx == {"n": 4, "copy": {"n": 2, "copy": {"n": 2}}}
-    driver.give(Signal("go", 1))
+    driver.submit(Signal("go", 1))
     driver.run()
     assert driver.state.result == {"all": {"n": 2, "copy": {"n": 2, "copy": {"n": 2}}}}

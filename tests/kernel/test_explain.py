@@ -11,12 +11,12 @@ from noetl.dsl.document.playbook import Playbook
 from noetl.events.bodies import RunSuspended, TaskStarted, TokenDiscarded
 from noetl.events.event import Event
 from noetl.kernel.explain.explainer import Explanation, explain
-from noetl.kernel.explain.explanation_parts import Reaching, RunStory, Waiting
-from noetl.kernel.expression_reads import Reading
+from noetl.kernel.explain.explanation_parts import ReachingStep, RunExplanation, RunWait
+from noetl.kernel.expression_reads import PathRead
 from noetl.kernel.net.commands import Cancel, Pause, Signal
-from noetl.kernel.pipeline.interpreter import pause
+from noetl.kernel.pipeline.interpreter import pause_run
 from noetl.kernel.pipeline.policy import SECOND
-from noetl.kernel.truncate import shown
+from noetl.kernel.truncate import truncate_value
 from tests.golden.golden_files import history
 from tests.golden.golden_scenarios import SCENARIOS
 from tests.kernel.driver import EXECUTION, Driver, error, run
@@ -31,11 +31,11 @@ def told(driver: Driver) -> Explanation:
     return found
 
 
-def runs_of(found: Explanation, step: str) -> list[RunStory]:
+def runs_of(found: Explanation, step: str) -> list[RunExplanation]:
     return [one for one in found.runs if one.step == step]
 
 
-def run_of(found: Explanation, step: str) -> RunStory:
+def run_of(found: Explanation, step: str) -> RunExplanation:
     (only,) = runs_of(found, step)
     return only
 
@@ -58,14 +58,14 @@ def test_every_history_can_be_explained_after_every_append(
         assert len(found.runs) == state.scheduled
         assert [one.arrival.token for one in found.parked] == list(state.parked)
         assert sum(join.arrived for join in found.joins) == sum(
-            token.place == "joined" for token in state.tokens.values()
+            token.stage == "joined" for token in state.tokens.values()
         )
         assert [one.arrival.token for one in found.discarded] == [one["token"] for one in state.discarded]
         assert (found.failure is None) == (not state.failures)
         assert all(one.waits for one in found.runs if one.phase == "suspended")
 
     driver.on_append = check
-    driver.live(order).try_again()
+    driver.run_in_order(order).retry_if_failed()
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -95,15 +95,15 @@ def test_routing_names_each_guard_its_verdict_and_what_it_read() -> None:
     none, load = routing.arcs
     assert (none.condition.holds, load.condition.holds, load.selected) == (False, True, True)
     assert none.condition.text == "{{ ctx.rows == 0 }}"
-    assert none.condition.reads == (Reading("ctx.rows", 12),)
-    assert load.condition.reads == (Reading("event.result.twice", 24), Reading("workload.limit", 20))
+    assert none.condition.reads == (PathRead("ctx.rows", 12),)
+    assert load.condition.reads == (PathRead("event.result.twice", 24), PathRead("workload.limit", 20))
 
 
 def test_arcs_that_were_not_asked_read_nothing_and_one_that_raised_did() -> None:
     text = '- step: start\n  tool: {kind: noop, args: {x: 1}}\n  next: {arcs: [{step: b, when: "{{ 1 / ctx.n > 0 }}"}, {step: b, when: "{{ ctx.m }}"}]}\n- step: b\n  tool: {kind: noop}\n'
     routing = run_of(told(run(text, ctx={"n": 0})), "start").routing
     assert routing is not None
-    assert [arc.condition.reads for arc in routing.arcs] == [(Reading("ctx.n", 0),), ()]
+    assert [arc.condition.reads for arc in routing.arcs] == [(PathRead("ctx.n", 0),), ()]
     assert routing.error is not None
     fine = run_of(told(run(text, ctx={"n": 1})), "start").routing
     assert fine is not None
@@ -115,7 +115,7 @@ def test_admission_says_which_rule_decided_and_what_it_read() -> None:
     (gate,) = run_of(found, "gate").gates
     assert (gate.verdict, gate.asked) == ("admitted", 4)
     assert [rule.holds for rule in gate.rules] == [False, True]
-    assert gate.rules[1].reads == (Reading("ctx.level", 2), Reading("steps.level.status", "completed"))
+    assert gate.rules[1].reads == (PathRead("ctx.level", 2), PathRead("steps.level.status", "completed"))
     (lost,) = found.discarded
     assert (lost.step, lost.reason, lost.arrival.args) == ("gate", "parked", {"x": 2})
     assert [rule.holds for rule in lost.rules] == [True, None]
@@ -125,7 +125,7 @@ def test_a_denied_token_is_told_with_its_rules() -> None:
     found = golden("admission_drop_fail")
     (lost,) = found.discarded
     assert (lost.step, lost.reason) == ("dropped", "denied")
-    assert lost.rules[0].reads == (Reading("workload.open", missing=True),)
+    assert lost.rules[0].reads == (PathRead("workload.open", missing=True),)
     assert run_of(found, "failing").gates[0].verdict == "failed"
     broken = run_of(found, "broken").gates[0]
     assert (broken.verdict, broken.rules[0].error[:16]) == ("failed", "division by zero")
@@ -190,10 +190,10 @@ def test_a_parked_token_is_told_with_the_values_as_they_are_now() -> None:
     driver = Driver(text).start()
     (waiting,) = told(driver).parked
     assert (waiting.step, waiting.mode, waiting.until) == ("gate", "waiting", driver.now + 60 * SECOND)
-    assert waiting.rules[0].reads == (Reading("ctx.signals.go", missing=True), Reading("args.x", 1))
-    driver.give(Signal("go", 2))
+    assert waiting.rules[0].reads == (PathRead("ctx.signals.go", missing=True), PathRead("args.x", 1))
+    driver.submit(Signal("go", 2))
     (still,) = told(driver).parked
-    assert still.rules[0].reads[0] == Reading("ctx.signals.go", 2)
+    assert still.rules[0].reads[0] == PathRead("ctx.signals.go", 2)
     assert still.seq > waiting.seq
 
 
@@ -206,7 +206,7 @@ def test_a_join_says_who_has_come_and_who_may_still_come() -> None:
     (join,) = told_then.joins
     assert (join.mode, join.arrived, join.needed) == ("all", 1, None)
     assert [arrival.step for arrival in join.arrivals] == ["b"]
-    assert join.waits_for == (Reaching(step="a", runs=1), Reaching(step="gate", tokens=1))
+    assert join.waits_for == (ReachingStep(step="a", runs=1), ReachingStep(step="gate", tokens=1))
 
 
 def test_a_join_of_a_number_says_how_many_it_has_of_how_many() -> None:
@@ -227,7 +227,7 @@ def test_a_suspended_run_says_what_it_waits_for(task: str, expected: dict[str, A
     driver = Driver(f"- step: start\n  tool: [{{w: {{{task}}}}}]\n").start()
     driver.step()
     found = run_of(told(driver), "start")
-    assert (found.phase, found.waits) == ("suspended", (Waiting(**expected),))
+    assert (found.phase, found.waits) == ("suspended", (RunWait(**expected),))
 
 
 def test_a_run_says_which_task_is_open() -> None:
@@ -248,7 +248,7 @@ def test_a_task_that_waits_is_not_open() -> None:
 def test_who_cancelled_and_why_is_told() -> None:
     driver = Driver("- step: start\n  tool: {kind: noop}\n").start()
     assert told(driver).cancelled is None
-    driver.give(Cancel(by="ada", reason="enough"))
+    driver.submit(Cancel(by="ada", reason="enough"))
     found = told(driver).cancelled
     assert found is not None
     assert (found.by, found.reason) == ("ada", "enough")
@@ -261,12 +261,12 @@ def test_a_child_and_a_pause_are_waited_for() -> None:
     assert (waits.reason, waits.child) == ("child", child)
     paused = Driver("- step: start\n  tool: {kind: noop}\n").start()
     state = paused.claim(paused.state.ready.first)
-    paused.give(Pause())
-    suspended = pause(state)
+    paused.submit(Pause())
+    suspended = pause_run(state)
     assert suspended is not None
     paused.report(state, suspended)
     found = told(paused)
-    assert (found.status, run_of(found, "start").waits) == ("paused", (Waiting(reason="pause"),))
+    assert (found.status, run_of(found, "start").waits) == ("paused", (RunWait(reason="pause"),))
 
 
 def test_the_error_of_an_execution_that_ran_out_of_time_is_told() -> None:
@@ -277,12 +277,12 @@ def test_the_error_of_an_execution_that_ran_out_of_time_is_told() -> None:
 
 
 def test_long_values_are_cut() -> None:
-    assert shown("x" * 1000) == "x" * 300 + "…"
-    assert shown(list(range(30)))[-1] == "… 10 more"
-    assert shown({str(number): 1 for number in range(30)})["…"] == "10 more"
+    assert truncate_value("x" * 1000) == "x" * 300 + "…"
+    assert truncate_value(list(range(30)))[-1] == "… 10 more"
+    assert truncate_value({str(number): 1 for number in range(30)})["…"] == "10 more"
     deep: Any = 1
     for _ in range(100):
         deep = [deep]
-    assert len(str(shown(deep))) < 50
+    assert len(str(truncate_value(deep))) < 50
     wide = [[[[list(range(20))] * 20] * 20] * 20] * 20
-    assert len(str(shown(wide))) < 5000
+    assert len(str(truncate_value(wide))) < 5000

@@ -134,7 +134,7 @@ def test_a_parked_token_counts_as_live_until_quiescence() -> None:
 def test_a_join_waits_for_all_runs_even_when_they_are_claimed_in_any_order() -> None:
     driver = Driver(fan("all")).start()
     for name in reversed(list(driver.state.ready)):
-        driver.give(Claim(name))
+        driver.submit(Claim(name))
     for run_state in list(driver.state.claimed_runs())[::-1]:
         driver.work(run_state)
     assert driver.run().state.result["args"]["last"] == "a"

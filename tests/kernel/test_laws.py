@@ -14,12 +14,12 @@ from noetl.kernel.net.commands import LeaseLost
 from noetl.kernel.state import fold
 from noetl.kernel.state.execution_state import new_state
 from noetl.kernel.state.fold import evolve
-from noetl.kernel.state.invariants import gaps, violations
-from noetl.kernel.state.replay import dump, dump_run, load_run, replay
-from noetl.kernel.state.run_fold import FOLDS, evolve_run
+from noetl.kernel.state.invariants import sequence_gaps, violations
+from noetl.kernel.state.replay import dump_run, dump_state, load_run, replay
+from noetl.kernel.state.run_fold import RUN_FOLDS, evolve_run
 from noetl.kernel.state.run_state import RunState
 from tests.kernel.driver import EXECUTION, Driver
-from tests.kernel.random_playbooks import Chaos, by_place, choices, outcomes, playbooks, stored
+from tests.kernel.random_playbooks import Chaos, as_stored, choices, outcome_by_attempt, outcomes, playbooks
 from tests.kernel.state_comparison import differences, from_snapshot
 
 
@@ -40,14 +40,14 @@ def test_invariants_hold_after_every_event_and_the_stored_history_gives_the_same
 
     def check(events: list[Event]) -> None:
         for event in events:
-            evolve(mirror, stored(event))
+            evolve(mirror, as_stored(event))
             assert violations(mirror) == []
         assert differences(mirror, driver.state) == []
 
     driver.on_append = check
-    driver.live(order).try_again()
+    driver.run_in_order(order).retry_if_failed()
     assert driver.state.over, "nothing is left that could happen"
-    assert list(gaps(driver.events)) == []
+    assert list(sequence_gaps(driver.events)) == []
 
 
 def test_a_ctx_that_many_runs_have_pinned_is_in_a_snapshot_once() -> None:
@@ -55,7 +55,7 @@ def test_a_ctx_that_many_runs_have_pinned_is_in_a_snapshot_once() -> None:
     text = f"- step: start\n  next: {{spec: {{mode: inclusive}}, arcs: [{arcs}]}}\n- step: b\n  tool: {{kind: noop}}\n"
     driver = Driver(text).start(ctx={"a": 1})
     assert len(driver.state.runs) == 20
-    assert [mapping for mapping in dump(driver.state)["mappings"] if mapping] == [{"a": 1}]
+    assert [mapping for mapping in dump_state(driver.state)["mappings"] if mapping] == [{"a": 1}]
 
 
 @settings(max_examples=50)
@@ -63,7 +63,7 @@ def test_a_ctx_that_many_runs_have_pinned_is_in_a_snapshot_once() -> None:
 def test_a_snapshot_and_its_tail_are_the_whole_history(
     playbook: Playbook, turns: list[int], order: list[int], where: float
 ) -> None:
-    driver = Chaos(playbook, turns).live(order)
+    driver = Chaos(playbook, turns).run_in_order(order)
     assert differences(from_snapshot(driver, where), driver.state) == []
 
 
@@ -80,14 +80,14 @@ def test_a_worker_that_folds_what_it_reports_knows_what_the_server_knows(
             if isinstance(event.body, TokenClaimed):
                 run = replay(driver.plan, EXECUTION, driver.events[: event.seq]).runs[event.body.run]
                 plain = json.loads(json.dumps(dump_run(run)))
-                copies[run.id] = load_run(driver.plan, driver.state.given, plain)
-            elif type(event.body) in FOLDS and event.body.run in copies:  # type: ignore[union-attr]
+                copies[run.id] = load_run(driver.plan, driver.state.inputs, plain)
+            elif type(event.body) in RUN_FOLDS and event.body.run in copies:  # type: ignore[union-attr]
                 evolve_run(copies[event.body.run], event.body)  # type: ignore[union-attr]
         for run in driver.state.claimed_runs():
             assert copies[run.id] == run
 
     driver.on_append = check
-    driver.live(order)
+    driver.run_in_order(order)
 
 
 def _end(driver: Driver) -> tuple[Any, ...]:
@@ -112,7 +112,7 @@ def test_a_crash_anywhere_ends_in_the_same_state_and_runs_no_recorded_task_again
     after.state = replay(after.plan, EXECUTION, kept)
     after.now = kept[-1].ts
     for run in list(after.state.claimed_runs()):
-        after.give(LeaseLost(run.id, run.fence))
+        after.submit(LeaseLost(run.id, run.fence))
         after.claim(run.id)
     after.settle()
     assert _end(after) == _end(whole)
@@ -145,12 +145,12 @@ def test_a_parallel_loop_ends_as_a_sequential_one(
     for mode in ("sequential", "parallel"):
         driver = Chaos(playbook_of((LOOP % (size, mode, flying)).lstrip()), turns)
         del driver.script["t1"]
-        driver.live([choice for choice in order if choice % 19 != 18])
+        driver.run_in_order([choice for choice in order if choice % 19 != 18])
         ends.append((driver.state.status, driver.state.result, driver.ctx))
     assert ends[0] == ends[1]
 
 
 def test_outcomes_of_a_place_are_the_same_when_asked_again() -> None:
     driver = Driver("- step: start\n  tool: [{t0: {kind: python, code: '1'}}]\n").run()
-    outcome = by_place([1, 2, 3])
+    outcome = outcome_by_attempt([1, 2, 3])
     assert outcome(driver.calls[0]) == outcome(driver.calls[0])

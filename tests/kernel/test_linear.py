@@ -10,7 +10,7 @@ from noetl.events.bodies import (
     WorkflowStarted,
 )
 from noetl.kernel.net.commands import Cancel, Command, Request, Signal
-from noetl.kernel.net.decider import MOST_AT_ONCE
+from noetl.kernel.net.decider import MAX_EVENTS_AT_ONCE
 from noetl.model.outcome import ErrorInfo
 from tests.kernel.driver import Driver, error, run
 
@@ -60,7 +60,7 @@ def test_the_selection_of_arcs_is_recorded() -> None:
 
 def test_a_refused_request_is_recorded_and_ends_failed() -> None:
     driver = Driver(CHAIN)
-    driver.give(Request(error=ErrorInfo(kind="not_found", message="no such version")))
+    driver.submit(Request(error=ErrorInfo(kind="not_found", message="no such version")))
     assert driver.names == ["PlaybookExecutionRequested", "PlaybookRequestEvaluated", "PlaybookProcessed"]
     assert driver.state.status == "failed"
     assert driver.bodies(PlaybookRequestEvaluated)[0].error.kind == "not_found"
@@ -311,7 +311,7 @@ workflow:
     driver = run(text)
     assert driver.state.error.kind == "limit"  # type: ignore[union-attr]
     assert len(driver.appends) == 2
-    assert len(driver.events) > MOST_AT_ONCE
+    assert len(driver.events) > MAX_EVENTS_AT_ONCE
 
 
 CUT = """
@@ -335,10 +335,10 @@ def test_wherever_an_append_is_cut_the_execution_goes_on(
     most: int, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = run(CUT)
-    whole.give(command)
+    whole.submit(command)
     monkeypatch.setattr("noetl.kernel.net.decider.MOST_AT_ONCE", most)
     cut = run(CUT)
-    cut.give(command)
+    cut.submit(command)
     assert whole.run().status == cut.run().status
     assert cut.state.over
     assert cut.names == whole.names

@@ -28,7 +28,7 @@ from noetl.kernel.net.commands import (
     Signal,
     TimerFired,
 )
-from noetl.kernel.pipeline.interpreter import advance, cancelled, pause
+from noetl.kernel.pipeline.interpreter import advance, cancel_run, pause_run
 from noetl.kernel.pipeline.moves import Finish, Record, RunTask
 from noetl.kernel.pipeline.policy import SECOND, judge
 from noetl.kernel.state.replay import replay
@@ -61,12 +61,12 @@ def test_a_run_has_one_owner_and_reports_under_another_fence_are_refused() -> No
     name = driver.state.ready.first
     owner = driver.claim(name)
     with pytest.raises(Refused, match="not ready"):
-        driver.give(Claim(name, "w2"))
+        driver.submit(Claim(name, "w2"))
     stale = owner.fence
-    driver.give(LeaseLost(name, stale))
-    driver.give(Claim(name, "w2"))
+    driver.submit(LeaseLost(name, stale))
+    driver.submit(Claim(name, "w2"))
     with pytest.raises(NotOwner):
-        driver.give(Report(name, stale, 0, ()))
+        driver.submit(Report(name, stale, 0, ()))
 
 
 def test_a_report_that_was_recorded_is_answered_and_not_applied() -> None:
@@ -75,10 +75,10 @@ def test_a_report_that_was_recorded_is_answered_and_not_applied() -> None:
     state = driver.state.runs[call.started.run]
     done = judge(state, 0, succeeded(1), driver.now)
     report = Report(state.id, state.fence, state.reported, (done,))
-    assert len(driver.give(report)) == 1
-    assert driver.give(report) == []
+    assert len(driver.submit(report)) == 1
+    assert driver.submit(report) == []
     with pytest.raises(Refused, match="came before"):
-        driver.give(Report(state.id, state.fence, 9, (done,)))
+        driver.submit(Report(state.id, state.fence, 9, (done,)))
 
 
 @pytest.mark.spec("002 §3 (1)")
@@ -92,7 +92,7 @@ def test_a_worker_cannot_report_what_is_the_servers_to_decide() -> None:
 
 def test_cancel_ends_what_nobody_owns_at_once() -> None:
     driver = Driver(TWO).start()
-    driver.give(Cancel("me"))
+    driver.submit(Cancel("me"))
     assert driver.status == "cancelled"
     assert driver.statuses == {"start": "cancelled"}
     assert driver.bodies(StepFailed)[0].error.kind == "cancelled"
@@ -102,27 +102,27 @@ def test_cancel_waits_for_owned_runs_whose_reports_are_recorded_and_route_nothin
     driver = Driver(TWO).start()
     call = started(driver)
     state = driver.state.runs[call.started.run]
-    driver.give(Cancel())
+    driver.submit(Cancel())
     assert driver.status == "running"
-    driver.report(state, judge(state, 0, succeeded(1), driver.now), cancelled(state))
+    driver.report(state, judge(state, 0, succeeded(1), driver.now), cancel_run(state))
     assert driver.status == "cancelled"
     assert "NextEvaluated" not in driver.names
     with pytest.raises(Refused, match="is cancelled"):
-        driver.give(Signal("x"))
+        driver.submit(Signal("x"))
 
 
 def test_a_lost_owner_ends_a_cancelled_run() -> None:
     driver = Driver(TWO).start()
     state = driver.claim(driver.state.ready.first)
-    driver.give(Cancel())
-    driver.give(LeaseLost(state.id, state.fence))
+    driver.submit(Cancel())
+    driver.submit(LeaseLost(state.id, state.fence))
     assert driver.status == "cancelled"
 
 
 def test_the_final_step_does_not_run_after_cancel() -> None:
     text = "executor: {kind: local, spec: {final_step: last}}\nworkflow:\n- step: start\n  tool: {kind: wait, signal: x}\n- step: last\n  tool: {kind: noop}\n"
     driver = run(text)
-    driver.give(Cancel())
+    driver.submit(Cancel())
     assert driver.status == "cancelled"
     assert "last" not in driver.statuses
 
@@ -131,16 +131,16 @@ def test_pause_schedules_nothing_new_and_runs_suspend_at_the_next_boundary() -> 
     driver = Driver(TWO).start()
     call = started(driver)
     state = driver.state.runs[call.started.run]
-    driver.give(Pause())
+    driver.submit(Pause())
     assert driver.status == "paused"
-    assert pause(state) is None, "a task is in flight"
+    assert pause_run(state) is None, "a task is in flight"
     driver.report(state, judge(state, 0, succeeded(1), driver.now))
-    suspended = pause(state)
+    suspended = pause_run(state)
     assert suspended is not None
     driver.report(state, suspended)
     assert (state.phase, state.fence) == ("suspended", 0)
     assert driver.run().state.status == "paused"
-    driver.give(Resume())
+    driver.submit(Resume())
     assert driver.run().state.status == "completed"
     assert [body.task for body in driver.bodies(TaskStarted)] == ["a", "b", "c"]
 
@@ -149,11 +149,11 @@ def test_a_run_that_pauses_too_late_goes_on() -> None:
     driver = Driver(TWO).start()
     call = started(driver)
     state = driver.state.runs[call.started.run]
-    driver.give(Pause())
+    driver.submit(Pause())
     driver.report(state, judge(state, 0, succeeded(1), driver.now))
-    suspended = pause(state)
+    suspended = pause_run(state)
     assert suspended is not None
-    driver.give(Resume())
+    driver.submit(Resume())
     driver.report(state, suspended)
     assert driver.run().state.status == "completed"
     assert [body.task for body in driver.bodies(TaskStarted)] == ["a", "b", "c"]
@@ -162,18 +162,18 @@ def test_a_run_that_pauses_too_late_goes_on() -> None:
 def test_a_run_that_ends_while_paused_is_routed_after_resume() -> None:
     driver = Driver(TWO).start()
     state = driver.claim(driver.state.ready.first)
-    driver.give(Pause())
+    driver.submit(Pause())
     driver.work(state)
     assert "NextEvaluated" not in driver.names
-    driver.give(Resume())
+    driver.submit(Resume())
     assert driver.run().statuses == {"start": "completed", "after": "completed"}
 
 
 def test_nothing_is_claimed_while_paused() -> None:
     driver = Driver(TWO).start()
-    driver.give(Pause())
+    driver.submit(Pause())
     with pytest.raises(Refused):
-        driver.give(Claim(driver.state.ready.first))
+        driver.submit(Claim(driver.state.ready.first))
 
 
 def test_retry_goes_on_at_the_failed_task_with_new_tries_and_the_same_keys() -> None:
@@ -184,7 +184,7 @@ def test_retry_goes_on_at_the_failed_task_with_new_tries_and_the_same_keys() -> 
     driver = run(text, {"b": [error(), error(), error(), 5]})
     assert driver.status == "failed"
     assert driver.ran == ["a", "b", "b"]
-    driver.give(Retry("me"))
+    driver.submit(Retry("me"))
     driver.run()
     assert driver.status == "completed"
     assert driver.ran == ["a", "b", "b", "b", "b", "c"]
@@ -197,7 +197,7 @@ def test_retry_runs_failed_iterations_alone() -> None:
     text = "- step: start\n  loop: {in: \"{{ [0, 1, 2, 3] }}\", iterator: i}\n  tool: [{t: {kind: python, code: '1'}}]\n"
     driver = run(text, {"t": [10, 11, error(), 12, 13]})
     assert driver.status == "failed"
-    driver.give(Retry())
+    driver.submit(Retry())
     driver.run()
     assert driver.state.result == [10, 11, 12, 13]
     assert [call.iteration for call in driver.calls] == [0, 1, 2, 2, 3]
@@ -207,7 +207,7 @@ def test_retry_routes_again_where_a_guard_had_raised() -> None:
     text = '- step: start\n  tool: {kind: noop, args: {x: 1}}\n  next: {arcs: [{step: b, when: "{{ 1 / ctx.n > 0 }}"}]}\n- step: b\n  tool: {kind: noop}\n'
     driver = run(text, ctx={"n": 0})
     assert driver.status == "failed"
-    driver.give(Retry())
+    driver.submit(Retry())
     driver.run()
     assert driver.status == "failed", "nothing has changed"
     assert driver.ran == ["task_0"]
@@ -216,12 +216,12 @@ def test_retry_routes_again_where_a_guard_had_raised() -> None:
 
 def test_only_a_failed_execution_is_retried() -> None:
     with pytest.raises(Refused, match="only a failed execution"):
-        run(TWO).give(Retry())
+        run(TWO).submit(Retry())
 
 
 def test_ctx_can_be_patched_from_outside() -> None:
     driver = Driver(TWO).start()
-    driver.give(PatchCtx((Patch(scope="ctx", path=("a", "b"), value=1),), "me"))
+    driver.submit(PatchCtx((Patch(scope="ctx", path=("a", "b"), value=1),), "me"))
     assert driver.ctx == {"a": {"b": 1}}
 
 
@@ -232,9 +232,9 @@ def test_a_step_has_a_timeout_that_its_arcs_can_handle() -> None:
     driver = Driver(text).start()
     call = started(driver)
     state = driver.state.runs[call.started.run]
-    assert driver.give(TimerFired(state.id)) == []
+    assert driver.submit(TimerFired(state.id)) == []
     driver.now += 5 * SECOND
-    driver.give(TimerFired(state.id))
+    driver.submit(TimerFired(state.id))
     with pytest.raises(NotOwner):
         driver.report(state, judge(state, 0, succeeded(1), driver.now))
     assert driver.run().state.status == "completed"
@@ -253,7 +253,7 @@ def test_a_fork_has_no_owners_and_its_own_keys() -> None:
     call = started(driver)
     other = Driver(driver.plan.playbook)
     other.state = replay(other.plan, "another", driver.events)
-    other.give(
+    other.submit(
         Fork(driver.state.execution_id, driver.state.version, (Patch(scope="ctx", path=("x",), value=1),))
     )
     assert list(other.state.claimed_runs()) == []
@@ -269,12 +269,12 @@ def test_a_fork_of_one_that_waits_for_a_child_starts_its_own() -> None:
     driver = run(text)
     other = Driver(driver.plan.playbook)
     other.state = replay(other.plan, "another", driver.events)
-    other.give(Fork(driver.state.execution_id, driver.state.version, workload={"a": 1}))
+    other.submit(Fork(driver.state.execution_id, driver.state.version, workload={"a": 1}))
     other.step()
     (theirs,) = driver.bodies(RunSuspended)
     (own,) = other.bodies(RunSuspended)
     assert theirs.child != own.child
-    assert other.state.given.workload == {"a": 1}
+    assert other.state.inputs.workload == {"a": 1}
 
 
 def test_the_fold_refuses_what_cannot_follow() -> None:
@@ -309,21 +309,21 @@ def test_a_retried_run_has_its_whole_time_again() -> None:
     driver = Driver(text).start()
     call = started(driver)
     driver.now += 5 * SECOND
-    driver.give(TimerFired(call.started.run))
+    driver.submit(TimerFired(call.started.run))
     assert driver.status == "failed"
     driver.now += 100 * SECOND
-    driver.give(Retry())
-    assert driver.give(TimerFired(call.started.run)) == []
+    driver.submit(Retry())
+    assert driver.submit(TimerFired(call.started.run)) == []
     assert driver.run().status == "completed"
 
 
 def test_a_run_that_is_paused_after_the_execution_was_resumed_goes_on() -> None:
     driver = Driver(TWO).start()
     owner = driver.claim(driver.state.ready.first)
-    suspended = pause(owner)
+    suspended = pause_run(owner)
     assert suspended is not None
-    driver.give(Pause())
-    driver.give(Resume())
+    driver.submit(Pause())
+    driver.submit(Resume())
     driver.report(owner, suspended)
     assert driver.run().status == "completed"
 
@@ -336,9 +336,9 @@ def test_a_retry_keeps_a_pipeline_that_was_through_when_time_was_up(loop: str) -
     while not driver.ran:
         driver.move(owner)
     driver.now += 60 * SECOND
-    driver.give(TimerFired(owner.id))
+    driver.submit(TimerFired(owner.id))
     assert driver.status == "failed"
-    driver.give(Retry())
+    driver.submit(Retry())
     assert driver.run().status == "completed"
     assert driver.ran == ["a"]
 
@@ -361,7 +361,7 @@ def test_whoever_reports_an_end_can_go_on_with_the_next_run() -> None:
     driver.report(first, *driver.advance(first).begins)  # type: ignore[union-attr]
     processed = driver.judge(first, 0, succeeded(None))
     ended = Report(first.id, first.fence, first.reported, (processed, StepDone(run=first.id)), "w2")
-    events = driver.give(ended)
+    events = driver.submit(ended)
     claimed = events[-1].body
     assert isinstance(claimed, TokenClaimed)
     assert claimed.worker == "w2"
@@ -375,7 +375,7 @@ def test_a_report_from_within_a_run_claims_nothing() -> None:
     loop = driver.claim(driver.state.ready.first)
     begun = driver.advance(loop)
     assert isinstance(begun, Record)
-    driver.give(Report(loop.id, loop.fence, loop.reported, (begun.body,), "w2"))
+    driver.submit(Report(loop.id, loop.fence, loop.reported, (begun.body,), "w2"))
     assert [run.id for run in driver.state.claimed_runs()] == [loop.id]
 
 
@@ -384,6 +384,6 @@ def test_a_paused_execution_lets_nobody_go_on() -> None:
     first = driver.claim(driver.state.ready.first)
     driver.report(first, *driver.advance(first).begins)  # type: ignore[union-attr]
     processed = driver.judge(first, 0, succeeded(None))
-    driver.give(Pause("me"))
+    driver.submit(Pause("me"))
     ended = Report(first.id, first.fence, first.reported, (processed, StepDone(run=first.id)), "w2")
-    assert not any(isinstance(event.body, TokenClaimed) for event in driver.give(ended))
+    assert not any(isinstance(event.body, TokenClaimed) for event in driver.submit(ended))

@@ -19,7 +19,7 @@ def test_a_part_of_a_stored_value_can_be_written() -> None:
     driver = run(text, {"t": PAGE})
     assert driver.calls[1].args["n"] == 4
     assert driver.calls[1].args["all"] == {**PAGE, "n": 4, "more": {"deep": 5}}
-    assert driver.whole(driver.ctx["page"]) == {**PAGE, "n": 4, "more": {"deep": 5}}
+    assert driver.resolve(driver.ctx["page"]) == {**PAGE, "n": 4, "more": {"deep": 5}}
 
 
 def test_ctx_is_bounded_and_the_error_names_the_key() -> None:
@@ -45,11 +45,11 @@ def test_what_comes_from_outside_must_fit_into_ctx() -> None:
         ctx={f"k{number}": "x" * 60_000 for number in range(17)},
     )
     with pytest.raises(Refused, match=r"ctx\.signals\.other"):
-        driver.give(Signal("other", "x" * 60_000))
+        driver.submit(Signal("other", "x" * 60_000))
     from noetl.events.bodies import Patch
 
     with pytest.raises(Refused, match=r"ctx\.a\.b"):
-        driver.give(PatchCtx((Patch(scope="ctx", path=("a", "b"), value="x" * 60_000),)))
+        driver.submit(PatchCtx((Patch(scope="ctx", path=("a", "b"), value="x" * 60_000),)))
     refused = run(
         "- step: start\n  tool: {kind: noop}\n", ctx={f"k{number}": "x" * 60_000 for number in range(18)}
     )

@@ -7,22 +7,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noetl.events.event import Event
-from noetl.kernel.references.externalize import lighten
+from noetl.kernel.references.externalize import externalize
 from noetl.kernel.state.execution_state import new_state
 from noetl.kernel.state.fold import evolve
 from noetl.kernel.state.invariants import violations
 from noetl.kernel.verify.verification import verify
-from noetl.model.reference import escape, keys_of, references_in
-from noetl.model.table_reader import decode_stored
+from noetl.model.reference import escape, references_in, stored_keys
+from noetl.model.table_reader import decode_value_or_table
 from tests.kernel.driver import EXECUTION
 from tests.kernel.random_playbooks import (
     BIG_OUTCOMES,
     Chaos,
+    as_stored,
     big_outcomes,
     big_texts,
     choices,
-    loaded,
-    stored,
+    load_sound,
 )
 from tests.kernel.state_comparison import differences, from_snapshot
 
@@ -35,8 +35,8 @@ def knobs(text: str, limit: int | None) -> str:
 
 
 def lived(text: str, limit: int | None, turns: list[int], order: list[int]) -> Chaos:
-    driver = Chaos(loaded(knobs(text, limit)), turns, BIG_OUTCOMES)
-    return driver.live(order).try_again()
+    driver = Chaos(load_sound(knobs(text, limit)), turns, BIG_OUTCOMES)
+    return driver.run_in_order(order).retry_if_failed()
 
 
 def seen(driver: Chaos) -> list[Any]:
@@ -46,7 +46,7 @@ def seen(driver: Chaos) -> list[Any]:
             call.started.run,
             call.iteration,
             call.task.label,
-            driver.whole(escape([call.inputs, call.args, call.prev])),
+            driver.resolve(escape([call.inputs, call.args, call.prev])),
         )
         for call in driver.calls
     ]
@@ -61,8 +61,8 @@ def test_an_execution_ends_the_same_wherever_its_values_are_kept(
     assert not inline.stored
     assert apart.names == inline.names
     assert seen(apart) == seen(inline)
-    assert apart.whole(apart.state.result) == inline.whole(inline.state.result)
-    assert apart.whole(apart.ctx) == inline.whole(inline.ctx)
+    assert apart.resolve(apart.state.result) == inline.resolve(inline.state.result)
+    assert apart.resolve(apart.ctx) == inline.resolve(inline.ctx)
     assert apart.statuses == inline.statuses
 
 
@@ -71,23 +71,23 @@ def test_an_execution_ends_the_same_wherever_its_values_are_kept(
 def test_the_history_alone_gives_the_same_state_and_holds_nothing_large(
     text: str, limit: int, turns: list[int], order: list[int]
 ) -> None:
-    driver = Chaos(loaded(knobs(text, limit)), turns, BIG_OUTCOMES)
+    driver = Chaos(load_sound(knobs(text, limit)), turns, BIG_OUTCOMES)
     mirror = new_state(driver.plan, EXECUTION)
 
     def check(events: list[Event]) -> None:
         for event in events:
-            assert event.data == stored(event).stored, "the bytes are those of the body"
+            assert event.data == as_stored(event).body_bytes, "the bytes are those of the body"
             for found in references_in(json.loads(event.data)):
-                assert set(keys_of(found)) <= driver.stored.keys(), "it is stored before it is named"
+                assert set(stored_keys(found)) <= driver.stored.keys(), "it is stored before it is named"
             run = driver.state.runs.get(getattr(event.body, "run", ""))
             if run is not None:
-                assert lighten(driver.plan, run.step, event.body, EXECUTION) == (event.body, [])
-            evolve(mirror, stored(event))
+                assert externalize(driver.plan, run.step, event.body, EXECUTION) == (event.body, [])
+            evolve(mirror, as_stored(event))
             assert violations(mirror) == []
         assert differences(mirror, driver.state) == []
 
     driver.on_append = check
-    driver.live(order).try_again()
+    driver.run_in_order(order).retry_if_failed()
 
 
 @settings(max_examples=50)
@@ -105,6 +105,6 @@ def test_no_history_with_stored_values_raises_a_false_alarm(
     text: str, limit: int, turns: list[int], order: list[int]
 ) -> None:
     driver = lived(text, limit, turns, order)
-    events = [stored(event) for event in driver.events]
-    found = verify(driver.plan, EXECUTION, events, lambda key: decode_stored(driver.stored[key]))
+    events = [as_stored(event) for event in driver.events]
+    found = verify(driver.plan, EXECUTION, events, lambda key: decode_value_or_table(driver.stored[key]))
     assert found.differences == ()

@@ -46,7 +46,7 @@ def test_a_loop_goes_through_its_items_and_its_results_chunk_by_chunk(mode: str)
     ][:-1]
     assert results.items == done.result, "a manifest is gone through as it is"
     assert max(len(keys) for keys in driver.fetches) <= 2
-    assert driver.whole(done.result) == [{"id": number, "pad": "y" * 1_000} for number in range(1_000)]
+    assert driver.resolve(done.result) == [{"id": number, "pad": "y" * 1_000} for number in range(1_000)]
     assert driver.state.result == list(range(1_000))
 
 
@@ -67,7 +67,7 @@ def test_a_long_loop_is_small_in_memory() -> None:
     assert most[0] < 10_000
     assert most[1] <= 1
     assert driver.state.result["total"] == 15_000
-    assert driver.whole(driver.state.result)[-1] == {"n": 14_999, "text": "0123456789"}
+    assert driver.resolve(driver.state.result)[-1] == {"n": 14_999, "text": "0123456789"}
 
 
 def test_a_reducer_appends_to_what_is_stored() -> None:
@@ -98,7 +98,7 @@ def test_a_worker_need_not_know_of_the_chunks() -> None:
     assert state.loop.chunks
     everything = [f"{number}" + "x" * 2_000 for number in range(300)]
     driver.report(state, structs.replace(move.body, result=everything))
-    assert driver.whole(driver.state.result) == everything
+    assert driver.resolve(driver.state.result) == everything
 
 
 @pytest.mark.parametrize("size", [10, 5_000, 40_000])

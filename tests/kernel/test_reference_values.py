@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from noetl.events.bodies import StepDone, TaskProcessed
-from noetl.kernel import Blob, lighten, resolve
+from noetl.kernel import Blob, externalize, resolve_references
 from noetl.kernel.net.commands import ChildEnded, Signal
 from noetl.kernel.result_rules import INLINE_MAX_BYTES
-from noetl.model.reference import Stored, escape, is_reference
+from noetl.model.reference import StoredReference, escape, is_reference
 from tests.kernel.driver import Driver, run
 from tests.kernel.large_values import PAGE, ROWS, two
 
@@ -21,7 +21,7 @@ def test_a_large_result_leaves_the_log() -> None:
     assert (result["type"], result["length"], result["size"] > INLINE_MAX_BYTES) == ("mapping", 3, True)
     assert result["preview"].startswith('{"n":3,"rows":[{"id":0,')
     assert len(result["preview"]) == 1_025
-    assert driver.whole(result) == PAGE
+    assert driver.resolve(result) == PAGE
     assert all(len(event.data) < 4_096 for event in driver.events)
     assert len(driver.stored) == 1, "the same value is stored once"
 
@@ -85,10 +85,12 @@ def test_a_reference_is_handed_on_and_its_parts_are_still_at_hand() -> None:
     driver = run(text, {"t": PAGE})
     call = driver.calls[1]
     assert call.args["rows"] == ROWS
-    assert isinstance(call.args["page"], Stored), "what is stored by itself comes to Python by reference"
-    assert driver.whole(escape(call.args["page"])) == PAGE
+    assert isinstance(call.args["page"], StoredReference), (
+        "what is stored by itself comes to Python by reference"
+    )
+    assert driver.resolve(escape(call.args["page"])) == PAGE
     assert is_reference(driver.ctx["page"])
-    assert driver.whole(driver.ctx) == {"page": PAGE}
+    assert driver.resolve(driver.ctx) == {"page": PAGE}
 
 
 def test_a_limit_of_the_task_is_its_own() -> None:
@@ -121,7 +123,7 @@ def test_user_data_that_looks_like_a_reference_is_only_data() -> None:
     )
     call = driver.calls[1]
     assert call.args == {"given": fake, "w": fake, "own": {"$noetl": "ref"}}
-    assert driver.whole(driver.ctx) == {"c": [fake]}
+    assert driver.resolve(driver.ctx) == {"c": [fake]}
     assert not any(map(is_reference, [driver.bodies(StepDone)[0].result, driver.ctx["c"][0]]))
 
 
@@ -134,12 +136,12 @@ def test_signals_and_children_may_bring_large_values() -> None:
     - t: {kind: python, code: "1", args: {got: "{{ w.n + c.n }}", rows: "{{ c.rows }}", also: "{{ ctx.signals.go.n | default(0) }}"}}
 """.lstrip()
     driver = Driver(text).run()
-    driver.give(Signal("go", PAGE))
+    driver.submit(Signal("go", PAGE))
     driver.run()
     (state,) = driver.state.runs.values()
     child = state.frames[0].suspension
     assert child is not None
-    driver.give(ChildEnded(state.id, 0, child.child, "completed", PAGE))
+    driver.submit(ChildEnded(state.id, 0, child.child, "completed", PAGE))
     driver.run()
     assert driver.calls[-1].args["got"] == 6
     assert driver.calls[-1].args["rows"] == ROWS
@@ -149,20 +151,20 @@ def test_signals_and_children_may_bring_large_values() -> None:
 def test_lightening_is_a_function_of_the_body() -> None:
     driver = run("- step: start\n  tool: {kind: noop}\n")
     body = StepDone(run="r1", result=PAGE)
-    light, blobs = lighten(driver.plan, driver.plan.entry, body, "E")
+    light, blobs = externalize(driver.plan, driver.plan.entry, body, "E")
     assert isinstance(light, StepDone)
     assert isinstance(blobs[0], Blob)
     assert light.result["key"] == blobs[0].key
     assert blobs[0].key.startswith("E/")
-    assert lighten(driver.plan, driver.plan.entry, light, "E") == (light, [])
+    assert externalize(driver.plan, driver.plan.entry, light, "E") == (light, [])
     small = StepDone(run="r1", result=1)
-    assert lighten(driver.plan, None, small, "E")[0] is small
+    assert externalize(driver.plan, None, small, "E")[0] is small
 
 
 def test_resolving_gives_whole_values_as_users_gave_them() -> None:
     stored = {
         blob.key: blob.data
-        for blob in lighten(
+        for blob in externalize(
             run("- step: start\n  tool: {kind: noop}\n").plan,
             None,
             StepDone(run="r1", result=[{"$$noetl": "ref"}] * 9_000),
@@ -175,7 +177,10 @@ def test_resolving_gives_whole_values_as_users_gave_them() -> None:
 
     (key,) = stored
     value = {"a": {"$noetl": "ref", "key": key}, "b": [{"$noetl": "ref", "key": key, "path": [1]}]}
-    assert asyncio.run(resolve(value, get)) == {"a": [{"$noetl": "ref"}] * 9_000, "b": [{"$noetl": "ref"}]}
+    assert asyncio.run(resolve_references(value, get)) == {
+        "a": [{"$noetl": "ref"}] * 9_000,
+        "b": [{"$noetl": "ref"}],
+    }
 
 
 def test_what_is_selected_and_too_large_to_be_at_hand_is_stored_by_itself() -> None:

@@ -20,16 +20,16 @@ from noetl.kernel.net import decider
 from noetl.kernel.net.commands import Fork, PatchCtx, Report, Request, Signal
 from noetl.kernel.pipeline.interpreter import advance
 from noetl.kernel.pipeline.moves import Finish, RunTask
-from noetl.kernel.pipeline.policy import SECOND, decided, judge
+from noetl.kernel.pipeline.policy import SECOND, judge, judge_with_policy
 from noetl.kernel.pipeline.task_inputs import Secrets
 from noetl.kernel.state.replay import replay
 from noetl.kernel.verify import verifier as walk
 from noetl.kernel.verify.verification import Difference, verify
 from noetl.model import Json
 from noetl.model.outcome import succeeded
-from noetl.model.secret import Origin
+from noetl.model.secret import SecretOrigin
 from tests.kernel.driver import EXECUTION, Driver, run
-from tests.kernel.random_playbooks import Chaos, choices, outcomes, playbooks, stored
+from tests.kernel.random_playbooks import Chaos, as_stored, choices, outcomes, playbooks
 
 
 def difference(driver: Driver, events: list[Event] | None = None) -> Difference:
@@ -39,7 +39,7 @@ def difference(driver: Driver, events: list[Event] | None = None) -> Difference:
 
 
 def nothing(driver: Driver) -> None:
-    found = verify(driver.plan, driver.state.execution_id, [stored(event) for event in driver.events])
+    found = verify(driver.plan, driver.state.execution_id, [as_stored(event) for event in driver.events])
     assert (found.differences, found.notes) == ((), ())
 
 
@@ -51,8 +51,8 @@ def changed(event: Event, **fields: Any) -> Event:
 @given(playbooks(), outcomes, choices)
 def test_no_history_raises_a_false_alarm(playbook: Playbook, turns: list[int], order: list[int]) -> None:
     driver = Chaos(playbook, turns)
-    driver.live(order).try_again()
-    found = verify(driver.plan, EXECUTION, [stored(event) for event in driver.events])
+    driver.run_in_order(order).retry_if_failed()
+    found = verify(driver.plan, EXECUTION, [as_stored(event) for event in driver.events])
     assert (found.differences, found.notes, found.unjudged) == ((), (), 0)
 
 
@@ -61,14 +61,14 @@ def test_no_history_raises_a_false_alarm(playbook: Playbook, turns: list[int], o
 def test_no_fork_raises_a_false_alarm(
     playbook: Playbook, turns: list[int], order: list[int], where: float, patched: bool
 ) -> None:
-    source = Chaos(playbook, turns).live(order)
+    source = Chaos(playbook, turns).run_in_order(order)
     kept = source.appends[: 1 + round(where * (len(source.appends) - 1))]
     driver = Chaos(playbook, turns)
     driver.appends = list(kept)
     driver.state = replay(driver.plan, "another", driver.events)
     driver.now = source.now
     patches = (Patch(scope="ctx", path=("flag",), value=True),) if patched else ()
-    driver.give(Fork(EXECUTION, driver.state.version, patches, "me"))
+    driver.submit(Fork(EXECUTION, driver.state.version, patches, "me"))
     if not driver.state.over:
         driver.settle()
     nothing(driver)
@@ -85,7 +85,7 @@ class Slow(Chaos):
 @settings(max_examples=50)
 @given(playbooks(), outcomes, choices)
 def test_a_worker_has_a_clock_of_its_own(playbook: Playbook, turns: list[int], order: list[int]) -> None:
-    nothing(Slow(playbook, turns).live(order).try_again())
+    nothing(Slow(playbook, turns).run_in_order(order).retry_if_failed())
 
 
 def test_a_difference_says_what_where_and_in_which_line() -> None:
@@ -124,7 +124,7 @@ def test_another_playbook_is_a_difference_but_not_before_a_fork() -> None:
     assert difference(other, source.events).what == "hash"
     other.appends = source.appends[:1]
     other.state = replay(other.plan, "another", other.events)
-    other.give(Fork(EXECUTION, other.state.version))
+    other.submit(Fork(EXECUTION, other.state.version))
     other.run()
     found = verify(other.plan, "another", other.events)
     assert found.differences == ()
@@ -174,7 +174,7 @@ def test_very_long_appends_are_cut_and_somebody_may_come_between(monkeypatch: py
         monkeypatch.setattr(module, "MOST_AT_ONCE", 6)
     driver = Driver(PARKED)
     events = decider.handle(driver.state, Request(), driver.now)
-    assert decider.due(driver.state)
+    assert decider.decision_due(driver.state)
     events += decider.handle(driver.state, Signal("x"), driver.now)
     events += decider.handle(driver.state, PatchCtx((Patch(scope="ctx", path=("go",), value=1),)), driver.now)
     driver.appends = [events]
@@ -197,21 +197,21 @@ def test_what_rests_on_secrets_is_left_out_and_counted() -> None:
     shown = {"door": {"value": "***"}}
     driver = Driver(SECRET).start()
     state = driver.claim(driver.state.ready.first)
-    opens: dict[str, Json] = {Origin("door").key: "sesame"}
+    opens: dict[str, Json] = {SecretOrigin("door").key: "sesame"}
     secrets = Secrets(
         {"door": {"value": "sesame"}},
         shown,
-        alike=shown,
+        decoys=shown,
         disguise=str,
         revealed=opens,
         failures={},
         mask=lambda inputs, _: dict.fromkeys(inputs, "***"),
-        told=lambda message, _: message,
+        mask_message=lambda message, _: message,
     )
     move = advance(state, driver.now, secrets)
     assert isinstance(move, RunTask)
     driver.report(state, *move.begins)
-    driver.report(state, decided(state, 0, succeeded(key), driver.now, shown, {}))
+    driver.report(state, judge_with_policy(state, 0, succeeded(key), driver.now, shown, {}))
     second = advance(state, driver.now, secrets)
     assert isinstance(second, RunTask)
     assert second.inputs["args"] == {"len": 6}

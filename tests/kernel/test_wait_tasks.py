@@ -19,7 +19,7 @@ def test_a_wait_is_durable_and_holds_no_worker() -> None:
     (suspended,) = driver.bodies(RunSuspended)
     assert (suspended.reason, suspended.until) == ("wait", driver.now + 3600 * SECOND)
     assert list(driver.state.claimed_runs()) == []
-    assert driver.give(TimerFired(suspended.run)) == [], "too early"
+    assert driver.submit(TimerFired(suspended.run)) == [], "too early"
     assert driver.run().state.status == "completed"
     assert driver.names.count("TaskStarted") == 2
 
@@ -37,24 +37,24 @@ def test_a_time_that_is_none_is_an_input_error() -> None:
 def test_a_signal_ends_a_wait_and_its_payload_is_the_result() -> None:
     driver = run(waiting("kind: wait, signal: go"))
     assert driver.state.status == "running"
-    driver.give(Signal("go", {"by": "me"}))
+    driver.submit(Signal("go", {"by": "me"}))
     assert driver.run().state.result == {"by": "me"}
     assert driver.ctx == {"signals": {"go": {"by": "me"}}}
 
 
 def test_a_signal_sent_before_is_kept_for_the_wait() -> None:
     driver = Driver(waiting("kind: wait, signal: go")).start()
-    driver.give(Signal("go", 1))
+    driver.submit(Signal("go", 1))
     assert driver.run().state.result == 1
 
 
 def test_signals_are_queued_and_each_wait_takes_the_oldest() -> None:
     text = '- step: start\n  loop: {in: "{{ [0, 1] }}", iterator: i, spec: {mode: parallel}}\n  tool: [{w: {kind: wait, signal: go}}]\n'
     driver = Driver(text).start()
-    driver.give(Signal("go", "first"))
+    driver.submit(Signal("go", "first"))
     driver.run()
     assert driver.state.status == "running"
-    driver.give(Signal("go", "second"))
+    driver.submit(Signal("go", "second"))
     assert driver.run().state.result == ["first", "second"]
     assert driver.state.signals == {}
 
@@ -79,8 +79,8 @@ def test_a_child_is_waited_for_and_its_result_is_the_tasks() -> None:
     driver = run(waiting(CHILD))
     command = ended(driver, status="completed", result=9)
     assert command.child[:13] == driver.state.execution_id[:13], "the first 48 bits are the parent's"
-    driver.give(command)
-    assert driver.give(command) == []
+    driver.submit(command)
+    assert driver.submit(command) == []
     assert driver.run().state.result == 9
     outcome = driver.bodies(TaskProcessed)[0].outcome
     assert outcome.helpers == {"playbook": {"execution_id": command.child, "status": "completed"}}
@@ -89,12 +89,12 @@ def test_a_child_is_waited_for_and_its_result_is_the_tasks() -> None:
 def test_a_failed_child_fails_the_task_unless_told_otherwise() -> None:
     failure = ErrorInfo(kind="sql", message="no table")
     driver = run(waiting(CHILD))
-    driver.give(ended(driver, status="failed", error=failure))
+    driver.submit(ended(driver, status="failed", error=failure))
     driver.run()
     assert driver.state.error.kind == "child_failed"  # type: ignore[union-attr]
     assert "no table" in driver.state.error.message  # type: ignore[union-attr]
     tolerant = run(waiting(CHILD, ", spec: {on_failure: continue}"))
-    tolerant.give(ended(tolerant, status="failed", error=failure))
+    tolerant.submit(ended(tolerant, status="failed", error=failure))
     assert tolerant.run().state.status == "completed"
 
 
@@ -109,7 +109,7 @@ def test_a_retried_child_is_another_child() -> None:
     rule = "{when: \"{{ outcome.status == 'error' }}\", then: {do: retry, attempts: 2}}"
     driver = run(waiting(CHILD, f", spec: {{policy: {{rules: [{rule}]}}}}"))
     first = ended(driver, status="failed")
-    driver.give(first)
+    driver.submit(first)
     driver.run()
     second = ended(driver, status="completed")
     assert first.child != second.child
@@ -143,13 +143,13 @@ def test_an_attempt_lost_with_its_worker_is_delivered_again(losses: int) -> None
     keys = set()
     name = driver.state.ready.first
     for _ in range(losses):
-        driver.give(Claim(name))
+        driver.submit(Claim(name))
         run_state = driver.state.runs[name]
         move = advance(run_state, driver.now)
         assert isinstance(move, RunTask)
         keys.add(move.idempotency_key)
         driver.report(run_state, move.started)
-        driver.give(LeaseLost(name, run_state.fence))
+        driver.submit(LeaseLost(name, run_state.fence))
     driver.run()
     starts = driver.bodies(TaskStarted)
     assert {body.attempt for body in starts} == {1}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import noetl
-from noetl.dsl.document.playbook import Jump, Retry
+from noetl.dsl.document.playbook import Jump, RetryTask
 from noetl.loader import SourceUnreadable, upgrade
 
 PLAYBOOK = """\
@@ -58,7 +58,7 @@ def test_text_loads_as_a_typed_playbook() -> None:
     assert (playbook.metadata.name, playbook.metadata.version, playbook.entry) == ("hello", "2.0", "start")
     (task,) = playbook.steps["start"].tasks
     assert task.policy is not None
-    assert task.policy.rules[0].then.do == Retry(attempts=5, backoff="linear", delay=2.0)
+    assert task.policy.rules[0].then.do == RetryTask(attempts=5, backoff="linear", delay=2.0)
     assert task.policy.rules[1].then.do == Jump("first")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import Ran, run
+from tests.cli.command_line import CompletedCommand, run
 from tests.pages import block_of
 
 PLUGIN = Path(__file__).parents[2] / "examples" / "plugin"
@@ -31,7 +31,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / "site"
 
 
-def noetl(site: Path, *arguments: str, cwd: Path) -> Ran:
+def noetl(site: Path, *arguments: str, cwd: Path) -> CompletedCommand:
     paths = [str(site), os.environ.get("PYTHONPATH", "")]
     return run(*arguments, cwd=cwd, env={"PYTHONPATH": os.pathsep.join(filter(None, paths))})
 

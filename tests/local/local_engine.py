@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from noetl.engine.history.lookup import decoded
+from noetl.engine.history.lookup import decode_rows
 from noetl.events.event import Event
 from noetl.kernel import ExecutionState
-from noetl.local import Local, Source
+from noetl.local import Local, PlaybookSource
 from noetl.stores.home_folder import Home
 from noetl.stores.ownership import Owners
 from noetl.stores.sqlite import SqliteStore
@@ -18,8 +18,10 @@ T = TypeVar("T")
 HEAD = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: p, path: p}\n"
 
 
-def source(text: str, file: str = "") -> Source:
-    return Source(text if text.startswith("apiVersion") else HEAD + text, file or "playbook.yaml", file)
+def source(text: str, file: str = "") -> PlaybookSource:
+    return PlaybookSource(
+        text if text.startswith("apiVersion") else HEAD + text, file or "playbook.yaml", file
+    )
 
 
 class Bench:
@@ -48,13 +50,13 @@ class Bench:
 
     def run(self, text: str, **request: Any) -> ExecutionState:
         async def work(local: Local) -> ExecutionState:
-            return await local.finished(await local.start(source(text), **request))
+            return await local.wait_for_end(await local.start(source(text), **request))
 
         return self.with_local(work)
 
     def resume(self, execution_id: str) -> ExecutionState:
         async def work(local: Local) -> ExecutionState:
-            return await local.finished(await local.resume(execution_id))
+            return await local.wait_for_end(await local.resume(execution_id))
 
         return self.with_local(work)
 
@@ -62,7 +64,7 @@ class Bench:
         async def read() -> list[Event]:
             store = SqliteStore.at(self.home.store)
             try:
-                return decoded(execution_id, await store.read(execution_id, limit=100_000))
+                return decode_rows(execution_id, await store.read(execution_id, limit=100_000))
             finally:
                 await store.close()
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cli.command_line import COMMAND, environment, run
-from tests.playbooks import whole
+from tests.playbooks import document_of
 
 HEADER = "apiVersion: noetl.io/v2\nkind: Playbook\n"
 
@@ -33,7 +33,7 @@ def children_of(place: Path, name: str) -> list[dict[str, Any]]:
 
 
 def parent(text: str) -> str:
-    return whole(f"- step: start\n{text}")
+    return document_of(f"- step: start\n{text}")
 
 
 def test_a_hundred_children_wait_in_one_slot(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 import noetl
-from tests.playbooks import whole
+from tests.playbooks import document_of
 from tests.tools.http_calls import Seen, serving
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -23,7 +23,7 @@ def ran(handler: Handler, text: str) -> tuple[noetl.Execution, list[Seen]]:
 
     async def play() -> tuple[noetl.Execution, list[Seen]]:
         async with serving(handler) as server:
-            return await noetl.arun(whole(text.lstrip().replace("URL", server.url))), server.seen
+            return await noetl.arun(document_of(text.lstrip().replace("URL", server.url))), server.seen
 
     return asyncio.run(play())
 

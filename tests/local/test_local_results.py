@@ -8,15 +8,15 @@ from typing import Any, TypeVar
 
 import pytest
 
-from noetl.engine.history.expiry import Expired
-from noetl.engine.history.retention import delete, ended_before, forget, tidy
+from noetl.engine.history.expiry import DroppedBodies
+from noetl.engine.history.retention import delete_ended, delete_execution, drop_expired, ended_before
 from noetl.events.bodies import RunSuspended
 from noetl.local import CannotRun, Local
-from noetl.model.reference import Stored, is_reference
+from noetl.model.reference import StoredReference, is_reference
 from noetl.ports.results import ResultError, ResultExpired
-from noetl.ports.store import Query
+from noetl.ports.store import ExecutionQuery
 from noetl.stores.results import FileResults, NamedResults
-from noetl.stores.results.body_format import is_plain
+from noetl.stores.results.body_format import is_plain_body
 from noetl.stores.sqlite import SqliteStore
 from tests.local.local_engine import Bench, source
 
@@ -39,9 +39,9 @@ class Kept(Bench):
         """The state at the end, and the result whole."""
 
         async def work(local: Local) -> tuple[Any, Any]:
-            state = await local.finished(await local.start(source(text)))
+            state = await local.wait_for_end(await local.start(source(text)))
             assert state.status == "completed", state.error
-            return state, await local.whole(state.result)
+            return state, await local.resolve(state.result)
 
         return self.with_local(work, results=self.results, **options)
 
@@ -57,7 +57,7 @@ class Kept(Bench):
 
     def tidy(self, moment: int) -> tuple[int, int]:
         async def whole(store: SqliteStore) -> tuple[int, int]:
-            expired, _ = await tidy(self.home, store, self.results, moment)
+            expired, _ = await drop_expired(self.home, store, self.results, moment)
             return expired.bodies, expired.bytes
 
         return self.in_store(whole)
@@ -83,7 +83,7 @@ def test_values_are_packed_unless_told_otherwise(bench: Kept, compression: str, 
     state, whole = bench.play(task(f"compression: {compression}" if compression else ""))
     assert is_reference(state.result)
     raw = (bench.home.results / state.result["key"]).read_bytes()
-    assert is_plain(raw) is plain
+    assert is_plain_body(raw) is plain
     assert (len(raw) < state.result["size"]) is not plain
     assert whole["n"] == 1
 
@@ -149,7 +149,7 @@ def test_objects_go_to_children_and_come_back(bench: Kept) -> None:
     state, whole = bench.play(CHILD % "hello")
     assert (whole["mine"], whole["yours"]) == ("HELLO", "hello")
     for reference in whole["refs"].values():
-        assert isinstance(reference, Stored)
+        assert isinstance(reference, StoredReference)
         assert reference["key"].startswith(f"{state.execution_id}/")
     owners = {path.name for path in bench.home.results.iterdir()}
     assert len(owners) == 2, "each has its own"
@@ -173,7 +173,7 @@ workflow:
     async def work(local: Local) -> Any:
         forked = await local.fork(state.execution_id, at=at, run=False)
         await asyncio_delete
-        return await local.finished(await local.resume(forked))
+        return await local.wait_for_end(await local.resume(forked))
 
     ended = bench.with_local(work, results=bench.results)
     assert (ended.status, ended.result) == ("completed", "hello")
@@ -239,7 +239,7 @@ workflow:
     async def work(local: Local) -> str:
         execution_id = await local.start(source(text))
         while not any(waits(event.body) for _, event in bench.seen):
-            await local.settled()
+            await local.flush()
             await asyncio.sleep(0)
         return execution_id
 
@@ -250,10 +250,10 @@ workflow:
     async def children(store: SqliteStore) -> int:
         """Those that are left, though all that ended may go."""
         assert [one async for one in ended_before(store, moment)] == []
-        await forget(bench.home, store, bench.results, moment, 100)
-        ended = (await store.executions(Query(status=("completed",)))).executions
+        await delete_ended(bench.home, store, bench.results, moment, 100)
+        ended = (await store.executions(ExecutionQuery(status=("completed",)))).executions
         for record in ended:
-            assert not await delete(bench.home, store, bench.results, record)
+            assert not await delete_execution(bench.home, store, bench.results, record)
         return len(ended)
 
     assert bench.in_store(children) == 1
@@ -266,9 +266,9 @@ def test_a_place_of_results_that_fails_keeps_what_is_to_be_deleted(bench: Kept) 
     async def attempt(store: SqliteStore) -> bool:
         (record,) = [one async for one in ended_before(store, state.ended_at + SECOND)]
         with pytest.raises(ResultError, match="out of order"):
-            await delete(bench.home, store, results, record)
+            await delete_execution(bench.home, store, results, record)
         assert await store.execution(state.execution_id) is not None
-        return await delete(bench.home, store, bench.results, record)
+        return await delete_execution(bench.home, store, bench.results, record)
 
     assert bench.in_store(attempt), "it can be tried again"
 
@@ -277,9 +277,9 @@ def test_a_store_that_is_no_longer_named_does_not_keep_others_from_expiring(benc
     bench.play(task("ttl: 0"))
     bench.play(task("ttl: 0, store: archive"))
 
-    async def tidied(store: SqliteStore) -> Expired:
+    async def tidied(store: SqliteStore) -> DroppedBodies:
         moment = time.time_ns() // 1_000 + SECOND
-        return (await tidy(bench.home, store, NamedResults(bench.own, {}), moment))[0]
+        return (await drop_expired(bench.home, store, NamedResults(bench.own, {}), moment))[0]
 
     found = bench.in_store(tidied)
     assert (found.bodies, found.unreachable) == (1, 1)

@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 
 from noetl.dsl.document.kinds import Kind, Kinds
-from noetl.engine.inbox import write_letter
+from noetl.engine.inbox import encode_command
 from noetl.events.errors import EventUnwritable
 from noetl.kernel import ExecutionState
 from noetl.kernel.net.commands import Signal
@@ -128,9 +128,9 @@ def test_a_signal_from_another_process_is_heard(bench: Bench) -> None:
         from noetl.stores.sqlite import SqliteStore
 
         other = SqliteStore.at(bench.home.store)
-        await other.send(execution_id, write_letter(Signal("go", {"by": "me"})))
+        await other.send(execution_id, encode_command(Signal("go", {"by": "me"})))
         await other.close()
-        return (await local.finished(execution_id)).result
+        return (await local.wait_for_end(execution_id)).result
 
     assert bench.with_local(work) == {"by": "me"}
 
@@ -145,15 +145,15 @@ def test_what_was_interrupted_goes_on_where_it_stood(bench: Bench) -> None:
         execution_id = await local.start(source(SIGNAL))
         await _until(bench, "RunSuspended")
         local.interrupt()
-        assert (await local.finished(execution_id)).status == "running"
+        assert (await local.wait_for_end(execution_id)).status == "running"
         return execution_id
 
     execution_id = bench.with_local(work)
 
     async def again(local: Local) -> str:
         await local.resume(execution_id)
-        await local.tell(execution_id, Signal("go", 5))
-        return (await local.finished(execution_id)).status
+        await local.submit(execution_id, Signal("go", 5))
+        return (await local.wait_for_end(execution_id)).status
 
     assert bench.with_local(again) == "completed"
 
@@ -182,8 +182,8 @@ def test_cancelling_interrupts_what_runs(bench: Bench) -> None:
             source("workflow:\n- step: start\n  tool: {kind: python, code: 'while True: pass'}")
         )
         await _until(bench, "TaskStarted")
-        await local.tell(execution_id, Cancel())
-        return (await local.finished(execution_id)).status
+        await local.submit(execution_id, Cancel())
+        return (await local.wait_for_end(execution_id)).status
 
     assert bench.with_local(work) == "cancelled"
 
@@ -199,7 +199,7 @@ def test_the_same_key_begins_one_execution(bench: Bench) -> None:
 def test_slots_bound_how_many_runs_are_owned(bench: Bench, text: str) -> None:
     async def work(local: Local) -> list[str]:
         ids = [await local.start(source(text)) for _ in range(5)]
-        return [(await local.finished(one)).status for one in ids]
+        return [(await local.wait_for_end(one)).status for one in ids]
 
     assert bench.with_local(work, slots=1) == ["completed"] * 5
 
@@ -220,7 +220,7 @@ def test_a_tool_that_breaks_its_promise_ends_the_engine_and_nobody_waits_for_eve
 
     async def work(local: Local) -> ExecutionState:
         text = "workflow: [{step: start, tool: {kind: careless}}]"
-        return await asyncio.wait_for(local.finished(await local.start(source(text))), 60)
+        return await asyncio.wait_for(local.wait_for_end(await local.start(source(text))), 60)
 
     with pytest.raises(EventUnwritable):
         bench.with_local(work, tools=tools, allow_kinds=["careless"])
@@ -259,7 +259,7 @@ def test_a_tool_that_raises_fails_its_task_whatever_it_raises(
 
     async def work(local: Local) -> ExecutionState:
         text = "workflow: [{step: start, tool: {kind: raising}}]"
-        return await asyncio.wait_for(local.finished(await local.start(source(text))), 60)
+        return await asyncio.wait_for(local.wait_for_end(await local.start(source(text))), 60)
 
     state = bench.with_local(work, tools=Tools(Kinds([*installed_kinds(), kind])), allow_kinds=["raising"])
     assert state.error is not None

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 import noetl
-from tests.playbooks import whole
+from tests.playbooks import document_of
 
 MEMORY = "sqlite:///:memory:"
 
 
 def ran(text: str, **workload: Any) -> noetl.Execution:
-    return noetl.run(whole(text), workload, store=MEMORY)
+    return noetl.run(document_of(text), workload, store=MEMORY)
 
 
 FLAKY = """\
@@ -194,7 +194,7 @@ workflow:
 
 def test_rows_that_are_kept_beside_the_log_are_loaded_into_a_file_beside_the_playbook(tmp_path: Path) -> None:
     path = tmp_path / "stored.yaml"
-    path.write_text(whole(STORED), "utf-8")
+    path.write_text(document_of(STORED), "utf-8")
     found = noetl.run(path, store=f"sqlite:///{tmp_path / 'store' / 'runs.db'}")
     assert (found.error, found.result["row_count"]) == (None, 2000)
     assert (tmp_path / "local.db").exists()

@@ -12,7 +12,7 @@ from noetl.dsl.document.kinds import Kind, Kinds
 from noetl.kernel import ExecutionState
 from noetl.local import Local
 from noetl.model.outcome import Outcome, succeeded
-from noetl.model.reference import ARROW, Stored, is_table
+from noetl.model.reference import ARROW_MEDIA_TYPE, StoredReference, is_table_reference
 from noetl.ports.tool import Call
 from noetl.stores.results import FileResults
 from noetl.tools import BUILTIN
@@ -30,7 +30,7 @@ class Query:
         async with call.objects.draft() as draft:
             with pa.OSFile(str(draft.path), "wb") as file, pa.ipc.new_stream(file, table.schema) as out:
                 out.write_table(table, max_chunksize=400)
-            rows = await draft.keep(ARROW, type="list", length=ROWS, columns=["id", "name"])
+            rows = await draft.keep(ARROW_MEDIA_TYPE, type="list", length=ROWS, columns=["id", "name"])
         return succeeded({"rows": rows, "row_count": ROWS})
 
     async def close(self) -> None: ...
@@ -43,7 +43,7 @@ class Given:
         said: dict[str, Any] = {}
         for name, value in {**call.inputs, "prev": call.prev}.items():
             said[name] = _form(value)
-            if isinstance(value, Stored):
+            if isinstance(value, StoredReference):
                 async with call.objects.local(value) as path, asyncio.timeout(5):
                     said[f"{name} file"] = path.read_bytes()[:4] == b"\xff\xff\xff\xff"
         return succeeded(said)
@@ -52,7 +52,7 @@ class Given:
 
 
 def _form(value: Any) -> Any:
-    if isinstance(value, Stored):
+    if isinstance(value, StoredReference):
         return "reference"
     if isinstance(value, dict):
         return {key: _form(item) for key, item in value.items()}
@@ -89,8 +89,8 @@ class Tables:
         """How an execution ends, and its result whole."""
 
         async def work(local: Local) -> tuple[ExecutionState, Any]:
-            state = await local.finished(await local.start(source(text)))
-            return state, await local.whole(state.result)
+            state = await local.wait_for_end(await local.start(source(text)))
+            return state, await local.resolve(state.result)
 
         results = FileResults(self._bench.home.results)
         return self._bench.with_local(work, tools=Tools(KINDS), results=results)
@@ -133,7 +133,7 @@ workflow:
   - {kind: noop, args: {rows: "{{ args.rows }}", n: "{{ args.n }}"}}
 """
     result, whole = tables.run(text)
-    assert is_table(result["rows"])
+    assert is_table_reference(result["rows"])
     assert result["n"] == ROWS
     assert whole["rows"][7] == {"id": 7, "name": "row 7"}
     stored = [path for path in (tmp_path / ".noetl" / "results").rglob("*") if path.is_file()]

@@ -7,8 +7,8 @@ import pytest
 
 from noetl.engine.catalog.playbooks import Playbooks
 from noetl.engine.history.fork import CannotFork
-from noetl.engine.inbox import write_letter
-from noetl.engine.remote_control import Desk
+from noetl.engine.inbox import encode_command
+from noetl.engine.remote_control import RemoteControl
 from noetl.events.bodies import PlaybookProcessed, RunSuspended, SignalReceived, TaskStarted
 from noetl.kernel import Refused
 from noetl.kernel.net.commands import Cancel, Resume, Signal
@@ -44,7 +44,7 @@ def test_an_interrupt_records_what_is_in_flight_and_begins_nothing_new(bench: Be
         execution_id = await local.start(source(TWO))
         await until(bench, "TaskStarted")
         local.interrupt()
-        assert (await local.finished(execution_id)).status == "running"
+        assert (await local.wait_for_end(execution_id)).status == "running"
         return execution_id
 
     execution_id = bench.with_local(work)
@@ -96,7 +96,7 @@ def test_what_an_execution_started_and_did_not_wait_for_goes_on_with_it(bench: B
         execution_id = await local.start(source(DETACHED))
         await until(bench, "RunSuspended")
         local.interrupt()
-        assert (await local.finished(execution_id)).status == "completed"
+        assert (await local.wait_for_end(execution_id)).status == "completed"
         return execution_id
 
     parent = bench.with_local(begin)
@@ -104,8 +104,8 @@ def test_what_an_execution_started_and_did_not_wait_for_goes_on_with_it(bench: B
 
     async def go_on(local: Local) -> str:
         await local.resume(parent)
-        await local.tell(child, Signal("go", 5))
-        return (await local.finished(parent)).status
+        await local.submit(child, Signal("go", 5))
+        return (await local.wait_for_end(parent)).status
 
     assert bench.with_local(go_on) == "completed"
     assert bench.names(child)[-1] == "PlaybookProcessed"
@@ -120,7 +120,7 @@ def test_a_parent_leaves_a_child_alone_that_another_process_runs(bench: Bench) -
         await until(bench, "RunSuspended")
         store = SqliteStore.at(bench.home.store)
         async with Local(store, owners=Owners(bench.home.owners)) as other:
-            assert (await other.finished(await other.resume(parent))).status == "completed"
+            assert (await other.wait_for_end(await other.resume(parent))).status == "completed"
         await store.close()
 
     bench.with_local(run)
@@ -141,7 +141,7 @@ def test_a_retry_that_is_refused_leaves_the_execution_alone(bench: Bench) -> Non
     async def refused(local: Local) -> None:
         with pytest.raises(Refused, match="running"):
             await local.retry(execution_id)
-        await local.finished(await local.start(source(DONE)))
+        await local.wait_for_end(await local.start(source(DONE)))
 
     bench.with_local(refused)
     assert bench.names(execution_id) == before
@@ -159,8 +159,8 @@ def test_a_cancelled_wait_ends_at_once(bench: Bench) -> None:
     async def work(local: Local) -> str:
         execution_id = await local.start(source(WAITING))
         await until(bench, "RunSuspended")
-        await local.tell(execution_id, Cancel())
-        return (await local.finished(execution_id)).status
+        await local.submit(execution_id, Cancel())
+        return (await local.wait_for_end(execution_id)).status
 
     assert bench.with_local(work) == "cancelled"
 
@@ -175,7 +175,7 @@ def test_what_was_told_is_durable(bench: Bench) -> None:
     async def work(local: Local) -> str:
         execution_id = await local.start(source(WAITING))
         await until(bench, "RunSuspended")
-        await local.tell(execution_id, Signal("nobody listens"))
+        await local.submit(execution_id, Signal("nobody listens"))
         assert bench.seen[-1][1].body == SignalReceived(signal="nobody listens")
         return execution_id
 
@@ -192,16 +192,16 @@ def test_a_letter_is_answered_once(bench: Bench) -> None:
 
     async def send() -> None:
         store = SqliteStore.at(bench.home.store)
-        await store.send(execution_id, write_letter(Signal("other")))
-        await store.send(execution_id, write_letter(Resume()))  # answered by nothing
+        await store.send(execution_id, encode_command(Signal("other")))
+        await store.send(execution_id, encode_command(Resume()))  # answered by nothing
         await store.close()
 
     asyncio.run(send())
 
     async def go_on(local: Local) -> None:
         await local.resume(execution_id)
-        await local.tell(execution_id, Signal("go"))
-        await local.finished(execution_id)
+        await local.submit(execution_id, Signal("go"))
+        await local.wait_for_end(execution_id)
 
     bench.with_local(go_on)
     assert bench.names(execution_id).count("SignalReceived") == 2
@@ -213,9 +213,9 @@ def test_a_key_that_is_taken_disturbs_nobody(bench: Bench) -> None:
     async def work(local: Local) -> set[str]:
         other = await local.start(source(WAITING))
         ids = await asyncio.gather(*(local.start(source(TWO), idempotency_key="k") for _ in range(10)))
-        assert [(await local.finished(one)).result for one in ids] == [2] * 10
-        await local.tell(other, Signal("go"))
-        assert (await local.finished(other)).status == "completed"
+        assert [(await local.wait_for_end(one)).result for one in ids] == [2] * 10
+        await local.submit(other, Signal("go"))
+        assert (await local.wait_for_end(other)).status == "completed"
         local.interrupt()
         return set(ids)
 
@@ -235,8 +235,8 @@ def test_an_execution_that_nobody_runs_can_be_cancelled_with_its_children(bench:
 
     async def cancel() -> str:
         store = SqliteStore.at(bench.home.store)
-        desk = Desk(store, Owners(bench.home.owners), FileResults(bench.home.results), Playbooks())
-        done = await desk.ask(execution_id, Cancel(by="me"))
+        desk = RemoteControl(store, Owners(bench.home.owners), FileResults(bench.home.results), Playbooks())
+        done = await desk.send(execution_id, Cancel(by="me"))
         await store.close()
         return done
 
@@ -273,7 +273,7 @@ def test_a_full_disk_stops_the_process_and_loses_nothing(bench: Bench, tmp_path:
         async with Local(store, owners=Owners(bench.home.owners)) as local:
             execution_id = await local.start(source(text))
             with pytest.raises(StoreFull):
-                await local.finished(execution_id)
+                await local.wait_for_end(execution_id)
         await store.close()
         return execution_id
 
@@ -296,6 +296,6 @@ def test_an_attempt_in_flight_at_a_fork_does_not_count_in_the_copy(bench: Bench)
     )
 
     async def fork(local: Local) -> object:
-        return (await local.finished(await local.fork(state.execution_id, at=began))).result
+        return (await local.wait_for_end(await local.fork(state.execution_id, at=began))).result
 
     assert bench.with_local(fork) == 1

@@ -7,17 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noetl.model.reference import (
-    appended,
-    chunk,
+    append_to_list,
     escape,
     is_manifest,
     is_reference,
-    keys_of,
+    list_chunk,
     manifest,
-    mentions,
-    reference,
+    may_hold_marker,
     references_in,
+    stored_keys,
     unescape,
+    value_reference,
 )
 
 keys = st.sampled_from(["a", "noetl", "$noetl", "$$noetl", "$$$noetl", "$noetl$", "x$noetl", "$"])
@@ -36,15 +36,15 @@ def test_escaped_data_is_never_a_reference_and_comes_back_as_it_was(value: Any) 
 
 @given(data)
 def test_what_needs_no_escaping_is_the_same_object(value: Any) -> None:
-    if not mentions(value):
+    if not may_hold_marker(value):
         assert escape(value) is value
 
 
 def test_a_reference_says_what_it_stands_for() -> None:
-    found = reference("E/abc", ["x"] * 9, size=37, preview="[…")
+    found = value_reference("E/abc", ["x"] * 9, size=37, preview="[…")
     assert is_reference(found)
     assert not is_manifest(found)
-    assert keys_of(found) == ("E/abc",)
+    assert stored_keys(found) == ("E/abc",)
     assert found == {
         "$noetl": "ref",
         "key": "E/abc",
@@ -59,25 +59,25 @@ def test_a_reference_says_what_it_stands_for() -> None:
 
 
 def test_a_manifest_counts_its_chunks_and_its_tail() -> None:
-    found = manifest([chunk("E/a", 0, 3, 10), chunk("E/b", 3, 5, 20)], "[", [1, 2])
+    found = manifest([list_chunk("E/a", 0, 3, 10), list_chunk("E/b", 3, 5, 20)], "[", [1, 2])
     assert is_reference(found)
     assert is_manifest(found)
     assert (found["total"], found["length"], found["size"]) == (7, 7, 30)
-    assert keys_of(found) == ("E/a", "E/b")
+    assert stored_keys(found) == ("E/a", "E/b")
 
 
 def test_a_stored_list_grows_by_its_tail() -> None:
-    first = appended(reference("E/a", [1, 2], size=5), [3])
+    first = append_to_list(value_reference("E/a", [1, 2], size=5), [3])
     assert first is not None
-    assert (first["total"], first["chunks"], first["tail"]) == (3, [chunk("E/a", 0, 2, 5)], [3])
-    second = appended(first, [4, 5])
+    assert (first["total"], first["chunks"], first["tail"]) == (3, [list_chunk("E/a", 0, 2, 5)], [3])
+    second = append_to_list(first, [4, 5])
     assert second is not None
     assert (second["total"], second["tail"]) == (5, [3, 4, 5])
 
 
 @pytest.mark.parametrize("value", ["text", {"a": 1}])
 def test_only_lists_grow(value: Any) -> None:
-    assert appended(reference("E/a", value, size=5), [3]) is None
+    assert append_to_list(value_reference("E/a", value, size=5), [3]) is None
 
 
 @pytest.mark.parametrize("value", [None, 1, "$noetl", ["$noetl"], {"$noetl": "secret"}, {"$noetl": 1}, {}])

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from noetl.model import ResultError
-from noetl.model.table_reader import ROWS, decode_stored, row_key, rows_in_key
-from noetl.stores.results.result_reader import TableFile, rows_between
+from noetl.model.table_reader import ROWS_PER_READ, decode_value_or_table, row_key, split_row_key
+from noetl.stores.results.result_reader import TableFile, read_table_rows
 
 
 def stream(table: pa.Table, batch: int = 300) -> bytes:
@@ -33,7 +33,7 @@ def test_rows_are_json_values() -> None:
             "more": [{"k": 1}, {"k": None}],
         }
     )
-    assert decode_stored(stream(table)) == [
+    assert decode_value_or_table(stream(table)) == [
         {
             "n": 1,
             "x": 0.5,
@@ -60,21 +60,21 @@ def test_rows_are_json_values() -> None:
 
 
 def test_a_column_cannot_pretend_to_be_a_reference() -> None:
-    assert decode_stored(stream(pa.table({"$noetl": ["ref"]}))) == [{"$$noetl": "ref"}]
+    assert decode_value_or_table(stream(pa.table({"$noetl": ["ref"]}))) == [{"$$noetl": "ref"}]
 
 
 def test_a_table_without_rows_is_an_empty_list() -> None:
-    assert decode_stored(stream(pa.table({"n": pa.array([], pa.int64())}))) == []
+    assert decode_value_or_table(stream(pa.table({"n": pa.array([], pa.int64())}))) == []
 
 
 def test_json_is_read_as_before() -> None:
-    assert decode_stored(b'{"a":[1]}') == {"a": [1]}
+    assert decode_value_or_table(b'{"a":[1]}') == {"a": [1]}
 
 
 def test_what_breaks_off_is_an_error() -> None:
     data = stream(pa.table({"n": list(range(1_000))}))
     with pytest.raises(ResultError, match="a table cannot be read"):
-        decode_stored(data[: len(data) // 2])
+        decode_value_or_table(data[: len(data) // 2])
 
 
 @pytest.mark.parametrize("index", [0, 299, 300, 999, 1_000, 2_499])
@@ -82,10 +82,10 @@ def test_some_rows_can_be_read_without_the_others(tmp_path: Path, index: int) ->
     path = tmp_path / "table"
     path.write_bytes(stream(pa.table({"n": list(range(2_500))})))
     key, start = row_key("e/h", index)
-    stored, rows = rows_in_key(key)
-    assert (stored, rows) == ("e/h", (start, start + ROWS))
-    found = decode_stored(rows_between(path, *rows or (0, 0)))
-    assert [row["n"] for row in found] == list(range(start, min(start + ROWS, 2_500)))
+    stored, rows = split_row_key(key)
+    assert (stored, rows) == ("e/h", (start, start + ROWS_PER_READ))
+    found = decode_value_or_table(read_table_rows(path, *rows or (0, 0)))
+    assert [row["n"] for row in found] == list(range(start, min(start + ROWS_PER_READ, 2_500)))
     assert found[index - start] == {"n": index}
 
 
@@ -102,6 +102,6 @@ def test_rows_can_be_read_in_any_order_and_across_batches(tmp_path: Path) -> Non
         (5_000, 5_001),
         (0, 0),
     ):
-        found = [row["n"] for row in decode_stored(table.rows(start, end))]
+        found = [row["n"] for row in decode_value_or_table(table.rows(start, end))]
         assert found == list(range(start, min(end, 2_500))), (start, end)
     table.close()

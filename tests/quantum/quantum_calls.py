@@ -8,7 +8,7 @@ from typing import Any
 from noetl.model import Json
 from noetl.model.outcome import Outcome
 from noetl.ports.tool import Call
-from noetl.stores.results import FileResults, StoredObjects
+from noetl.stores.results import FileResults, ResultStoreObjects
 from noetl.tools.quantum.tool import QuantumTool
 from tests.tools.calls import call_of
 
@@ -44,12 +44,12 @@ c[1] = measure q[0];
 """With a billion shots, each of which is simulated alone."""
 
 
-class Place:
+class QuantumCalls:
     """An execution with its stored objects, which outlive the tools."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.objects = StoredObjects(FileResults(folder / "results"), "x")
+        self.objects = ResultStoreObjects(FileResults(folder / "results"), "x")
         self.lines: list[str] = []
 
     def call(self, action: str, *, timeout: float = 60.0, key: str = "k", **inputs: Any) -> Call:

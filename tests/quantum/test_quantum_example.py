@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from noetl.model.reference import ARROW
+from noetl.model.reference import ARROW_MEDIA_TYPE
 from tests.cli.command_line import COMMAND, environment, run
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "quantum_sweep.yaml"
@@ -25,7 +25,7 @@ def test_a_sweep_measures_what_theory_says_and_survives_a_crash(tmp_path: Path) 
     for point in found["result"]:
         assert point["measured"] == pytest.approx(point["expected"], abs=0.03)
     shots = found["ctx"]["shots"]
-    assert [(one["media_type"], one["length"]) for one in shots] == [(ARROW, 4096)] * 5
+    assert [(one["media_type"], one["length"]) for one in shots] == [(ARROW_MEDIA_TYPE, 4096)] * 5
 
     with subprocess.Popen(
         [*COMMAND, "run", str(EXAMPLE), "-v"],

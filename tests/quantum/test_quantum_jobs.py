@@ -8,25 +8,25 @@ from typing import Any
 import pytest
 
 from noetl.model.outcome import Outcome
-from noetl.stores.results import FileResults, StoredObjects
+from noetl.stores.results import FileResults, ResultStoreObjects
 from noetl.stores.results.named_results import NamedResults
-from noetl.tools.process.process_tree import family
-from noetl.tools.quantum.jobs import KEPT
+from noetl.tools.process.process_tree import tree_pids
+from noetl.tools.quantum.jobs import MAX_ENDED_JOBS
 from noetl.tools.quantum.tool import QuantumTool
-from tests.quantum.quantum_calls import BELL, ENDLESS, Place, error_of, with_tool
+from tests.quantum.quantum_calls import BELL, ENDLESS, QuantumCalls, error_of, with_tool
 from tests.tools.python_calls import ends
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place(tmp_path: Path) -> QuantumCalls:
+    return QuantumCalls(tmp_path)
 
 
-def endless(place: Place, action: str, **more: Any) -> Any:
+def endless(place: QuantumCalls, action: str, **more: Any) -> Any:
     return place.call(action, program=ENDLESS, shots=1_000_000_000, **more)
 
 
-def test_a_job_goes_on_between_tasks(place: Place) -> None:
+def test_a_job_goes_on_between_tasks(place: QuantumCalls) -> None:
     async def work(tool: QuantumTool) -> list[Outcome]:
         submitted = await tool.run(place.call("submit", program=BELL, shots=100, seed=5))
         job = submitted.result["job_id"]
@@ -45,7 +45,7 @@ def test_a_job_goes_on_between_tasks(place: Place) -> None:
     assert again.result == result.result
 
 
-def test_a_worker_that_does_not_know_a_job_comes_to_the_same_result(place: Place) -> None:
+def test_a_worker_that_does_not_know_a_job_comes_to_the_same_result(place: QuantumCalls) -> None:
     submitted, result = place.run(
         place.call("submit", program=BELL, shots=300), place.call("run", program=BELL, shots=300)
     )
@@ -56,9 +56,9 @@ def test_a_worker_that_does_not_know_a_job_comes_to_the_same_result(place: Place
     assert found.result == result.result
 
 
-def test_a_job_is_found_again_in_a_store_with_a_name(place: Place, tmp_path: Path) -> None:
+def test_a_job_is_found_again_in_a_store_with_a_name(place: QuantumCalls, tmp_path: Path) -> None:
     results = NamedResults(FileResults(tmp_path / "own"), {"cold": FileResults(tmp_path / "cold")})
-    place.objects = StoredObjects(results, "x", store="cold")
+    place.objects = ResultStoreObjects(results, "x", store="cold")
     submitted, result = place.run(place.call("submit", program=BELL), place.call("run", program=BELL))
     assert submitted.result["job_id"].startswith("cold:")
     (found,) = place.run(place.call("result", job_id=submitted.result["job_id"]))
@@ -66,7 +66,7 @@ def test_a_job_is_found_again_in_a_store_with_a_name(place: Place, tmp_path: Pat
 
 
 @pytest.mark.parametrize("begun", [False, True])
-def test_a_job_is_cancelled_before_it_ends(begun: bool, place: Place) -> None:
+def test_a_job_is_cancelled_before_it_ends(begun: bool, place: QuantumCalls) -> None:
     async def work(tool: QuantumTool) -> list[Outcome]:
         submitted = await tool.run(endless(place, "submit"))
         job = submitted.result["job_id"]
@@ -85,7 +85,7 @@ def test_a_job_is_cancelled_before_it_ends(begun: bool, place: Place) -> None:
     assert other.status == "ok"
 
 
-def test_waiting_for_a_job_is_bounded_and_does_it_no_harm(place: Place) -> None:
+def test_waiting_for_a_job_is_bounded_and_does_it_no_harm(place: QuantumCalls) -> None:
     async def work(tool: QuantumTool) -> list[Outcome]:
         job = (await tool.run(endless(place, "submit"))).result["job_id"]
         late = await tool.run(place.call("result", job_id=job, timeout=0.1))
@@ -98,7 +98,7 @@ def test_waiting_for_a_job_is_bounded_and_does_it_no_harm(place: Place) -> None:
     assert status.result["state"] in ("queued", "running")
 
 
-def test_a_job_that_takes_too_long_fails(place: Place) -> None:
+def test_a_job_that_takes_too_long_fails(place: QuantumCalls) -> None:
     async def work(tool: QuantumTool) -> list[Outcome]:
         job = (await tool.run(endless(place, "submit", spec={"job_timeout": 0.1}))).result["job_id"]
         return [
@@ -111,10 +111,10 @@ def test_a_job_that_takes_too_long_fails(place: Place) -> None:
     assert (status.result["state"], status.result["error"]["kind"]) == ("failed", "timeout")
 
 
-def test_a_run_that_is_cut_short_ends_its_job(place: Place) -> None:
+def test_a_run_that_is_cut_short_ends_its_job(place: QuantumCalls) -> None:
     async def work(tool: QuantumTool) -> list[Outcome]:
         late = await tool.run(endless(place, "run", timeout=0.5))
-        children = family(os.getpid())[1:]
+        children = tree_pids(os.getpid())[1:]
         assert all([await asyncio.to_thread(ends, pid) for pid in children])
         going = asyncio.create_task(tool.run(endless(place, "run", key="other")))
         await asyncio.wait([going], timeout=0.1)
@@ -129,7 +129,7 @@ def test_a_run_that_is_cut_short_ends_its_job(place: Place) -> None:
 
 
 def test_closing_ends_every_job_and_leaves_nothing(
-    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: QuantumCalls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
@@ -137,11 +137,11 @@ def test_closing_ends_every_job_and_leaves_nothing(
         place.call("run", program=BELL, memory=True), *(endless(place, "submit", key=key) for key in "abcd")
     )
     assert list((tmp_path / "temporary").iterdir()) == []
-    assert family(os.getpid())[1:] == []
+    assert tree_pids(os.getpid())[1:] == []
 
 
 @pytest.mark.parametrize("action", ["status", "result", "cancel"])
-def test_a_job_that_nobody_submitted_is_not_found(action: str, place: Place) -> None:
+def test_a_job_that_nobody_submitted_is_not_found(action: str, place: QuantumCalls) -> None:
     outcomes = place.run(
         place.call(action, job_id="0" * 64),
         place.call(action, job_id="../../etc/hosts"),
@@ -151,7 +151,7 @@ def test_a_job_that_nobody_submitted_is_not_found(action: str, place: Place) -> 
         assert error_of(outcome)[0] == "not_found"
 
 
-def test_a_job_is_asked_for_on_its_own_backend(place: Place) -> None:
+def test_a_job_is_asked_for_on_its_own_backend(place: QuantumCalls) -> None:
     async def work(tool: QuantumTool) -> list[Outcome]:
         job = (await tool.run(place.call("submit", program=BELL))).result["job_id"]
         return [await tool.run(place.call("status", job_id=job, backend="statevector"))]
@@ -160,16 +160,16 @@ def test_a_job_is_asked_for_on_its_own_backend(place: Place) -> None:
     assert error_of(outcome) == ("input", "the job runs on `aer`, not on `statevector`")
 
 
-def test_old_jobs_are_forgotten_and_still_known(place: Place) -> None:
+def test_old_jobs_are_forgotten_and_still_known(place: QuantumCalls) -> None:
     async def work(tool: QuantumTool) -> list[Outcome]:
         jobs = [
             (await tool.run(place.call("submit", program="OPENQASM 3.0; nonsense", key=str(number)))).result
-            for number in range(KEPT + 1)
+            for number in range(MAX_ENDED_JOBS + 1)
         ]
         for job in jobs:
             await tool.run(place.call("result", job_id=job["job_id"]))
         more = await tool.run(place.call("submit", program=BELL))
-        assert len(tool._jobs._jobs) == KEPT
+        assert len(tool._jobs._jobs) == MAX_ENDED_JOBS
         first = await tool.run(place.call("result", job_id=jobs[0]["job_id"]))
         return [more, first]
 
@@ -179,7 +179,7 @@ def test_old_jobs_are_forgotten_and_still_known(place: Place) -> None:
 
 
 def test_nothing_of_a_job_lies_where_nobody_would_sweep_it(
-    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: QuantumCalls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker that is killed removes nothing, but the store of the results sweeps what is half-written there."""
     temporary = tmp_path / "temporary"

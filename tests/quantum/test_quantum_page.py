@@ -5,13 +5,13 @@ from pathlib import Path
 
 import noetl
 from tests.pages import block_of
-from tests.playbooks import whole
+from tests.playbooks import document_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tools" / "quantum.md").read_text("utf-8")
 
 
 def test_the_example_gives_the_result_that_is_shown() -> None:
-    execution = noetl.run(whole(block_of(PAGE, "yaml")), store="sqlite:///:memory:")
+    execution = noetl.run(document_of(block_of(PAGE, "yaml")), store="sqlite:///:memory:")
     assert (execution.status, execution.result) == ("completed", json.loads(block_of(PAGE, "json")))
 
 
@@ -35,7 +35,7 @@ SHOTS = """\
 
 
 def test_the_table_of_shots_can_be_queried() -> None:
-    execution = noetl.run(whole(SHOTS), store="sqlite:///:memory:").raise_for_status()
+    execution = noetl.run(document_of(SHOTS), store="sqlite:///:memory:").raise_for_status()
     rows, counts = execution.result["rows"], execution.result["counts"]
     assert {row["bits"]: row["times"] for row in rows} == counts
     assert sum(counts.values()) == 3000

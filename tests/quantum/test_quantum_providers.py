@@ -9,7 +9,7 @@ import pytest
 
 from noetl.model.outcome import Outcome
 from noetl.tools.quantum.tool import QuantumTool
-from tests.quantum.quantum_calls import BELL, Place, error_of, with_tool
+from tests.quantum.quantum_calls import BELL, QuantumCalls, error_of, with_tool
 
 MODULE = '''\
 import json
@@ -50,7 +50,7 @@ class Cloud:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> QuantumCalls:
     package = tmp_path / "package"
     info = package / "cloud-1.0.dist-info"
     info.mkdir(parents=True)
@@ -59,10 +59,10 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     (info / "entry_points.txt").write_text("[noetl.quantum]\ncloud = cloud:Cloud\n")
     monkeypatch.syspath_prepend(str(package))
     monkeypatch.setenv("PYTHONPATH", str(package))
-    return Place(tmp_path)
+    return QuantumCalls(tmp_path)
 
 
-def test_a_job_lives_with_its_provider(place: Place, tmp_path: Path) -> None:
+def test_a_job_lives_with_its_provider(place: QuantumCalls, tmp_path: Path) -> None:
     cloud: dict[str, Any] = {"backend": "cloud", "auth": {"folder": str(tmp_path)}}
     submitted, again = place.run(
         *[place.call("submit", program=BELL, shots=5, memory=True, **cloud)] * 2,
@@ -82,14 +82,14 @@ def test_a_job_lives_with_its_provider(place: Place, tmp_path: Path) -> None:
     assert error_of(lost) == ("tool", "the backend `cloud` gave the state `lost`, which is none")
 
 
-def test_a_run_submits_and_waits(place: Place, tmp_path: Path) -> None:
+def test_a_run_submits_and_waits(place: QuantumCalls, tmp_path: Path) -> None:
     (done,) = place.run(
         place.call("run", program=BELL, backend="cloud", shots=3, auth={"folder": str(tmp_path)})
     )
     assert done.result == {"job_id": "job-k", "backend": "cloud", "counts": {"00": 3}}
 
 
-def test_what_a_provider_refuses_or_breaks_is_told(place: Place, tmp_path: Path) -> None:
+def test_what_a_provider_refuses_or_breaks_is_told(place: QuantumCalls, tmp_path: Path) -> None:
     refused, broken = place.run(
         place.call("status", job_id="j", backend="cloud"),
         place.call("cancel", job_id="j", backend="cloud", auth={"folder": str(tmp_path)}),
@@ -100,7 +100,7 @@ def test_what_a_provider_refuses_or_breaks_is_told(place: Place, tmp_path: Path)
     assert "FileNotFoundError" in message
 
 
-def test_a_run_that_is_cancelled_cancels_the_job_of_the_provider(place: Place, tmp_path: Path) -> None:
+def test_a_run_that_is_cancelled_cancels_the_job_of_the_provider(place: QuantumCalls, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "busy")
 
     async def work(tool: QuantumTool) -> list[Outcome]:

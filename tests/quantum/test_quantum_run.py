@@ -7,17 +7,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from noetl.model.reference import ARROW
+from noetl.model.reference import ARROW_MEDIA_TYPE
 from noetl.ports.tool import Call
-from tests.quantum.quantum_calls import BELL, ROTATED, Place, error_of
+from tests.quantum.quantum_calls import BELL, ROTATED, QuantumCalls, error_of
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place(tmp_path: Path) -> QuantumCalls:
+    return QuantumCalls(tmp_path)
 
 
-def rows_of(place: Place, reference: dict[str, object]) -> list[str]:
+def rows_of(place: QuantumCalls, reference: dict[str, object]) -> list[str]:
     async def read() -> list[str]:
         async with place.objects.local(reference) as path:
             found: list[str] = pa.ipc.open_stream(path.read_bytes()).read_all()["bits"].to_pylist()
@@ -26,7 +26,7 @@ def rows_of(place: Place, reference: dict[str, object]) -> list[str]:
     return asyncio.run(read())
 
 
-def test_a_program_gives_counts_that_follow_from_its_seed(place: Place) -> None:
+def test_a_program_gives_counts_that_follow_from_its_seed(place: QuantumCalls) -> None:
     def asked(seed: int, key: str) -> Call:
         return place.call("run", program=BELL, shots=500, seed=seed, key=key)
 
@@ -44,7 +44,7 @@ def test_a_program_gives_counts_that_follow_from_its_seed(place: Place) -> None:
     }
 
 
-def test_without_a_seed_the_task_has_one_of_its_own(place: Place) -> None:
+def test_without_a_seed_the_task_has_one_of_its_own(place: QuantumCalls) -> None:
     def asked(key: str) -> Call:
         return place.call("run", program=BELL, key=key)
 
@@ -54,12 +54,12 @@ def test_without_a_seed_the_task_has_one_of_its_own(place: Place) -> None:
     assert other.result["seed"] != first.result["seed"]
 
 
-def test_parameters_are_bound_and_a_program_without_measurements_is_measured(place: Place) -> None:
+def test_parameters_are_bound_and_a_program_without_measurements_is_measured(place: QuantumCalls) -> None:
     (turned,) = place.run(place.call("run", program=ROTATED, parameters={"theta": 3.14159265}, shots=100))
     assert turned.result["counts"] == {"1": 100}
 
 
-def test_programs_of_version_2_run(place: Place) -> None:
+def test_programs_of_version_2_run(place: QuantumCalls) -> None:
     program = """\
     OPENQASM 2.0;
     include "qelib1.inc";
@@ -71,7 +71,7 @@ def test_programs_of_version_2_run(place: Place) -> None:
     assert found.result["counts"] == {"1 1": 10}
 
 
-def test_expectation_values_are_exact_or_estimated_from_shots(place: Place) -> None:
+def test_expectation_values_are_exact_or_estimated_from_shots(place: QuantumCalls) -> None:
     about: dict[str, Any] = {"program": BELL, "observables": ["ZZ", "-XX", "IZ"], "shots": 4096, "seed": 3}
     exact, estimated = place.run(
         place.call("run", backend="statevector", **about), place.call("run", **about)
@@ -83,13 +83,17 @@ def test_expectation_values_are_exact_or_estimated_from_shots(place: Place) -> N
     assert found["deviations"]["IZ"] == pytest.approx(1 / 64, rel=0.1)
 
 
-def test_every_shot_is_kept_by_reference(place: Place) -> None:
+def test_every_shot_is_kept_by_reference(place: QuantumCalls) -> None:
     kept, plain = place.run(
         place.call("run", program=BELL, shots=70_000, seed=1, memory=True),
         place.call("run", program=BELL, shots=70_000, seed=1),
     )
     reference = kept.result["memory"]
-    assert (reference["media_type"], reference["length"], reference["columns"]) == (ARROW, 70_000, ["bits"])
+    assert (reference["media_type"], reference["length"], reference["columns"]) == (
+        ARROW_MEDIA_TYPE,
+        70_000,
+        ["bits"],
+    )
     rows = rows_of(place, reference)
     assert {bits: rows.count(bits) for bits in set(rows)} == kept.result["counts"]
     assert "memory" not in plain.result
@@ -136,7 +140,9 @@ def test_every_shot_is_kept_by_reference(place: Place) -> None:
         ({"program": BELL, "auth": {"token": "t"}}, "input", "a simulator asks for no `auth`"),
     ],
 )
-def test_what_cannot_run_says_why(inputs: dict[str, Any], kind: str, message: str, place: Place) -> None:
+def test_what_cannot_run_says_why(
+    inputs: dict[str, Any], kind: str, message: str, place: QuantumCalls
+) -> None:
     (outcome,) = place.run(place.call("run", **inputs))
     found = error_of(outcome)
     assert found[0] == kind

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import Ran, run
+from tests.cli.command_line import CompletedCommand, run
 from tests.secrets.secret_search import SECRET, SIMPLE, leaks
 
 MODULE = """\
@@ -58,7 +58,7 @@ TASKS = {
 }
 
 
-def given(tmp_path: Path, tasks: str) -> Ran:
+def given(tmp_path: Path, tasks: str) -> CompletedCommand:
     info = tmp_path / "package" / "loud-1.0.dist-info"
     info.mkdir(parents=True)
     (tmp_path / "package" / "loud.py").write_text(MODULE)

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import FieldInfo, fields
 
 from noetl.events import EVENT_KINDS, Event, EventKind, envelope
-from noetl.events.bodies import Body, Parent, Patch, Reported, StepDone
+from noetl.events.bodies import Body, ParentTask, Patch, Reported, StepDone
 from noetl.model.outcome import ErrorInfo, Outcome
 
 INTRODUCTION = """\
@@ -89,7 +89,7 @@ What a tool said: `status` (`ok` or `error`), `result`, `error`, `meta`, and the
 example `http.status`.
 """
 
-LINKED: dict[Any, str] = {ErrorInfo: "error", Outcome: "outcome", Patch: "patch", Parent: "parent"}
+LINKED: dict[Any, str] = {ErrorInfo: "error", Outcome: "outcome", Patch: "patch", ParentTask: "parent"}
 WORDS: dict[Any, str] = {
     Any: "any",
     str: "string",
@@ -105,11 +105,11 @@ def events_page() -> str:
     shown = json.dumps(envelope(example, "019a48f3-6a00-7c3e-9d52-6b1f0e8a4c17"), indent=2)
     rows = "\n".join(_row(kind) for kind in EVENT_KINDS)
     sections = [
-        f"\n### {kind.name}\n\n{_docstring(kind.body) or kind.says}\n{_table(kind.body)}"
+        f"\n### {kind.name}\n\n{_docstring(kind.body) or kind.meaning}\n{_table(kind.body)}"
         for kind in EVENT_KINDS
     ]
     values = [
-        f"\n### {LINKED[struct]}\n\n{_docstring(struct)}\n{_table(struct)}" for struct in (Patch, Parent)
+        f"\n### {LINKED[struct]}\n\n{_docstring(struct)}\n{_table(struct)}" for struct in (Patch, ParentTask)
     ]
     return "".join([INTRODUCTION.format(example=shown, rows=rows), *sections, VALUES, *values])
 
@@ -118,7 +118,7 @@ def _row(kind: EventKind) -> str:
     status = (kind.status.__doc__ or "")[:-1] if callable(kind.status) else f"`{kind.status}`"
     aliases = ", ".join(f"`{alias}`" for alias in kind.aliases)
     name = f"[{kind.name}](#{kind.name.lower()})"
-    cells = (kind.number, name, f"`{kind.dotted}`", aliases, kind.entity, kind.source, status, kind.says)
+    cells = (kind.number, name, f"`{kind.dotted}`", aliases, kind.entity, kind.source, status, kind.meaning)
     return f"| {' | '.join(map(str, cells))} |"
 
 

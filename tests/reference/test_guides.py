@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.playbooks import NOOP, problems_of, step, whole
+from tests.playbooks import NOOP, document_of, problems_of, step
 
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```yaml\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -27,7 +27,7 @@ EXAMPLES = dict(examples())
 
 @pytest.mark.parametrize("place", EXAMPLES)
 def test_an_example_has_no_problem(place: str) -> None:
-    text = whole(EXAMPLES[place])
+    text = document_of(EXAMPLES[place])
     if "workflow:" not in text:
         text += "workflow:\n" + step(NOOP)
     assert problems_of(text) == ()

@@ -7,7 +7,7 @@ import pytest
 
 import noetl
 from tests.pages import FENCE
-from tests.playbooks import whole
+from tests.playbooks import document_of
 from tests.reference.test_guides import ROOT
 
 PAGES = ("control-flow.md", "loops-and-joins.md", "errors-and-retries.md")
@@ -31,7 +31,7 @@ EXAMPLES = examples()
 @pytest.mark.parametrize("place", EXAMPLES)
 def test_an_example_gives_the_result_that_is_shown(place: str) -> None:
     playbook, shown = EXAMPLES[place]
-    execution = noetl.run(whole(playbook), store="sqlite:///:memory:")
+    execution = noetl.run(document_of(playbook), store="sqlite:///:memory:")
     assert (execution.status, execution.result) == ("completed", json.loads(shown))
 
 

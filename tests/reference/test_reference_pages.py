@@ -7,7 +7,7 @@ import pytest
 
 from noetl.dsl.document.problem_codes import CODES
 from noetl.loader import examine
-from tests.playbooks import whole
+from tests.playbooks import document_of
 from tests.reference.generate import PAGES, ROOT
 
 
@@ -36,7 +36,7 @@ def test_the_examples_of_a_check_show_it(code: str) -> None:
 def _block(page: str, heading: str) -> str:
     match = re.search(rf"^## {heading}\n.*?^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     assert match, f"no yaml block under {heading}"
-    return whole(match[1])
+    return document_of(match[1])
 
 
 def test_links_between_pages_lead_somewhere() -> None:

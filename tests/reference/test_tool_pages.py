@@ -11,7 +11,7 @@ import noetl
 from noetl.dsl.document.kinds import Kind
 from noetl.tools import BUILTIN
 from tests.pages import FENCE, blocks_of
-from tests.playbooks import problems_of, whole
+from tests.playbooks import document_of, problems_of
 from tests.reference.tool_pages import BEGIN, FOLDER
 
 APART = {"file", "http", "postgres", "quantum", "s3"}
@@ -55,7 +55,7 @@ def test_the_examples_of_a_page_have_no_problem(name: str) -> None:
 @pytest.mark.parametrize("place", SHOWN)
 def test_an_example_gives_the_result_that_is_shown(place: str) -> None:
     playbook, shown = SHOWN[place]
-    execution = noetl.run(whole(playbook), store="sqlite:///:memory:")
+    execution = noetl.run(document_of(playbook), store="sqlite:///:memory:")
     assert (execution.status, execution.result) == ("completed", json.loads(shown))
 
 

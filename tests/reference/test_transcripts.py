@@ -12,16 +12,16 @@ import pytest
 from noetl.loader import installed_kinds
 from noetl.tools.host.worker_tools import ENGINE_KINDS
 from tests.pages import FENCE, blocks_of
-from tests.reference.transcripts import ROOT, Command, Place, commands_of
+from tests.reference.transcripts import ROOT, Command, SessionFolder, commands_of
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> SessionFolder:
     shutil.copytree(ROOT / "examples", tmp_path / "shop" / "examples")
-    return Place(tmp_path / "shop")
+    return SessionFolder(tmp_path / "shop")
 
 
-def test_the_quickstart(place: Place) -> None:
+def test_the_quickstart(place: SessionFolder) -> None:
     page = (ROOT / "docs" / "quickstart.md").read_text("utf-8")
     (playbook,) = (block for block in blocks_of(page, "yaml") if block.startswith("apiVersion"))
     file = place.folder / "orders.yaml"
@@ -34,7 +34,7 @@ def test_the_quickstart(place: Place) -> None:
     assert (place.folder / "what_happened.svg").is_file()
 
 
-def test_the_page_on_python(place: Place) -> None:
+def test_the_page_on_python(place: SessionFolder) -> None:
     page = (ROOT / "docs" / "python.md").read_text("utf-8")
     fences = FENCE.findall(page)
     programs = [
@@ -55,18 +55,18 @@ def test_the_page_on_python(place: Place) -> None:
         assert (done.stdout, done.stderr) == (shown, "")
 
 
-def test_the_page_on_operations(place: Place) -> None:
+def test_the_page_on_operations(place: SessionFolder) -> None:
     for command in commands_of((ROOT / "docs" / "operations.md").read_text("utf-8")):
         place.check(command)
 
 
-def test_the_page_on_credentials(place: Place) -> None:
+def test_the_page_on_credentials(place: SessionFolder) -> None:
     place.environment["PGPASSWORD"] = "correct horse"
     for command in commands_of((ROOT / "docs" / "credentials.md").read_text("utf-8")):
         place.check(command)
 
 
-def test_the_readme(place: Place) -> None:
+def test_the_readme(place: SessionFolder) -> None:
     page = (ROOT / "README.md").read_text("utf-8")
     (playbook,) = blocks_of(page, "yaml")
     (place.folder / "prices.yaml").write_text(playbook, "utf-8")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
-from noetl.dsl.document.kind_reference import Entry, common_knobs, reference_of
+from noetl.dsl.document.kind_reference import KindField, common_knobs, reference_of
 from noetl.dsl.document.kinds import Kind
 from noetl.tools import BUILTIN
 from noetl.tools.host.extras import install_command
@@ -74,7 +74,7 @@ def _reference(kind: Kind) -> str:
     return "\n\n".join(parts)
 
 
-def _table(head: str, entries: Iterable[Entry]) -> str:
+def _table(head: str, entries: Iterable[KindField]) -> str:
     lines = [f"| {head} | type | default | meaning |", "| --- | --- | --- | --- |"]
     for entry in entries:
         default = "required" if entry.required else f"`{entry.default}`" if entry.default else ""

@@ -49,7 +49,7 @@ def commands_of(page: str) -> Iterator[Command]:
         yield current
 
 
-class Place:
+class SessionFolder:
     """A folder in which `noetl` and `scripts/noetl` are this release."""
 
     def __init__(self, folder: Path) -> None:

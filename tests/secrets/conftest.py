@@ -7,7 +7,7 @@ import pytest
 
 from tests.local.local_engine import Bench
 from tests.secrets.keychain_runs import TOKEN
-from tests.web_server import Answer, Asked, Web, serving
+from tests.web_server import WebAnswer, WebRequest, WebServer, web_server
 
 
 @pytest.fixture
@@ -17,9 +17,9 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 
 @pytest.fixture(scope="module")
-def web() -> Iterator[Web]:
-    def answer(asked: Asked) -> Answer:
-        return Answer({"path": asked.path}, 401 if asked.path == "/closed" else 200)
+def web() -> Iterator[WebServer]:
+    def answer(asked: WebRequest) -> WebAnswer:
+        return WebAnswer({"path": asked.path}, 401 if asked.path == "/closed" else 200)
 
-    with serving(answer) as web:
+    with web_server(answer) as web:
         yield web

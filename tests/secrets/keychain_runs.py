@@ -8,7 +8,7 @@ from noetl.kernel import ExecutionState
 from noetl.local import Local
 from noetl.model.outcome import ErrorInfo
 from noetl.ports.credentials import StoredCredential
-from noetl.stores.credentials import EncryptedCredentials, KeyPlace
+from noetl.stores.credentials import EncryptedCredentials, KeyLocation
 from noetl.stores.results import FileResults
 from noetl.stores.sqlite import SqliteStore
 from tests.local.local_engine import Bench, source
@@ -20,7 +20,7 @@ def keep(bench: Bench, *credentials: StoredCredential) -> None:
     async def whole() -> None:
         store = SqliteStore.at(bench.home.store)
         for one in credentials:
-            await EncryptedCredentials(store, KeyPlace("", bench.home.key)).set(one)
+            await EncryptedCredentials(store, KeyLocation("", bench.home.key)).set(one)
         await store.close()
 
     asyncio.run(whole())
@@ -32,13 +32,13 @@ def run(bench: Bench, text: str, *, resume: str = "", **request: Any) -> Executi
         try:
             async with Local(
                 store,
-                credentials=EncryptedCredentials(store, KeyPlace("", bench.home.key)),
+                credentials=EncryptedCredentials(store, KeyLocation("", bench.home.key)),
                 results=FileResults(bench.home.results),
                 logs=TaskLog(bench.home.logs),
                 catalogs=[bench.home.folder.parent],
             ) as local:
                 started = await (local.resume(resume) if resume else local.start(source(text), **request))
-                return await local.finished(started)
+                return await local.wait_for_end(started)
         finally:
             await store.close()
 

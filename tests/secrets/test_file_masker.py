@@ -18,13 +18,13 @@ from noetl.credentials import archive_text
 from noetl.credentials.archive_text import CHUNK
 from noetl.credentials.file_masker import holds_secret, is_textual, mask_file
 from noetl.credentials.masker import Masker
-from noetl.model.secret import Origin
+from noetl.model.secret import SecretOrigin
 from tests.secrets.secret_search import SECRET
 
 
 def masker_of(secret: str) -> Masker:
     masker = Masker()
-    masker.add(secret, Origin("secret", ("value",)))
+    masker.add(secret, SecretOrigin("secret", ("value",)))
     return masker
 
 

@@ -14,7 +14,7 @@ from noetl.stores.sqlite import SqliteStore
 from tests.credentials.credential_servers import Tokens, listening
 from tests.local.local_engine import Bench, source
 from tests.secrets.keychain_runs import LENGTH, TOKEN, error_of, keep, run, start
-from tests.web_server import Web
+from tests.web_server import WebServer
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_names_that_are_found_at_run_time_fail_their_task(bench: Bench) -> None:
 
 
 def test_the_credential_store_answers_for_names_and_for_entries_without_fields(
-    bench: Bench, web: Web
+    bench: Bench, web: WebServer
 ) -> None:
     keep(
         bench,
@@ -99,7 +99,7 @@ def test_the_credential_store_answers_for_names_and_for_entries_without_fields(
         "keychain: [{name: pg, kind: postgres_credential}]\n",
     )
     state = run(bench, text)
-    assert web.asked[-1].headers["authorization"] == "Bearer kept-token"
+    assert web.requests[-1].headers["authorization"] == "Bearer kept-token"
     assert state.result["host"] == "h"
     assert state.result["kind"] == "postgres_credential"
     assert state.result["password"] == {
@@ -150,7 +150,7 @@ def test_a_child_whose_credential_cannot_be_had_fails_before_its_first_step(benc
     assert "the credential `gone` cannot be had" in error.message
 
 
-def test_a_token_is_had_once_and_again_after_it_was_refused(bench: Bench, web: Web) -> None:
+def test_a_token_is_had_once_and_again_after_it_was_refused(bench: Bench, web: WebServer) -> None:
     tokens = Tokens(expires_in=3600)
 
     async def whole() -> ExecutionState:
@@ -163,26 +163,26 @@ def test_a_token_is_had_once_and_again_after_it_was_refused(bench: Bench, web: W
                 "  next: {arcs: [{step: closed}]}\n"
                 f"- step: closed\n  tool: [{{go: {{kind: http, url: '{web.url}/closed', auth: api, spec: {{policy: {{rules: [{{when: '{{{{ outcome.http.status == 401 }}}}', then: {{do: retry, attempts: 2}}}}]}}}}}}}}]\n"
             )
-            state = await local.finished(await local.start(source(text)))
+            state = await local.wait_for_end(await local.start(source(text)))
         await store.close()
         return state
 
-    before = len(web.asked)
+    before = len(web.requests)
     error = error_of(asyncio.run(whole()))
     assert error.kind == "http_status"
-    sent = [one.headers["authorization"] for one in web.asked[before:]]
+    sent = [one.headers["authorization"] for one in web.requests[before:]]
     assert sent == ["Bearer token-number-1"] * 21 + ["Bearer token-number-2"]
     assert len(tokens.asked) == 2
 
 
-def test_an_inline_credential_is_exchanged_and_masked(bench: Bench, web: Web) -> None:
+def test_an_inline_credential_is_exchanged_and_masked(bench: Bench, web: WebServer) -> None:
     tokens = Tokens()
 
     async def whole() -> ExecutionState:
         store = SqliteStore.at(bench.home.store)
         async with listening(tokens.application()) as url, Local(store) as local:
             auth = f"{{type: oauth2, token_url: '{url}/token', client_id: ada, client_secret: '{{{{ keychain.token.value }}}}'}}"
-            state = await local.finished(
+            state = await local.wait_for_end(
                 await local.start(
                     source(start(f"    - go: {{kind: http, url: '{web.url}/x', auth: {auth}}}\n"))
                 )
@@ -192,7 +192,7 @@ def test_an_inline_credential_is_exchanged_and_masked(bench: Bench, web: Web) ->
 
     state = asyncio.run(whole())
     assert state.status == "completed"
-    assert web.asked[-1].headers["authorization"] == "Bearer token-number-1"
+    assert web.requests[-1].headers["authorization"] == "Bearer token-number-1"
     assert (
         tokens.asked[0]["authorization"] == "Basic " + base64.b64encode(b"ada:token%2Fwith+spaces").decode()
     )

@@ -8,9 +8,9 @@ import pytest
 
 from noetl.kernel import ExecutionState
 from noetl.local import Local
-from noetl.model.secret import Origin
+from noetl.model.secret import SecretOrigin
 from noetl.stores.sqlite import SqliteStore
-from noetl.worker.keychain.secret_memory import Memory
+from noetl.worker.keychain.secret_memory import SecretMemory
 from tests.local.local_engine import Bench, source
 from tests.secrets.keychain_runs import LENGTH, error_of, run, start
 
@@ -65,11 +65,11 @@ def test_what_only_the_last_process_knew_fails_and_never_goes_on_masked(bench: B
 
 
 def test_memory_has_an_end() -> None:
-    memory = Memory(room=100)
-    first = memory.keep("x" * 48, Origin("a", execution="e"))
-    second = memory.keep({"deep": ["y" * 30]}, Origin("b", execution="e"))
+    memory = SecretMemory(room=100)
+    first = memory.keep("x" * 48, SecretOrigin("a", execution="e"))
+    second = memory.keep({"deep": ["y" * 30]}, SecretOrigin("b", execution="e"))
     assert memory[first.key] == "x" * 48
-    third = memory.keep("z" * 48, Origin("c", execution="e"))
+    third = memory.keep("z" * 48, SecretOrigin("c", execution="e"))
     assert [one.key in memory for one in (first, second, third)] == [False, True, True]
     assert memory[msgspec.structs.replace(second, path=("deep", 0)).key] == "y" * 30
     assert set(memory) == {second.key, third.key}

@@ -7,7 +7,7 @@ import pytest
 from noetl.events.bodies import TaskProcessed, TaskStarted
 from tests.local.local_engine import Bench
 from tests.secrets.keychain_runs import TOKEN, error_of, run, start
-from tests.web_server import Web
+from tests.web_server import WebServer
 
 
 def test_filters_work_on_the_values_and_what_they_make_is_masked(bench: Bench) -> None:
@@ -125,13 +125,13 @@ def test_a_short_secret_is_warned_of_once(bench: Bench, monkeypatch: pytest.Monk
     assert "`value` of the credential `token` is so short" in done[0].outcome.meta["warnings"][0]
 
 
-def test_headers_that_sign_in_are_never_recorded(bench: Bench, web: Web) -> None:
+def test_headers_that_sign_in_are_never_recorded(bench: Bench, web: WebServer) -> None:
     text = start(
         f"    - go: {{kind: http, url: '{web.url}/', headers: {{Authorization: Bearer abc, cookie: a=b, X-Other: c}}}}\n",
         "",
     )
     state = run(bench, text)
-    assert web.asked[-1].headers["authorization"] == "Bearer abc"
+    assert web.requests[-1].headers["authorization"] == "Bearer abc"
     (begun,) = [
         event.body for event in bench.events(state.execution_id) if isinstance(event.body, TaskStarted)
     ]

@@ -13,19 +13,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noetl.credentials.credential import secrets_of
-from noetl.credentials.masker import LEARNED, Masker
-from noetl.credentials.secret_pattern import CUT
-from noetl.model.reference import Stored, escape
-from noetl.model.secret import Lost, Origin, is_secret, keys_of_secret, rebuilt, shown, whole
+from noetl.credentials.masker import MAX_LEARNED, Masker
+from noetl.credentials.secret_pattern import TRUNCATION_LENGTH
+from noetl.model.reference import StoredReference, escape
+from noetl.model.secret import (
+    SecretLost,
+    SecretOrigin,
+    is_secret,
+    mask_secret,
+    restore_secret,
+    secret_keys,
+    secret_marker,
+)
 from tests.secrets.secret_search import SECRET, found_in
 
-ORIGIN = Origin("db", ("password",), playbook="hash")
+ORIGIN = SecretOrigin("db", ("password",), playbook="hash")
 
 
 def masker_of(*secrets: Any) -> Masker:
     masker = Masker()
     for number, secret in enumerate(secrets):
-        masker.add(secret, Origin(f"s{number}", ("value",)))
+        masker.add(secret, SecretOrigin(f"s{number}", ("value",)))
     return masker
 
 
@@ -50,23 +58,23 @@ WRITTEN = [
 @pytest.mark.parametrize("text", WRITTEN)
 def test_a_secret_is_found_however_it_is_written_and_put_there_again(text: str) -> None:
     masker = masker_of(SECRET)
-    assert not found_in(masker.text(text).encode())
-    assert "***" in masker.text(text)
-    (masked,) = masker.value([text])
+    assert not found_in(masker.mask_text(text).encode())
+    assert "***" in masker.mask_text(text)
+    (masked,) = masker.mask_value([text])
     assert is_secret(masked)
     assert not found_in(json.dumps(masked).encode())
-    values = dict.fromkeys(keys_of_secret(masked), SECRET)
-    assert rebuilt(masked, values) == text
-    assert shown(masked) == masker.text(text)
+    values = dict.fromkeys(secret_keys(masked), SECRET)
+    assert restore_secret(masked, values) == text
+    assert mask_secret(masked) == masker.mask_text(text)
 
 
 @given(st.text(min_size=6, max_size=40).filter(lambda text: text.strip() != ""), st.text(), st.text())
 def test_any_secret_in_any_text_is_masked_and_made_again(secret: str, before: str, after: str) -> None:
     masker = masker_of(secret)
     text = before + secret + after
-    assert secret not in masker.text(text) or secret in before + "***" + after
-    (masked,) = masker.value([text])
-    assert rebuilt(masked, dict.fromkeys(keys_of_secret(masked), secret)) == text
+    assert secret not in masker.mask_text(text) or secret in before + "***" + after
+    (masked,) = masker.mask_value([text])
+    assert restore_secret(masked, dict.fromkeys(secret_keys(masked), secret)) == text
 
 
 @given(
@@ -77,34 +85,34 @@ def test_any_secret_in_any_text_is_masked_and_made_again(secret: str, before: st
 )
 def test_what_holds_no_secret_is_the_very_same(value: Any) -> None:
     masker = masker_of("\0" + "qzjx" * 8 + "\0")
-    assert masker.value(value) is value
-    assert masker.recorded(value) is value
-    assert masker.told(value) is value
+    assert masker.mask_value(value) is value
+    assert masker.mask_recorded(value) is value
+    assert masker.mask_for_display(value) is value
 
 
 def test_a_mixture_of_forms_is_masked_and_not_made_again() -> None:
     masker = masker_of("a/b c/d&e")
-    (masked,) = masker.value(["a%2Fb c/d%26e"])
-    assert shown(masked) == "***"
-    with pytest.raises(Lost):
-        keys_of_secret(masked)
+    (masked,) = masker.mask_value(["a%2Fb c/d%26e"])
+    assert mask_secret(masked) == "***"
+    with pytest.raises(SecretLost):
+        secret_keys(masked)
 
 
 def test_what_cannot_be_made_again_is_kept_where_somebody_keeps_it() -> None:
     kept: list[Any] = []
 
-    def keep(value: Any) -> Origin:
+    def keep(value: Any) -> SecretOrigin:
         kept.append(value)
-        return Origin("text", execution="x", number=7)
+        return SecretOrigin("text", execution="x", number=7)
 
     masker = Masker(keep)
     masker.add("a/b c/d&e", ORIGIN)
     value = {"a/b c/d&e": 1}
-    masked = masker.value({"one": "<a%2Fb c/d%26e>", "two": value})
+    masked = masker.mask_value({"one": "<a%2Fb c/d%26e>", "two": value})
     assert kept == ["<a%2Fb c/d%26e>", value]
-    assert shown(masked["one"]) == "<***>"
-    (key,) = keys_of_secret(masked["two"])
-    assert rebuilt(masked["two"], {key: value}) == value
+    assert mask_secret(masked["one"]) == "<***>"
+    (key,) = secret_keys(masked["two"])
+    assert restore_secret(masked["two"], {key: value}) == value
 
 
 ODD = "O'Br\"ién€\\p 1"
@@ -126,14 +134,14 @@ ODD = "O'Br\"ién€\\p 1"
     ],
 )
 def test_a_secret_is_found_where_a_language_quotes_it(text: str) -> None:
-    masked = masker_of(ODD).text(f"select {text};")
+    masked = masker_of(ODD).mask_text(f"select {text};")
     assert masked.replace("'", "").replace('"', "").replace("b", "") == "select ***;"
 
 
 def test_a_secret_of_nothing_but_quotes_is_looked_for_in_no_time() -> None:
     masker = masker_of("'" * 60, '"' * 60, "\\" * 60)
     for mark in ("'", '"', "\\"):
-        assert masker.text(mark * 59 + "x" + mark * 60) == mark * 59 + "x***"
+        assert masker.mask_text(mark * 59 + "x" + mark * 60) == mark * 59 + "x***"
 
 
 LONG = "tok_" + "AbCdEfGhIjKlMnOpQrStUvWxYz0123456789" * 4
@@ -145,48 +153,52 @@ LONG = "tok_" + "AbCdEfGhIjKlMnOpQrStUvWxYz0123456789" * 4
 def test_base64_of_a_secret_is_masked_in_every_line_of_it(secret: str, before: str) -> None:
     masker = masker_of(secret)
     text = base64.encodebytes((before + secret + " and more of it").encode()).decode()
-    masked = masker.text(text)
+    masked = masker.mask_text(text)
     assert not found_in(masked.replace("\n", "").encode(), (secret,))
     assert masked.count("***") == len(text.splitlines())
-    assert [masker.text(line) for line in text.splitlines()] == masked.splitlines()
-    (value,) = masker.value([{"body": json.dumps(text)}])
+    assert [masker.mask_text(line) for line in text.splitlines()] == masked.splitlines()
+    (value,) = masker.mask_value([{"body": json.dumps(text)}])
     assert is_secret(value["body"])
 
 
 def test_what_looks_like_base64_stays() -> None:
     masker = masker_of(LONG, SECRET)
     text = "someWord/other_word " + base64.b64encode(b"nothing of it" * 20).decode()
-    assert masker.text(text) == text
+    assert masker.mask_text(text) == text
 
 
 def test_the_newest_value_of_a_credential_is_the_one_that_can_be_had_again() -> None:
     kept: list[Any] = []
 
-    def keep(value: Any) -> Origin:
+    def keep(value: Any) -> SecretOrigin:
         kept.append(value)
-        return Origin("text", execution="x", number=len(kept))
+        return SecretOrigin("text", execution="x", number=len(kept))
 
     masker = Masker(keep)
     for old, new in (("first-token", "second-token"), ("abc", "def"), (1111, 2222)):
         masker.add(old, ORIGIN)
         masker.add(new, ORIGIN)
-        assert masker.value([new]) == [whole(ORIGIN)]
-        (before,) = masker.value([old])
-        assert shown(before) == "***"
+        assert masker.mask_value([new]) == [secret_marker(ORIGIN)]
+        (before,) = masker.mask_value([old])
+        assert mask_secret(before) == "***"
         assert kept.pop() == old
 
 
 def test_short_secrets_are_masked_only_where_they_are_whole_values() -> None:
     masker = Masker()
     assert not masker.add("abc", ORIGIN)
-    assert masker.value(["abc", "abcd", {"abc": "x abc"}]) == [whole(ORIGIN), "abcd", {"abc": "x abc"}]
-    assert masker.text("abc") == "***"
-    assert masker.text("x abc") == "x abc"
+    assert masker.mask_value(["abc", "abcd", {"abc": "x abc"}]) == [
+        secret_marker(ORIGIN),
+        "abcd",
+        {"abc": "x abc"},
+    ]
+    assert masker.mask_text("abc") == "***"
+    assert masker.mask_text("x abc") == "x abc"
 
 
 def test_what_was_cut_off_is_masked_as_far_as_it_is_there() -> None:
     masker = masker_of("abcdefghijkl")
-    much = "x" * CUT
+    much = "x" * TRUNCATION_LENGTH
     for text, seen in (
         (f"{much}abcdefghijk", f"{much}***"),
         ("x abcdef… y", "x ***… y"),
@@ -196,62 +208,65 @@ def test_what_was_cut_off_is_masked_as_far_as_it_is_there() -> None:
         ("abcdefgh and ghijkl", "abcdefgh and ghijkl"),
         ("ghijkl", "ghijkl"),
     ):
-        assert masker.text(text) == seen
-        (masked,) = masker.value([text])
-        assert (shown(masked) if is_secret(masked) else masked) == seen
+        assert masker.mask_text(text) == seen
+        (masked,) = masker.mask_value([text])
+        assert (mask_secret(masked) if is_secret(masked) else masked) == seen
 
 
 @pytest.mark.parametrize("write", [json.dumps, quote, repr])
 def test_what_was_cut_off_is_masked_in_other_forms_too(write: Callable[[str], str]) -> None:
     secret = 'ab"c/d é"f&g%h+i"j'
     masker = masker_of(secret)
-    much, written = "x" * CUT, write(secret).strip("'\"")
+    much, written = "x" * TRUNCATION_LENGTH, write(secret).strip("'\"")
     for at in range(len(write(secret[:6]).strip("'\"")), len(written)):
-        assert masker.text(much + written[:at]) == f"{much}***"
+        assert masker.mask_text(much + written[:at]) == f"{much}***"
     for at in (written.index("c"), written.index("g")):
-        assert masker.text(written[at:] + much) == f"***{much}"
+        assert masker.mask_text(written[at:] + much) == f"***{much}"
 
 
 def test_numbers_are_masked_as_values_and_in_texts() -> None:
     masker = masker_of(12345678, 42, True)
-    masked = masker.value([12345678, 42, 1, True, "pin 12345678"])
+    masked = masker.mask_value([12345678, 42, 1, True, "pin 12345678"])
     assert [is_secret(one) for one in masked] == [True, False, False, False, True]
     masker = masker_of(1234)
-    masked = masker.value([1234, "1234", "pin 1234", 12345])
+    masked = masker.mask_value([1234, "1234", "pin 1234", 12345])
     assert [is_secret(one) for one in masked] == [True, True, False, False]
-    assert [rebuilt(one, dict.fromkeys(keys_of_secret(one), 1234)) for one in masked[:2]] == [1234, "1234"]
+    assert [restore_secret(one, dict.fromkeys(secret_keys(one), 1234)) for one in masked[:2]] == [
+        1234,
+        "1234",
+    ]
 
 
 def test_the_lines_of_a_key_are_masked_one_by_one() -> None:
     pem = "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nshort\n-----END KEY-----"
     masker = masker_of(pem)
-    assert masker.text(f"key: {pem}") == "key: ***"
-    assert masker.text("> MIIEvQIBADANBgkqhkiG9w0BAQEFAASC") == "> ***"
-    assert masker.text("-----BEGIN KEY-----") == "-----BEGIN KEY-----"
-    (masked,) = masker.value(["> MIIEvQIBADANBgkqhkiG9w0BAQEFAASC"])
-    assert rebuilt(masked, dict.fromkeys(keys_of_secret(masked), pem)).endswith("BAQEFAASC")
+    assert masker.mask_text(f"key: {pem}") == "key: ***"
+    assert masker.mask_text("> MIIEvQIBADANBgkqhkiG9w0BAQEFAASC") == "> ***"
+    assert masker.mask_text("-----BEGIN KEY-----") == "-----BEGIN KEY-----"
+    (masked,) = masker.mask_value(["> MIIEvQIBADANBgkqhkiG9w0BAQEFAASC"])
+    assert restore_secret(masked, dict.fromkeys(secret_keys(masked), pem)).endswith("BAQEFAASC")
 
 
 def test_references_and_what_is_masked_already_stay() -> None:
     masker = masker_of("secret-key")
-    stored = Stored({"$noetl": "ref", "key": "x/1", "media_type": "text/plain"})
-    marker = whole(Origin("secret-key"))
-    assert masker.value({"a": stored, "b": marker, "c": "secret-key"})["a"] is stored
-    assert masker.value({"b": marker, "c": "secret-key"})["b"] is marker
+    stored = StoredReference({"$noetl": "ref", "key": "x/1", "media_type": "text/plain"})
+    marker = secret_marker(SecretOrigin("secret-key"))
+    assert masker.mask_value({"a": stored, "b": marker, "c": "secret-key"})["a"] is stored
+    assert masker.mask_value({"b": marker, "c": "secret-key"})["b"] is marker
 
 
 def test_user_data_that_looks_like_a_marker_is_masked_as_any_other() -> None:
     masker = masker_of("secret-key")
-    masked = masker.value({"$noetl": "secret", "parts": ["secret-key"]})
+    masked = masker.mask_value({"$noetl": "secret", "parts": ["secret-key"]})
     assert "secret-key" not in json.dumps(escape(masked))
 
 
 def test_what_tasks_gave_is_forgotten_in_the_end() -> None:
     masker = Masker()
-    for number in range(LEARNED + 1):
-        masker.learn({"token": f"token-{number:06}"}, Origin("login", execution="x", number=number + 1))
-    assert masker.text("token-000000") == "token-000000"
-    assert masker.text(f"token-{LEARNED:06}") == "***"
+    for number in range(MAX_LEARNED + 1):
+        masker.learn({"token": f"token-{number:06}"}, SecretOrigin("login", execution="x", number=number + 1))
+    assert masker.mask_text("token-000000") == "token-000000"
+    assert masker.mask_text(f"token-{MAX_LEARNED:06}") == "***"
 
 
 @pytest.mark.parametrize(

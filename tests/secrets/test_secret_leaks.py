@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from noetl.tools import builtin_kinds
-from tests.cli.command_line import Ran, run
-from tests.postgres import PASSWORD, Server
+from tests.cli.command_line import CompletedCommand, run
+from tests.postgres import PASSWORD, PostgresServer
 from tests.s3_server import S3Server
 from tests.secrets.secret_search import SECRET, SIMPLE, forms, found_in, leaks
-from tests.web_server import Answer, Asked, Web, serving
+from tests.web_server import WebAnswer, WebRequest, WebServer, web_server
 
 HEAD = """\
 apiVersion: noetl.io/v2
@@ -247,22 +247,22 @@ UNUSABLE = {"artifact", "file"}
 
 
 @pytest.fixture(scope="module")
-def web() -> Iterator[Web]:
+def web() -> Iterator[WebServer]:
     """A server that says all that it heard."""
 
-    def echo(asked: Asked) -> Answer:
+    def echo(asked: WebRequest) -> WebAnswer:
         said = {"query": asked.query, "headers": asked.headers, "body": asked.body, "path": asked.path}
         headers = {
             "set-cookie": f"seen={asked.query.get('key', '')}",
             "x-heard": asked.headers.get("x-own", ""),
         }
-        return Answer(said, 500 if asked.path == "/fail" else 200, headers)
+        return WebAnswer(said, 500 if asked.path == "/fail" else 200, headers)
 
-    with serving(echo) as web:
+    with web_server(echo) as web:
         yield web
 
 
-def given(tmp_path: Path, kind: str, url: str) -> Ran:
+def given(tmp_path: Path, kind: str, url: str) -> CompletedCommand:
     (tmp_path / "leak.yaml").write_text(HEAD + TASKS[kind] + TAIL, "utf-8")
     (tmp_path / "child.yaml").write_text(CHILD, "utf-8")
     env = {"MARKED": SECRET, "SIMPLE": SIMPLE}
@@ -271,7 +271,7 @@ def given(tmp_path: Path, kind: str, url: str) -> Ran:
 
 @pytest.mark.spec("000 §3.2 (5)")
 @pytest.mark.parametrize("kind", TASKS)
-def test_no_secret_is_written(kind: str, tmp_path: Path, web: Web) -> None:
+def test_no_secret_is_written(kind: str, tmp_path: Path, web: WebServer) -> None:
     ran = given(tmp_path, kind, web.url)
     assert ran.code == (1 if kind in UNUSABLE else 0), ran.err
     assert ("failed: " in ran.err) == (kind in FAILS | UNUSABLE)
@@ -285,7 +285,7 @@ DATABASE = """
 """
 
 
-def test_no_secret_of_a_stored_credential_is_written(tmp_path: Path, postgres: Server) -> None:
+def test_no_secret_of_a_stored_credential_is_written(tmp_path: Path, postgres: PostgresServer) -> None:
     fields = {"host": str(postgres.folder), "user": "postgres", "password": PASSWORD, "database": "postgres"}
     kept = run(
         "credential",
@@ -330,7 +330,7 @@ def test_every_kind_is_searched() -> None:
     assert searched | {"quantum"} == {kind.name for kind in builtin_kinds()}  # that one has a test of its own
 
 
-def test_no_secret_is_shown_afterwards(tmp_path: Path, web: Web) -> None:
+def test_no_secret_is_shown_afterwards(tmp_path: Path, web: WebServer) -> None:
     assert given(tmp_path, "python", web.url).code == 0
     assert run("executions", "verify", "latest", cwd=tmp_path).code == 0
     for words in (["show"], ["logs"], ["events", "-o", "json"], ["result"]):
@@ -340,16 +340,16 @@ def test_no_secret_is_shown_afterwards(tmp_path: Path, web: Web) -> None:
         assert "***" in ran.out or '"secret"' in ran.out
 
 
-def test_tools_got_the_real_ones(tmp_path: Path, web: Web) -> None:
-    before = len(web.asked)
+def test_tools_got_the_real_ones(tmp_path: Path, web: WebServer) -> None:
+    before = len(web.requests)
     assert given(tmp_path, "http", web.url).code == 0
-    asked = {one.path: one for one in web.asked[before:]}
+    asked = {one.path: one for one in web.requests[before:]}
     assert asked["/b"].headers["authorization"] == asked["/d"].headers["authorization"] == f"Bearer {SIMPLE}"
     assert asked["/c"].query == {"key": SIMPLE}
     assert asked["/e"].query == {"in": SIMPLE, "p": SECRET}
     assert asked["/e"].body == {"deep": [SECRET]}
     assert given(tmp_path, "playbook", web.url).code == 0
-    assert web.asked[-1].body == f"<{SECRET}>"
+    assert web.requests[-1].body == f"<{SECRET}>"
 
 
 def test_the_search_finds_what_is_there() -> None:

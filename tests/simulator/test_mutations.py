@@ -3,10 +3,10 @@
 import pytest
 
 from noetl.testing.simulator import Simulator, scenario_of
-from noetl.testing.simulator.scenario import SCHEDULES
+from noetl.testing.simulator.scenario import SEEDS_PER_PLAYBOOK
 from tests.simulator.mutations import MUTATIONS, Mutation, planted
 
-SEEDS = [playbook * SCHEDULES + playbook % SCHEDULES for playbook in range(200)]
+SEEDS = [playbook * SEEDS_PER_PLAYBOOK + playbook % SEEDS_PER_PLAYBOOK for playbook in range(200)]
 """Each with another playbook."""
 
 

@@ -4,9 +4,16 @@ from dataclasses import dataclass
 
 import pytest
 
-from noetl.testing.simulator import Simulator, Verdict, describe, scenario_of, shrink, tell
+from noetl.testing.simulator import (
+    SimulationVerdict,
+    Simulator,
+    describe_scenario,
+    failure_report,
+    scenario_of,
+    shrink,
+)
 from noetl.testing.simulator.__main__ import main
-from noetl.testing.simulator.simulated_world import World
+from noetl.testing.simulator.simulated_world import SimulatedWorld
 from tests.simulator.mutations import MUTATIONS, planted
 
 SEEDS = 2_000
@@ -20,7 +27,7 @@ def test_whatever_goes_wrong_nothing_is_lost_and_nothing_happens_twice(first: in
     for seed in range(first, first + AT_ONCE):
         verdict = simulator.check(scenario_of(seed))
         if verdict.problem:
-            pytest.fail(tell(verdict, shrink(simulator, verdict)), pytrace=False)
+            pytest.fail(failure_report(verdict, shrink(simulator, verdict)), pytrace=False)
 
 
 @pytest.mark.parametrize("seed", [703_573, 711_976])
@@ -31,8 +38,8 @@ def test_what_only_looked_like_a_difference_is_none(seed: int) -> None:
 
 @dataclass
 class Found:
-    verdict: Verdict
-    shrunk: Verdict
+    verdict: SimulationVerdict
+    shrunk: SimulationVerdict
 
 
 def _found() -> Found:
@@ -53,7 +60,7 @@ def test_a_failure_is_repeatable_and_shrinks_to_a_small_playbook() -> None:
     steps = found.shrunk.scenario.document.steps
     assert len(steps) == 1
     assert steps[0].loop
-    told = tell(found.verdict, found.shrunk)
+    told = failure_report(found.verdict, found.shrunk)
     assert f"--seed {found.verdict.scenario.seed}" in told
     assert found.shrunk.scenario.document.text in told
     assert str(found.shrunk.trace[-1][2]) in told
@@ -64,7 +71,7 @@ def test_a_seed_is_the_same_simulation_every_time() -> None:
         worlds = []
         for _ in range(2):
             simulator = Simulator()
-            world = World(scenario_of(seed), simulator.plan_of)
+            world = SimulatedWorld(scenario_of(seed), simulator.plan_of)
             world.run()
             worlds.append((world.steps, world.clock.now, world.tools.effects, list(map(str, world.trace))))
         assert worlds[0] == worlds[1]
@@ -73,7 +80,7 @@ def test_a_seed_is_the_same_simulation_every_time() -> None:
 def test_one_seed_is_told_in_full(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--seed", "3"]) == 0
     out = capsys.readouterr().out
-    assert describe(scenario_of(3)) in out
+    assert describe_scenario(scenario_of(3)) in out
     assert out.endswith("1 seeds, 0 failed\n")
 
 

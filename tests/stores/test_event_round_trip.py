@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from noetl.events import Event
 from noetl.events.codec import FORMAT, decode, encode
-from noetl.events.event_kind import kind_of
+from noetl.events.event_kind import kind_of_body
 from noetl.ports.store import Append, Committed, Row
 from noetl.stores.sqlite import SqliteStore
 from tests.events.any_event import AT_ANY_SPEED, any_event
@@ -18,7 +18,14 @@ from tests.events.any_event import AT_ANY_SPEED, any_event
 def test_a_history_comes_back_as_it_was_written(events: list[Event]) -> None:
     history = [Event(seq, event.ts, event.body) for seq, event in enumerate(events, 1)]
     rows = [
-        Row(event.seq, event.ts, kind_of(event.body).number, FORMAT, encode(event.body), event is history[-1])
+        Row(
+            event.seq,
+            event.ts,
+            kind_of_body(event.body).number,
+            FORMAT,
+            encode(event.body),
+            event is history[-1],
+        )
         for event in history
     ]
 

@@ -11,8 +11,8 @@ from apsw.ext import query_info
 
 from noetl.ports.store import StoreUnusable
 from noetl.stores.sqlite import SqliteStore, queries
-from noetl.stores.sqlite.migration import APPLICATION_ID, create, migrate
-from noetl.testing.store.store_fixtures import begin
+from noetl.stores.sqlite.migration import APPLICATION_ID, create_schema, migrate_schema
+from noetl.testing.store.store_fixtures import begin_execution
 
 
 @pytest.fixture
@@ -43,17 +43,17 @@ def shape(connection: apsw.Connection) -> dict[str, Any]:
 
 
 def test_the_migrations_lead_to_the_schema(database: apsw.Connection) -> None:
-    migrate(database, 0, queries.migrations())
+    migrate_schema(database, 0, queries.migration_scripts())
     other = apsw.Connection(":memory:")
-    create(other)
+    create_schema(other)
     assert shape(database) == shape(other)
     assert "event" in shape(other)
-    assert database.pragma("user_version") == other.pragma("user_version") == len(queries.migrations())
+    assert database.pragma("user_version") == other.pragma("user_version") == len(queries.migration_scripts())
     other.close()
 
 
 def test_a_difference_would_be_seen(database: apsw.Connection) -> None:
-    create(database)
+    create_schema(database)
     before = shape(database)
     database.execute("CREATE INDEX more ON event (kind)")
     assert shape(database) != before
@@ -63,7 +63,7 @@ def test_a_store_of_before_is_all_there_and_uses_no_position_again(tmp_path: Pat
     place = tmp_path / "store.db"
     database = apsw.Connection(str(place))
     database.execute("PRAGMA page_size = 8192; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL")
-    migrate(database, 0, queries.migrations()[:3])
+    migrate_schema(database, 0, queries.migration_scripts()[:3])
     facts = ("completed", "p", "h", "", "", "", "{}", 0, "", 0, 9, 0)
     for x, name in [(1, "a"), (2, "b")]:
         row = (x, name, 2, 7, 8, *facts)
@@ -82,10 +82,10 @@ def test_a_store_of_before_is_all_there_and_uses_no_position_again(tmp_path: Pat
         assert record
         assert (record.version, record.started_at, record.updated_at) == (2, 7, 8)
         assert [entry.pos for entry in await store.feed()] == [1, 2]
-        await begin(store, "c")
+        await begin_execution(store, "c")
         assert [(entry.pos, entry.execution_id) for entry in await store.feed(after=2)] == [(5, "c")]
         await store.delete("c")
-        await begin(store, "d")
+        await begin_execution(store, "d")
         assert [(entry.pos, entry.execution_id) for entry in await store.feed(after=2)] == [(6, "d")]
         assert [wrong.message for wrong in await store.check()] == ["the document h is missing"]
         await store.close()
@@ -95,9 +95,9 @@ def test_a_store_of_before_is_all_there_and_uses_no_position_again(tmp_path: Pat
 
 def test_only_what_is_missing_is_run(database: apsw.Connection) -> None:
     scripts = ["CREATE TABLE one (a)", "CREATE TABLE two (a)", "CREATE TABLE three (a)"]
-    migrate(database, 0, scripts[:1])
-    migrate(database, 1, scripts)
-    migrate(database, 3, scripts)
+    migrate_schema(database, 0, scripts[:1])
+    migrate_schema(database, 1, scripts)
+    migrate_schema(database, 3, scripts)
     assert shape(database).keys() == {"one", "two", "three"}
     assert (database.pragma("application_id"), database.pragma("user_version")) == (APPLICATION_ID, 3)
 
@@ -105,7 +105,7 @@ def test_only_what_is_missing_is_run(database: apsw.Connection) -> None:
 def test_a_migration_that_fails_changes_nothing(database: apsw.Connection) -> None:
     scripts = ["CREATE TABLE one (a)", "CREATE TABLE two (a); INSERT INTO missing VALUES (1)"]
     with pytest.raises(apsw.SQLError, match="missing"):
-        migrate(database, 0, scripts)
+        migrate_schema(database, 0, scripts)
     assert shape(database).keys() == {"one"}
     assert database.pragma("user_version") == 1
 
@@ -113,7 +113,7 @@ def test_a_migration_that_fails_changes_nothing(database: apsw.Connection) -> No
 def test_a_place_where_a_store_cannot_be_shared_is_refused() -> None:
     temporary = apsw.Connection("")
     with pytest.raises(StoreUnusable, match="cannot share"):
-        create(temporary)
+        create_schema(temporary)
     temporary.close()
 
 
@@ -131,7 +131,7 @@ def test_an_interrupted_making_is_done_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("query", [*queries.READ, *queries.WRITE, *queries.CHECK, *queries.REBUILD])
 def test_every_query_fits_the_schema(database: apsw.Connection, query: str) -> None:
-    create(database)
+    create_schema(database)
     text = {**queries.READ, **queries.WRITE, **queries.CHECK, **queries.REBUILD}[query]
     assert query_info(database, text).has_vdbe
 
@@ -143,10 +143,13 @@ def test_no_query_has_two_meanings() -> None:
 
 
 def test_a_query_for_many_rows_repeats_its_values() -> None:
-    assert queries.repeated("INSERT INTO a VALUES (?, ?);", 3) == "INSERT INTO a VALUES (?, ?),(?, ?),(?, ?);"
-    assert queries.repeated(queries.WRITE["insert_events"], 1) == queries.WRITE["insert_events"]
+    assert (
+        queries.repeat_values("INSERT INTO a VALUES (?, ?);", 3)
+        == "INSERT INTO a VALUES (?, ?),(?, ?),(?, ?);"
+    )
+    assert queries.repeat_values(queries.WRITE["insert_events"], 1) == queries.WRITE["insert_events"]
 
 
 def test_lines_for_what_is_not_given_are_left_out() -> None:
     query = "SELECT 1\n  AND a = :a -- if a\n  AND b = :b -- if b\nLIMIT 1\n"
-    assert queries.chosen(query, {"b"}) == "SELECT 1\n  AND b = :b -- if b\nLIMIT 1\n"
+    assert queries.choose_lines(query, {"b"}) == "SELECT 1\n  AND b = :b -- if b\nLIMIT 1\n"

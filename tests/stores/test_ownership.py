@@ -38,15 +38,15 @@ def owners(tmp_path: Path) -> Owners:
 
 
 def test_an_execution_has_one_owner(owners: Owners) -> None:
-    owned = owners.claim("a")
+    owned = owners.acquire("a")
     assert owned
-    assert owners.claim("a") is None
-    assert owners.claim("b")
+    assert owners.acquire("a") is None
+    assert owners.acquire("b")
     assert owners.owner("a") == os.getpid()
     owned.release()
     owned.release()
     assert owners.owner("a") is None
-    assert owners.claim("a")
+    assert owners.acquire("a")
 
 
 def test_who_may_only_read_sees_owners_and_waits_for_them(public_folder: Path) -> None:
@@ -56,7 +56,7 @@ def test_who_may_only_read_sees_owners_and_waits_for_them(public_folder: Path) -
         with readable_only(public_folder), ThreadPoolExecutor() as pool:
             owners = Owners(place)
             assert owners.owner("a") == owner
-            waits = pool.submit(owners.wait, "a")
+            waits = pool.submit(owners.wait_until_released, "a")
             assert process.stdin
             process.stdin.write("\n")
             process.stdin.flush()
@@ -69,7 +69,7 @@ def test_nobody_owns_what_was_never_claimed(owners: Owners) -> None:
 
 
 def test_thousands_can_be_owned_and_leave_one_empty_file(owners: Owners, tmp_path: Path) -> None:
-    owned = [owners.claim(f"x{number}") for number in range(5_000)]
+    owned = [owners.acquire(f"x{number}") for number in range(5_000)]
     assert all(owned)
     for one in owned:
         assert one
@@ -82,7 +82,7 @@ def test_no_file_stays_open_when_nothing_is_owned(tmp_path: Path) -> None:
     before = len(os.listdir("/dev/fd"))
     for number in range(50):
         owners = Owners(tmp_path / str(number))
-        owned = owners.claim("a")
+        owned = owners.acquire("a")
         assert owned
         owned.release()
         assert owners.owner("a") is None
@@ -91,21 +91,21 @@ def test_no_file_stays_open_when_nothing_is_owned(tmp_path: Path) -> None:
 
 def test_two_objects_on_one_file_know_of_each_other(owners: Owners, tmp_path: Path) -> None:
     other = Owners(tmp_path / "owners")
-    owned = owners.claim("a")
+    owned = owners.acquire("a")
     assert owned
-    assert other.claim("a") is None
+    assert other.acquire("a") is None
     assert other.owner("a") == os.getpid()
     assert other.owner("b") is None
-    assert owners.claim("a") is None
+    assert owners.acquire("a") is None
     owned.release()
-    assert other.claim("a")
+    assert other.acquire("a")
 
 
 def test_waiting_ends_with_the_owner(owners: Owners, tmp_path: Path) -> None:
     with child(HOLD, tmp_path / "owners") as process:
         heard(process)
         with ThreadPoolExecutor() as pool:
-            waits = pool.submit(owners.wait, "a")
+            waits = pool.submit(owners.wait_until_released, "a")
             process.kill()
             waits.result()
     assert owners.owner("a") is None
@@ -116,12 +116,12 @@ def test_another_process_owns_it_until_it_releases(owners: Owners, tmp_path: Pat
         owner = int(heard(process))
         assert owner == process.pid
         assert owners.owner("a") == owner
-        assert owners.claim("a") is None
+        assert owners.acquire("a") is None
         assert process.stdin
         process.stdin.write("\n")
         process.stdin.flush()
         assert heard(process) == "released"
-        owned = owners.claim("a")
+        owned = owners.acquire("a")
         assert owned
         owned.release()
 
@@ -132,7 +132,7 @@ def test_the_kernel_frees_what_a_killed_process_owned(owners: Owners, tmp_path: 
         process.kill()
         process.wait()
         assert owners.owner("a") is None
-        owned = owners.claim("a")
+        owned = owners.acquire("a")
         assert owned
         assert owners.owner("a") == os.getpid()
         owned.release()

@@ -3,9 +3,16 @@ from pathlib import Path
 
 import pytest
 
-from noetl.model.reference import Stored, encode_value, escape, is_object, is_reference, unescape
+from noetl.model.reference import (
+    StoredReference,
+    encode_value,
+    escape,
+    is_object_reference,
+    is_reference,
+    unescape,
+)
 from noetl.ports.results import ResultMissing, ResultStore
-from noetl.stores.results import FileResults, MemoryResults, StoredObjects
+from noetl.stores.results import FileResults, MemoryResults, ResultStoreObjects
 
 ID = "01939d2e-0000-7000-8000-000000000001"
 
@@ -15,15 +22,15 @@ def results(request: pytest.FixtureRequest, tmp_path: Path) -> ResultStore:
     return FileResults(tmp_path) if request.param == "file" else MemoryResults()
 
 
-async def kept(objects: StoredObjects, data: bytes = b"\x00\x01") -> Stored:
+async def kept(objects: ResultStoreObjects, data: bytes = b"\x00\x01") -> StoredReference:
     async with objects.draft() as draft:
         draft.path.write_bytes(data)
         return await draft.keep("application/octet-stream", preview="two bytes", name="x.bin")
 
 
 def test_a_draft_that_is_kept_can_be_read(results: ResultStore) -> None:
-    async def whole() -> tuple[Stored, bytes]:
-        objects = StoredObjects(results, ID)
+    async def whole() -> tuple[StoredReference, bytes]:
+        objects = ResultStoreObjects(results, ID)
         reference = await kept(objects)
         async with objects.local(reference) as path:
             return reference, path.read_bytes()
@@ -37,7 +44,7 @@ def test_a_draft_that_is_kept_can_be_read(results: ResultStore) -> None:
 
 def test_a_draft_that_is_not_kept_is_gone(tmp_path: Path) -> None:
     async def whole() -> None:
-        async with StoredObjects(FileResults(tmp_path), ID).draft() as draft:
+        async with ResultStoreObjects(FileResults(tmp_path), ID).draft() as draft:
             draft.path.write_bytes(b"half")
 
     asyncio.run(whole())
@@ -46,8 +53,8 @@ def test_a_draft_that_is_not_kept_is_gone(tmp_path: Path) -> None:
 
 def test_another_execution_cannot_read_it(results: ResultStore) -> None:
     async def whole() -> None:
-        reference = await kept(StoredObjects(results, ID))
-        async with StoredObjects(results, ID[:-1] + "2").local(reference):
+        reference = await kept(ResultStoreObjects(results, ID))
+        async with ResultStoreObjects(results, ID[:-1] + "2").local(reference):
             pass
 
     with pytest.raises(ResultMissing, match="not stored by this execution"):
@@ -55,14 +62,14 @@ def test_another_execution_cannot_read_it(results: ResultStore) -> None:
 
 
 def test_only_what_was_stored_comes_back_as_stored(results: ResultStore) -> None:
-    reference = asyncio.run(kept(StoredObjects(results, ID)))
+    reference = asyncio.run(kept(ResultStoreObjects(results, ID)))
     forged = dict(reference)
     logged = escape({"real": reference, "forged": forged})
-    assert is_object(logged["real"])
+    assert is_object_reference(logged["real"])
     assert not is_reference(logged["real"])
-    assert not is_object(logged["forged"])
+    assert not is_object_reference(logged["forged"])
     assert encode_value(logged)
     back = unescape(logged)
-    assert isinstance(back["real"], Stored)
-    assert not isinstance(back["forged"], Stored)
+    assert isinstance(back["real"], StoredReference)
+    assert not isinstance(back["forged"], StoredReference)
     assert back == {"real": reference, "forged": forged}

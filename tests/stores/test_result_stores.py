@@ -10,11 +10,17 @@ import pytest
 from noetl.ports.results import ResultError, ResultMissing, ResultStore
 from noetl.stores.home_folder import Home
 from noetl.stores.results import FileResults, MemoryResults, NamedResults
-from noetl.stores.results.database_backend import MOST, DatabaseResults
-from noetl.stores.results.result_store_urls import StoresWrong, open_results
+from noetl.stores.results.database_backend import MAX_VALUE_BYTES, DatabaseResults
+from noetl.stores.results.result_store_urls import ResultStoreUrlWrong, open_result_stores
 from noetl.stores.results.s3_backend import S3Results
 from noetl.stores.sqlite import SqliteStore
-from noetl.testing.results_suite import ONE, OTHER, Opener, ResultSuite, key_of
+from noetl.testing.results_suite import (
+    EXECUTION,
+    OTHER_EXECUTION,
+    ResultStoreOpener,
+    ResultSuite,
+    result_key_of,
+)
 from tests.s3_server import S3Server
 
 
@@ -25,20 +31,22 @@ class OnShelf(ResultSuite):
 
 class TestFileResults(OnShelf):
     @pytest.fixture
-    def open_results(self, tmp_path: Path) -> Opener:
+    def open_results(self, tmp_path: Path) -> ResultStoreOpener:
         return lambda: FileResults(tmp_path / "results")
 
 
 class TestMemoryResults(OnShelf):
     @pytest.fixture
-    def open_results(self) -> Opener:
+    def open_results(self) -> ResultStoreOpener:
         results = MemoryResults()
         return lambda: results
 
 
 class TestS3Results(OnShelf):
     @pytest.fixture
-    def open_results(self, s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opener:
+    def open_results(
+        self, s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> ResultStoreOpener:
         for name, value in s3.environment.items():
             monkeypatch.setenv(name, value)
         url = f"s3://{s3.bucket}/{uuid4().hex}?endpoint={s3.endpoint}"
@@ -47,7 +55,7 @@ class TestS3Results(OnShelf):
 
 class TestDatabaseResults(OnShelf):
     @pytest.fixture
-    def open_results(self, tmp_path: Path) -> Iterator[Opener]:
+    def open_results(self, tmp_path: Path) -> Iterator[ResultStoreOpener]:
         store = SqliteStore.in_memory()
         yield lambda: DatabaseResults(store, tmp_path)
         asyncio.run(store.close())
@@ -55,12 +63,12 @@ class TestDatabaseResults(OnShelf):
 
 class TestNamedResults(ResultSuite):
     @pytest.fixture
-    def open_results(self, tmp_path: Path) -> Opener:
+    def open_results(self, tmp_path: Path) -> ResultStoreOpener:
         return lambda: NamedResults(FileResults(tmp_path / "own"), {"more": FileResults(tmp_path / "more")})
 
     async def spoil(self, store: ResultStore, key: str, data: bytes) -> None:
         assert isinstance(store, NamedResults)
-        own, _ = store.of(key)
+        own, _ = store.locate(key)
         await own._shelf.write(key, data)  # type: ignore[attr-defined]
 
 
@@ -68,19 +76,19 @@ def test_a_key_says_which_store_has_it(tmp_path: Path) -> None:
     async def whole() -> None:
         own, more = FileResults(tmp_path / "own"), FileResults(tmp_path / "more")
         results = NamedResults(own, {"more": more})
-        key = f"more:{key_of(ONE, b'1')}"
+        key = f"more:{result_key_of(EXECUTION, b'1')}"
         await results.put(key, b"1")
-        assert await more.keys(ONE) == [key_of(ONE, b"1")]
-        assert await own.keys(ONE) == []
+        assert await more.keys(EXECUTION) == [result_key_of(EXECUTION, b"1")]
+        assert await own.keys(EXECUTION) == []
         assert await results.get(key) == b"1"
-        assert await results.keys(ONE) == [key]
-        await results.copy(key, key_of(OTHER, b"1"))
-        assert await own.get(key_of(OTHER, b"1")) == b"1"
-        await results.delete(ONE)
+        assert await results.keys(EXECUTION) == [key]
+        await results.copy(key, result_key_of(OTHER_EXECUTION, b"1"))
+        assert await own.get(result_key_of(OTHER_EXECUTION, b"1")) == b"1"
+        await results.delete(EXECUTION)
         with pytest.raises(ResultMissing):
             await results.get(key)
         with pytest.raises(ResultMissing, match="no result store `gone` here"):
-            await results.get(f"gone:{key_of(ONE, b'1')}")
+            await results.get(f"gone:{result_key_of(EXECUTION, b'1')}")
 
     asyncio.run(whole())
 
@@ -91,9 +99,9 @@ def test_too_much_for_a_database_is_refused(tmp_path: Path) -> None:
         try:
             large = tmp_path / "large"
             with large.open("wb") as file:
-                file.truncate(MOST + 1)
+                file.truncate(MAX_VALUE_BYTES + 1)
             with pytest.raises(ResultError, match="does not go into the event store") as caught:
-                await DatabaseResults(store, tmp_path).put_file(key_of(ONE, b"any"), large)
+                await DatabaseResults(store, tmp_path).put_file(result_key_of(EXECUTION, b"any"), large)
             assert caught.value.kind == "limit"
         finally:
             await store.close()
@@ -106,11 +114,11 @@ def test_what_was_left_in_scratch_goes_with_the_execution(tmp_path: Path) -> Non
         store = SqliteStore.in_memory()
         try:
             for results in (FileResults(tmp_path / "results"), DatabaseResults(store, tmp_path / "scratch")):
-                left = results.scratch(ONE) / ".draft-1"
+                left = results.scratch(EXECUTION) / ".draft-1"
                 left.write_bytes(b"half")
-                await results.delete(OTHER)
+                await results.delete(OTHER_EXECUTION)
                 assert left.exists()
-                await results.delete(ONE)
+                await results.delete(EXECUTION)
                 assert not left.parent.exists()
         finally:
             await store.close()
@@ -123,7 +131,7 @@ def test_a_bucket_that_cannot_be_reached_is_named(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
     results = S3Results("s3://bucket/place?endpoint=http://127.0.0.1:1", tmp_path)
     with pytest.raises(ResultError, match="s3://bucket/place: Generic S3 error") as caught:
-        asyncio.run(results.get(key_of(ONE, b"1")))
+        asyncio.run(results.get(result_key_of(EXECUTION, b"1")))
     assert "\n" not in str(caught.value)
 
 
@@ -144,8 +152,8 @@ def test_places_that_are_none_are_refused(
     tmp_path: Path, own: str, named: tuple[str, ...], said: str
 ) -> None:
     store = SqliteStore.in_memory()
-    with pytest.raises(StoresWrong, match=said) as caught:
-        open_results(Home(tmp_path), store, own=own, named=named)
+    with pytest.raises(ResultStoreUrlWrong, match=said) as caught:
+        open_result_stores(Home(tmp_path), store, own=own, named=named)
     assert caught.value.hint
     asyncio.run(store.close())
 
@@ -155,16 +163,16 @@ def test_settings_open_all_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
     store = SqliteStore.in_memory()
     named = ("db=store:", "far=s3://b/p?region=eu-central-1", "near=file://beside")
-    results = open_results(Home(tmp_path), store, named=named, directory=tmp_path)
+    results = open_result_stores(Home(tmp_path), store, named=named, directory=tmp_path)
     assert results.names == {"db", "far", "near"}
 
     async def whole() -> None:
-        await results.put(f"near:{key_of(ONE, b'1')}", b"1")
-        await results.put(f"db:{key_of(ONE, b'1')}", b"1")
-        await results.put(key_of(ONE, b"1"), b"1")
-        assert (tmp_path / "beside" / key_of(ONE, b"1")).read_bytes() == b"1"
-        assert (tmp_path / "results" / key_of(ONE, b"1")).read_bytes() == b"1"
-        assert await store.blob(key_of(ONE, b"1")) == b"1"
+        await results.put(f"near:{result_key_of(EXECUTION, b'1')}", b"1")
+        await results.put(f"db:{result_key_of(EXECUTION, b'1')}", b"1")
+        await results.put(result_key_of(EXECUTION, b"1"), b"1")
+        assert (tmp_path / "beside" / result_key_of(EXECUTION, b"1")).read_bytes() == b"1"
+        assert (tmp_path / "results" / result_key_of(EXECUTION, b"1")).read_bytes() == b"1"
+        assert await store.blob(result_key_of(EXECUTION, b"1")) == b"1"
         await store.close()
 
     asyncio.run(whole())

@@ -10,7 +10,7 @@ import pytest
 
 from noetl.ports.store import Append, Committed, Effects, Row, StoreClosed
 from noetl.stores.sqlite import SqliteStore, writer
-from noetl.testing.store.store_fixtures import append, begin, derive
+from noetl.testing.store.store_fixtures import begin_execution, effects_in_row, new_append
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ async def turns(count: int = 20) -> None:
 def test_an_idle_store_commits_where_it_is_called(place: Path) -> None:
     async def use() -> None:
         store = SqliteStore.at(place)
-        await begin(store, "a")
+        await begin_execution(store, "a")
         assert writers() == []
         await store.close()
 
@@ -49,7 +49,7 @@ def test_an_idle_store_commits_where_it_is_called(place: Path) -> None:
 def test_a_server_commits_in_a_thread_that_ends_with_the_store(place: Path) -> None:
     async def use() -> None:
         store = SqliteStore.at(place, inline="nothing")
-        await begin(store, "a")
+        await begin_execution(store, "a")
         assert len(writers()) == 1
         await store.close()
         assert writers() == []
@@ -60,15 +60,15 @@ def test_a_server_commits_in_a_thread_that_ends_with_the_store(place: Path) -> N
 def test_the_loop_goes_on_while_another_process_writes(place: Path, other: apsw.Connection) -> None:
     async def use() -> None:
         store = SqliteStore.at(place)
-        await begin(store, "a")
+        await begin_execution(store, "a")
         other.execute("BEGIN IMMEDIATE")
-        waiting = [asyncio.create_task(store.commit([append("a", version)])) for version in (1, 2, 3)]
+        waiting = [asyncio.create_task(store.commit([new_append("a", version)])) for version in (1, 2, 3)]
         await turns()
         assert not any(task.done() for task in waiting)
         assert len(await store.read("a")) == 1
         other.execute("COMMIT")
         assert await asyncio.gather(*waiting) == [[Committed(2)], [Committed(3)], [Committed(4)]]
-        assert await store.check(derive) == []
+        assert await store.check(effects_in_row) == []
         await store.close()
 
     asyncio.run(use())
@@ -77,17 +77,17 @@ def test_the_loop_goes_on_while_another_process_writes(place: Path, other: apsw.
 def test_a_commit_waits_for_its_turn_behind_longer_work(place: Path) -> None:
     async def use() -> None:
         store = SqliteStore.at(place)
-        await begin(store, "a")
+        await begin_execution(store, "a")
         loop, reached, go_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
 
         def slow(row: Row) -> Effects:
             loop.call_soon_threadsafe(reached.set)
             assert go_on.wait(30)
-            return derive(row)
+            return effects_in_row(row)
 
         work = asyncio.create_task(store.rebuild(slow))
         await reached.wait()
-        commit = asyncio.create_task(store.commit([append("a", 1)]))
+        commit = asyncio.create_task(store.commit([new_append("a", 1)]))
         await turns()
         assert not commit.done()
         assert len(await store.read("a")) == 1
@@ -102,7 +102,7 @@ def test_what_waits_together_is_committed_together(place: Path, other: apsw.Conn
     async def use() -> None:
         store = SqliteStore.at(place, inline="nothing")
         other.execute("BEGIN IMMEDIATE")
-        waiting = [asyncio.create_task(store.commit([append(f"x{number}", 0)])) for number in range(50)]
+        waiting = [asyncio.create_task(store.commit([new_append(f"x{number}", 0)])) for number in range(50)]
         await turns()
         other.execute("COMMIT")
         await asyncio.gather(*waiting)
@@ -128,7 +128,7 @@ def test_when_too_much_waits_callers_wait_and_keep_their_order(place: Path, othe
         waiting = [asyncio.create_task(store.commit([large(version)])) for version in range(9)]
         await turns()
         assert store.queued_bytes <= writer.QUEUE_BYTES
-        small = asyncio.create_task(store.commit([append("b", 0)]))
+        small = asyncio.create_task(store.commit([new_append("b", 0)]))
         await turns()
         other.execute("COMMIT")
         assert await asyncio.gather(*waiting) == [[Committed(version)] for version in range(1, 10)]
@@ -161,8 +161,8 @@ def test_a_caller_that_gave_up_waiting_for_room_appended_nothing(place: Path, ot
         other.execute("BEGIN IMMEDIATE")
         first = asyncio.create_task(store.commit([Append(execution_id="a", expected_version=0, rows=[row])]))
         await turns()
-        second = asyncio.create_task(store.commit([append("b", 0)]))
-        third = asyncio.create_task(store.commit([append("c", 0)]))
+        second = asyncio.create_task(store.commit([new_append("b", 0)]))
+        third = asyncio.create_task(store.commit([new_append("c", 0)]))
         await turns()
         second.cancel()
         await turns()
@@ -178,12 +178,12 @@ def test_who_comes_while_the_store_closes_is_told(place: Path, other: apsw.Conne
     async def use() -> None:
         store = SqliteStore.at(place, inline="nothing")
         other.execute("BEGIN IMMEDIATE")
-        early = asyncio.create_task(store.commit([append("a", 0)]))
+        early = asyncio.create_task(store.commit([new_append("a", 0)]))
         await turns()
         closing = asyncio.create_task(store.close())
         await turns()
         with pytest.raises(StoreClosed):
-            await store.commit([append("b", 0)])
+            await store.commit([new_append("b", 0)])
         other.execute("COMMIT")
         await closing
         assert await early == [Committed(1)]
@@ -193,7 +193,7 @@ def test_who_comes_while_the_store_closes_is_told(place: Path, other: apsw.Conne
 
 def test_a_loop_that_ends_without_closing_leaves_what_was_acknowledged(place: Path) -> None:
     async def use() -> None:
-        await begin(SqliteStore.at(place, inline="nothing"), "a")
+        await begin_execution(SqliteStore.at(place, inline="nothing"), "a")
 
     async def look() -> None:
         store = SqliteStore.at(place)

@@ -7,7 +7,7 @@ import pytest
 
 from noetl.ports.store import Committed, Effects, Row
 from noetl.stores.sqlite import SqliteStore
-from noetl.testing.store.store_fixtures import append, derive
+from noetl.testing.store.store_fixtures import effects_in_row, new_append
 from tests.stores.store_process import child, heard
 
 # Four executions append three rows at a time, as fast as they can, and say what was acknowledged.
@@ -47,9 +47,9 @@ def test_what_was_acknowledged_survives_a_kill_and_nothing_is_half(tmp_path: Pat
 
 async def _histories(place: Path) -> dict[str, list[Row]]:
     store = SqliteStore.at(place)
-    assert await store.check(derive) == []
+    assert await store.check(effects_in_row) == []
     found = {name: await store.read(name, limit=1_000_000) for name in "abcd"}
-    assert await store.commit([append("after", 0)]) == [Committed(1)]
+    assert await store.commit([new_append("after", 0)]) == [Committed(1)]
     await store.delete("after")
     await store.close()
     return found
@@ -61,8 +61,8 @@ def test_a_file_whose_making_was_interrupted_is_made_again(tmp_path: Path) -> No
 
     async def use() -> None:
         store = SqliteStore.at(place)
-        assert await store.commit([append("a", 0, Effects(status="running"))]) == [Committed(1)]
-        assert await store.check(derive) == []
+        assert await store.commit([new_append("a", 0, Effects(status="running"))]) == [Committed(1)]
+        assert await store.check(effects_in_row) == []
         await store.close()
 
     asyncio.run(use())

@@ -10,10 +10,10 @@ import pytest
 from noetl.ports.store import Committed, Effects, StoreBusy, StoreError, StoreFull, StoreUnusable
 from noetl.stores.sqlite import SqliteStore
 from noetl.stores.sqlite.connection import SCHEMA_VERSION
-from noetl.stores.sqlite.error_translation import Translated
+from noetl.stores.sqlite.error_translation import ErrorTranslation
 from noetl.stores.sqlite.migration import APPLICATION_ID
 from noetl.stores.sqlite.writer import Inline
-from noetl.testing.store.store_fixtures import append, begin, derive
+from noetl.testing.store.store_fixtures import begin_execution, effects_in_row, new_append
 from tests.file_rights import readable_only
 
 LARGE = Effects(path="x" * 100_000)
@@ -98,9 +98,9 @@ def looked_at(place: Path) -> list[str]:
     async def look() -> list[str]:
         store = SqliteStore.to_read(place)
         found = [record.execution_id for record in (await store.executions()).executions]
-        assert await store.check(derive) == []
+        assert await store.check(effects_in_row) == []
         with pytest.raises(StoreUnusable, match="cannot be written"):
-            await store.commit([append("b", 0)])
+            await store.commit([new_append("b", 0)])
         with pytest.raises(StoreUnusable, match="cannot be written"):
             await store.delete("a")
         await store.close()
@@ -122,11 +122,11 @@ def test_a_store_that_others_write_can_be_read_by_those_who_may_not(public_folde
 
     async def write() -> None:
         store = SqliteStore.at(place)
-        await begin(store, "a")
+        await begin_execution(store, "a")
         with readable_only(public_folder):
             looker = SqliteStore.to_read(place)
             assert await looker.execution("a")
-        await begin(store, "b")
+        await begin_execution(store, "b")
         assert await looker.execution("b")
         await looker.close()
         await store.close()
@@ -181,7 +181,7 @@ def test_a_store_that_cannot_be_read(public_folder: Path) -> None:
 
 async def filled(place: Path, execution_id: str = "a") -> None:
     store = SqliteStore.at(place)
-    await begin(store, execution_id)
+    await begin_execution(store, execution_id)
     await store.close()
 
 
@@ -193,10 +193,10 @@ def test_a_file_that_somebody_else_holds(place: Path) -> None:
     async def wait() -> None:
         store = SqliteStore.at(place, patience=0.01)
         with pytest.raises(StoreBusy, match="locked by another process"):
-            await store.commit([append("a", 0)])
+            await store.commit([new_append("a", 0)])
         assert await store.read("a") == []
         database.execute("ROLLBACK")
-        assert await store.commit([append("a", 0)]) == [Committed(1)]
+        assert await store.commit([new_append("a", 0)]) == [Committed(1)]
         await store.close()
 
     asyncio.run(wait())
@@ -207,13 +207,13 @@ def test_a_file_that_somebody_else_holds(place: Path) -> None:
 def test_no_room_left_writes_nothing_and_what_was_there_is_safe(place: Path, inline: Inline) -> None:
     async def fill() -> None:
         store = SqliteStore.at(place, inline=inline, max_pages=60)
-        await begin(store, "a", Effects(status="running"))
+        await begin_execution(store, "a", Effects(status="running"))
         with pytest.raises(StoreFull, match="no room"):
-            await store.commit([append("b", 0, *[LARGE] * 10), append("a", 1)])
+            await store.commit([new_append("b", 0, *[LARGE] * 10), new_append("a", 1)])
         assert await store.execution("b") is None
         assert len(await store.read("a")) == 1
-        assert await store.check(derive) == []
-        assert await store.commit([append("a", 1)]) == [Committed(2)]
+        assert await store.check(effects_in_row) == []
+        assert await store.commit([new_append("a", 1)]) == [Committed(2)]
         await store.close()
 
     asyncio.run(fill())
@@ -225,7 +225,7 @@ def test_what_the_disk_refuses_is_told_with_what_to_do() -> None:
     for code in (apsw.SQLITE_IOERR_SHMSIZE, apsw.SQLITE_IOERR_READ):
         failure = apsw.IOError("disk I/O error")
         vars(failure)["extendedresult"] = code
-        with pytest.raises(StoreError) as caught, Translated("store.db"):
+        with pytest.raises(StoreError) as caught, ErrorTranslation("store.db"):
             raise failure
         found.append(caught.value)
     assert [type(error) for error in found] == [StoreFull, StoreError]
@@ -235,10 +235,10 @@ def test_what_the_disk_refuses_is_told_with_what_to_do() -> None:
 def test_when_there_is_no_room_all_of_a_group_fail_and_can_try_again(place: Path) -> None:
     async def fill() -> None:
         store = SqliteStore.at(place, inline="nothing", max_pages=60)
-        commits = [store.commit([append(name, 0, *[LARGE] * 10)]) for name in "ab"]
+        commits = [store.commit([new_append(name, 0, *[LARGE] * 10)]) for name in "ab"]
         results = await asyncio.gather(*commits, return_exceptions=True)
         assert [type(result) for result in results] == [StoreFull, StoreFull]
-        assert await store.commit([append("a", 0), append("b", 0)]) == [Committed(1)] * 2
+        assert await store.commit([new_append("a", 0), new_append("b", 0)]) == [Committed(1)] * 2
         await store.close()
 
     asyncio.run(fill())
@@ -247,7 +247,7 @@ def test_when_there_is_no_room_all_of_a_group_fail_and_can_try_again(place: Path
 def test_deleting_gives_room_back(place: Path) -> None:
     async def use() -> None:
         store = SqliteStore.at(place)
-        await begin(store, "a", *[LARGE] * 50)
+        await begin_execution(store, "a", *[LARGE] * 50)
         await store.close()
         full = place.stat().st_size
         store = SqliteStore.at(place)
@@ -278,12 +278,12 @@ def test_a_large_blob_is_not_in_memory_more_than_once(place: Path) -> None:
 def test_damage_is_found(place: Path) -> None:
     async def write() -> None:
         store = SqliteStore.at(place)
-        await begin(store, "a", *[LARGE] * 20)
+        await begin_execution(store, "a", *[LARGE] * 20)
         await store.close()
 
     async def look() -> None:
         store = SqliteStore.at(place)
-        assert [found.execution_id for found in await store.check(derive)][:1] == [""]
+        assert [found.execution_id for found in await store.check(effects_in_row)][:1] == [""]
         await store.close()
 
     asyncio.run(write())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from noetl.ports.store import Committed
 from noetl.stores.sqlite import SqliteStore
-from noetl.testing.store.store_fixtures import append, derive
+from noetl.testing.store.store_fixtures import effects_in_row, new_append
 from tests.stores.store_process import child, heard
 
 # Appends 50 times to an execution of its own and to one that all share, starting over after each conflict.
@@ -48,7 +48,7 @@ async def _all_there(place: Path) -> None:
     assert records.pop("shared") == 50 * PROCESSES
     assert sorted(records.values()) == [50] * PROCESSES
     assert [row.seq for row in await store.read("shared")] == [*range(1, 50 * PROCESSES + 1)]
-    assert await store.check(derive) == []
+    assert await store.check(effects_in_row) == []
     await store.close()
 
 
@@ -58,14 +58,14 @@ def test_a_live_run_notices_the_command_of_another_process(tmp_path: Path) -> No
 
     async def run() -> None:
         store = SqliteStore.at(place)
-        assert await store.commit([append("a", 0)]) == [Committed(1)]
+        assert await store.commit([new_append("a", 0)]) == [Committed(1)]
         rings = aiter(store.changes())
         await anext(rings)
         with child(send, place):
             while not (letters := await store.inbox(["a"])):
                 await asyncio.wait_for(anext(rings), 30)
         assert [letter.body for letter in letters] == [b"cancel"]
-        await store.commit([append("a", 1, taken=(letters[0].id,))])
+        await store.commit([new_append("a", 1, taken=(letters[0].id,))])
         assert await store.inbox(["a"]) == []
         await store.close()
 

@@ -5,7 +5,7 @@ import pytest
 
 from noetl.ports.store import StoreUnusable
 from noetl.stores import open_store
-from noetl.testing.store.store_fixtures import begin
+from noetl.testing.store.store_fixtures import begin_execution
 
 
 @pytest.mark.parametrize("absolute", [True, False])
@@ -16,7 +16,7 @@ def test_a_url_names_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, abs
 
     async def use() -> None:
         store = open_store(f"{prefix}folder/my store.db")
-        await begin(store, "a")
+        await begin_execution(store, "a")
         await store.close()
 
     asyncio.run(use())
@@ -27,7 +27,7 @@ def test_a_url_names_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, abs
 def test_a_url_names_memory(url: str) -> None:
     async def use() -> None:
         store = open_store(url)
-        await begin(store, "a")
+        await begin_execution(store, "a")
         await store.close()
 
     asyncio.run(use())

@@ -7,7 +7,7 @@ from pathlib import Path
 from noetl.ports.store import Effects
 from noetl.stores.sqlite import SqliteStore
 from noetl.stores.sqlite.write_ahead_log import CHECKPOINT_PAGES, ROOM
-from noetl.testing.store.store_fixtures import accepted, append, begin, derive
+from noetl.testing.store.store_fixtures import begin_execution, commit_accepted, effects_in_row, new_append
 
 NOTHING = Effects()
 PAGE = 8_192
@@ -20,10 +20,10 @@ def size(place: Path) -> int:
 def test_commits_find_room_in_the_log(tmp_path: Path) -> None:
     async def use() -> set[int]:
         store = SqliteStore.at(tmp_path / "store.db")
-        await begin(store, "a")
+        await begin_execution(store, "a")
         sizes = set()
         for version in range(1, 200):
-            await accepted(store, append("a", version))
+            await commit_accepted(store, new_append("a", version))
             sizes.add(size(tmp_path / "store.db"))
         await store.close()
         return sizes
@@ -40,9 +40,9 @@ def test_a_store_whose_log_has_room_left_opens_with_everything(tmp_path: Path) -
 
     async def write() -> None:
         store = SqliteStore.at(tmp_path / "store.db")
-        await begin(store, "a")
+        await begin_execution(store, "a")
         for version in range(1, 50):
-            await accepted(store, append("a", version))
+            await commit_accepted(store, new_append("a", version))
         for file in tmp_path.glob("store.db*"):
             if file.suffix != ".db-shm":  # as after the loss of power: files alone, nobody closed them
                 shutil.copy(file, copy)
@@ -51,8 +51,8 @@ def test_a_store_whose_log_has_room_left_opens_with_everything(tmp_path: Path) -
     async def read() -> None:
         store = SqliteStore.at(copy / "store.db")
         assert len(await store.read("a")) == 50
-        await accepted(store, append("a", 50))
-        assert await store.check(derive) == []
+        await commit_accepted(store, new_append("a", 50))
+        assert await store.check(effects_in_row) == []
         await store.close()
 
     asyncio.run(write())
@@ -63,10 +63,10 @@ def test_a_store_whose_log_has_room_left_opens_with_everything(tmp_path: Path) -
 def test_the_log_is_emptied_in_time(tmp_path: Path) -> None:
     async def use() -> None:
         store = SqliteStore.at(tmp_path / "store.db")
-        await begin(store, "a")
+        await begin_execution(store, "a")
         for part in range(40):
             first = 1 + part * 1_000
-            await accepted(store, append("a", first, *[NOTHING] * 1_000))
+            await commit_accepted(store, new_append("a", first, *[NOTHING] * 1_000))
         # 40,000 rows take more pages than the log may have before it begins again
         assert (tmp_path / "store.db").stat().st_size > 100 * PAGE
         assert size(tmp_path / "store.db") < 2 * CHECKPOINT_PAGES * PAGE

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from noetl.ports.results import Objects
+from noetl.ports.results import ExecutionObjects
 from noetl.ports.tool import Call
-from noetl.stores.results import MemoryResults, StoredObjects
+from noetl.stores.results import MemoryResults, ResultStoreObjects
 
 HERE = Path(__file__).parent
 
@@ -27,7 +27,7 @@ def call_of(
     timeout: float = 30.0,
     folder: Path = HERE,
     log: Callable[[str], None] = quiet,
-    objects: Objects | None = None,
+    objects: ExecutionObjects | None = None,
 ) -> Call:
     """The first attempt of the task `t`, with nothing before it."""
     return Call(
@@ -44,5 +44,5 @@ def call_of(
         timeout=timeout,
         folder=folder,
         log=log,
-        objects=objects or StoredObjects(MemoryResults(), execution_id),
+        objects=objects or ResultStoreObjects(MemoryResults(), execution_id),
     )

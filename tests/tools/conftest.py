@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.sql_calls import Database, sqlite_at
+from tests.tools.sql_calls import SqlDatabase, sqlite_at
 
 
 @pytest.fixture(autouse=True)
@@ -14,6 +14,6 @@ def forgetting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def db(tmp_path: Path) -> Database:
+def db(tmp_path: Path) -> SqlDatabase:
     """A file of SQLite; the tests of other databases have their own."""
     return sqlite_at(tmp_path)

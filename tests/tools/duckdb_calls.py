@@ -7,23 +7,23 @@ from typing import Any, TypeVar
 
 from noetl.model import Json
 from noetl.model.outcome import Outcome
-from noetl.ports.results import Objects
-from noetl.stores.results import FileResults, StoredObjects
+from noetl.ports.results import ExecutionObjects
+from noetl.stores.results import FileResults, ResultStoreObjects
 from noetl.tools.duckdb.tool import DuckdbTool
 from tests.tools.calls import call_of
 
 T = TypeVar("T")
 
 
-class Desk:
+class DuckdbCalls:
     """One tool, and calls of it in a folder of its own."""
 
     def __init__(self, folder: Path, tool: DuckdbTool) -> None:
         self.folder = folder
         self.tool = tool
 
-    def objects(self, execution: str = "x") -> Objects:
-        return StoredObjects(FileResults(self.folder / ".results"), execution)
+    def objects(self, execution: str = "x") -> ExecutionObjects:
+        return ResultStoreObjects(FileResults(self.folder / ".results"), execution)
 
     async def outcome(
         self,
@@ -65,13 +65,13 @@ class Desk:
         return outcome.error.kind, outcome.error.message
 
 
-def at_desk(folder: Path, work: Callable[[Desk], Awaitable[T]]) -> T:
+def with_duckdb(folder: Path, work: Callable[[DuckdbCalls], Awaitable[T]]) -> T:
     """What the work gives, with a tool that is closed at the end."""
 
     async def whole() -> T:
         tool = DuckdbTool()
         try:
-            return await work(Desk(folder, tool))
+            return await work(DuckdbCalls(folder, tool))
         finally:
             await tool.close()
 

@@ -13,7 +13,7 @@ from multidict import CIMultiDict
 
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, Outcome
-from noetl.ports.results import Objects
+from noetl.ports.results import ExecutionObjects
 from noetl.ports.tool import Call
 from noetl.tools.http.tool import HttpTool
 from tests.tools.calls import HERE, call_of, quiet
@@ -45,7 +45,7 @@ def call(
     timeout: float = 30.0,
     folder: Path = HERE,
     log: Callable[[str], None] = quiet,
-    objects: Objects | None = None,
+    objects: ExecutionObjects | None = None,
     run_id: str = "r1",
     **inputs: Any,
 ) -> Call:

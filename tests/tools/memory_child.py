@@ -12,7 +12,7 @@ from typing import Any
 
 from noetl.model.outcome import Outcome
 from noetl.ports.tool import Call, Tool
-from noetl.stores.results import FileResults, StoredObjects
+from noetl.stores.results import FileResults, ResultStoreObjects
 from noetl.tools.artifact.tool import ArtifactTool
 from noetl.tools.file.tool import FileTool
 from noetl.tools.s3.tool import S3Tool
@@ -22,7 +22,7 @@ ID = "01939d2e-0000-7000-8000-000000000001"
 
 async def done(tool: Tool, folder: Path, **inputs: Any) -> Any:
     compression = inputs.pop("compression", "none")
-    objects = StoredObjects(FileResults(folder / "results"), ID, compression=compression)
+    objects = ResultStoreObjects(FileResults(folder / "results"), ID, compression=compression)
     outcome: Outcome = await tool.run(
         Call(
             execution_id=ID,

@@ -8,16 +8,16 @@ from typing import Any
 import pyarrow as pa
 
 from noetl.model.outcome import Outcome
-from noetl.model.reference import ARROW, Stored
+from noetl.model.reference import ARROW_MEDIA_TYPE, StoredReference
 from noetl.ports.results import ResultStore
 from noetl.ports.tool import Tool
-from noetl.stores.results import FileResults, NamedResults, StoredObjects
+from noetl.stores.results import FileResults, NamedResults, ResultStoreObjects
 from tests.tools.calls import call_of
 
 ID = "01939d2e-0000-7000-8000-000000000001"
 
 
-class Desk:
+class ObjectCalls:
     """A tool, and an execution that uses it."""
 
     def __init__(self, make: Callable[[], Tool], folder: Path, kind: str) -> None:
@@ -27,7 +27,7 @@ class Desk:
         self.results: ResultStore = NamedResults(
             FileResults(folder / ".results"), {"archive": FileResults(folder / ".archive")}
         )
-        self.objects = StoredObjects(self.results, ID)
+        self.objects = ResultStoreObjects(self.results, ID)
 
     def call(self, *, timeout: float = 60, execution_id: str = ID, **inputs: Any) -> Outcome:
         async def whole() -> Outcome:
@@ -40,7 +40,7 @@ class Desk:
                         execution_id=execution_id,
                         timeout=timeout,
                         folder=self.folder,
-                        objects=StoredObjects(self.results, execution_id),
+                        objects=ResultStoreObjects(self.results, execution_id),
                     )
                 )
             finally:
@@ -58,26 +58,28 @@ class Desk:
         assert outcome.error is not None, outcome.result
         return outcome.error.kind, outcome.error.message
 
-    def object(self, data: bytes, media_type: str = "application/octet-stream", **about: Any) -> Stored:
-        async def whole() -> Stored:
+    def object(
+        self, data: bytes, media_type: str = "application/octet-stream", **about: Any
+    ) -> StoredReference:
+        async def whole() -> StoredReference:
             async with self.objects.draft() as draft:
                 draft.path.write_bytes(data)
                 return await draft.keep(media_type, **about)
 
         return asyncio.run(whole())
 
-    def table(self, rows: list[dict[str, Any]]) -> Stored:
+    def table(self, rows: list[dict[str, Any]]) -> StoredReference:
         table = pa.Table.from_pylist(rows)
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as out:
             out.write_table(table)
         data = sink.getvalue().to_pybytes()
-        return self.object(data, ARROW, type="list", length=len(rows), columns=table.column_names)
+        return self.object(data, ARROW_MEDIA_TYPE, type="list", length=len(rows), columns=table.column_names)
 
-    def data(self, reference: Stored, execution_id: str = ID) -> bytes:
+    def data(self, reference: StoredReference, execution_id: str = ID) -> bytes:
         async def whole() -> bytes:
-            async with StoredObjects(self.results, execution_id).local(reference) as path:
+            async with ResultStoreObjects(self.results, execution_id).local(reference) as path:
                 return path.read_bytes()
 
-        assert isinstance(reference, Stored)
+        assert isinstance(reference, StoredReference)
         return asyncio.run(whole())

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from noetl.model.outcome import ErrorInfo, Outcome
-from noetl.ports.results import Objects
+from noetl.ports.results import ExecutionObjects
 from noetl.ports.tool import Call
 from noetl.tools.shell.tool import GRACE, ShellTool
 from tests.tools.calls import HERE, call_of, quiet
@@ -20,7 +20,7 @@ def call(
     timeout: float = 30.0,
     folder: Path = HERE,
     log: Callable[[str], None] = quiet,
-    objects: Objects | None = None,
+    objects: ExecutionObjects | None = None,
     **inputs: Any,
 ) -> Call:
     given = {"command": command, **inputs}

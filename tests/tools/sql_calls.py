@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from noetl.model.outcome import ErrorInfo, Outcome
-from noetl.model.reference import ARROW, Stored
+from noetl.model.reference import ARROW_MEDIA_TYPE, StoredReference
 from noetl.ports.tool import Call, Tool
-from noetl.stores.results import MemoryResults, StoredObjects
+from noetl.stores.results import MemoryResults, ResultStoreObjects
 from noetl.tools.postgres.tool import PostgresTool
 from noetl.tools.sqlite.tool import SqliteTool
 from tests.tools.calls import call_of
@@ -19,7 +19,7 @@ from tests.tools.calls import call_of
 _numbers = count(1)
 
 
-class Database:
+class SqlDatabase:
     """One database, asked through a tool of its own each time, in one execution."""
 
     def __init__(self, make: Callable[[], Tool], folder: Path, **target: Any) -> None:
@@ -27,7 +27,7 @@ class Database:
         self.target = target
         self.folder = folder
         self.execution_id = f"x{next(_numbers)}"
-        self.objects = StoredObjects(MemoryResults(), self.execution_id)
+        self.objects = ResultStoreObjects(MemoryResults(), self.execution_id)
         self.log: list[str] = []
 
     def call(self, *, spec: dict[str, Any] | None = None, timeout: float = 30.0, **inputs: Any) -> Call:
@@ -80,8 +80,8 @@ class Database:
 
     def table(self, reference: Any) -> pa.Table:
         """The Arrow table that a reference stands for."""
-        assert isinstance(reference, Stored)
-        assert reference["media_type"] == ARROW
+        assert isinstance(reference, StoredReference)
+        assert reference["media_type"] == ARROW_MEDIA_TYPE
 
         async def read() -> pa.Table:
             async with self.objects.local(reference) as path:
@@ -92,10 +92,10 @@ class Database:
         assert (reference["length"], reference["columns"]) == (found.num_rows, found.column_names)
         return found
 
-    def stored(self, table: pa.Table, media_type: str = ARROW) -> Stored:
+    def stored(self, table: pa.Table, media_type: str = ARROW_MEDIA_TYPE) -> StoredReference:
         """The reference to a table that another task kept."""
 
-        async def keep() -> Stored:
+        async def keep() -> StoredReference:
             async with self.objects.draft() as draft:
                 with pa.ipc.new_stream(draft.path, table.schema) as stream:
                     stream.write_table(table, max_chunksize=300)
@@ -104,9 +104,9 @@ class Database:
         return asyncio.run(keep())
 
 
-def postgres_at(dsn: str) -> Database:
-    return Database(PostgresTool, Path(), dsn=dsn)
+def postgres_at(dsn: str) -> SqlDatabase:
+    return SqlDatabase(PostgresTool, Path(), dsn=dsn)
 
 
-def sqlite_at(folder: Path) -> Database:
-    return Database(SqliteTool, folder, database="test.db")
+def sqlite_at(folder: Path) -> SqlDatabase:
+    return SqlDatabase(SqliteTool, folder, database="test.db")

@@ -6,23 +6,31 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from noetl.model.reference import ARROW, MEDIA_TYPE, Stored, encode_value, escape, is_object, is_table
-from noetl.model.table_reader import rows_of
+from noetl.model.reference import (
+    ARROW_MEDIA_TYPE,
+    JSON_MEDIA_TYPE,
+    StoredReference,
+    encode_value,
+    escape,
+    is_object_reference,
+    is_table_reference,
+)
+from noetl.model.table_reader import table_rows
 from noetl.tools.artifact.tool import ArtifactTool
-from tests.tools.object_calls import Desk
+from tests.tools.object_calls import ObjectCalls
 
 OTHER = "01939d2e-0000-7000-8000-000000000002"
 ROWS: list[dict[str, Any]] = [{"id": 1, "name": "a,b"}, {"id": 2, "name": None}]
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(ArtifactTool, tmp_path, "artifact")
+def desk(tmp_path: Path) -> ObjectCalls:
+    return ObjectCalls(ArtifactTool, tmp_path, "artifact")
 
 
-def test_what_is_put_by_name_can_be_got_by_every_execution(desk: Desk) -> None:
+def test_what_is_put_by_name_can_be_got_by_every_execution(desk: ObjectCalls) -> None:
     put = desk.ok(action="put", key="reports/may.json", content={"n": 1})
-    assert is_object(escape(put))
+    assert is_object_reference(escape(put))
     assert (put["name"], put["media_type"]) == ("reports/may.json", "application/json; charset=utf-8")
     assert put["preview"] == '{"n":1}'
     got = desk.ok(action="get", key="reports/may.json", execution_id=OTHER)
@@ -44,21 +52,23 @@ def test_what_is_put_by_name_can_be_got_by_every_execution(desk: Desk) -> None:
         ([{"a": [1]}, {"b": True}], "csv", b"a,b\r\n[1],\r\n,true\r\n"),
     ],
 )
-def test_content_is_written_in_its_format(desk: Desk, content: Any, form: str | None, data: bytes) -> None:
+def test_content_is_written_in_its_format(
+    desk: ObjectCalls, content: Any, form: str | None, data: bytes
+) -> None:
     assert desk.data(desk.ok(action="put", content=content, format=form)) == data
 
 
-def test_rows_can_be_parquet_and_back(desk: Desk) -> None:
+def test_rows_can_be_parquet_and_back(desk: ObjectCalls) -> None:
     put = desk.ok(action="put", key="rows", content=ROWS, format="parquet")
     assert desk.data(put)[:4] == b"PAR1"
     got = desk.ok(action="get", key="rows", format="parquet")
-    assert is_table(dict(got))
+    assert is_table_reference(dict(got))
     assert got["length"] == 2
-    assert rows_of(desk.data(got)) == ROWS
+    assert table_rows(desk.data(got)) == ROWS
 
 
 @pytest.mark.parametrize("form", ["csv", "json", "parquet"])
-def test_a_table_is_written_from_its_reference(desk: Desk, tmp_path: Path, form: str) -> None:
+def test_a_table_is_written_from_its_reference(desk: ObjectCalls, tmp_path: Path, form: str) -> None:
     rows = [{"id": number, "name": f"row {number}"} for number in range(2_500)]
     put = desk.ok(action="put", content=desk.table(rows), format=form)
     data = desk.data(put)
@@ -71,15 +81,15 @@ def test_a_table_is_written_from_its_reference(desk: Desk, tmp_path: Path, form:
         assert pq.read_table(tmp_path / "t").to_pylist() == rows
 
 
-def test_an_empty_table_is_an_empty_list(desk: Desk) -> None:
+def test_an_empty_table_is_an_empty_list(desk: ObjectCalls) -> None:
     empty = desk.ok(action="put", content=[{"id": 1}], format="parquet")
     table = desk.ok(action="get", ref=empty, format="parquet")
-    assert is_table(dict(table))
-    none = desk.object(desk.data(desk.table([])), ARROW, type="list", length=0)
+    assert is_table_reference(dict(table))
+    none = desk.object(desk.data(desk.table([])), ARROW_MEDIA_TYPE, type="list", length=0)
     assert desk.data(desk.ok(action="put", content=none, format="json")) == b"[]"
 
 
-def test_an_object_is_kept_as_it_is_and_not_copied(desk: Desk) -> None:
+def test_an_object_is_kept_as_it_is_and_not_copied(desk: ObjectCalls) -> None:
     given = desk.object(b"\x00" * 100_000, "image/png")
     put = desk.ok(action="put", key="picture", content=given)
     assert (put["key"], put["media_type"]) == (given["key"], "image/png")
@@ -89,19 +99,19 @@ def test_an_object_is_kept_as_it_is_and_not_copied(desk: Desk) -> None:
     assert len(files) == 1, "three names of the same file"
 
 
-def test_a_stored_value_is_written_as_users_know_it(desk: Desk) -> None:
+def test_a_stored_value_is_written_as_users_know_it(desk: ObjectCalls) -> None:
     table = desk.table(ROWS)
     value = {"$noetl": "mine", "table": table}
-    stored = desk.object(encode_value(escape(value)), MEDIA_TYPE)
+    stored = desk.object(encode_value(escape(value)), JSON_MEDIA_TYPE)
     assert json.loads(desk.data(desk.ok(action="put", content=stored))) == {"$noetl": "mine", "table": ROWS}
-    plain = desk.object(b'{"a":1}', MEDIA_TYPE)
+    plain = desk.object(b'{"a":1}', JSON_MEDIA_TYPE)
     assert desk.data(desk.ok(action="put", content=plain)) == b'{"a":1}'
     assert desk.data(desk.ok(action="put", content={"a": plain, "t": table}, format="json")) == (
         b'{"a":{"a":1},"t":[{"id":1,"name":"a,b"},{"id":2,"name":null}]}'
     )
 
 
-def test_names_can_be_listed_replaced_and_deleted(desk: Desk) -> None:
+def test_names_can_be_listed_replaced_and_deleted(desk: ObjectCalls) -> None:
     for name in ("a/1", "a/2", "b"):
         desk.ok(action="put", key=name, content=name)
     listed = desk.ok(action="list", key="a/")
@@ -118,7 +128,7 @@ def test_names_can_be_listed_replaced_and_deleted(desk: Desk) -> None:
     assert len(bodies) == 2, "those that were replaced or deleted are gone"
 
 
-def test_another_store_can_be_named(desk: Desk) -> None:
+def test_another_store_can_be_named(desk: ObjectCalls) -> None:
     desk.ok(action="put", key="x", content="here")
     desk.ok(action="put", key="x", content="there", store="archive")
     assert desk.ok(action="get", key="x", format="text", store="archive") == "there"
@@ -129,7 +139,7 @@ def test_another_store_can_be_named(desk: Desk) -> None:
     assert "no result store `nowhere`" in message
 
 
-def test_a_reference_can_be_read_by_its_key(desk: Desk) -> None:
+def test_a_reference_can_be_read_by_its_key(desk: ObjectCalls) -> None:
     given = desk.object(b'{"a": 1}')
     assert desk.ok(action="get", ref=given["key"], format="json") == {"a": 1}
     assert desk.ok(action="get", ref=given)["key"] == given["key"]
@@ -148,11 +158,13 @@ def test_a_reference_can_be_read_by_its_key(desk: Desk) -> None:
         ({"action": "get"}, "input", "`key` or `ref` is missing"),
         ({"action": "get", "ref": {"$noetl": "ref", "key": "x"}}, "input", "`ref` is a reference"),
         ({"action": "get", "ref": f"{OTHER}/{'0' * 64}"}, "not_found", "not stored by this execution"),
-        ({"action": "delete", "ref": Stored({"key": "x"})}, "input", "no artifact with a name"),
+        ({"action": "delete", "ref": StoredReference({"key": "x"})}, "input", "no artifact with a name"),
         ({"action": "go"}, "input", "action"),
     ],
 )
-def test_what_cannot_be_done_is_an_error(desk: Desk, inputs: dict[str, Any], kind: str, said: str) -> None:
+def test_what_cannot_be_done_is_an_error(
+    desk: ObjectCalls, inputs: dict[str, Any], kind: str, said: str
+) -> None:
     found, message = desk.error(**inputs)
     assert found == kind
     assert said in message
@@ -168,18 +180,18 @@ def test_what_cannot_be_done_is_an_error(desk: Desk, inputs: dict[str, Any], kin
         (b"PAR", "parquet", "cannot be read"),
     ],
 )
-def test_what_is_not_in_the_format_is_an_error(desk: Desk, data: bytes, form: str, said: str) -> None:
+def test_what_is_not_in_the_format_is_an_error(desk: ObjectCalls, data: bytes, form: str, said: str) -> None:
     kind, message = desk.error(action="get", ref=desk.object(data), format=form)
     assert kind == "input"
     assert said in message
 
 
-def test_csv_is_read_as_rows(desk: Desk) -> None:
+def test_csv_is_read_as_rows(desk: ObjectCalls) -> None:
     given = desk.object(b'\xef\xbb\xbfid,name\n1,"a\nb"\n')
     assert desk.ok(action="get", ref=given, format="csv") == [{"id": "1", "name": "a\nb"}]
 
 
-def test_a_long_field_of_csv_is_read(desk: Desk) -> None:
+def test_a_long_field_of_csv_is_read(desk: ObjectCalls) -> None:
     rows = [{"text": "x" * 200_000}]
     put = desk.ok(action="put", content=rows, format="csv")
     assert desk.ok(action="get", ref=put, format="csv") == rows

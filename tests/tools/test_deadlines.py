@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from noetl.tools.host.deadlines import Deadlines, Late
+from noetl.tools.host.deadlines import DeadlineExceeded, Deadlines
 
 
 async def for_ever() -> None:
@@ -27,7 +27,7 @@ def test_work_in_time_gives_what_it_gives() -> None:
 def test_late_work_is_interrupted_and_its_task_goes_on() -> None:
     async def use() -> None:
         deadlines = Deadlines()
-        with pytest.raises(Late):
+        with pytest.raises(DeadlineExceeded):
             await deadlines.within(0.01, for_ever())
         task = asyncio.current_task()
         assert task is not None
@@ -43,7 +43,7 @@ def test_each_has_its_own_time() -> None:
         ended: list[str] = []
 
         async def wait(name: str, seconds: float) -> None:
-            with pytest.raises(Late):
+            with pytest.raises(DeadlineExceeded):
                 await deadlines.within(seconds, for_ever())
             ended.append(name)
 

@@ -21,7 +21,7 @@ from noetl.model.outcome import ErrorInfo
 from noetl.ports.tool import Call
 from noetl.tools.declaration import ToolRefused
 from noetl.tools.host.worker_tools import Tools
-from tests.playbooks import found_in, problems_of, task
+from tests.playbooks import problem_positions, problems_of, task
 from tests.tools.declared_calls import error, known, outcome, run
 from tests.tools.python_calls import call
 
@@ -85,10 +85,14 @@ def test_a_function_is_explained_like_any_other_kind() -> None:
 def test_the_parameters_of_a_function_are_its_inputs() -> None:
     declare_parcel()
     assert problems_of(task("kind: parcel\nto: Bern\nfrom: Oslo\nsize: { wide: 3 }")) == ()
-    assert [one.code for one in found_in(task("kind: parcel\nto: Bern\nspeed: fats"))] == ["bad-value"]
-    assert [one.code for one in found_in(task("kind: parcel\nto: Bern\nwight: 2"))] == ["unknown-key"]
-    assert [one.code for one in found_in(task("kind: parcel\nto: [Bern]"))] == ["wrong-type"]
-    assert [one.code for one in found_in(task("kind: parcel\nto: Bern\nsize: { high: 2 }"))] == [
+    assert [one.code for one in problem_positions(task("kind: parcel\nto: Bern\nspeed: fats"))] == [
+        "bad-value"
+    ]
+    assert [one.code for one in problem_positions(task("kind: parcel\nto: Bern\nwight: 2"))] == [
+        "unknown-key"
+    ]
+    assert [one.code for one in problem_positions(task("kind: parcel\nto: [Bern]"))] == ["wrong-type"]
+    assert [one.code for one in problem_positions(task("kind: parcel\nto: Bern\nsize: { high: 2 }"))] == [
         "missing-key"
     ]
     (missing,) = problems_of(task("kind: parcel"))
@@ -371,8 +375,8 @@ def test_a_declaration_may_have_knobs_a_check_and_a_summary() -> None:
         return attempt.spec.get("loud")
 
     assert known("pair").summary == "Takes two."
-    assert [one.code for one in found_in(task("kind: pair\na: 1\nb: 1"))] == ["bad-input"]
-    assert [one.code for one in found_in(task("kind: pair\na: 1\nb: 2\nspec: { quiet: true }"))] == [
+    assert [one.code for one in problem_positions(task("kind: pair\na: 1\nb: 1"))] == ["bad-input"]
+    assert [one.code for one in problem_positions(task("kind: pair\na: 1\nb: 2\nspec: { quiet: true }"))] == [
         "unknown-key"
     ]
     (found,) = run("pair", call(a=1, b=2, spec={"loud": True}))

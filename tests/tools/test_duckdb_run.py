@@ -7,21 +7,21 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from noetl.model.reference import ARROW, Stored
-from tests.tools.duckdb_calls import Desk, at_desk
+from noetl.model.reference import ARROW_MEDIA_TYPE, StoredReference
+from tests.tools.duckdb_calls import DuckdbCalls, with_duckdb
 
 
 def test_a_query_gives_rows_columns_and_a_count(tmp_path: Path) -> None:
-    async def work(desk: Desk) -> None:
+    async def work(desk: DuckdbCalls) -> None:
         one = {"rows": [{"a": 1, "b": "x"}, {"a": 2, "b": None}], "row_count": 2, "columns": ["a", "b"]}
         found = await desk.result("from (values (1, 'x'), (2, null)) as t(a, b)")
         assert found == {**one, "statements": 1, "command_0": one}
 
-    at_desk(tmp_path, work)
+    with_duckdb(tmp_path, work)
 
 
 def test_every_statement_has_its_result_and_the_last_rows_are_those_of_the_task(tmp_path: Path) -> None:
-    async def work(desk: Desk) -> None:
+    async def work(desk: DuckdbCalls) -> None:
         found = await desk.result(
             ["create table t(a int); insert into t values (1), (2)", "from t", "delete from t where a = 1"]
         )
@@ -30,11 +30,11 @@ def test_every_statement_has_its_result_and_the_last_rows_are_those_of_the_task(
         assert [found[f"command_{n}"]["row_count"] for n in range(4)] == [0, 2, 2, 1]
         assert await desk.rows("update t set a = 7 returning a") == [{"a": 7}]
 
-    at_desk(tmp_path, work)
+    with_duckdb(tmp_path, work)
 
 
 def test_values_are_bound_by_name_by_number_and_in_turn(tmp_path: Path) -> None:
-    async def work(desk: Desk) -> None:
+    async def work(desk: DuckdbCalls) -> None:
         assert await desk.rows("select $a + $b as n", params={"a": 1, "b": 2}) == [{"n": 3}]
         assert await desk.rows("select $2 - $1 as n", params=[1, 5]) == [{"n": 4}]
         assert await desk.rows("select $a as n", params={"a": 1, "unused": 2}) == [{"n": 1}]
@@ -42,7 +42,7 @@ def test_values_are_bound_by_name_by_number_and_in_turn(tmp_path: Path) -> None:
         assert found["command_0"]["rows"] == [{"a": "x'; --"}]
         assert found["rows"] == [{"b": 2, "c": [1, 2]}]
 
-    at_desk(tmp_path, work)
+    with_duckdb(tmp_path, work)
 
 
 @pytest.mark.parametrize(
@@ -63,10 +63,10 @@ def test_values_are_bound_by_name_by_number_and_in_turn(tmp_path: Path) -> None:
 def test_values_that_do_not_fit_are_an_error_of_the_inputs(
     tmp_path: Path, query: str, params: Any, message: str
 ) -> None:
-    async def work(desk: Desk) -> None:
+    async def work(desk: DuckdbCalls) -> None:
         assert await desk.error(query, params=params) == ("input", message)
 
-    at_desk(tmp_path, work)
+    with_duckdb(tmp_path, work)
 
 
 def test_values_of_all_types_have_a_form_in_json(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_values_of_all_types_have_a_form_in_json(tmp_path: Path) -> None:
           timestamp_ns '2026-03-01 00:00:00.123456789' as fine, true as yes, null as nothing
     """
 
-    async def work(desk: Desk) -> None:
+    async def work(desk: DuckdbCalls) -> None:
         (row,) = await desk.rows(query)
         assert row == {
             "huge": 1,
@@ -104,11 +104,11 @@ def test_values_of_all_types_have_a_form_in_json(tmp_path: Path) -> None:
             "nothing": None,
         }
 
-    at_desk(tmp_path, work)
+    with_duckdb(tmp_path, work)
 
 
 def test_what_is_no_number_or_time_is_null_with_a_warning(tmp_path: Path) -> None:
-    async def work(desk: Desk) -> None:
+    async def work(desk: DuckdbCalls) -> None:
         query = "select unnest(['nan', 'inf', null, '1']::double[]) as n, 'infinity'::date as d"
         outcome = await desk.outcome(query)
         assert [row["n"] for row in outcome.result["rows"]] == [None, None, None, 1.0]
@@ -117,24 +117,24 @@ def test_what_is_no_number_or_time_is_null_with_a_warning(tmp_path: Path) -> Non
             "column `d`: 4 values are null, for there is no form for them",
         ]
 
-    at_desk(tmp_path, work)
+    with_duckdb(tmp_path, work)
 
 
 def test_columns_of_one_name_are_told_apart(tmp_path: Path) -> None:
-    async def work(desk: Desk) -> None:
+    async def work(desk: DuckdbCalls) -> None:
         assert await desk.rows("select 1 as a, 2 as a") == [{"a": 1, "a_2": 2}]
 
-    at_desk(tmp_path, work)
+    with_duckdb(tmp_path, work)
 
 
 def test_many_rows_become_an_arrow_object_in_their_order(tmp_path: Path) -> None:
-    async def work(desk: Desk) -> None:
+    async def work(desk: DuckdbCalls) -> None:
         found = await desk.result("select range as id, 'row ' || range as name from range(50000)")
         stored = found["rows"]
-        assert isinstance(stored, Stored)
+        assert isinstance(stored, StoredReference)
         assert found["row_count"] == 50_000
         assert {key: stored[key] for key in ("media_type", "type", "length", "columns")} == {
-            "media_type": ARROW,
+            "media_type": ARROW_MEDIA_TYPE,
             "type": "list",
             "length": 50_000,
             "columns": ["id", "name"],
@@ -146,21 +146,21 @@ def test_many_rows_become_an_arrow_object_in_their_order(tmp_path: Path) -> None
         small = await desk.rows("select 1 as a", spec={"result": {"inline_max_bytes": 0}})
         assert small["length"] == 1
 
-    at_desk(tmp_path, work)
+    with_duckdb(tmp_path, work)
 
 
 @pytest.mark.parametrize(("fetch", "rows"), [("one", [{"range": 0}]), ("none", [])])
 def test_fetch_says_how_many_rows_are_given_and_all_are_counted(
     tmp_path: Path, fetch: str, rows: list[Any]
 ) -> None:
-    async def work(desk: Desk) -> None:
+    async def work(desk: DuckdbCalls) -> None:
         found = await desk.result("from range(20000); create table t(a int)", spec={"fetch": fetch})
         assert (found["rows"], found["row_count"], found["columns"]) == (rows, 20_000, ["range"])
         stored = await desk.result("select repeat('x', 100000) from range(3)", spec={"fetch": fetch})
         assert stored["row_count"] == 3
-        assert isinstance(stored["rows"], Stored) == (fetch == "one")
+        assert isinstance(stored["rows"], StoredReference) == (fetch == "one")
 
-    at_desk(tmp_path, work)
+    with_duckdb(tmp_path, work)
 
 
 def test_types_that_arrow_does_not_have_are_text(tmp_path: Path) -> None:
@@ -178,16 +178,16 @@ def test_types_that_arrow_does_not_have_are_text(tmp_path: Path) -> None:
         "n_2": 2,
     }
 
-    async def work(desk: Desk) -> None:
+    async def work(desk: DuckdbCalls) -> None:
         assert await desk.rows(query) == [expected]
         stored = await desk.rows(query, spec={"result": {"inline_max_bytes": 0}})
         assert await desk.rows("from x", tables={"x": stored}) == [expected]
 
-    at_desk(tmp_path, work)
+    with_duckdb(tmp_path, work)
 
 
 def test_rows_are_loaded_into_a_table_by_name_or_by_place(tmp_path: Path) -> None:
-    async def work(desk: Desk) -> None:
+    async def work(desk: DuckdbCalls) -> None:
         await desk.result("create schema s; create table s.\"the t\"(a int, b text default '-', c date)")
         target = 's."the t"'
         loaded = await desk.result(rows=[{"b": "x", "a": 1}, {"a": 2}], into=f"{target} (a, b)")
@@ -195,7 +195,7 @@ def test_rows_are_loaded_into_a_table_by_name_or_by_place(tmp_path: Path) -> Non
         await desk.result(rows=[{"a": 3}], into=target)
         await desk.result(rows=[[4, "y", "2026-03-01"]], into=target)
         big = await desk.rows("select range::int as a from range(10, 20000)")
-        assert isinstance(big, Stored)
+        assert isinstance(big, StoredReference)
         await desk.result(rows=big, into=target)
         await desk.result(rows=[], into=target)
         assert await desk.rows(f"from {target} where a < 10 order by a") == [
@@ -221,7 +221,7 @@ def test_rows_are_loaded_into_a_table_by_name_or_by_place(tmp_path: Path) -> Non
         kind, message = await desk.error(rows=[[1, 2, 3, 4]], into=target)
         assert (kind, "has 3 columns but 4 values were supplied" in message) == ("sql", True)
 
-    at_desk(tmp_path, work)
+    with_duckdb(tmp_path, work)
 
 
 @pytest.mark.parametrize("stored", [False, True])
@@ -235,10 +235,10 @@ def test_rows_go_back_as_they_came(tmp_path: Path, stored: bool) -> None:
           (2, '\x00'::blob, '{"other": {}}', null, null, 0.1, null, null, null, [], {'x': null, 'y': ''}, null);
     """
 
-    async def work(desk: Desk) -> None:
+    async def work(desk: DuckdbCalls) -> None:
         await desk.result(f"create table t({columns}); create table copy({columns}); {query}")
         rows = await desk.rows("from t", spec={"result": {"inline_max_bytes": 0 if stored else 65536}})
-        assert isinstance(rows, Stored) == stored
+        assert isinstance(rows, StoredReference) == stored
         assert (await desk.result(rows=rows, into="copy"))["row_count"] == 2
         assert await desk.rows("from t except from copy") == []
         if not stored:
@@ -246,11 +246,11 @@ def test_rows_go_back_as_they_came(tmp_path: Path, stored: bool) -> None:
             assert await desk.rows("select count(*) as n from copy") == [{"n": 4}]
             assert await desk.rows("from copy except from t") == []
 
-    at_desk(tmp_path, work)
+    with_duckdb(tmp_path, work)
 
 
 def test_mappings_stay_themselves_in_a_column_of_json(tmp_path: Path) -> None:
-    async def work(desk: Desk) -> None:
+    async def work(desk: DuckdbCalls) -> None:
         await desk.result('create table t(n int, "Doc" json)')
         docs: list[Any] = [{"a": 1}, {"b": {}}, [1, "x"], True, '"text"', None]
         await desk.result(rows=[{"n": n, "doc": doc} for n, doc in enumerate(docs)], into="t (n, Doc)")
@@ -264,11 +264,11 @@ def test_mappings_stay_themselves_in_a_column_of_json(tmp_path: Path) -> None:
         kind, message = await desk.error(rows=[{"raw": "@"}], into="b")
         assert (kind, message[:50]) == ("input", "a value for a column of type BLOB is no base64: On")
 
-    at_desk(tmp_path, work)
+    with_duckdb(tmp_path, work)
 
 
 def test_a_command_runs_once_for_each_row(tmp_path: Path) -> None:
-    async def work(desk: Desk) -> None:
+    async def work(desk: DuckdbCalls) -> None:
         await desk.result("create table t(a int, b int)")
         found = await desk.result(
             command="insert into t values ($a, $b)", rows=[{"a": 1, "b": 2}, {"a": 3, "b": 4}]
@@ -276,7 +276,7 @@ def test_a_command_runs_once_for_each_row(tmp_path: Path) -> None:
         assert found["row_count"] == 2
         await desk.result(command="insert into t values (?, ?)", rows=[[5, 6]])
         stored = await desk.rows("select 7 as a", spec={"result": {"inline_max_bytes": 0}})
-        assert isinstance(stored, Stored)
+        assert isinstance(stored, StoredReference)
         await desk.result(command="update t set b = $a where a = 1", rows=stored)
         assert await desk.rows("from t order by a") == [{"a": 1, "b": 7}, {"a": 3, "b": 4}, {"a": 5, "b": 6}]
         kind, message = await desk.error(
@@ -285,11 +285,11 @@ def test_a_command_runs_once_for_each_row(tmp_path: Path) -> None:
         assert (kind, message) == ("input", "row 2: nothing can be bound to `$b`: no value has this name")
         assert await desk.rows("select count(*) as n from t") == [{"n": 3}]
 
-    at_desk(tmp_path, work)
+    with_duckdb(tmp_path, work)
 
 
 def test_what_a_command_returns_for_each_row_is_the_result(tmp_path: Path) -> None:
-    async def work(desk: Desk) -> None:
+    async def work(desk: DuckdbCalls) -> None:
         await desk.result("create table t(a int)")
         rows = [{"a": 1}, {"a": 2}, {"a": 3}]
         insert = "insert into t values ($a) returning a, 2 * a as twice"
@@ -305,17 +305,17 @@ def test_what_a_command_returns_for_each_row_is_the_result(tmp_path: Path) -> No
         first = await desk.result("select $a as b", rows=rows, spec={"fetch": "one"})
         assert (first["rows"], first["row_count"]) == ([{"b": 1}], 3)
         many = await desk.result("select $a as b, range from range(10000)", rows=rows)
-        assert isinstance(many["rows"], Stored)
+        assert isinstance(many["rows"], StoredReference)
         assert (many["row_count"], many["rows"]["length"]) == (30_000, 30_000)
         kind, message = await desk.error("insert into t values ($a) returning error('no')", rows=rows)
         assert (kind, message) == ("sql", "Invalid Input Error: no")
         assert await desk.rows("select count(*) as n from t") == [{"n": 3}]
 
-    at_desk(tmp_path, work)
+    with_duckdb(tmp_path, work)
 
 
 def test_all_statements_are_one_transaction_unless_told_otherwise(tmp_path: Path) -> None:
-    async def work(desk: Desk) -> None:
+    async def work(desk: DuckdbCalls) -> None:
         await desk.result("create table t(a int)")
         failing = "insert into t values (1); select error('no')"
         assert await desk.error(failing) == ("sql", "Invalid Input Error: no")
@@ -325,11 +325,11 @@ def test_all_statements_are_one_transaction_unless_told_otherwise(tmp_path: Path
         await desk.result("begin; insert into t values (2); rollback; insert into t values (3)")
         assert await desk.rows("from t order by a") == [{"a": 1}, {"a": 3}]
 
-    at_desk(tmp_path, work)
+    with_duckdb(tmp_path, work)
 
 
 def test_an_execution_has_a_database_in_memory_until_it_ends(tmp_path: Path) -> None:
-    async def work(desk: Desk) -> None:
+    async def work(desk: DuckdbCalls) -> None:
         await desk.result("create table t as select 1 as a", execution="one")
         assert await desk.rows("from t", execution="one") == [{"a": 1}]
         kind, _ = await desk.error("from t", execution="other")
@@ -338,11 +338,11 @@ def test_an_execution_has_a_database_in_memory_until_it_ends(tmp_path: Path) -> 
         kind, _ = await desk.error("from t", execution="one")
         assert kind == "sql"
 
-    at_desk(tmp_path, work)
+    with_duckdb(tmp_path, work)
 
 
 def test_a_file_is_beside_the_playbook_and_shared_by_tasks_at_the_same_time(tmp_path: Path) -> None:
-    async def work(desk: Desk) -> None:
+    async def work(desk: DuckdbCalls) -> None:
         await desk.result("create table t(a int)", database="shop.db")
         inserts = [
             desk.result("insert into t values (?)", params=[n], database="shop.db", execution=str(n))
@@ -351,25 +351,25 @@ def test_a_file_is_beside_the_playbook_and_shared_by_tasks_at_the_same_time(tmp_
         await asyncio.gather(*inserts)
         assert await desk.rows("select count(*) as n from t", database="./shop.db") == [{"n": 8}]
 
-    at_desk(tmp_path, work)
+    with_duckdb(tmp_path, work)
     assert (tmp_path / "shop.db").is_file()
-    at_desk(tmp_path, lambda desk: desk.result("from t", database="shop.db"))
+    with_duckdb(tmp_path, lambda desk: desk.result("from t", database="shop.db"))
 
 
 def test_an_empty_name_is_the_database_in_memory(tmp_path: Path) -> None:
-    async def work(desk: Desk) -> None:
+    async def work(desk: DuckdbCalls) -> None:
         await desk.result("create table t as select 1 as a", database="")
         assert await desk.rows("from t", database=":memory:") == [{"a": 1}]
 
-    at_desk(tmp_path, work)
+    with_duckdb(tmp_path, work)
 
 
 def test_memory_and_threads_are_knobs_of_the_database(tmp_path: Path) -> None:
-    async def work(desk: Desk) -> None:
+    async def work(desk: DuckdbCalls) -> None:
         settings = "select current_setting('memory_limit') as memory, current_setting('threads') as threads"
         found = await desk.rows(settings, spec={"memory": "100MB", "threads": 1})
         assert found == [{"memory": "95.3 MiB", "threads": 1}]
         kind, message = await desk.error("select list(range) from range(100000000)")
         assert (kind, message.partition(":")[0]) == ("limit", "Out of Memory Error")
 
-    at_desk(tmp_path, work)
+    with_duckdb(tmp_path, work)

@@ -7,14 +7,14 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from noetl.model.reference import ARROW, Stored, encode_value
-from noetl.tools.duckdb.text import names_in, with_folder
-from tests.tools.duckdb_calls import Desk, at_desk
+from noetl.model.reference import ARROW_MEDIA_TYPE, StoredReference, encode_value
+from noetl.tools.duckdb.text import names_in, resolve_file_paths
+from tests.tools.duckdb_calls import DuckdbCalls, with_duckdb
 
 ORDERS = [{"id": 1, "amount": 10}, {"id": 2, "amount": 32.5, "note": "gift"}]
 
 
-async def kept(desk: Desk, data: bytes, media_type: str) -> Stored:
+async def kept(desk: DuckdbCalls, data: bytes, media_type: str) -> StoredReference:
     async with desk.objects().draft() as draft:
         draft.path.write_bytes(data)
         return await draft.keep(media_type)
@@ -22,7 +22,7 @@ async def kept(desk: Desk, data: bytes, media_type: str) -> Stored:
 
 @pytest.mark.parametrize("given", ["tables", "labels"])
 def test_values_are_tables(tmp_path: Path, given: str) -> None:
-    async def work(desk: Desk) -> None:
+    async def work(desk: DuckdbCalls) -> None:
         async def rows(value: Any) -> Any:
             return await desk.rows("from t", **{given: {"t": value}})
 
@@ -43,11 +43,11 @@ def test_values_are_tables(tmp_path: Path, given: str) -> None:
             "b",
         ]
 
-    at_desk(tmp_path, work)
+    with_duckdb(tmp_path, work)
 
 
 def test_types_of_rows_are_kept_and_mixed_ones_are_text(tmp_path: Path) -> None:
-    async def work(desk: Desk) -> None:
+    async def work(desk: DuckdbCalls) -> None:
         rows = [
             {"text": "007", "wide": 2**70, "mixed": 1, "nested": {"a": [1]}, "flag": True},
             {"text": "2026-03-01", "wide": 1, "mixed": "x", "nested": None, "flag": None},
@@ -66,25 +66,25 @@ def test_types_of_rows_are_kept_and_mixed_ones_are_text(tmp_path: Path) -> None:
             {"wide": str(2**70), "mixed": "1"}
         ]
 
-    at_desk(tmp_path, work)
+    with_duckdb(tmp_path, work)
 
 
 @pytest.mark.parametrize("given", ["tables", "labels"])
 def test_stored_tables_are_read_from_their_files_any_number_of_times(tmp_path: Path, given: str) -> None:
-    async def work(desk: Desk) -> None:
+    async def work(desk: DuckdbCalls) -> None:
         big = await desk.result("select range as id, range % 7 as day from range(30000)")
-        assert isinstance(big["rows"], Stored)
+        assert isinstance(big["rows"], StoredReference)
         for value in (big, big["rows"]):
             query = "select count(*) as n from t as a join t as b using (id); select sum(day) as s from t where id < 8"
             found = await desk.result(query, **{given: {"t": value}})
             assert (found["command_0"]["rows"], found["rows"]) == ([{"n": 30_000}], [{"s": 21}])
 
-    at_desk(tmp_path, work)
+    with_duckdb(tmp_path, work)
 
 
 @pytest.mark.parametrize("given", ["tables", "labels"])
 def test_stored_files_are_read_by_their_media_type(tmp_path: Path, given: str) -> None:
-    async def work(desk: Desk) -> None:
+    async def work(desk: DuckdbCalls) -> None:
         sink = pa.BufferOutputStream()
         pyarrow.parquet.write_table(pa.table({"a": [1, 2]}), sink)
         files = [
@@ -99,24 +99,24 @@ def test_stored_files_are_read_by_their_media_type(tmp_path: Path, given: str) -
         image = await kept(desk, b"...", "image/png")
         _, message = await desk.error("from t", **{given: {"t": image}})
         assert message.endswith("`t` is not a table here: it is a file of type `image/png`, and no table")
-        damaged = await kept(desk, b"no stream", ARROW)
+        damaged = await kept(desk, b"no stream", ARROW_MEDIA_TYPE)
         kind, _ = await desk.error("from t", **{given: {"t": damaged}})
         assert kind == "sql"
 
-    at_desk(tmp_path, work)
+    with_duckdb(tmp_path, work)
 
 
 def test_a_stored_result_may_hold_the_reference_to_its_rows(tmp_path: Path) -> None:
-    async def work(desk: Desk) -> None:
+    async def work(desk: DuckdbCalls) -> None:
         big = await desk.result("select range as id from range(30000)")
         stored = await kept(desk, encode_value({**big, "$$noetl": "mine"}), "application/json")
         assert await desk.rows("select count(*) as n from t", labels={"t": stored}) == [{"n": 30_000}]
 
-    at_desk(tmp_path, work)
+    with_duckdb(tmp_path, work)
 
 
 def test_a_table_of_the_database_hides_a_label_and_not_a_table_of_the_task(tmp_path: Path) -> None:
-    async def work(desk: Desk) -> None:
+    async def work(desk: DuckdbCalls) -> None:
         await desk.result("create table orders as select 'real' as which")
         given = [{"which": "given"}]
         assert await desk.rows("from orders", labels={"orders": given}) == [{"which": "real"}]
@@ -125,26 +125,26 @@ def test_a_table_of_the_database_hides_a_label_and_not_a_table_of_the_task(tmp_p
         made = "create table made as from given; from made"
         assert await desk.rows(made, labels={"given": given, "made": [{"which": "label"}]}) == given
 
-    at_desk(tmp_path, work)
+    with_duckdb(tmp_path, work)
 
 
 def test_nothing_of_the_tool_itself_can_be_queried(tmp_path: Path) -> None:
-    async def work(desk: Desk) -> None:
+    async def work(desk: DuckdbCalls) -> None:
         for name in ("self", "statement", "duckdb", "values", "cursor"):
             kind, message = await desk.error(f'from "{name}"')
             assert (kind, "does not exist" in message) == ("sql", True)
 
-    at_desk(tmp_path, work)
+    with_duckdb(tmp_path, work)
 
 
 def test_a_label_that_is_a_word_of_sql_must_be_quoted(tmp_path: Path) -> None:
-    async def work(desk: Desk) -> None:
+    async def work(desk: DuckdbCalls) -> None:
         labels = {"fetch": ORDERS[:1]}
         _, message = await desk.error("select * from fetch", labels=labels)
         assert message.endswith('`fetch` is a word of SQL: write "fetch" for the result of that name')
         assert await desk.rows('select * from "fetch"', labels=labels) == ORDERS[:1]
 
-    at_desk(tmp_path, work)
+    with_duckdb(tmp_path, work)
 
 
 def test_files_are_read_and_written_beside_the_playbook(
@@ -156,7 +156,7 @@ def test_files_are_read_and_written_beside_the_playbook(
         (place / "data" / "in.csv").write_text(f"a\n{place.name}\n")
     monkeypatch.chdir(elsewhere)
 
-    async def work(desk: Desk) -> None:
+    async def work(desk: DuckdbCalls) -> None:
         here = [{"a": "it's here"}]
         assert await desk.rows("from 'data/in.csv'") == here
         assert await desk.rows("from read_csv(['data/*.csv'], header = true)") == here
@@ -168,7 +168,7 @@ def test_files_are_read_and_written_beside_the_playbook(
         await desk.result("attach 'more.db' as more; create table more.t as select 1 as a")
         assert await desk.rows("from more.t") == [{"a": 1}]
 
-    at_desk(folder, work)
+    with_duckdb(folder, work)
     assert sorted(path.name for path in elsewhere.rglob("*")) == ["data", "in.csv"]
     assert {"out.csv", "out.json", "out.parquet", "more.db"} <= {path.name for path in folder.iterdir()}
 
@@ -185,7 +185,7 @@ def test_files_are_read_and_written_beside_the_playbook(
     ],
 )  # fmt: skip
 def test_relative_paths_are_found_in_sql(sql: str, found: str) -> None:
-    assert with_folder(sql, Path("/p")) == found
+    assert resolve_file_paths(sql, Path("/p")) == found
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_relative_paths_are_found_in_sql(sql: str, found: str) -> None:
     ],
 )
 def test_other_strings_in_sql_stay_as_they_are(sql: str) -> None:
-    assert with_folder(sql, Path("/p")) == sql
+    assert resolve_file_paths(sql, Path("/p")) == sql
 
 
 def test_names_in_sql_are_words_and_quoted_names() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from noetl.dsl.document.kinds import Kind
 from noetl.tools import BUILTIN
-from noetl.tools.host.extras import missing_of
+from noetl.tools.host.extras import missing_packages
 from tests.cli.command_line import environment
 from tests.playbooks import HEADER
 
@@ -87,4 +87,6 @@ def test_the_extras_are_those_that_kinds_and_providers_name() -> None:
 
 
 def test_an_extra_lists_what_it_lacks() -> None:
-    assert missing_of("duckdb") == missing_of("postgres") == missing_of("no-such-extra") == ()
+    assert (
+        missing_packages("duckdb") == missing_packages("postgres") == missing_packages("no-such-extra") == ()
+    )

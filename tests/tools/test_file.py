@@ -7,24 +7,24 @@ from typing import Any
 import pytest
 
 from noetl.model.outcome import Outcome
-from noetl.model.reference import escape, is_object
+from noetl.model.reference import escape, is_object_reference
 from noetl.ports.tool import Call
 from noetl.tools.file.tool import FileTool
-from noetl.tools.objects.operation import bounded
-from tests.tools.object_calls import Desk
+from noetl.tools.objects.operation import run_operation
+from tests.tools.object_calls import ObjectCalls
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(FileTool, tmp_path, "file")
+def desk(tmp_path: Path) -> ObjectCalls:
+    return ObjectCalls(FileTool, tmp_path, "file")
 
 
-def test_what_is_put_can_be_got(desk: Desk, tmp_path: Path) -> None:
+def test_what_is_put_can_be_got(desk: ObjectCalls, tmp_path: Path) -> None:
     put = desk.ok(action="put", url="out/report.json", content={"n": 1})
     assert put == {"url": "out/report.json", "name": "report.json", "size": 7}
     assert (tmp_path / "out" / "report.json").read_bytes() == b'{"n":1}'
     got = desk.ok(action="get", url="out/report.json")
-    assert is_object(escape(got))
+    assert is_object_reference(escape(got))
     assert (got["size"], got["name"], got["preview"]) == (7, "report.json", '{"n":1}')
     assert desk.data(got) == b'{"n":1}'
     assert desk.ok(action="get", url=f"file://{tmp_path}/out/report.json", format="json") == {"n": 1}
@@ -43,13 +43,13 @@ def test_what_is_put_can_be_got(desk: Desk, tmp_path: Path) -> None:
     ],
 )
 def test_the_address_tells_the_format(
-    desk: Desk, tmp_path: Path, url: str, content: Any, data: bytes
+    desk: ObjectCalls, tmp_path: Path, url: str, content: Any, data: bytes
 ) -> None:
     desk.ok(action="put", url=url, content=content)
     assert (tmp_path / url).read_bytes() == data
 
 
-def test_a_reference_is_written_to_a_file(desk: Desk, tmp_path: Path) -> None:
+def test_a_reference_is_written_to_a_file(desk: ObjectCalls, tmp_path: Path) -> None:
     given = desk.object(b"\x00\x01" * 100_000)
     desk.ok(action="put", url="a.bin", source=given)
     assert (tmp_path / "a.bin").read_bytes() == b"\x00\x01" * 100_000
@@ -60,7 +60,7 @@ def test_a_reference_is_written_to_a_file(desk: Desk, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "a.json").read_bytes()) == [{"a": 1}, {"a": 2}]
 
 
-def test_a_file_is_written_from_another(desk: Desk, tmp_path: Path) -> None:
+def test_a_file_is_written_from_another(desk: ObjectCalls, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a")
     desk.ok(action="put", url="b/b.txt", source="a.txt")
     assert desk.ok(action="copy", url="b/b.txt", to="c/c.txt")["url"] == "c/c.txt"
@@ -69,7 +69,7 @@ def test_a_file_is_written_from_another(desk: Desk, tmp_path: Path) -> None:
     assert desk.ok(action="delete", url="c/c.txt") == {"url": "c/c.txt", "deleted": False}
 
 
-def test_files_are_listed_by_how_they_begin(desk: Desk, tmp_path: Path) -> None:
+def test_files_are_listed_by_how_they_begin(desk: ObjectCalls, tmp_path: Path) -> None:
     for name in ("data/a1.txt", "data/a2/b.txt", "data/b.txt", "other.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
@@ -104,7 +104,7 @@ def test_files_are_listed_by_how_they_begin(desk: Desk, tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_done_is_an_error(
-    desk: Desk, tmp_path: Path, inputs: dict[str, Any], kind: str
+    desk: ObjectCalls, tmp_path: Path, inputs: dict[str, Any], kind: str
 ) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "file.txt").write_text("x")
@@ -119,14 +119,14 @@ def test_what_cannot_be_done_is_an_error(
     assert (tmp_path / "pipe").is_fifo()
 
 
-def test_addresses_of_files_may_be_quoted(desk: Desk, tmp_path: Path) -> None:
+def test_addresses_of_files_may_be_quoted(desk: ObjectCalls, tmp_path: Path) -> None:
     (tmp_path / "my file.txt").write_text("a")
     address = f"file://{tmp_path}/my%20"
     assert desk.ok(action="put", url=f"{address}copy.txt", source=f"{address}file.txt")["size"] == 1
     assert (tmp_path / "my copy.txt").read_text() == "a"
 
 
-def test_a_link_that_leads_nowhere_can_be_deleted(desk: Desk, tmp_path: Path) -> None:
+def test_a_link_that_leads_nowhere_can_be_deleted(desk: ObjectCalls, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("nowhere")
     assert desk.ok(action="delete", url="link") == {"url": "link", "deleted": True}
     assert not (tmp_path / "link").is_symlink()
@@ -137,11 +137,11 @@ class OnFullDisk(FileTool):
         async def work(_: Call) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "out.txt")
 
-        return await bounded(call, work)
+        return await run_operation(call, work)
 
 
 def test_a_full_disk_may_be_tried_again(tmp_path: Path) -> None:
-    error = Desk(OnFullDisk, tmp_path, "file").call().error
+    error = ObjectCalls(OnFullDisk, tmp_path, "file").call().error
     assert error is not None
     assert (error.kind, error.retryable) == ("limit", True)
     assert "No space left on device" in error.message

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from noetl.model import Json
 from noetl.model.normalisation import normalise
-from noetl.tools.http.response import content_of, is_binary, retry_after
+from noetl.tools.http.response import decode_body, is_binary, parse_retry_after
 from noetl.tools.http.tool import HttpTool
 from tests.tools.http_calls import answer, at, call, data, error, outcome, run, serving
 
@@ -140,7 +140,7 @@ words = st.sampled_from(
 
 @given(body=st.binary(max_size=40), parts=st.lists(words, max_size=8))
 def test_any_body_of_any_type_is_a_json_value(body: bytes, parts: list[str]) -> None:
-    found = content_of(body, "".join(parts))
+    found = decode_body(body, "".join(parts))
     assert normalise(found.data) == found.data
     assert (found.data is None) <= (not body or body.strip() == b"null")
 
@@ -254,7 +254,7 @@ NOW = datetime(2030, 1, 31, 9, 0, tzinfo=UTC)
     ],
 )
 def test_retry_after_is_read_as_seconds(text: str | None, seconds: float | None) -> None:
-    assert retry_after(text, NOW) == seconds
+    assert parse_retry_after(text, NOW) == seconds
 
 
 def test_an_error_says_when_to_come_back() -> None:

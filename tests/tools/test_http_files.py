@@ -12,8 +12,8 @@ import pytest
 from aiohttp import web
 
 from noetl.model import Json
-from noetl.model.reference import Stored
-from noetl.stores.results import FileResults, StoredObjects
+from noetl.model.reference import StoredReference
+from noetl.stores.results import FileResults, ResultStoreObjects
 from tests.tools.http_calls import answer, call, data, error, outcome, run
 from tests.tools.test_http_request import parts
 
@@ -21,21 +21,21 @@ FILE: dict[str, Json] = {"save_as": "file"}
 
 
 @pytest.fixture
-def objects(tmp_path: Path) -> StoredObjects:
-    return StoredObjects(FileResults(tmp_path / "results"), "x")
+def objects(tmp_path: Path) -> ResultStoreObjects:
+    return ResultStoreObjects(FileResults(tmp_path / "results"), "x")
 
 
-def bytes_of(objects: StoredObjects, reference: Any) -> bytes:
+def bytes_of(objects: ResultStoreObjects, reference: Any) -> bytes:
     async def whole() -> bytes:
         async with objects.local(reference) as path:
             return path.read_bytes()
 
-    assert isinstance(reference, Stored)
+    assert isinstance(reference, StoredReference)
     return asyncio.run(whole())
 
 
-def kept(objects: StoredObjects, body: bytes, media_type: str, **about: str) -> Stored:
-    async def whole() -> Stored:
+def kept(objects: ResultStoreObjects, body: bytes, media_type: str, **about: str) -> StoredReference:
+    async def whole() -> StoredReference:
         async with objects.draft() as draft:
             draft.path.write_bytes(body)
             return await draft.keep(media_type, **about)
@@ -48,7 +48,7 @@ def drafts(tmp_path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("size", [1, 70_000, 3_000_001])
-def test_a_body_that_is_no_text_becomes_a_reference(objects: StoredObjects, size: int) -> None:
+def test_a_body_that_is_no_text_becomes_a_reference(objects: ResultStoreObjects, size: int) -> None:
     body = os.urandom(size)
     found = data(answer(body=body, content_type="image/png"), call("/a/picture.png?x=1", objects=objects))
     assert bytes_of(objects, found) == body
@@ -66,7 +66,7 @@ def test_a_body_that_is_no_text_becomes_a_reference(objects: StoredObjects, size
     ],
 )
 def test_a_body_is_saved_as_it_is_where_that_is_asked_for(
-    objects: StoredObjects, content_type: str, media_type: str
+    objects: ResultStoreObjects, content_type: str, media_type: str
 ) -> None:
     body = b"[1, 2]" * 100_000
     handler = answer(body=body, headers={"Content-Type": content_type})
@@ -86,20 +86,20 @@ def test_a_body_is_saved_as_it_is_where_that_is_asked_for(
     ],
 )
 def test_a_saved_body_has_the_name_that_the_server_gives_it(
-    objects: StoredObjects, disposition: str, name: str
+    objects: ResultStoreObjects, disposition: str, name: str
 ) -> None:
     handler = answer(body=b"x", headers={"Content-Disposition": disposition})
     assert data(handler, call("/some/last", spec=FILE, objects=objects))["filename"] == name
 
 
-def test_an_empty_body_is_saved_and_otherwise_nothing(objects: StoredObjects) -> None:
+def test_an_empty_body_is_saved_and_otherwise_nothing(objects: ResultStoreObjects) -> None:
     empty = answer(body=b"", content_type="image/png")
     assert data(empty, call(spec=FILE, objects=objects))["size"] == 0
     assert data(empty, call(objects=objects)) is None
     assert data(empty, call(spec=FILE, method="HEAD", objects=objects)) is None
 
 
-def test_a_body_that_is_no_success_is_not_saved(objects: StoredObjects) -> None:
+def test_a_body_that_is_no_success_is_not_saved(objects: ResultStoreObjects) -> None:
     handler = answer(text='{"why": 1}', content_type="application/json", status=503)
     found = outcome(handler, call(spec=FILE, objects=objects))
     assert found.error is not None
@@ -108,7 +108,7 @@ def test_a_body_that_is_no_success_is_not_saved(objects: StoredObjects) -> None:
     assert allowed.result["data"]["size"] == 10
 
 
-def test_a_packed_body_is_saved_unpacked(objects: StoredObjects) -> None:
+def test_a_packed_body_is_saved_unpacked(objects: ResultStoreObjects) -> None:
     body = b"line\n" * 1_000_000
     headers = {"Content-Encoding": "gzip", "Content-Type": "text/plain"}
     found = data(answer(body=gzip.compress(body), headers=headers), call(spec=FILE, objects=objects))
@@ -118,7 +118,7 @@ def test_a_packed_body_is_saved_unpacked(objects: StoredObjects) -> None:
 @pytest.mark.parametrize("packed", [True, False])
 @pytest.mark.parametrize("told", [True, False])
 def test_a_body_that_is_too_long_to_store_leaves_nothing(
-    objects: StoredObjects, tmp_path: Path, packed: bool, told: bool
+    objects: ResultStoreObjects, tmp_path: Path, packed: bool, told: bool
 ) -> None:
     block = gzip.compress(bytes(4_000_000)) if packed else bytes(65_536)
 
@@ -138,7 +138,7 @@ def test_a_body_that_is_too_long_to_store_leaves_nothing(
     assert drafts(tmp_path) == []
 
 
-def test_a_body_that_breaks_off_leaves_nothing(objects: StoredObjects, tmp_path: Path) -> None:
+def test_a_body_that_breaks_off_leaves_nothing(objects: ResultStoreObjects, tmp_path: Path) -> None:
     said = b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 100\r\n\r\nabc"
     told = error(said, call(objects=objects))
     assert (told.kind, told.retryable) == ("connection", True)
@@ -146,7 +146,9 @@ def test_a_body_that_breaks_off_leaves_nothing(objects: StoredObjects, tmp_path:
     assert drafts(tmp_path) == []
 
 
-def test_a_body_that_does_not_come_in_time_leaves_nothing(objects: StoredObjects, tmp_path: Path) -> None:
+def test_a_body_that_does_not_come_in_time_leaves_nothing(
+    objects: ResultStoreObjects, tmp_path: Path
+) -> None:
     async def begun(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
@@ -161,13 +163,13 @@ def test_a_body_that_does_not_come_in_time_leaves_nothing(objects: StoredObjects
 
 def test_a_full_disk_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    nowhere = StoredObjects(FileResults(tmp_path / "file"), "x")
+    nowhere = ResultStoreObjects(FileResults(tmp_path / "file"), "x")
     told = error(answer(body=b"\xff", content_type="image/png"), call(objects=nowhere))
     assert (told.kind, told.retryable) == ("connection", True)
     assert "check the rights of the folder" in told.message
 
 
-def test_a_reference_is_sent_as_a_body(objects: StoredObjects) -> None:
+def test_a_reference_is_sent_as_a_body(objects: ResultStoreObjects) -> None:
     body = os.urandom(2_000_000)
     picture = kept(objects, body, "image/png")
     (sent, typed), (first, second) = run(
@@ -181,7 +183,7 @@ def test_a_reference_is_sent_as_a_body(objects: StoredObjects) -> None:
     assert (first.headers["Content-Type"], second.headers["Content-Type"]) == ("image/png", "x/y")
 
 
-def test_a_reference_is_sent_again_where_a_redirect_asks_for_it(objects: StoredObjects) -> None:
+def test_a_reference_is_sent_again_where_a_redirect_asks_for_it(objects: ResultStoreObjects) -> None:
     async def handler(request: web.Request) -> web.Response:
         if request.path == "/":
             raise web.HTTPTemporaryRedirect("/end")
@@ -192,7 +194,7 @@ def test_a_reference_is_sent_again_where_a_redirect_asks_for_it(objects: StoredO
     assert [request.body for request in seen] == [b"again" * 1000] * 2
 
 
-def test_references_are_parts_of_a_form(objects: StoredObjects) -> None:
+def test_references_are_parts_of_a_form(objects: ResultStoreObjects) -> None:
     table = kept(objects, b"a,b\n", "text/csv", filename="table.csv")
     files = {
         "bare": table,
@@ -208,7 +210,7 @@ def test_references_are_parts_of_a_form(objects: StoredObjects) -> None:
     ]
 
 
-def test_a_mapping_that_only_looks_like_a_reference_is_data(objects: StoredObjects) -> None:
+def test_a_mapping_that_only_looks_like_a_reference_is_data(objects: ResultStoreObjects) -> None:
     looks = dict(kept(objects, b"secret", "text/plain"))
     _, (plain, form) = run(
         answer(),
@@ -221,8 +223,8 @@ def test_a_mapping_that_only_looks_like_a_reference_is_data(objects: StoredObjec
 
 
 @pytest.mark.parametrize("inputs", ["body", "files"])
-def test_a_reference_to_what_is_gone_is_told(objects: StoredObjects, inputs: str) -> None:
-    gone = Stored({"$noetl": "ref", "key": "x/" + "0" * 64, "media_type": "text/plain"})
+def test_a_reference_to_what_is_gone_is_told(objects: ResultStoreObjects, inputs: str) -> None:
+    gone = StoredReference({"$noetl": "ref", "key": "x/" + "0" * 64, "media_type": "text/plain"})
     given: Any = gone if inputs == "body" else {"f": gone}
     told = error(answer(), call(method="POST", objects=objects, **{inputs: given}))
     assert told.kind == "not_found"

@@ -3,12 +3,12 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noetl.tools.process.log_lines import MAX_LINE, Lines
+from noetl.tools.process.log_lines import MAX_LINE, LogLines
 
 
 def fed(*parts: bytes) -> list[str]:
     found: list[str] = []
-    lines = Lines(found.append)
+    lines = LogLines(found.append)
     for part in parts:
         lines.feed(part)
     lines.finish()

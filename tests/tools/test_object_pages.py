@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import noetl
-from tests.playbooks import whole
+from tests.playbooks import document_of
 from tests.s3_server import S3Server
 
 DOCS = Path(__file__).parents[2] / "docs" / "tools"
@@ -17,7 +17,7 @@ def shown(page: str, name: str) -> tuple[str, object]:
     text = (DOCS / f"{page}.md").read_text("utf-8")
     found = re.search(r"^```yaml\n(.*?)^```\n\n^```json\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     assert found
-    return whole(found[1].replace("s3://reports/", f"s3://{name}/")), json.loads(found[2])
+    return document_of(found[1].replace("s3://reports/", f"s3://{name}/")), json.loads(found[2])
 
 
 def test_the_example_on_files_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,16 +8,16 @@ import psycopg
 import pytest
 
 from noetl.model.outcome import Outcome
-from noetl.tools.postgres.failure import failure_of
+from noetl.tools.postgres.failure import postgres_failure
 from noetl.tools.postgres.tool import PostgresTool
-from tests.postgres import PASSWORD, Server
-from tests.tools.sql_calls import Database, postgres_at
+from tests.postgres import PASSWORD, PostgresServer
+from tests.tools.sql_calls import SqlDatabase, postgres_at
 
 SLEEPING = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE %s AND state = 'active' AND pid <> pg_backend_pid()"
 
 
 @pytest.fixture
-def db(dsn: str) -> Database:
+def db(dsn: str) -> SqlDatabase:
     return postgres_at(dsn)
 
 
@@ -38,7 +38,7 @@ def db(dsn: str) -> Database:
     ],
 )
 def test_an_error_has_its_sqlstate_and_kind(
-    db: Database, sql: str, state: str | None, kind: str, retryable: bool
+    db: SqlDatabase, sql: str, state: str | None, kind: str, retryable: bool
 ) -> None:
     found = db.outcome(command=sql)
     assert found.error is not None
@@ -47,7 +47,7 @@ def test_an_error_has_its_sqlstate_and_kind(
     assert found.error.as_value()["sqlstate"] == state
 
 
-def test_an_error_says_where_it_is_and_which_constraint(db: Database) -> None:
+def test_an_error_says_where_it_is_and_which_constraint(db: SqlDatabase) -> None:
     db.run("CREATE TABLE t (a int CONSTRAINT positive CHECK (a > 0), b int UNIQUE)")
     found = db.outcome(command="SELECT 1;\n\nINSERT INTO t\nVALUES (-1)")
     assert found.error is not None
@@ -59,7 +59,7 @@ def test_an_error_says_where_it_is_and_which_constraint(db: Database) -> None:
     assert db.error("SELECT 1,\n  2,\n  nme FROM t").message == 'line 3: column "nme" does not exist'
 
 
-def test_an_error_at_the_commit_is_told(db: Database) -> None:
+def test_an_error_at_the_commit_is_told(db: SqlDatabase) -> None:
     db.run("CREATE TABLE t (a int UNIQUE DEFERRABLE INITIALLY DEFERRED)")
     found = db.outcome(command="INSERT INTO t VALUES (1); INSERT INTO t VALUES (1)")
     assert found.helpers["pg"]["code"] == "23505"
@@ -77,7 +77,12 @@ def test_an_error_at_the_commit_is_told(db: Database) -> None:
     ],
 )
 def test_a_server_that_lets_nobody_in_is_told(  # noqa: PLR0917 -- a column of the table each
-    postgres: Server, options: dict[str, str], kind: str, state: str | None, retryable: bool, message: str
+    postgres: PostgresServer,
+    options: dict[str, str],
+    kind: str,
+    state: str | None,
+    retryable: bool,
+    message: str,
 ) -> None:
     found = postgres_at(postgres.dsn(**options)).outcome(query="SELECT 1")
     assert found.error is not None
@@ -87,7 +92,7 @@ def test_a_server_that_lets_nobody_in_is_told(  # noqa: PLR0917 -- a column of t
 
 
 def test_a_refusal_that_names_a_role_or_a_database_has_its_own_sqlstate(
-    db: Database, postgres: Server
+    db: SqlDatabase, postgres: PostgresServer
 ) -> None:
     roles = f"CREATE ROLE crowd LOGIN CONNECTION LIMIT 0 PASSWORD '{PASSWORD}'"
     db.run(f"{roles}; CREATE ROLE guest LOGIN PASSWORD '{PASSWORD}'; CREATE ROLE mute PASSWORD '{PASSWORD}'")
@@ -118,7 +123,7 @@ def test_a_refusal_that_names_a_role_or_a_database_has_its_own_sqlstate(
 )
 def test_a_server_that_is_not_up_yet_can_be_tried_again(state: str) -> None:
     said = f'connection to server at "db" failed: FATAL:  the database system is {state}'
-    found = failure_of(psycopg.OperationalError(said), None, connected=False)
+    found = postgres_failure(psycopg.OperationalError(said), None, connected=False)
     assert found.error is not None
     assert (found.helpers["pg"]["sqlstate"], found.error.kind, found.error.retryable) == (
         "57P03",
@@ -127,7 +132,7 @@ def test_a_server_that_is_not_up_yet_can_be_tried_again(state: str) -> None:
     )
 
 
-def test_a_role_without_rights_is_told(db: Database, postgres: Server) -> None:
+def test_a_role_without_rights_is_told(db: SqlDatabase, postgres: PostgresServer) -> None:
     db.run(f"CREATE ROLE reader LOGIN PASSWORD '{PASSWORD}'; CREATE TABLE public.secret (a int)")
     try:
         error = postgres_at(postgres.dsn(user="reader")).error("SELECT * FROM public.secret")
@@ -136,7 +141,7 @@ def test_a_role_without_rights_is_told(db: Database, postgres: Server) -> None:
         db.run("DROP TABLE public.secret; DROP ROLE reader")
 
 
-def test_a_credential_names_the_server_in_any_spelling(postgres: Server) -> None:
+def test_a_credential_names_the_server_in_any_spelling(postgres: PostgresServer) -> None:
     host = str(postgres.folder)
     for auth in (
         {"kind": "postgres_credential", "host": host, "port": 5432, "user": "postgres", "password": PASSWORD},
@@ -158,7 +163,9 @@ def test_a_credential_names_the_server_in_any_spelling(postgres: Server) -> None
         {"url": postgres.dsn()},
         {"kind": "env", "value": postgres.dsn()},
     ):
-        found = Database(PostgresTool, postgres.folder, auth=auth).rows("SELECT current_user::text AS name")
+        found = SqlDatabase(PostgresTool, postgres.folder, auth=auth).rows(
+            "SELECT current_user::text AS name"
+        )
         assert found == [{"name": "postgres"}]
 
 
@@ -179,9 +186,9 @@ def test_a_credential_names_the_server_in_any_spelling(postgres: Server) -> None
     ],
 )
 def test_a_target_that_is_none_is_refused_without_its_secrets(
-    postgres: Server, target: dict[str, Any], kind: str, message: str
+    postgres: PostgresServer, target: dict[str, Any], kind: str, message: str
 ) -> None:
-    error = Database(PostgresTool, postgres.folder, **target).error("SELECT 1")
+    error = SqlDatabase(PostgresTool, postgres.folder, **target).error("SELECT 1")
     assert error.kind == kind
     assert message in error.message
     assert "hunter2" not in error.message
@@ -194,7 +201,7 @@ def asleep(dsn: str, seconds: int) -> bool:
         return found is not None and found[0] > 0
 
 
-def test_a_task_that_takes_too_long_is_stopped_on_the_server(db: Database, dsn: str) -> None:
+def test_a_task_that_takes_too_long_is_stopped_on_the_server(db: SqlDatabase, dsn: str) -> None:
     call = db.call(command="SELECT 1;\nSELECT pg_sleep(1001)", timeout=0.2)
     late, after = db.outcomes(call, db.call(query="SELECT 1 AS a"))
     assert late.error is not None
@@ -205,7 +212,7 @@ def test_a_task_that_takes_too_long_is_stopped_on_the_server(db: Database, dsn: 
     assert not asleep(dsn, 1001)
 
 
-def test_a_connection_is_used_again_after_a_timeout(db: Database) -> None:
+def test_a_connection_is_used_again_after_a_timeout(db: SqlDatabase) -> None:
     one = {"pool": {"max": 1}}
     query = "SELECT pg_backend_pid() AS pid"
     before, late, after = db.outcomes(
@@ -236,17 +243,17 @@ def cancelled(dsn: str, run: Callable[[PostgresTool], Awaitable[Outcome]], secon
     assert not asleep(dsn, seconds)
 
 
-def test_cancelling_a_task_cancels_its_query(db: Database, dsn: str) -> None:
+def test_cancelling_a_task_cancels_its_query(db: SqlDatabase, dsn: str) -> None:
     cancelled(dsn, lambda tool: tool.run(db.call(query="SELECT pg_sleep(1003)")), 1003)
 
 
-def test_cancelling_a_bulk_run_cancels_it(db: Database, dsn: str) -> None:
+def test_cancelling_a_bulk_run_cancels_it(db: SqlDatabase, dsn: str) -> None:
     rows = [{"a": n} for n in range(10)]
     command = "SELECT pg_sleep(1004), :a::int"
     cancelled(dsn, lambda tool: tool.run(db.call(rows=rows, command=command, spec={"fetch": "none"})), 1004)
 
 
-def test_connections_that_the_server_closed_are_replaced(db: Database, dsn: str) -> None:
+def test_connections_that_the_server_closed_are_replaced(db: SqlDatabase, dsn: str) -> None:
     async def whole() -> tuple[Any, Any]:
         tool = PostgresTool()
         call = db.call(query="SELECT pg_backend_pid() AS pid")
@@ -263,7 +270,7 @@ def test_connections_that_the_server_closed_are_replaced(db: Database, dsn: str)
     assert second.result["rows"][0]["pid"] != first
 
 
-def test_a_wait_for_a_free_connection_ends(db: Database) -> None:
+def test_a_wait_for_a_free_connection_ends(db: SqlDatabase) -> None:
     async def whole() -> list[Outcome]:
         tool = PostgresTool()
         busy = db.call(query="SELECT pg_sleep(1005)", spec={"pool": {"max": 1, "timeout": 0.05}}, timeout=0.5)
@@ -279,15 +286,15 @@ def test_a_wait_for_a_free_connection_ends(db: Database) -> None:
 
 
 @pytest.mark.parametrize("pool", [{"min": 2, "max": 1}, {"max": 0}, {"size": 1}])
-def test_a_pool_that_cannot_be_is_refused(db: Database, pool: dict[str, int]) -> None:
+def test_a_pool_that_cannot_be_is_refused(db: SqlDatabase, pool: dict[str, int]) -> None:
     assert db.error("SELECT 1", spec={"pool": pool}).kind == "input"
 
 
-def test_a_worker_pool_is_no_connection_pool(db: Database) -> None:
+def test_a_worker_pool_is_no_connection_pool(db: SqlDatabase) -> None:
     assert db.rows("SELECT 1 AS a", spec={"pool": "default"}) == [{"a": 1}]
 
 
-def test_nothing_runs_after_the_end(db: Database, dsn: str) -> None:
+def test_nothing_runs_after_the_end(db: SqlDatabase, dsn: str) -> None:
     async def whole() -> list[Outcome]:
         tool = PostgresTool()
         running = asyncio.ensure_future(tool.run(db.call(query="SELECT pg_sleep(1006)")))

@@ -5,12 +5,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from noetl.model.reference import Stored
-from tests.tools.sql_calls import Database, postgres_at
+from noetl.model.reference import StoredReference
+from tests.tools.sql_calls import SqlDatabase, postgres_at
 
 
 @pytest.fixture
-def db(dsn: str) -> Database:
+def db(dsn: str) -> SqlDatabase:
     found = postgres_at(dsn)
     found.run(
         "CREATE TABLE item (id int PRIMARY KEY, name text DEFAULT 'new', tags text[], doc jsonb, raw bytea)"
@@ -18,11 +18,11 @@ def db(dsn: str) -> Database:
     return found
 
 
-def items(db: Database, columns: str = "id, name") -> list[dict[str, Any]]:
+def items(db: SqlDatabase, columns: str = "id, name") -> list[dict[str, Any]]:
     return db.rows(f"SELECT {columns} FROM item ORDER BY id")  # noqa: S608 -- of the test itself
 
 
-def test_mappings_are_loaded_by_the_names_of_columns(db: Database) -> None:
+def test_mappings_are_loaded_by_the_names_of_columns(db: SqlDatabase) -> None:
     rows = [
         {"id": 1, "name": "a\tb\\N\r\nc", "tags": ["x", 'y "z"', None], "doc": {"a": [1]}, "raw": "AP8="},
         {"id": 2, "doc": [True], "raw": "\\x01"},
@@ -41,18 +41,18 @@ def test_mappings_are_loaded_by_the_names_of_columns(db: Database) -> None:
     ]
 
 
-def test_a_column_that_no_row_names_has_its_default(db: Database) -> None:
+def test_a_column_that_no_row_names_has_its_default(db: SqlDatabase) -> None:
     db.run(rows=[{"id": 1}], into="item")
     assert items(db) == [{"id": 1, "name": "new"}]
 
 
-def test_lists_fill_all_columns_or_those_that_are_named(db: Database) -> None:
+def test_lists_fill_all_columns_or_those_that_are_named(db: SqlDatabase) -> None:
     db.run(rows=[[1, "a", ["x"], None, None]], into="item")
     db.run(rows=[["b", 2], [None, 3]], into="item (name, ID)")
     assert items(db) == [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}, {"id": 3, "name": None}]
 
 
-def test_the_columns_of_mappings_can_be_chosen(db: Database) -> None:
+def test_the_columns_of_mappings_can_be_chosen(db: SqlDatabase) -> None:
     db.run(rows=[{"id": 1, "name": "a", "else": 1}], into="item (id, name)")
     assert items(db) == [{"id": 1, "name": "a"}]
 
@@ -61,7 +61,7 @@ def test_the_columns_of_mappings_can_be_chosen(db: Database) -> None:
     "into",
     ['"Odd Schema"."Order; DROP"', ' "Odd Schema" . "x" '.replace(" . ", ".").replace("x", "Order; DROP")],
 )
-def test_names_may_be_quoted_and_have_a_schema(db: Database, into: str) -> None:
+def test_names_may_be_quoted_and_have_a_schema(db: SqlDatabase, into: str) -> None:
     db.run('CREATE SCHEMA "Odd Schema"; CREATE TABLE "Odd Schema"."Order; DROP" ("A ""b""" int, c int)')
     try:
         db.run(rows=[{'A "b"': 1, "c": 2}], into=into)
@@ -70,12 +70,12 @@ def test_names_may_be_quoted_and_have_a_schema(db: Database, into: str) -> None:
         db.run('DROP SCHEMA "Odd Schema" CASCADE')
 
 
-def test_no_rows_are_loaded_too(db: Database) -> None:
+def test_no_rows_are_loaded_too(db: SqlDatabase) -> None:
     assert db.run(rows=[], into="item")["row_count"] == 0
     assert db.run(rows=[], command="INSERT INTO item (id) VALUES (%(id)s)")["row_count"] == 0
 
 
-def test_loading_is_all_or_nothing_and_says_which_row_is_wrong(db: Database) -> None:
+def test_loading_is_all_or_nothing_and_says_which_row_is_wrong(db: SqlDatabase) -> None:
     outcome = db.outcome(rows=[{"id": n} for n in range(2000)] + [{"id": "x"}], into="item")
     assert outcome.error is not None
     assert (outcome.error.kind, outcome.helpers["pg"]["code"]) == ("sql", "22P02")
@@ -102,13 +102,15 @@ def test_loading_is_all_or_nothing_and_says_which_row_is_wrong(db: Database) -> 
         ("x", "item", "input", "`rows` is no list of rows"),
     ],
 )
-def test_what_cannot_be_loaded_is_told(db: Database, rows: Any, into: str, kind: str, message: str) -> None:
+def test_what_cannot_be_loaded_is_told(
+    db: SqlDatabase, rows: Any, into: str, kind: str, message: str
+) -> None:
     error = db.error(rows=rows, into=into)
     assert (error.kind, error.retryable) == (kind, False)
     assert message in error.message
 
 
-def test_an_arrow_table_is_loaded_batch_by_batch(db: Database) -> None:
+def test_an_arrow_table_is_loaded_batch_by_batch(db: SqlDatabase) -> None:
     table = pa.table(
         {
             "id": range(1000),
@@ -123,7 +125,7 @@ def test_an_arrow_table_is_loaded_batch_by_batch(db: Database) -> None:
     assert last == {"id": 999, "name": None, "tags": ["a", None], "doc": {"n": 999}, "raw": "AP8="}
 
 
-def test_an_arrow_table_goes_through_a_statement(db: Database) -> None:
+def test_an_arrow_table_goes_through_a_statement(db: SqlDatabase) -> None:
     table = pa.table({"id": [1, 2], "name": ["a", "b"]})
     db.run(rows=db.stored(table), command="INSERT INTO item (id, name) VALUES (:id, upper(:name))")
     assert items(db) == [{"id": 1, "name": "A"}, {"id": 2, "name": "B"}]
@@ -131,17 +133,17 @@ def test_an_arrow_table_goes_through_a_statement(db: Database) -> None:
     assert (error.kind, error.message) == ("input", "the table has no column `nr`: it has id, name")
 
 
-def test_only_tables_are_rows_and_only_stored_ones_are_read(db: Database) -> None:
+def test_only_tables_are_rows_and_only_stored_ones_are_read(db: SqlDatabase) -> None:
     table = pa.table({"id": [1]})
     error = db.error(rows=db.stored(table, "application/pdf"), into="item")
     assert (error.kind, "`application/pdf`, which is no table" in error.message) == ("input", True)
     made_up = dict(db.stored(table))
     assert db.error(rows=made_up, into="item").kind == "input"
-    gone = Stored({**made_up, "key": f"{db.execution_id}/{'0' * 64}"})
+    gone = StoredReference({**made_up, "key": f"{db.execution_id}/{'0' * 64}"})
     assert db.error(rows=gone, into="item").kind == "not_found"
 
 
-def test_a_statement_runs_with_every_row(db: Database) -> None:
+def test_a_statement_runs_with_every_row(db: SqlDatabase) -> None:
     upsert = """
         INSERT INTO item (id, name, tags, doc) VALUES (%(id)s, %(name)s, %(tags)s, %(doc)s)
         ON CONFLICT (id) DO UPDATE SET name = excluded.name
@@ -155,7 +157,7 @@ def test_a_statement_runs_with_every_row(db: Database) -> None:
     ]
 
 
-def test_lists_go_through_a_statement_by_position(db: Database) -> None:
+def test_lists_go_through_a_statement_by_position(db: SqlDatabase) -> None:
     assert (
         db.run(rows=[[1, "a"], [2, "b"]], command="INSERT INTO item (id, name) VALUES ($1, $2)")["row_count"]
         == 2
@@ -169,7 +171,7 @@ def test_lists_go_through_a_statement_by_position(db: Database) -> None:
 @pytest.mark.parametrize(
     ("fetch", "rows"), [("all", [{"id": 1}, {"id": 2}]), ("one", [{"id": 1}]), ("none", [])]
 )
-def test_what_the_statements_return_comes_back(db: Database, fetch: str, rows: list[Any]) -> None:
+def test_what_the_statements_return_comes_back(db: SqlDatabase, fetch: str, rows: list[Any]) -> None:
     found = db.run(
         rows=[{"id": 1}, {"id": 2}],
         command="INSERT INTO item (id) VALUES (:id) RETURNING id",
@@ -178,7 +180,7 @@ def test_what_the_statements_return_comes_back(db: Database, fetch: str, rows: l
     assert (found["rows"], found["row_count"]) == (rows, 2)
 
 
-def test_statements_of_any_kind_run_with_every_row(db: Database) -> None:
+def test_statements_of_any_kind_run_with_every_row(db: SqlDatabase) -> None:
     rows = [{"id": 1}, {"id": 2}, {"id": 3}]
     found = db.run(
         rows=rows, command="WITH new AS (SELECT :id::int AS id) INSERT INTO item (id) SELECT id FROM new"
@@ -190,7 +192,7 @@ def test_statements_of_any_kind_run_with_every_row(db: Database) -> None:
     assert db.rows("CALL doubled(:id::int)", rows=rows) == [{"n": 2}, {"n": 4}, {"n": 6}]
 
 
-def test_the_runs_of_a_statement_are_one_transaction_unless_told_otherwise(db: Database) -> None:
+def test_the_runs_of_a_statement_are_one_transaction_unless_told_otherwise(db: SqlDatabase) -> None:
     rows = [{"id": 1}, {"id": 2}, {"id": 1}]
     outcome = db.outcome(rows=rows, command="INSERT INTO item (id) VALUES (:id)")
     assert outcome.helpers["pg"]["constraint"] == "item_pkey"
@@ -222,7 +224,7 @@ def test_the_runs_of_a_statement_are_one_transaction_unless_told_otherwise(db: D
     ],
 )
 def test_rows_that_do_not_go_with_the_statement_are_refused(
-    db: Database, about: dict[str, Any], message: str
+    db: SqlDatabase, about: dict[str, Any], message: str
 ) -> None:
     error = db.error(**about)
     assert error.kind == "input"

@@ -7,15 +7,15 @@ import psycopg
 import pytest
 
 from noetl.tools.postgres.tool import PostgresTool
-from tests.tools.sql_calls import Database, postgres_at
+from tests.tools.sql_calls import SqlDatabase, postgres_at
 
 
 @pytest.fixture
-def db(dsn: str) -> Database:
+def db(dsn: str) -> SqlDatabase:
     return postgres_at(dsn)
 
 
-def test_a_query_gives_rows_as_mappings(db: Database) -> None:
+def test_a_query_gives_rows_as_mappings(db: SqlDatabase) -> None:
     found = db.outcome(query="SELECT 1 AS id, 'Ada' AS name UNION ALL SELECT 2, NULL ORDER BY 1")
     answer = {
         "rows": [{"id": 1, "name": "Ada"}, {"id": 2, "name": None}],
@@ -28,7 +28,7 @@ def test_a_query_gives_rows_as_mappings(db: Database) -> None:
     }
 
 
-def test_the_last_statement_with_rows_is_the_result_and_each_has_its_number(db: Database) -> None:
+def test_the_last_statement_with_rows_is_the_result_and_each_has_its_number(db: SqlDatabase) -> None:
     found = db.run(
         """
         CREATE TABLE item (id int, name text);
@@ -43,17 +43,17 @@ def test_the_last_statement_with_rows_is_the_result_and_each_has_its_number(db: 
     assert found["command_2"] == {"rows": [], "row_count": 2, "columns": []}
 
 
-def test_without_rows_the_count_is_what_the_last_statement_changed(db: Database) -> None:
+def test_without_rows_the_count_is_what_the_last_statement_changed(db: SqlDatabase) -> None:
     found = db.run(commands=["CREATE TABLE t (a int)", "INSERT INTO t SELECT generate_series(1, 7)"])
     assert (found["rows"], found["row_count"], found["columns"]) == ([], 7, [])
 
 
-def test_an_empty_result_has_its_columns(db: Database) -> None:
+def test_an_empty_result_has_its_columns(db: SqlDatabase) -> None:
     found = db.run("SELECT 1 AS a, 2 AS b WHERE false")
     assert (found["rows"], found["row_count"], found["columns"]) == ([], 0, ["a", "b"])
 
 
-def test_two_columns_of_one_name_are_both_there(db: Database) -> None:
+def test_two_columns_of_one_name_are_both_there(db: SqlDatabase) -> None:
     assert db.rows("SELECT 1 AS a, 2 AS a, 3 AS a_2, 4 AS a") == [{"a": 1, "a_2": 2, "a_2_2": 3, "a_3": 4}]
 
 
@@ -74,18 +74,18 @@ def test_two_columns_of_one_name_are_both_there(db: Database) -> None:
         ("SELECT 'a' LIKE 'a%' AS b, 7 %% %s AS m", [4], {"b": True, "m": 3}),
     ],
 )
-def test_values_are_bound(db: Database, text: str, params: Any, row: dict[str, Any]) -> None:
+def test_values_are_bound(db: SqlDatabase, text: str, params: Any, row: dict[str, Any]) -> None:
     assert db.rows(text, params=params) == [row]
 
 
-def test_values_go_through_several_statements_in_order(db: Database) -> None:
+def test_values_go_through_several_statements_in_order(db: SqlDatabase) -> None:
     found = db.run("SELECT %s::int AS a; SELECT %s::int AS b, %s::int AS c", params=[1, 2, 3])
     assert [found["command_0"]["rows"], found["rows"]] == [[{"a": 1}], [{"b": 2, "c": 3}]]
     named = db.run(commands=["SELECT :a::int AS x", "SELECT :b::int AS x"], params={"a": 1, "b": 2})
     assert [named["command_0"]["rows"], named["rows"]] == [[{"x": 1}], [{"x": 2}]]
 
 
-def test_lists_and_mappings_become_arrays_or_json_as_the_server_asks(db: Database) -> None:
+def test_lists_and_mappings_become_arrays_or_json_as_the_server_asks(db: SqlDatabase) -> None:
     db.run("CREATE TABLE t (id int, tags text[], grid int[], doc jsonb, raw json, note text, docs jsonb[])")
     value = {"a": ['x"y', None]}
     params = [
@@ -131,14 +131,14 @@ def test_lists_and_mappings_become_arrays_or_json_as_the_server_asks(db: Databas
         ),
     ],
 )
-def test_a_wrong_input_is_refused(db: Database, about: dict[str, Any], message: str) -> None:
+def test_a_wrong_input_is_refused(db: SqlDatabase, about: dict[str, Any], message: str) -> None:
     error = db.error(**about)
     assert error.kind == "input"
     assert message in error.message
     assert not error.retryable
 
 
-def test_all_statements_are_one_transaction(db: Database) -> None:
+def test_all_statements_are_one_transaction(db: SqlDatabase) -> None:
     db.run("CREATE TABLE t (a int CHECK (a > 0))")
     assert db.error("INSERT INTO t VALUES (1); INSERT INTO t VALUES (-1)").kind == "sql"
     assert db.rows("SELECT * FROM t") == []
@@ -147,7 +147,7 @@ def test_all_statements_are_one_transaction(db: Database) -> None:
     assert db.rows("SELECT * FROM t") == [{"a": 1}]
 
 
-def test_a_script_may_have_its_own_transactions(db: Database) -> None:
+def test_a_script_may_have_its_own_transactions(db: SqlDatabase) -> None:
     db.run("CREATE TABLE t (a int); BEGIN; INSERT INTO t VALUES (1); COMMIT; BEGIN; DELETE FROM t; ROLLBACK")
     assert db.rows("SELECT * FROM t") == [{"a": 1}]
     error = db.error("BEGIN; DELETE FROM t")
@@ -155,13 +155,13 @@ def test_a_script_may_have_its_own_transactions(db: Database) -> None:
     assert db.rows("SELECT * FROM t") == [{"a": 1}]
 
 
-def test_a_statement_alone_may_be_one_that_no_transaction_takes(db: Database) -> None:
+def test_a_statement_alone_may_be_one_that_no_transaction_takes(db: SqlDatabase) -> None:
     db.run("CREATE TABLE t (a int)")
     db.run("VACUUM t")
     db.run("CREATE INDEX CONCURRENTLY i ON t (a)")
 
 
-def test_savepoints_work_inside_the_transaction(db: Database) -> None:
+def test_savepoints_work_inside_the_transaction(db: SqlDatabase) -> None:
     found = db.run(
         "CREATE TABLE t (a int); SAVEPOINT s; INSERT INTO t VALUES (1); ROLLBACK TO s; SELECT count(*) AS n FROM t"
     )
@@ -171,17 +171,17 @@ def test_savepoints_work_inside_the_transaction(db: Database) -> None:
 @pytest.mark.parametrize(
     ("fetch", "rows"), [("all", [{"a": 1}, {"a": 2}, {"a": 3}]), ("one", [{"a": 1}]), ("none", [])]
 )
-def test_fetch_says_which_rows_come_back(db: Database, fetch: str, rows: list[dict[str, int]]) -> None:
+def test_fetch_says_which_rows_come_back(db: SqlDatabase, fetch: str, rows: list[dict[str, int]]) -> None:
     found = db.run("SELECT generate_series(1, 3) AS a", spec={"fetch": fetch})
     assert (found["rows"], found["row_count"], found["columns"]) == (rows, 3, ["a"])
 
 
-def test_notices_go_into_the_log(db: Database) -> None:
+def test_notices_go_into_the_log(db: SqlDatabase) -> None:
     db.run("DO $$ BEGIN RAISE NOTICE 'half way'; RAISE WARNING 'odd'; END $$")
     assert db.log == ["NOTICE: half way", "WARNING: odd"]
 
 
-def test_functions_with_bodies_of_statements_can_be_made(db: Database) -> None:
+def test_functions_with_bodies_of_statements_can_be_made(db: SqlDatabase) -> None:
     found = db.run(
         """
         CREATE FUNCTION twice(n int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN n * 2; END; $$;
@@ -194,7 +194,7 @@ def test_functions_with_bodies_of_statements_can_be_made(db: Database) -> None:
     assert (found["command_3"]["rows"], found["rows"]) == ([{"n": 42}], [{"a": 4, "b": 6}])
 
 
-def test_a_session_leaves_nothing_behind(db: Database) -> None:
+def test_a_session_leaves_nothing_behind(db: SqlDatabase) -> None:
     first, second = db.outcomes(
         db.call(
             command="SET search_path = pg_catalog; CREATE TEMP TABLE t (a int); SELECT pg_backend_pid() AS pid"
@@ -216,7 +216,7 @@ def test_dates_are_read_whatever_the_server_writes(dsn: str) -> None:
     assert first.result["rows"] == second.result["rows"] == [{"d": "2026-01-31", "t": "2026-01-31T10:00:00"}]
 
 
-def test_a_hundred_tasks_at_once_share_the_connections(db: Database, dsn: str) -> None:
+def test_a_hundred_tasks_at_once_share_the_connections(db: SqlDatabase, dsn: str) -> None:
     async def whole() -> list[Any]:
         tool = PostgresTool()
         calls = [

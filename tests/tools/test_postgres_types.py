@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.tools.sql_calls import Database, postgres_at
+from tests.tools.sql_calls import SqlDatabase, postgres_at
 
 TYPES: list[tuple[str, Any]] = [
     ("true", True),
@@ -40,23 +40,23 @@ TYPES: list[tuple[str, Any]] = [
 
 
 @pytest.fixture
-def db(dsn: str) -> Database:
+def db(dsn: str) -> SqlDatabase:
     return postgres_at(dsn)
 
 
-def test_every_type_has_its_json(db: Database) -> None:
+def test_every_type_has_its_json(db: SqlDatabase) -> None:
     names = [f"c{number}" for number in range(len(TYPES))]
     listed = ", ".join(f"{sql} AS {name}" for name, (sql, _) in zip(names, TYPES, strict=True))
     (row,) = db.rows(f"SELECT {listed}")
     assert row == dict(zip(names, (value for _, value in TYPES), strict=True))
 
 
-def test_types_of_ones_own_are_text(db: Database) -> None:
+def test_types_of_ones_own_are_text(db: SqlDatabase) -> None:
     db.run("CREATE TYPE mood AS ENUM ('fine'); CREATE DOMAIN price AS numeric(9, 2)")
     assert db.rows("SELECT 'fine'::mood AS m, 1.25::price AS p") == [{"m": "fine", "p": 1.25}]
 
 
-def test_what_json_cannot_hold_is_null_with_a_warning(db: Database) -> None:
+def test_what_json_cannot_hold_is_null_with_a_warning(db: SqlDatabase) -> None:
     query = """
         SELECT x, x::numeric AS n, ARRAY[x] AS a, t, d FROM (VALUES
             ('NaN'::float8, 'infinity'::timestamp, '-infinity'::date), ('Infinity', '0044-03-15 BC', '2026-01-31'),
@@ -86,7 +86,7 @@ WIDE = """
 """
 
 
-def test_a_large_result_is_an_arrow_table_of_the_same_types(db: Database) -> None:
+def test_a_large_result_is_an_arrow_table_of_the_same_types(db: SqlDatabase) -> None:
     found = db.run(WIDE)
     assert found["row_count"] == 3000
     table = db.table(found["rows"])
@@ -142,7 +142,7 @@ def test_a_large_result_is_an_arrow_table_of_the_same_types(db: Database) -> Non
     assert json.loads(found["rows"]["preview"].removesuffix("…").rpartition(",{")[0] + "]")[0]["name"] == "n1"
 
 
-def test_the_limit_of_values_can_be_set(db: Database) -> None:
+def test_the_limit_of_values_can_be_set(db: SqlDatabase) -> None:
     query = "SELECT generate_series(1, 10) AS n"
     assert db.rows(query) == [{"n": n} for n in range(1, 11)]
     spec = {"result": {"inline_max_bytes": 50, "preview_max_bytes": 5}}
@@ -151,14 +151,14 @@ def test_the_limit_of_values_can_be_set(db: Database) -> None:
     assert found["rows"]["preview"] == '[{"n"…'
 
 
-def test_each_statement_has_a_table_of_its_own(db: Database) -> None:
+def test_each_statement_has_a_table_of_its_own(db: SqlDatabase) -> None:
     spec = {"result": {"inline_max_bytes": 10}}
     found = db.run("SELECT 1 AS a, 2 AS b; SELECT NULL AS c", spec=spec)
     assert db.table(found["command_0"]["rows"]).to_pydict() == {"a": [1], "b": [2]}
     assert db.table(found["rows"]).to_pydict() == {"c": [None]}
 
 
-def test_values_without_end_stay_in_an_arrow_table_where_it_has_them(db: Database) -> None:
+def test_values_without_end_stay_in_an_arrow_table_where_it_has_them(db: SqlDatabase) -> None:
     found = db.outcome(
         query="SELECT 'NaN'::float8 AS x, 'infinity'::timestamp AS t, 'NaN'::numeric AS n FROM generate_series(1, 5000)"
     )
@@ -170,7 +170,7 @@ def test_values_without_end_stay_in_an_arrow_table_where_it_has_them(db: Databas
     ]
 
 
-def test_arrays_that_differ_in_depth_do_not_make_a_table(db: Database) -> None:
+def test_arrays_that_differ_in_depth_do_not_make_a_table(db: SqlDatabase) -> None:
     error = db.error(
         "SELECT CASE WHEN g < 6000 THEN ARRAY[g] ELSE ARRAY[[g]] END AS a FROM generate_series(1, 9000) g"
     )
@@ -178,14 +178,14 @@ def test_arrays_that_differ_in_depth_do_not_make_a_table(db: Database) -> None:
     assert error.message.startswith("column `a` does not fit into Arrow's list<item: int32>: ")
 
 
-def test_large_values_are_few_in_memory_at_a_time(db: Database) -> None:
+def test_large_values_are_few_in_memory_at_a_time(db: SqlDatabase) -> None:
     found = db.run("SELECT g AS id, repeat('x', 200000) AS text FROM generate_series(1, 300) g")
     batches = db.table(found["rows"]).to_batches()
     assert sum(batch.num_rows for batch in batches) == 300
     assert max(batch.nbytes for batch in batches) < 25_000_000
 
 
-def test_a_table_goes_back_as_it_came(db: Database) -> None:
+def test_a_table_goes_back_as_it_came(db: SqlDatabase) -> None:
     plain = WIDE.replace(", ROW(g, 'x') AS pair", "")
     db.run(f"CREATE TABLE source AS {plain}; CREATE TABLE target (LIKE source)")
     table = db.run("SELECT * FROM source")["rows"]
@@ -196,7 +196,7 @@ def test_a_table_goes_back_as_it_came(db: Database) -> None:
     assert same == [{"n": 3000}]
 
 
-def test_rows_go_back_as_they_came(db: Database) -> None:
+def test_rows_go_back_as_they_came(db: SqlDatabase) -> None:
     db.run(
         "CREATE TABLE t (a bytea, b jsonb, c numeric, d timestamptz, e text[], f bool, g date, h jsonb[], i float8)"
     )

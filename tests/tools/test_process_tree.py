@@ -11,9 +11,9 @@ from noetl.tools.process.process_tree import (
     _family_by_ps,
     _family_in_proc,
     _resident_in_proc,
-    family,
-    kill_family,
-    resident,
+    kill_tree,
+    resident_bytes,
+    tree_pids,
 )
 from tests.tools.python_calls import ends
 
@@ -38,18 +38,18 @@ def leader() -> Iterator[tuple[subprocess.Popen[str], int]]:
         stray = int(process.stdout.readline())
         assert os.WIFSTOPPED(os.waitpid(process.pid, os.WUNTRACED)[1])
         yield process, stray
-        kill_family(process.pid)
+        kill_tree(process.pid)
 
 
 def test_a_family_is_a_process_and_its_descendants(leader: tuple[subprocess.Popen[str], int]) -> None:
     process, stray = leader
-    assert family(process.pid) == _family_in_proc(process.pid) == [process.pid, stray]
+    assert tree_pids(process.pid) == _family_in_proc(process.pid) == [process.pid, stray]
     assert list(_family_by_ps(process.pid)) == [process.pid, stray]
 
 
 def test_memory_is_that_of_the_family(leader: tuple[subprocess.Popen[str], int]) -> None:
     process, _ = leader
-    held = resident(process.pid)
+    held = resident_bytes(process.pid)
     assert 30_000_000 < held < 200_000_000
     assert held == _resident_in_proc(process.pid)
     assert sum(_family_by_ps(process.pid).values()) == pytest.approx(held, rel=0.2)
@@ -57,14 +57,14 @@ def test_memory_is_that_of_the_family(leader: tuple[subprocess.Popen[str], int])
 
 def test_a_family_is_killed_with_those_that_left_the_group(leader: tuple[subprocess.Popen[str], int]) -> None:
     process, stray = leader
-    kill_family(process.pid)
+    kill_tree(process.pid)
     assert process.wait() == -9
     assert ends(stray)
-    kill_family(process.pid)
+    kill_tree(process.pid)
 
 
 def test_nothing_is_known_of_a_process_that_is_gone() -> None:
     with subprocess.Popen(["true"]) as process:
         process.wait()
     assert process.pid != os.getpid()
-    assert resident(process.pid) == 0
+    assert resident_bytes(process.pid) == 0

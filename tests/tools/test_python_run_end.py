@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from noetl.guest.frame import LENGTH, READY, Answer, Request, pack, unpack
+from noetl.guest.frame import LENGTH, READY, CodeAnswer, CodeRequest, pack, unpack
 from noetl.model.outcome import Outcome
 from noetl.tools.process import child_process
 from noetl.tools.python.tool import PythonTool
@@ -158,7 +158,7 @@ IDLE = "import os\nprint(os.getpid(), os.getppid())"
 
 def test_a_spent_process_ends_when_its_worker_does() -> None:
     code = "import subprocess\nhelper = subprocess.Popen(['sleep', '1000'])\nresult = helper.pid"
-    request = Request(
+    request = CodeRequest(
         code=code, name="<code>", args={}, folder="/", objects="", max_inline=0, max_result=1000
     )
     for isolation in CHILDREN:
@@ -177,7 +177,7 @@ def test_a_spent_process_ends_when_its_worker_does() -> None:
             child.stdin.flush()
             assert child.stdout.read(len(READY)) == READY
             size = LENGTH.unpack(child.stdout.read(LENGTH.size))[0]
-            answer = unpack(child.stdout.read(size), Answer)
+            answer = unpack(child.stdout.read(size), CodeAnswer)
             assert answer.spent
             os.close(life)
             assert child.wait() == -signal.SIGKILL

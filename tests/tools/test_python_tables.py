@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from noetl.model.outcome import Outcome
-from noetl.model.reference import ARROW, Stored, encode_value
-from noetl.ports.results import Objects
-from noetl.stores.results import FileResults, StoredObjects
+from noetl.model.reference import ARROW_MEDIA_TYPE, StoredReference, encode_value
+from noetl.ports.results import ExecutionObjects
+from noetl.stores.results import FileResults, ResultStoreObjects
 from noetl.tools.python.tool import PythonTool
 from tests.tools.python_calls import call
 
@@ -28,7 +28,7 @@ class Bench:
 
     def __init__(self, folder: Path, tool: PythonTool) -> None:
         self.folder = folder
-        self.objects: Objects = StoredObjects(FileResults(folder), "x")
+        self.objects: ExecutionObjects = ResultStoreObjects(FileResults(folder), "x")
         self._tool = tool
 
     async def outcome(self, code: str, **about: Any) -> Outcome:
@@ -57,9 +57,14 @@ def at_bench(folder: Path, work: Callable[[Bench], Awaitable[None]]) -> None:
 def test_a_large_frame_becomes_an_arrow_object(tmp_path: Path, isolation: str) -> None:
     async def work(bench: Bench) -> None:
         stored = await bench.result(FRAME, spec={"isolation": isolation})
-        assert isinstance(stored, Stored)
+        assert isinstance(stored, StoredReference)
         about = {key: stored[key] for key in ("media_type", "type", "length", "columns")}
-        assert about == {"media_type": ARROW, "type": "list", "length": 20_000, "columns": ["id", "name"]}
+        assert about == {
+            "media_type": ARROW_MEDIA_TYPE,
+            "type": "list",
+            "length": 20_000,
+            "columns": ["id", "name"],
+        }
         assert stored["preview"].startswith('[{"id":0,"name":"n0"},')
         assert stored["preview"].endswith("…")
         async with bench.objects.local(stored) as path:
@@ -139,7 +144,7 @@ def test_a_stored_value_is_the_value(tmp_path: Path) -> None:
 
 def test_a_stored_value_that_is_gone_is_not_found(tmp_path: Path) -> None:
     async def work(bench: Bench) -> None:
-        gone = Stored({"$noetl": "ref", "key": f"x/{'0' * 64}", "media_type": ARROW})
+        gone = StoredReference({"$noetl": "ref", "key": f"x/{'0' * 64}", "media_type": ARROW_MEDIA_TYPE})
         outcome = await bench.outcome("result = 1", args={"rows": gone})
         assert outcome.error is not None
         assert outcome.error.kind == "not_found"

@@ -8,13 +8,13 @@ from uuid import uuid4
 import pytest
 
 from noetl.model.outcome import ToolError
-from noetl.model.reference import escape, is_object
-from noetl.tools.s3.tool import S3Tool, credential_of
+from noetl.model.reference import escape, is_object_reference
+from noetl.tools.s3.tool import S3Tool, s3_client_config
 from tests.s3_server import S3Server
-from tests.tools.object_calls import Desk
+from tests.tools.object_calls import ObjectCalls
 
 
-class Bucket(Desk):
+class Bucket(ObjectCalls):
     """A desk with a place of its own in the bucket."""
 
     def __init__(self, folder: Path, server: S3Server) -> None:
@@ -39,7 +39,7 @@ def test_what_is_put_can_be_got(bucket: Bucket) -> None:
     assert (put["url"], put["size"]) == (f"{bucket.place}/a/report.json", 7)
     assert put["media_type"] == "application/json; charset=utf-8"
     got = bucket.ok(action="get", url="a/report.json")
-    assert is_object(escape(got))
+    assert is_object_reference(escape(got))
     assert (got["size"], got["name"], got["preview"]) == (7, "report.json", '{"n":1}')
     assert bucket.data(got) == b'{"n":1}'
     assert bucket.ok(action="get", url="a/report.json", format="json") == {"n": 1}
@@ -206,16 +206,16 @@ def test_credentials_are_known_by_their_usual_names() -> None:
         "endpoint_url": "http://e",
         "kind": "s3",
     }
-    assert credential_of(spelt) == {
+    assert s3_client_config(spelt) == {
         "access_key_id": "a",
         "secret_access_key": "b",
         "session_token": "c",
         "region": "d",
         "endpoint": "http://e",
     }
-    assert credential_of({"access_key": "a", "secret_key": "b"}).keys() == {
+    assert s3_client_config({"access_key": "a", "secret_key": "b"}).keys() == {
         "access_key_id",
         "secret_access_key",
     }
     with pytest.raises(ToolError):
-        credential_of("name")
+        s3_client_config("name")

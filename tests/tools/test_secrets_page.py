@@ -10,7 +10,7 @@ import pytest
 import noetl
 from noetl.credentials.resolver import PROVIDERS
 from tests.pages import block_of
-from tests.playbooks import whole
+from tests.playbooks import document_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tools" / "secrets.md").read_text("utf-8")
 
@@ -18,7 +18,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "tools" / "secrets.md").read_text("
 def test_the_example_uses_what_it_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("API_KEY", "not used here")
     monkeypatch.setenv("SIGNING_KEY", "the signing key")
-    done = noetl.run(whole(block_of(PAGE, "yaml")), store="sqlite:///:memory:")
+    done = noetl.run(document_of(block_of(PAGE, "yaml")), store="sqlite:///:memory:")
     assert done.result == hmac.new(b"the signing key", b"hello", hashlib.sha256).hexdigest()
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from noetl.model.outcome import Outcome
-from noetl.tools.process.orphan_killer import Guard
+from noetl.tools.process.orphan_killer import OrphanKiller
 from noetl.tools.shell.tool import ShellTool
 from tests.tools.python_calls import ends
 from tests.tools.shell_calls import call, error, result, with_tool
@@ -172,7 +172,7 @@ def test_a_program_ends_with_a_worker_that_dies_before_its_guard_knows_the_progr
 
 def test_a_program_that_could_not_start_is_not_expected() -> None:
     """What has the pipe afterwards is left alone."""
-    guard = Guard()
+    guard = OrphanKiller()
     out, pipe = os.pipe()
     with subprocess.Popen(["sleep", "1000"], start_new_session=True, stdout=pipe) as other:
         guard.expect(out)
@@ -193,7 +193,7 @@ def sleeper() -> "subprocess.Popen[bytes]":
 
 
 def test_a_guard_that_was_killed_is_replaced() -> None:
-    guard = Guard()
+    guard = OrphanKiller()
     with sleeper() as first, sleeper() as second:
         guard.watch(first.pid)
         assert guard._process is not None
@@ -209,7 +209,7 @@ def test_a_guard_that_was_killed_is_replaced() -> None:
 
 
 def test_a_guard_leaves_alone_what_it_was_told_to_forget() -> None:
-    guard = Guard()
+    guard = OrphanKiller()
     with sleeper() as kept, sleeper() as watched:
         guard.watch(kept.pid)
         guard.watch(watched.pid)

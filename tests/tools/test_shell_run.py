@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from noetl.model.reference import Stored
-from noetl.stores.results import FileResults, StoredObjects
+from noetl.model.reference import StoredReference
+from noetl.stores.results import FileResults, ResultStoreObjects
 from noetl.tools.shell.stream_capture import MAX_LOG, MAX_TEXT, TAIL
 from tests.tools.shell_calls import call, error, outcome, result, with_tool
 
@@ -71,10 +71,10 @@ def test_a_program_need_not_read_all_it_is_given() -> None:
 
 
 def test_a_reference_is_read_as_it_is_stored(tmp_path: Path) -> None:
-    objects = StoredObjects(FileResults(tmp_path), "x")
+    objects = ResultStoreObjects(FileResults(tmp_path), "x")
     data = os.urandom(500_000)
 
-    async def store() -> Stored:
+    async def store() -> StoredReference:
         async with objects.draft() as draft:
             draft.path.write_bytes(data)
             return await draft.keep("application/octet-stream")
@@ -108,13 +108,13 @@ def test_lines_go_to_the_log_while_the_program_runs(tmp_path: Path) -> None:
     assert (found["stdout"], found["stderr"]) == ("first\nlast", "on\n")
 
 
-async def whole_of(objects: StoredObjects, reference: Stored) -> bytes:
+async def whole_of(objects: ResultStoreObjects, reference: StoredReference) -> bytes:
     async with objects.local(reference) as path:
         return path.read_bytes()
 
 
 def test_of_much_output_the_tail_is_the_text_and_the_whole_is_stored(tmp_path: Path) -> None:
-    objects = StoredObjects(FileResults(tmp_path), "x")
+    objects = ResultStoreObjects(FileResults(tmp_path), "x")
     code = "import sys; sys.stdout.write(''.join(f'line ü {n}\\n' for n in range(200_000)))"
     found = result([*PRINT, code], objects=objects)
     whole = "".join(f"line ü {n}\n" for n in range(200_000))
@@ -136,7 +136,7 @@ def test_output_up_to_the_bound_is_a_text(tmp_path: Path) -> None:
 
 
 def test_output_that_is_no_text_is_stored_as_it_is(tmp_path: Path) -> None:
-    objects = StoredObjects(FileResults(tmp_path), "x")
+    objects = ResultStoreObjects(FileResults(tmp_path), "x")
     found = result(r"printf '\377a\n' >&2; printf '\303'", objects=objects)
     assert (found["stdout"], found["stderr"]) == ("�", "�a\n")
     assert found["stdout_ref"]["media_type"] == "application/octet-stream"
@@ -252,7 +252,7 @@ def test_what_is_told_of_a_program_does_not_depend_on_the_other_folders_of_the_p
 
 
 def test_a_reference_to_what_is_gone_is_told() -> None:
-    gone = Stored({"$noetl": "ref", "key": "x/" + "0" * 64, "media_type": "text/plain"})
+    gone = StoredReference({"$noetl": "ref", "key": "x/" + "0" * 64, "media_type": "text/plain"})
     told = error(["cat"], stdin=gone)
     assert told.kind == "not_found"
     assert "nothing is stored under" in told.message

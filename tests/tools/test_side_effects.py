@@ -4,7 +4,7 @@ from textwrap import dedent
 
 import pytest
 
-from noetl.tools.python.side_effects import is_contained
+from noetl.tools.python.side_effects import is_side_effect_free
 from tests.tools.python_calls import results
 
 CONTAINED = [
@@ -41,12 +41,12 @@ REACHING = [
 
 @pytest.mark.parametrize("code", CONTAINED)
 def test_code_that_works_on_values_is_contained(code: str) -> None:
-    assert is_contained(code)
+    assert is_side_effect_free(code)
 
 
 @pytest.mark.parametrize("code", REACHING)
 def test_code_that_could_reach_outside_is_not(code: str) -> None:
-    assert not is_contained(code)
+    assert not is_side_effect_free(code)
 
 
 def test_contained_code_leaves_nothing_to_the_next_task() -> None:

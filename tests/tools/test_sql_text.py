@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noetl.model.outcome import ToolError
-from noetl.tools.sql.text import POSTGRES, SQLITE, Dialect, plan_of, statements_of
+from noetl.tools.sql.text import POSTGRES, SQLITE, SqlDialect, plan_binding, split_statements
 
 
-def texts(text: str, dialect: Dialect = POSTGRES) -> list[str]:
-    return [one.text for one in statements_of(text, dialect)]
+def texts(text: str, dialect: SqlDialect = POSTGRES) -> list[str]:
+    return [one.text for one in split_statements(text, dialect)]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_text_is_split_where_sqlite_would(text: str, found: list[str]) -> None
 
 
 def test_a_statement_knows_its_line_with_its_comment_and_its_first_words() -> None:
-    first, second = statements_of(
+    first, second = split_statements(
         "\n-- first\nselect 1;\n\n  insert into t\nvalues (1) returning a", POSTGRES
     )
     assert (first.line, first.words, first.returning) == (2, ("SELECT", "1"), False)
@@ -98,12 +98,12 @@ PIECES = [
 
 
 @given(st.lists(st.sampled_from(PIECES)).map(" ".join), st.sampled_from([POSTGRES, SQLITE]))
-def test_any_text_is_taken_apart_without_loss(text: str, dialect: Dialect) -> None:
+def test_any_text_is_taken_apart_without_loss(text: str, dialect: SqlDialect) -> None:
     place = 0
-    for one in statements_of(text, dialect):
+    for one in split_statements(text, dialect):
         place = text.index(one.text, place)
         assert one.line == text.count("\n", 0, place) + 1
-        assert all(one.text[slot.start : slot.end] for slot in one.slots)
+        assert all(one.text[slot.start : slot.end] for slot in one.placeholders)
         place += len(one.text)
 
 
@@ -130,8 +130,8 @@ def test_any_text_is_taken_apart_without_loss(text: str, dialect: Dialect) -> No
 def test_placeholders_become_those_of_postgres(
     text: str, given: list[int], bound: str, values: list[int]
 ) -> None:
-    (statement,) = statements_of(text, POSTGRES)
-    plan = plan_of(statement, POSTGRES, named=isinstance(given, dict))
+    (statement,) = split_statements(text, POSTGRES)
+    plan = plan_binding(statement, POSTGRES, named=isinstance(given, dict))
     assert (plan.text, plan.values(given)) == (bound, values)
 
 
@@ -151,8 +151,8 @@ def test_placeholders_become_those_of_postgres(
 def test_placeholders_become_those_of_sqlite(
     text: str, given: list[int], bound: str, values: list[int]
 ) -> None:
-    (statement,) = statements_of(text, SQLITE)
-    plan = plan_of(statement, SQLITE, named=isinstance(given, dict))
+    (statement,) = split_statements(text, SQLITE)
+    plan = plan_binding(statement, SQLITE, named=isinstance(given, dict))
     assert (plan.text, plan.values(given)) == (bound, values)
 
 
@@ -174,8 +174,8 @@ def test_placeholders_become_those_of_sqlite(
 def test_values_that_do_not_go_with_the_statement_are_refused(
     text: str, given: list[int], message: str
 ) -> None:
-    (statement,) = statements_of(text, POSTGRES)
+    (statement,) = split_statements(text, POSTGRES)
     with pytest.raises(ToolError) as refused:
-        plan_of(statement, POSTGRES, named=isinstance(given, dict)).values(given)
+        plan_binding(statement, POSTGRES, named=isinstance(given, dict)).values(given)
     assert message in str(refused.value)
     assert refused.value.info.kind == "input"

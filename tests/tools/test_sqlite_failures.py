@@ -9,7 +9,7 @@ import pytest
 
 from noetl.model.outcome import Outcome
 from noetl.tools.sqlite.tool import SqliteTool
-from tests.tools.sql_calls import Database
+from tests.tools.sql_calls import SqlDatabase
 
 ENDLESS = "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
 
@@ -39,13 +39,13 @@ ENDLESS = "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELE
         ({"command": "SELECT 1", "database": "no/such.db"}, "not_found", "unable to open database file: "),
     ],
 )
-def test_what_cannot_run_is_told(db: Database, about: dict[str, Any], kind: str, message: str) -> None:
+def test_what_cannot_run_is_told(db: SqlDatabase, about: dict[str, Any], kind: str, message: str) -> None:
     error = db.error(**about)
     assert error.kind == kind
     assert message in error.message
 
 
-def test_an_error_has_its_code(db: Database) -> None:
+def test_an_error_has_its_code(db: SqlDatabase) -> None:
     db.run("CREATE TABLE t (a INTEGER UNIQUE)")
     found = db.outcome(command="INSERT INTO t VALUES (1), (1)")
     assert found.helpers["sqlite"] == {
@@ -56,7 +56,7 @@ def test_an_error_has_its_code(db: Database) -> None:
     assert (found.error.kind, found.error.retryable) == ("sql", False)
 
 
-def test_a_file_that_is_no_database_or_may_not_be_written_is_told(db: Database, tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_or_may_not_be_written_is_told(db: SqlDatabase, tmp_path: Path) -> None:
     (tmp_path / "text.db").write_text("no database, but long enough to be read as one" * 50)
     error = db.error("SELECT * FROM t", database="text.db")
     assert error.message == f"line 1: file is not a database: {tmp_path / 'text.db'}"
@@ -72,11 +72,11 @@ def test_a_file_that_is_no_database_or_may_not_be_written_is_told(db: Database, 
     ],
 )
 def test_a_credential_without_a_file_is_refused(tmp_path: Path, auth: Any, message: str) -> None:
-    error = Database(SqliteTool, tmp_path, auth=auth).error("SELECT 1")
+    error = SqlDatabase(SqliteTool, tmp_path, auth=auth).error("SELECT 1")
     assert (error.kind, error.message) == ("credential", message)
 
 
-def test_a_task_that_takes_too_long_is_stopped(db: Database) -> None:
+def test_a_task_that_takes_too_long_is_stopped(db: SqlDatabase) -> None:
     late, after = db.outcomes(
         db.call(command=f"CREATE TABLE t (a);\n{ENDLESS}", timeout=0.2), db.call(query="SELECT * FROM t")
     )
@@ -87,7 +87,7 @@ def test_a_task_that_takes_too_long_is_stopped(db: Database) -> None:
     assert "no such table" in after.error.message
 
 
-def test_a_locked_database_is_waited_for(db: Database, tmp_path: Path) -> None:
+def test_a_locked_database_is_waited_for(db: SqlDatabase, tmp_path: Path) -> None:
     db.run("CREATE TABLE t (a)")
     other = apsw.Connection(str(tmp_path / "test.db"))
     other.execute("BEGIN IMMEDIATE")
@@ -109,7 +109,7 @@ def test_a_locked_database_is_waited_for(db: Database, tmp_path: Path) -> None:
     assert db.rows("SELECT * FROM t") == [{"a": 1}]
 
 
-def test_cancelling_a_task_and_ending_the_worker_stop_it(db: Database) -> None:
+def test_cancelling_a_task_and_ending_the_worker_stop_it(db: SqlDatabase) -> None:
     async def whole() -> list[Outcome]:
         tool = SqliteTool()
         first = asyncio.ensure_future(tool.run(db.call(query=ENDLESS)))

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.tools.sql_calls import Database
+from tests.tools.sql_calls import SqlDatabase
 
 
 def counted(columns: str) -> str:
@@ -17,7 +17,7 @@ def counted(columns: str) -> str:
 @pytest.mark.parametrize(
     ("fetch", "rows"), [("all", [{"x": 1}, {"x": 2}]), ("one", [{"x": 1}]), ("none", [])]
 )
-def test_fetch_says_which_rows_come_back(db: Database, fetch: str, rows: list[Any]) -> None:
+def test_fetch_says_which_rows_come_back(db: SqlDatabase, fetch: str, rows: list[Any]) -> None:
     found = db.run(counted("x"), params={"most": 2}, spec={"fetch": fetch})
     assert (found["rows"], found["row_count"]) == (rows, 2)
     db.run("CREATE TABLE t (x)")
@@ -25,7 +25,7 @@ def test_fetch_says_which_rows_come_back(db: Database, fetch: str, rows: list[An
     assert db.run(**given, spec={"fetch": fetch})["rows"] == rows
 
 
-def test_rows_are_loaded_in_bulk(db: Database, tmp_path: Path) -> None:
+def test_rows_are_loaded_in_bulk(db: SqlDatabase, tmp_path: Path) -> None:
     db.run("CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT DEFAULT 'new', doc TEXT)")
     assert db.run(rows=[{"id": 1, "doc": {"a": [1]}}, {"id": 2}], into="main.t")["row_count"] == 2
     assert db.run(rows=[[3, "c"]], into='"t" (id, name)')["row_count"] == 1
@@ -41,7 +41,7 @@ def test_rows_are_loaded_in_bulk(db: Database, tmp_path: Path) -> None:
     assert db.rows("SELECT count(*) AS n FROM t") == [{"n": 4}]
 
 
-def test_a_statement_runs_with_every_row(db: Database) -> None:
+def test_a_statement_runs_with_every_row(db: SqlDatabase) -> None:
     db.run("CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT)")
     upsert = "INSERT INTO t VALUES (:id, :name) ON CONFLICT DO UPDATE SET name = excluded.name"
     assert db.run(rows=[{"id": n % 2, "name": f"n{n}"} for n in range(3)], command=upsert)["row_count"] == 3
@@ -54,7 +54,7 @@ def test_a_statement_runs_with_every_row(db: Database) -> None:
     assert db.rows("SELECT name FROM t WHERE id = 5") == [{"name": "a"}]
 
 
-def test_an_arrow_table_is_loaded(db: Database) -> None:
+def test_an_arrow_table_is_loaded(db: SqlDatabase) -> None:
     table = pa.table(
         {"id": range(1000), "at": pa.array([0] * 1000, pa.timestamp("us")), "raw": [b"\xff"] * 1000}
     )
@@ -65,7 +65,7 @@ def test_an_arrow_table_is_loaded(db: Database) -> None:
     ]
 
 
-def test_a_large_result_is_an_arrow_table(db: Database) -> None:
+def test_a_large_result_is_an_arrow_table(db: SqlDatabase) -> None:
     columns = """x, x / 2.0 AS half, 'n' || x AS name, x'00' AS raw, NULL AS empty, NULLIF(x, 2) AS gap,
         iif(x > 15000, 0.5, x) AS mixed, iif(x > 15000, 'text', x) AS any_, iif(x > 15000, x, NULL) AS late"""
     found = db.run(counted(columns), params={"most": 20_000})
@@ -100,14 +100,16 @@ def test_a_large_result_is_an_arrow_table(db: Database) -> None:
 
 
 @pytest.mark.parametrize("beginning", ["x % 2", "x < 19000", "x > 19000"])
-def test_wide_integers_among_floats_stay_exact_in_an_arrow_table(db: Database, beginning: str) -> None:
+def test_wide_integers_among_floats_stay_exact_in_an_arrow_table(db: SqlDatabase, beginning: str) -> None:
     found = db.run(
         counted(f"iif({beginning}, 9007199254740993, 0.5) AS n, 'name' || x AS name"), params={"most": 20_000}
     )
     assert set(db.table(found["rows"]).column("n").to_pylist()) == {"9007199254740993", "0.5"}
 
 
-def test_without_arrow_rows_stay_values_up_to_a_limit(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_arrow_rows_stay_values_up_to_a_limit(
+    db: SqlDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     found = db.run(counted("x"), params={"most": 20_000})
     assert (len(found["rows"]), found["rows"][-1]) == (20_000, {"x": 20_000})
@@ -118,13 +120,13 @@ def test_without_arrow_rows_stay_values_up_to_a_limit(db: Database, monkeypatch:
     )
 
 
-def test_a_number_without_end_is_null_with_a_warning(db: Database) -> None:
+def test_a_number_without_end_is_null_with_a_warning(db: SqlDatabase) -> None:
     found = db.outcome(query="SELECT 9e999 AS x")
     assert found.result["rows"] == [{"x": None}]
     assert found.meta["warnings"] == ["column `x`: null in place of a value that JSON cannot hold"]
 
 
-def test_blobs_go_back_as_they_came(db: Database) -> None:
+def test_blobs_go_back_as_they_came(db: SqlDatabase) -> None:
     db.run("CREATE TABLE t (id INT, raw blob, note TEXT)")
     rows = [{"id": 1, "raw": "3q0=", "note": "3q0="}, {"id": 2, "raw": None, "note": None}]
     db.run(rows=rows, into="t")
@@ -135,7 +137,7 @@ def test_blobs_go_back_as_they_came(db: Database) -> None:
     assert (error.kind, error.message[:46]) == ("input", "a value for a column of type BLOB is no base64")
 
 
-def test_columns_are_named_in_any_case(db: Database) -> None:
+def test_columns_are_named_in_any_case(db: SqlDatabase) -> None:
     db.run("CREATE TABLE t (Id INT, Name TEXT)")
     db.run(rows=[{"Id": 1, "Name": "a"}], into="t (Id, NAME)")
     db.run(rows=db.stored(pa.table({"ID": [2], "name": ["b"]})), into="t (Id, Name)")

@@ -9,10 +9,10 @@ import pytest
 
 from noetl.model.outcome import Outcome
 from noetl.tools.sqlite.tool import SqliteTool
-from tests.tools.sql_calls import Database, sqlite_at
+from tests.tools.sql_calls import SqlDatabase, sqlite_at
 
 
-def test_a_query_gives_rows_as_mappings(db: Database) -> None:
+def test_a_query_gives_rows_as_mappings(db: SqlDatabase) -> None:
     found = db.outcome(query="SELECT 1 AS id, 'Ada' AS name, NULL AS x, 0.5 AS f, x'00ff' AS raw")
     answer = {
         "rows": [{"id": 1, "name": "Ada", "x": None, "f": 0.5, "raw": "AP8="}],
@@ -23,7 +23,7 @@ def test_a_query_gives_rows_as_mappings(db: Database) -> None:
     assert found.helpers == {"sqlite": {"code": "SQLITE_OK", "message": None}}
 
 
-def test_a_script_may_hold_triggers_and_each_statement_has_its_number(db: Database) -> None:
+def test_a_script_may_hold_triggers_and_each_statement_has_its_number(db: SqlDatabase) -> None:
     found = db.run(
         """
         CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT);
@@ -42,7 +42,7 @@ def test_a_script_may_hold_triggers_and_each_statement_has_its_number(db: Databa
     assert db.rows("SELECT * FROM t WHERE id > ?", params=[1]) == [{"id": 2, "name": "x"}]
 
 
-def test_an_empty_result_has_its_columns(db: Database) -> None:
+def test_an_empty_result_has_its_columns(db: SqlDatabase) -> None:
     found = db.run("SELECT 1 AS a WHERE false")
     assert (found["rows"], found["row_count"], found["columns"]) == ([], 0, ["a"])
 
@@ -61,11 +61,11 @@ def test_an_empty_result_has_its_columns(db: Database) -> None:
         ("SELECT value AS a FROM json_each(?) LIMIT 1", [["x", "y"]], {"a": "x"}),
     ],
 )
-def test_values_are_bound(db: Database, text: str, params: Any, row: dict[str, Any]) -> None:
+def test_values_are_bound(db: SqlDatabase, text: str, params: Any, row: dict[str, Any]) -> None:
     assert db.rows(text, params=params) == [row]
 
 
-def test_all_statements_are_one_transaction(db: Database) -> None:
+def test_all_statements_are_one_transaction(db: SqlDatabase) -> None:
     db.run("CREATE TABLE t (a CHECK (a > 0))")
     wrong = "INSERT INTO t VALUES (1); INSERT INTO t VALUES (-1)"
     assert db.error(wrong).kind == "sql"
@@ -74,14 +74,14 @@ def test_all_statements_are_one_transaction(db: Database) -> None:
     assert db.rows("SELECT * FROM t") == [{"a": 1}]
 
 
-def test_a_script_may_have_its_own_transactions(db: Database) -> None:
+def test_a_script_may_have_its_own_transactions(db: SqlDatabase) -> None:
     db.run("CREATE TABLE t (a); BEGIN; INSERT INTO t VALUES (1); COMMIT; BEGIN; DELETE FROM t; ROLLBACK")
     assert db.rows("SELECT * FROM t") == [{"a": 1}]
     assert "leaves a transaction open" in db.error("BEGIN; DELETE FROM t").message
     assert db.rows("SELECT * FROM t") == [{"a": 1}]
 
 
-def test_settings_at_the_beginning_are_outside_of_the_transaction(db: Database) -> None:
+def test_settings_at_the_beginning_are_outside_of_the_transaction(db: SqlDatabase) -> None:
     db.run("CREATE TABLE a (id INTEGER PRIMARY KEY); CREATE TABLE b (a REFERENCES a (id))")
     error = db.error("PRAGMA foreign_keys = on; INSERT INTO b VALUES (1)")
     assert "FOREIGN KEY constraint failed" in error.message
@@ -97,9 +97,9 @@ def test_settings_at_the_beginning_are_outside_of_the_transaction(db: Database) 
         {"kind": "env", "value": "test.db"},
     ],
 )
-def test_a_credential_may_name_the_file(db: Database, tmp_path: Path, auth: dict[str, str]) -> None:
+def test_a_credential_may_name_the_file(db: SqlDatabase, tmp_path: Path, auth: dict[str, str]) -> None:
     db.run("CREATE TABLE t (a); INSERT INTO t VALUES (1)")
-    assert Database(SqliteTool, tmp_path, auth=auth).rows("SELECT * FROM t") == [{"a": 1}]
+    assert SqlDatabase(SqliteTool, tmp_path, auth=auth).rows("SELECT * FROM t") == [{"a": 1}]
 
 
 @pytest.mark.parametrize("database", ["test.db", ":memory:"])
@@ -116,7 +116,7 @@ def test_other_files_are_beside_the_playbook_too(tmp_path: Path, database: str) 
 
 
 def test_each_execution_has_its_own_database_in_memory(tmp_path: Path) -> None:
-    one, other = Database(SqliteTool, tmp_path), Database(SqliteTool, tmp_path)
+    one, other = SqlDatabase(SqliteTool, tmp_path), SqlDatabase(SqliteTool, tmp_path)
     made = one.call(command="CREATE TABLE t (a); INSERT INTO t VALUES (1)")
     asked = [database.call(query="SELECT * FROM t") for database in (one, other)]
     first, second, third = one.outcomes(made, *asked)
@@ -127,7 +127,7 @@ def test_each_execution_has_its_own_database_in_memory(tmp_path: Path) -> None:
 
 
 def test_a_database_in_memory_goes_with_its_execution(tmp_path: Path) -> None:
-    db = Database(SqliteTool, tmp_path)
+    db = SqlDatabase(SqliteTool, tmp_path)
 
     async def whole() -> tuple[Outcome, Outcome]:
         tool = SqliteTool()
@@ -152,7 +152,7 @@ def test_a_database_in_memory_goes_with_its_execution(tmp_path: Path) -> None:
 
 
 def test_tasks_of_one_execution_take_turns_in_memory(tmp_path: Path) -> None:
-    db = Database(SqliteTool, tmp_path)
+    db = SqlDatabase(SqliteTool, tmp_path)
 
     async def whole() -> list[Outcome]:
         tool = SqliteTool()

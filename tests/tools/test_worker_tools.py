@@ -5,12 +5,12 @@ import asyncio
 import pytest
 
 from noetl.dsl.document.kinds import Kind, Kinds
-from noetl.dsl.document.playbook import Place
+from noetl.dsl.document.playbook import Position
 from noetl.kernel.pipeline.task_inputs import WAITING_KINDS
 from noetl.model.outcome import Outcome, succeeded
 from noetl.ports.tool import Call
 from noetl.tools import builtin_kinds
-from noetl.tools.host.worker_tools import ENGINE_KINDS, Tools, Unrunnable, unrunnable
+from noetl.tools.host.worker_tools import ENGINE_KINDS, Tools, UnrunnableTask, unrunnable_tasks
 from tests.playbooks import playbook_of
 from tests.tools.python_calls import call
 
@@ -178,23 +178,23 @@ workflow:
 
 
 def test_the_tasks_that_cannot_run_here_are_listed_with_their_places() -> None:
-    found = unrunnable(
+    found = unrunnable_tasks(
         playbook_of(PLAYBOOK, allow_kinds=["greet", "word"]), Kinds([*builtin_kinds(), *KINDS])
     )
     assert found == (
-        Unrunnable(
+        UnrunnableTask(
             step="start",
             task="store",
             kind="word",
-            place=Place(10, 15),
+            position=Position(10, 15),
             reason="this release cannot run the tool kind `word`",
             hint="its tasks can be checked, not run",
         ),
-        Unrunnable(
+        UnrunnableTask(
             step="end",
             task="greet",
             kind="greet",
-            place=Place(24, 15),
+            position=Position(24, 15),
             reason="the tool kind `greet` is not installed",
             hint="install the package that brings it",
         ),
@@ -211,6 +211,6 @@ def test_the_tasks_that_cannot_run_here_are_listed_with_their_places() -> None:
 def test_a_missing_driver_is_found_before_anything_runs(kind: str, reason: str, hint: str) -> None:
     playbook = playbook_of(PLAYBOOK.replace("kind: greet", f"kind: {kind}"), allow_kinds=[kind, "word"])
     kinds = Kinds([*builtin_kinds(), *KINDS])
-    (found,) = [one for one in unrunnable(playbook, kinds) if one.kind == kind]
+    (found,) = [one for one in unrunnable_tasks(playbook, kinds) if one.kind == kind]
     assert reason in found.reason
     assert found.hint == hint

@@ -11,7 +11,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one command and exit, as `noetl.cli.app.main` does."""
     try:
         # Imported here: Ctrl-C while it starts shall show no traceback.
-        from noetl.cli.app import main as run
+        from noetl.cli.app import run_command_line as run
     except KeyboardInterrupt:
         sys.exit("noetl: interrupted")  # with exit code 1
     run(arguments)

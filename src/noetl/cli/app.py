@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import click
 
-from noetl.cli.command_failure import Failure, failure_of, report
+from noetl.cli.command_failure import CommandFailure, command_failure_of, print_failure
 from noetl.cli.lazy_group import LazyGroup
 
 SECTIONS = {
@@ -66,13 +66,13 @@ def app() -> None:
     """Check, draw, upgrade and run playbooks: workflows written in YAML with Jinja2 expressions."""
 
 
-def main(arguments: Sequence[str] | None = None) -> NoReturn:
+def run_command_line(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one command and exit: 0 done, 1 failed or stopped, 2 the request is wrong, 3 the environment is."""
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         code = app.main(list(arguments), prog_name="noetl", standalone_mode=False)
     except Exception as error:  # noqa: BLE001 - the last door: nobody shall see a traceback by accident
-        failure = error if isinstance(error, Failure) else failure_of(error)
-        report(failure, arguments)
+        failure = error if isinstance(error, CommandFailure) else command_failure_of(error)
+        print_failure(failure, arguments)
         code = failure.exit_code
     sys.exit(code or 0)

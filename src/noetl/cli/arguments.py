@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
-from noetl.cli.command_failure import Failure
+from noetl.cli.command_failure import CommandFailure
 from noetl.model.normalisation import MAX_DEPTH, NotJson, normalise
 
 _SHOWN = 60
@@ -14,7 +14,7 @@ _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
-def mapping_of(text: str, option: str) -> dict[str, Any]:
+def parse_mapping(text: str, option: str) -> dict[str, Any]:
     """The JSON mapping that an option was given. Raises Failure, with the place of what is wrong."""
     try:
         value = json.loads(text, parse_constant=_refuse)
@@ -30,7 +30,7 @@ def mapping_of(text: str, option: str) -> dict[str, Any]:
     return value
 
 
-def with_sets(below: Mapping[str, Any], assignments: Iterable[str]) -> dict[str, Any]:
+def apply_sets(below: Mapping[str, Any], assignments: Iterable[str]) -> dict[str, Any]:
     """`below` with each `a.b=value` laid over it, in order: mappings merge, all else is replaced.
 
     A value is JSON if it parses, else text. Raises Failure.
@@ -38,12 +38,12 @@ def with_sets(below: Mapping[str, Any], assignments: Iterable[str]) -> dict[str,
     values = dict(below)
     for assignment in assignments:
         name, path, text = _assignment(assignment)
-        values = _laid(values, path, value_of(text), name)
+        values = _laid(values, path, parse_value(text), name)
     _check(values, "--set")
     return values
 
 
-def value_of(text: str) -> Any:
+def parse_value(text: str) -> Any:
     """The JSON value of a text, or the text itself if it is none."""
     try:
         return json.loads(text, parse_constant=_refuse)
@@ -51,7 +51,7 @@ def value_of(text: str) -> Any:
         return text
 
 
-def labels_of(words: Iterable[str]) -> dict[str, str]:
+def parse_labels(words: Iterable[str]) -> dict[str, str]:
     """The labels that `--label k=v` gives; the last word on a label counts. Raises Failure."""
     labels = {}
     for word in words:
@@ -65,7 +65,7 @@ def labels_of(words: Iterable[str]) -> dict[str, str]:
     return labels
 
 
-def seconds_of(text: str, option: str) -> float:
+def parse_seconds(text: str, option: str) -> float:
     """A time as a number of seconds, or with units: `90`, `1.5s`, `5m`, `1h30m`. Raises Failure."""
     word = text.strip().lower()
     parts = _PART.findall(word)
@@ -148,4 +148,4 @@ def _text(text: str) -> str:
 
 
 def _wrong(message: str, hint: str = "") -> NoReturn:
-    raise Failure("argument", message, hint=hint)
+    raise CommandFailure("argument", message, hint=hint)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from noetl.dsl.document.problem import Problem
 
 
-class Failure(NoetlError):
+class CommandFailure(NoetlError):
     """A command ends here. Exit code 2: the request is wrong, 3: the environment is.
 
     `problems` are those of the document whose text is `text`.
@@ -37,60 +37,60 @@ class Failure(NoetlError):
         self.text = text
 
 
-def invalid(problems: "tuple[Problem, ...]", text: str) -> Failure:
+def invalid_playbook(problems: "tuple[Problem, ...]", text: str) -> CommandFailure:
     """The failure of a command that needs a valid playbook and got this text."""
     count = sum(problem.severity == "error" for problem in problems)
     message = f"the playbook has {count} error{'' if count == 1 else 's'}"
-    return Failure("playbook-invalid", message, problems=problems, text=text)
+    return CommandFailure("playbook-invalid", message, problems=problems, text=text)
 
 
-def failure_of(error: Exception) -> Failure:
+def command_failure_of(error: Exception) -> CommandFailure:
     """What any error means to the caller; one that nobody foresaw is ours."""
     if isinstance(error, click.Abort):
-        return Failure("interrupted", "interrupted", exit_code=1)
+        return CommandFailure("interrupted", "interrupted", exit_code=1)
     if isinstance(error, click.UsageError):
         return _Usage(error)
     if isinstance(error, click.ClickException):
-        return Failure("usage", error.format_message())
+        return CommandFailure("usage", error.format_message())
     if isinstance(error, NoetlError):
         return _refused(error)
     if isinstance(error, OSError):
-        return Failure("environment", _said_by_system(error), exit_code=3)
+        return CommandFailure("environment", _said_by_system(error), exit_code=3)
     if _debugging():
         import traceback
 
         traceback.print_exception(error)
     message = f"this is a bug in noetl: {type(error).__name__}: {error}"
     hint = "NOETL_DEBUG=1 in the environment shows where; please report it"
-    return Failure("internal", message, hint=hint, exit_code=3)
+    return CommandFailure("internal", message, hint=hint, exit_code=3)
 
 
-def _refused(error: NoetlError) -> Failure:
+def _refused(error: NoetlError) -> CommandFailure:
     from noetl.settings import SettingsWrong
 
     if isinstance(error, SettingsWrong):
-        return Failure("settings", str(error), hint=error.hint)
+        return CommandFailure("settings", str(error), hint=error.hint)
     from noetl.dsl.document.kinds import KindTaken
     from noetl.loader import PluginBroken
 
     if isinstance(error, PluginBroken | KindTaken):
-        return Failure("plugin", str(error), hint="repair or remove that package", exit_code=3)
+        return CommandFailure("plugin", str(error), hint="repair or remove that package", exit_code=3)
     from noetl.ports.store import ExecutionUnknown, StoreError, StoreUrlWrong
 
     if isinstance(error, ExecutionUnknown):
-        return Failure("unknown-execution", str(error), hint=error.hint)
+        return CommandFailure("unknown-execution", str(error), hint=error.hint)
     if isinstance(error, StoreUrlWrong):
-        return Failure("store-url", str(error), hint=error.hint)
+        return CommandFailure("store-url", str(error), hint=error.hint)
     if isinstance(error, StoreError):
-        return Failure("store", str(error), hint=error.hint, exit_code=3)
+        return CommandFailure("store", str(error), hint=error.hint, exit_code=3)
     from noetl.ports.results import ResultError
 
     if isinstance(error, ResultError):
-        return Failure("result", str(error), hint=error.hint, exit_code=3)
-    return Failure("request", str(error), hint=getattr(error, "hint", ""))
+        return CommandFailure("result", str(error), hint=error.hint, exit_code=3)
+    return CommandFailure("request", str(error), hint=getattr(error, "hint", ""))
 
 
-class _Usage(Failure):
+class _Usage(CommandFailure):
     """Click's error about arguments, which knows how to show the usage of its command."""
 
     def __init__(self, error: click.UsageError) -> None:
@@ -101,23 +101,23 @@ class _Usage(Failure):
         self.error = error
 
 
-def report(failure: Failure, arguments: Sequence[str]) -> None:
+def print_failure(failure: CommandFailure, arguments: Sequence[str]) -> None:
     """Print the failure: one JSON document on stdout if JSON was asked for, else text on stderr."""
     if _json_wanted(arguments):
-        from noetl.cli.problem_text import as_json
+        from noetl.cli.problem_text import problems_json
 
         error = {"code": failure.code, "message": str(failure), "hint": failure.hint}
         # Nothing can be said on a stdout that fails; the exit code still tells.
         with contextlib.suppress(OSError):
-            console.write_json({"error": error, "problems": as_json(failure.problems)})
+            console.write_json({"error": error, "problems": problems_json(failure.problems)})
     elif isinstance(failure, _Usage):
         with contextlib.suppress(OSError):
             failure.error.show()
     else:
         if failure.problems:
-            from noetl.cli.problem_text import as_text
+            from noetl.cli.problem_text import problems_text
 
-            console.say(as_text(failure.problems, failure.text, paint=console.plain))
+            console.say(problems_text(failure.problems, failure.text, paint=console.plain_paint))
         console.say(f"noetl: {console.visible(str(failure))}")
         if failure.hint:
             console.say(f"  hint: {console.visible(failure.hint)}")
@@ -136,18 +136,18 @@ def _json_wanted(arguments: Sequence[str]) -> bool:
             wanted = argument.removeprefix("-o").removeprefix("=")
     if wanted is not None:
         return wanted == "json"
-    from noetl.settings import read
+    from noetl.settings import read_settings
 
     with contextlib.suppress(NoetlError, OSError):
-        return read().settings.output == "json"
+        return read_settings().settings.output == "json"
     return False
 
 
 def _debugging() -> bool:
-    from noetl.settings import read
+    from noetl.settings import read_settings
 
     with contextlib.suppress(NoetlError, OSError):
-        return read().settings.debug
+        return read_settings().settings.debug
     return False
 
 

@@ -10,7 +10,7 @@ Paint: TypeAlias = Callable[[str, str], str]
 """Gives a text the look of a role: `error`, `warning`, `place`, `faint`, `caret`."""
 
 
-def write(data: bytes) -> bool:
+def write_bytes(data: bytes) -> bool:
     """Write to stdout. A reader that is gone (`| head`) is no error: the rest goes nowhere.
 
     False if nobody reads any more, for those who would write without end.
@@ -34,7 +34,7 @@ def write_text(text: str) -> bool:
     """Write to stdout, in its encoding; what that cannot say is escaped. False as for `write`."""
     if sys.stdout is None:
         return False
-    return write(text.encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
+    return write_bytes(text.encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
 
 
 def json_bytes(value: object) -> bytes:
@@ -48,7 +48,7 @@ def json_bytes(value: object) -> bytes:
 
 def write_json(value: object) -> None:
     """Write the one JSON document of a command to stdout."""
-    write(json_bytes(value))
+    write_bytes(json_bytes(value))
 
 
 def write_json_lines(values: Iterable[object]) -> bool:
@@ -56,7 +56,7 @@ def write_json_lines(values: Iterable[object]) -> bool:
     import json
 
     lines = "".join(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n" for value in values)
-    return write(lines.encode("utf-8", "backslashreplace"))
+    return write_bytes(lines.encode("utf-8", "backslashreplace"))
 
 
 def say(message: str) -> None:
@@ -86,12 +86,12 @@ def _visible(character: str) -> str:
     return "\N{REPLACEMENT CHARACTER}"
 
 
-def plain(_role: str, text: str) -> str:
+def plain_paint(_role: str, text: str) -> str:
     """The paint of a stream that is no terminal."""
     return text
 
 
-def coloured(role: str, text: str) -> str:
+def color_paint(role: str, text: str) -> str:
     """The paint of a terminal."""
     import click
 
@@ -104,12 +104,12 @@ def coloured(role: str, text: str) -> str:
             return click.style(text, dim=True)
 
 
-def paint_of_stdout(*, color: bool) -> Paint:
+def stdout_paint(*, color: bool) -> Paint:
     """The paint for stdout: colour on a terminal, unless the settings turn it off."""
-    return coloured if color and sys.stdout is not None and sys.stdout.isatty() else plain
+    return color_paint if color and sys.stdout is not None and sys.stdout.isatty() else plain_paint
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table_text(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns under their names; nothing at all for no rows."""
     if not rows:
         return ""

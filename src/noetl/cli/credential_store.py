@@ -9,22 +9,22 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from noetl.cli.command_failure import Failure
+from noetl.cli.command_failure import CommandFailure
 from noetl.cli.store_access import has_store
-from noetl.cli.timestamps import iso
+from noetl.cli.timestamps import iso_time
 from noetl.credentials.credential import secrets_of
-from noetl.credentials.field_path import with_value
-from noetl.credentials.masker import SHORTEST, Masker
-from noetl.dsl.document.keychain_kinds import CREDENTIAL, KINDS
+from noetl.credentials.field_path import replace_at_field_path
+from noetl.credentials.masker import MIN_TEXT_LENGTH, Masker
+from noetl.dsl.document.keychain_kinds import CREDENTIAL_SUFFIX, KEYCHAIN_KINDS
 from noetl.dsl.document.shape_check import did_you_mean
-from noetl.home import home_of, key_place, store_url
+from noetl.home import home_of, key_location, store_url
 from noetl.model.normalisation import NotJson, normalise
-from noetl.model.secret import MASK, Origin
+from noetl.model.secret import MASK, SecretOrigin
 from noetl.ports.credentials import CredentialError, CredentialUnknown, KeyWrong, StoredCredential
 from noetl.settings import Configuration
-from noetl.stores import file_of, open_store
-from noetl.stores.credentials import EncryptedCredentials, new_key
-from noetl.stores.credentials.encryption_key import read_key, write_key
+from noetl.stores import open_store, store_file_of
+from noetl.stores.credentials import EncryptedCredentials, generate_key
+from noetl.stores.credentials.encryption_key import read_key_file, write_key_file
 
 T = TypeVar("T")
 
@@ -33,12 +33,12 @@ _NAMING = ("env", "file", "vault", "secret_manager")
 _PORTS = ("port", "db_port")
 
 
-def fields_given(
+def credential_fields(
     name: str, kind: str, fields: tuple[str, ...], variables: tuple[str, ...], *, stdin: bool
 ) -> dict[str, Any]:
     """The fields of a credential to store. Raises Failure."""
     if not name.strip() or not name.isprintable():
-        raise Failure("usage", "the name of a credential is text of one line, and not empty")
+        raise CommandFailure("usage", "the name of a credential is text of one line, and not empty")
     _check_kind(kind)
     written: dict[str, Any] = {}
     for assignment in fields:
@@ -47,15 +47,15 @@ def fields_given(
     for assignment in variables:
         field, variable = _assigned(assignment, "--field-from-env", written)
         if variable not in os.environ:
-            raise Failure("usage", f"--field-from-env: the variable {variable} is not set")
+            raise CommandFailure("usage", f"--field-from-env: the variable {variable} is not set")
         written[field] = os.environ[variable]
     for field, value in written.items():
         if value == "":
-            raise Failure("usage", f"the field `{field}` would be empty", hint="leave it out")
+            raise CommandFailure("usage", f"the field `{field}` would be empty", hint="leave it out")
     given = {**(_from_stdin() if stdin else {}), **written}
     if not given:
         hint = "--field FIELD=VALUE, --field-from-env FIELD=VARIABLE or --stdin"
-        raise Failure("usage", f"`{name}` would have no fields", hint=hint)
+        raise CommandFailure("usage", f"`{name}` would have no fields", hint=hint)
     _check_fields(kind, given)
     return given
 
@@ -65,13 +65,13 @@ def short_secrets(fields: Mapping[str, Any]) -> list[str]:
     return [
         ".".join(map(str, path))
         for path, value in secrets_of(fields)
-        if isinstance(value, str) and len(value) < SHORTEST
+        if isinstance(value, str) and len(value) < MIN_TEXT_LENGTH
     ]
 
 
 def store_credential(configuration: Configuration, name: str, kind: str, fields: dict[str, Any]) -> str:
     """Keeps it; the file of the key, if that had to be made. Raises Failure, StoreError, OSError."""
-    place = key_place(configuration)
+    place = key_location(configuration)
 
     async def work(credentials: EncryptedCredentials) -> str:
         there = place.file is None or place.file.exists()
@@ -82,7 +82,7 @@ def store_credential(configuration: Configuration, name: str, kind: str, fields:
     return _with(configuration, work)
 
 
-def listed(configuration: Configuration) -> list[dict[str, Any]]:
+def list_credentials(configuration: Configuration) -> list[dict[str, Any]]:
     """All credentials without their fields."""
 
     async def work(credentials: EncryptedCredentials) -> list[dict[str, Any]]:
@@ -90,8 +90,8 @@ def listed(configuration: Configuration) -> list[dict[str, Any]]:
             {
                 "name": one.name,
                 "kind": one.kind,
-                "created_at": iso(one.created_at),
-                "updated_at": iso(one.updated_at),
+                "created_at": iso_time(one.created_at),
+                "updated_at": iso_time(one.updated_at),
             }
             for one in await credentials.list()
         ]
@@ -99,7 +99,7 @@ def listed(configuration: Configuration) -> list[dict[str, Any]]:
     return _with(configuration, work) if has_store(configuration) else []
 
 
-def shown(configuration: Configuration, name: str, *, reveal: bool) -> dict[str, Any]:
+def show_credential(configuration: Configuration, name: str, *, reveal: bool) -> dict[str, Any]:
     """One credential. Raises Failure."""
     _must_be_there(configuration, name)
 
@@ -110,36 +110,36 @@ def shown(configuration: Configuration, name: str, *, reveal: bool) -> dict[str,
             "name": name,
             "kind": sealed.kind,
             "fields": fields,
-            "created_at": iso(sealed.created_at),
-            "updated_at": iso(sealed.updated_at),
+            "created_at": iso_time(sealed.created_at),
+            "updated_at": iso_time(sealed.updated_at),
         }
 
     return _with(configuration, work)
 
 
-def deleted(configuration: Configuration, name: str) -> None:
+def delete_credential(configuration: Configuration, name: str) -> None:
     """Raises Failure."""
     _must_be_there(configuration, name)
     _with(configuration, lambda credentials: credentials.delete(name))
 
 
-def rotated(configuration: Configuration, new_key_file: str | None) -> tuple[int, str]:
+def rotate_credential_key(configuration: Configuration, new_key_file: str | None) -> tuple[int, str]:
     """Replaces the key; how many credentials there are, and the file of the new key.
 
     Raises Failure, StoreError, OSError.
     """
     if not has_store(configuration):
-        raise Failure("no-credentials", "there are no credentials here yet")
-    place = key_place(configuration)
+        raise CommandFailure("no-credentials", "there are no credentials here yet")
+    place = key_location(configuration)
     path = configuration.directory / Path(new_key_file).expanduser() if new_key_file else None
 
     async def work(credentials: EncryptedCredentials) -> tuple[int, str]:
         if path is None:
             return await credentials.rotate(), str(place.file)
-        key = read_key(path)
+        key = read_key_file(path)
         if key is None:
-            key = new_key(str(path))
-            write_key(key, path)
+            key = generate_key(str(path))
+            write_key_file(key, path)
         return await credentials.rotate(key), str(path)
 
     return _with(configuration, work)
@@ -147,30 +147,32 @@ def rotated(configuration: Configuration, new_key_file: str | None) -> tuple[int
 
 def _with(configuration: Configuration, work: Callable[[EncryptedCredentials], Awaitable[T]]) -> T:
     url = store_url(configuration)
-    if file_of(url) is None:
-        raise Failure("store-url", "a store in memory keeps no credentials", hint="name a file with --store")
+    if store_file_of(url) is None:
+        raise CommandFailure(
+            "store-url", "a store in memory keeps no credentials", hint="name a file with --store"
+        )
 
     async def play() -> T:
         store = open_store(url)
         try:
-            return await work(EncryptedCredentials(store, key_place(configuration)))
+            return await work(EncryptedCredentials(store, key_location(configuration)))
         finally:
             await store.close()
 
     try:
         return asyncio.run(play())
     except CredentialUnknown as error:
-        raise Failure("unknown-credential", str(error), hint=error.hint) from None
+        raise CommandFailure("unknown-credential", str(error), hint=error.hint) from None
     except KeyWrong as error:
-        raise Failure("key", str(error), hint=error.hint, exit_code=3) from None
+        raise CommandFailure("key", str(error), hint=error.hint, exit_code=3) from None
     except CredentialError as error:
-        raise Failure("credential", str(error), hint=error.hint, exit_code=3) from None
+        raise CommandFailure("credential", str(error), hint=error.hint, exit_code=3) from None
 
 
 def _must_be_there(configuration: Configuration, name: str) -> None:
     if not has_store(configuration):
         hint = "`noetl credential list` names all"
-        raise Failure("unknown-credential", f"there is no credential `{name}`", hint=hint)
+        raise CommandFailure("unknown-credential", f"there is no credential `{name}`", hint=hint)
 
 
 def _masked(fields: dict[str, Any]) -> dict[str, Any]:
@@ -178,35 +180,37 @@ def _masked(fields: dict[str, Any]) -> dict[str, Any]:
     masker = Masker()
     masked: Any = fields
     for path, value in secrets_of(fields):
-        masker.add(value, Origin("", path))
-        masked = with_value(masked, path, MASK)
-    found: dict[str, Any] = masker.told(masked)
+        masker.add(value, SecretOrigin("", path))
+        masked = replace_at_field_path(masked, path, MASK)
+    found: dict[str, Any] = masker.mask_for_display(masked)
     return found
 
 
 def _check_kind(kind: str) -> None:
     if kind in _NAMING:
         message = f"a credential of kind `{kind}` says where a value is: there is none to store"
-        raise Failure("usage", message, hint="declare it under `keychain` in the playbook")
-    if kind not in KINDS and not kind.endswith(CREDENTIAL):
-        known = [name for name in KINDS if name not in _NAMING]
-        hint = did_you_mean(kind, known) or f"one of {', '.join(known)}, or one that ends in {CREDENTIAL}"
-        raise Failure("usage", f"there is no kind `{kind}`", hint=hint)
+        raise CommandFailure("usage", message, hint="declare it under `keychain` in the playbook")
+    if kind not in KEYCHAIN_KINDS and not kind.endswith(CREDENTIAL_SUFFIX):
+        known = [name for name in KEYCHAIN_KINDS if name not in _NAMING]
+        hint = (
+            did_you_mean(kind, known) or f"one of {', '.join(known)}, or one that ends in {CREDENTIAL_SUFFIX}"
+        )
+        raise CommandFailure("usage", f"there is no kind `{kind}`", hint=hint)
 
 
 def _check_fields(kind: str, given: Mapping[str, Any]) -> None:
-    if kind not in KINDS or kind == "static":
+    if kind not in KEYCHAIN_KINDS or kind == "static":
         return
-    known = [name for name in KINDS[kind].__struct_fields__ if name not in ("env", "path")]
+    known = [name for name in KEYCHAIN_KINDS[kind].__struct_fields__ if name not in ("env", "path")]
     for field, value in given.items():
         if field not in known:
             hint = did_you_mean(field, known) or f"it has {', '.join(known)}"
-            raise Failure("usage", f"a credential of kind `{kind}` has no field `{field}`", hint=hint)
+            raise CommandFailure("usage", f"a credential of kind `{kind}` has no field `{field}`", hint=hint)
         try:
-            msgspec.convert({field: value}, KINDS[kind])
+            msgspec.convert({field: value}, KEYCHAIN_KINDS[kind])
         except msgspec.ValidationError:
             message = f"the field `{field}` of a credential of kind `{kind}` has a value of another type"
-            raise Failure("usage", message, hint="most are texts") from None
+            raise CommandFailure("usage", message, hint="most are texts") from None
 
 
 def _from_stdin() -> dict[str, Any]:
@@ -216,7 +220,7 @@ def _from_stdin() -> dict[str, Any]:
     except (ValueError, RecursionError, NotJson):
         given = None
     if not isinstance(given, dict):
-        raise Failure("usage", "--stdin takes a JSON mapping", hint='for example {"token": "…"}')
+        raise CommandFailure("usage", "--stdin takes a JSON mapping", hint='for example {"token": "…"}')
     return given
 
 
@@ -224,7 +228,7 @@ def _assigned(text: str, option: str, before: Mapping[str, Any]) -> tuple[str, s
     name, sign, value = text.partition("=")
     if not sign or not name:
         # What was written may be the secret itself.
-        raise Failure("usage", f"{option} takes FIELD=VALUE")
+        raise CommandFailure("usage", f"{option} takes FIELD=VALUE")
     if name in before:
-        raise Failure("usage", f"the field `{name}` is given twice")
+        raise CommandFailure("usage", f"the field `{name}` is given twice")
     return name, value

@@ -13,30 +13,30 @@ from noetl.stores.ownership import Owners
 ENDED = ("completed", "failed", "cancelled")
 
 
-class Owner(Struct, frozen=True):
+class ExecutionOwner(Struct, frozen=True):
     """A process, and the execution whose lock it holds: this one, or one that this is a child of."""
 
     pid: int
     execution_id: str
 
 
-async def owner_of(home: Home, store: Store, record: ExecutionRecord) -> Owner | None:
+async def find_owner(home: Home, store: Store, record: ExecutionRecord) -> ExecutionOwner | None:
     """None if nobody runs it: it has ended, or was interrupted."""
     owners = Owners(home.owners)
     found: ExecutionRecord | None = record
     while found is not None:
         if (pid := owners.owner(found.execution_id)) is not None:
-            return Owner(pid, found.execution_id)
+            return ExecutionOwner(pid, found.execution_id)
         found = await store.execution(found.parent) if found.parent else None
     return None
 
 
-def when_released(home: Home, owner: Owner, done: Callable[[], None]) -> None:
+def call_when_released(home: Home, owner: ExecutionOwner, done: Callable[[], None]) -> None:
     """Calls `done` in this loop when the owner is gone."""
     loop = asyncio.get_running_loop()
 
     def wait() -> None:
-        Owners(home.owners).wait(owner.execution_id)
+        Owners(home.owners).wait_until_released(owner.execution_id)
         if not loop.is_closed():
             loop.call_soon_threadsafe(done)
 
@@ -44,6 +44,6 @@ def when_released(home: Home, owner: Owner, done: Callable[[], None]) -> None:
     threading.Thread(target=wait, name="noetl-owner", daemon=True).start()
 
 
-def shown_status(record: ExecutionRecord, owner: Owner | None) -> str:
+def status_text(record: ExecutionRecord, owner: ExecutionOwner | None) -> str:
     """The status for people: what should run and has nobody to run it is interrupted."""
     return "interrupted" if record.status == "running" and owner is None else record.status

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from noetl.cli.command_failure import Failure
+from noetl.cli.command_failure import CommandFailure
 
 STDIN = "-"
 SUFFIXES = (".yaml", ".yml")
@@ -18,7 +18,7 @@ _PLAYBOOK = re.compile(
 )
 
 
-class Found(NamedTuple):
+class FoundFiles(NamedTuple):
     """The files to look at, the YAML files left aside, and what could not be looked into."""
 
     files: list[str]
@@ -26,29 +26,29 @@ class Found(NamedTuple):
     unreadable: list[OSError]
 
 
-def read(source: str) -> tuple[str, str]:
+def read_input(source: str) -> tuple[str, str]:
     """The name for messages and the text of a file, or of standard input for `-`. Raises Failure."""
     from noetl.loader import SourceUnreadable, read_source, read_text
 
     try:
         if source == STDIN:
             if sys.stdin is None:
-                raise Failure("unreadable", "standard input is closed")
-            return name_of(source), read_text(sys.stdin.buffer, "standard input")
+                raise CommandFailure("unreadable", "standard input is closed")
+            return input_name(source), read_text(sys.stdin.buffer, "standard input")
         # A Path, because read_source takes a string of several lines for a document.
         return source, read_source(Path(source))[1]
     except SourceUnreadable as error:
-        raise Failure("unreadable", str(error)) from None
+        raise CommandFailure("unreadable", str(error)) from None
 
 
-def name_of(source: str) -> str:
+def input_name(source: str) -> str:
     """What messages call it."""
     return "<stdin>" if source == STDIN else source
 
 
-def find(sources: Iterable[str]) -> Found:
+def find_files(sources: Iterable[str]) -> FoundFiles:
     """The files that the arguments name, each once; of a directory, the playbooks below it."""
-    found = Found([], [], [])
+    found = FoundFiles([], [], [])
     seen = set()
     for source in sources:
         for path in _below(source, found) if os.path.isdir(source) else (source,):
@@ -59,7 +59,7 @@ def find(sources: Iterable[str]) -> Found:
     return found
 
 
-def _below(directory: str, found: Found) -> Iterator[str]:
+def _below(directory: str, found: FoundFiles) -> Iterator[str]:
     for place, directories, names in os.walk(directory, onerror=found.unreadable.append):
         directories[:] = sorted(name for name in directories if not name.startswith("."))
         for name in sorted(names):

@@ -19,7 +19,7 @@ class FileName(click.Path):
         return super().convert(value, param, ctx)
 
 
-class Text(click.ParamType[str]):
+class TextArgument(click.ParamType[str]):
     """Words that are kept or looked for: they must be UTF-8, and say something unless they may be empty."""
 
     name = "text"
@@ -73,7 +73,7 @@ home = click.option(
 )
 store = click.option(
     "--store",
-    type=Text(),
+    type=TextArgument(),
     metavar="URL",
     help="The store, for example sqlite:///runs.db.  [default: the one in HOME]",
 )

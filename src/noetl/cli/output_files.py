@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from noetl.cli.command_failure import Failure
+from noetl.cli.command_failure import CommandFailure
 
 
 def write_file(path: str, data: bytes) -> None:
@@ -15,7 +15,7 @@ def write_file(path: str, data: bytes) -> None:
     write_pieces(path, (data,))
 
 
-def pieces_of(path: Path) -> Iterator[bytes]:
+def read_pieces(path: Path) -> Iterator[bytes]:
     """The bytes of a file, some at a time. Raises OSError."""
     with path.open("rb") as file:
         while piece := file.read(1 << 20):
@@ -51,8 +51,8 @@ def create_file(path: str, data: bytes) -> None:
             file.write(data)
     except FileExistsError:
         if os.path.isdir(path):
-            raise Failure("unwritable", f"{path}: is a directory", hint="name a file in it") from None
-        raise Failure("exists", f"{path}: the file exists", hint="--force replaces it") from None
+            raise CommandFailure("unwritable", f"{path}: is a directory", hint="name a file in it") from None
+        raise CommandFailure("exists", f"{path}: the file exists", hint="--force replaces it") from None
     except OSError as error:
         raise _failure(path, error) from None
 
@@ -80,7 +80,7 @@ def _umask() -> int:
     return mask
 
 
-def _failure(path: str, error: OSError) -> Failure:
+def _failure(path: str, error: OSError) -> CommandFailure:
     """A path that cannot be is the caller's fault; anything else is the machine's."""
     wrong = isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError)
-    return Failure("unwritable", f"{path}: {error.strerror}", exit_code=2 if wrong else 3)
+    return CommandFailure("unwritable", f"{path}: {error.strerror}", exit_code=2 if wrong else 3)

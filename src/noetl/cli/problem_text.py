@@ -7,20 +7,20 @@ import msgspec
 from noetl.cli.console import Paint, visible
 from noetl.cli.excerpt import excerpt
 from noetl.dsl.document.problem import Problem
-from noetl.dsl.document.source import Lines
+from noetl.dsl.document.source import SourceLines
 
 UNREADABLE = "unreadable"
 """The code of a file that could not be read: it has no line to show."""
 
 
-def as_json(problems: Iterable[Problem]) -> list[dict[str, object]]:
+def problems_json(problems: Iterable[Problem]) -> list[dict[str, object]]:
     """The problems as JSON values: file, line, column, code, severity, message, hint."""
     return [msgspec.structs.asdict(problem) for problem in problems]
 
 
-def as_text(problems: Iterable[Problem], text: str, *, paint: Paint) -> str:
+def problems_text(problems: Iterable[Problem], text: str, *, paint: Paint) -> str:
     """The problems of one document, each with its line of `text`, a caret under the place and the hint."""
-    lines = list(Lines(text))
+    lines = list(SourceLines(text))
     return "\n".join(_paragraph(problem, lines, paint) for problem in problems)
 
 
@@ -37,6 +37,6 @@ def _paragraph(problem: Problem, lines: list[str], paint: Paint) -> str:
     return "\n".join(paragraph)
 
 
-def counted(number: int, noun: str) -> str:
+def pluralize(number: int, noun: str) -> str:
     """The number with its noun: `1 error`, `2 errors`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,13 +1,13 @@
 """Deleting what is older than anybody wants to keep."""
 
 from noetl.cli import console
-from noetl.cli.command_failure import Failure
-from noetl.cli.problem_text import counted
-from noetl.cli.store_access import consult, has_store
-from noetl.cli.timestamps import iso, now
-from noetl.engine.history.expiry import Expired
-from noetl.engine.history.retention import delete, ended_before, tidy
-from noetl.home import results_of
+from noetl.cli.command_failure import CommandFailure
+from noetl.cli.problem_text import pluralize
+from noetl.cli.store_access import has_store, with_store
+from noetl.cli.timestamps import iso_time, now_micros
+from noetl.engine.history.expiry import DroppedBodies
+from noetl.engine.history.retention import delete_execution, drop_expired, ended_before
+from noetl.home import result_store_of
 from noetl.ports.store import ExecutionRecord, Store
 from noetl.settings import Configuration
 from noetl.stores.home_folder import Home
@@ -15,43 +15,45 @@ from noetl.stores.home_folder import Home
 _DAY = 86_400_000_000
 
 
-def prune(configuration: Configuration, *, before: int | None, dry: bool) -> None:
+def prune_executions(configuration: Configuration, *, before: int | None, dry: bool) -> None:
     """Deletes what ended before this time, or before as many days ago as are set, and says what."""
-    moment = kept_since(configuration) if before is None else before
+    moment = retention_limit(configuration) if before is None else before
 
-    async def work(home: Home, store: Store) -> tuple[list[ExecutionRecord], Expired]:
+    async def work(home: Home, store: Store) -> tuple[list[ExecutionRecord], DroppedBodies]:
         found = [record async for record in ended_before(store, moment)]
         if dry:
-            return found, Expired()
-        results = results_of(configuration, home, store)
-        deleted = [record for record in found if await delete(home, store, results, record)]
-        dropped, _ = await tidy(home, store, results, now())
+            return found, DroppedBodies()
+        results = result_store_of(configuration, home, store)
+        deleted = [record for record in found if await delete_execution(home, store, results, record)]
+        dropped, _ = await drop_expired(home, store, results, now_micros())
         return deleted, dropped
 
-    pruned, expired = list[ExecutionRecord](), Expired()
+    pruned, expired = list[ExecutionRecord](), DroppedBodies()
     if has_store(configuration):
-        pruned, expired = consult(configuration, work, writing=not dry)
+        pruned, expired = with_store(configuration, work, writing=not dry)
     if configuration.settings.output == "json":
         ids = [record.execution_id for record in pruned]
         dropped = {"bodies": expired.bodies, "bytes": expired.bytes, "unreachable": expired.unreachable}
-        console.write_json({"before": iso(moment), "dry_run": dry, "executions": ids, "expired": dropped})
+        console.write_json(
+            {"before": iso_time(moment), "dry_run": dry, "executions": ids, "expired": dropped}
+        )
         return
     if dry:
         console.write_text("".join(f"{one.execution_id}  {console.visible(one.path)}\n" for one in pruned))
     verb = "would be deleted" if dry else "deleted"
-    console.say(f"{verb}: {counted(len(pruned), 'execution')} that ended before {iso(moment)}")
+    console.say(f"{verb}: {pluralize(len(pruned), 'execution')} that ended before {iso_time(moment)}")
     if expired.bodies:
-        results = f"{counted(expired.bodies, 'result')} of {expired.bytes:,} bytes"
+        results = f"{pluralize(expired.bodies, 'result')} of {expired.bytes:,} bytes"
         console.say(f"dropped: {results} whose `ttl` is over")
     if expired.unreachable:
-        left = counted(expired.unreachable, "result")
+        left = pluralize(expired.unreachable, "result")
         console.say(f"left: {left} in stores that `result_stores` does not name")
 
 
-def kept_since(configuration: Configuration) -> int:
+def retention_limit(configuration: Configuration) -> int:
     """The time before which executions are not kept. Raises Failure if they are kept for ever."""
     days = configuration.settings.keep_days
     if not days:
         hint = "say which with --before; `keep_days` is 0"
-        raise Failure("argument", "executions are kept for ever here", hint=hint)
-    return max(0, now() - days * _DAY)
+        raise CommandFailure("argument", "executions are kept for ever here", hint=hint)
+    return max(0, now_micros() - days * _DAY)

@@ -5,17 +5,17 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from noetl.cli import console
-from noetl.cli.command_failure import Failure
+from noetl.cli.command_failure import CommandFailure
 from noetl.home import home_of, store_url
 from noetl.ports.store import Store
 from noetl.settings import Configuration
-from noetl.stores import file_of, open_store, open_store_to_read
+from noetl.stores import open_store, open_store_to_read, store_file_of
 from noetl.stores.home_folder import Home
 
 T = TypeVar("T")
 
 
-def consult(
+def with_store(
     configuration: Configuration, work: Callable[[Home, Store], Awaitable[T]], *, writing: bool = False
 ) -> T:
     """What `work` finds in the home and store that are set. Makes neither. Raises Failure, StoreError.
@@ -41,7 +41,7 @@ def open_home(configuration: Configuration, *, writing: bool) -> tuple[Home, Sto
     url = store_url(configuration)
     if not has_store(configuration):
         hint = "`noetl run FILE` makes one; --home or --store names another place"
-        raise Failure("no-executions", f"there are no executions here yet ({url})", hint=hint)
+        raise CommandFailure("no-executions", f"there are no executions here yet ({url})", hint=hint)
     home = home_of(configuration)
     elsewhere = home.folder.parent != configuration.directory
     if elsewhere and not configuration.settings.store and configuration.settings.output == "text":
@@ -51,4 +51,4 @@ def open_home(configuration: Configuration, *, writing: bool) -> tuple[Home, Sto
 
 def has_store(configuration: Configuration) -> bool:
     """Whether there is a store to look into. Raises StoreUnusable, StoreUrlWrong."""
-    return file_of(store_url(configuration)) is not None and home_of(configuration).exists
+    return store_file_of(store_url(configuration)) is not None and home_of(configuration).exists

@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 
 from noetl.cli import console
-from noetl.cli.tool.facts import Facts
-from noetl.dsl.document.kind_reference import Entry, common_knobs, reference_of
+from noetl.cli.tool.facts import KindFacts
+from noetl.dsl.document.kind_reference import KindField, common_knobs, reference_of
 
 _WIDTH = 100
 
 
-def as_json(facts: Facts) -> dict[str, Any]:
+def kind_json(facts: KindFacts) -> dict[str, Any]:
     """Everything about a kind. `knobs` stand under the task's `spec`, and so do `common_knobs`."""
     reference = reference_of(facts.kind)
     return {
@@ -27,18 +27,18 @@ def as_json(facts: Facts) -> dict[str, Any]:
     }
 
 
-def _entry(entry: Entry) -> dict[str, Any]:
+def _entry(entry: KindField) -> dict[str, Any]:
     default = msgspec.json.decode(entry.default) if entry.default else None
     return {**msgspec.to_builtins(entry), "default": default}
 
 
-def as_text(facts: Facts) -> str:
+def kind_text(facts: KindFacts) -> str:
     """The page of a kind."""
     # Packages of others wrote some of it: nothing in it shall steer the terminal.
     return "".join(f"{console.visible(line)}\n" for text in _lines(facts) for line in text.split("\n"))
 
 
-def _lines(facts: Facts) -> Iterator[str]:
+def _lines(facts: KindFacts) -> Iterator[str]:
     kind, reference = facts.kind, reference_of(facts.kind)
     yield f"{kind.name}: {kind.summary}"
     yield ""
@@ -57,7 +57,7 @@ def _lines(facts: Facts) -> Iterator[str]:
         yield from ("", "Example", indent(kind.example.strip("\n"), "  "))
 
 
-def _section(title: str, entries: Sequence[Entry]) -> Iterator[str]:
+def _section(title: str, entries: Sequence[KindField]) -> Iterator[str]:
     if not entries:
         return
     yield from ("", title)

@@ -3,14 +3,14 @@
 import asyncio
 from typing import NamedTuple
 
-from noetl.cli.command_failure import Failure
+from noetl.cli.command_failure import CommandFailure
 from noetl.home import home_of, store_url
 from noetl.settings import Configuration
-from noetl.stores import file_of, open_store
-from noetl.stores.sqlite.connection import SCHEMA_VERSION, schema_version
+from noetl.stores import open_store, store_file_of
+from noetl.stores.sqlite.connection import SCHEMA_VERSION, file_schema_version
 
 
-class Migrated(NamedTuple):
+class Migration(NamedTuple):
     """The version of a store's schema, before and after. 0: there was no store."""
 
     url: str
@@ -18,19 +18,19 @@ class Migrated(NamedTuple):
     after: int
 
 
-def migrate_store(configuration: Configuration) -> Migrated:
+def migrate_store(configuration: Configuration) -> Migration:
     """Opens the store, which migrates it, or makes it. Raises Failure, StoreError."""
     url = store_url(configuration)
-    file = file_of(url)
+    file = store_file_of(url)
     if file is None:
-        raise Failure(
+        raise CommandFailure(
             "store-url", f"{url} is memory, which keeps nothing", hint="sqlite:///path.db names a file"
         )
-    before = schema_version(str(file)) if file.is_file() else 0
+    before = file_schema_version(str(file)) if file.is_file() else 0
     if not configuration.settings.store:
         home_of(configuration).make()
     asyncio.run(_open(url))
-    return Migrated(url, before, SCHEMA_VERSION)
+    return Migration(url, before, SCHEMA_VERSION)
 
 
 async def _open(url: str) -> None:

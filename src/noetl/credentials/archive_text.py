@@ -11,7 +11,7 @@ from typing import IO, Any
 
 CHUNK = 1 << 20
 """Bytes that are read at a time."""
-MOST = 256 << 20
+MAX_UNPACKED_BYTES = 256 << 20
 """Bytes of a packed stream that are looked at: a few may unpack to more than anybody can wait for."""
 
 _BROKEN = (OSError, EOFError, ValueError, RuntimeError, lzma.LZMAError, zlib.error, zipfile.BadZipFile)
@@ -25,7 +25,7 @@ _OPENERS: dict[bytes, Callable[[Any], Any]] = {
 _ZLIB = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
 
 
-def streams_in(file: IO[bytes]) -> Iterator[Iterator[bytes]]:
+def archive_streams(file: IO[bytes]) -> Iterator[Iterator[bytes]]:
     """The file as it is, and each stream that is packed in it; what is packed twice is unpacked once."""
     start = file.read(6)
     for stream in chain([_read(file)], _unpacked(file, start)):
@@ -58,7 +58,7 @@ def _decompressed(file: Any) -> Iterator[bytes]:
 
 
 def _bounded(stream: Iterator[bytes]) -> Iterator[bytes]:
-    left = MOST
+    left = MAX_UNPACKED_BYTES
     try:
         for data in stream:
             yield data

@@ -11,9 +11,9 @@ from noetl.credentials.masker import leaves
 from noetl.model import Json
 from noetl.model.secret import MASK
 
-Path = tuple[str | int, ...]
+FieldPath = tuple[str | int, ...]
 
-DATABASE = {
+DATABASE_SPELLINGS = {
     "db_host": "host",
     "db_port": "port",
     "db_user": "user",
@@ -44,16 +44,16 @@ class Credential(Struct, frozen=True):
     name: str
     kind: str
     fields: dict[str, Json]
-    lasts: float | None = None
+    lifetime: float | None = None
 
     @property
-    def sign_in(self) -> dict[str, Json]:
+    def auth_fields(self) -> dict[str, Json]:
         """What a tool gets as `auth`: every field under the one name that tools know."""
-        plain = {name: value for name, value in self.fields.items() if name not in DATABASE}
+        plain = {name: value for name, value in self.fields.items() if name not in DATABASE_SPELLINGS}
         return {**plain, "kind": self.kind}
 
 
-def secrets_of(fields: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
+def secrets_of(fields: Mapping[str, Any]) -> Iterator[tuple[FieldPath, Any]]:
     """The secret values of a credential, with the way to each. A password in a URL counts by itself, too."""
     for name, value in fields.items():
         public = name.lower().removeprefix("db_") in _PUBLIC
@@ -65,7 +65,7 @@ def secrets_of(fields: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
                 yield (*path, "password"), password
 
 
-def without_password(url: str) -> str:
+def mask_password(url: str) -> str:
     """The URL as it may be told."""
     password = _password_in(url)
     return url.replace(password, MASK).replace(quote(password, safe=""), MASK) if password else url

@@ -8,29 +8,29 @@ from msgspec import structs
 from noetl.credentials.credential import secrets_of
 from noetl.credentials.masker import leaves
 from noetl.model import Json
-from noetl.model.secret import Origin, whole
+from noetl.model.secret import SecretOrigin, secret_marker
 
-Path = tuple[str | int, ...]
+FieldPath = tuple[str | int, ...]
 
 
-def marked(fields: Mapping[str, Json], origin: Origin, *, public: bool = False) -> dict[str, Any]:
+def mark_fields(fields: Mapping[str, Json], origin: SecretOrigin, *, public: bool = False) -> dict[str, Any]:
     """The fields with what stands for each value; with `public`, only for those that are secret."""
     secret = {path for path, _ in secrets_of(fields)} if public else None
     shown: Any = dict(fields)
     for path, _ in leaves(fields):
         if path and (secret is None or path in secret):
-            shown = with_value(shown, path, whole(structs.replace(origin, path=path)))
+            shown = replace_at_field_path(shown, path, secret_marker(structs.replace(origin, path=path)))
     found: dict[str, Any] = shown
     return found
 
 
-def field_at(fields: Mapping[str, Any], path: Path) -> Any:
+def credential_field(fields: Mapping[str, Any], path: FieldPath) -> Any:
     """What a secret of a credential is, or another field of it. Raises KeyError if there is none any more."""
     own = dict(secrets_of(fields)).get(path)
-    return value_at(fields, path) if own is None else own
+    return value_at_field_path(fields, path) if own is None else own
 
 
-def value_at(value: Any, path: Path) -> Any:
+def value_at_field_path(value: Any, path: FieldPath) -> Any:
     """Raises KeyError if there is no such path."""
     for key in path:
         try:
@@ -40,16 +40,18 @@ def value_at(value: Any, path: Path) -> Any:
     return value
 
 
-def with_value(value: Any, path: Path, new: Any) -> Any:
+def replace_at_field_path(value: Any, path: FieldPath, new: Any) -> Any:
     """A copy with something else at this path; the same where there is no such path."""
     if not path:
         return new
     if isinstance(value, list):
         return [
-            with_value(item, path[1:], new) if index == path[0] else item for index, item in enumerate(value)
+            replace_at_field_path(item, path[1:], new) if index == path[0] else item
+            for index, item in enumerate(value)
         ]
     if isinstance(value, dict):
         return {
-            key: with_value(item, path[1:], new) if key == path[0] else item for key, item in value.items()
+            key: replace_at_field_path(item, path[1:], new) if key == path[0] else item
+            for key, item in value.items()
         }
     return value

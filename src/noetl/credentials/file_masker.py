@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from noetl.credentials.archive_text import CHUNK, streams_in
+from noetl.credentials.archive_text import CHUNK, archive_streams
 from noetl.credentials.masker import Masker
 
 _TEXTUAL = frozenset(
@@ -33,7 +33,7 @@ def is_textual(media_type: str) -> bool:
 def holds_secret(path: Path, masker: Masker) -> bool:
     """Whether a secret is in the file, whatever it is, or in what is packed there."""
     with path.open("rb") as file:
-        return any(_stream_holds(stream, masker) for stream in streams_in(file))
+        return any(_stream_holds(stream, masker) for stream in archive_streams(file))
 
 
 def _stream_holds(stream: Iterator[bytes], masker: Masker) -> bool:
@@ -41,10 +41,10 @@ def _stream_holds(stream: Iterator[bytes], masker: Masker) -> bool:
     decode = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode
     for data in stream:
         text = kept + decode(data)
-        if masker.finds(text):
+        if masker.contains_secret(text):
             return True
         kept = text[-masker.reach :] if masker.reach else ""
-    return masker.finds(kept + decode(b"", final=True))
+    return masker.contains_secret(kept + decode(b"", final=True))
 
 
 def mask_file(path: Path, masker: Masker) -> None:
@@ -58,9 +58,9 @@ def mask_file(path: Path, masker: Masker) -> None:
                 text = kept + decode(data)
                 # A line is whole, and so is what lies further from the end than a secret reaches.
                 end = text.rfind("\n") + 1 or (len(text) - masker.reach if len(text) > 4 * CHUNK else 0)
-                out.write(masker.text(text[:end]).encode("utf-8", "surrogateescape"))
+                out.write(masker.mask_text(text[:end]).encode("utf-8", "surrogateescape"))
                 kept = text[end:]
-            out.write(masker.text(kept + decode(b"", final=True)).encode("utf-8", "surrogateescape"))
+            out.write(masker.mask_text(kept + decode(b"", final=True)).encode("utf-8", "surrogateescape"))
         os.replace(masked, path)
     finally:
         masked.unlink(missing_ok=True)

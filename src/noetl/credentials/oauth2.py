@@ -9,31 +9,31 @@ from urllib.parse import quote_plus
 import aiohttp
 from msgspec import Struct
 
-from noetl.credentials.credential import without_password
+from noetl.credentials.credential import mask_password
 from noetl.credentials.masker import Masker
-from noetl.model.secret import Origin
+from noetl.model.secret import SecretOrigin
 from noetl.ports.credentials import CredentialError
 
 PATIENCE = 30.0
 """Seconds in which a token must be had."""
-LIFETIME = 300.0
+DEFAULT_LIFETIME = 300.0
 """Seconds that a token is good for if the server does not say."""
 
 
-class Token(Struct, frozen=True):
+class AccessToken(Struct, frozen=True):
     """`lasts` is how many seconds it may be used: a little less than the server says."""
 
     text: str
-    lasts: float
+    lifetime: float
 
 
-async def fetch_token(fields: Mapping[str, Any]) -> Token:
+async def fetch_access_token(fields: Mapping[str, Any]) -> AccessToken:
     """A new token for `token_url`, `client_id`, `client_secret`, `scope` and `audience`.
 
     Raises CredentialError.
     """
     url = str(fields["token_url"])
-    told = without_password(url)
+    told = mask_password(url)
     headers = {"Accept": "application/json"}
     form = {"grant_type": "client_credentials", **_asked(fields)}
     client, secret = str(fields["client_id"]), str(fields["client_secret"])
@@ -48,7 +48,7 @@ async def fetch_token(fields: Mapping[str, Any]) -> Token:
             status, said = answer.status, await _json(answer)
     except (aiohttp.ClientError, ValueError) as error:
         message = (
-            f"no token from {told}: {_hidden(without_password(str(error)) or type(error).__name__, secret)}"
+            f"no token from {told}: {_hidden(mask_password(str(error)) or type(error).__name__, secret)}"
         )
         raise CredentialError(message, retryable=not isinstance(error, aiohttp.InvalidURL)) from None
     except TimeoutError:
@@ -79,18 +79,18 @@ def _asked(fields: Mapping[str, Any]) -> dict[str, str]:
     return asked
 
 
-def _token(said: Mapping[str, Any], url: str) -> Token:
+def _token(said: Mapping[str, Any], url: str) -> AccessToken:
     text = said.get("access_token")
     if not isinstance(text, str) or not text:
         raise CredentialError(f"no token from {url}: its answer has no `access_token`")
     try:
-        lifetime = float(said.get("expires_in") or LIFETIME)
+        lifetime = float(said.get("expires_in") or DEFAULT_LIFETIME)
     except (TypeError, ValueError):
-        lifetime = LIFETIME
-    return Token(text, max(lifetime - min(30.0, lifetime / 10), 0.0))
+        lifetime = DEFAULT_LIFETIME
+    return AccessToken(text, max(lifetime - min(30.0, lifetime / 10), 0.0))
 
 
 def _hidden(message: str, secret: str) -> str:
     masker = Masker()
-    masker.add(secret, Origin("client_secret"))
-    return masker.text(message)
+    masker.add(secret, SecretOrigin("client_secret"))
+    return masker.mask_text(message)

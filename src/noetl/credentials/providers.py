@@ -9,16 +9,16 @@ import msgspec
 from msgspec import Struct
 
 from noetl.credentials import vault
-from noetl.credentials.credential import DATABASE, Credential
+from noetl.credentials.credential import DATABASE_SPELLINGS, Credential
 from noetl.model import Json
-from noetl.ports.credentials import CredentialError, CredentialUnknown, StoredCredential, Vault
+from noetl.ports.credentials import CredentialError, CredentialStore, CredentialUnknown, StoredCredential
 from noetl.ports.store import StoreError
 
 MAX_FILE = 1 << 20
 """Bytes of a file that holds a secret."""
 
 
-class Entry(Struct, frozen=True):
+class CredentialRequest(Struct, frozen=True):
     """A credential that is asked for. Without a kind it is one of the credential store.
 
     `folder` is where relative paths start.
@@ -33,10 +33,10 @@ class Entry(Struct, frozen=True):
 class Providers:
     """Resolves entries anew each time. `stored` is the credential store, if there is one."""
 
-    def __init__(self, stored: Vault | None, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, stored: CredentialStore | None, environment: Mapping[str, str] | None = None) -> None:
         self._stored = stored
         self._environment = os.environ if environment is None else environment
-        self._kinds: dict[str, Callable[[Entry], Awaitable[Credential]]] = {
+        self._kinds: dict[str, Callable[[CredentialRequest], Awaitable[Credential]]] = {
             "": self._by_name,
             "env": self._env,
             "file": self._file,
@@ -49,21 +49,21 @@ class Providers:
             "secret_manager": self._secret_manager,
         }
 
-    async def resolve(self, entry: Entry) -> Credential:
+    async def resolve(self, entry: CredentialRequest) -> Credential:
         """Raises CredentialError."""
         return await self._kinds.get(entry.kind, self._connection)(entry)
 
-    async def _by_name(self, entry: Entry) -> Credential:
+    async def _by_name(self, entry: CredentialRequest) -> Credential:
         """A credential of the store, as its own kind has it."""
         stored = await self._kept(entry.name)
         if stored is None:
             raise self._unknown(entry.name)
         return await self.resolve(msgspec.structs.replace(entry, kind=stored.kind))
 
-    async def _env(self, entry: Entry) -> Credential:
+    async def _env(self, entry: CredentialRequest) -> Credential:
         return _single(entry, self._variable(entry.fields.get("env") or entry.name))
 
-    async def _file(self, entry: Entry) -> Credential:
+    async def _file(self, entry: CredentialRequest) -> Credential:
         if (path := entry.fields.get("path")) is None:
             return Credential(entry.name, entry.kind, await self._whole(entry))
         text = _read(Path(entry.folder) / str(path))
@@ -77,61 +77,63 @@ class Providers:
             raise CredentialError(f"{path} holds no mapping", "or leave out `format: json`")
         return Credential(entry.name, entry.kind, found)
 
-    async def _static(self, entry: Entry) -> Credential:
+    async def _static(self, entry: CredentialRequest) -> Credential:
         fields = await self._whole(entry)
         data = fields.pop("data", None)
         return Credential(entry.name, entry.kind, {**data, **fields} if isinstance(data, dict) else fields)
 
-    async def _bearer(self, entry: Entry) -> Credential:
+    async def _bearer(self, entry: CredentialRequest) -> Credential:
         fields = await self._with_value(entry, "token", "value")
         return Credential(entry.name, entry.kind, {**fields, "value": fields["token"]})
 
-    async def _basic(self, entry: Entry) -> Credential:
+    async def _basic(self, entry: CredentialRequest) -> Credential:
         fields = await self._with_value(entry, "password")
         if not fields.get("username"):
             raise _lacks(entry, "username")
         return Credential(entry.name, entry.kind, fields)
 
-    async def _api_key(self, entry: Entry) -> Credential:
+    async def _api_key(self, entry: CredentialRequest) -> Credential:
         return Credential(entry.name, entry.kind, await self._with_value(entry, "value", "key"))
 
-    async def _oauth2(self, entry: Entry) -> Credential:
+    async def _oauth2(self, entry: CredentialRequest) -> Credential:
         fields = await self._with_value(entry, "client_secret")
         for needed in ("token_url", "client_id"):
             if not fields.get(needed):
                 raise _lacks(entry, needed)
-        from noetl.credentials.oauth2 import fetch_token  # noqa: PLC0415 -- few playbooks need its HTTP client
+        from noetl.credentials.oauth2 import fetch_access_token  # noqa: PLC0415 -- few playbooks need its HTTP client
 
-        token = await fetch_token(fields)
+        token = await fetch_access_token(fields)
         fields = {**fields, "access_token": token.text, "value": token.text}
-        return Credential(entry.name, entry.kind, fields, token.lasts)
+        return Credential(entry.name, entry.kind, fields, token.lifetime)
 
-    async def _vault(self, entry: Entry) -> Credential:
+    async def _vault(self, entry: CredentialRequest) -> Credential:
         fields = entry.fields
         path = str(fields.get("path") or entry.name).strip("/")
-        data = await vault.read_secret(fields, path, self._environment)
+        data = await vault.read_vault_secret(fields, path, self._environment)
         if (field := fields.get("field")) is None:
             return Credential(entry.name, entry.kind, data)
         if field not in data:
             raise CredentialError(f"`{path}` in Vault has no field `{field}`", f"it has {', '.join(data)}")
         return Credential(entry.name, entry.kind, {"value": data[field]})
 
-    async def _secret_manager(self, entry: Entry) -> Credential:
-        from noetl.credentials.secret_manager import read_secret  # noqa: PLC0415 -- few playbooks need its HTTP client
+    async def _secret_manager(self, entry: CredentialRequest) -> Credential:
+        from noetl.credentials.secret_manager import read_managed_secret  # noqa: PLC0415 -- few playbooks need its HTTP client
 
-        text = await read_secret(entry.fields, entry.name, self._environment)
+        text = await read_managed_secret(entry.fields, entry.name, self._environment)
         return Credential(entry.name, entry.kind, {**_fields_in(text), "value": text})
 
-    async def _connection(self, entry: Entry) -> Credential:
+    async def _connection(self, entry: CredentialRequest) -> Credential:
         """What a tool connects with: its own fields, over those of the store."""
         stored = await self._kept(entry.name)
         if stored is None and not entry.fields:
             raise self._unknown(entry.name)
         fields = {**(stored.fields if stored else {}), **entry.fields}
-        known = {name: fields[spelling] for spelling, name in DATABASE.items() if spelling in fields}
+        known = {
+            name: fields[spelling] for spelling, name in DATABASE_SPELLINGS.items() if spelling in fields
+        }
         return Credential(entry.name, entry.kind, {**known, **fields})
 
-    async def _with_value(self, entry: Entry, *names: str) -> dict[str, Json]:
+    async def _with_value(self, entry: CredentialRequest, *names: str) -> dict[str, Json]:
         """The fields with the one that matters, from where the entry says, under the first of its names."""
         fields = dict(entry.fields)
         variable, path = fields.pop("env", None), fields.pop("path", None)
@@ -146,7 +148,7 @@ class Providers:
                 return {**fields, names[0]: fields[name]}
         raise _lacks(entry, names[0])
 
-    async def _whole(self, entry: Entry) -> dict[str, Json]:
+    async def _whole(self, entry: CredentialRequest) -> dict[str, Json]:
         """The fields over those of the store, which must know the entry where there are none."""
         stored = await self._kept(entry.name)
         fields = {**(stored.fields if stored else {}), **entry.fields}
@@ -183,11 +185,11 @@ def _fields_in(text: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _single(entry: Entry, value: str) -> Credential:
+def _single(entry: CredentialRequest, value: str) -> Credential:
     return Credential(entry.name, entry.kind, {"value": value})
 
 
-def _lacks(entry: Entry, field: str) -> CredentialError:
+def _lacks(entry: CredentialRequest, field: str) -> CredentialError:
     return CredentialError(
         f"it has no `{field}`", f"give it in the keychain or with `noetl credential set {entry.name}`"
     )

@@ -8,14 +8,14 @@ from typing import NamedTuple
 import msgspec
 
 from noetl.credentials.credential import Credential
-from noetl.credentials.providers import Entry, Providers
+from noetl.credentials.providers import CredentialRequest, Providers
 from noetl.dsl.document.playbook import Playbook, Task
-from noetl.expr import Constant, Data, MapData
+from noetl.expr import Constant, MappingTemplate, Template
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo
 from noetl.ports.credentials import CredentialError
 
-FRESH = 60.0
+FRESH_SECONDS = 60.0
 """Seconds after which a value is asked for again, unless it says itself how long it lasts."""
 SOON = 1.0
 """Seconds that every value is good for: it was asked for to be used at once."""
@@ -29,7 +29,7 @@ class _Kept(NamedTuple):
     until: float
 
 
-class Resolver:
+class CredentialResolver:
     """For all executions of a worker. Many who want the same at the same time share one question."""
 
     def __init__(self, providers: Providers, clock: Callable[[], float] = time.monotonic) -> None:
@@ -38,14 +38,14 @@ class Resolver:
         self._kept: dict[bytes, _Kept] = {}
         self._asked: dict[bytes, asyncio.Task[Credential]] = {}
 
-    def at_hand(self, entry: Entry) -> Credential | None:
+    def cached(self, entry: CredentialRequest) -> Credential | None:
         """Without asking anybody; None if it is not known or old."""
         kept = self._kept.get(_key(entry))
         return kept.credential if kept is not None and self._clock() < kept.until else None
 
-    async def resolve(self, entry: Entry) -> Credential:
+    async def resolve(self, entry: CredentialRequest) -> Credential:
         """Where it cannot be had now, an older value that still counts does. Raises CredentialError."""
-        if (known := self.at_hand(entry)) is not None:
+        if (known := self.cached(entry)) is not None:
             return known
         key = _key(entry)
         if (task := self._asked.get(key)) is None:
@@ -55,12 +55,12 @@ class Resolver:
             return await asyncio.shield(task)
         except CredentialError as error:
             old = self._kept.get(key)
-            if error.retryable and old is not None and old.credential.lasts is None:
+            if error.retryable and old is not None and old.credential.lifetime is None:
                 self._kept[key] = _Kept(old.credential, self._clock() + AGAIN)
                 return old.credential
             raise
 
-    def forget(self, entry: Entry) -> None:
+    def invalidate(self, entry: CredentialRequest) -> None:
         """The value was refused: the next one who wants it gets a new one."""
         self._kept.pop(_key(entry), None)
 
@@ -76,14 +76,14 @@ class Resolver:
         if not task.cancelled():
             task.exception()  # who asked may be gone: nobody else shall miss it
 
-    async def _ask(self, entry: Entry, key: bytes) -> Credential:
+    async def _ask(self, entry: CredentialRequest, key: bytes) -> Credential:
         try:
             found = await self._providers.resolve(entry)
         except CredentialError:
             raise
         except Exception as error:  # noqa: BLE001 -- clients of others raise anything, and tell what they sent
             raise CredentialError(f"it could not be looked up: {type(error).__name__}") from None
-        lasts = FRESH if found.lasts is None else max(found.lasts, SOON)
+        lasts = FRESH_SECONDS if found.lifetime is None else max(found.lifetime, SOON)
         self._kept[key] = _Kept(found, self._clock() + lasts)
         while len(self._kept) > ROOM:
             self._kept.pop(next(iter(self._kept)))
@@ -91,7 +91,7 @@ class Resolver:
 
     async def preflight(self, playbook: Playbook, folder: str) -> ErrorInfo | None:
         """Why an execution of this playbook cannot begin: a credential that it uses cannot be had."""
-        wanted = dict.fromkeys([*((name, "") for name in playbook.keychain), *named_in(playbook)])
+        wanted = dict.fromkeys([*((name, "") for name in playbook.keychain), *named_credentials(playbook)])
         found = await asyncio.gather(*(self._reason(playbook, folder, *one) for one in wanted))
         reasons = {name: reason for (name, _), reason in zip(wanted, found, strict=True) if reason}
         if not reasons:
@@ -103,18 +103,18 @@ class Resolver:
     async def _reason(self, playbook: Playbook, folder: str, name: str, provider: str) -> str:
         """Why a credential cannot be had; nothing if it can."""
         try:
-            await self.resolve(entry_for(playbook, folder, name, provider))
+            await self.resolve(credential_request(playbook, folder, name, provider))
         except CredentialError as error:
-            return unavailable(name, error)
+            return unavailable_message(name, error)
         return ""
 
 
-def unavailable(name: str, error: CredentialError) -> str:
+def unavailable_message(name: str, error: CredentialError) -> str:
     """Why a credential cannot be had, in one sentence."""
     return f"the credential `{name}` cannot be had: {error}" + (f" ({error.hint})" if error.hint else "")
 
 
-def _key(entry: Entry) -> bytes:
+def _key(entry: CredentialRequest) -> bytes:
     return msgspec.json.encode(entry)
 
 
@@ -122,25 +122,25 @@ PROVIDERS = ("keychain", "store", "env", "file", "vault")
 """Where a name that a task gives is looked up; without one, in the first two."""
 
 
-def entry_for(playbook: Playbook, folder: str, name: str, provider: str = "") -> Entry:
+def credential_request(playbook: Playbook, folder: str, name: str, provider: str = "") -> CredentialRequest:
     """What a name asks for. Raises CredentialError."""
     match provider:
         case "" | "keychain" if name in playbook.keychain:
             entry = playbook.keychain[name]
-            return Entry(name, entry.kind, dict(entry.fields), folder)
+            return CredentialRequest(name, entry.kind, dict(entry.fields), folder)
         case "" | "store":
-            return Entry(name, folder=folder)
+            return CredentialRequest(name, folder=folder)
         case "env":
-            return Entry(name, "env", {"env": name}, folder)
+            return CredentialRequest(name, "env", {"env": name}, folder)
         case "file" | "vault":
-            return Entry(name, provider, {"path": name}, folder)
+            return CredentialRequest(name, provider, {"path": name}, folder)
         case "keychain":
             raise CredentialError(f"the keychain has no entry `{name}`", "declare it under `keychain`")
         case _:
             raise CredentialError(f"there is no provider `{provider}`", f"one of {', '.join(PROVIDERS)}")
 
 
-def named_in(playbook: Playbook) -> Iterator[tuple[str, str]]:
+def named_credentials(playbook: Playbook) -> Iterator[tuple[str, str]]:
     """The names that tasks give to `auth` and `secrets` by constants, each with its provider."""
     for step in playbook.workflow:
         for task in step.tasks:
@@ -162,17 +162,17 @@ def _constant(task: Task, name: str) -> Json:
     return found.value if isinstance(found, Constant) else None
 
 
-def _of_script(task: Task, name: str) -> Json | Data:
+def _of_script(task: Task, name: str) -> Json | Template:
     """What a script says under this name of where it is fetched from; None if nothing."""
-    found: Json | Data = task.inputs.get("script")
+    found: Json | Template = task.inputs.get("script")
     for key in ("source", name):
         inner = found.value if isinstance(found, Constant) else found
-        entries = inner.entries if isinstance(inner, MapData) else inner
+        entries = inner.entries if isinstance(inner, MappingTemplate) else inner
         found = entries.get(key) if isinstance(entries, dict) else None
     return found.value if isinstance(found, Constant) else found
 
 
-def concerns_secrets(playbook: Playbook) -> bool:
+def uses_secrets(playbook: Playbook) -> bool:
     """Whether an execution of this playbook can come to know a secret by itself."""
     tasks = [task for step in playbook.workflow for task in step.tasks]
     return bool(playbook.keychain) or any(

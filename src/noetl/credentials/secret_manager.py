@@ -23,7 +23,7 @@ _TOKEN = "computeMetadata/v1/instance/service-accounts/default/token"  # noqa: S
 _GCP = "https://secretmanager.googleapis.com/"
 
 
-async def read_secret(fields: Mapping[str, Any], name: str, environment: Mapping[str, str]) -> str:
+async def read_managed_secret(fields: Mapping[str, Any], name: str, environment: Mapping[str, str]) -> str:
     """The text of a secret. Raises CredentialError."""
     match fields.get("provider"):
         case "gcp":
@@ -102,14 +102,14 @@ async def _from_aws(
     }
     if token := environment.get("AWS_SESSION_TOKEN"):
         headers["x-amz-security-token"] = token
-    headers["authorization"] = signature("POST", headers, body, f"{region}/secretsmanager", (key, secret))
+    headers["authorization"] = aws_signature("POST", headers, body, f"{region}/secretsmanager", (key, secret))
     async with session.post(f"{url.rstrip('/')}/", data=body, headers=headers) as answer:
         said = await _said(answer, f"the secret `{name}`")
     text = said.get("SecretString")
     return text if isinstance(text, str) else _decoded(said.get("SecretBinary"), name)
 
 
-def signature(
+def aws_signature(
     method: str, headers: Mapping[str, str], body: bytes, scope: str, account: tuple[str, str]
 ) -> str:
     """The `Authorization` of a request to `/` of AWS, by version 4 of its signatures.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from itertools import groupby
 
-from noetl.model.secret import FORMS, Origin
+from noetl.model.secret import SECRET_FORMS, SecretOrigin
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.~-]+")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&(?:quot|#34);", "'": "&(?:apos|#39|#x27);"}
@@ -22,7 +22,7 @@ _QUOTES = {
 ENDS = 6
 """Characters of a secret by which it is known where the rest was cut off."""
 
-CUT = 1_000
+TRUNCATION_LENGTH = 1_000
 """Characters of a text that may be a part of a longer one; a shorter one is whole unless it says `…`."""
 
 _WIDEST = 12
@@ -32,7 +32,7 @@ _HALF = re.compile(r"(?:\\[ux]?[0-9A-Fa-f]*|%[0-9A-Fa-f]*|&[#a-z0-9]*)*")
 """What a cut leaves of a character that is written in another way."""
 
 
-class Needle:
+class SecretPattern:
     """One secret, or one `line` of it. What costs something is made when it is needed.
 
     `anchor` is a part that the secret has in all forms, empty if there is none. `cores` are what base64 makes
@@ -40,7 +40,7 @@ class Needle:
     whenever a core is. `ends` are its beginning and its end, in all common forms.
     """
 
-    def __init__(self, text: str, origin: Origin, line: int | None = None) -> None:
+    def __init__(self, text: str, origin: SecretOrigin, line: int | None = None) -> None:
         self.text = text
         self.origin = origin
         self.line = line
@@ -61,7 +61,7 @@ class Needle:
         return re.compile(_pattern(self.text))
 
     @cached_property
-    def packed(self) -> tuple[re.Pattern[str], ...]:
+    def core_patterns(self) -> tuple[re.Pattern[str], ...]:
         """Find its cores."""
         return tuple(re.compile(re.sub(r"[+/]", _either, core)) for core in self.cores)
 
@@ -69,12 +69,12 @@ class Needle:
         """False only if it is not there in any form, nor cut off. `text` may be JSON."""
         if self.anchor in text or any(mark in text for mark in self.landmarks):
             return True
-        return may_be_cut(text) and any(end in text for ends in self.ends for end in ends)
+        return may_be_truncated(text) and any(end in text for ends in self.ends for end in ends)
 
-    def cut_off(self, text: str) -> Iterator[tuple[int, int]]:
+    def truncated_spans(self, text: str) -> Iterator[tuple[int, int]]:
         """Where a long text begins or ends in the middle of it, or a text was cut by `…`."""
         ends = [len(text[: match.start()].rstrip()) for match in re.finditer("…", text)]
-        if len(text) >= CUT:
+        if len(text) >= TRUNCATION_LENGTH:
             yield from self._ended(text)
             ends.append(len(text))
         for end in ends:
@@ -111,14 +111,14 @@ class Needle:
                 yield 0, match.end()
 
 
-def may_be_cut(text: str) -> bool:
-    return len(text) >= CUT or "…" in text
+def may_be_truncated(text: str) -> bool:
+    return len(text) >= TRUNCATION_LENGTH or "…" in text
 
 
 def _forms(text: str) -> frozenset[str]:
     """With those that they have in JSON."""
-    made = {make(text) for make in FORMS.values()}
-    return frozenset(made | {FORMS["json-utf8"](one) for one in made})
+    made = {make(text) for make in SECRET_FORMS.values()}
+    return frozenset(made | {SECRET_FORMS["json-utf8"](one) for one in made})
 
 
 def _cores(data: bytes) -> list[str]:

@@ -12,7 +12,7 @@ _COMMON = str.maketrans("-_", "+/")
 _RUN = re.compile(rf"[A-Za-z0-9+/_-]{{{LENGTH},}}")
 
 
-class Torn:
+class SplitBase64:
     """Knows what base64 makes of secrets, their cores."""
 
     def __init__(self, cores: Iterable[str]) -> None:
@@ -20,7 +20,7 @@ class Torn:
         self._long = "\n".join(core for core in self._cores if len(core) > LINE)
         """Only of these a whole line can be a part."""
 
-    def places(self, text: str) -> Iterator[tuple[int, int]]:
+    def spans(self, text: str) -> Iterator[tuple[int, int]]:
         """Where a run of base64 is a part of a core, ends with its beginning or begins with its end.
 
         `text` may be JSON, where the ends of lines are escaped.

@@ -4,14 +4,16 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from noetl.credentials.credential import without_password
+from noetl.credentials.credential import mask_password
 from noetl.ports.credentials import CredentialError
 
 PATIENCE = 15.0
 """Seconds in which the server must answer."""
 
 
-async def read_secret(fields: Mapping[str, Any], path: str, environment: Mapping[str, str]) -> dict[str, Any]:
+async def read_vault_secret(
+    fields: Mapping[str, Any], path: str, environment: Mapping[str, str]
+) -> dict[str, Any]:
     """The data of a secret. `VAULT_ADDR`, `VAULT_TOKEN` and `VAULT_NAMESPACE` say what fields do not.
 
     Raises CredentialError.
@@ -39,7 +41,7 @@ def _read(  # noqa: PLR0917 -- what a request to Vault consists of
     import hvac.exceptions as faults  # noqa: PLC0415
     import requests  # noqa: PLC0415 -- hvac's own
 
-    place = f"`{mount}/{path}` in Vault at {without_password(url)}"
+    place = f"`{mount}/{path}` in Vault at {mask_password(url)}"
     try:
         with requests.Session() as session:
             client = hvac.Client(url, token=token, namespace=namespace, timeout=PATIENCE, session=session)

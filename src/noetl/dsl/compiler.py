@@ -6,19 +6,19 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from noetl.dsl.checks import run_checks
-from noetl.dsl.dialects import Dialect, recognise, upgrade
+from noetl.dsl.dialects import Dialect, dialect_of, upgrade_document
 from noetl.dsl.document.kinds import Kinds
 from noetl.dsl.document.playbook import Playbook
 from noetl.dsl.document.problem import Problem, ignored_codes
 from noetl.dsl.document.problem_codes import CODES
-from noetl.dsl.document.shape_check import kind_of
-from noetl.dsl.document.shapes import READ_AS_DRAFT
-from noetl.dsl.document.source import Located, Mapping, SourceError, compose, plain
+from noetl.dsl.document.shape_check import describe_node
+from noetl.dsl.document.shapes import DRAFT_HINT
+from noetl.dsl.document.source import Located, Mapping, SourceError, compose, node_value
 from noetl.dsl.reader import read_playbook
 from noetl.model import Json
 
 
-class Loaded(NamedTuple):
+class CompiledPlaybook(NamedTuple):
     """A document and what was found. `playbook` is None if there is an error among `problems`."""
 
     playbook: Playbook | None
@@ -28,7 +28,7 @@ class Loaded(NamedTuple):
     dialect: Dialect
 
 
-def load(text: str, file: str, kinds: Kinds, dialect: str | None = None) -> Loaded:
+def compile_playbook(text: str, file: str, kinds: Kinds, dialect: str | None = None) -> CompiledPlaybook:
     """Reads and checks a document of any dialect. Never raises on what the text says."""
     problems: list[Problem] = []
 
@@ -39,14 +39,14 @@ def load(text: str, file: str, kinds: Kinds, dialect: str | None = None) -> Load
         root = compose(text)
     except SourceError as error:
         found = Problem(file, error.line, error.column, error.code, "error", error.message, error.hint)
-        return Loaded(None, (found,), None, "canonical")
+        return CompiledPlaybook(None, (found,), None, "canonical")
     if not isinstance(root, Mapping):
-        what = "the file is empty" if root is None else f"a playbook is a mapping, not {kind_of(root)}"
+        what = "the file is empty" if root is None else f"a playbook is a mapping, not {describe_node(root)}"
         found = Problem(file, 1, 1, "empty-document", "error", what, "begin with `apiVersion: noetl.io/v2`")
-        return Loaded(None, (found,), None, "canonical")
-    recognised = recognise(root, dialect)
+        return CompiledPlaybook(None, (found,), None, "canonical")
+    recognised = dialect_of(root, dialect)
     if recognised != "canonical":
-        root = upgrade(root, recognised, report)
+        root = upgrade_document(root, recognised, report)
     playbook: Playbook | None = None
     for read in read_playbook(root, file, text, kinds):
         run_checks(read)
@@ -56,15 +56,15 @@ def load(text: str, file: str, kinds: Kinds, dialect: str | None = None) -> Load
         problems = [_in_draft(problem) for problem in problems]
     settled = _settle(problems, text)
     failed = any(problem.severity == "error" for problem in settled)
-    document = playbook.document if playbook is not None else plain(root)
-    return Loaded(None if failed else playbook, settled, document, recognised)
+    document = playbook.document if playbook is not None else node_value(root)
+    return CompiledPlaybook(None if failed else playbook, settled, document, recognised)
 
 
 def _in_draft(problem: Problem) -> Problem:
     """The problem without the advice to read the document as what it is read as already."""
-    if not problem.hint.endswith(READ_AS_DRAFT):
+    if not problem.hint.endswith(DRAFT_HINT):
         return problem
-    return replace(problem, hint=problem.hint.removesuffix(READ_AS_DRAFT))
+    return replace(problem, hint=problem.hint.removesuffix(DRAFT_HINT))
 
 
 def _settle(problems: Iterable[Problem], text: str) -> tuple[Problem, ...]:

@@ -4,63 +4,63 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import assert_never
 
-from noetl.engine.catalog.playbooks import Document
-from noetl.engine.execution import Live
+from noetl.engine.catalog.playbooks import PlaybookDocument
+from noetl.engine.execution import LiveExecution
 from noetl.events.event import Event
 from noetl.kernel.state.blobs import Blob
 from noetl.ports.results import ResultError, ResultStore
 from noetl.ports.store import Append, Committed, Conflict, KeyTaken, Store, StoreError
-from noetl.stores.results import StoredReader
+from noetl.stores.results import ResultReader
 
 
 class WrittenElsewhere(StoreError):
     """Somebody else appended to an execution that this process owns."""
 
 
-class Journal:
+class CommitLog:
     """Writes what live executions have pending. `wrote` hears of each append after it is durable."""
 
     def __init__(
-        self, store: Store, results: ResultStore, wrote: Callable[[Live, Sequence[Event]], None]
+        self, store: Store, results: ResultStore, wrote: Callable[[LiveExecution, Sequence[Event]], None]
     ) -> None:
         self._store = store
         self._results = results
-        self._reader = StoredReader(results)
+        self._reader = ResultReader(results)
         self._storing: dict[str, Blob] = {}
         self._wrote = wrote
-        self._dirty: dict[str, Live] = {}
+        self._dirty: dict[str, LiveExecution] = {}
         self._held: dict[str, int] = {}
         self._flushing = asyncio.Lock()
-        self.weight = 0
+        self.pending_events = 0
         """Events that wait."""
         self.urgent = False
         """Whether somebody waits for it."""
         self.taken_keys: dict[str, str] = {}
         """Executions that were not begun because their key was taken, and who has it."""
-        self._documents: dict[str, Document] = {}
+        self._documents: dict[str, PlaybookDocument] = {}
         self._kept: set[str] = set()
 
-    def add(self, live: Live, events: int) -> None:
+    def add(self, live: LiveExecution, events: int) -> None:
         self._dirty[live.execution_id] = live
-        self.weight += events
+        self.pending_events += events
 
-    def hold(self, live: Live) -> None:
+    def hold(self, live: LiveExecution) -> None:
         """Nothing of it is written until `release`: what belongs into one commit is not complete yet."""
         self._held[live.execution_id] = self._held.get(live.execution_id, 0) + 1
 
-    def release(self, live: Live) -> None:
+    def release(self, live: LiveExecution) -> None:
         """For each `hold` once. Whoever waits for it is served next."""
         self._held[live.execution_id] -= 1
         if not self._held[live.execution_id]:
             del self._held[live.execution_id]
         self.urgent = True
 
-    def keep(self, document: Document) -> None:
+    def add_document(self, document: PlaybookDocument) -> None:
         """The document is stored before anything that names it."""
         if document.playbook.hash not in self._kept:
             self._documents[document.playbook.hash] = document
 
-    async def stored(self, live: Live, key: str) -> bytes:
+    async def read_blob(self, live: LiveExecution, key: str) -> bytes:
         """Bytes that events of this execution name, also while they are on their way. Raises ResultError."""
         for blob in live.state.blobs:
             if blob.key == key:
@@ -80,7 +80,7 @@ class Journal:
         async with self._flushing:
             while self._documents:
                 playbook_hash, document = self._documents.popitem()
-                await self._store.put_playbook(playbook_hash, document.stored())
+                await self._store.put_playbook(playbook_hash, document.encode())
                 self._kept.add(playbook_hash)
             if lives := self._take():
                 await self._commit(lives)
@@ -89,7 +89,7 @@ class Journal:
         """Lets go of what was read."""
         await self._reader.close()
 
-    def forget(self, live: Live) -> None:
+    def discard(self, live: LiveExecution) -> None:
         """Nothing of it is to be written."""
         self._dirty.pop(live.execution_id, None)
 
@@ -101,7 +101,7 @@ class Journal:
             raise StoreError(str(error), error.hint) from error
         self._storing = {}
 
-    def _take(self) -> dict[str, Live]:
+    def _take(self) -> dict[str, LiveExecution]:
         """What waits and is not held; from here on it is written."""
         taken, self._dirty = self._dirty, {}
         for name in self._held:
@@ -109,9 +109,9 @@ class Journal:
                 self._dirty[name] = taken.pop(name)
         return taken
 
-    async def _commit(self, lives: Mapping[str, Live]) -> None:
+    async def _commit(self, lives: Mapping[str, LiveExecution]) -> None:
         # Without a pause up to the commit: what executions decided about each other stays together.
-        self.weight = 0
+        self.pending_events = 0
         self.urgent = False
         appends: list[Append] = []
         written: list[list[Event]] = []
@@ -127,7 +127,7 @@ class Journal:
         for live, events, verdict in zip(lives.values(), written, verdicts, strict=True):
             match verdict:
                 case Committed(version=version):
-                    live.written(version)
+                    live.mark_durable(version)
                     self._wrote(live, events)
                 case Conflict(version=version):
                     message = f"{live.execution_id} was written to by somebody else (event {version})"

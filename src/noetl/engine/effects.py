@@ -29,7 +29,7 @@ def effects_of(ts: int, body: EventBody) -> Effects:
             return NO_EFFECTS
 
 
-def derive(row: Row) -> Effects:
+def effects_of_row(row: Row) -> Effects:
     """The same for a stored row: what `Store.check` and `Store.rebuild` want."""
     if row.kind not in _NUMBERS:
         return NO_EFFECTS

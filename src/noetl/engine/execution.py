@@ -10,26 +10,26 @@ from msgspec import Struct
 from noetl.dsl.document.playbook import Playbook
 from noetl.engine.clock import now
 from noetl.engine.effects import TELLING, effects_of
-from noetl.events.bodies import EventBody, Parent, TokenClaimed
+from noetl.events.bodies import EventBody, ParentTask, TokenClaimed
 from noetl.events.codec import FORMAT
 from noetl.events.event import Event
-from noetl.events.event_kind import NUMBERS
-from noetl.kernel import ExecutionState, RunState, due, handle, proceed
+from noetl.events.event_kind import KIND_NUMBERS
+from noetl.kernel import ExecutionState, RunState, decision_due, handle, proceed
 from noetl.kernel.net import decider
 from noetl.kernel.net.commands import Command, Report
-from noetl.kernel.result_rules import Rules
+from noetl.kernel.result_rules import ResultRules
 from noetl.kernel.state.blobs import Blob
 from noetl.ports.results import ResultStore
-from noetl.ports.store import NO_EFFECTS, Append, Row, merge
+from noetl.ports.store import NO_EFFECTS, Append, Row, merge_effects
 from noetl.stores.ownership import Ownership
-from noetl.stores.results import StoredObjects
+from noetl.stores.results import ResultStoreObjects
 
 
-class Origin(Struct, frozen=True, kw_only=True):
+class ExecutionOrigin(Struct, frozen=True, kw_only=True):
     """What an execution came from, as far as its state does not say."""
 
     file: str = ""
-    parent: Parent | None = None
+    parent: ParentTask | None = None
     depth: int = 0
     trace_id: str = ""
     root: str = ""
@@ -46,19 +46,19 @@ def _folder_of(file: str) -> Path:
     return Path(file).parent
 
 
-class Logs(Protocol):
+class TaskLogWriter(Protocol):
     """Where the lines go that tasks print."""
 
     def write(self, execution_id: str, place: Mapping[str, str | int], text: str) -> None: ...
 
 
-class Keeper(Protocol):
+class ExecutionKeeper(Protocol):
     """Who keeps live executions, and hears of what is decided about them."""
 
     @property
-    def logs(self) -> Logs | None: ...
+    def logs(self) -> TaskLogWriter | None: ...
 
-    def noticed(self, live: "Live", events: list[Event]) -> None:
+    def noticed(self, live: "LiveExecution", events: list[Event]) -> None:
         """Called with the events of each decision, before they are durable."""
         ...
 
@@ -71,7 +71,7 @@ class Keeper(Protocol):
         """Where its values are stored."""
         ...
 
-    async def stored(self, live: "Live", key: str) -> bytes:
+    async def read_blob(self, live: "LiveExecution", key: str) -> bytes:
         """Bytes that events of the execution name. Raises ResultError."""
         ...
 
@@ -84,18 +84,18 @@ WORKER = "local"
 """The one worker that this process has."""
 
 
-class Live:
+class LiveExecution:
     """Decides commands at once; what follows is durable when the journal says so."""
 
     def __init__(
         self,
         state: ExecutionState,
-        origin: Origin,
-        keeper: Keeper,
+        origin: ExecutionOrigin,
+        keeper: ExecutionKeeper,
         ownership: Ownership | None = None,
     ) -> None:
         self.state = state
-        self.execution_id = state.given.execution_id
+        self.execution_id = state.inputs.execution_id
         self.origin = origin
         self.folder = origin.folder
         self.trace_id = origin.trace_id or self.execution_id.replace("-", "")
@@ -104,13 +104,13 @@ class Live:
         self.pending: list[Event] = []
         self.root = origin.root or self.execution_id
         """The execution that somebody asked for, and that this one came from."""
-        self.begun: set[str] = set()
+        self.started_children: set[str] = set()
         """Children that were there when it was taken up."""
         self.start_key = ""
-        self.taken: list[int] = []
+        self.answers: list[int] = []
         self._boundaries: set[int] = set()
         self._after: list[tuple[int, Callable[[], None]]] = []
-        self._objects: dict[Rules, StoredObjects] = {}
+        self._objects: dict[ResultRules, ResultStoreObjects] = {}
         self._keeper = keeper
         self._ownership = ownership
 
@@ -122,7 +122,7 @@ class Live:
     def stopping(self) -> bool:
         return self.state.stopping != ""
 
-    def give(self, command: Command) -> list[Event]:
+    def submit(self, command: Command) -> list[Event]:
         """The events of one decision, none if it was made before. Raises Refused and NotOwner."""
         moment = now()
         events = handle(self.state, command, moment)
@@ -130,7 +130,9 @@ class Live:
             return events
         self._boundaries.add(events[-1].seq)
         while (
-            len(events) >= decider.MOST_AT_ONCE and due(self.state) and (more := proceed(self.state, moment))
+            len(events) >= decider.MAX_EVENTS_AT_ONCE
+            and decision_due(self.state)
+            and (more := proceed(self.state, moment))
         ):
             events += more
             self._boundaries.add(more[-1].seq)
@@ -140,38 +142,38 @@ class Live:
 
     def _go_on(self, events: list[Event], moment: int) -> None:
         """What was left for further appends."""
-        while due(self.state) and (more := proceed(self.state, moment)):
+        while decision_due(self.state) and (more := proceed(self.state, moment)):
             events += more
             self._boundaries.add(more[-1].seq)
 
-    def report(self, run: RunState, *bodies: EventBody, go_on: bool = False) -> RunState | None:
+    def report(self, run: RunState, *bodies: EventBody, claim_next: bool = False) -> RunState | None:
         """What happened in a run that is claimed; with `go_on`, the run that its worker owns next."""
-        claims = WORKER if go_on else ""
-        events = self.give(Report(run.id, run.fence, run.reported, bodies, claims))
+        claims = WORKER if claim_next else ""
+        events = self.submit(Report(run.id, run.fence, run.reported, bodies, claims))
         last = events[-1].body if claims and events else None
         return self.state.runs[last.run] if isinstance(last, TokenClaimed) else None
 
     def when_durable(self, then: Callable[[], None]) -> None:
         """Calls `then` once everything decided so far is written."""
-        self.afterwards(then)
+        self.after_commit(then)
         self._keeper.hurry()
 
-    def afterwards(self, then: Callable[[], None]) -> None:
+    def after_commit(self, then: Callable[[], None]) -> None:
         """The same for what can wait until it is written anyway."""
         self._after.append((self.state.version, then))
 
-    def objects(self, run: RunState, task: str) -> StoredObjects:
+    def objects(self, run: RunState, task: str) -> ResultStoreObjects:
         rules = run.step.task_rules.get(task, run.step.rules)
         found = self._objects.get(rules)
         if found is None:
             # What tools store is mostly packed already, or read in parts: only who asks for it has it packed.
             compression = rules.compression if rules.packs_objects else "none"
-            found = self._objects[rules] = StoredObjects(
+            found = self._objects[rules] = ResultStoreObjects(
                 self._keeper.results,
                 self.execution_id,
                 store=rules.store,
                 compression=compression,
-                about=rules.about,
+                about=rules.reference_fields,
             )
         return found
 
@@ -194,8 +196,8 @@ class Live:
     async def playbook_of(self, playbook_hash: str) -> tuple[Playbook, Path]:
         return await self._keeper.playbook_of(playbook_hash)
 
-    async def stored(self, key: str) -> bytes:
-        return await self._keeper.stored(self, key)
+    async def read_blob(self, key: str) -> bytes:
+        return await self._keeper.read_blob(self, key)
 
     def take_append(self) -> tuple[Append, list[Event]]:
         """What is pending, as one append; from here on it is somebody else's to write."""
@@ -205,17 +207,17 @@ class Live:
         effects = NO_EFFECTS
         for event in events:
             seq, kind = event.seq, type(event.body)
-            rows.append(Row(seq, event.ts, NUMBERS[kind], FORMAT, event.data, seq in boundaries))
+            rows.append(Row(seq, event.ts, KIND_NUMBERS[kind], FORMAT, event.data, seq in boundaries))
             if kind in TELLING:
-                effects = merge(effects, effects_of(event.ts, event.body))
-        taken, self.taken = self.taken, []
+                effects = merge_effects(effects, effects_of(event.ts, event.body))
+        taken, self.answers = self.answers, []
         append = Append(
             execution_id=self.execution_id,
             expected_version=events[0].seq - 1,
             rows=rows,
             effects=effects,
             start_key=self.start_key if events[0].seq == 1 else "",
-            taken=taken,
+            answers=taken,
         )
         return append, events
 
@@ -228,7 +230,7 @@ class Live:
         blobs.clear()
         return taken
 
-    def written(self, version: int) -> None:
+    def mark_durable(self, version: int) -> None:
         """Everything up to this version is durable."""
         self.durable = version
         while self._after and self._after[0][0] <= version:

@@ -6,10 +6,10 @@ import msgspec
 
 from noetl.kernel.net.commands import Cancel, PatchCtx, Pause, Resume, Signal
 
-Order: TypeAlias = Cancel | Pause | Resume | Signal | PatchCtx
+RemoteCommand: TypeAlias = Cancel | Pause | Resume | Signal | PatchCtx
 """What others may ask of a running execution."""
 
-_KINDS: dict[str, type[Order]] = {
+_KINDS: dict[str, type[RemoteCommand]] = {
     "cancel": Cancel,
     "pause": Pause,
     "resume": Resume,
@@ -19,11 +19,11 @@ _KINDS: dict[str, type[Order]] = {
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
-def write_letter(order: Order) -> bytes:
+def encode_command(order: RemoteCommand) -> bytes:
     return msgspec.json.encode({"do": _NAMES[type(order)], "with": order})
 
 
-def read_letter(body: bytes) -> Order | None:
+def decode_command(body: bytes) -> RemoteCommand | None:
     """None for what another release may have meant."""
     try:
         letter = msgspec.json.decode(body)

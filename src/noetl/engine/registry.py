@@ -3,18 +3,18 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from noetl.engine.execution import Live
+from noetl.engine.execution import LiveExecution
 
 
-class Lives:
+class ExecutionRegistry:
     """Live executions by id, and which of them belong together."""
 
     def __init__(self) -> None:
-        self._by_id: dict[str, Live] = {}
+        self._by_id: dict[str, LiveExecution] = {}
         self._families: Counter[str] = Counter()
-        self._children: dict[str, dict[str, Live]] = {}
+        self._children: dict[str, dict[str, LiveExecution]] = {}
 
-    def add(self, live: Live) -> None:
+    def add(self, live: LiveExecution) -> None:
         """A second time changes nothing."""
         if live.execution_id in self._by_id:
             return
@@ -23,7 +23,7 @@ class Lives:
         if (parent := live.origin.parent) is not None:
             self._children.setdefault(parent.execution_id, {})[live.execution_id] = live
 
-    def remove(self, live: Live) -> None:
+    def remove(self, live: LiveExecution) -> None:
         """A second time changes nothing."""
         if self._by_id.pop(live.execution_id, None) is None:
             return
@@ -36,20 +36,20 @@ class Lives:
             if not siblings:
                 del self._children[parent.execution_id]
 
-    def get(self, execution_id: str) -> Live | None:
+    def get(self, execution_id: str) -> LiveExecution | None:
         return self._by_id.get(execution_id)
 
     def has_family(self, root: str) -> bool:
         """Whether anything lives that came from this execution, itself included."""
         return root in self._families
 
-    def children_of(self, execution_id: str) -> list[Live]:
+    def children_of(self, execution_id: str) -> list[LiveExecution]:
         return list(self._children.get(execution_id, {}).values())
 
     def __contains__(self, execution_id: str) -> bool:
         return execution_id in self._by_id
 
-    def __iter__(self) -> Iterator[Live]:
+    def __iter__(self) -> Iterator[LiveExecution]:
         return iter(list(self._by_id.values()))
 
     def __len__(self) -> int:

@@ -4,8 +4,8 @@ import asyncio
 from typing import Literal
 
 from noetl.engine.catalog.playbooks import Playbooks
-from noetl.engine.execution import Live
-from noetl.engine.inbox import Order, write_letter
+from noetl.engine.execution import LiveExecution
+from noetl.engine.inbox import RemoteCommand, encode_command
 from noetl.engine.service import AlreadyRunning, Service
 from noetl.kernel import Refused
 from noetl.kernel.net.commands import Cancel, Retry
@@ -17,21 +17,21 @@ PATIENCE = 5.0
 """Seconds that the owner has for reading its letters."""
 
 
-class Nobody:
+class NullDispatcher:
     """The dispatcher where nothing runs: what is ready stays ready."""
 
-    def decided(self, live: Live) -> None: ...
+    def decided(self, live: LiveExecution) -> None: ...
 
-    def ready(self, live: Live) -> None: ...
+    def ready(self, live: LiveExecution) -> None: ...
 
-    def changed(self, live: Live, run: str) -> None: ...
+    def changed(self, live: LiveExecution, run: str) -> None: ...
 
-    def halted(self, live: Live) -> None: ...
+    def halted(self, live: LiveExecution) -> None: ...
 
-    def over(self, live: Live) -> None: ...
+    def over(self, live: LiveExecution) -> None: ...
 
 
-class Desk:
+class RemoteControl:
     """Where orders for the executions of one store are taken."""
 
     def __init__(self, store: Store, owners: Owners, results: ResultStore, playbooks: Playbooks) -> None:
@@ -40,14 +40,14 @@ class Desk:
         self._results = results
         self._playbooks = playbooks
 
-    async def ask(self, execution_id: str, order: Order) -> Literal["done", "sent"]:
+    async def send(self, execution_id: str, order: RemoteCommand) -> Literal["done", "sent"]:
         """`done`: it is recorded. `sent`: its owner has not read it yet, and will.
 
         Raises ExecutionUnknown, Refused, StoreError.
         """
         while self._owners.owner(execution_id) is None:
             try:
-                await self.record(execution_id, order)
+                await self.apply_here(execution_id, order)
             except AlreadyRunning:
                 continue  # somebody took it up in between
             return "done"
@@ -56,7 +56,7 @@ class Desk:
             raise ExecutionUnknown(f"there is no execution {execution_id}")
         if record.ended_at:
             raise Refused(f"the execution is {record.status}")
-        letter = await self._store.send(execution_id, write_letter(order))
+        letter = await self._store.send(execution_id, encode_command(order))
         try:
             async with asyncio.timeout(PATIENCE):
                 async for _ in self._store.changes():
@@ -65,22 +65,22 @@ class Desk:
         except TimeoutError:
             if self._owners.owner(execution_id) is None:
                 await self._store.take([letter])
-                return await self.ask(execution_id, order)
+                return await self.send(execution_id, order)
         return "sent"
 
-    async def record(self, execution_id: str, command: Order | Retry) -> None:
+    async def apply_here(self, execution_id: str, command: RemoteCommand | Retry) -> None:
         """Decides it here, where nobody owns the execution; nothing runs.
 
         Raises AlreadyRunning, ExecutionUnknown, Refused, StoreError.
         """
-        service = Service(self._store, self._playbooks, self._owners, Nobody(), results=self._results)
+        service = Service(self._store, self._playbooks, self._owners, NullDispatcher(), results=self._results)
         live = await service.open(execution_id)
-        service.lives.add(live)
+        service.registry.add(live)
         try:
             service.void_leases(live)
             if isinstance(command, Cancel):
-                await service.children.take_up(live)
-            live.give(command)
-            await service.journal.flush()
+                await service.children.resume_children(live)
+            live.submit(command)
+            await service.commit_log.flush()
         finally:
             await service.close()

@@ -3,12 +3,12 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from noetl.kernel import resolve
-from noetl.model.reference import Masked, Stored, mentions
+from noetl.kernel import resolve_references
+from noetl.model.reference import SecretMarker, StoredReference, may_hold_marker
 from noetl.ports.results import ResultStore
 
 
-async def handed_over(
+async def transfer_value(
     value: Any, get: Callable[[str], Awaitable[bytes]], results: ResultStore, execution_id: str
 ) -> Any:
     """A value as another execution may have it: whole, with copies of its own of tables and objects.
@@ -16,18 +16,18 @@ async def handed_over(
     It is as users gave it: `escape` makes what may stand in the log. `get` reads what the first one stored.
     Raises ResultError.
     """
-    return await _owned(await resolve(value, get, largest_table=0), results, execution_id)
+    return await _owned(await resolve_references(value, get, largest_table=0), results, execution_id)
 
 
 async def _owned(value: Any, results: ResultStore, execution_id: str) -> Any:
-    if isinstance(value, Stored):
+    if isinstance(value, StoredReference):
         place, _, name = value["key"].rpartition("/")
         store, colon, _ = place.rpartition(":")
         key = f"{store}{colon}{execution_id}/{name}"
         if key != value["key"]:
             await results.copy(value["key"], key)
-        return Stored({**value, "key": key})
-    if isinstance(value, Masked) or not mentions(value):
+        return StoredReference({**value, "key": key})
+    if isinstance(value, SecretMarker) or not may_hold_marker(value):
         return value
     if isinstance(value, dict):
         return {name: await _owned(item, results, execution_id) for name, item in value.items()}

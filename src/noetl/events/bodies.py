@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from noetl.model.outcome import ErrorInfo, Outcome
 
-Source: TypeAlias = Literal["server", "worker"]
+EventSource: TypeAlias = Literal["server", "worker"]
 """Who says that something happened: the closed list of 000 §10.1."""
 
 
@@ -23,7 +23,7 @@ class Body(Struct, frozen=True, omit_defaults=True, kw_only=True):
 class Reported(Body, kw_only=True):
     """What a worker says about a run, in general."""
 
-    source: Source = "worker"
+    source: EventSource = "worker"
     """`server` where no worker says it: a run without tools, a cancelled one, a lost worker."""
 
 
@@ -35,7 +35,7 @@ class Patch(Body):
     value: Any = None
 
 
-class Parent(Body):
+class ParentTask(Body):
     """The task of another execution that started this one."""
 
     execution_id: str
@@ -52,7 +52,7 @@ class PlaybookExecutionRequested(Body):
     workload: dict[str, Any] = {}
     ctx: dict[str, Any] = {}
     labels: dict[str, str] = {}
-    parent: Parent | None = None
+    parent: ParentTask | None = None
     idempotency_key: str = ""
     requested_by: str = ""
     decider: int = 1

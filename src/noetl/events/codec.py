@@ -12,7 +12,7 @@ import msgspec
 
 from noetl.events.bodies import EventBody
 from noetl.events.errors import EventUnreadable, EventUnwritable
-from noetl.events.event_kind import kind_numbered, kind_of
+from noetl.events.event_kind import kind_numbered, kind_of_body
 
 FORMAT: Final = 1
 """The version that is written. It grows when older bodies no longer read as they should, or when older
@@ -45,7 +45,7 @@ class Codec:
         try:
             return _ENCODER.encode(body)
         except (TypeError, ValueError, OverflowError, RecursionError) as fault:
-            raise EventUnwritable(f"{kind_of(body).name} cannot be written: {fault}") from fault
+            raise EventUnwritable(f"{kind_of_body(body).name} cannot be written: {fault}") from fault
 
     def decode(self, number: int, data: bytes, version: int) -> EventBody:
         """`EventUnreadable` if the number is unknown, the version newer than ours, or the bytes damaged."""

@@ -9,9 +9,9 @@ from msgspec import Struct
 from noetl.events import bodies as of
 from noetl.events.bodies import EventBody
 from noetl.events.codec import encode
-from noetl.events.event_kind import kind_of
+from noetl.events.event_kind import kind_of_body
 from noetl.events.identifiers import iteration_id, run_id, task_run_id, token_id
-from noetl.events.status import Status
+from noetl.events.status import EventStatus
 from noetl.model.json import Json
 from noetl.model.outcome import ErrorInfo, Outcome
 
@@ -31,7 +31,7 @@ class Event(Struct, frozen=True, eq=False):
     data: bytes = b""
 
     @property
-    def stored(self) -> bytes:
+    def body_bytes(self) -> bytes:
         """The body as it is stored."""
         return self.data or encode(self.body)
 
@@ -50,7 +50,7 @@ def envelope(event: Event, execution_id: str, trace_id: str = "") -> dict[str, J
     the form of a W3C trace id. Values inside `data` are shared with the event: do not change them.
     """
     body = event.body
-    kind = kind_of(body)
+    kind = kind_of_body(body)
     status = kind.status_of(body)
     place = _place(event, execution_id)
     whole: dict[str, Json] = {
@@ -113,7 +113,7 @@ def _place(event: Event, execution_id: str) -> _Place:
             | of.LeaseExpired()
         ) as body:
             return _Place(body.run, body.run)
-        case of.PlaybookExecutionRequested(parent=of.Parent() as parent):
+        case of.PlaybookExecutionRequested(parent=of.ParentTask() as parent):
             return _Place(execution_id, parent_id=f"{parent.execution_id}/{parent.task_run_id}")
         case (
             of.PlaybookExecutionRequested()
@@ -138,7 +138,7 @@ def _own_trace(body: EventBody) -> str:
     return body.trace_id if isinstance(body, of.PlaybookExecutionRequested) else ""
 
 
-def _data(body: EventBody, status: Status) -> dict[str, Json]:
+def _data(body: EventBody, status: EventStatus) -> dict[str, Json]:
     """The fields, written out whole; `source` is already in the envelope."""
     data = _fields(body)
     if isinstance(body, of.Reported):
@@ -181,5 +181,5 @@ _WRITERS: dict[type, Callable[[Any], Json]] = {
     Outcome: Outcome.as_value,
     ErrorInfo: ErrorInfo.as_value,
     of.Patch: _fields,
-    of.Parent: _fields,
+    of.ParentTask: _fields,
 }

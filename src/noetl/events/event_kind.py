@@ -11,6 +11,7 @@ from noetl.events.bodies import (
     CancelRequested,
     CtxPatched,
     EventBody,
+    EventSource,
     ExecutionForked,
     ExecutionPaused,
     ExecutionResumed,
@@ -28,7 +29,6 @@ from noetl.events.bodies import (
     RunResumed,
     RunSuspended,
     SignalReceived,
-    Source,
     StepDone,
     StepFailed,
     StepScheduled,
@@ -43,9 +43,16 @@ from noetl.events.bodies import (
     WorkflowStarted,
 )
 from noetl.events.errors import EventUnreadable
-from noetl.events.status import Status, by_end, by_iteration, by_loss, by_outcome, unless_error
+from noetl.events.status import (
+    EventStatus,
+    status_by_discard,
+    status_by_end,
+    status_by_error,
+    status_by_iteration,
+    status_by_outcome,
+)
 
-Entity: TypeAlias = Literal["playbook", "workflow", "step", "task", "loop", "next"]
+EventEntity: TypeAlias = Literal["playbook", "workflow", "step", "task", "loop", "next"]
 """What an event is about: the closed list of 000 §10.1."""
 
 
@@ -54,9 +61,9 @@ class EventKind(Struct, frozen=True, dict=True):
 
     number: int
     body: type[EventBody]
-    entity: Entity
-    status: Status | Callable[[Any], Status]
-    says: str
+    entity: EventEntity
+    status: EventStatus | Callable[[Any], EventStatus]
+    meaning: str
     aliases: tuple[str, ...] = ()
 
     @cached_property
@@ -69,11 +76,11 @@ class EventKind(Struct, frozen=True, dict=True):
         return re.sub(r"\B(?=[A-Z])", ".", self.name).lower()
 
     @cached_property
-    def source(self) -> Source:
+    def source(self) -> EventSource:
         """Who says it, unless the body tells otherwise."""
         return "worker" if issubclass(self.body, Reported) else "server"
 
-    def status_of(self, body: EventBody) -> Status:
+    def status_of(self, body: EventBody) -> EventStatus:
         return self.status(body) if callable(self.status) else self.status
 
 
@@ -81,30 +88,30 @@ _Row = EventKind
 
 EVENT_KINDS: tuple[EventKind, ...] = (
     _Row(1, PlaybookExecutionRequested, "playbook", "in_progress", "Somebody asked for an execution."),
-    _Row(2, PlaybookRequestEvaluated, "playbook", unless_error, "The request is accepted or refused."),
+    _Row(2, PlaybookRequestEvaluated, "playbook", status_by_error, "The request is accepted or refused."),
     _Row(3, WorkflowStarted, "workflow", "in_progress", "The workflow begins with its merged workload."),
-    _Row(4, WorkflowFinished, "workflow", by_end, "No token is left that could run."),
-    _Row(5, PlaybookProcessed, "playbook", by_end, "The execution has ended."),
+    _Row(4, WorkflowFinished, "workflow", status_by_end, "No token is left that could run."),
+    _Row(5, PlaybookProcessed, "playbook", status_by_end, "The execution has ended."),
     _Row(
         6, TokenEnqueued, "next", "in_progress", "A token goes to a step.", ("token.created", "next.enqueued")
     ),
     _Row(7, TokenParked, "next", "paused", "Admission was denied for now; the token waits."),
     _Row(8, TokenAdmitted, "next", "in_progress", "A token entered a step and waits there for others."),
-    _Row(9, TokenDiscarded, "next", by_loss, "A token ended without a run of its own."),
+    _Row(9, TokenDiscarded, "next", status_by_discard, "A token ended without a run of its own."),
     _Row(10, StepScheduled, "step", "in_progress", "A run of a step begins.", ("step.started",)),
     _Row(11, TokenClaimed, "next", "in_progress", "A worker owns the run."),
     _Row(12, LeaseExpired, "step", "error", "The worker that owned the run is gone."),
     _Row(13, TaskStarted, "task", "in_progress", "An attempt of a task begins."),
-    _Row(14, TaskProcessed, "task", by_outcome, "An attempt of a task has ended.", ("task.done",)),
+    _Row(14, TaskProcessed, "task", status_by_outcome, "An attempt of a task has ended.", ("task.done",)),
     _Row(15, LoopStarted, "loop", "in_progress", "The items of a loop are known."),
     _Row(16, LoopIterationStarted, "loop", "in_progress", "An iteration begins."),
-    _Row(17, LoopIterationCompleted, "loop", by_iteration, "An iteration has ended."),
+    _Row(17, LoopIterationCompleted, "loop", status_by_iteration, "An iteration has ended."),
     _Row(18, RunSuspended, "step", "paused", "A run, or an iteration of it, waits and holds no worker."),
     _Row(19, RunResumed, "step", "in_progress", "What a run waited for has come."),
     _Row(20, StepDone, "step", "success", "A run has ended well."),
     _Row(21, StepFailed, "step", "error", "A run has failed."),
     _Row(22, LoopDone, "loop", "success", "All iterations of a run have ended."),
-    _Row(23, NextEvaluated, "next", unless_error, "The arcs of a run were judged.", ("next.selected",)),
+    _Row(23, NextEvaluated, "next", status_by_error, "The arcs of a run were judged.", ("next.selected",)),
     _Row(24, CtxPatched, "workflow", "success", "Somebody changed `ctx` from outside."),
     _Row(25, SignalReceived, "workflow", "success", "Somebody sent a signal."),
     _Row(26, CancelRequested, "workflow", "error", "Somebody cancelled the execution."),
@@ -116,11 +123,11 @@ EVENT_KINDS: tuple[EventKind, ...] = (
 
 _OF_BODY = {kind.body: kind for kind in EVENT_KINDS}
 _NUMBERED = {kind.number: kind for kind in EVENT_KINDS}
-NUMBERS: Mapping[type[EventBody], int] = {kind.body: kind.number for kind in EVENT_KINDS}
+KIND_NUMBERS: Mapping[type[EventBody], int] = {kind.body: kind.number for kind in EVENT_KINDS}
 """What stands in a store for the kind of a body."""
 
 
-def kind_of(body: EventBody) -> EventKind:
+def kind_of_body(body: EventBody) -> EventKind:
     """The row of a body."""
     return _OF_BODY[type(body)]
 

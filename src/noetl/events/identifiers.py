@@ -11,7 +11,7 @@ def run_id(seq: int) -> str:
     return f"r{seq}"
 
 
-def seq_of(name: str) -> int:
+def seq_of_id(name: str) -> int:
     """The number of the event that made this token or run."""
     return int(name[1:])
 

@@ -17,7 +17,7 @@ def kind_named(name: str) -> EventKind:
         raise EventNameUnknown(name, _hint(name)) from None
 
 
-def matches(name: str, event: Event) -> bool:
+def event_matches(name: str, event: Event) -> bool:
     """Whether the event is of this name; `EventNameUnknown` if no event ever is."""
     return isinstance(event.body, kind_named(name).body)
 

@@ -12,30 +12,30 @@ from noetl.events.bodies import (
     WorkflowFinished,
 )
 
-Status: TypeAlias = Literal["in_progress", "success", "error", "paused"]
+EventStatus: TypeAlias = Literal["in_progress", "success", "error", "paused"]
 """How the entity is after the event: the closed list of 000 §10.1."""
 
 
-def unless_error(body: PlaybookRequestEvaluated | NextEvaluated) -> Status:
+def status_by_error(body: PlaybookRequestEvaluated | NextEvaluated) -> EventStatus:
     """`success`, or `error` if `data.error` is set."""
     return "error" if body.error else "success"
 
 
-def by_end(body: WorkflowFinished | PlaybookProcessed) -> Status:
+def status_by_end(body: WorkflowFinished | PlaybookProcessed) -> EventStatus:
     """`success` if completed, else `error`."""
     return "success" if body.status == "completed" else "error"
 
 
-def by_outcome(body: TaskProcessed) -> Status:
+def status_by_outcome(body: TaskProcessed) -> EventStatus:
     """`success` if the outcome is ok, else `error`."""
     return "success" if body.outcome.status == "ok" else "error"
 
 
-def by_iteration(body: LoopIterationCompleted) -> Status:
+def status_by_iteration(body: LoopIterationCompleted) -> EventStatus:
     """`success` or `error`, as `data.status`."""
     return body.status
 
 
-def by_loss(body: TokenDiscarded) -> Status:
+def status_by_discard(body: TokenDiscarded) -> EventStatus:
     """`error`, but `success` if a join absorbed the token."""
     return "success" if body.reason == "absorbed" else "error"

@@ -1,50 +1,59 @@
 """THE expression environment: everything that playbooks write in `{{ … }}` is read and evaluated here."""
 
-from noetl.expr.analysis.exclusion import exclude_each_other
-from noetl.expr.analysis.partial_evaluation import Facts, Hazy, Known, Value, verdicts
+from noetl.expr.analysis.exclusion import mutually_exclusive
+from noetl.expr.analysis.partial_evaluation import AbstractValue, Facts, KnownValue, Uncertain, verdicts
 from noetl.expr.analysis.uses import Use
 from noetl.expr.expression import Expression, parse
 from noetl.expr.form import gives_boolean, is_concatenation
 from noetl.expr.language.guard import guard_fault, is_template, truthy
-from noetl.expr.language.lexer import Token, tokens
+from noetl.expr.language.lexer import SourceToken, tokenize
 from noetl.expr.language.path import Path
-from noetl.expr.runtime.marker import Unread, Veiled, overlaid, with_extracted
-from noetl.expr.runtime.missing_value import Site
-from noetl.expr.runtime.scope import BUILTIN_ITER, NAMESPACES, Scope
-from noetl.expr.template import Constant, Data, ListData, MapData, data_of, expressions_in, render, uses_of
+from noetl.expr.runtime.marker import ReferenceUnresolved, SecretRefused, with_extracted, write_at_path
+from noetl.expr.runtime.missing_value import EvaluationSite
+from noetl.expr.runtime.scope import BUILTIN_ITER_KEYS, NAMESPACES, Scope
+from noetl.expr.template import (
+    Constant,
+    ListTemplate,
+    MappingTemplate,
+    Template,
+    parse_template,
+    render,
+    template_expressions,
+    template_uses,
+)
 
 __all__ = [
-    "BUILTIN_ITER",
+    "BUILTIN_ITER_KEYS",
     "NAMESPACES",
+    "AbstractValue",
     "Constant",
-    "Data",
+    "EvaluationSite",
     "Expression",
     "Facts",
-    "Hazy",
-    "Known",
-    "ListData",
-    "MapData",
+    "KnownValue",
+    "ListTemplate",
+    "MappingTemplate",
     "Path",
+    "ReferenceUnresolved",
     "Scope",
-    "Site",
-    "Token",
-    "Unread",
+    "SecretRefused",
+    "SourceToken",
+    "Template",
+    "Uncertain",
     "Use",
-    "Value",
-    "Veiled",
-    "data_of",
-    "exclude_each_other",
-    "expressions_in",
     "gives_boolean",
     "guard_fault",
     "is_concatenation",
     "is_template",
-    "overlaid",
+    "mutually_exclusive",
     "parse",
+    "parse_template",
     "render",
-    "tokens",
+    "template_expressions",
+    "template_uses",
+    "tokenize",
     "truthy",
-    "uses_of",
     "verdicts",
     "with_extracted",
+    "write_at_path",
 ]

@@ -6,16 +6,16 @@ from typing import NoReturn
 
 from jinja2 import nodes
 
-from noetl.expr.analysis.proof import proven
-from noetl.expr.analysis.uses import Use, analyse, closest
+from noetl.expr.analysis.proof import proven_paths
+from noetl.expr.analysis.uses import Use, analyse, suggest_name
 from noetl.expr.language.environment import ENVIRONMENTS, compile_expression, compile_template
 from noetl.expr.language.parser import Syntax, parse_syntax
 from noetl.expr.language.path import Path, path_of
-from noetl.expr.language.transform import rewritten
-from noetl.expr.runtime.conversion import plain
+from noetl.expr.language.transform import transform_syntax
+from noetl.expr.runtime.conversion import to_json
 from noetl.expr.runtime.evaluation import Evaluation
-from noetl.expr.runtime.missing_value import Missing, MissingError, Site
-from noetl.expr.runtime.scope import CHANGING, Scope
+from noetl.expr.runtime.missing_value import EvaluationSite, Missing, MissingError
+from noetl.expr.runtime.scope import MUTABLE_NAMESPACES, Scope
 from noetl.model import ExpressionError, Json, NoetlError
 
 _CACHED = 16_384
@@ -39,7 +39,7 @@ class Expression:
     uses: tuple[Use, ...]
     _assigned: frozenset[str]
     _path: Path | None
-    _programs: dict[Site, Program]
+    _programs: dict[EvaluationSite, Program]
     _whole: tuple[str, ...]
 
     def __init__(self, syntax: Syntax) -> None:
@@ -51,15 +51,21 @@ class Expression:
         fix(self, "_assigned", analysis.assigned)
         fix(self, "_path", path_of(syntax.expression) if syntax.expression is not None else None)
         fix(self, "_programs", {})
-        fix(self, "_whole", tuple({use.path[0] for use in analysis.uses if len(use.path) == 1} & CHANGING))
+        fix(
+            self,
+            "_whole",
+            tuple({use.path[0] for use in analysis.uses if len(use.path) == 1} & MUTABLE_NAMESPACES),
+        )
 
-    def evaluate(self, scope: Mapping[str, object] | Scope, site: Site = Site.VALUE) -> Json:
+    def evaluate(
+        self, scope: Mapping[str, object] | Scope, site: EvaluationSite = EvaluationSite.VALUE
+    ) -> Json:
         """The value in this scope. A scope that is a mapping holds all names there are.
 
         Raises ExpressionError, whatever went wrong.
         """
         if self._whole and isinstance(scope, Scope):
-            scope = scope.as_now(self._whole)
+            scope = scope.freeze(self._whole)
         environment = ENVIRONMENTS[site]
         evaluation = Evaluation(environment, environment.eval_ctx, scope)
         try:
@@ -72,7 +78,7 @@ class Expression:
                 if program is None:
                     program = self._programs[site] = self._compile(site)
                 value = program(evaluation)
-            return plain(value, evaluation.budget)
+            return to_json(value, evaluation.budget)
         except NoetlError as error:
             # What a namespace itself raises, for example for a part that is not at hand, goes through.
             if isinstance(error, ExpressionError) and error.offset is None:
@@ -100,14 +106,14 @@ class Expression:
         """The paths that are there whenever this, as a condition, holds or does not hold."""
         return _proven(self, holds)
 
-    def _compile(self, site: Site) -> Program:
+    def _compile(self, site: EvaluationSite) -> Program:
         syntax = self.syntax()
         environment = ENVIRONMENTS[site]
         if syntax.expression is not None:
             if isinstance(syntax.expression, nodes.CondExpr) and syntax.expression.expr2 is None:
                 syntax.expression.expr2 = nodes.Const(None, lineno=1)
-            return compile_expression(rewritten(syntax.expression, self._assigned), environment)
-        tree = rewritten(nodes.Template(syntax.body, lineno=1), self._assigned)
+            return compile_expression(transform_syntax(syntax.expression, self._assigned), environment)
+        tree = transform_syntax(nodes.Template(syntax.body, lineno=1), self._assigned)
         return compile_template(tree.body, environment)
 
     def _report(self, evaluation: Evaluation, missing: Missing) -> NoReturn:
@@ -121,7 +127,9 @@ class Expression:
                 name, offset = ".".join(found), use.offset
                 break
         hint = (
-            closest(str(missing.key), map(str, missing.owner)) if isinstance(missing.owner, Mapping) else ""
+            suggest_name(str(missing.key), map(str, missing.owner))
+            if isinstance(missing.owner, Mapping)
+            else ""
         )
         raise ExpressionError(
             f"`{name}` is undefined in {_shown(self.source)}",
@@ -163,7 +171,7 @@ _parse_cached = lru_cache(_CACHED)(_parse)
 @lru_cache(1024)
 def _proven(condition: Expression, holds: bool) -> frozenset[Path]:  # noqa: FBT001 -- a key of the cache
     syntax = condition.syntax().expression
-    return proven(syntax, holds=holds) if syntax is not None else frozenset()
+    return proven_paths(syntax, holds=holds) if syntax is not None else frozenset()
 
 
 def _follow(evaluation: Evaluation, path: Path) -> object:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from noetl.expr.analysis.uses import Use
 from noetl.expr.expression import Expression, parse
 from noetl.expr.language.guard import is_template
-from noetl.expr.runtime.missing_value import Site
+from noetl.expr.runtime.missing_value import EvaluationSite
 from noetl.expr.runtime.scope import Scope
 from noetl.model import ExpressionError, Json
 
@@ -21,27 +21,27 @@ class Constant(Struct, frozen=True):
     value: Json
 
 
-class ListData(Struct, frozen=True):
+class ListTemplate(Struct, frozen=True):
     """A list with an expression somewhere in it."""
 
-    items: tuple["Data", ...]
+    items: tuple["Template", ...]
 
 
-class MapData(Struct, frozen=True):
+class MappingTemplate(Struct, frozen=True):
     """A mapping with an expression somewhere in its values."""
 
-    entries: Mapping[str, "Data"]
+    entries: Mapping[str, "Template"]
 
 
-Data: TypeAlias = Union[Constant, Expression, ListData, MapData]  # noqa: UP007 -- named before it is defined
+Template: TypeAlias = Union[Constant, Expression, ListTemplate, MappingTemplate]  # noqa: UP007 -- named before it is defined
 
 
-def data_of(value: Json) -> Data:
+def parse_template(value: Json) -> Template:
     """Parse every string of `value` that holds a template. Raises ExpressionError."""
     return _data_of(value, 0)
 
 
-def _data_of(value: Json, depth: int) -> Data:
+def _data_of(value: Json, depth: int) -> Template:
     if depth > _MAX_DEPTH:
         raise ExpressionError(f"the value is nested more than {_MAX_DEPTH} levels deep")
     match value:
@@ -51,49 +51,51 @@ def _data_of(value: Json, depth: int) -> Data:
             items = tuple(_data_of(item, depth + 1) for item in value)
             if all(isinstance(item, Constant) for item in items):
                 return Constant(value)
-            return ListData(items)
+            return ListTemplate(items)
         case dict():
             entries = {key: _data_of(item, depth + 1) for key, item in value.items()}
             if all(isinstance(item, Constant) for item in entries.values()):
                 return Constant(value)
-            return MapData(entries)
+            return MappingTemplate(entries)
         case _:
             return Constant(value)
 
 
-def render(data: Data, scope: Mapping[str, object] | Scope, site: Site = Site.VALUE) -> Json:
+def render(
+    template: Template, scope: Mapping[str, object] | Scope, site: EvaluationSite = EvaluationSite.VALUE
+) -> Json:
     """The value with every expression evaluated. Raises ExpressionError."""
-    match data:
+    match template:
         case Constant():
-            return data.value
+            return template.value
         case Expression():
-            return data.evaluate(scope, site)
-        case ListData():
-            return [render(item, scope, site) for item in data.items]
-        case MapData():
-            return {key: render(item, scope, site) for key, item in data.entries.items()}
+            return template.evaluate(scope, site)
+        case ListTemplate():
+            return [render(item, scope, site) for item in template.items]
+        case MappingTemplate():
+            return {key: render(item, scope, site) for key, item in template.entries.items()}
         case _:
-            assert_never(data)
+            assert_never(template)
 
 
-def expressions_in(data: Data) -> Iterator[Expression]:
+def template_expressions(data: Template) -> Iterator[Expression]:
     """Every expression inside, in document order."""
     match data:
         case Constant():
             return
         case Expression():
             yield data
-        case ListData():
+        case ListTemplate():
             for item in data.items:
-                yield from expressions_in(item)
-        case MapData():
+                yield from template_expressions(item)
+        case MappingTemplate():
             for item in data.entries.values():
-                yield from expressions_in(item)
+                yield from template_expressions(item)
         case _:
             assert_never(data)
 
 
-def uses_of(data: Data) -> Iterator[Use]:
+def template_uses(data: Template) -> Iterator[Use]:
     """Every use of every expression inside."""
-    for expression in expressions_in(data):
+    for expression in template_expressions(data):
         yield from expression.uses

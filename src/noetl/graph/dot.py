@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from noetl.graph.lines import lines
+from noetl.graph.lines import node_lines
 from noetl.graph.palette import EDGE, FAILURE, FORK, tint_of
-from noetl.graph.picture import Edge, Node, Picture
-from noetl.graph.playbook_text import short
+from noetl.graph.picture import Picture, PictureEdge, PictureNode
+from noetl.graph.playbook_text import shorten
 
 LONGEST = 80
 
@@ -13,8 +13,8 @@ LONGEST = 80
 def dot_of(picture: Picture) -> str:
     """A digraph from top to bottom. Node ids are numbers; names are in the labels."""
     text = [
-        f"digraph {quoted(escaped(picture.title))} {{",
-        f"  graph [label={quoted(escaped(picture.title))}, labelloc=t, rankdir=TB, fontname=Helvetica]",
+        f"digraph {_quote(_escape(picture.title))} {{",
+        f"  graph [label={_quote(_escape(picture.title))}, labelloc=t, rankdir=TB, fontname=Helvetica]",
         '  node [shape=box, style="rounded,filled", fillcolor=white, fontname=Helvetica, fontsize=11]',
         f'  edge [fontname=Helvetica, fontsize=10, color="{EDGE}"]',
     ]
@@ -23,19 +23,19 @@ def dot_of(picture: Picture) -> str:
     return "\n".join([*text, "}", ""])
 
 
-def escaped(content: str) -> str:
+def _escape(content: str) -> str:
     """Text as Graphviz shows it unchanged: it reads backslashes and HTML entities in labels."""
     return content.replace("&", "&amp;").replace("\\", "\\\\")
 
 
-def quoted(content: str) -> str:
+def _quote(content: str) -> str:
     """A string of the DOT language."""
     return '"' + content.replace('"', '\\"') + '"'
 
 
-def _node(node: Node) -> Iterator[str]:
+def _node(node: PictureNode) -> Iterator[str]:
     tint = tint_of(node.state, node.roles)
-    yield "label=" + quoted("".join(f"{escaped(short(line, LONGEST))}\\l" for line in lines(node)))
+    yield "label=" + _quote("".join(f"{_escape(shorten(line, LONGEST))}\\l" for line in node_lines(node)))
     yield f'fillcolor="{tint.fill}"'
     yield f'color="{tint.stroke}"'
     if any(badge.kind == "loop" for badge in node.badges):
@@ -44,13 +44,13 @@ def _node(node: Node) -> Iterator[str]:
         yield 'fontcolor="#94a3b8"'
 
 
-def _edge(edge: Edge) -> str:
+def _edge(edge: PictureEdge) -> str:
     """Dashed and red for failures, thick for arcs that may be taken together."""
     attributes: list[str] = []
-    label = f"{edge.order} {short(edge.text, LONGEST)}".strip()
+    label = f"{edge.order} {shorten(edge.text, LONGEST)}".strip()
     if label:
-        attributes.append(f"label={quoted(escaped(label))}")
-        attributes.append(f"tooltip={quoted(escaped(edge.text or label))}")
+        attributes.append(f"label={_quote(_escape(label))}")
+        attributes.append(f"tooltip={_quote(_escape(edge.text or label))}")
     if edge.failure:
         attributes.append(f'color="{FAILURE}", fontcolor="{FAILURE}", style=dashed')
     elif edge.order == "+":

@@ -13,6 +13,6 @@ _DRAWINGS = {
 }
 
 
-def icon(kind: str, x: float, y: float) -> str:
+def icon_svg(kind: str, x: float, y: float) -> str:
     """The drawing of this kind with its middle at `x`, `y`."""
     return f'<g transform="translate({x:.1f} {y:.1f})">{_DRAWINGS[kind]}</g>'

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from noetl.graph.picture import Node
+from noetl.graph.picture import PictureNode
 
 GLYPHS = {"admit": "◇", "join": "⋎", "loop": "⟳", "retry": "↻", "jump": "↩", "break": "■"}
 
 
-def lines(node: Node) -> Iterator[str]:
+def node_lines(node: PictureNode) -> Iterator[str]:
     """All there is to say about a step: its name first, its tasks last; nothing is shortened."""
     words = [*node.roles, *([node.state.replace("_", " ")] if node.state else [])]
     yield node.name + (f" ({', '.join(words)})" if words else "")

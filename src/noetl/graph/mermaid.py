@@ -4,10 +4,10 @@ import json
 import re
 from collections.abc import Iterator
 
-from noetl.graph.lines import lines
+from noetl.graph.lines import node_lines
 from noetl.graph.palette import FAILURE, STATES
-from noetl.graph.picture import Edge, Node, Picture
-from noetl.graph.playbook_text import short
+from noetl.graph.picture import Picture, PictureEdge, PictureNode
+from noetl.graph.playbook_text import shorten
 
 LONGEST = 80
 # A `+`, `-` or `_` that begins or ends a word could be read as a list or as emphasis.
@@ -17,32 +17,32 @@ _SHAPES = {"start": ('(["', '"])'), "end": ('(["', '"])'), "final": ('[["', '"]]
 
 def mermaid_of(picture: Picture) -> str:
     """A flowchart from top to bottom. Node ids are numbers, so no name can be a keyword."""
-    chart = ["---", f"title: {json.dumps(short(picture.title, LONGEST))}", "---", "flowchart TD"]
+    chart = ["---", f"title: {json.dumps(shorten(picture.title, LONGEST))}", "---", "flowchart TD"]
     chart.extend(f"  s{number}{_node(node)}" for number, node in enumerate(picture.nodes))
     chart.extend(f"  {_edge(edge)}" for edge in picture.edges)
     chart.extend(_styles(picture))
     return "\n".join([*chart, ""])
 
 
-def text(content: str) -> str:
+def _escape(content: str) -> str:
     """Text inside quotes; all that Mermaid, Markdown or HTML could read as more than text is encoded."""
-    return _SPECIAL.sub(lambda found: f"#{ord(found[0])};", short(content, LONGEST))
+    return _SPECIAL.sub(lambda found: f"#{ord(found[0])};", shorten(content, LONGEST))
 
 
-def _node(node: Node) -> str:
+def _node(node: PictureNode) -> str:
     opening, closing = _SHAPES[node.roles[0]] if node.roles else ('["', '"]')
-    name, *rest = (text(line) for line in lines(node))
+    name, *rest = (_escape(line) for line in node_lines(node))
     return opening + "<br/>".join([f"<b>{name}</b>", *rest]) + closing
 
 
-def _edge(edge: Edge) -> str:
+def _edge(edge: PictureEdge) -> str:
     """Dotted for failures, thick for arcs that may be taken together."""
     arrow = "-->"
     if edge.order == "+":
         arrow = "==>"
     if edge.failure:
         arrow = "-.->"
-    label = " ".join(part for part in (text(edge.order), text(edge.text)) if part)
+    label = " ".join(part for part in (_escape(edge.order), _escape(edge.text)) if part)
     return f"s{edge.source} {arrow}" + (f'|"{label}"| ' if label else " ") + f"s{edge.target}"
 
 

@@ -20,28 +20,28 @@ from noetl.dsl.document.playbook import (
     Jump,
     Loop,
     Playbook,
-    Retry,
+    RetryTask,
     Step,
     Task,
 )
-from noetl.graph.playbook_text import data_text, flat, guard_text, number_text, reads_failure
+from noetl.graph.playbook_text import data_label, flatten, guard_label, number_label, reads_failure
 
-Role: TypeAlias = Literal["start", "end", "final"]
+StepRole: TypeAlias = Literal["start", "end", "final"]
 
 
-class Mark(Struct, frozen=True):
+class PolicyMark(Struct, frozen=True):
     """What a task's policy may do besides going on."""
 
     kind: Literal["retry", "jump", "break"]
     text: str
 
 
-class Row(Struct, frozen=True):
+class TaskRow(Struct, frozen=True):
     """One task of a pipeline."""
 
     label: str
     kind: str
-    marks: tuple[Mark, ...]
+    marks: tuple[PolicyMark, ...]
 
 
 class Badge(Struct, frozen=True):
@@ -52,19 +52,19 @@ class Badge(Struct, frozen=True):
     detail: str = ""
 
 
-class Node(Struct, frozen=True):
+class PictureNode(Struct, frozen=True):
     name: str
     desc: str
-    roles: tuple[Role, ...]
+    roles: tuple[StepRole, ...]
     badges: tuple[Badge, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TaskRow, ...]
     inclusive: bool
     """More than one arc, and every one whose guard holds is taken."""
     state: str | None
     faded: bool
 
 
-class Edge(Struct, frozen=True):
+class PictureEdge(Struct, frozen=True):
     """An arc, by the numbers of its nodes.
 
     `order` is empty for an only arc, else its number in an exclusive router, `+` in an inclusive one.
@@ -81,8 +81,8 @@ class Edge(Struct, frozen=True):
 class Picture(Struct, frozen=True):
     title: str
     subtitle: str
-    nodes: tuple[Node, ...]
-    edges: tuple[Edge, ...]
+    nodes: tuple[PictureNode, ...]
+    edges: tuple[PictureEdge, ...]
     entry: int
 
 
@@ -92,36 +92,36 @@ def picture_of(playbook: Playbook, states: Mapping[str, str] | None) -> Picture:
     arrivals = Counter(arc.step for step in playbook.workflow for arc in step.arcs)
     edges = tuple(edge for step in playbook.workflow for edge in _edges(step, index, states))
     return Picture(
-        flat(playbook.metadata.name),
-        flat(playbook.metadata.path),
+        flatten(playbook.metadata.name),
+        flatten(playbook.metadata.path),
         tuple(_node(step, playbook, arrivals[step.name], states) for step in playbook.workflow),
         edges,
         index.get(playbook.entry, 0),
     )
 
 
-def _node(step: Step, playbook: Playbook, arrivals: int, states: Mapping[str, str] | None) -> Node:
+def _node(step: Step, playbook: Playbook, arrivals: int, states: Mapping[str, str] | None) -> PictureNode:
     badges = [
         *(_admission(step.admit) if step.admit else ()),
         *((_join(step.join, arrivals),) if step.join else ()),
         *((_loop(step.loop),) if step.loop else ()),
     ]
-    return Node(
-        name=flat(step.name),
-        desc=flat(step.desc),
+    return PictureNode(
+        name=flatten(step.name),
+        desc=flatten(step.desc),
         roles=_roles(step, playbook),
         badges=tuple(badges),
         rows=tuple(_row(task) for task in step.tasks),
-        inclusive=not step.exclusive and len(step.arcs) > 1,
-        state=flat(states.get(step.name, "")) if states is not None else None,
+        inclusive=not step.is_exclusive and len(step.arcs) > 1,
+        state=flatten(states.get(step.name, "")) if states is not None else None,
         faded=states is not None and step.name not in states,
     )
 
 
-def _roles(step: Step, playbook: Playbook) -> tuple[Role, ...]:
+def _roles(step: Step, playbook: Playbook) -> tuple[StepRole, ...]:
     if step.name == playbook.executor.final_step:
         return ("final",)
-    roles: list[Role] = []
+    roles: list[StepRole] = []
     if step.name == playbook.entry:
         roles.append("start")
     if not step.arcs:
@@ -134,7 +134,7 @@ def _admission(admission: Admission) -> Iterator[Badge]:
     denied = "" if admission.on_deny == "park" else f"else {admission.on_deny}"
     for rule in admission.rules:
         verdict = "admit" if rule.allow else "deny"
-        condition = guard_text(rule.when)
+        condition = guard_label(rule.when)
         yield Badge("admit", f"{verdict} if {condition}" if condition else f"{verdict} always", denied)
         denied = ""
     if admission.otherwise is not None and (admission.otherwise or not admission.rules):
@@ -148,45 +148,45 @@ def _join(join: Join, arrivals: int) -> Badge:
 def _loop(loop: Loop) -> Badge:
     detail: str = loop.mode
     if loop.mode == "parallel":
-        detail += f", {number_text(loop.max_in_flight)} in flight"
+        detail += f", {number_label(loop.max_in_flight)} in flight"
     if loop.placement == "distributed":
         detail += ", distributed"
     if loop.failure == "best_effort":
         detail += ", best effort"
-    return Badge("loop", f"for {flat(loop.iterator)} in {data_text(loop.items)}", detail)
+    return Badge("loop", f"for {flatten(loop.iterator)} in {data_label(loop.items)}", detail)
 
 
-def _row(task: Task) -> Row:
-    marks: dict[Mark, None] = {}
+def _row(task: Task) -> TaskRow:
+    marks: dict[PolicyMark, None] = {}
     for then in task.thens:
         if (mark := _mark(then.do)) is not None:
             marks[mark] = None
-    return Row(flat(task.label), flat(task.kind), tuple(marks))
+    return TaskRow(flatten(task.label), flatten(task.kind), tuple(marks))
 
 
-def _mark(directive: Directive) -> Mark | None:
+def _mark(directive: Directive) -> PolicyMark | None:
     match directive:
-        case Retry():
-            return Mark("retry", f"{number_text(directive.attempts)}\u00d7")
+        case RetryTask():
+            return PolicyMark("retry", f"{number_label(directive.attempts)}\u00d7")
         case Jump():
-            return Mark("jump", flat(directive.to))
+            return PolicyMark("jump", flatten(directive.to))
         case Break():
-            return Mark("break", "break")
+            return PolicyMark("break", "break")
         case Continue() | Fail():
             return None
         case _:
             assert_never(directive)
 
 
-def _edges(step: Step, index: Mapping[str, int], states: Mapping[str, str] | None) -> Iterator[Edge]:
+def _edges(step: Step, index: Mapping[str, int], states: Mapping[str, str] | None) -> Iterator[PictureEdge]:
     several = len(step.arcs) > 1
     for number, arc in enumerate(step.arcs):
         if arc.step not in index:
             continue
         order = ""
         if several:
-            order = str(number + 1) if step.exclusive else "+"
-        yield Edge(
+            order = str(number + 1) if step.is_exclusive else "+"
+        yield PictureEdge(
             source=index[step.name],
             target=index[arc.step],
             text=_edge_text(step, number, arc),
@@ -197,6 +197,6 @@ def _edges(step: Step, index: Mapping[str, int], states: Mapping[str, str] | Non
 
 
 def _edge_text(step: Step, number: int, arc: Arc) -> str:
-    if not arc.guarded and number and step.exclusive:
+    if not arc.is_guarded and number and step.is_exclusive:
         return "otherwise"
-    return guard_text(arc.when)
+    return guard_label(arc.when)

@@ -6,7 +6,7 @@ import unicodedata
 from typing import assert_never
 
 from noetl.dsl.document.playbook import Guard
-from noetl.expr import Constant, Data, Expression, ListData, MapData
+from noetl.expr import Constant, Expression, ListTemplate, MappingTemplate, Template
 
 _SINGLE = re.compile(r"\s*\{\{-?(?P<inside>(?:(?!\{\{|\}\}).)*?)-?\}\}\s*", re.DOTALL)
 _FAILURE = re.compile(r"(?P<not>!=\s*)?['\"](?:step\.failed|call\.error)['\"]")
@@ -16,7 +16,7 @@ _TURNING = re.compile("[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]")
 _LONGEST_CONSTANT = 200
 
 
-def flat(text: str) -> str:
+def flatten(text: str) -> str:
     """One line without control characters, lone surrogates or marks of direction."""
     kept = (" " if _unprintable(c) else c for c in _TURNING.sub("", text))
     return " ".join("".join(kept).split())
@@ -27,22 +27,22 @@ def _unprintable(character: str) -> bool:
     return unicodedata.category(character) in {"Cc", "Cs"} or ord(character) & 0xFFFE == 0xFFFE
 
 
-def short(text: str, length: int) -> str:
+def shorten(text: str, length: int) -> str:
     """At most `length` characters; an ellipsis stands for what was left out."""
     return text if len(text) <= length else text[: length - 1].rstrip() + "…"
 
 
-def inside(source: str) -> str:
+def inner_source(source: str) -> str:
     """An expression without its braces, if it is nothing but one pair of them."""
     found = _SINGLE.fullmatch(source)
-    return flat(found["inside"] if found else source)
+    return flatten(found["inside"] if found else source)
 
 
-def guard_text(guard: Guard) -> str:
+def guard_label(guard: Guard) -> str:
     """The condition as written; empty if it always holds."""
     match guard:
         case Expression():
-            return inside(guard.source)
+            return inner_source(guard.source)
         case True:
             return ""
         case False:
@@ -56,21 +56,21 @@ def reads_failure(guard: Guard) -> bool:
     return any(found["not"] is None for found in _FAILURE.finditer(guard.source))
 
 
-def data_text(data: Data) -> str:
+def data_label(data: Template) -> str:
     """A value as an expression would write it, what is inside lists and mappings left out."""
     match data:
         case Constant():
-            return short(flat(json.dumps(data.value, ensure_ascii=False)), _LONGEST_CONSTANT)
+            return shorten(flatten(json.dumps(data.value, ensure_ascii=False)), _LONGEST_CONSTANT)
         case Expression():
-            return inside(data.source)
-        case ListData():
+            return inner_source(data.source)
+        case ListTemplate():
             return f"[{len(data.items)} items]"
-        case MapData():
+        case MappingTemplate():
             return f"{{{len(data.entries)} entries}}"
         case _:
             assert_never(data)
 
 
-def number_text(value: float | Expression) -> str:
+def number_label(value: float | Expression) -> str:
     """A number, or the expression that gives it."""
-    return inside(value.source) if isinstance(value, Expression) else f"{value:g}"
+    return inner_source(value.source) if isinstance(value, Expression) else f"{value:g}"

@@ -5,13 +5,13 @@ from itertools import pairwise
 from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
-from noetl.graph.card import PILL, SIZES, Card, card_of
-from noetl.graph.icons import icon
-from noetl.graph.layout import Layout, Link, Point, Rect, Route, Size, layout
-from noetl.graph.lines import lines
+from noetl.graph.card import FONT_SIZES, PILL_FONT_SIZE, Card, card_of
+from noetl.graph.icons import icon_svg
+from noetl.graph.layout import BoxLink, BoxSize, Layout, Point, Rect, Route, layout
+from noetl.graph.lines import node_lines
 from noetl.graph.palette import BACKGROUND, EDGE, FAILURE, FONTS, FORK, INK, MUTED, PILLS, TEXTS, tint_of
-from noetl.graph.picture import Edge, Node, Picture
-from noetl.graph.text_measure import fit, text_width, wrap
+from noetl.graph.picture import Picture, PictureEdge, PictureNode
+from noetl.graph.text_measure import fit_text, text_width, wrap_text
 
 MARGIN = 32.0
 HEADER = 56.0
@@ -28,7 +28,7 @@ class _Label(NamedTuple):
 
     order: str
     lines: tuple[str, ...]
-    size: Size
+    size: BoxSize
 
 
 def svg_of(picture: Picture) -> str:
@@ -36,11 +36,13 @@ def svg_of(picture: Picture) -> str:
     cards = [card_of(node) for node in picture.nodes]
     labels = [_label(edge) for edge in picture.edges]
     links = [
-        Link(edge.source, edge.target, "failure" if edge.failure else "flow", label.size if label else None)
+        BoxLink(
+            edge.source, edge.target, "failure" if edge.failure else "flow", label.size if label else None
+        )
         for edge, label in zip(picture.edges, labels, strict=True)
     ]
     plan = layout([card.size for card in cards], links, root=picture.entry)
-    title = fit(picture.title, 900, 18, bold=True)
+    title = fit_text(picture.title, 900, 18, bold=True)
     widest = max(plan.width, text_width(title, 18, bold=True), 200.0)
     width, height = round(widest + 2 * MARGIN), round(plan.height + 2 * MARGIN + HEADER)
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
@@ -51,7 +53,7 @@ def svg_of(picture: Picture) -> str:
             f'<title id="title">{escape(picture.title)}</title>',
             f'<rect width="{width}" height="{height}" fill="{BACKGROUND}"/>',
             _text(MARGIN, MARGIN + 14, title, 18, INK, bold=True),
-            _text(MARGIN, MARGIN + 32, fit(picture.subtitle, widest, 12), 12, MUTED),
+            _text(MARGIN, MARGIN + 32, fit_text(picture.subtitle, widest, 12), 12, MUTED),
             f'<g transform="translate({_n(MARGIN)} {_n(MARGIN + HEADER)})">',
             *_edges(picture, plan, labels),
             *_nodes(picture, plan, cards),
@@ -62,14 +64,14 @@ def svg_of(picture: Picture) -> str:
     )
 
 
-def _label(edge: Edge) -> _Label | None:
-    lines = wrap(edge.text, GUARD_ROOM, GUARD, lines=2)
+def _label(edge: PictureEdge) -> _Label | None:
+    lines = wrap_text(edge.text, GUARD_ROOM, GUARD, lines=2)
     if not lines and not edge.order:
         return None
     text = max((text_width(line, GUARD) for line in lines), default=0.0)
     chip = CHIP + 4 if edge.order else 0.0
     width = text + chip + (8 if lines else -4)
-    return _Label(edge.order, lines, Size(round(width), round(max(14.0 * len(lines) + 4, CHIP + 2))))
+    return _Label(edge.order, lines, BoxSize(round(width), round(max(14.0 * len(lines) + 4, CHIP + 2))))
 
 
 def _edges(picture: Picture, plan: Layout, labels: Sequence[_Label | None]) -> Iterator[str]:
@@ -170,10 +172,10 @@ def _nodes(picture: Picture, plan: Layout, cards: Sequence[Card]) -> Iterator[st
         yield from _node(node, box, card)
 
 
-def _node(node: Node, box: Rect, card: Card) -> Iterator[str]:
+def _node(node: PictureNode, box: Rect, card: Card) -> Iterator[str]:
     tint = tint_of(node.state, node.roles)
     yield f'<g class="step" transform="translate({_n(box.x)} {_n(box.y)})"{_opacity(faded=node.faded)}>'
-    yield f"<title>{escape(chr(10).join(lines(node)))}</title>"
+    yield f"<title>{escape(chr(10).join(node_lines(node)))}</title>"
     width, height = box.width - card.stack, box.height - card.stack
     frame = f'width="{_n(width)}" height="{_n(height)}" rx="8"'
     if card.stack:
@@ -188,16 +190,16 @@ def _node(node: Node, box: Rect, card: Card) -> Iterator[str]:
     for y in card.dots:
         yield f'<circle cx="19.5" cy="{_n(y)}" r="3" fill="{INK}" fill-opacity="0.55"/>'
     for drawing in card.icons:
-        yield icon(drawing.kind, drawing.x, drawing.y)
+        yield icon_svg(drawing.kind, drawing.x, drawing.y)
     for pill in card.pills:
         fill, ink = PILLS.get(pill.text, PILLS["end"])
         shape = f'x="{_n(pill.x)}" y="{_n(pill.y - 8)}" width="{_n(pill.width)}" height="16" rx="8"'
         yield f'<rect {shape} fill="{fill}"/>'
         middle = pill.x + pill.width / 2
-        yield _text(middle, pill.y + 3.5, pill.text, PILL, ink, bold=True, anchor="middle")
+        yield _text(middle, pill.y + 3.5, pill.text, PILL_FONT_SIZE, ink, bold=True, anchor="middle")
     for text in card.texts:
         bold = text.style == "name"
-        yield _text(text.x, text.y, text.text, SIZES[text.style], TEXTS[text.style], bold=bold)
+        yield _text(text.x, text.y, text.text, FONT_SIZES[text.style], TEXTS[text.style], bold=bold)
     yield "</g>"
 
 

@@ -24,7 +24,7 @@ def text_width(text: str, size: float, *, bold: bool = False) -> float:
     return total / 1000 * size * _SLACK * (_BOLD if bold else 1.0)
 
 
-def fit(text: str, room: float, size: float, *, bold: bool = False) -> str:
+def fit_text(text: str, room: float, size: float, *, bold: bool = False) -> str:
     """As much of the text as fits, with an ellipsis for the rest."""
     if len(text) <= _LONGEST and text_width(text, size, bold=bold) <= room:
         return text
@@ -36,7 +36,7 @@ def fit(text: str, room: float, size: float, *, bold: bool = False) -> str:
     return kept.rstrip() + "…"
 
 
-def wrap(text: str, room: float, size: float, *, lines: int) -> tuple[str, ...]:
+def wrap_text(text: str, room: float, size: float, *, lines: int) -> tuple[str, ...]:
     """The text on at most `lines` lines, broken at spaces, the last one shortened."""
     words = text[: _LONGEST * lines].split()
     result: list[str] = []
@@ -44,10 +44,10 @@ def wrap(text: str, room: float, size: float, *, lines: int) -> tuple[str, ...]:
         line = words.pop(0)
         while words and text_width(f"{line} {words[0]}", size) <= room:
             line = f"{line} {words.pop(0)}"
-        result.append(fit(line, room, size))
+        result.append(fit_text(line, room, size))
     if words:
         rest = " ".join(words) + ("…" if len(text) > _LONGEST * lines else "")
-        result.append(fit(rest, room, size))
+        result.append(fit_text(rest, room, size))
     return tuple(result)
 
 

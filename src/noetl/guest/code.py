@@ -10,7 +10,7 @@ _BODY = "<module>"
 """The function that code with such a `return` becomes; no user can spell it, and tracebacks show it."""
 
 
-class Code(NamedTuple):
+class CompiledCode(NamedTuple):
     """Compiled code. `assigned` are the names that its own level may assign."""
 
     body: CodeType
@@ -26,7 +26,7 @@ class Code(NamedTuple):
         return found
 
 
-def parsed(source: str) -> ast.Module | None:
+def parse_code(source: str) -> ast.Module | None:
     """The syntax tree, or None if there is none. What Python warns of, it says when the code is compiled."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -36,17 +36,19 @@ def parsed(source: str) -> ast.Module | None:
             return None
 
 
-def compile_code(source: str, name: str) -> Code:
+def compile_code(source: str, name: str) -> CompiledCode:
     """The code object; what `compile` raises if it cannot be one. `name` stands in tracebacks."""
     tree = ast.parse(source, name)
     returns = any(isinstance(node, ast.Return) for node in _own(tree))
     assigned = frozenset(_assigned(tree))
     if not returns:
-        return Code(compile(tree, name, "exec", dont_inherit=True), returns, assigned)
+        return CompiledCode(compile(tree, name, "exec", dont_inherit=True), returns, assigned)
     # The code must hold at the level of a module: there `yield` or `await` is wrong, in a function not.
     bare = ast.fix_missing_locations(_Bare().visit(ast.parse(source, name)))
     compile(bare, name, "exec", dont_inherit=True)
-    return Code(compile(_as_function(tree, assigned), name, "exec", dont_inherit=True), returns, assigned)
+    return CompiledCode(
+        compile(_as_function(tree, assigned), name, "exec", dont_inherit=True), returns, assigned
+    )
 
 
 def _own(tree: ast.AST) -> Iterator[ast.AST]:

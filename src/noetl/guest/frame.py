@@ -19,7 +19,7 @@ FILE: Final = 2
 Message = TypeVar("Message", bound=Struct)
 
 
-class Lib(Struct, frozen=True):
+class LibImport(Struct, frozen=True):
     """`import module as name`, or `from module import thing as name`."""
 
     name: str
@@ -27,7 +27,7 @@ class Lib(Struct, frozen=True):
     thing: str | None = None
 
 
-class File(Struct, frozen=True, kw_only=True):
+class InputFile(Struct, frozen=True, kw_only=True):
     """A file with an input, and what the code gets of it: a table in one of three forms, or its path."""
 
     path: str
@@ -35,7 +35,7 @@ class File(Struct, frozen=True, kw_only=True):
     about: dict[str, Any] = {}
 
 
-class Made(Struct, frozen=True, kw_only=True):
+class ResultFile(Struct, frozen=True, kw_only=True):
     """A file with a part of a result."""
 
     media_type: str
@@ -43,7 +43,7 @@ class Made(Struct, frozen=True, kw_only=True):
     about: dict[str, Any] = {}
 
 
-class Request(Struct, frozen=True, kw_only=True):
+class CodeRequest(Struct, frozen=True, kw_only=True):
     """One piece of code to run. `script` is its absolute path if it came from a file.
 
     Large parts of `args` are in `files`. Those of the result go into files whose names begin with
@@ -55,17 +55,17 @@ class Request(Struct, frozen=True, kw_only=True):
     args: dict[str, Any]
     folder: str
     script: str | None = None
-    libs: list[Lib] = []
+    libs: list[LibImport] = []
     env: dict[str, str] = {}
     contained: bool = False
     """The code touches nothing but its own values, so there is nothing to set up or put back."""
-    files: list[File] = []
+    files: list[InputFile] = []
     objects: str
     max_inline: int
     max_result: int
 
 
-class Failure(Struct, frozen=True, kw_only=True):
+class CodeFailure(Struct, frozen=True, kw_only=True):
     """Why there is no result. `exception_type` is empty if it was no exception of the code."""
 
     kind: Literal["python", "limit", "not_found"]
@@ -76,19 +76,19 @@ class Failure(Struct, frozen=True, kw_only=True):
     traceback: str = ""
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class CodeAnswer(Struct, frozen=True, kw_only=True):
     """The end of a task. `spent` says that the process is not fit for another.
 
     `made` are the files that the result names.
     """
 
     result: Any = None
-    made: list[Made] = []
-    failure: Failure | None = None
+    made: list[ResultFile] = []
+    failure: CodeFailure | None = None
     spent: bool = False
 
 
-class Frames:
+class FrameReader:
     """Cuts bytes that come in parts into the bodies of frames."""
 
     def __init__(self) -> None:
@@ -152,13 +152,13 @@ def file_mark(number: int) -> Any:
     return msgspec.msgpack.Ext(FILE, number.to_bytes(4, "big"))
 
 
-def with_files(value: Any, files: Sequence[Any]) -> Any:
+def replace_file_marks(value: Any, files: Sequence[Any]) -> Any:
     """The value with something else in the place of each file that it names."""
     match value:
         case msgspec.msgpack.Ext(code=code, data=data) if code == FILE:
             return files[int.from_bytes(data, "big")]
         case dict():
-            return {key: with_files(item, files) for key, item in value.items()}
+            return {key: replace_file_marks(item, files) for key, item in value.items()}
         case list():
-            return [with_files(item, files) for item in value]
+            return [replace_file_marks(item, files) for item in value]
     return value

@@ -14,7 +14,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from noetl.guest.frame import Request
+from noetl.guest.frame import CodeRequest
 
 MODULE = "__noetl__"
 """The `__name__` of users' code: not `__main__`, or a script would run its `main` a second time."""
@@ -24,7 +24,7 @@ _LIMITS = [resource.RLIMIT_NOFILE, resource.RLIMIT_DATA, resource.RLIMIT_AS, res
 _LIMITS += [resource.RLIMIT_FSIZE, resource.RLIMIT_STACK]
 
 
-class Surroundings:
+class ProcessState:
     """The state of the process as it was when this was made."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Surroundings:
         self.threads = _thread._count()
         self.rest = _rest()
 
-    def enter(self, request: Request, module: ModuleType) -> None:
+    def enter(self, request: CodeRequest, module: ModuleType) -> None:
         """Sets up what the request asks for. OSError if its folder is not there."""
         if request.contained:
             sys.modules[module.__name__] = module
@@ -51,7 +51,7 @@ class Surroundings:
         self.modules = dict(sys.modules)
         sys.modules[module.__name__] = module
 
-    def restore(self, request: Request) -> bool:
+    def restore(self, request: CodeRequest) -> bool:
         """Puts back what can be; whether the process is fit for another task."""
         if request.contained:
             sys.modules.pop(MODULE, None)

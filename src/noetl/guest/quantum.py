@@ -40,7 +40,7 @@ class Provider(Protocol):
     def cancel(self, job_id: str) -> None: ...
 
 
-def version_of(program: str) -> int | None:
+def qasm_version(program: str) -> int | None:
     """The version of OpenQASM that the program says it is in: 2 or 3."""
     found = _VERSION.match(program)
     return int(found[1]) if found and found[1] in "23" else None

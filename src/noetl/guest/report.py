@@ -4,18 +4,18 @@ import linecache
 import traceback
 from types import TracebackType
 
-from noetl.guest.frame import Failure, Request
+from noetl.guest.frame import CodeFailure, CodeRequest
 
 MAX_TEXT = 8_192
 """Characters of a message."""
 MAX_TRACEBACK = 32_768
 
 
-def failure_of(error: BaseException, request: Request) -> Failure:
+def code_failure(error: BaseException, request: CodeRequest) -> CodeFailure:
     """The failure that an exception of the code is. Its traceback begins in the code."""
     name = type(error).__name__
     text = _cut(_text(error), MAX_TEXT)
-    return Failure(
+    return CodeFailure(
         kind="limit" if isinstance(error, MemoryError) else "python",
         message=f"{name}: {text}" if text else name,
         exception_type=name,
@@ -31,7 +31,7 @@ def _text(error: BaseException) -> str:
         return "(its text cannot be shown)"
 
 
-def _traceback(error: BaseException, request: Request) -> str:
+def _traceback(error: BaseException, request: CodeRequest) -> str:
     lines = request.code.splitlines(keepends=True)
     linecache.cache[request.name] = (len(request.code), None, lines, request.name)  # None: not from disk
     error.__traceback__ = _own(error.__traceback__, request.name)

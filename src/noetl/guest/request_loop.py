@@ -12,10 +12,10 @@ from types import ModuleType
 
 from msgspec import structs
 
-from noetl.guest.frame import LENGTH, READY, Answer, Failure, Request, unpack
+from noetl.guest.frame import LENGTH, READY, CodeAnswer, CodeFailure, CodeRequest, unpack
 from noetl.guest.notice import heed
-from noetl.guest.process_state import MODULE, Surroundings
-from noetl.guest.task import answer_to, framed
+from noetl.guest.process_state import MODULE, ProcessState
+from noetl.guest.task import answer_frame, answer_request
 
 _PRIVATE = 100
 """Our descriptors are from here on, out of the way of those that users' code opens."""
@@ -33,7 +33,7 @@ def serve(isolation: str, notice: int) -> None:
     host = Host(answers)
     _send(answers, READY)
     while frame := _receive(requests):
-        request = unpack(frame, Request)
+        request = unpack(frame, CodeRequest)
         if isolation == "fork":
             host.fork(request)
         else:
@@ -73,30 +73,32 @@ class Host:
         self._answers = answers
         self._told, self._tell = os.pipe()
         os.set_blocking(self._told, False)
-        self._surroundings = Surroundings()
+        self._surroundings = ProcessState()
 
-    def run(self, request: Request) -> None:
+    def run(self, request: CodeRequest) -> None:
         """Runs the task and sends its answer. Returns only if the process is fit for another."""
         process = os.getpid()
         module = ModuleType(MODULE)
         try:
             self._surroundings.enter(request, module)
         except OSError as error:
-            answer = Answer(failure=Failure(kind="not_found", message=f"cannot work in its folder: {error}"))
+            answer = CodeAnswer(
+                failure=CodeFailure(kind="not_found", message=f"cannot work in its folder: {error}")
+            )
         else:
-            answer = answer_to(request, module)
+            answer = answer_request(request, module)
         if os.getpid() != process:
             os._exit(0)  # a copy that the code forked and let come back here
         _flush()
         del module
         fit = self._surroundings.restore(request)
-        frame = framed(structs.replace(answer, spent=not fit), request)
+        frame = answer_frame(structs.replace(answer, spent=not fit), request)
         _send(self._answers, frame)
         if not fit:
             while True:
                 signal.pause()  # until the worker kills it, with all that the code left behind
 
-    def fork(self, request: Request) -> None:
+    def fork(self, request: CodeRequest) -> None:
         """Runs the task in a copy of this process. If the copy dies unheard, this process dies alike."""
         copy = os.fork()
         if copy == 0:

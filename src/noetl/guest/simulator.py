@@ -19,7 +19,7 @@ from qiskit.quantum_info import SparsePauliOp
 from qiskit_aer import AerSimulator
 from qiskit_aer.jobs import utils as aer_jobs
 
-from noetl.guest.quantum import Refused, version_of
+from noetl.guest.quantum import Refused, qasm_version
 
 BATCH = 1_000_000
 """Shots that are simulated at once. Each batch has a seed of its own, counted up from that of the job."""
@@ -142,7 +142,7 @@ def circuit_of(job: Mapping[str, Any]) -> Any:
 
 def _parsed(program: str) -> Any:
     try:
-        match version_of(program):
+        match qasm_version(program):
             case 3:
                 return qasm3.loads(program)
             case 2:

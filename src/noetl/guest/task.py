@@ -6,38 +6,40 @@ from types import ModuleType
 from typing import Any
 
 from noetl.guest.code import compile_code
-from noetl.guest.frame import Answer, Failure, Lib, Request, pack
-from noetl.guest.report import failure_of
-from noetl.guest.value_files import Making, opened
+from noetl.guest.frame import CodeAnswer, CodeFailure, CodeRequest, LibImport, pack
+from noetl.guest.report import code_failure
+from noetl.guest.value_files import ResultFileWriter, load_input_files
 from noetl.model.normalisation import NotJson, normalise
 
 _compiled = lru_cache(maxsize=128)(compile_code)
 
 
-def answer_to(request: Request, module: ModuleType) -> Answer:
+def answer_request(request: CodeRequest, module: ModuleType) -> CodeAnswer:
     """Runs the code in a fresh module and gives its result or its failure; raises nothing."""
     try:
-        making = Making(request.objects, request.max_inline)
-        return Answer(result=normalise(_value(request, module), making.value), made=making.made)
+        making = ResultFileWriter(request.objects, request.max_inline)
+        return CodeAnswer(result=normalise(_value(request, module), making.value), made=making.made)
     except NotJson as fault:
         text = f"the result is not JSON: {fault}"
-        return Answer(failure=Failure(kind="python", message=text, exception_type="TypeError", text=text))
+        return CodeAnswer(
+            failure=CodeFailure(kind="python", message=text, exception_type="TypeError", text=text)
+        )
     except BaseException as error:  # noqa: BLE001  # SystemExit too: whatever it is, it ends the task alone
-        return Answer(failure=failure_of(error, request))
+        return CodeAnswer(failure=code_failure(error, request))
 
 
-def framed(answer: Answer, request: Request) -> bytes:
+def answer_frame(answer: CodeAnswer, request: CodeRequest) -> bytes:
     """The answer as one frame, or that it was too large."""
     frame = pack(answer)
     if answer.failure or len(frame) <= request.max_result:
         return frame
     text = f"the result has {len(frame):,} bytes, and {request.max_result:,} are allowed"
-    return pack(Answer(failure=Failure(kind="limit", message=text), spent=answer.spent))
+    return pack(CodeAnswer(failure=CodeFailure(kind="limit", message=text), spent=answer.spent))
 
 
-def _value(request: Request, module: ModuleType) -> Any:
+def _value(request: CodeRequest, module: ModuleType) -> Any:
     code = _compiled(request.code, request.name)
-    names, inputs = module.__dict__, opened(request.args, request.files)
+    names, inputs = module.__dict__, load_input_files(request.args, request.files)
     given = {"args": dict(inputs), "input_data": dict(inputs), **inputs}
     for name, value in given.items():
         names.setdefault(name, value)  # what every module has, such as `__name__`, stays
@@ -55,7 +57,7 @@ def _value(request: Request, module: ModuleType) -> Any:
     return _called(main, inputs, given) if callable(main) else None
 
 
-def _imported(lib: Lib) -> Any:
+def _imported(lib: LibImport) -> Any:
     __import__(lib.module)
     module = sys.modules[lib.module]
     if lib.thing is None:

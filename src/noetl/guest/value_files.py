@@ -6,20 +6,20 @@ from typing import Any
 
 import msgspec
 
-from noetl.guest.frame import File, Made, file_mark, with_files
+from noetl.guest.frame import InputFile, ResultFile, file_mark, replace_file_marks
 from noetl.model.normalisation import NotJson
-from noetl.model.reference import ARROW
+from noetl.model.reference import ARROW_MEDIA_TYPE
 
 BYTES = "application/octet-stream"
 _MISSING = "pyarrow is not installed: pip install 'noetl[arrow]'"
 
 
-def opened(value: Any, files: Sequence[File]) -> Any:
+def load_input_files(value: Any, files: Sequence[InputFile]) -> Any:
     """The value with what the files hold in their places."""
-    return with_files(value, [_read(file) for file in files]) if files else value
+    return replace_file_marks(value, [_read(file) for file in files]) if files else value
 
 
-def _read(file: File) -> Any:
+def _read(file: InputFile) -> Any:
     if file.form == "path":
         return {**file.about, "path": file.path}
     try:
@@ -39,11 +39,11 @@ def _read(file: File) -> Any:
     return [row for batch in table.to_batches() for row in batch_rows(batch)]
 
 
-class Making:
+class ResultFileWriter:
     """The objects that one result becomes: files beside each other, whose names begin with `path`."""
 
     def __init__(self, path: str, limit: int) -> None:
-        self.made: list[Made] = []
+        self.made: list[ResultFile] = []
         self._path = path
         self._limit = limit
 
@@ -52,25 +52,25 @@ class Making:
         if isinstance(value, bytes | bytearray | memoryview):
             path = self._next()
             path.write_bytes(value)
-            return self._made(Made(media_type=BYTES))
+            return self._made(ResultFile(media_type=BYTES))
         reader = _reader(value)
         if reader is None:
             hint = ": `.tolist()` may give one" if hasattr(value, "tolist") else ""
             raise NotJson(f"is of type `{type(value).__name__}`, which JSON has no form for{hint}")
-        from noetl.model.table_stream import Rows, gathered  # noqa: PLC0415  # imports pyarrow, which is there by now
+        from noetl.model.table_stream import TableRows, read_batches  # noqa: PLC0415  # imports pyarrow, which is there by now
 
-        found = gathered(reader, reader.schema.names, self._limit)
-        if isinstance(found, Rows):
+        found = read_batches(reader, reader.schema.names, self._limit)
+        if isinstance(found, TableRows):
             return found.rows
-        preview = msgspec.json.encode(found.first).decode()
+        preview = msgspec.json.encode(found.preview_rows).decode()
         columns = found.columns
         about = {"type": "list", "length": found.write(self._next()), "columns": columns}
-        return self._made(Made(media_type=ARROW, preview=preview, about=about))
+        return self._made(ResultFile(media_type=ARROW_MEDIA_TYPE, preview=preview, about=about))
 
     def _next(self) -> Path:
         return Path(f"{self._path}-{len(self.made)}")
 
-    def _made(self, made: Made) -> Any:
+    def _made(self, made: ResultFile) -> Any:
         self.made.append(made)
         return file_mark(len(self.made) - 1)
 

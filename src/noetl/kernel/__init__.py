@@ -5,17 +5,17 @@ Server side: `handle(state, command, now)` decides, folds, and gives the events 
 """
 
 from noetl.kernel.errors import NotOwner, Refused, WrongSequence
-from noetl.kernel.net.decider import decide, due, follow, handle, proceed
-from noetl.kernel.pipeline.interpreter import advance, cancelled, pause
-from noetl.kernel.pipeline.policy import judge, straight
+from noetl.kernel.net.decider import decide, decide_next, decision_due, handle, proceed
+from noetl.kernel.pipeline.interpreter import advance, cancel_run, pause_run
+from noetl.kernel.pipeline.policy import judge, judge_without_policy
 from noetl.kernel.pipeline.task_inputs import Secrets
 from noetl.kernel.plan import Plan
-from noetl.kernel.references import Blob, resolve
-from noetl.kernel.references.externalize import lighten
+from noetl.kernel.references import Blob, resolve_references
+from noetl.kernel.references.externalize import externalize
 from noetl.kernel.references.resolve import Unfetched
 from noetl.kernel.state.execution_state import ExecutionState, new_state
 from noetl.kernel.state.fold import evolve
-from noetl.kernel.state.replay import dump, dump_run, load, load_run, replay
+from noetl.kernel.state.replay import dump_run, dump_state, load_run, load_state, replay
 from noetl.kernel.state.run_fold import evolve_run
 from noetl.kernel.state.run_state import RunState
 
@@ -30,23 +30,23 @@ __all__ = [
     "Unfetched",
     "WrongSequence",
     "advance",
-    "cancelled",
+    "cancel_run",
     "decide",
-    "due",
-    "dump",
+    "decide_next",
+    "decision_due",
     "dump_run",
+    "dump_state",
     "evolve",
     "evolve_run",
-    "follow",
+    "externalize",
     "handle",
     "judge",
-    "lighten",
-    "load",
+    "judge_without_policy",
     "load_run",
+    "load_state",
     "new_state",
-    "pause",
+    "pause_run",
     "proceed",
     "replay",
-    "resolve",
-    "straight",
+    "resolve_references",
 ]

@@ -8,13 +8,13 @@ from msgspec import Struct
 from noetl.dsl.document.playbook import Guard
 from noetl.expr import Expression, Path, Scope
 from noetl.expr.runtime.scope import ABSENT
-from noetl.kernel.truncate import shown
+from noetl.kernel.truncate import truncate_value
 
 MARK = "$noetl"
 """The key of what only stands for a value: a reference, a manifest, a secret."""
 
 
-class Reading(Struct, frozen=True, omit_defaults=True):
+class PathRead(Struct, frozen=True, omit_defaults=True):
     """One path that an expression reads, and what stood there. `missing`: nothing did."""
 
     path: str
@@ -22,19 +22,21 @@ class Reading(Struct, frozen=True, omit_defaults=True):
     missing: bool = False
 
 
-def readings(guard: Guard, scope: Scope) -> tuple[Reading, ...]:
+def paths_read(guard: Guard, scope: Scope) -> tuple[PathRead, ...]:
     """What a condition reads in this scope, each path once."""
     if not isinstance(guard, Expression):
         return ()
     found = []
     for path in dict.fromkeys(use.path for use in guard.uses):
-        value = value_at(scope, path)
+        value = value_in_scope(scope, path)
         name = ".".join(path)
-        found.append(Reading(name, missing=True) if value is ABSENT else Reading(name, shown(value)))
+        found.append(
+            PathRead(name, missing=True) if value is ABSENT else PathRead(name, truncate_value(value))
+        )
     return tuple(found)
 
 
-def value_at(scope: Scope, path: Path) -> object:
+def value_in_scope(scope: Scope, path: Path) -> object:
     """The value of a path, or ABSENT."""
     if len(path) > 1 and path[1] == "data":
         value, rest = scope.resolve_data(path[0]), path[2:]
@@ -50,7 +52,7 @@ def value_at(scope: Scope, path: Path) -> object:
 def reads_stand_ins(expressions: Iterable[Expression], scope: Scope) -> bool:
     """Whether one of them reads what only stands for a value that is elsewhere or secret."""
     paths = {use.path for expression in expressions for use in expression.uses}
-    return any(holds_stand_in(value_at(scope, path)) for path in _shortest(paths))
+    return any(holds_stand_in(value_in_scope(scope, path)) for path in _shortest(paths))
 
 
 def _shortest(paths: Iterable[Path]) -> Iterator[Path]:

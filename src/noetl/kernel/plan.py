@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from noetl.dsl.document.guard_verdicts import reads_failure
+from noetl.dsl.document.guard_verdicts import handles_failure
 from noetl.dsl.document.playbook import Playbook, Step, Task
-from noetl.dsl.document.step_graph import ancestors, net_of, on_cycles
-from noetl.expr import NAMESPACES, Constant, Data
+from noetl.dsl.document.step_graph import ancestor_masks, nodes_on_cycles, step_graph_of
+from noetl.expr import NAMESPACES, Constant, Template
 from noetl.kernel.expressions import expressions_in
 from noetl.kernel.result_rules import execution_rules, step_rules, task_rules
 from noetl.kernel.server_reads import Needs, reads_extracted
 from noetl.model import ExpressionError, Json
-from noetl.model.reference import mentions
+from noetl.model.reference import may_hold_marker
 
 TASK_TIMEOUT = 300.0
 """Seconds an attempt may take if the playbook says nothing."""
@@ -32,23 +32,23 @@ class StepPlan:
         "above",
         "arcs",
         "bit",
+        "constant_inputs",
         "fresh_keys",
         "handles",
         "keeps_result",
         "label_at",
         "name",
         "number",
+        "only_task",
         "passes",
-        "plain",
         "reads_extracted",
         "reads_steps",
         "routes_only",
         "rules",
         "selections",
-        "sends",
-        "single",
         "step",
         "task_rules",
+        "unconditional",
         "watches",
     )
 
@@ -66,14 +66,14 @@ class StepPlan:
         )
         """Whether its result is that of the step whose arc brought its token (semantics §3)."""
         self.arcs = step.arcs
-        self.sends = tuple(arc.when is True and not arc.args and not arc.writes for arc in step.arcs)
+        self.unconditional = tuple(arc.when is True and not arc.args and not arc.writes for arc in step.arcs)
         """Of each arc, whether it is taken always, and its token brings nothing along."""
         self.fresh_keys = frozenset(
             task.label for task in step.tasks if task.spec.get("idempotency") == Constant("per_attempt")
         )
         """Tasks whose every attempt has a key of its own."""
         self.label_at = {task.label: position for position, task in enumerate(step.tasks)}
-        self.handles = tuple(reads_failure(arc.when) for arc in step.arcs)
+        self.handles = tuple(handles_failure(arc.when) for arc in step.arcs)
         self.watches = tuple(dict.fromkeys(_watches(step, names)))
         self.reads_steps = _steps_read(step, names)
         self.keeps_result = False
@@ -83,9 +83,11 @@ class StepPlan:
         rules = (self.rules, *self.task_rules.values())
         self.selections = tuple({each.name: each for one in rules for each in one.select}.values())
         """What of a result is kept at hand, whichever task gave it."""
-        self.plain = {task.label: found for task in step.tasks if (found := _plain(task)) is not None}
+        self.constant_inputs = {
+            task.label: found for task in step.tasks if (found := _plain(task)) is not None
+        }
         """What tasks get in which nothing is to be evaluated."""
-        self.single = _single(step, self.plain)
+        self.only_task = _single(step, self.constant_inputs)
         """The task that is all of the pipeline, if nothing about it is to be evaluated."""
 
     def selected(self, result: Json) -> dict[str, Json]:
@@ -93,7 +95,7 @@ class StepPlan:
         return {name: found for each in self.selections for name, found in each.find(result).items()}
 
 
-class Plain(NamedTuple):
+class ConstantInputs(NamedTuple):
     """Inputs and spec of a task that are the same for every attempt."""
 
     inputs: dict[str, Json]
@@ -101,18 +103,18 @@ class Plain(NamedTuple):
     timeout: float
 
 
-def _plain(task: Task) -> Plain | None:
+def _plain(task: Task) -> ConstantInputs | None:
     if task.args is not None or any(not isinstance(one, Constant) for one in _parts(task)):
         return None
     inputs = {name: one.value for name, one in task.inputs.items() if isinstance(one, Constant)}
     spec = {name: one.value for name, one in task.spec.items() if isinstance(one, Constant)}
     try:
-        return None if mentions([inputs, spec]) else Plain(inputs, spec, timeout_of(spec))
+        return None if may_hold_marker([inputs, spec]) else ConstantInputs(inputs, spec, timeout_of(spec))
     except ExpressionError:
         return None  # told when it is run
 
 
-def _single(step: Step, plain: Mapping[str, Plain]) -> Task | None:
+def _single(step: Step, plain: Mapping[str, ConstantInputs]) -> Task | None:
     if len(step.tasks) != 1:
         return None
     task = step.tasks[0]
@@ -140,7 +142,7 @@ def seconds_in(spec: Mapping[str, Any], name: str) -> float | None:
         raise ExpressionError(f"`{name}` is a number of seconds, not {value!r}") from None
 
 
-def _parts(task: Task) -> Iterator[Data]:
+def _parts(task: Task) -> Iterator[Template]:
     yield from task.inputs.values()
     yield from task.spec.values()
 
@@ -148,12 +150,12 @@ def _parts(task: Task) -> Iterator[Data]:
 class Plan:
     """The steps of a playbook by name and by number."""
 
-    __slots__ = ("by_name", "by_number", "lightest", "needs", "playbook", "rules")
+    __slots__ = ("by_name", "by_number", "needs", "playbook", "rules", "smallest_limit")
 
     def __init__(self, playbook: Playbook) -> None:
-        net = net_of(playbook)
-        above = ancestors(net.after)
-        cyclic = on_cycles(net.after)
+        net = step_graph_of(playbook)
+        above = ancestor_masks(net.successors)
+        cyclic = nodes_on_cycles(net.successors)
         names = frozenset(playbook.steps)
         self.playbook = playbook
         self.by_number = [
@@ -168,7 +170,7 @@ class Plan:
         rules = [self.rules]
         for plan in self.by_number:
             rules += [plan.rules, *plan.task_rules.values()]
-        self.lightest = min(rule.limit for rule in rules)
+        self.smallest_limit = min(rule.limit for rule in rules)
         """No value in an event of so few bytes can be too large."""
 
     @property

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from noetl.dsl.document.playbook import Playbook, Step, Task
 from noetl.dsl.document.selection import Selection
-from noetl.expr import Constant, Data, MapData
+from noetl.expr import Constant, MappingTemplate, Template
 from noetl.model import Json
 
 INLINE_MAX_BYTES = 65_536
@@ -15,7 +15,7 @@ COMPRESSION = "zstd"
 """How values are packed: a third of a gigabyte in a second, to an eighth of what rows of JSON take."""
 
 
-class Rules(NamedTuple):
+class ResultRules(NamedTuple):
     """How the values of a task, a step or an execution are kept."""
 
     limit: int = INLINE_MAX_BYTES
@@ -30,7 +30,7 @@ class Rules(NamedTuple):
     """Whether `compression` was asked for, and so holds for what tools store, too."""
 
     @property
-    def about(self) -> dict[str, Json]:
+    def reference_fields(self) -> dict[str, Json]:
         """What references say of how long their bodies live, and where."""
         found: dict[str, Json] = {}
         if self.store:
@@ -46,15 +46,15 @@ class Rules(NamedTuple):
         return {name: found for each in self.select for name, found in each.find(value).items()}
 
 
-def execution_rules(playbook: Playbook) -> Rules:
+def execution_rules(playbook: Playbook) -> ResultRules:
     return _rules(_plain(playbook.executor.spec.get("result")))
 
 
-def step_rules(playbook: Playbook, step: Step) -> Rules:
+def step_rules(playbook: Playbook, step: Step) -> ResultRules:
     return _rules(_plain(playbook.executor.spec.get("result")), _plain(step.spec.get("result")))
 
 
-def task_rules(task: Task) -> Rules:
+def task_rules(task: Task) -> ResultRules:
     """Of the task's merged `spec`."""
     return _rules(_constants(task.spec.get("result")))
 
@@ -63,23 +63,23 @@ def _plain(value: Json) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _constants(data: Data | None) -> Mapping[str, Any]:
+def _constants(data: Template | None) -> Mapping[str, Any]:
     match data:
         case Constant(value=dict() as value):
             return value
-        case MapData():
+        case MappingTemplate():
             return {key: item.value for key, item in data.entries.items() if isinstance(item, Constant)}
         case _:
             return {}
 
 
-def _rules(*specs: Mapping[str, Any]) -> Rules:
+def _rules(*specs: Mapping[str, Any]) -> ResultRules:
     merged: dict[str, Any] = {}
     for spec in specs:
         merged.update({key: value for key, value in spec.items() if value is not None})
     limit, preview = merged.get("inline_max_bytes"), merged.get("preview_max_bytes")
     store, ttl = merged.get("store"), merged.get("ttl")
-    return Rules(
+    return ResultRules(
         limit=min(limit, INLINE_MAX_BYTES) if isinstance(limit, int) else INLINE_MAX_BYTES,
         preview=min(preview, INLINE_MAX_BYTES) if isinstance(preview, int) else PREVIEW_MAX_BYTES,
         select=tuple(_selections(merged.get("select"))),

@@ -9,21 +9,28 @@ from msgspec import structs
 
 from noetl.dsl.document.playbook import Guard, Write
 from noetl.events.bodies import Patch
-from noetl.expr import Data, Scope, Site, Unread, render, truthy
+from noetl.expr import EvaluationSite, ReferenceUnresolved, Scope, Template, render, truthy
 from noetl.kernel.references.resolve import (
     Fetched,
     Unfetched,
-    element,
-    missing_in,
-    replaced,
-    veiled_in,
+    element_at,
+    missing_keys,
+    secret_keys_in,
+    substitute_fetched,
 )
 from noetl.kernel.result_rules import INLINE_MAX_BYTES
 from noetl.kernel.state.reducers import combine
-from noetl.kernel.state.run_state import Frame, Given, RunState, reducer_of
-from noetl.kernel.state.variables import cost, growth, read, written
+from noetl.kernel.state.run_state import ExecutionInputs, Frame, RunState, reducer_of
+from noetl.kernel.state.variables import json_size, overlaid_value, size_growth, variable_at
 from noetl.model import ExpressionError, Json, NoetlError
-from noetl.model.reference import is_reference, is_table, keys_of, mentions, references_in, unescape
+from noetl.model.reference import (
+    is_reference,
+    is_table_reference,
+    may_hold_marker,
+    references_in,
+    stored_keys,
+    unescape,
+)
 
 CTX_KEYS = 1_000
 """The most keys that `ctx` may have."""
@@ -38,7 +45,7 @@ KEPT_BYTES = 2_048
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def iso(micros: int) -> str:
+def playbook_time(micros: int) -> str:
     """A time as playbooks see it."""
     seconds, rest = divmod(micros, 1_000_000)
     return f"{_second(seconds)}.{rest:06d}Z" if rest else f"{_second(seconds)}Z"
@@ -50,10 +57,10 @@ def _second(seconds: int) -> str:
     return (_EPOCH + timedelta(seconds=seconds)).isoformat().removesuffix("+00:00")
 
 
-class Surroundings:
+class EvaluationScope:
     """A scope whose `ctx`, `run` and `iter` can be written: what follows sees it at once."""
 
-    __slots__ = ("_fetched", "_room", "_run", "_used", "patches", "scope", "spaces")
+    __slots__ = ("_fetched", "_room", "_run", "_used", "expression_scope", "namespaces", "patches")
 
     def __init__(
         self,
@@ -70,51 +77,55 @@ class Surroundings:
         self._room = CTX_BYTES - ctx_size
         if fetched:
             for name, space in spaces.items():
-                spaces[name] = self.whole(space)
-            results = self.whole(results)
-        self.spaces = spaces
-        self.scope = Scope(spaces, results=results or {}, now=_clock(now))
+                spaces[name] = self.with_fetched(space)
+            results = self.with_fetched(results)
+        self.namespaces = spaces
+        self.expression_scope = Scope(spaces, results=results or {}, now=_clock(now))
         self.patches: list[Patch] = []
         self._run = run
 
     def holds(self, guard: Guard) -> bool:
         """Whether a condition is true here. Raises ExpressionError."""
-        return guard if isinstance(guard, bool) else truthy(guard.evaluate(self.scope, Site.GUARD))
+        return (
+            guard
+            if isinstance(guard, bool)
+            else truthy(guard.evaluate(self.expression_scope, EvaluationSite.GUARD))
+        )
 
-    def value(self, data: Data) -> Json:
+    def value(self, data: Template) -> Json:
         """Raises ExpressionError."""
-        return render(data, self.scope)
+        return render(data, self.expression_scope)
 
-    def mapping(self, entries: Mapping[str, Data]) -> dict[str, Json]:
+    def mapping(self, entries: Mapping[str, Template]) -> dict[str, Json]:
         """Raises ExpressionError."""
-        return {key: render(data, self.scope) for key, data in entries.items()}
+        return {key: render(data, self.expression_scope) for key, data in entries.items()}
 
     def write(self, write: Write) -> None:
         """Evaluate one assignment. Raises ExpressionError."""
         assert write.scope != "args"  # noqa: S101 -- the reader makes those the args of their arc
         patch = Patch(scope=write.scope, path=write.path, value=self.value(write.value))
-        values = _seen(self.spaces.get(patch.scope), patch, self._run)
+        values = _seen(self.namespaces.get(patch.scope), patch, self._run)
         if patch.scope == "ctx":
             self._fit(patch, values)
         self.patches.append(patch)
-        self.spaces[patch.scope] = values
+        self.namespaces[patch.scope] = values
 
     def _fit(self, patch: Patch, values: Mapping[str, Any]) -> None:
         if len(values) > CTX_KEYS:
-            raise too_large(f"ctx would have more than {CTX_KEYS} keys")
-        self._room -= growth(self.spaces.get("ctx") or {}, patch.path, kept(patch.value))
+            raise limit_error(f"ctx would have more than {CTX_KEYS} keys")
+        self._room -= size_growth(self.namespaces.get("ctx") or {}, patch.path, inline_stand_in(patch.value))
         if self._room < 0:
-            raise too_large(
+            raise limit_error(
                 f"with `ctx.{'.'.join(patch.path)}`, ctx would be larger than {CTX_BYTES:,} bytes"
             )
 
-    def whole(self, value: Any) -> Any:
+    def with_fetched(self, value: Any) -> Any:
         """The value with what was fetched in its place."""
         if not self._fetched:
             return value
         if self._used is None:
             self._used = set()
-        return replaced(value, self._fetched, self._used)
+        return substitute_fetched(value, self._fetched, self._used)
 
     def for_tool(self, values: list[Any], fetched: Fetched, revealed: Fetched | None) -> list[Any]:
         """The whole values, as users wrote them.
@@ -122,17 +133,17 @@ class Surroundings:
         With `revealed`, the secrets in all but the last are in their places; without, they stay hidden.
         Raises Unfetched and Lost.
         """
-        if not mentions(values):
+        if not may_hold_marker(values):
             return values
         used: set[str] = set()
-        values = replaced(values, fetched, used)
+        values = substitute_fetched(values, fetched, used)
         for reference in references_in(values):
             if huge := _huge(reference):
                 raise huge
-        missing = missing_in(values, fetched)
+        missing = missing_keys(values, fetched)
         if revealed is not None:
-            values = [*replaced(values[:-1], revealed, used), values[-1]]
-            missing |= veiled_in(values[:-1])
+            values = [*substitute_fetched(values[:-1], revealed, used), values[-1]]
+            missing |= secret_keys_in(values[:-1])
         if missing:
             raise self._needs(missing | used)
         found: list[Any] = unescape(values)
@@ -141,60 +152,62 @@ class Surroundings:
     def _needs(self, missing: set[str]) -> Unfetched:
         return Unfetched(tuple(sorted(missing.union(self._used or ()))))
 
-    def unfetched(self, error: Unread) -> NoetlError:
+    def unfetched(self, error: ReferenceUnresolved) -> NoetlError:
         """What to raise for a value that is not at hand: that it must be fetched, or that it cannot be."""
-        missing = set(keys_of(error.reference)) - self._fetched.keys()
+        missing = set(stored_keys(error.reference)) - self._fetched.keys()
         if huge := _huge(error.reference):
             return huge
         return self._needs(missing) if missing else error
 
-    def see(self, patch: Patch) -> None:
+    def apply_patch(self, patch: Patch) -> None:
         """Take over a write that is evaluated already."""
         self.patches.append(patch)
-        self.spaces[patch.scope] = written(self.spaces.get(patch.scope), patch.path, patch.value)
+        self.namespaces[patch.scope] = overlaid_value(
+            self.namespaces.get(patch.scope), patch.path, patch.value
+        )
 
 
 def _huge(reference: dict[str, Any]) -> ExpressionError | None:
     """Why the rows of a table are not read, if there are too many."""
-    if not is_table(reference) or reference["size"] <= ROWS_BYTES:
+    if not is_table_reference(reference) or reference["size"] <= ROWS_BYTES:
         return None
-    error = too_large(
+    error = limit_error(
         f"a table of {reference['size']:,} bytes is not read as rows: {ROWS_BYTES:,} are the most"
     )
     error.hint = "loop over it, or hand the whole table to a tool that takes it, such as duckdb"
     return error
 
 
-def too_large(message: str) -> ExpressionError:
+def limit_error(message: str) -> ExpressionError:
     error = ExpressionError(message)
     error.kind = "limit"
     return error
 
 
-def kept(value: Any) -> Any:
+def inline_stand_in(value: Any) -> Any:
     """Something about as large as what stays of a value in the log."""
-    return "." * KEPT_BYTES if cost(value) > INLINE_MAX_BYTES else value
+    return "." * KEPT_BYTES if json_size(value) > INLINE_MAX_BYTES else value
 
 
 def _seen(values: object, patch: Patch, run: RunState | None) -> dict[str, Any]:
     """What a scope looks like to its writer after a write."""
     reducer = reducer_of(run, patch) if run is not None else ""
-    value = combine(reducer, read(values, patch.path), [patch.value]) if reducer else patch.value
-    return written(values, patch.path, value)
+    value = combine(reducer, variable_at(values, patch.path), [patch.value]) if reducer else patch.value
+    return overlaid_value(values, patch.path, value)
 
 
 def _clock(now: int) -> Callable[[], str]:
-    return lambda: iso(now)
+    return lambda: playbook_time(now)
 
 
-def workload_scope(given: Given, workload: Mapping[str, Any], now: int) -> Surroundings:
+def workload_scope(given: ExecutionInputs, workload: Mapping[str, Any], now: int) -> EvaluationScope:
     """For the defaults of the workload."""
-    return Surroundings({"workload": workload, "execution_id": given.execution_id}, now)
+    return EvaluationScope({"workload": workload, "execution_id": given.execution_id}, now)
 
 
 def state_scope(
-    given: Given, ctx: Mapping[str, Any], steps: Mapping[str, Any], now: int, **more: Any
-) -> Surroundings:
+    given: ExecutionInputs, ctx: Mapping[str, Any], steps: Mapping[str, Any], now: int, **more: Any
+) -> EvaluationScope:
     """For what the server asks outside of runs: admission, a step's args, the execution's output."""
     spaces = {
         "workload": given.workload,
@@ -203,12 +216,12 @@ def state_scope(
         "steps": steps,
         **more,
     }
-    return Surroundings(spaces, now)
+    return EvaluationScope(spaces, now)
 
 
-def loop_scope(run: RunState, now: int, fetched: Fetched | None = None) -> Surroundings:
+def loop_scope(run: RunState, now: int, fetched: Fetched | None = None) -> EvaluationScope:
     """For `loop.in` and the loop's knobs."""
-    return Surroundings(_of_run(run), now, fetched=fetched)
+    return EvaluationScope(_of_run(run), now, fetched=fetched)
 
 
 def task_scope(
@@ -217,7 +230,7 @@ def task_scope(
     now: int,
     keychain: Mapping[str, Any] | None,
     fetched: Fetched | None = None,
-) -> Surroundings:
+) -> EvaluationScope:
     """For a task's args, inputs and spec."""
     spaces = _of_run(run)
     spaces["iter"] = _iter(run, frame)
@@ -226,12 +239,12 @@ def task_scope(
     spaces["_attempt"] = max(frame.attempt - frame.forgiven, 1)
     if keychain is not None:
         spaces["keychain"] = keychain
-    around = Surroundings(spaces, now, frame.results, run, ctx_size=run.ctx.size, fetched=fetched)
+    around = EvaluationScope(spaces, now, frame.results, run, ctx_size=run.ctx.size, fetched=fetched)
     for patch in frame.contributions:
-        whole = structs.replace(patch, value=around.whole(patch.value))
+        whole = structs.replace(patch, value=around.with_fetched(patch.value))
         try:
-            around.spaces[patch.scope] = _seen(around.spaces[patch.scope], whole, run)
-        except Unread as error:
+            around.namespaces[patch.scope] = _seen(around.namespaces[patch.scope], whole, run)
+        except ReferenceUnresolved as error:
             raise around.unfetched(error) from None
     return around
 
@@ -244,23 +257,23 @@ def routing_scope(
     now: int,
     *,
     ctx_size: int = 0,
-) -> Surroundings:
+) -> EvaluationScope:
     """For a step's own writes, and its arcs."""
     spaces = _of_run(run)
     spaces["ctx"] = ctx
     spaces["steps"] = steps
     spaces["event"] = event
-    return Surroundings(spaces, now, ctx_size=ctx_size)
+    return EvaluationScope(spaces, now, ctx_size=ctx_size)
 
 
 def _of_run(run: RunState) -> dict[str, Any]:
     spaces: dict[str, Any] = {
-        "workload": run.given.workload,
-        "execution_id": run.given.execution_id,
+        "workload": run.inputs.workload,
+        "execution_id": run.inputs.execution_id,
         "ctx": run.ctx.values,
         "steps": run.steps,
         "args": run.args,
-        "run": run.scope.values,
+        "run": run.variables.values,
     }
     if run.joined is not None:
         spaces["joined"] = run.joined
@@ -271,8 +284,8 @@ def item_keys(run: RunState, frame: Frame) -> tuple[str, ...]:
     """Where the item of this iteration is stored, if it is."""
     if run.loop is None or type(run.loop.items) is list:
         return ()
-    item = element(run.loop.items, frame.index)
-    return keys_of(item) if is_reference(item) else ()
+    item = element_at(run.loop.items, frame.index)
+    return stored_keys(item) if is_reference(item) else ()
 
 
 def _iter(run: RunState, frame: Frame) -> dict[str, Any]:
@@ -281,7 +294,7 @@ def _iter(run: RunState, frame: Frame) -> dict[str, Any]:
     if loop is None or run.step.step.loop is None:
         return {"index": 0, "count": 1, "first": True, "last": True, **frame.iter.values}
     return {
-        run.step.step.loop.iterator: element(loop.items, index),
+        run.step.step.loop.iterator: element_at(loop.items, index),
         "index": index,
         "count": loop.total,
         "first": index == 0,

@@ -16,31 +16,31 @@ Tail = tuple[str, ...]
 class Need:
     """The keys that are read below a value. `whole`: the value itself is read, or handed on."""
 
-    __slots__ = ("below", "whole")
+    __slots__ = ("below", "entire")
 
     def __init__(self) -> None:
         self.below: dict[str, Need] = {}
-        self.whole = False
+        self.entire = False
 
     def add(self, tail: Iterable[str], *, whole: bool = True) -> None:
         here = self
         for key in tail:
             here = here.below.setdefault(key, Need())
-        here.whole = here.whole or whole
+        here.entire = here.entire or whole
 
     def at(self, path: Iterable[str]) -> "Need":
         """What is read below this path. What is handed on above it is handed on, too."""
         here, whole = self, False
         for key in path:
-            whole = whole or here.whole
+            whole = whole or here.entire
             if key not in here.below:
-                return WHOLE if whole else NOTHING
+                return ENTIRE if whole else NOTHING
             here = here.below[key]
-        return here.joined(WHOLE) if whole and not here.whole else here
+        return here.joined(ENTIRE) if whole and not here.entire else here
 
     def joined(self, other: "Need") -> "Need":
         found = Need()
-        found.whole = self.whole or other.whole
+        found.entire = self.entire or other.entire
         found.below = {**self.below, **other.below}
         for name in self.below.keys() & other.below.keys():
             found.below[name] = self.below[name].joined(other.below[name])
@@ -48,8 +48,8 @@ class Need:
 
 
 NOTHING = Need()
-WHOLE = Need()
-WHOLE.whole = True
+ENTIRE = Need()
+ENTIRE.entire = True
 
 
 class Needs:

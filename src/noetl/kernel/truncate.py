@@ -9,7 +9,7 @@ DEPTH = 5
 VALUES = 200
 
 
-def shown(value: Any) -> Any:
+def truncate_value(value: Any) -> Any:
     """The value, or as much of it as fits: what was left out is marked by `…`."""
     return _Cut().value(value, DEPTH)
 

@@ -35,13 +35,13 @@ class NotJson(NoetlError):
         return f"`{self.path}` {self.reason}"
 
 
-def normalise(value: object, other: Callable[[object], Json] | None = None) -> Json:
+def normalise(value: object, fallback: Callable[[object], Json] | None = None) -> Json:
     """The value in plain JSON types; NotJson if there is no faithful form.
 
     Tuples become lists; dates and times ISO text; a Decimal a number if 15 digits hold it, else text.
     `other` is asked for a form of what has none.
     """
-    return _Walk(other).value(value)
+    return _Walk(fallback).value(value)
 
 
 class _Walk:

@@ -11,18 +11,18 @@ import msgspec
 
 from noetl.model.json import Json
 
-MARK = "$noetl"
-VEILED = "secrets"
+MARKER = "$noetl"
+HOLDS_SECRETS = "secrets"
 """A key of references: what is stored holds what stands for secrets, and only the engine can fill it in."""
-MEDIA_TYPE = "application/json"
-ARROW = "application/vnd.apache.arrow.stream"
+JSON_MEDIA_TYPE = "application/json"
+ARROW_MEDIA_TYPE = "application/vnd.apache.arrow.stream"
 """A table in Arrow's IPC stream format: it stands for the list of its rows."""
-_VALUES = (MEDIA_TYPE, ARROW)
+_VALUES = (JSON_MEDIA_TYPE, ARROW_MEDIA_TYPE)
 _KINDS = ("ref", "manifest")
 _TAIL = "$noetl"
 _SIGN = b'$noetl"'
 
-SECRET_SIGN = b'"$noetl":"secret"'
+SECRET_MARKER_BYTES = b'"$noetl":"secret"'
 """In the bytes of a value that holds what stands for a secret."""
 
 encode_value = msgspec.json.Encoder().encode
@@ -31,7 +31,7 @@ encode_value = msgspec.json.Encoder().encode
 decode_value = msgspec.json.Decoder().decode
 
 
-def reference(
+def value_reference(
     key: str,
     value: Json,
     *,
@@ -39,7 +39,7 @@ def reference(
     preview: str = "",
     extracted: dict[str, Json] | None = None,
     absent: Iterable[str] = (),
-    veiled: bool = False,
+    holds_secrets: bool = False,
 ) -> dict[str, Any]:
     """What stands for `value`, whose bytes are stored under `key`.
 
@@ -47,20 +47,20 @@ def reference(
     `veiled`: it holds what stands for secrets.
     """
     return {
-        MARK: "ref",
+        MARKER: "ref",
         "key": key,
         "size": size,
-        "media_type": MEDIA_TYPE,
-        "hash": hash_in(key),
+        "media_type": JSON_MEDIA_TYPE,
+        "hash": hash_of_key(key),
         **_shape(value),
         "preview": preview,
         "extracted": extracted or {},
         **({"absent": sorted(absent)} if absent else {}),
-        **({VEILED: True} if veiled else {}),
+        **({HOLDS_SECRETS: True} if holds_secrets else {}),
     }
 
 
-def part(
+def part_reference(
     key: str,
     path: tuple[str | int, ...],
     value: Json = None,
@@ -69,7 +69,7 @@ def part(
     absent: Iterable[str] = (),
 ) -> dict[str, Any]:
     """What stands for the part at `path` of the value stored under `key`."""
-    found: dict[str, Any] = {MARK: "ref", "key": key, "path": list(path), **_shape(value)}
+    found: dict[str, Any] = {MARKER: "ref", "key": key, "path": list(path), **_shape(value)}
     if extracted:
         found["extracted"] = extracted
     if absent:
@@ -77,7 +77,7 @@ def part(
     return found
 
 
-class Stored(dict[str, Any]):
+class StoredReference(dict[str, Any]):
     """A reference, as tools give and get it: no user data can pretend to be one.
 
     In the log and in expressions it is a plain mapping. One to a table stands for its rows; one to other
@@ -85,19 +85,21 @@ class Stored(dict[str, Any]):
     """
 
 
-class Masked(dict[str, Any]):
+class SecretMarker(dict[str, Any]):
     """What stands for a secret, as tools give and get it: no user data can pretend to be one."""
 
 
-def stored_object(key: str, *, size: int, media_type: str, preview: str = "", **about: Json) -> Stored:
+def object_reference(
+    key: str, *, size: int, media_type: str, preview: str = "", **about: Json
+) -> StoredReference:
     """What stands for bytes. `about` is what else is worth knowing; of a table, `type` and `length`."""
-    return Stored(
+    return StoredReference(
         {
-            MARK: "ref",
+            MARKER: "ref",
             "key": key,
             "size": size,
             "media_type": media_type,
-            "hash": hash_in(key),
+            "hash": hash_of_key(key),
             "preview": preview,
             "extracted": {},
             **about,
@@ -105,7 +107,7 @@ def stored_object(key: str, *, size: int, media_type: str, preview: str = "", **
     )
 
 
-def chunk(key: str, start: int, end: int, size: int) -> dict[str, Json]:
+def list_chunk(key: str, start: int, end: int, size: int) -> dict[str, Json]:
     """The elements from `start` up to but not including `end`, stored as one list."""
     return {"key": key, "from": start, "to": end, "size": size}
 
@@ -117,7 +119,7 @@ def manifest(
     parts = list(chunks)
     total = (parts[-1]["to"] if parts else 0) + len(tail)
     return {
-        MARK: "manifest",
+        MARKER: "manifest",
         "total": total,
         "size": sum(each["size"] for each in parts),
         "chunks": parts,
@@ -129,14 +131,14 @@ def manifest(
     }
 
 
-def appended(base: dict[str, Any], items: Sequence[Json]) -> dict[str, Any] | None:
+def append_to_list(base: dict[str, Any], items: Sequence[Json]) -> dict[str, Any] | None:
     """A stored list with more elements; None if it is no list, or only a part of what is stored."""
     if base.get("type") != "list" or "path" in base or "set" in base:
         return None
     preview = base.get("preview", "")
-    if base[MARK] == "manifest":
+    if base[MARKER] == "manifest":
         return manifest(base["chunks"], preview, [*base.get("tail", ()), *items])
-    return manifest([chunk(base["key"], 0, base["length"], base["size"])], preview, items)
+    return manifest([list_chunk(base["key"], 0, base["length"], base["size"])], preview, items)
 
 
 def _shape(value: Json) -> dict[str, Any]:
@@ -155,43 +157,43 @@ def is_reference(value: object) -> TypeGuard[dict[str, Any]]:
     """Whether this stands for a value, a list in chunks included; a stored object stands for itself."""
     return (
         type(value) is dict
-        and MARK in value
-        and value[MARK] in _KINDS
-        and value.get("media_type", MEDIA_TYPE) in _VALUES
+        and MARKER in value
+        and value[MARKER] in _KINDS
+        and value.get("media_type", JSON_MEDIA_TYPE) in _VALUES
     )
 
 
-def is_table(value: object) -> TypeGuard[dict[str, Any]]:
+def is_table_reference(value: object) -> TypeGuard[dict[str, Any]]:
     """Whether this stands for the rows of an Arrow table, all of them."""
-    return is_reference(value) and value.get("media_type") == ARROW and "path" not in value
+    return is_reference(value) and value.get("media_type") == ARROW_MEDIA_TYPE and "path" not in value
 
 
-def is_object(value: object) -> TypeGuard[dict[str, Any]]:
+def is_object_reference(value: object) -> TypeGuard[dict[str, Any]]:
     """Whether this is the reference to stored bytes that stand for no value."""
     return (
         isinstance(value, dict)
-        and value.get(MARK) == "ref"
-        and value.get("media_type", MEDIA_TYPE) not in _VALUES
+        and value.get(MARKER) == "ref"
+        and value.get("media_type", JSON_MEDIA_TYPE) not in _VALUES
     )
 
 
 def is_manifest(value: object) -> TypeGuard[dict[str, Any]]:
-    return type(value) is dict and MARK in value and value[MARK] == "manifest"
+    return type(value) is dict and MARKER in value and value[MARKER] == "manifest"
 
 
-def keys_of(value: Mapping[str, Any]) -> tuple[str, ...]:
+def stored_keys(value: Mapping[str, Any]) -> tuple[str, ...]:
     """The keys under which what a reference or manifest stands for is stored."""
-    if value[MARK] == "manifest":
+    if value[MARKER] == "manifest":
         return tuple(each["key"] for each in value["chunks"])
     return (value["key"],)
 
 
-def hash_in(key: str) -> str:
+def hash_of_key(key: str) -> str:
     """The SHA-256 of the bytes that are stored under a key: its last part."""
     return key.rpartition("/")[2]
 
 
-def mentions(value: object) -> bool:
+def may_hold_marker(value: object) -> bool:
     """Whether a reference, a manifest, a secret or an escaped key may be in there."""
     if not isinstance(value, dict | list):
         return False
@@ -203,37 +205,37 @@ def mentions(value: object) -> bool:
 
 def escape(value: Any) -> Any:
     """User data as it may stand in the log; the same object where nothing is to be done."""
-    return _escaped(value) if mentions(value) else value
+    return _escaped(value) if may_hold_marker(value) else value
 
 
 def unescape(value: Any) -> Any:
     """The user's own data again."""
-    return _unescaped(value) if mentions(value) else value
+    return _unescaped(value) if may_hold_marker(value) else value
 
 
-def held(value: Any) -> Any:
+def wrap_references(value: Any) -> Any:
     """The value as a tool that takes references gets it: what is stored by itself stays a reference."""
     if is_reference(value):
-        apart = is_manifest(value) or "path" in value or "set" in value or VEILED in value
-        return value if apart else Stored(value)
-    if not mentions(value) or isinstance(value, Stored):
+        apart = is_manifest(value) or "path" in value or "set" in value or HOLDS_SECRETS in value
+        return value if apart else StoredReference(value)
+    if not may_hold_marker(value) or isinstance(value, StoredReference):
         return value
     if isinstance(value, dict):
-        return {key: held(item) for key, item in value.items()}
-    return [held(item) for item in value]
+        return {key: wrap_references(item) for key, item in value.items()}
+    return [wrap_references(item) for item in value]
 
 
 def references_in(value: Any) -> Iterator[dict[str, Any]]:
     """Every reference and manifest in a value, itself included; not what they stand for."""
     if is_reference(value):
         yield value
-    elif not isinstance(value, Stored) and mentions(value):
+    elif not isinstance(value, StoredReference) and may_hold_marker(value):
         for item in value.values() if isinstance(value, dict) else value:
             yield from references_in(item)
 
 
 def _escaped(value: Any) -> Any:
-    if isinstance(value, Stored | Masked):
+    if isinstance(value, StoredReference | SecretMarker):
         return dict(value)
     if isinstance(value, dict):
         return {escape_key(key): _escaped(item) for key, item in value.items()}
@@ -244,10 +246,10 @@ def _escaped(value: Any) -> Any:
 
 def _unescaped(value: Any) -> Any:
     if isinstance(value, dict):
-        if isinstance(value, Stored) or is_object(value):
-            return Stored(value)
-        if value.get(MARK) == "secret":
-            return Masked(value)
+        if isinstance(value, StoredReference) or is_object_reference(value):
+            return StoredReference(value)
+        if value.get(MARKER) == "secret":
+            return SecretMarker(value)
         return {_unescaped_key(key): _unescaped(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_unescaped(item) for item in value]

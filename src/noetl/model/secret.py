@@ -13,15 +13,15 @@ from urllib.parse import quote, quote_plus
 import msgspec
 from msgspec import Struct
 
-from noetl.model.reference import MARK, Masked, mentions
+from noetl.model.reference import MARKER, SecretMarker, may_hold_marker
 
 MASK = "***"
 """What a person sees in place of a secret."""
-PREFIX = "secret:"
+SECRET_KEY_PREFIX = "secret:"  # noqa: S105 - how a key begins, no password
 """How the keys of secrets begin, among those of stored values."""
 
 
-class Origin(Struct, frozen=True, omit_defaults=True):
+class SecretOrigin(Struct, frozen=True, omit_defaults=True):
     """Where a secret can be had again.
 
     `playbook` is the hash of the document whose keychain declares `name`; `provider` is where an undeclared
@@ -39,15 +39,15 @@ class Origin(Struct, frozen=True, omit_defaults=True):
     @property
     def key(self) -> str:
         """Under which its value is asked for."""
-        return PREFIX + msgspec.json.encode(self).decode()
+        return SECRET_KEY_PREFIX + msgspec.json.encode(self).decode()
 
 
-def origin_in(key: str) -> Origin:
+def origin_of_key(key: str) -> SecretOrigin:
     """What a key asks for."""
-    return msgspec.json.decode(key.removeprefix(PREFIX), type=Origin)
+    return msgspec.json.decode(key.removeprefix(SECRET_KEY_PREFIX), type=SecretOrigin)
 
 
-FORMS: dict[str, Callable[[str], str]] = {
+SECRET_FORMS: dict[str, Callable[[str], str]] = {
     "": str,
     "json": lambda text: json.dumps(text)[1:-1],
     "json-utf8": lambda text: json.dumps(text, ensure_ascii=False)[1:-1],
@@ -68,17 +68,17 @@ _BASE64: dict[str, Callable[[bytes], bytes]] = {
 BASE64_FORMS = tuple(_BASE64)
 
 
-def whole(origin: Origin) -> Masked:
+def secret_marker(origin: SecretOrigin) -> SecretMarker:
     """What stands for a value that is a secret."""
-    return Masked({MARK: "secret", **_said(origin)})
+    return SecretMarker({MARKER: "secret", **_said(origin)})
 
 
-def _said(origin: Origin) -> dict[str, Any]:
+def _said(origin: SecretOrigin) -> dict[str, Any]:
     said: dict[str, Any] = msgspec.to_builtins(origin)
     return {**said, "path": list(origin.path)} if origin.path else said
 
 
-def woven(parts: list[Any], origin: Origin | None = None) -> Masked:
+def secret_text_marker(parts: list[Any], origin: SecretOrigin | None = None) -> SecretMarker:
     """What stands for a text of these parts: texts, and what `part` and `packed` give.
 
     If it cannot be made from them, `origin` is where the whole can be had.
@@ -95,10 +95,10 @@ def woven(parts: list[Any], origin: Origin | None = None) -> Masked:
             secrets.append(piece)
         counted.append(number)
     whole_text = _said(origin) if origin is not None else {}
-    return Masked({MARK: "secret", "parts": counted, "secrets": secrets, **whole_text})
+    return SecretMarker({MARKER: "secret", "parts": counted, "secrets": secrets, **whole_text})
 
 
-def part(origin: Origin, *, form: str = "", line: int | None = None) -> dict[str, Any]:
+def secret_part(origin: SecretOrigin, *, form: str = "", line: int | None = None) -> dict[str, Any]:
     """A secret inside a text; `line` is which of its lines it is."""
     found = _said(origin)
     if form:
@@ -108,34 +108,34 @@ def part(origin: Origin, *, form: str = "", line: int | None = None) -> dict[str
     return found
 
 
-def packed(form: str, parts: list[Any]) -> dict[str, Any]:
+def encoded_part(form: str, parts: list[Any]) -> dict[str, Any]:
     """A text with secrets in it that was encoded as a whole."""
     return {"form": form, "parts": parts}
 
 
-def lost() -> dict[str, Any]:
+def lost_part() -> dict[str, Any]:
     """A secret inside a text that cannot be put there again."""
     return {"lost": True}
 
 
 def is_secret(value: object) -> TypeGuard[dict[str, Any]]:
-    return isinstance(value, dict) and value.get(MARK) == "secret"
+    return isinstance(value, dict) and value.get(MARKER) == "secret"
 
 
 def secrets_in(value: Any) -> Iterator[dict[str, Any]]:
     """Everything in a value that stands for a secret, itself included."""
     if is_secret(value):
         yield value
-    elif mentions(value):
+    elif may_hold_marker(value):
         for item in value.values() if isinstance(value, dict) else value:
             yield from secrets_in(item)
 
 
-class Lost(Exception):
+class SecretLost(Exception):
     """What stands here cannot be made again."""
 
 
-def keys_of_secret(marker: Mapping[str, Any]) -> set[str]:
+def secret_keys(marker: Mapping[str, Any]) -> set[str]:
     """The keys of the values that are needed to put a secret in its place. Raises Lost."""
     if "parts" not in marker or "number" in marker:
         return {_origin(marker).key}
@@ -143,12 +143,12 @@ def keys_of_secret(marker: Mapping[str, Any]) -> set[str]:
     for piece in marker["secrets"] if "secrets" in marker else marker["parts"]:
         if isinstance(piece, dict):
             if piece.get("lost"):
-                raise Lost
-            found |= keys_of_secret(piece)
+                raise SecretLost
+            found |= secret_keys(piece)
     return found
 
 
-def rebuilt(marker: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
+def restore_secret(marker: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
     """The value again. Raises KeyError where one is not given, and Lost."""
     if "parts" not in marker or "number" in marker:
         return values[_origin(marker).key]
@@ -156,7 +156,7 @@ def rebuilt(marker: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
     return "".join(piece if isinstance(piece, str) else made[piece] for piece in marker["parts"])
 
 
-def shown(marker: Mapping[str, Any]) -> str:
+def mask_secret(marker: Mapping[str, Any]) -> str:
     """As a person sees it."""
     if "parts" not in marker:
         return MASK
@@ -167,31 +167,31 @@ def _made(piece: Any, values: Mapping[str, Any]) -> str:
     if isinstance(piece, str):
         return piece
     if piece.get("lost"):
-        raise Lost
+        raise SecretLost
     if "parts" in piece:
         inside = "".join(_made(each, values) for each in piece["parts"])
         return _BASE64[piece["form"]](inside.encode()).decode()
-    text = text_of_secret(values[_origin(piece).key])
+    text = secret_text(values[_origin(piece).key])
     if "line" in piece:
         lines = text.splitlines()
         if piece["line"] >= len(lines):
-            raise Lost
+            raise SecretLost
         text = lines[piece["line"]]
-    return FORMS[piece.get("form", "")](text)
+    return SECRET_FORMS[piece.get("form", "")](text)
 
 
-def forms_of(secret: str, other: str) -> Iterator[tuple[str, str]]:
+def form_pairs(secret: str, other: str) -> Iterator[tuple[str, str]]:
     """The other text and the secret in every form that one is recognised in, each pair alike."""
-    for form in FORMS.values():
+    for form in SECRET_FORMS.values():
         yield form(other), form(secret)
     for pack in _BASE64.values():
         yield pack(other.encode()).decode(), pack(secret.encode()).decode()
 
 
-def text_of_secret(value: Any) -> str:
+def secret_text(value: Any) -> str:
     """A secret as it stands inside a text."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _origin(marker: Mapping[str, Any]) -> Origin:
-    return msgspec.convert(marker, Origin)
+def _origin(marker: Mapping[str, Any]) -> SecretOrigin:
+    return msgspec.convert(marker, SecretOrigin)

@@ -14,7 +14,7 @@ from noetl.model.json import Json
 from noetl.model.normalisation import NotJson, normalise
 from noetl.model.reference import decode_value, escape
 
-ROWS = 1_000
+ROWS_PER_READ = 1_000
 """Rows that a loop over a table reads at a time."""
 _BEGINNING = b"\xff\xff\xff\xff"
 """How a stream begins, and no JSON text can."""
@@ -22,15 +22,15 @@ _JSON = "extension<arrow.json>"
 """The type of columns whose text is JSON."""
 
 
-def decode_stored(data: bytes) -> Any:
+def decode_value_or_table(data: bytes) -> Any:
     """What stored bytes stand for, as it may stand in the log: a JSON value, or the rows of a table.
 
     Raises ResultError if they are a table that cannot be read.
     """
-    return escape(rows_of(data)) if data.startswith(_BEGINNING) else decode_value(data)
+    return escape(table_rows(data)) if data.startswith(_BEGINNING) else decode_value(data)
 
 
-def rows_of(data: bytes) -> list[Json]:
+def table_rows(data: bytes) -> list[Json]:
     """The rows of a table as mappings. Raises ResultError.
 
     Beyond what results are normalised to: NaN, infinity and times out of range are null, bytes are base64,
@@ -41,11 +41,11 @@ def rows_of(data: bytes) -> list[Json]:
 
 def row_key(key: str, index: int) -> tuple[str, int]:
     """The key of some rows of the table under `key`, that at `index` among them; and the first of them."""
-    start = index - index % ROWS
-    return f"{key}#{start}-{start + ROWS}", start
+    start = index - index % ROWS_PER_READ
+    return f"{key}#{start}-{start + ROWS_PER_READ}", start
 
 
-def rows_in_key(key: str) -> tuple[str, tuple[int, int] | None]:
+def split_row_key(key: str) -> tuple[str, tuple[int, int] | None]:
     """The key of what is stored, and which of its rows are meant; None: all that is stored."""
     stored, _, rows = key.partition("#")
     if not rows:
@@ -55,7 +55,7 @@ def rows_in_key(key: str) -> tuple[str, tuple[int, int] | None]:
 
 
 def _batches(data: bytes) -> Iterator[Any]:
-    with told(), arrow_library().ipc.open_stream(data) as stream:
+    with arrow_errors(), arrow_library().ipc.open_stream(data) as stream:
         yield from stream
 
 
@@ -148,7 +148,7 @@ def arrow_library() -> Any:
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def arrow_errors() -> Iterator[None]:
     """Raises ResultError where the stream is not what it should be."""
     try:
         yield

@@ -10,11 +10,11 @@ from noetl.model.json import Json
 from noetl.model.reference import encode_value
 from noetl.model.table_reader import batch_rows
 
-PREVIEW = 100
+PREVIEW_ROWS = 100
 """Rows that a preview is made of."""
 
 
-class Rows(NamedTuple):
+class TableRows(NamedTuple):
     """All rows of a table, as values; `lost` counts by column those that JSON has no form for."""
 
     columns: list[str]
@@ -22,7 +22,7 @@ class Rows(NamedTuple):
     lost: dict[str, int]
 
 
-class Stream(NamedTuple):
+class TableStream(NamedTuple):
     """A table that is too large for values: the batches that were read, and those to come."""
 
     schema: pa.Schema
@@ -34,9 +34,9 @@ class Stream(NamedTuple):
         return list(self.schema.names)
 
     @property
-    def first(self) -> list[dict[str, Json]]:
+    def preview_rows(self) -> list[dict[str, Json]]:
         """The rows for a preview, as long as nothing is written."""
-        return batch_rows(self.read[0].slice(0, PREVIEW)) if self.read else []
+        return batch_rows(self.read[0].slice(0, PREVIEW_ROWS)) if self.read else []
 
     def write(self, path: Path) -> int:
         """Writes everything to the file; the number of rows."""
@@ -52,7 +52,7 @@ class Stream(NamedTuple):
         return count
 
 
-def gathered(reader: Any, names: Sequence[str], limit: int) -> Rows | Stream:
+def read_batches(reader: Any, names: Sequence[str], limit: int) -> TableRows | TableStream:
     """The rows that a reader of record batches gives, its columns with these names.
 
     If they take more than `limit` bytes of JSON, they are not all read yet.
@@ -65,11 +65,11 @@ def gathered(reader: Any, names: Sequence[str], limit: int) -> Rows | Stream:
         read.append(batch)
         size += batch.nbytes
         if size > limit:
-            return Stream(schema, read, batches)
+            return TableStream(schema, read, batches)
     rows = [row for batch in read for row in batch_rows(batch)]
     if len(encode_value(rows)) > limit:
-        return Stream(schema, read, batches)
-    return Rows(list(names), rows, _lost(read, rows))
+        return TableStream(schema, read, batches)
+    return TableRows(list(names), rows, _lost(read, rows))
 
 
 def _lost(batches: list[pa.RecordBatch], rows: list[dict[str, Json]]) -> dict[str, int]:

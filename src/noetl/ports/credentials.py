@@ -12,7 +12,7 @@ from msgspec import Struct
 from noetl.model import Json, NoetlError
 
 
-class Sealed(NamedTuple):
+class SealedCredential(NamedTuple):
     """A credential as it is stored. `wrapped_key` opens `body`, and the key named `key_id` opens that."""
 
     name: str
@@ -47,13 +47,13 @@ class KeyWrong(CredentialError): ...
 class SealedStore(Protocol):
     """What a store keeps of credentials. Writes are durable on return."""
 
-    async def credentials(self) -> list[Sealed]:
+    async def credentials(self) -> list[SealedCredential]:
         """All of them, by name."""
         ...
 
-    async def credential(self, name: str) -> Sealed | None: ...
+    async def credential(self, name: str) -> SealedCredential | None: ...
 
-    async def put_credential(self, row: Sealed) -> bool:
+    async def put_credential(self, row: SealedCredential) -> bool:
         """Keeps or replaces one. False, and nothing is written, if others are sealed with another key.
 
         `created_at` of one that is replaced stays.
@@ -64,7 +64,9 @@ class SealedStore(Protocol):
         """False if there is none."""
         ...
 
-    async def rewrap_credentials(self, before: Sequence[Sealed], after: Sequence[Sealed]) -> bool:
+    async def rewrap_credentials(
+        self, before: Sequence[SealedCredential], after: Sequence[SealedCredential]
+    ) -> bool:
         """Replaces all by the same with their keys wrapped anew, in one transaction.
 
         False, and nothing is written, if what is stored is not `before` any more.
@@ -80,7 +82,7 @@ class StoredCredential(Struct, frozen=True):
     fields: dict[str, Json]
 
 
-class Vault(Protocol):
+class CredentialStore(Protocol):
     """Credentials by name."""
 
     async def find(self, name: str) -> StoredCredential | None:
@@ -88,7 +90,7 @@ class Vault(Protocol):
         ...
 
 
-class Found(NamedTuple):
+class FoundCredential(NamedTuple):
     """A credential for a tool: its `fields`, and the same with what stands for secrets in the log."""
 
     fields: Mapping[str, Json]
@@ -96,10 +98,10 @@ class Found(NamedTuple):
     kind: str = ""
 
 
-class Lookup(Protocol):
+class CredentialLookup(Protocol):
     """Credentials for a tool that asks for them by name. What it got is masked in all that it says."""
 
-    async def find(self, name: str, provider: str = "") -> Found:
+    async def find(self, name: str, provider: str = "") -> FoundCredential:
         """From this provider, such as `env`; else from the keychain, else from the credential store.
 
         Raises ToolError of kind `credential`.

@@ -7,7 +7,7 @@ from typing import Protocol
 from noetl.dsl.document.playbook import Playbook
 from noetl.events.bodies import EventBody
 from noetl.kernel import RunState
-from noetl.ports.results import Objects
+from noetl.ports.results import ExecutionObjects
 
 
 class Ledger(Protocol):
@@ -31,7 +31,7 @@ class Ledger(Protocol):
         """Where relative paths of its playbook start."""
         ...
 
-    def objects(self, run: RunState, task: str) -> Objects:
+    def objects(self, run: RunState, task: str) -> ExecutionObjects:
         """Its stored objects; new ones are kept as the task says."""
         ...
 
@@ -45,7 +45,7 @@ class Ledger(Protocol):
         """Whether runs are to be interrupted."""
         ...
 
-    def report(self, run: RunState, *bodies: EventBody, go_on: bool = False) -> RunState | None:
+    def report(self, run: RunState, *bodies: EventBody, claim_next: bool = False) -> RunState | None:
         """Records what happened in a run that the worker owns; the run is up to date afterwards.
 
         With `go_on` the worker takes the next run that is ready, if this one has ended: it owns that then.
@@ -56,7 +56,7 @@ class Ledger(Protocol):
         """Calls `then` once everything reported so far would survive a crash."""
         ...
 
-    async def stored(self, key: str) -> bytes:
+    async def read_blob(self, key: str) -> bytes:
         """Bytes that events of the execution name. Raises ResultError."""
         ...
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from noetl.model import Json, ResultError
-from noetl.model.reference import Stored
+from noetl.model.reference import StoredReference
 
 __all__ = [
-    "Draft",
-    "Objects",
+    "ExecutionObjects",
+    "ObjectDraft",
     "ResultDamaged",
     "ResultError",
     "ResultExpired",
@@ -109,7 +109,7 @@ class ResultStore(Protocol):
         ...
 
 
-class Draft(Protocol):
+class ObjectDraft(Protocol):
     """An object that is being made."""
 
     @property
@@ -117,15 +117,15 @@ class Draft(Protocol):
         """The file to write: it does not exist yet."""
         ...
 
-    async def keep(self, media_type: str, *, preview: str = "", **about: Json) -> Stored:
+    async def keep(self, media_type: str, *, preview: str = "", **about: Json) -> StoredReference:
         """Stores what the file holds, and gives what stands for it. Raises ResultError."""
         ...
 
 
-class Objects(Protocol):
+class ExecutionObjects(Protocol):
     """The stored objects of one execution, as its tools see them: bytes that are no JSON value."""
 
-    def draft(self) -> AbstractAsyncContextManager[Draft]:
+    def draft(self) -> AbstractAsyncContextManager[ObjectDraft]:
         """Something new. What was not kept at the end of the context is gone."""
         ...
 
@@ -136,7 +136,7 @@ class Objects(Protocol):
         """
         ...
 
-    async def publish(self, name: str, reference: Stored, store: str = "") -> dict[str, Json]:
+    async def publish(self, name: str, reference: StoredReference, store: str = "") -> dict[str, Json]:
         """Keeps a copy of an object for all executions, by name. What had the name before is replaced.
 
         Gives `{key, store, size, media_type, hash, created_at}`. Raises ResultError, or ValueError if the
@@ -144,7 +144,7 @@ class Objects(Protocol):
         """
         ...
 
-    async def published(self, name: str, store: str = "") -> Stored | None:
+    async def published(self, name: str, store: str = "") -> StoredReference | None:
         """What has this name, as an object of this execution; None if nothing has."""
         ...
 

@@ -64,7 +64,7 @@ Derive: TypeAlias = Callable[[Row], Effects]
 """What one row changes. It must be a function of the row alone."""
 
 
-def merge(first: Effects, then: Effects) -> Effects:
+def merge_effects(first: Effects, then: Effects) -> Effects:
     """The effects of `first` followed by those of `then`."""
     if first is NO_EFFECTS:
         return then
@@ -87,7 +87,7 @@ class Append(Struct, frozen=True, kw_only=True):
     rows: Sequence[Row]
     effects: Effects = NO_EFFECTS
     start_key: str = ""
-    taken: Sequence[int] = ()
+    answers: Sequence[int] = ()
 
 
 class Committed(Struct, frozen=True):
@@ -111,7 +111,7 @@ class KeyTaken(Struct, frozen=True):
 Verdict: TypeAlias = Committed | Conflict | KeyTaken
 
 
-class Entry(NamedTuple):
+class FeedEntry(NamedTuple):
     """A row at its position in the order of commits, over all executions."""
 
     pos: int
@@ -142,7 +142,7 @@ class ExecutionRecord(Struct, frozen=True, kw_only=True):
     expires_at: int
 
 
-class Query(Struct, frozen=True, kw_only=True):
+class ExecutionQuery(Struct, frozen=True, kw_only=True):
     """Which executions to list: those for which everything given holds.
 
     `execution_id` is the beginning of their id and `path` that of their path, `since` the earliest
@@ -159,10 +159,10 @@ class Query(Struct, frozen=True, kw_only=True):
     limit: int = 100
 
 
-EVERYTHING = Query()
+EVERYTHING = ExecutionQuery()
 
 
-class Page(Struct, frozen=True):
+class ExecutionPage(Struct, frozen=True):
     """Executions, newest first. `next` is the cursor of the next page, empty on the last one."""
 
     executions: list[ExecutionRecord]
@@ -175,7 +175,7 @@ class Timer(NamedTuple):
     key: str
 
 
-class Message(NamedTuple):
+class OutboxMessage(NamedTuple):
     """Something that an execution has to tell others. `id` grows in the order of commits."""
 
     id: int
@@ -184,7 +184,7 @@ class Message(NamedTuple):
     body: bytes
 
 
-class Letter(NamedTuple):
+class InboxMessage(NamedTuple):
     """A command to an execution from somebody who does not own it. `id` grows in the order of sending."""
 
     id: int
@@ -268,7 +268,7 @@ class Store(SealedStore, Protocol):
         """Up to `limit` rows with numbers above `after`, in order. Fewer than `limit` means: no more."""
         ...
 
-    async def feed(self, *, after: int = 0, limit: int = 1_000) -> list[Entry]:
+    async def feed(self, *, after: int = 0, limit: int = 1_000) -> list[FeedEntry]:
         """Rows of all executions in the order of commits, above position `after`.
 
         A position is never used twice, and nothing appears later below one that was seen. The rows of
@@ -286,7 +286,7 @@ class Store(SealedStore, Protocol):
 
     async def execution(self, execution_id: str) -> ExecutionRecord | None: ...
 
-    async def executions(self, query: Query = EVERYTHING) -> Page:
+    async def executions(self, query: ExecutionQuery = EVERYTHING) -> ExecutionPage:
         """The executions that match, in the reverse order of their first appends.
 
         Executions that start between two pages appear on neither. Raises ValueError for what is not
@@ -301,11 +301,11 @@ class Store(SealedStore, Protocol):
         """
         ...
 
-    async def outbox(self, *, limit: int = 1_000) -> list[Message]:
+    async def outbox(self, *, limit: int = 1_000) -> list[OutboxMessage]:
         """What has still to be sent, the oldest first. A message stays until it is `sent` or taken back."""
         ...
 
-    async def sent(self, messages: Sequence[Message]) -> None:
+    async def sent(self, messages: Sequence[OutboxMessage]) -> None:
         """Removes messages that were delivered. One that was replaced meanwhile, or is gone, is left alone.
 
         After a crash or `rebuild` a message may be there again: receivers must expect it twice.
@@ -348,11 +348,11 @@ class Store(SealedStore, Protocol):
         """What is not there is no fault."""
         ...
 
-    async def send(self, execution_id: str, body: bytes) -> Letter:
+    async def send(self, execution_id: str, body: bytes) -> InboxMessage:
         """Puts a command into the inbox of an execution, for whoever owns it. Raises ExecutionUnknown."""
         ...
 
-    async def inbox(self, execution_ids: Sequence[str]) -> list[Letter]:
+    async def inbox(self, execution_ids: Sequence[str]) -> list[InboxMessage]:
         """The letters to these executions, the oldest first.
 
         A letter stays until an append has `taken` it, in the same commit as the rows that answer it,
@@ -360,7 +360,7 @@ class Store(SealedStore, Protocol):
         """
         ...
 
-    async def take(self, letters: Sequence[Letter]) -> None:
+    async def take(self, letters: Sequence[InboxMessage]) -> None:
         """Removes letters that no row answers. Those that are gone are left alone."""
         ...
 

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from noetl.model import Json
 from noetl.model.outcome import Outcome
-from noetl.ports.credentials import Lookup
-from noetl.ports.results import Objects
+from noetl.ports.credentials import CredentialLookup
+from noetl.ports.results import ExecutionObjects
 
 
 class Call(Struct, frozen=True, kw_only=True):
@@ -35,8 +35,8 @@ class Call(Struct, frozen=True, kw_only=True):
     timeout: float
     folder: Path
     log: Callable[[str], None]
-    objects: Objects
-    credentials: Lookup | None = None
+    objects: ExecutionObjects
+    credentials: CredentialLookup | None = None
 
 
 class Tool(Protocol):
@@ -53,7 +53,7 @@ class Tool(Protocol):
 
 
 @runtime_checkable
-class Keeping(Protocol):
+class ExecutionScoped(Protocol):
     """A tool that keeps something for an execution from one task to the next."""
 
     def forget(self, execution_id: str) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from noetl.ports.store import Store, StoreUnusable, StoreUrlWrong
 from noetl.stores.sqlite import SqliteStore
 
-__all__ = ["file_of", "open_store", "open_store_to_read"]
+__all__ = ["open_store", "open_store_to_read", "store_file_of"]
 
 _SQLITE = "sqlite://"
 _HINT = "sqlite:///relative/path.db, sqlite:////absolute/path.db or sqlite:///:memory:"
@@ -13,7 +13,7 @@ _HINT = "sqlite:///relative/path.db, sqlite:////absolute/path.db or sqlite:///:m
 
 def open_store(url: str) -> Store:
     """The store at this URL, made if it does not exist. Raises StoreUnusable, StoreUrlWrong."""
-    path = file_of(url)
+    path = store_file_of(url)
     return SqliteStore.in_memory() if path is None else SqliteStore.at(path)
 
 
@@ -22,11 +22,11 @@ def open_store_to_read(url: str) -> Store:
 
     There, whatever writes raises StoreUnusable. Raises StoreUnusable, StoreUrlWrong.
     """
-    path = file_of(url)
+    path = store_file_of(url)
     return SqliteStore.in_memory() if path is None else SqliteStore.to_read(path)
 
 
-def file_of(url: str) -> Path | None:
+def store_file_of(url: str) -> Path | None:
     """The file that a URL names; None for memory. Raises StoreUrlWrong, StoreUnusable."""
     if not url.startswith(_SQLITE):
         raise StoreUrlWrong(f"`{url}` is not the URL of a store", _HINT)

@@ -84,7 +84,7 @@ class Owners:
         self._file = file
         self._place = os.path.realpath(file)
 
-    def claim(self, execution_id: str) -> Ownership | None:
+    def acquire(self, execution_id: str) -> Ownership | None:
         """Owns an execution from here on; None if it has an owner, this process included. Never waits."""
         byte = _byte_of(execution_id)
         with _GUARD:
@@ -112,7 +112,7 @@ class Owners:
             locks.close_if_unused()
             return holder
 
-    def wait(self, execution_id: str) -> None:
+    def wait_until_released(self, execution_id: str) -> None:
         """Returns when no other process owns the execution. It blocks: give it a thread of its own."""
         byte = _byte_of(execution_id)
         with _GUARD:

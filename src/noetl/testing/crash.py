@@ -15,23 +15,31 @@ from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
-from noetl.testing.crashes.crash_record import Account, Attempt, Place
+from noetl.testing.crashes.crash_record import AttemptKey, CrashRecord, RecordedAttempt
 from noetl.testing.crashes.effect_tool import Effect, effect_tools
 from noetl.testing.crashes.fuse import Fuse
-from noetl.testing.crashes.process_life import Drive, Life, Scenario, World, empty_store, live, see_through
+from noetl.testing.crashes.process_life import (
+    Drive,
+    ProcessLife,
+    Scenario,
+    SurvivingFiles,
+    empty_store,
+    run_life,
+    run_to_end,
+)
 
 __all__ = [
-    "Account",
+    "CrashRecord",
     "Crashes",
     "Drive",
     "Effect",
     "Fuse",
-    "Life",
+    "ProcessLife",
     "Scenario",
-    "World",
+    "SurvivingFiles",
     "effect_tools",
-    "live",
-    "see_through",
+    "run_life",
+    "run_to_end",
 ]
 
 
@@ -43,22 +51,22 @@ class Crashes:
         self._folder = folder
         self._worlds = count()
         self._store = empty_store(folder / "empty.db")
-        whole = self.world()
-        asyncio.run(live(whole, scenario, Fuse()))
-        self.whole = Account(whole)
-        faults = self._faults(self.whole, [])
+        whole = self.new_files()
+        asyncio.run(run_life(whole, scenario, Fuse()))
+        self.uninterrupted = CrashRecord(whole)
+        faults = self._faults(self.uninterrupted, [])
         assert not faults, "\n".join(["without any crash:", *faults])
 
-    def world(self) -> World:
+    def new_files(self) -> SurvivingFiles:
         """A new one, in which nothing has happened."""
         folder = self._folder / f"{self.scenario.name}-{next(self._worlds)}"
-        return World.made(folder, self.scenario.files, self._store)
+        return SurvivingFiles.create(folder, self.scenario.files, self._store)
 
     def at_every_write(self) -> int:
         """Crashes before and after each write, once; the number of crashes. Raises AssertionError."""
         return sum(self._along(after=after) for after in (False, True))
 
-    def again_and_again(self) -> int:
+    def at_every_two_writes(self) -> int:
         """For each write, crashes there, and the resumed process at each of its writes, too."""
         crashed = 0
         for first in count(1):
@@ -73,30 +81,33 @@ class Crashes:
 
     def crash(self, *fuses: Fuse) -> int:
         """One process after the other, and a last one that does not crash; how many did."""
-        world = self.world()
-        crashes: list[Account] = []
+        world = self.new_files()
+        crashes: list[CrashRecord] = []
         where: list[str] = []
         for fuse in fuses:
-            asyncio.run(live(world, self.scenario, fuse))
+            asyncio.run(run_life(world, self.scenario, fuse))
             if not fuse.dead:
                 break
-            crashes.append(Account(world))
+            crashes.append(CrashRecord(world))
             where.append(f"{'after' if fuse.after else 'before'} write {fuse.at}")
         else:
-            asyncio.run(live(world, self.scenario, Fuse()))
+            asyncio.run(run_life(world, self.scenario, Fuse()))
         self.compare(world, crashes, ", then ".join(where))
         return len(crashes)
 
-    def compare(self, world: World, crashes: Sequence[Account], where: str) -> None:
+    def compare(self, world: SurvivingFiles, crashes: Sequence[CrashRecord], where: str) -> None:
         """What is in this world must be what an uninterrupted run leaves. Raises AssertionError."""
-        found = Account(world)
+        found = CrashRecord(world)
         faults = self._faults(found, crashes)
-        right, ends = self.whole.ends(), found.ends()
+        right, ends = self.uninterrupted.ends(), found.ends()
         faults += [
             f"{name}: {ends.get(name)}, not {right[name]}" for name in right if ends.get(name) != right[name]
         ]
         faults += [f"{name} should not be there" for name in ends if name not in right]
-        missing, more = self.whole.done() - found.done(), found.done() - self.whole.done()
+        missing, more = (
+            self.uninterrupted.effects_done() - found.effects_done(),
+            found.effects_done() - self.uninterrupted.effects_done(),
+        )
         faults += [f"{one} was not done" for one in missing]
         faults += [f"{one} should not have been done" for one in more]
         assert not faults, "\n".join([f"{self.scenario.name}, crashed {where}:", *faults])
@@ -107,26 +118,28 @@ class Crashes:
                 return number - 1
         raise AssertionError
 
-    def _faults(self, found: Account, crashes: Sequence[Account]) -> list[str]:
-        faults = found.broken()
+    def _faults(self, found: CrashRecord, crashes: Sequence[CrashRecord]) -> list[str]:
+        faults = found.problems()
         for crash in crashes:
-            faults += [f"at the crash: {text}" for text in crash.broken()]
+            faults += [f"at the crash: {text}" for text in crash.problems()]
         faults += [f"letter {letter.id} was not read" for letter in found.letters]
         faults += [
             f"{one.name} is {one.state.status}" for one in found.histories.values() if not one.state.over
         ]
-        counts, attempts = found.counts(), found.attempts()
+        counts, attempts = found.effect_counts(), found.attempts()
         for place, attempt in attempts.items():
             times = counts.pop((place.execution_id, attempt.key, place.attempt), 0)
             faults += _attempt_faults(place, attempt, times, len(crashes))
         faults += [f"{one} was done {times} times without a record" for one, times in counts.items()]
-        faults += [f"{one} was done {n} times" for one, n in found.unkeyed().items() if n > 1 + len(crashes)]
+        faults += [
+            f"{one} was done {n} times" for one, n in found.unkeyed_effects().items() if n > 1 + len(crashes)
+        ]
         for crash in crashes:
             faults += _repeated(crash, found)
         return faults
 
 
-def _attempt_faults(place: Place, attempt: Attempt, times: int, crashes: int) -> list[str]:
+def _attempt_faults(place: AttemptKey, attempt: RecordedAttempt, times: int, crashes: int) -> list[str]:
     where = "/".join(map(str, place))
     faults = []
     if attempt.deliveries != list(range(len(attempt.deliveries))) or len(attempt.deliveries) > 1 + crashes:
@@ -138,16 +151,16 @@ def _attempt_faults(place: Place, attempt: Attempt, times: int, crashes: int) ->
     return faults
 
 
-def _repeated(crash: Account, found: Account) -> list[str]:
+def _repeated(crash: CrashRecord, found: CrashRecord) -> list[str]:
     """What was recorded at the crash, and was done again after it."""
-    before, after = crash.counts(), found.counts()
+    before, after = crash.effect_counts(), found.effect_counts()
     recorded = [(place, one) for place, one in crash.attempts().items() if one.outcomes]
     names = [(place, (place.execution_id, one.key, place.attempt)) for place, one in recorded]
     again = ["/".join(map(str, place)) for place, key in names if before[key] != after[key]]
-    known = crash.given()
+    known = crash.recorded_texts()
     again += [
         label
-        for label, times in found.unkeyed().items()
-        if label in known and times != crash.unkeyed()[label]
+        for label, times in found.unkeyed_effects().items()
+        if label in known and times != crash.unkeyed_effects()[label]
     ]
     return [f"{place} was recorded and done again" for place in again]

@@ -22,22 +22,22 @@ from uuid import uuid4
 import pytest
 
 from noetl.ports.results import ResultDamaged, ResultExpired, ResultMissing, ResultStore
-from noetl.stores.results.body_format import packed
+from noetl.stores.results.body_format import pack_body
 
-Opener: TypeAlias = Callable[[], ResultStore]
+ResultStoreOpener: TypeAlias = Callable[[], ResultStore]
 
-ONE = "01939d2e-0000-7000-8000-000000000001"
-OTHER = "01939d2e-0000-7000-8000-000000000002"
+EXECUTION = "01939d2e-0000-7000-8000-000000000001"
+OTHER_EXECUTION = "01939d2e-0000-7000-8000-000000000002"
 
 
-def key_of(execution_id: str, data: bytes) -> str:
+def result_key_of(execution_id: str, data: bytes) -> str:
     return f"{execution_id}/{hashlib.sha256(data).hexdigest()}"
 
 
-def _scenario(test: Callable[..., Awaitable[None]]) -> Callable[[Any, Opener], None]:
+def _scenario(test: Callable[..., Awaitable[None]]) -> Callable[[Any, ResultStoreOpener], None]:
     """A test of as many stores on the same data as it takes."""
 
-    def run(self: Any, open_results: Opener) -> None:
+    def run(self: Any, open_results: ResultStoreOpener) -> None:
         async def play() -> None:
             stores = [open_results() for _ in range(test.__code__.co_argcount - 1)]
             try:
@@ -62,14 +62,14 @@ class ResultSuite(ABC):
     @_scenario
     async def test_what_was_put_can_be_got(self, store: ResultStore) -> None:
         for data in (b"", b"null", b"\0\xff" * 100, b"x" * 3_000_000):
-            await store.put(key_of(ONE, data), data)
-            assert await store.get(key_of(ONE, data)) == data
+            await store.put(result_key_of(EXECUTION, data), data)
+            assert await store.get(result_key_of(EXECUTION, data)) == data
 
     @_scenario
     async def test_a_file_can_be_stored_and_read_as_one(self, store: ResultStore) -> None:
         data = b"\0\xff" * 1_000_000
-        key = key_of(ONE, data)
-        path = store.scratch(ONE) / f"draft-{uuid4().hex}"
+        key = result_key_of(EXECUTION, data)
+        path = store.scratch(EXECUTION) / f"draft-{uuid4().hex}"
         path.write_bytes(data)
         await store.put_file(key, path)
         assert not path.exists()
@@ -80,23 +80,23 @@ class ResultSuite(ABC):
     @_scenario
     async def test_what_is_not_stored_is_no_file(self, store: ResultStore) -> None:
         with pytest.raises(ResultMissing):
-            async with store.local(key_of(ONE, b"never")):
+            async with store.local(result_key_of(EXECUTION, b"never")):
                 pass
 
     @_scenario
     async def test_others_see_it(self, store: ResultStore, other: ResultStore) -> None:
-        await store.put(key_of(ONE, b"1"), b"1")
-        assert await other.get(key_of(ONE, b"1")) == b"1"
+        await store.put(result_key_of(EXECUTION, b"1"), b"1")
+        assert await other.get(result_key_of(EXECUTION, b"1")) == b"1"
 
     @_scenario
     async def test_putting_again_changes_nothing(self, store: ResultStore, other: ResultStore) -> None:
-        key = key_of(ONE, b"same")
+        key = result_key_of(EXECUTION, b"same")
         await asyncio.gather(*(each.put(key, b"same") for each in (store, other) * 10))
         assert await store.get(key) == b"same"
 
     @_scenario
     async def test_what_is_not_there_is_named(self, store: ResultStore) -> None:
-        key = key_of(ONE, b"nothing")
+        key = result_key_of(EXECUTION, b"nothing")
         with pytest.raises(ResultMissing, match=key) as caught:
             await store.get(key)
         assert caught.value.hint
@@ -104,9 +104,9 @@ class ResultSuite(ABC):
     @_scenario
     async def test_a_key_belongs_to_its_bytes(self, store: ResultStore) -> None:
         with pytest.raises(ValueError, match="not the key of these bytes"):
-            await store.put(key_of(ONE, b"1"), b"2")
+            await store.put(result_key_of(EXECUTION, b"1"), b"2")
         with pytest.raises(ResultMissing):
-            await store.get(key_of(ONE, b"1"))
+            await store.get(result_key_of(EXECUTION, b"1"))
 
     @_scenario
     async def test_only_keys_are_keys(self, store: ResultStore) -> None:
@@ -116,9 +116,9 @@ class ResultSuite(ABC):
             name,
             f"/{name}",
             f"../{name}",
-            f"{ONE}/..",
-            f"{ONE}/x/{name}",
-            f"{ONE}/{name.upper()}",
+            f"{EXECUTION}/..",
+            f"{EXECUTION}/x/{name}",
+            f"{EXECUTION}/{name.upper()}",
         ):
             with pytest.raises(ValueError, match="not the key"):
                 await store.put(key, b"1")
@@ -130,17 +130,17 @@ class ResultSuite(ABC):
 
     @_scenario
     async def test_an_execution_goes_with_all_it_has_and_nothing_else(self, store: ResultStore) -> None:
-        for execution_id in (ONE, OTHER):
+        for execution_id in (EXECUTION, OTHER_EXECUTION):
             for data in (b"1", b"2"):
-                await store.put(key_of(execution_id, data), data)
-        await store.delete(ONE)
-        await store.delete(ONE)
+                await store.put(result_key_of(execution_id, data), data)
+        await store.delete(EXECUTION)
+        await store.delete(EXECUTION)
         for data in (b"1", b"2"):
             with pytest.raises(ResultMissing):
-                await store.get(key_of(ONE, data))
-            assert await store.get(key_of(OTHER, data)) == data
-        await store.put(key_of(ONE, b"1"), b"1")
-        assert await store.get(key_of(ONE, b"1")) == b"1"
+                await store.get(result_key_of(EXECUTION, data))
+            assert await store.get(result_key_of(OTHER_EXECUTION, data)) == data
+        await store.put(result_key_of(EXECUTION, b"1"), b"1")
+        assert await store.get(result_key_of(EXECUTION, b"1")) == b"1"
 
     @_scenario
     async def test_packed_or_not_it_is_the_same(self, store: ResultStore) -> None:
@@ -151,8 +151,12 @@ class ResultSuite(ABC):
             b"\x93NOETL\x01z and so on",
             bytes(range(256)) * 100,
         ):
-            for execution_id, compression in ((ONE, "gzip"), (OTHER, "zstd"), ("plain", "none")):
-                key = key_of(execution_id, data)
+            for execution_id, compression in (
+                (EXECUTION, "gzip"),
+                (OTHER_EXECUTION, "zstd"),
+                ("plain", "none"),
+            ):
+                key = result_key_of(execution_id, data)
                 await store.put(key, data, compression)
                 assert await store.get(key) == data
                 async with store.local(key) as path:
@@ -162,33 +166,37 @@ class ResultSuite(ABC):
     @_scenario
     async def test_a_packed_file_is_the_same_too(self, store: ResultStore) -> None:
         data = b"some bytes " * 100_000
-        for execution_id, compression in ((ONE, "gzip"), (OTHER, "zstd")):
+        for execution_id, compression in ((EXECUTION, "gzip"), (OTHER_EXECUTION, "zstd")):
             path = store.scratch(execution_id) / f"draft-{uuid4().hex}"
             path.write_bytes(data)
-            await store.put_file(key_of(execution_id, data), path, compression)
+            await store.put_file(result_key_of(execution_id, data), path, compression)
             assert not path.exists()
-            assert await store.get(key_of(execution_id, data)) == data
+            assert await store.get(result_key_of(execution_id, data)) == data
 
     @_scenario
     async def test_a_part_can_be_read(self, store: ResultStore) -> None:
         data = bytes(range(256)) * 8_192
-        for execution_id, compression in ((ONE, "none"), (OTHER, "zstd")):
-            key = key_of(execution_id, data)
+        for execution_id, compression in ((EXECUTION, "none"), (OTHER_EXECUTION, "zstd")):
+            key = result_key_of(execution_id, data)
             await store.put(key, data, compression)
             for start, end in ((0, 10), (1_000_000, 1_000_001), (100, None), (len(data) - 5, len(data) + 5)):
                 assert await store.read(key, start, end) == data[start:end]
             assert await store.read(key, len(data), None) == b""
             assert await store.read(key, 5, 5) == b""
         with pytest.raises(ResultMissing):
-            await store.read(key_of(ONE, b"never"), 0, 1)
+            await store.read(result_key_of(EXECUTION, b"never"), 0, 1)
 
     @_scenario
     async def test_what_is_damaged_is_not_given_out(self, store: ResultStore) -> None:
         data = b"good " * 10_000
         for compression in ("none", "gzip", "zstd"):
-            for spoilt in (b"evil", packed(data, compression)[:-100], packed(b"evil " * 10_000, compression)):
-                key = key_of(ONE, data)
-                await store.delete(ONE)
+            for spoilt in (
+                b"evil",
+                pack_body(data, compression)[:-100],
+                pack_body(b"evil " * 10_000, compression),
+            ):
+                key = result_key_of(EXECUTION, data)
+                await store.delete(EXECUTION)
                 await store.put(key, data, compression)
                 async with store.local(key) as path:
                     assert path.read_bytes() == data
@@ -202,27 +210,29 @@ class ResultSuite(ABC):
     @_scenario
     async def test_a_copy_lives_on_its_own(self, store: ResultStore) -> None:
         data = b"shared " * 1_000
-        await store.put(key_of(ONE, data), data, "zstd")
-        await store.copy(key_of(ONE, data), key_of(OTHER, data))
-        await store.delete(ONE)
-        assert await store.get(key_of(OTHER, data)) == data
+        await store.put(result_key_of(EXECUTION, data), data, "zstd")
+        await store.copy(result_key_of(EXECUTION, data), result_key_of(OTHER_EXECUTION, data))
+        await store.delete(EXECUTION)
+        assert await store.get(result_key_of(OTHER_EXECUTION, data)) == data
         with pytest.raises(ResultMissing):
-            await store.copy(key_of(ONE, data), key_of(OTHER, data))
+            await store.copy(result_key_of(EXECUTION, data), result_key_of(OTHER_EXECUTION, data))
 
     @_scenario
     async def test_an_execution_knows_its_keys(self, store: ResultStore) -> None:
-        assert await store.keys(ONE) == []
+        assert await store.keys(EXECUTION) == []
         for data in (b"1", b"2"):
-            await store.put(key_of(ONE, data), data)
-        await store.put(key_of(OTHER, b"3"), b"3")
-        assert sorted(await store.keys(ONE)) == sorted(key_of(ONE, data) for data in (b"1", b"2"))
+            await store.put(result_key_of(EXECUTION, data), data)
+        await store.put(result_key_of(OTHER_EXECUTION, b"3"), b"3")
+        assert sorted(await store.keys(EXECUTION)) == sorted(
+            result_key_of(EXECUTION, data) for data in (b"1", b"2")
+        )
 
     @_scenario
     async def test_what_has_expired_says_since_when(self, store: ResultStore, other: ResultStore) -> None:
         for data in (b"old", b"old " * 100_000):
-            key = key_of(ONE, data)
+            key = result_key_of(EXECUTION, data)
             await store.put(key, data)
-            await store.put(key_of(OTHER, data), data)
+            await store.put(result_key_of(OTHER_EXECUTION, data), data)
             assert await store.expire(key, "2024-05-01T12:00:00Z") == len(data)
             assert await store.expire(key, "2025-01-01T00:00:00Z") == 0
             with pytest.raises(ResultExpired, match="expired at 2024-05-01T12:00:00Z"):
@@ -232,10 +242,10 @@ class ResultSuite(ABC):
             with pytest.raises(ResultExpired, match="expired at 2024"):
                 async with other.local(key):
                     pass
-            assert await store.get(key_of(OTHER, data)) == data
+            assert await store.get(result_key_of(OTHER_EXECUTION, data)) == data
             await store.put(key, data)
             assert await store.get(key) == data
-        assert await store.expire(key_of(ONE, b"never"), "2024-05-01T12:00:00Z") == 0
+        assert await store.expire(result_key_of(EXECUTION, b"never"), "2024-05-01T12:00:00Z") == 0
 
     @_scenario
     async def test_entries_have_names(self, store: ResultStore, other: ResultStore) -> None:
@@ -258,9 +268,9 @@ class ResultSuite(ABC):
 
     @_scenario
     async def test_sweeping_takes_no_results(self, store: ResultStore) -> None:
-        await store.put(key_of(ONE, b"1"), b"1")
+        await store.put(result_key_of(EXECUTION, b"1"), b"1")
         await store.sweep(2**40)
-        assert await store.get(key_of(ONE, b"1")) == b"1"
+        assert await store.get(result_key_of(EXECUTION, b"1")) == b"1"
 
     @_scenario
     async def test_closing_twice_is_fine(self, store: ResultStore) -> None:

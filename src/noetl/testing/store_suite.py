@@ -10,21 +10,21 @@ A test module makes a subclass with a fixture `open_store` that gives an `Opener
 `pytest.register_assert_rewrite("noetl.testing")` in its `conftest.py` gives better messages.
 """
 
-from noetl.testing.store.commit_cases import Commits
-from noetl.testing.store.history_cases import History
-from noetl.testing.store.maintenance_cases import Upkeep
-from noetl.testing.store.model_cases import Model, SharedModel
-from noetl.testing.store.query_cases import Listing
-from noetl.testing.store.record_cases import Keeping
-from noetl.testing.store.sharing_cases import Sharing
-from noetl.testing.store.store_fixtures import Opener
+from noetl.testing.store.commit_cases import CommitCases
+from noetl.testing.store.history_cases import HistoryCases
+from noetl.testing.store.maintenance_cases import MaintenanceCases
+from noetl.testing.store.model_cases import ModelCases, SharedModelCases
+from noetl.testing.store.query_cases import QueryCases
+from noetl.testing.store.record_cases import RecordCases
+from noetl.testing.store.sharing_cases import SharingCases
+from noetl.testing.store.store_fixtures import StoreOpener
 
-__all__ = ["Opener", "SharedStoreSuite", "StoreSuite"]
+__all__ = ["SharedStoreSuite", "StoreOpener", "StoreSuite"]
 
 
-class StoreSuite(Commits, History, Listing, Keeping, Upkeep, Model):
+class StoreSuite(CommitCases, HistoryCases, QueryCases, RecordCases, MaintenanceCases, ModelCases):
     """What every store does. Each call of the opener may give a store with data of its own."""
 
 
-class SharedStoreSuite(StoreSuite, Sharing, SharedModel):
+class SharedStoreSuite(StoreSuite, SharingCases, SharedModelCases):
     """And what stores do that outlive their objects: each call opens the same data."""

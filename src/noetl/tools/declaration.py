@@ -17,7 +17,7 @@ from noetl.dsl.document.kinds import Fault, Kind, NoInputs, TaskSpec
 from noetl.model import NoetlError
 from noetl.ports.tool import Call, Tool
 from noetl.tools.host.input_rules import Inputs
-from noetl.tools.kind_registry import register
+from noetl.tools.kind_registry import declare_kind
 
 Made = TypeVar("Made", bound=Callable[..., Any])
 
@@ -62,14 +62,14 @@ def tool(
             spec=spec,
             check=check,
         )
-        register(kind, f"{made.__module__}.{made.__qualname__}")
+        declare_kind(kind, f"{made.__module__}.{made.__qualname__}")
         setattr(made, _MARK, kind)
         return made
 
     return declare
 
 
-def kind_from(made: object, name: str) -> Kind | None:
+def kind_from_entry_point(made: object, name: str) -> Kind | None:
     """The kind that an entry point of this name brings: itself, or a class or function, declared or not.
 
     None if it is nothing of that sort. Raises ToolRefused.

@@ -14,7 +14,7 @@ class _Declared(NamedTuple):
 _declared: dict[str, _Declared] = {}
 
 
-def register(kind: Kind, origin: str) -> None:
+def declare_kind(kind: Kind, origin: str) -> None:
     """Adds a kind to those of this process. `origin` is the name of the code that declares it.
 
     Declaring it again from the same origin replaces it, as running a notebook's cell again does.
@@ -28,6 +28,6 @@ def register(kind: Kind, origin: str) -> None:
     _declared[kind.name] = _Declared(kind, origin)
 
 
-def registered() -> tuple[Kind, ...]:
+def declared_kinds() -> tuple[Kind, ...]:
     """The kinds that were declared so far."""
     return tuple(declared.kind for declared in _declared.values())

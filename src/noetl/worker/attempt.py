@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from noetl.kernel import RunState
 from noetl.kernel.pipeline.moves import RunTask
-from noetl.kernel.scopes import iso
+from noetl.kernel.scopes import playbook_time
 from noetl.model.outcome import Outcome
 from noetl.ports.credentials import CredentialError
 from noetl.ports.ledger import Ledger
 from noetl.ports.tool import Call, Tool
-from noetl.tools.host.deadlines import Late
-from noetl.tools.host.tool_attempt import failure, in_words
+from noetl.tools.host.deadlines import DeadlineExceeded
+from noetl.tools.host.tool_attempt import describe_error, error_outcome
 from noetl.tools.host.worker_tools import Tools
 from noetl.worker.keychain.execution_keychain import Keychain
 from noetl.worker.keychain.masked_objects import MaskedObjects
@@ -25,7 +25,7 @@ GRACE = 1.0
 """Seconds beyond its timeout after which a tool is interrupted that does not keep to it."""
 
 
-async def attempt(
+async def run_attempt(
     tools: Tools, ledger: Ledger, run: RunState, move: RunTask, keychain: Keychain | None = None
 ) -> Outcome:
     """What the tool makes of it, secrets masked. Never raises but for cancellation."""
@@ -37,7 +37,7 @@ async def attempt(
     return told(await _signed_in(tools, tool, call, keychain))
 
 
-def attempt_now(
+def run_pure_attempt(
     tools: Tools, ledger: Ledger, run: RunState, move: RunTask, keychain: Keychain | None = None
 ) -> Outcome:
     """The same for a pure tool, which waits for nothing."""
@@ -51,17 +51,17 @@ def _begun(
     """The tool, what it is called with, and what makes of its outcome the one that is told."""
     began = perf_counter_ns()
     started = time_ns() // 1_000
-    call = call_of(ledger, run, move)
+    call = tool_call_of(ledger, run, move)
 
     def told(outcome: Outcome) -> Outcome:
         if keychain is not None:
             outcome = keychain.masked(move, outcome)
         return replace(outcome, meta=_meta(ledger, move, outcome, started, began))
 
-    return tools.get(move.task.kind), call if keychain is None else veiled(call, keychain), told
+    return tools.get(move.task.kind), call if keychain is None else mask_call(call, keychain), told
 
 
-def call_of(ledger: Ledger, run: RunState, move: RunTask) -> Call:
+def tool_call_of(ledger: Ledger, run: RunState, move: RunTask) -> Call:
     started = move.started
     return Call(
         execution_id=ledger.execution_id,
@@ -81,12 +81,12 @@ def call_of(ledger: Ledger, run: RunState, move: RunTask) -> Call:
     )
 
 
-def veiled(call: Call, keychain: Keychain) -> Call:
+def mask_call(call: Call, keychain: Keychain) -> Call:
     """The call of an execution that knows secrets: what its tool logs and keeps is masked."""
     log, masker = call.log, keychain.masker
     return replace(
         call,
-        log=lambda text: log(masker.text(text)),
+        log=lambda text: log(masker.mask_text(text)),
         objects=MaskedObjects(call.objects, masker),
         credentials=keychain,
     )
@@ -97,10 +97,10 @@ async def _signed_in(tools: Tools, tool: Tool, call: Call, keychain: Keychain) -
         async with asyncio.timeout(call.timeout):
             inputs, token = await keychain.signed_in(call.inputs)
     except CredentialError as error:
-        return failure("credential", str(error), retryable=error.retryable)
+        return error_outcome("credential", str(error), retryable=error.retryable)
     except TimeoutError:
         message = f"the credential was not there within {call.timeout:g} s"
-        return failure("timeout", message, retryable=True)
+        return error_outcome("timeout", message, retryable=True)
     outcome = await _bounded(tools, tool, replace(call, inputs=inputs))
     if token is not None and 401 in _statuses(outcome):
         keychain.refused(token)
@@ -116,11 +116,11 @@ def _statuses(outcome: Outcome) -> tuple[Any, Any]:
 async def _bounded(tools: Tools, tool: Tool, call: Call) -> Outcome:
     try:
         return await tools.deadlines.within(call.timeout + GRACE, tool.run(call))
-    except Late:
+    except DeadlineExceeded:
         message = f"the tool was not done within {call.timeout:g} s"
-        return failure("timeout", message, retryable=True)
+        return error_outcome("timeout", message, retryable=True)
     except Exception as error:  # noqa: BLE001 -- a tool never raises: this is a bug in it, told as one
-        return failure("tool", in_words(error))
+        return error_outcome("tool", describe_error(error))
 
 
 def _at_once(tool: Tool, call: Call) -> Outcome:
@@ -131,15 +131,15 @@ def _at_once(tool: Tool, call: Call) -> Outcome:
         outcome: Outcome = end.value
         return outcome
     except Exception as error:  # noqa: BLE001 -- as above
-        return failure("tool", in_words(error))
+        return error_outcome("tool", describe_error(error))
     work.close()
     message = f"`{call.kind}` says that it is pure, and waits for something"
-    return failure("tool", message)
+    return error_outcome("tool", message)
 
 
 def _unknown(kind: str) -> Outcome:
     message = f"no tool of kind `{kind}` is installed"
-    return failure("not_found", message)
+    return error_outcome("not_found", message)
 
 
 def _meta(ledger: Ledger, move: RunTask, outcome: Outcome, started: int, began: int) -> dict[str, Any]:
@@ -147,8 +147,8 @@ def _meta(ledger: Ledger, move: RunTask, outcome: Outcome, started: int, began: 
         **outcome.meta,
         "attempt": move.started.attempt,
         "duration_ms": round((perf_counter_ns() - began) / 1e6, 3),
-        "started_at": iso(started),
-        "finished_at": iso(time_ns() // 1_000),
+        "started_at": playbook_time(started),
+        "finished_at": playbook_time(time_ns() // 1_000),
         "trace_id": ledger.trace_id,
         "span_id": move.idempotency_key[:16],
         "idempotency_key": move.idempotency_key,

@@ -7,7 +7,7 @@ from noetl.ports.ledger import Ledger
 from noetl.worker.keychain.execution_keychain import Keychain
 
 
-class Seat:
+class ClaimedRun:
     """Owned under `fence`: as soon as the run has another one, or none, the worker has nothing to say in it.
 
     `begun` counts attempts that were recorded as started and have not ended, in `tasks` or on their way

@@ -8,20 +8,20 @@ from functools import partial
 from typing import TypeVarTuple, assert_never
 
 from noetl.events.bodies import EventBody, StepFailed
-from noetl.kernel import advance, cancelled, judge, pause, straight
+from noetl.kernel import advance, cancel_run, judge, judge_without_policy, pause_run
 from noetl.kernel.pipeline.moves import Fetch, Finish, Record, RunTask, Suspend, Wait
 from noetl.kernel.state.run_state import RunState
 from noetl.model.outcome import ErrorInfo, Outcome
-from noetl.model.reference import mentions
-from noetl.model.secret import PREFIX
+from noetl.model.reference import may_hold_marker
+from noetl.model.secret import SECRET_KEY_PREFIX
 from noetl.ports.ledger import Ledger
 from noetl.ports.results import ResultError
 from noetl.tools.host.worker_tools import Tools
-from noetl.worker.attempt import attempt, attempt_now
-from noetl.worker.claimed_run import Seat
+from noetl.worker.attempt import run_attempt, run_pure_attempt
+from noetl.worker.claimed_run import ClaimedRun
 from noetl.worker.keychain.execution_keychain import Keychain
 from noetl.worker.keychain.keychains import Keychains
-from noetl.worker.value_cache import StoredValues
+from noetl.worker.value_cache import ValueCache
 
 Args = TypeVarTuple("Args")
 
@@ -54,10 +54,10 @@ class Runner:
         self._wake = wake
         self._at = at
         self._broken = broken
-        self._seats: dict[tuple[str, str], Seat] = {}
-        self._todo: deque[Seat] = deque()
+        self._seats: dict[tuple[str, str], ClaimedRun] = {}
+        self._todo: deque[ClaimedRun] = deque()
         self._held = False
-        self._stored = StoredValues()
+        self._stored = ValueCache()
 
     @property
     def seats(self) -> int:
@@ -76,7 +76,7 @@ class Runner:
 
     def take(self, ledger: Ledger, run: RunState) -> None:
         """Owns a run that was just claimed."""
-        seat = Seat(ledger, run)
+        seat = ClaimedRun(ledger, run)
         self._seats[seat.place] = seat
         seat.keychain = self._keychains.of(ledger)
         if seat.keychain is not None and not seat.keychain.opened:
@@ -117,13 +117,13 @@ class Runner:
             if time.monotonic() > until:
                 return
 
-    def _queue(self, seat: Seat) -> None:
+    def _queue(self, seat: ClaimedRun) -> None:
         if not seat.queued:
             seat.queued = True
             self._todo.append(seat)
             self._wake()
 
-    def _go_on(self, seat: Seat, until: float) -> None:
+    def _go_on(self, seat: ClaimedRun, until: float) -> None:
         ledger = seat.ledger
         while seat.owned:
             if ledger.stopping:
@@ -132,7 +132,7 @@ class Runner:
             if seat.keychain is not None and not seat.keychain.opened:
                 return
             if ledger.paused:
-                if (body := pause(seat.run)) is None:
+                if (body := pause_run(seat.run)) is None:
                     return
                 ledger.report(seat.run, body)
                 continue
@@ -143,7 +143,7 @@ class Runner:
                 return
         self._leave(seat)
 
-    def _step(self, seat: Seat) -> bool:
+    def _step(self, seat: ClaimedRun) -> bool:
         """One instruction of the kernel. False if the run has to wait for something."""
         ledger, run = seat.ledger, seat.run
         keychain = seat.keychain
@@ -170,12 +170,12 @@ class Runner:
             case _:
                 assert_never(move)
 
-    def _run_task(self, seat: Seat, move: RunTask) -> bool:
+    def _run_task(self, seat: ClaimedRun, move: RunTask) -> bool:
         """Begins the task, or does it at once. False if nothing else can be begun meanwhile."""
         ledger, run = seat.ledger, seat.run
         if self._tools.effect(move.task.kind) == "pure":
-            outcome = attempt_now(self._tools, ledger, run, move, seat.keychain)
-            follows = straight(run, move, outcome)
+            outcome = run_pure_attempt(self._tools, ledger, run, move, seat.keychain)
+            follows = judge_without_policy(run, move, outcome)
             if follows is not None:
                 self._report(seat, *move.begins, *follows)
             else:
@@ -185,22 +185,22 @@ class Runner:
         ledger.report(run, *move.begins)
         seat.begun += 1
         # What its references stand for may not be stored before everything is durable.
-        if self._tools.repeatable(move.task.kind, move.inputs) and not mentions(move.args):
+        if self._tools.repeatable(move.task.kind, move.inputs) and not may_hold_marker(move.args):
             self._begin(seat, move)
         else:
             ledger.when_durable(partial(self._begin, seat, move))
         return run.loop is not None
 
-    def _report(self, seat: Seat, *bodies: EventBody) -> None:
+    def _report(self, seat: ClaimedRun, *bodies: EventBody) -> None:
         """Records what may end the run; then the seat has the next one of the execution, if there is one."""
         go_on = not self._held and seat.chained < MOST_CHAINED and seat.idle
-        following = seat.ledger.report(seat.run, *bodies, go_on=go_on)
+        following = seat.ledger.report(seat.run, *bodies, claim_next=go_on)
         if following is not None:
             del self._seats[seat.place]
             seat.follow(following)
             self._seats[seat.place] = seat
 
-    def _begin(self, seat: Seat, move: RunTask) -> None:
+    def _begin(self, seat: ClaimedRun, move: RunTask) -> None:
         if not seat.owned or seat.interrupted:
             seat.begun -= 1
             return
@@ -215,20 +215,20 @@ class Runner:
         except Exception as error:  # noqa: BLE001 -- whatever it is, nobody may wait for the run for ever
             self._broken(error)
 
-    async def _await(self, seat: Seat, move: RunTask) -> None:
+    async def _await(self, seat: ClaimedRun, move: RunTask) -> None:
         try:
-            outcome = await attempt(self._tools, seat.ledger, seat.run, move, seat.keychain)
+            outcome = await run_attempt(self._tools, seat.ledger, seat.run, move, seat.keychain)
         finally:
             seat.tasks.pop(move.iteration, None)
             seat.begun -= 1
             self._wake()
         self._processed(seat, move, outcome)
 
-    def _processed(self, seat: Seat, move: RunTask, outcome: Outcome) -> None:
+    def _processed(self, seat: ClaimedRun, move: RunTask, outcome: Outcome) -> None:
         if not seat.owned or seat.interrupted:
             return
         waited_for = seat.ledger.paused or seat.ledger.stopping
-        if not waited_for and (follows := straight(seat.run, move, outcome)) is not None:
+        if not waited_for and (follows := judge_without_policy(seat.run, move, outcome)) is not None:
             self._report(seat, *follows)
             self._queue(seat)
             return
@@ -240,28 +240,30 @@ class Runner:
         seat.ledger.report(seat.run, verdict)
         self._queue(seat)
 
-    def _fetch(self, seat: Seat, keys: tuple[str, ...], then: Callable[[], None]) -> None:
+    def _fetch(self, seat: ClaimedRun, keys: tuple[str, ...], then: Callable[[], None]) -> None:
         """Gets stored values and secrets that the run needs, and goes on."""
         seat.begun += 1
         self._beside(seat, self._get, seat, keys, then)
 
-    def _beside(self, seat: Seat, work: Callable[[*Args], Coroutine[None, None, None]], *args: *Args) -> None:
+    def _beside(
+        self, seat: ClaimedRun, work: Callable[[*Args], Coroutine[None, None, None]], *args: *Args
+    ) -> None:
         task = self._task(work, *args)
         seat.fetches.add(task)
         task.add_done_callback(seat.fetches.discard)
 
-    async def _open(self, seat: Seat, keychain: Keychain) -> None:
+    async def _open(self, seat: ClaimedRun, keychain: Keychain) -> None:
         await keychain.open()
         self._queue(seat)
 
-    async def _get(self, seat: Seat, keys: tuple[str, ...], then: Callable[[], None]) -> None:
+    async def _get(self, seat: ClaimedRun, keys: tuple[str, ...], then: Callable[[], None]) -> None:
         try:
-            if secret := tuple(key for key in keys if key.startswith(PREFIX)):
+            if secret := tuple(key for key in keys if key.startswith(SECRET_KEY_PREFIX)):
                 seat.keychain = self._keychains.make(seat.ledger)
                 await seat.keychain.open()
                 await seat.keychain.fetch(secret)
                 keys = tuple(key for key in keys if key not in secret)
-            await self._stored.fetch(keys, seat.ledger.stored)
+            await self._stored.fetch(keys, seat.ledger.read_blob)
         except Exception as error:  # noqa: BLE001 -- whatever it is, the run must not wait for ever
             if seat.owned:
                 seat.ledger.report(seat.run, StepFailed(run=seat.run.id, error=_unstored(error)))
@@ -272,7 +274,7 @@ class Runner:
             seat.begun -= 1
             self._wake()
 
-    def _interrupt(self, seat: Seat) -> None:
+    def _interrupt(self, seat: ClaimedRun) -> None:
         """The execution is cancelled: tasks are stopped, then the run ends."""
         if not seat.interrupted:
             seat.interrupted = True
@@ -280,15 +282,15 @@ class Runner:
                 task.cancel()
             seat.tasks[-1] = self._task(self._end_interrupted, seat, list(seat.tasks.values()))
 
-    async def _end_interrupted(self, seat: Seat, tasks: list[asyncio.Task[None]]) -> None:
+    async def _end_interrupted(self, seat: ClaimedRun, tasks: list[asyncio.Task[None]]) -> None:
         if tasks:
             await asyncio.wait(tasks, timeout=PATIENCE)
         seat.tasks.clear()
         if seat.owned:
-            seat.ledger.report(seat.run, cancelled(seat.run))
+            seat.ledger.report(seat.run, cancel_run(seat.run))
         self._leave(seat)
 
-    def _leave(self, seat: Seat) -> None:
+    def _leave(self, seat: ClaimedRun) -> None:
         """The run is no longer ours: it ended, waits without us, or somebody took it away."""
         if self._seats.get(seat.place) is not seat:
             return

@@ -3,13 +3,13 @@
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
-from noetl.model.table_reader import decode_stored
+from noetl.model.table_reader import decode_value_or_table
 
 ROOM = 32 << 20
 """Bytes, as stored, that are kept; as Python objects they take several times as much."""
 
 
-class StoredValues(Mapping[str, Any]):
+class ValueCache(Mapping[str, Any]):
     """What was fetched, by key; the oldest go first, but never what was just asked for."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class StoredValues(Mapping[str, Any]):
             if key not in self._values:
                 data = await get(key)
                 self._forget(key)
-                self._values[key] = decode_stored(data)
+                self._values[key] = decode_value_or_table(data)
                 self._sizes[key] = len(data)
                 self._size += len(data)
         wanted = set(keys)

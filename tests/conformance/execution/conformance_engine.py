@@ -9,18 +9,18 @@ from typing import Any, NamedTuple
 import pytest
 
 import noetl
-from noetl.api import execution_of, opened
+from noetl.api import execution_of, open_local
 from noetl.cli import main
 from noetl.events.event import Event
 from noetl.kernel import ExecutionState
-from noetl.local import Local, Source
-from noetl.settings import read
-from tests.cli.command_line import Ran as Command
+from noetl.local import Local, PlaybookSource
+from noetl.settings import read_settings
+from tests.cli.command_line import CompletedCommand as Command
 from tests.cli.command_line import run as command
-from tests.playbooks import whole
+from tests.playbooks import document_of
 
 
-class Ran(NamedTuple):
+class EndedExecution(NamedTuple):
     """An execution and its events, as envelopes."""
 
     execution: noetl.Execution
@@ -76,16 +76,16 @@ class Engine:
         self.folder = folder
         self._capture = capture
 
-    def __call__(self, text: str, workload: dict[str, Any] | None = None, **options: Any) -> Ran:
+    def __call__(self, text: str, workload: dict[str, Any] | None = None, **options: Any) -> EndedExecution:
         """Runs a document, or a fragment of one, to its end."""
-        execution = noetl.run(whole(text.lstrip()), workload, **options)
-        return Ran(execution, self.events(execution.execution_id))
+        execution = noetl.run(document_of(text.lstrip()), workload, **options)
+        return EndedExecution(execution, self.events(execution.execution_id))
 
     def events(self, execution_id: str) -> list[dict[str, Any]]:
-        events: list[dict[str, Any]] = self.says("executions", "events", execution_id)["events"]
+        events: list[dict[str, Any]] = self.command_output("executions", "events", execution_id)["events"]
         return events
 
-    def says(self, *arguments: str) -> Any:
+    def command_output(self, *arguments: str) -> Any:
         """What a command that succeeds prints as JSON, run in this process."""
         self._capture.readouterr()
         with pytest.raises(SystemExit) as ended:
@@ -100,56 +100,58 @@ class Engine:
     def write(self, name: str, text: str) -> Path:
         file = self.folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(whole(text.lstrip()))
+        file.write_text(document_of(text.lstrip()))
         return file
 
-    def live(self, text: str, work: "Callable[[Conversation], Awaitable[None]]", **options: Any) -> Ran:
+    def run_with(
+        self, text: str, work: "Callable[[LiveConversation], Awaitable[None]]", **options: Any
+    ) -> EndedExecution:
         """Runs a document to its end while `work` talks to it."""
 
         async def play() -> noetl.Execution:
-            talk = Conversation()
-            async with opened(read({}), watch=talk.hear) as (local, _):
-                source = Source(whole(text.lstrip()), "playbook.yaml")
+            talk = LiveConversation()
+            async with open_local(read_settings({}), watch=talk.record_events) as (local, _):
+                source = PlaybookSource(document_of(text.lstrip()), "playbook.yaml")
                 talk.local, talk.id = local, await local.start(source, **options)
                 await work(talk)
-                return execution_of(await local.finished(talk.id))
+                return execution_of(await local.wait_for_end(talk.id))
 
         execution = asyncio.run(play())
-        return Ran(execution, self.events(execution.execution_id))
+        return EndedExecution(execution, self.events(execution.execution_id))
 
-    def retry(self, execution_id: str) -> Ran:
+    def retry(self, execution_id: str) -> EndedExecution:
         """Goes on with a failed execution."""
         return self._with(lambda local: local.retry(execution_id))
 
-    def fork(self, execution_id: str, **options: Any) -> Ran:
+    def fork(self, execution_id: str, **options: Any) -> EndedExecution:
         """A new execution with the beginning of another one."""
         return self._with(lambda local: local.fork(execution_id, **options))
 
-    def _with(self, begin: Callable[[Local], Awaitable[str]]) -> Ran:
+    def _with(self, begin: Callable[[Local], Awaitable[str]]) -> EndedExecution:
         async def play() -> noetl.Execution:
-            async with opened(read({})) as (local, _):
-                return execution_of(await local.finished(await begin(local)))
+            async with open_local(read_settings({})) as (local, _):
+                return execution_of(await local.wait_for_end(await begin(local)))
 
         execution = asyncio.run(play())
-        return Ran(execution, self.events(execution.execution_id))
+        return EndedExecution(execution, self.events(execution.execution_id))
 
 
-class Conversation:
+class LiveConversation:
     """An execution that runs here and can be talked to."""
 
     local: Local
     id: str
 
     def __init__(self) -> None:
-        self.heard: list[tuple[str, str]] = []
+        self.event_names: list[tuple[str, str]] = []
         self._news = asyncio.Event()
 
-    def hear(self, execution_id: str, events: Sequence[Event], _: ExecutionState) -> None:
-        self.heard += [(execution_id, type(event.body).__name__) for event in events]
+    def record_events(self, execution_id: str, events: Sequence[Event], _: ExecutionState) -> None:
+        self.event_names += [(execution_id, type(event.body).__name__) for event in events]
         self._news.set()
 
-    async def until(self, name: str, times: int = 1) -> None:
+    async def wait_for(self, name: str, times: int = 1) -> None:
         """Returns when so many events of this name are durable, in all executions together."""
-        while [one for _, one in self.heard].count(name) < times:
+        while [one for _, one in self.event_names].count(name) < times:
             self._news.clear()
             await self._news.wait()

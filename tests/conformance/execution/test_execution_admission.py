@@ -3,7 +3,7 @@
 import pytest
 
 from noetl.kernel.net.commands import Signal
-from tests.conformance.execution.conformance_engine import Conversation, Engine
+from tests.conformance.execution.conformance_engine import Engine, LiveConversation
 
 GATE = """
 - step: start
@@ -109,12 +109,14 @@ def test_a_gate_may_fail_the_step_and_the_steps_arcs_see_it(engine: Engine) -> N
 @pytest.mark.spec("000 §4.2 (1)")
 @pytest.mark.spec("000 §11.1")
 def test_a_gate_may_wait_for_a_signal(engine: Engine) -> None:
-    async def approve(talk: Conversation) -> None:
-        await talk.until("TokenParked")
-        await talk.until("TaskProcessed", 2)
-        await talk.local.tell(talk.id, Signal("approved", {"by": "ann"}))
+    async def approve(talk: LiveConversation) -> None:
+        await talk.wait_for("TokenParked")
+        await talk.wait_for("TaskProcessed", 2)
+        await talk.local.submit(talk.id, Signal("approved", {"by": "ann"}))
 
-    ran = engine.live(GATE % '{rules: [{when: "{{ ctx.signals.approved }}", then: {allow: true}}]}', approve)
+    ran = engine.run_with(
+        GATE % '{rules: [{when: "{{ ctx.signals.approved }}", then: {allow: true}}]}', approve
+    )
     assert ran.status == "completed"
     assert ran.data("TokenParked")[0]["mode"] == "wait"
     (received,) = ran.of("SignalReceived")

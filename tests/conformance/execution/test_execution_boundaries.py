@@ -71,9 +71,9 @@ def test_the_command_says_how_it_ended(engine: Engine, given: str, code: int, st
     ran = engine.command("run", "p.yaml", "-q", "-o", "json", "--set", given)
     assert (ran.code, ran.json["status"]) == (code, status)
     execution_id = ran.json["execution_id"]
-    (listed,) = engine.says("executions", "list")["executions"]
+    (listed,) = engine.command_output("executions", "list")["executions"]
     assert (listed["execution_id"], listed["status"]) == (execution_id, status)
-    shown = engine.says("executions", "show", execution_id)
+    shown = engine.command_output("executions", "show", execution_id)
     for name in ("result", "ctx", "error", "steps", "discarded", "duration_ms"):
         assert shown[name] == ran.json[name]
     last = engine.events(execution_id)[-1]
@@ -103,4 +103,4 @@ def test_policies_are_applied_the_same_way_each_time(engine: Engine) -> None:
     assert engine.command("run", "p.yaml", "-q").code == 0
     verified = engine.command("executions", "verify", "latest", "-o", "json")
     assert (verified.code, verified.json["ok"], verified.json["differences"]) == (0, True, [])
-    assert engine.says("executions", "show", "latest")["ctx"] == {"sum": 6}
+    assert engine.command_output("executions", "show", "latest")["ctx"] == {"sum": 6}

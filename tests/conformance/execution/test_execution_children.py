@@ -3,7 +3,7 @@
 import pytest
 
 from noetl.kernel.net.commands import Cancel
-from tests.conformance.execution.conformance_engine import Conversation, Engine
+from tests.conformance.execution.conformance_engine import Engine, LiveConversation
 
 CHILD = """
       apiVersion: noetl.io/v2
@@ -31,7 +31,7 @@ DOUBLE = '{kind: noop, args: {n: "{{ workload.n * 2 }}"}}'
 
 
 def children(engine: Engine, execution_id: str) -> list[str]:
-    shown = engine.says("executions", "show", execution_id)
+    shown = engine.command_output("executions", "show", execution_id)
     return [one["execution_id"] for one in shown["children"]]
 
 
@@ -75,14 +75,14 @@ def test_a_failed_child_fails_its_task_unless_that_is_fine(engine: Engine, more:
 
 @pytest.mark.spec("000 §11.1")
 def test_cancel_reaches_the_children(engine: Engine) -> None:
-    async def cancel(talk: Conversation) -> None:
-        await talk.until("RunSuspended", 2)
-        await talk.local.tell(talk.id, Cancel())
+    async def cancel(talk: LiveConversation) -> None:
+        await talk.wait_for("RunSuspended", 2)
+        await talk.local.submit(talk.id, Cancel())
 
-    ran = engine.live(parent("{kind: wait, signal: never}"), cancel)
+    ran = engine.run_with(parent("{kind: wait, signal: never}"), cancel)
     assert ran.status == "cancelled"
     (child,) = children(engine, ran.execution.execution_id)
-    assert engine.says("executions", "show", child)["status"] == "cancelled"
+    assert engine.command_output("executions", "show", child)["status"] == "cancelled"
 
 
 @pytest.mark.spec("000 §1.1")
@@ -90,7 +90,7 @@ def test_a_child_that_nobody_waits_for_runs_to_its_end(engine: Engine) -> None:
     ran = engine(parent(DOUBLE, "args: {n: 3}\n    spec: {wait: false}"))
     (child,) = children(engine, ran.execution.execution_id)
     assert ran.result == {"execution_id": child}
-    assert engine.says("executions", "result", child)["result"] == {"n": 6}
+    assert engine.command_output("executions", "result", child)["result"] == {"n": 6}
 
 
 @pytest.mark.spec("000 §1.1")

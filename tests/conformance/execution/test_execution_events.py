@@ -10,7 +10,7 @@ import noetl
 from noetl.events.event_kind import EVENT_KINDS
 from tests.conformance.execution.conformance_engine import Engine
 from tests.events.standard_events import BY_SERVER, BY_WORKER
-from tests.playbooks import whole
+from tests.playbooks import document_of
 
 RICH = """
 workload: {items: [1, 2]}
@@ -96,7 +96,7 @@ def test_the_log_is_only_ever_added_to(engine: Engine) -> None:
     """Other executions, reading, verifying and going on change nothing that was written."""
     ran = engine("- step: start\n  tool: {kind: python, code: 'result = len(open(\"in\").read())'}\n")
     engine(RICH)
-    engine.says("executions", "verify", ran.execution.execution_id)
+    engine.command_output("executions", "verify", ran.execution.execution_id)
     assert engine.events(ran.execution.execution_id) == ran.events
     (engine.folder / "in").write_text("four")
     again = engine.retry(ran.execution.execution_id)
@@ -108,12 +108,12 @@ def test_the_log_is_only_ever_added_to(engine: Engine) -> None:
 @pytest.mark.spec("000 §10.3")
 def test_the_state_follows_from_the_events(engine: Engine) -> None:
     ran = engine(RICH)
-    shown = engine.says("executions", "show", "latest")
-    last = engine.says("executions", "replay", "latest")
+    shown = engine.command_output("executions", "show", "latest")
+    last = engine.command_output("executions", "replay", "latest")
     for name in ("status", "result", "ctx", "steps", "discarded"):
         assert last[name] == shown[name] == getattr(ran.execution, name)
     for event in ran.events:
-        at = engine.says("executions", "replay", "latest", "--at", str(event["seq"]))
+        at = engine.command_output("executions", "replay", "latest", "--at", str(event["seq"]))
         assert at["at"] == event["seq"]
         if event["name"] == "StepScheduled":
             assert at["marking"][event["data"]["step"]]["ready"] >= 1, "a run that may be claimed"
@@ -122,7 +122,7 @@ def test_the_state_follows_from_the_events(engine: Engine) -> None:
         if event["name"] == "LoopIterationStarted":
             (run,) = [one for one in at["runs"] if one["step"] == "each"]
             assert run["run"] == event["step_run_id"]
-    verified = engine.says("executions", "verify", "latest")
+    verified = engine.command_output("executions", "verify", "latest")
     assert (verified["ok"], verified["events"]) == (True, len(ran.events))
 
 
@@ -147,7 +147,9 @@ def test_ctx_is_what_its_patches_make_of_it(engine: Engine) -> None:
 @pytest.mark.parametrize("name", ["StepDone", "step.done"])
 def test_events_are_found_by_both_of_their_names(engine: Engine, name: str) -> None:
     engine(RICH)
-    found = engine.says("executions", "events", "latest", "--name", name, "--step", "start")["events"]
+    found = engine.command_output("executions", "events", "latest", "--name", name, "--step", "start")[
+        "events"
+    ]
     assert [(event["name"], event["data"]["result"]) for event in found] == [("StepDone", 1)]
 
 
@@ -185,7 +187,7 @@ def test_python_gets_large_results_whole(engine: Engine, store: str | None) -> N
 - step: start
   tool: {kind: python, code: "result = {'rows': ['x' * 99] * 5000}", set: {ctx.rows: "{{ outcome.result.rows }}"}}
 """
-    ran = noetl.run(whole(text.lstrip()), store=store)
+    ran = noetl.run(document_of(text.lstrip()), store=store)
     assert ran.result == {"rows": ["x" * 99] * 5_000}
     assert ran.ctx == ran.result
     assert engine.folder.exists()
@@ -197,9 +199,11 @@ def test_data_that_looks_like_a_reference_is_given_back_as_it_was(engine: Engine
     text = "workload: {v: 0}\nworkflow:\n- step: start\n  tool: {kind: noop, args: {v: '{{ workload.v }}'}, set: {ctx.v: '{{ workload.v }}'}}\n"
     ran = engine(text, {"v": value})
     assert (ran.result, ran.ctx) == ({"v": value}, {"v": value})
-    shown = engine.says("executions", "show", "latest")
+    shown = engine.command_output("executions", "show", "latest")
     assert (shown["result"], shown["ctx"]) == ({"v": value}, {"v": value})
-    printed = engine.command("run", "-", "-q", "--payload", json.dumps({"v": value}), stdin=whole(text)).out
+    printed = engine.command(
+        "run", "-", "-q", "--payload", json.dumps({"v": value}), stdin=document_of(text)
+    ).out
     assert "$$$noetl" not in printed
     assert '"$noetl": ref' in printed
 

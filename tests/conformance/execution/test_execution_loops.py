@@ -4,7 +4,7 @@ import pytest
 
 from noetl import PlaybookInvalid
 from noetl.kernel.net.commands import Signal
-from tests.conformance.execution.conformance_engine import Conversation, Engine
+from tests.conformance.execution.conformance_engine import Engine, LiveConversation
 
 
 def loop(
@@ -135,12 +135,12 @@ def most_at_once(events: list[dict[str, object]]) -> int:
 def test_parallel_keeps_to_max_in_flight(engine: Engine, mode: str, more: str, most: int) -> None:
     """Iterations wait for a signal each, which comes when as many are open as may be."""
 
-    async def go(talk: Conversation) -> None:
-        await talk.until("RunSuspended", most)
+    async def go(talk: LiveConversation) -> None:
+        await talk.wait_for("RunSuspended", most)
         for _ in range(6):
-            await talk.local.tell(talk.id, Signal("go"))
+            await talk.local.submit(talk.id, Signal("go"))
 
-    ran = engine.live(loop(spec(mode, more), "{kind: wait, signal: go}", items="[1, 2, 3, 4, 5, 6]"), go)
+    ran = engine.run_with(loop(spec(mode, more), "{kind: wait, signal: go}", items="[1, 2, 3, 4, 5, 6]"), go)
     assert ran.status == "completed"
     assert most_at_once(ran.events) == most
     assert ran.data("LoopStarted")[0]["max_in_flight"] == (10 if (mode, more) == ("parallel", "") else most)
@@ -148,14 +148,14 @@ def test_parallel_keeps_to_max_in_flight(engine: Engine, mode: str, more: str, m
 
 @pytest.mark.spec("000 §7.1")
 def test_results_are_in_the_order_of_the_elements_however_they_end(engine: Engine) -> None:
-    async def backwards(talk: Conversation) -> None:
-        await talk.until("RunSuspended", 3)
+    async def backwards(talk: LiveConversation) -> None:
+        await talk.wait_for("RunSuspended", 3)
         for done, item in enumerate("cab", start=1):
-            await talk.local.tell(talk.id, Signal(item, item))
-            await talk.until("LoopIterationCompleted", done)
+            await talk.local.submit(talk.id, Signal(item, item))
+            await talk.wait_for("LoopIterationCompleted", done)
 
     waiting = '{kind: wait, signal: "{{ item }}"}\n  - {kind: noop, args: {n: "{{ _prev }}"}}'
-    ran = engine.live(loop(spec("parallel"), waiting, items="[a, b, c]"), backwards)
+    ran = engine.run_with(loop(spec("parallel"), waiting, items="[a, b, c]"), backwards)
     assert ran.result == [{"n": "a"}, {"n": "b"}, {"n": "c"}]
     assert [data["index"] for data in ran.data("LoopIterationCompleted")] == [2, 0, 1]
 
@@ -166,7 +166,7 @@ def test_set_ctx_in_a_parallel_loop_is_refused_without_a_reducer(engine: Engine)
     with pytest.raises(PlaybookInvalid) as caught:
         engine(loop(spec("parallel"), "{kind: noop, set: {ctx.n: 1}}"))
     assert [problem.code for problem in caught.value.problems] == ["parallel-set-ctx"]
-    assert engine.says("executions", "list")["executions"] == []
+    assert engine.command_output("executions", "list")["executions"] == []
 
 
 @pytest.mark.spec("000 §7.2 (2)")

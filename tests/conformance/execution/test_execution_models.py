@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import noetl
-from tests.playbooks import whole
+from tests.playbooks import document_of
 
 NUMBERS = st.lists(st.integers(-1000, 1000), max_size=8)
 MODES = st.sampled_from(["sequential", "parallel"])
@@ -15,7 +15,7 @@ FEW = settings(max_examples=40)
 
 
 def result(text: str, **workload: Any) -> noetl.Execution:
-    return noetl.run(whole(text.lstrip()), workload, store="sqlite:///:memory:").raise_for_status()
+    return noetl.run(document_of(text.lstrip()), workload, store="sqlite:///:memory:").raise_for_status()
 
 
 MAP = """

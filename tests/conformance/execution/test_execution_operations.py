@@ -4,7 +4,7 @@ import pytest
 
 from noetl.kernel import Refused
 from noetl.kernel.net.commands import Cancel, Pause, Resume, Signal
-from tests.conformance.execution.conformance_engine import Conversation, Engine
+from tests.conformance.execution.conformance_engine import Engine, LiveConversation
 
 WAITS = """
 - step: start
@@ -20,11 +20,11 @@ WAITS = """
 @pytest.mark.spec("000 §11.1")
 @pytest.mark.spec("000 §10.1")
 def test_cancel_interrupts_what_runs_and_routes_nothing(engine: Engine) -> None:
-    async def cancel(talk: Conversation) -> None:
-        await talk.until("TaskStarted", 2)
-        await talk.local.tell(talk.id, Cancel("me", "enough"))
+    async def cancel(talk: LiveConversation) -> None:
+        await talk.wait_for("TaskStarted", 2)
+        await talk.local.submit(talk.id, Cancel("me", "enough"))
 
-    ran = engine.live(
+    ran = engine.run_with(
         """
 - step: start
   next: {spec: {mode: inclusive}, arcs: [{step: spins}, {step: waits}]}
@@ -50,12 +50,12 @@ def test_cancel_interrupts_what_runs_and_routes_nothing(engine: Engine) -> None:
 
 @pytest.mark.spec("000 §11.1")
 def test_a_signal_ends_a_wait_with_its_payload(engine: Engine) -> None:
-    async def send(talk: Conversation) -> None:
-        await talk.until("RunSuspended")
-        await talk.local.tell(talk.id, Signal("other", 1))
-        await talk.local.tell(talk.id, Signal("go", {"by": "ann"}, "me"))
+    async def send(talk: LiveConversation) -> None:
+        await talk.wait_for("RunSuspended")
+        await talk.local.submit(talk.id, Signal("other", 1))
+        await talk.local.submit(talk.id, Signal("go", {"by": "ann"}, "me"))
 
-    ran = engine.live(WAITS % "", send)
+    ran = engine.run_with(WAITS % "", send)
     assert (ran.status, ran.result) == ("completed", {"got": {"by": "ann"}})
     assert [data["signal"] for data in ran.data("SignalReceived")] == ["other", "go"]
     assert ran.ctx["signals"] == {"other": 1, "go": {"by": "ann"}}
@@ -66,10 +66,10 @@ def test_a_signal_ends_a_wait_with_its_payload(engine: Engine) -> None:
 
 @pytest.mark.spec("000 §11.1")
 def test_signals_are_kept_for_the_waits_to_come(engine: Engine) -> None:
-    async def send(talk: Conversation) -> None:
-        await talk.until("RunSuspended")
+    async def send(talk: LiveConversation) -> None:
+        await talk.wait_for("RunSuspended")
         for number in (1, 2):
-            await talk.local.tell(talk.id, Signal("go", number))
+            await talk.local.submit(talk.id, Signal("go", number))
 
     two = """
 - step: start
@@ -78,19 +78,19 @@ def test_signals_are_kept_for_the_waits_to_come(engine: Engine) -> None:
   - {name: two, kind: wait, signal: go}
   - {name: both, kind: noop, args: {one: "{{ one }}", two: "{{ two }}"}}
 """
-    assert engine.live(two, send).result == {"one": 1, "two": 2}
+    assert engine.run_with(two, send).result == {"one": 1, "two": 2}
 
 
 @pytest.mark.spec("000 §11.1")
 def test_a_paused_execution_begins_nothing_until_it_is_resumed(engine: Engine) -> None:
-    async def work(talk: Conversation) -> None:
-        await talk.until("RunSuspended")
-        await talk.local.tell(talk.id, Pause("me"))
-        await talk.local.tell(talk.id, Signal("go", 5))
-        assert ("TaskProcessed") not in [name for _, name in talk.heard]
-        await talk.local.tell(talk.id, Resume("me"))
+    async def work(talk: LiveConversation) -> None:
+        await talk.wait_for("RunSuspended")
+        await talk.local.submit(talk.id, Pause("me"))
+        await talk.local.submit(talk.id, Signal("go", 5))
+        assert ("TaskProcessed") not in [name for _, name in talk.event_names]
+        await talk.local.submit(talk.id, Resume("me"))
 
-    ran = engine.live(WAITS % "", work)
+    ran = engine.run_with(WAITS % "", work)
     assert (ran.status, ran.result) == ("completed", {"got": 5})
     paused, resumed = ran.of("ExecutionPaused", "ExecutionResumed")
     assert (paused["status"], resumed["status"]) == ("paused", "in_progress")
@@ -102,14 +102,14 @@ def test_a_paused_execution_begins_nothing_until_it_is_resumed(engine: Engine) -
 @pytest.mark.spec("000 §11.1")
 @pytest.mark.spec("000 §10.3")
 def test_an_execution_stays_paused_over_a_restart(engine: Engine) -> None:
-    async def work(talk: Conversation) -> None:
-        await talk.until("RunSuspended")
-        await talk.local.tell(talk.id, Pause())
+    async def work(talk: LiveConversation) -> None:
+        await talk.wait_for("RunSuspended")
+        await talk.local.submit(talk.id, Pause())
         talk.local.interrupt()
 
-    ran = engine.live(WAITS % "", work)
+    ran = engine.run_with(WAITS % "", work)
     assert ran.status == "paused"
-    assert engine.says("executions", "list")["executions"][0]["status"] == "paused"
+    assert engine.command_output("executions", "list")["executions"][0]["status"] == "paused"
 
 
 @pytest.mark.spec("000 §4.3 (1)")
@@ -148,7 +148,7 @@ def test_what_was_interrupted_goes_on_where_it_stood_and_repeats_nothing(engine:
     ]
     assert len(lost) == 1
     assert [(data["task"], data["iteration"]) for data in again] == [("two", 1)]
-    assert engine.says("executions", "verify", "latest")["ok"]
+    assert engine.command_output("executions", "verify", "latest")["ok"]
 
 
 @pytest.mark.spec("000 §11.1")

@@ -4,7 +4,7 @@ import pytest
 
 import noetl
 from tests.conformance.execution.conformance_engine import Engine
-from tests.web_server import Answer, serving
+from tests.web_server import WebAnswer, web_server
 
 OK = "- step: start\n  tool: {kind: noop}\n"
 WRONG = {
@@ -28,7 +28,7 @@ def test_what_must_be_rejected_does_not_run(engine: Engine, text: str, code: str
     with pytest.raises(noetl.PlaybookInvalid) as caught:
         engine(text)
     assert code in [problem.code for problem in caught.value.problems]
-    assert engine.says("executions", "list")["executions"] == []
+    assert engine.command_output("executions", "list")["executions"] == []
 
 
 @pytest.mark.spec("000 §13 (4)")
@@ -38,7 +38,7 @@ def test_a_kind_that_is_only_allowed_fails_before_anything_happens(engine: Engin
     assert engine.command("validate", "p.yaml", "--allow-kind", "telegraph").code == 0
     with pytest.raises(noetl.CannotRun, match="telegraph"):
         noetl.run(engine.folder / "p.yaml", allow_kinds=["telegraph"])
-    assert engine.says("executions", "list")["executions"] == []
+    assert engine.command_output("executions", "list")["executions"] == []
 
 
 BASIC = """\
@@ -80,9 +80,9 @@ workflow:
 @pytest.mark.spec("001 §4")
 def test_the_basic_structure_runs(engine: Engine) -> None:
     """The example of the guide; its last task counts what it would have stored."""
-    answers = iter([Answer("busy", 503), Answer([1, 2, 3])])
-    with serving(lambda _: next(answers)) as web:
+    answers = iter([WebAnswer("busy", 503), WebAnswer([1, 2, 3])])
+    with web_server(lambda _: next(answers)) as web:
         ran = engine(BASIC % web.url)
-        assert [asked.query for asked in web.asked] == [{"page": "1", "pageSize": "50"}] * 2
+        assert [asked.query for asked in web.requests] == [{"page": "1", "pageSize": "50"}] * 2
     assert (ran.status, ran.result) == ("completed", {"stored": 3})
     assert ran.tasks() == ["fetch_page", "fetch_page", "transform", "store", "done"]

@@ -86,7 +86,7 @@ def test_a_playbook_with_a_wrong_reference_is_refused_and_nothing_runs(engine: E
     assert [problem["code"] for problem in ran.json["problems"]] == ["unknown-step"]
     with pytest.raises(noetl.PlaybookInvalid):
         engine(text)
-    assert engine.says("executions", "list")["executions"] == []
+    assert engine.command_output("executions", "list")["executions"] == []
 
 
 @pytest.mark.spec("000 §4.1 (3)")
@@ -98,7 +98,7 @@ def test_a_request_that_is_refused_is_recorded_with_the_reason(engine: Engine) -
         "workload: {p: docs/page}\nworkflow:\n- step: start\n  tool: {kind: playbook, path: '{{ workload.p }}'}\n"
     )
     assert (ran.status, ran.error["kind"]) == ("failed", "child_failed")
-    children = engine.says("executions", "show", ran.execution.execution_id)["children"]
+    children = engine.command_output("executions", "show", ran.execution.execution_id)["children"]
     events = engine.events(children[0]["execution_id"])
     assert [(event["name"], event["status"]) for event in events] == [
         ("PlaybookExecutionRequested", "in_progress"),

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.execution.conformance_engine import Conversation, Engine
-from tests.web_server import Answer, Asked, serving
+from tests.conformance.execution.conformance_engine import Engine, LiveConversation
+from tests.web_server import WebAnswer, WebRequest, web_server
 
 
 def retried(web: str, then: str) -> str:
@@ -35,17 +35,17 @@ class Flaky:
         self._left = failures
         self._headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
-    def __call__(self, _: Asked) -> Answer:
+    def __call__(self, _: WebRequest) -> WebAnswer:
         self._left -= 1
-        return Answer("busy", 503, self._headers) if self._left >= 0 else Answer([1, 2])
+        return WebAnswer("busy", 503, self._headers) if self._left >= 0 else WebAnswer([1, 2])
 
 
 @pytest.mark.spec("000 §6.4")
 @pytest.mark.spec("001 §9.1")
 def test_retry_runs_the_task_again_until_it_succeeds(engine: Engine) -> None:
-    with serving(Flaky(2)) as web:
+    with web_server(Flaky(2)) as web:
         ran = engine(retried(web.url, "attempts: 5, backoff: exponential, delay: 0.001"))
-        assert len(web.asked) == 3
+        assert len(web.requests) == 3
     assert (ran.status, ran.result, ran.ctx) == ("completed", {"got": [1, 2]}, {"attempt": 3})
     started = [data for data in ran.data("TaskStarted") if data["task"] == "fetch"]
     assert [data["attempt"] for data in started] == [1, 2, 3]
@@ -57,9 +57,9 @@ def test_retry_runs_the_task_again_until_it_succeeds(engine: Engine) -> None:
 @pytest.mark.spec("000 §6.4")
 @pytest.mark.spec("000 §6.2 (2)")
 def test_attempts_count_all_tries(engine: Engine) -> None:
-    with serving(Flaky(9)) as web:
+    with web_server(Flaky(9)) as web:
         ran = engine(retried(web.url, "attempts: 3"))
-        assert len(web.asked) == 3
+        assert len(web.requests) == 3
     assert (ran.status, ran.error["kind"], ran.error["attempt"]) == ("failed", "http_status", 3)
     error = ran.data("StepFailed")[0]["error"]
     assert (error["exhausted"], error["attempts"]) == (True, 3)
@@ -98,7 +98,7 @@ def _micros(event: dict[str, Any]) -> int:
 
 @pytest.mark.spec("000 §6.2 (2)")
 def test_the_delay_may_be_what_the_server_asks_for(engine: Engine) -> None:
-    with serving(Flaky(1, retry_after="0")) as web:
+    with web_server(Flaky(1, retry_after="0")) as web:
         ran = engine(
             retried(
                 web.url, "attempts: 2, delay: \"{{ outcome.http.headers['retry-after'] | default(60) }}\""
@@ -112,12 +112,12 @@ def test_the_delay_may_be_what_the_server_asks_for(engine: Engine) -> None:
 def test_a_long_wait_suspends_the_run(engine: Engine) -> None:
     """It holds no worker: the execution is interrupted while it waits, and the log says until when."""
 
-    async def stop(talk: Conversation) -> None:
-        await talk.until("RunSuspended")
+    async def stop(talk: LiveConversation) -> None:
+        await talk.wait_for("RunSuspended")
         talk.local.interrupt()
 
-    with serving(Flaky(1)) as web:
-        ran = engine.live(retried(web.url, "attempts: 2, delay: 3600"), stop)
+    with web_server(Flaky(1)) as web:
+        ran = engine.run_with(retried(web.url, "attempts: 2, delay: 3600"), stop)
     assert ran.status == "running"
     (suspended,) = ran.of("RunSuspended")
     assert (suspended["data"]["reason"], suspended["status"]) == ("retry", "paused")
@@ -149,17 +149,17 @@ def test_a_visit_after_a_jump_has_its_tries_anew(engine: Engine) -> None:
 
 @pytest.mark.spec("000 §6.4")
 def test_one_request_keeps_its_key_over_retries(engine: Engine) -> None:
-    with serving(Flaky(2)) as web:
+    with web_server(Flaky(2)) as web:
         text = retried(web.url, "attempts: 5").replace("url:", "method: POST\n    url:")
         assert engine(text).status == "completed"
-        keys = {asked.headers["idempotency-key"] for asked in web.asked}
+        keys = {asked.headers["idempotency-key"] for asked in web.requests}
     assert len(keys) == 1
 
 
 @pytest.mark.spec("000 §6.4")
 def test_polling_is_retry_on_a_good_outcome(engine: Engine) -> None:
     answers = iter(["queued", "running", "done"])
-    with serving(lambda _: Answer({"state": next(answers)})) as web:
+    with web_server(lambda _: WebAnswer({"state": next(answers)})) as web:
         ran = engine(f"""
 - step: start
   tool:

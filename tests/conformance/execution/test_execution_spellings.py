@@ -4,7 +4,7 @@ import pytest
 
 import noetl
 from tests.conformance.execution.conformance_engine import Engine
-from tests.web_server import Answer, serving
+from tests.web_server import WebAnswer, web_server
 
 START = "- step: start\n"
 
@@ -125,7 +125,7 @@ def test_the_id_of_the_job_and_the_data_of_a_result(engine: Engine) -> None:
 )
 def test_forms_of_python(engine: Engine, task: str, result: object) -> None:
     (engine.folder / "code.py").write_text("result = a + 1\n")
-    with serving(lambda _: Answer(b"result = 8", headers={"content-type": "text/plain"})) as web:
+    with web_server(lambda _: WebAnswer(b"result = 8", headers={"content-type": "text/plain"})) as web:
         at = task.replace("URL", web.url)
         engine.write("p.yaml", f"- step: start\n  tool:\n    kind: python\n    {at}\n")
         done = noetl.run(engine.folder / "p.yaml")
@@ -143,7 +143,7 @@ def test_forms_of_python(engine: Engine, task: str, result: object) -> None:
     ],
 )
 def test_forms_of_http(engine: Engine, task: str, method: str, query: object, body: object) -> None:
-    with serving(lambda _: Answer({"got": 1})) as web:
+    with web_server(lambda _: WebAnswer({"got": 1})) as web:
         ran = engine(f"""
 - step: start
   tool:
@@ -152,7 +152,7 @@ def test_forms_of_http(engine: Engine, task: str, method: str, query: object, bo
     {task.replace("URL", web.url)}
   - {{name: see, kind: noop, args: {{code: "{{{{ _prev.status_code }}}}", data: "{{{{ call.data.got }}}}"}}}}
 """)
-        (asked,) = web.asked
+        (asked,) = web.requests
     assert ran.result == {"code": 200, "data": 1}
     assert (asked.method, asked.query, asked.body) == (method, query, body)
 

@@ -2,7 +2,7 @@
 
 from noetl.model.outcome import Outcome, ToolError, succeeded
 from noetl.ports.tool import Call
-from noetl.tools.host.tool_attempt import attempted, inputs_of
+from noetl.tools.host.tool_attempt import as_outcome, inputs_of
 from noetl_units.kind import FACTORS, ConvertInputs
 
 
@@ -11,7 +11,7 @@ class ConvertTool:
 
     async def run(self, call: Call) -> Outcome:
         # Whatever goes wrong inside becomes the error of the task.
-        return await attempted(self._convert(call))
+        return await as_outcome(self._convert(call))
 
     async def close(self) -> None:
         """Nothing is held."""

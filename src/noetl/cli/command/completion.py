@@ -4,8 +4,8 @@ import click
 from click.shell_completion import get_completion_class
 
 from noetl.cli import console, options
-from noetl.cli.command_failure import Failure
-from noetl.settings import read
+from noetl.cli.command_failure import CommandFailure
+from noetl.settings import read_settings
 
 INSTALL = {
     "bash": "noetl completion bash > ~/.local/share/bash-completion/completions/noetl",
@@ -23,10 +23,10 @@ def completion(ctx: click.Context, shell: str, output: str | None) -> None:
 
     Its last line says how to install it.
     """
-    settings = read({"output": output}).settings
+    settings = read_settings({"output": output}).settings
     kind = get_completion_class(shell)
     if kind is None:
-        raise Failure("shell", f"no completion for {shell}")
+        raise CommandFailure("shell", f"no completion for {shell}")
     script = kind(ctx.find_root().command, {}, "noetl", "_NOETL_COMPLETE").source()
     if settings.output == "json":
         console.write_json({"shell": shell, "script": script, "install": INSTALL[shell]})

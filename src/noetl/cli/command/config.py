@@ -8,7 +8,7 @@ import msgspec
 
 from noetl.cli import console, options
 from noetl.model.secret import MASK
-from noetl.settings import Configuration, read
+from noetl.settings import Configuration, read_settings
 
 
 @click.group()
@@ -23,7 +23,7 @@ def show(output: str | None) -> None:
 
     In this order: flags, `NOETL_*` in the environment, `.env`, `noetl.toml`, defaults.
     """
-    configuration = read({"output": output})
+    configuration = read_settings({"output": output})
     values = _values(configuration)
     if configuration.settings.output == "json":
         console.write_json(

@@ -38,7 +38,7 @@ def credential() -> None:
     help="A field from an environment variable. May be repeated.",
 )
 @click.option("--stdin", is_flag=True, help="Read fields from standard input, as a JSON mapping.")
-@execution_options.place
+@execution_options.store_options
 def set_(
     name: str,
     *,
@@ -52,10 +52,10 @@ def set_(
 
     The first one makes the key that encrypts them all, unless NOETL_KEY_FILE or NOETL_KEY names one.
     """
-    from noetl.cli.credential_store import fields_given, short_secrets, store_credential
+    from noetl.cli.credential_store import credential_fields, short_secrets, store_credential
 
-    configuration = execution_options.configured(**place)
-    given = fields_given(name, kind, fields, variables, stdin=stdin)
+    configuration = execution_options.read_configuration(**place)
+    given = credential_fields(name, kind, fields, variables, stdin=stdin)
     for field in short_secrets(given):
         reason = "is so short that it is masked only where it is a whole value"
         console.say(f"noetl: warning: `{console.visible(field)}` {reason}")
@@ -69,13 +69,13 @@ def set_(
 
 
 @credential.command("list")
-@execution_options.place
+@execution_options.store_options
 def list_(**place: str | None) -> None:
     """List the stored credentials, without their fields."""
-    from noetl.cli.credential_store import listed
+    from noetl.cli.credential_store import list_credentials
 
-    configuration = execution_options.configured(**place)
-    found = listed(configuration)
+    configuration = execution_options.read_configuration(**place)
+    found = list_credentials(configuration)
     if configuration.settings.output == "json":
         console.write_json({"credentials": found})
         return
@@ -91,14 +91,14 @@ def list_(**place: str | None) -> None:
 @credential.command()
 @click.argument("name")
 @click.option("--reveal", is_flag=True, help="Show secrets as they are.")
-@execution_options.place
+@execution_options.store_options
 def show(name: str, *, reveal: bool, **place: str | None) -> None:
     """Show a stored credential, its secrets as `***`."""
-    from noetl.cli.credential_store import shown
+    from noetl.cli.credential_store import show_credential
     from noetl.cli.report.format import yaml_lines
 
-    configuration = execution_options.configured(**place)
-    found: dict[str, Any] = shown(configuration, name, reveal=reveal)
+    configuration = execution_options.read_configuration(**place)
+    found: dict[str, Any] = show_credential(configuration, name, reveal=reveal)
     if configuration.settings.output == "json":
         console.write_json(found)
     else:
@@ -107,13 +107,13 @@ def show(name: str, *, reveal: bool, **place: str | None) -> None:
 
 @credential.command()
 @click.argument("name")
-@execution_options.place
+@execution_options.store_options
 def delete(name: str, **place: str | None) -> None:
     """Delete a stored credential."""
-    from noetl.cli.credential_store import deleted
+    from noetl.cli.credential_store import delete_credential
 
-    configuration = execution_options.configured(**place)
-    deleted(configuration, name)
+    configuration = execution_options.read_configuration(**place)
+    delete_credential(configuration, name)
     if configuration.settings.output == "json":
         console.write_json({"name": name, "deleted": True})
     else:
@@ -127,21 +127,21 @@ def delete(name: str, **place: str | None) -> None:
     metavar="FILE",
     help="Use the key in this file, which is made if there is none. It is yours to configure then.",
 )
-@execution_options.place
+@execution_options.store_options
 def rotate_key(new_key_file: str | None, **place: str | None) -> None:
     """Encrypt the stored credentials with a new key.
 
     It takes the place of the old one in its file. If it is interrupted, the old one or the new one is there,
     whichever is needed.
     """
-    from noetl.cli.credential_store import rotated
-    from noetl.cli.problem_text import counted
+    from noetl.cli.credential_store import rotate_credential_key
+    from noetl.cli.problem_text import pluralize
 
-    configuration = execution_options.configured(**place)
-    count, file = rotated(configuration, new_key_file)
+    configuration = execution_options.read_configuration(**place)
+    count, file = rotate_credential_key(configuration, new_key_file)
     if configuration.settings.output == "json":
         console.write_json({"credentials": count, "key_file": file})
         return
-    console.write_text(f"{counted(count, 'credential')}: the key is new, in {console.visible(file)}\n")
+    console.write_text(f"{pluralize(count, 'credential')}: the key is new, in {console.visible(file)}\n")
     if new_key_file is not None:
         console.say("from now on NOETL_KEY_FILE must name that file, or NOETL_KEY hold what is in it")

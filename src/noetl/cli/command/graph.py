@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from noetl.cli import console, input_files, options
-from noetl.cli.command_failure import Failure, invalid
+from noetl.cli.command_failure import CommandFailure, invalid_playbook
 from noetl.cli.output_files import write_file
-from noetl.settings import Configuration, Settings, read
+from noetl.settings import Configuration, Settings, read_settings
 
 if TYPE_CHECKING:
     from noetl.dsl.document.playbook import Playbook
@@ -52,12 +52,12 @@ def graph(
     FILE is a playbook, or `-` for standard input. Steps are boxes, arcs are arrows with their
     conditions; the picture goes to standard output unless `-f` names a file.
     """
-    configuration = read(flags)
+    configuration = read_settings(flags)
     settings = configuration.settings
     chosen = format_ or _format_of(out)
     if chosen == BINARY and out is None and (settings.output == "json" or sys.stdout.isatty()):
         where = "JSON" if settings.output == "json" else "a terminal"
-        raise Failure(
+        raise CommandFailure(
             "binary", f"{where} cannot hold a {BINARY} picture", hint=f"-f picture.{BINARY} writes a file"
         )
     from noetl.graph import GraphError, draw
@@ -66,14 +66,14 @@ def graph(
     try:
         picture = draw(playbook, chosen, states=states)
     except GraphError as error:
-        raise Failure("graph", str(error), hint=getattr(error, "hint", ""), exit_code=3) from None
+        raise CommandFailure("graph", str(error), hint=getattr(error, "hint", ""), exit_code=3) from None
     if out is not None:
         write_file(out, picture)
     if settings.output == "json":
         place = {"content": picture.decode()} if out is None else {"file": out}
         console.write_json({"format": chosen, **place})
     elif out is None:
-        console.write(picture)
+        console.write_bytes(picture)
     else:
         console.say(f"wrote {console.visible(out)}")
 
@@ -95,15 +95,15 @@ def _subject(
 def _playbook(file: str, dialect: str | None, settings: Settings) -> "Playbook":
     from noetl.loader import examine
 
-    name, text = input_files.read(file)
+    name, text = input_files.read_input(file)
     examined = examine(text, name, dialect=dialect, allow_kinds=settings.allow_kinds)
     if examined.playbook is None:
-        raise invalid(examined.problems, text)
+        raise invalid_playbook(examined.problems, text)
     return examined.playbook
 
 
 def _state(configuration: Configuration, execution: str) -> "ExecutionState":
-    from noetl.cli.store_access import consult
+    from noetl.cli.store_access import with_store
     from noetl.engine.history.lookup import find_execution
     from noetl.engine.history.read import read_plan, read_state
 
@@ -112,7 +112,7 @@ def _state(configuration: Configuration, execution: str) -> "ExecutionState":
         plan = await read_plan(store, record, configuration.settings.allow_kinds)
         return await read_state(store, plan, record.execution_id)
 
-    return consult(configuration, work)
+    return with_store(configuration, work)
 
 
 def _format_of(out: str | None) -> str:
@@ -123,5 +123,5 @@ def _format_of(out: str | None) -> str:
     named = {"mmd": "mermaid", "gv": "dot"}.get(suffix, suffix)
     if named not in FORMATS:
         hint = f"--format is one of {', '.join(FORMATS)}"
-        raise Failure("format", f"{out}: the name does not tell the format", hint=hint)
+        raise CommandFailure("format", f"{out}: the name does not tell the format", hint=hint)
     return named

@@ -8,7 +8,7 @@ import click
 
 from noetl.cli import console, options
 from noetl.cli.output_files import create_file, write_file
-from noetl.settings import read
+from noetl.settings import read_settings
 
 FIRST = """\
 apiVersion: noetl.io/v2
@@ -60,7 +60,7 @@ def init(file: str, output: str | None, *, force: bool) -> None:
 
     FILE is `playbook.yaml` unless given. It is not overwritten without `--force`.
     """
-    settings = read({"output": output}).settings
+    settings = read_settings({"output": output}).settings
     name = re.sub(r"\W+", "_", PurePath(file).stem, flags=re.ASCII).strip("_") or "first"
     if not name[0].isalpha() or name.lower() in ("true", "false", "null"):
         # YAML would read `2024` as a number.

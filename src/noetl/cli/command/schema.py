@@ -4,7 +4,7 @@ import click
 
 from noetl.cli import console, options
 from noetl.cli.output_files import write_file
-from noetl.settings import read
+from noetl.settings import read_settings
 
 
 @click.command()
@@ -16,7 +16,7 @@ def schema(out: str | None, output: str | None) -> None:
     An editor with a YAML language server completes and checks playbooks with it:
     `# yaml-language-server: $schema=FILE` in the first line of a playbook.
     """
-    settings = read({"output": output}).settings
+    settings = read_settings({"output": output}).settings
     from noetl.loader import schema as playbook_schema
 
     document = playbook_schema()

@@ -3,8 +3,8 @@
 import click
 
 from noetl.cli import console, options
-from noetl.cli.command_failure import Failure
-from noetl.settings import read
+from noetl.cli.command_failure import CommandFailure
+from noetl.settings import read_settings
 
 
 @click.group()
@@ -19,10 +19,10 @@ def list_(output: str | None) -> None:
 
     Those of installed packages included. Imports no driver: what it says of them is what is installed.
     """
-    settings = read({"output": output}).settings
-    from noetl.cli.tool.facts import all_facts
+    settings = read_settings({"output": output}).settings
+    from noetl.cli.tool.facts import all_kind_facts
 
-    found = all_facts()
+    found = all_kind_facts()
     if settings.output == "json":
         console.write_json({"tools": [facts.as_json() for facts in found]})
         return
@@ -31,7 +31,7 @@ def list_(output: str | None) -> None:
         for facts in found
     ]
     heads = ("KIND", "EFFECT", "FROM", "RUNS HERE", "DOES")
-    console.write_text(console.table(heads, [tuple(map(console.visible, row)) for row in rows]))
+    console.write_text(console.table_text(heads, [tuple(map(console.visible, row)) for row in rows]))
 
 
 @tools.command()
@@ -42,16 +42,16 @@ def show(kind: str, output: str | None) -> None:
 
     Its inputs and knobs with types, defaults and meaning, its result, and an example.
     """
-    settings = read({"output": output}).settings
-    from noetl.cli.tool.facts import all_facts
-    from noetl.cli.tool_page import as_json, as_text
+    settings = read_settings({"output": output}).settings
+    from noetl.cli.tool.facts import all_kind_facts
+    from noetl.cli.tool_page import kind_json, kind_text
     from noetl.dsl.document.shape_check import did_you_mean
 
-    found = {facts.kind.name: facts for facts in all_facts()}
+    found = {facts.kind.name: facts for facts in all_kind_facts()}
     if kind not in found:
         hint = did_you_mean(kind, found) or "`noetl tools list` lists all kinds"
-        raise Failure("unknown-kind", f"there is no tool kind `{kind}`", hint=hint)
+        raise CommandFailure("unknown-kind", f"there is no tool kind `{kind}`", hint=hint)
     if settings.output == "json":
-        console.write_json(as_json(found[kind]))
+        console.write_json(kind_json(found[kind]))
     else:
-        console.write_text(as_text(found[kind]))
+        console.write_text(kind_text(found[kind]))

@@ -5,9 +5,9 @@ import json
 import click
 
 from noetl.cli import console, input_files, options
-from noetl.cli.command_failure import invalid
+from noetl.cli.command_failure import invalid_playbook
 from noetl.cli.output_files import write_file
-from noetl.settings import read
+from noetl.settings import read_settings
 
 
 @click.command()
@@ -25,17 +25,17 @@ def upgrade(
     input. The YAML goes to standard output unless `--in-place` is given. Comments are lost; a
     playbook that is canonical already stays as it is.
     """
-    settings = read({"output": output, "allow_kinds": allow_kinds}).settings
+    settings = read_settings({"output": output, "allow_kinds": allow_kinds}).settings
     if in_place and file == input_files.STDIN:
         raise click.UsageError("--in-place needs a file, not standard input")
     from noetl.dsl.document.problem import PlaybookInvalid
     from noetl.loader import upgrade as canonical_yaml
 
-    name, text = input_files.read(file)
+    name, text = input_files.read_input(file)
     try:
         upgraded = canonical_yaml(text, name, dialect=dialect, allow_kinds=settings.allow_kinds)
     except PlaybookInvalid as error:
-        raise invalid(error.problems, text) from None
+        raise invalid_playbook(error.problems, text) from None
     changed = _document(text) != _document(upgraded)
     result = upgraded if changed else text
     if in_place and changed:
@@ -43,7 +43,7 @@ def upgrade(
     if settings.output == "json":
         console.write_json({"file": name, "yaml": result, "changed": changed})
     elif not in_place:
-        console.write(result.encode())
+        console.write_bytes(result.encode())
     console.say(
         f"{console.visible(name)}: {'upgraded; comments are lost' if changed else 'already canonical'}"
     )
@@ -51,7 +51,7 @@ def upgrade(
 
 def _document(text: str) -> str:
     """The document without its spelling: comments, quotes and the order of keys do not count."""
-    from noetl.dsl.document.source import compose, plain
+    from noetl.dsl.document.source import compose, node_value
 
     node = compose(text)
-    return json.dumps(plain(node) if node else None, sort_keys=True)
+    return json.dumps(node_value(node) if node else None, sort_keys=True)

@@ -5,13 +5,13 @@ from typing import NamedTuple
 import click
 
 from noetl.cli import console, input_files, options
-from noetl.cli.command_failure import Failure
-from noetl.cli.problem_text import UNREADABLE, as_json, as_text, counted
+from noetl.cli.command_failure import CommandFailure
+from noetl.cli.problem_text import UNREADABLE, pluralize, problems_json, problems_text
 from noetl.dsl.document.problem import Problem
-from noetl.settings import Settings, read
+from noetl.settings import Settings, read_settings
 
 
-class Checked(NamedTuple):
+class CheckedFile(NamedTuple):
     """What was found in one file."""
 
     text: str
@@ -37,25 +37,25 @@ def validate(
     FILE is a playbook, a directory (every playbook below it is checked; other YAML files are left
     aside) or `-` for standard input. Exits with 2 if there are errors.
     """
-    settings = read({"output": output, "allow_kinds": allow_kinds}).settings
-    found = input_files.find(files)
+    settings = read_settings({"output": output, "allow_kinds": allow_kinds}).settings
+    found = input_files.find_files(files)
     checked = [
-        Checked("", (_unreadable(error.filename, f"cannot be read: {error.strerror}"),))
+        CheckedFile("", (_unreadable(error.filename, f"cannot be read: {error.strerror}"),))
         for error in found.unreadable
     ]
     checked += [_check(file, dialect, settings) for file in found.files]
     if found.skipped:
         console.say(
-            f"left aside: {counted(len(found.skipped), 'YAML file')} without `apiVersion: noetl.io/…`"
+            f"left aside: {pluralize(len(found.skipped), 'YAML file')} without `apiVersion: noetl.io/…`"
         )
     if not checked:
-        raise Failure("no-playbook", f"no playbook below {', '.join(files)}")
+        raise CommandFailure("no-playbook", f"no playbook below {', '.join(files)}")
     problems = [problem for one in checked for problem in one.problems]
     errors = sum(problem.severity == "error" for problem in problems)
     warnings = len(problems) - errors
     ok = not errors and not (strict and warnings)
     summary = ", ".join(
-        counted(number, noun)
+        pluralize(number, noun)
         for number, noun in ((len(checked), "file"), (errors, "error"), (warnings, "warning"))
     )
     if settings.output == "json":
@@ -65,14 +65,14 @@ def validate(
     return 0 if ok else 2
 
 
-def _check(file: str, dialect: str | None, settings: Settings) -> Checked:
+def _check(file: str, dialect: str | None, settings: Settings) -> CheckedFile:
     from noetl.loader import examine
 
     try:
-        name, text = input_files.read(file)
-    except Failure as failure:
-        return Checked("", (_unreadable(input_files.name_of(file), str(failure)),))
-    return Checked(text, examine(text, name, dialect=dialect, allow_kinds=settings.allow_kinds).problems)
+        name, text = input_files.read_input(file)
+    except CommandFailure as failure:
+        return CheckedFile("", (_unreadable(input_files.input_name(file), str(failure)),))
+    return CheckedFile(text, examine(text, name, dialect=dialect, allow_kinds=settings.allow_kinds).problems)
 
 
 def _unreadable(file: str, message: str) -> Problem:
@@ -80,15 +80,15 @@ def _unreadable(file: str, message: str) -> Problem:
 
 
 def _print_json(problems: list[Problem], summary: str, *, ok: bool) -> None:
-    document: dict[str, object] = {"ok": ok, "problems": as_json(problems)}
+    document: dict[str, object] = {"ok": ok, "problems": problems_json(problems)}
     if not ok:
         document["error"] = {"code": "playbook-invalid", "message": summary, "hint": ""}
     console.write_json(document)
 
 
-def _print_text(checked: list[Checked], summary: str, settings: Settings) -> None:
-    paint = console.paint_of_stdout(color=settings.color)
+def _print_text(checked: list[CheckedFile], summary: str, settings: Settings) -> None:
+    paint = console.stdout_paint(color=settings.color)
     for one in checked:
         if one.problems:
-            console.write_text(as_text(one.problems, one.text, paint=paint) + "\n\n")
+            console.write_text(problems_text(one.problems, one.text, paint=paint) + "\n\n")
     console.write_text(summary + "\n")

@@ -3,7 +3,7 @@
 import sys
 from typing import BinaryIO
 
-from noetl.cli.command_failure import Failure
+from noetl.cli.command_failure import CommandFailure
 
 MAX_BYTES = 64 * 1024 * 1024
 """What a workload or ctx may be long: larger data belongs into files that the playbook reads."""
@@ -11,17 +11,17 @@ MAX_BYTES = 64 * 1024 * 1024
 _STDIN = "@-"
 
 
-def text_of(argument: str, option: str) -> str:
+def read_argument(argument: str, option: str) -> str:
     """The argument itself, the content of FILE for `@FILE`, or standard input for `@-`. Raises Failure."""
     if not argument.startswith("@"):
         return argument
     name = argument[1:]
     if argument == _STDIN:
         if sys.stdin is None:
-            raise Failure("unreadable", f"{option}: standard input is closed")
+            raise CommandFailure("unreadable", f"{option}: standard input is closed")
         return _decoded(sys.stdin.buffer, f"{option}: standard input")
     if not name:
-        raise Failure(
+        raise CommandFailure(
             "unreadable", f"{option}: there is no name after the @", hint="@FILE, or @- for standard input"
         )
     try:
@@ -29,7 +29,7 @@ def text_of(argument: str, option: str) -> str:
             return _decoded(file, f"{option}: {name}")
     except OSError as error:
         hint = "@FILE names a file that holds JSON; without the @ the value itself is given"
-        raise Failure("unreadable", f"{option}: {name}: {error.strerror}", hint=hint) from None
+        raise CommandFailure("unreadable", f"{option}: {name}: {error.strerror}", hint=hint) from None
 
 
 def reads_stdin(argument: str | None) -> bool:
@@ -39,8 +39,8 @@ def reads_stdin(argument: str | None) -> bool:
 def _decoded(file: BinaryIO, name: str) -> str:
     data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
-        raise Failure("unreadable", f"{name} is longer than {MAX_BYTES // 1024**2} MiB")
+        raise CommandFailure("unreadable", f"{name} is longer than {MAX_BYTES // 1024**2} MiB")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Failure("unreadable", f"{name} is not UTF-8 text (byte {error.start})") from None
+        raise CommandFailure("unreadable", f"{name} is not UTF-8 text (byte {error.start})") from None

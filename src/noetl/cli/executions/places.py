@@ -5,7 +5,7 @@ from noetl.events.event import Event
 from noetl.events.identifiers import run_id, token_id
 
 
-class Places:
+class EventSteps:
     """The steps of runs and tokens. It must be shown all events of an execution, in order."""
 
     def __init__(self) -> None:

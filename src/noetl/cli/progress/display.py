@@ -4,8 +4,8 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
-from noetl.cli.progress.progress_model import Board
-from noetl.cli.report.follow_up import Again
+from noetl.cli.progress.progress_model import ProgressModel
+from noetl.cli.report.follow_up import FollowUp
 from noetl.events.event import Event
 from noetl.kernel.state.execution_state import ExecutionState
 
@@ -16,11 +16,11 @@ class Progress(Protocol):
     interval: float | None
 
     @property
-    def last(self) -> int:
+    def last_ts(self) -> int:
         """The time of the last event that was seen."""
         ...
 
-    def see(self, execution_id: str, events: Sequence[Event], state: ExecutionState) -> None: ...
+    def observe(self, execution_id: str, events: Sequence[Event], state: ExecutionState) -> None: ...
 
     def draw(self) -> None: ...
 
@@ -33,17 +33,17 @@ class Progress(Protocol):
         ...
 
 
-class Silent:
+class SilentProgress:
     """Nothing is shown."""
 
     interval: float | None = None
 
     def __init__(self) -> None:
-        self.last = 0
+        self.last_ts = 0
 
-    def see(self, execution_id: str, events: Sequence[Event], state: ExecutionState) -> None:  # noqa: ARG002
+    def observe(self, execution_id: str, events: Sequence[Event], state: ExecutionState) -> None:  # noqa: ARG002
         if events:
-            self.last = events[-1].ts
+            self.last_ts = events[-1].ts
 
     def draw(self) -> None: ...
 
@@ -52,17 +52,17 @@ class Silent:
     def close(self) -> None: ...
 
 
-def progress_for(again: Again, *, quiet: bool, verbose: bool, live: bool, color: bool) -> Progress:
+def progress_for(again: FollowUp, *, quiet: bool, verbose: bool, live: bool, color: bool) -> Progress:
     """The one that fits standard error. `live` allows a display where there is a terminal."""
     if quiet or sys.stderr is None:
-        return Silent()
-    board = Board(again, verbose=verbose)
+        return SilentProgress()
+    board = ProgressModel(again, verbose=verbose)
     if live and sys.stderr.isatty():
-        from noetl.cli.progress.terminal import Live, console_on
+        from noetl.cli.progress.terminal import TerminalProgress, console_on
 
         console = console_on(sys.stderr, color=color)
         if not console.is_dumb_terminal:
-            return Live(board, console, verbose=verbose)
-    from noetl.cli.progress.line_progress import Plain
+            return TerminalProgress(board, console, verbose=verbose)
+    from noetl.cli.progress.line_progress import LineProgress
 
-    return Plain(board)
+    return LineProgress(board)

@@ -4,17 +4,17 @@ from typing import Literal, TypeAlias, assert_never
 
 from msgspec import Struct
 
-Kind: TypeAlias = Literal["started", "done", "failed", "retry", "loop", "wait", "detail"]
+LineKind: TypeAlias = Literal["started", "done", "failed", "retry", "loop", "wait", "detail"]
 """`detail` only where every task and decision was asked for."""
 
 
-class News(Struct):
+class ProgressLine(Struct):
     """Something that happened at `ts` in a step, or, if that is empty, to the execution.
 
     `child` names the execution if it is not the one that was asked for. `void`: no longer worth it.
     """
 
-    kind: Kind
+    kind: LineKind
     ts: int
     step: str
     text: str

@@ -3,41 +3,41 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from noetl.cli.progress.line import Kind, News
+from noetl.cli.progress.line import LineKind, ProgressLine
 from noetl.cli.progress.step_progress import (
-    Execution,
-    Running,
+    ExecutionProgress,
+    StepProgress,
+    iteration_suffix,
     loop_text,
-    next_mark,
-    of_iteration,
-    waiting_for,
+    next_milestone,
+    wait_text,
 )
-from noetl.cli.report.follow_up import Again
-from noetl.cli.report.format import duration, said
+from noetl.cli.report.follow_up import FollowUp
+from noetl.cli.report.format import duration_text, error_text
 from noetl.events import bodies as of
 from noetl.events.event import Event
-from noetl.events.identifiers import run_id, seq_of
+from noetl.events.identifiers import run_id, seq_of_id
 from noetl.kernel.state.execution_state import ExecutionState
 
 
-class Board:
+class ProgressModel:
     """Counters, the runs that are worked on or wait, and the news since they were last taken."""
 
-    def __init__(self, again: Again, *, verbose: bool = False) -> None:
-        self.news: list[News] = []
-        self.queued: dict[int, Running] = {}
-        self.working: dict[int, Running] = {}
-        self.waiting: dict[int, Running] = {}
+    def __init__(self, again: FollowUp, *, verbose: bool = False) -> None:
+        self.lines: list[ProgressLine] = []
+        self.queued: dict[int, StepProgress] = {}
+        self.working: dict[int, StepProgress] = {}
+        self.waiting: dict[int, StepProgress] = {}
         self.done = self.failed = 0
-        self.last = 0
+        self.last_ts = 0
         self.root = ""
         self._again = again
         self._verbose = verbose
-        self._executions: dict[str, Execution] = {}
+        self._executions: dict[str, ExecutionProgress] = {}
         self._names: dict[str, int] = {}
         self._signals: set[tuple[str, str]] = set()
 
-    def see(self, execution_id: str, events: Sequence[Event], state: ExecutionState) -> None:
+    def observe(self, execution_id: str, events: Sequence[Event], state: ExecutionState) -> None:
         """Takes events in. An execution whose first events were not seen is taken over as its state is."""
         execution = self._executions.get(execution_id)
         if execution is None:
@@ -50,56 +50,58 @@ class Board:
             if handler is not None:
                 handler(self, execution, event.body, event)
         if events:
-            self.last = events[-1].ts
+            self.last_ts = events[-1].ts
 
-    def take(self) -> list[News]:
+    def take_lines(self) -> list[ProgressLine]:
         """What is new and still worth saying."""
-        news, self.news = self.news, []
+        news, self.lines = self.lines, []
         return [one for one in news if not one.void]
 
-    def _met(self, execution_id: str, state: ExecutionState) -> Execution:
+    def _met(self, execution_id: str, state: ExecutionState) -> ExecutionProgress:
         if not self.root:
             self.root = execution_id
         if execution_id == self.root:
-            return Execution("", state)
+            return ExecutionProgress("", state)
         path = state.plan.playbook.metadata.path
         number = self._names[path] = self._names.get(path, 0) + 1
-        return Execution(path if number == 1 else f"{path}#{number}", state)
+        return ExecutionProgress(path if number == 1 else f"{path}#{number}", state)
 
-    def _take_over(self, execution: Execution, before: int) -> None:
+    def _take_over(self, execution: ExecutionProgress, before: int) -> None:
         for name, run in execution.state.runs.items():
-            if run.phase == "ended" or seq_of(name) >= before:
+            if run.phase == "ended" or seq_of_id(name) >= before:
                 continue
-            running = execution.runs[name] = Running(run.step.name, run.began_at, execution.child)
+            running = execution.runs[name] = StepProgress(run.step.name, run.began_at, execution.child)
             if run.loop is not None:
                 running.total, running.failed = run.loop.total, run.loop.failed
                 running.done = run.loop.succeeded + run.loop.failed
-                running.mark = next_mark(running)
-            running.waits = "waits" if run.phase == "suspended" else ""
-            running.move(self.waiting if running.waits else self.queued)
+                running.milestone = next_milestone(running)
+            running.waits_for = "waits" if run.phase == "suspended" else ""
+            running.move(self.waiting if running.waits_for else self.queued)
 
-    def tell(self, kind: Kind, ts: int, step: str, text: str, execution: Execution) -> News:
-        news = News(kind, ts, step, text, execution.child)
-        self.news.append(news)
+    def add_line(
+        self, kind: LineKind, ts: int, step: str, text: str, execution: ExecutionProgress
+    ) -> ProgressLine:
+        news = ProgressLine(kind, ts, step, text, execution.child)
+        self.lines.append(news)
         return news
 
-    def _scheduled(self, execution: Execution, body: of.StepScheduled, event: Event) -> None:
-        running = Running(body.step, event.ts, execution.child)
+    def _scheduled(self, execution: ExecutionProgress, body: of.StepScheduled, event: Event) -> None:
+        running = StepProgress(body.step, event.ts, execution.child)
         execution.runs[run_id(event.seq)] = running
         running.move(self.queued)
-        running.started = self.tell("started", event.ts, body.step, "", execution)
+        running.start_line = self.add_line("started", event.ts, body.step, "", execution)
 
-    def _claimed(self, execution: Execution, body: of.TokenClaimed, _: Event) -> None:
+    def _claimed(self, execution: ExecutionProgress, body: of.TokenClaimed, _: Event) -> None:
         running = execution.runs.get(body.run)
         if running is not None:
             running.move(self.working)
 
-    def _released(self, execution: Execution, body: of.LeaseExpired, _: Event) -> None:
+    def _released(self, execution: ExecutionProgress, body: of.LeaseExpired, _: Event) -> None:
         running = execution.runs.get(body.run)
         if running is not None:
             running.move(self.queued)
 
-    def _task_started(self, execution: Execution, body: of.TaskStarted, event: Event) -> None:
+    def _task_started(self, execution: ExecutionProgress, body: of.TaskStarted, event: Event) -> None:
         running = execution.runs.get(body.run)
         if running is None:
             return
@@ -107,10 +109,10 @@ class Board:
         running.attempt = body.attempt
         running.retry_at = None
         if self._verbose:
-            text = f"task {body.task}, attempt {body.attempt}{of_iteration(running, body.iteration)}"
-            self.tell("detail", event.ts, running.step, text, execution)
+            text = f"task {body.task}, attempt {body.attempt}{iteration_suffix(running, body.iteration)}"
+            self.add_line("detail", event.ts, running.step, text, execution)
 
-    def _task_processed(self, execution: Execution, body: of.TaskProcessed, event: Event) -> None:
+    def _task_processed(self, execution: ExecutionProgress, body: of.TaskProcessed, event: Event) -> None:
         running = execution.runs.get(body.run)
         if running is None:
             return
@@ -118,38 +120,38 @@ class Board:
             running.retries += 1
             running.retry_at = body.retry_at
             if running.total < 0 or self._verbose:
-                why = said(body.outcome.error) if body.outcome.error else "not done yet"
+                why = error_text(body.outcome.error) if body.outcome.error else "not done yet"
                 wait = max((body.retry_at or event.ts) - event.ts, 0)
-                again = f"again in {duration(wait)}" if wait else "again at once"
+                again = f"again in {duration_text(wait)}" if wait else "again at once"
                 text = f"task {body.task}, attempt {body.attempt}: {why}; {again}"
-                self.tell("retry", event.ts, running.step, text, execution)
+                self.add_line("retry", event.ts, running.step, text, execution)
         elif self._verbose:
-            how = "ok" if body.outcome.status == "ok" else said(body.outcome.error)
+            how = "ok" if body.outcome.status == "ok" else error_text(body.outcome.error)
             to = f" to {body.to}" if body.to else ""
-            text = f"task {body.task}{of_iteration(running, body.iteration)}: {how}, {body.do}{to}"
-            self.tell("detail", event.ts, running.step, text, execution)
+            text = f"task {body.task}{iteration_suffix(running, body.iteration)}: {how}, {body.do}{to}"
+            self.add_line("detail", event.ts, running.step, text, execution)
 
-    def _loop_started(self, execution: Execution, body: of.LoopStarted, event: Event) -> None:
+    def _loop_started(self, execution: ExecutionProgress, body: of.LoopStarted, event: Event) -> None:
         running = execution.runs.get(body.run)
         if running is None:
             return
         running.total = body.total
-        running.mark = next_mark(running)
+        running.milestone = next_milestone(running)
         most = f", {body.max_in_flight} at a time" if body.max_in_flight > 1 else ""
-        self.tell("loop", event.ts, running.step, f"{body.total:,} iterations{most}", execution)
+        self.add_line("loop", event.ts, running.step, f"{body.total:,} iterations{most}", execution)
 
-    def _iterated(self, execution: Execution, body: of.LoopIterationCompleted, event: Event) -> None:
+    def _iterated(self, execution: ExecutionProgress, body: of.LoopIterationCompleted, event: Event) -> None:
         running = execution.runs.get(body.run)
         if running is None:
             return
         running.done += 1
         if body.status == "error":
             running.failed += 1
-        if running.done >= running.mark and running.done < running.total:
-            running.mark = next_mark(running)
-            self.tell("loop", event.ts, running.step, loop_text(running), execution)
+        if running.done >= running.milestone and running.done < running.total:
+            running.milestone = next_milestone(running)
+            self.add_line("loop", event.ts, running.step, loop_text(running), execution)
 
-    def _suspended(self, execution: Execution, body: of.RunSuspended, event: Event) -> None:
+    def _suspended(self, execution: ExecutionProgress, body: of.RunSuspended, event: Event) -> None:
         running = execution.runs.get(body.run)
         if running is None:
             return
@@ -158,21 +160,21 @@ class Board:
         if running.total >= 0:
             return  # only the iteration waits
         running.until = body.until
-        running.waits = waiting_for(body)
+        running.waits_for = wait_text(body)
         running.move(self.waiting)
         if body.reason in ("wait", "pause"):
-            for_how_long = f" for {duration(body.until - event.ts)}" if body.until else ""
-            self.tell("wait", event.ts, running.step, f"{running.waits}{for_how_long}", execution)
+            for_how_long = f" for {duration_text(body.until - event.ts)}" if body.until else ""
+            self.add_line("wait", event.ts, running.step, f"{running.waits_for}{for_how_long}", execution)
 
-    def _resumed(self, execution: Execution, body: of.RunResumed, _: Event) -> None:
+    def _resumed(self, execution: ExecutionProgress, body: of.RunResumed, _: Event) -> None:
         running = execution.runs.get(body.run)
         if running is None:
             return
-        running.waits, running.until = "", None
-        if running.among is self.waiting:
+        running.waits_for, running.until = "", None
+        if running.group is self.waiting:
             running.move(self.queued)
 
-    def _parked(self, execution: Execution, body: of.TokenParked, event: Event) -> None:
+    def _parked(self, execution: ExecutionProgress, body: of.TokenParked, event: Event) -> None:
         token = execution.state.tokens.get(body.token)
         if token is None or body.mode != "wait":
             return
@@ -181,46 +183,48 @@ class Board:
             if (watch.space, watch.key) == ("ctx", "signals") and watch.below:
                 self._signal(execution, plan.name, watch.below, event.ts)
 
-    def _signal(self, execution: Execution, step: str, signal: str, ts: int) -> None:
+    def _signal(self, execution: ExecutionProgress, step: str, signal: str, ts: int) -> None:
         """How to send it, once for each execution and name."""
         execution_id = execution.state.execution_id
         if (execution_id, signal) not in self._signals:
             self._signals.add((execution_id, signal))
-            command = self._again.executions("signal", execution_id, signal)
-            self.tell("wait", ts, step, f"waits for the signal; send it with: {command}", execution)
+            command = self._again.executions_command("signal", execution_id, signal)
+            self.add_line("wait", ts, step, f"waits for the signal; send it with: {command}", execution)
 
-    def _ended(self, execution: Execution, body: of.StepDone | of.LoopDone | of.StepFailed) -> Running | None:
+    def _ended(
+        self, execution: ExecutionProgress, body: of.StepDone | of.LoopDone | of.StepFailed
+    ) -> StepProgress | None:
         running = execution.runs.pop(body.run, None)
         if running is None:
             return None
         running.move(None)
-        if running.started is not None:
-            running.started.void = True  # if it was not taken yet, one line says it all
+        if running.start_line is not None:
+            running.start_line.void = True  # if it was not taken yet, one line says it all
         if self._verbose:
             execution.ended[body.run] = running.step
         return running
 
-    def _step_done(self, execution: Execution, body: of.StepDone | of.LoopDone, event: Event) -> None:
+    def _step_done(self, execution: ExecutionProgress, body: of.StepDone | of.LoopDone, event: Event) -> None:
         running = self._ended(execution, body)
         if running is None:
             return
         self.done += 1
-        text = duration(event.ts - running.began)
+        text = duration_text(event.ts - running.began_at)
         if isinstance(body, of.LoopDone):
             text += f", {body.total:,} iterations" + (f", {body.failed:,} failed" if body.failed else "")
         if running.retries:
             text += f", {running.retries:,} retried"
-        self.tell("done", event.ts, running.step, text, execution)
+        self.add_line("done", event.ts, running.step, text, execution)
 
-    def _step_failed(self, execution: Execution, body: of.StepFailed, event: Event) -> None:
+    def _step_failed(self, execution: ExecutionProgress, body: of.StepFailed, event: Event) -> None:
         running = self._ended(execution, body)
         if running is None:
             return
         self.failed += 1
         where = f"task {body.task}, attempt {body.attempt}: " if body.task else ""
-        self.tell("failed", event.ts, running.step, where + said(body.error), execution)
+        self.add_line("failed", event.ts, running.step, where + error_text(body.error), execution)
 
-    def _routed(self, execution: Execution, body: of.NextEvaluated, event: Event) -> None:
+    def _routed(self, execution: ExecutionProgress, body: of.NextEvaluated, event: Event) -> None:
         step = execution.ended.pop(body.run, "")
         plan = execution.state.plan.by_name.get(step)
         if plan is None:
@@ -228,10 +232,10 @@ class Board:
         arcs = plan.step.arcs
         text = f"{body.event} goes to {', '.join(arcs[one].step for one in body.selected)}"
         if not body.selected:
-            text = f"{body.event} goes nowhere" + (f": {said(body.error)}" if body.error else "")
-        self.tell("detail", event.ts, step, text, execution)
+            text = f"{body.event} goes nowhere" + (f": {error_text(body.error)}" if body.error else "")
+        self.add_line("detail", event.ts, step, text, execution)
 
-    def _told(self, execution: Execution, body: Any, event: Event) -> None:
+    def _told(self, execution: ExecutionProgress, body: Any, event: Event) -> None:
         """What happens to the execution as a whole."""
         text = ""
         match body:
@@ -239,33 +243,34 @@ class Board:
                 text = f"cancelled{f' by {body.by}' if body.by else ''}"
                 text += f": {body.reason}" if body.reason else ""
             case of.ExecutionPaused():
-                text = f"paused; go on with: {self._again.executions('resume', execution.state.execution_id)}"
+                command = self._again.executions_command("resume", execution.state.execution_id)
+                text = f"paused; go on with: {command}"
             case of.ExecutionResumed():
                 text = "goes on"
             case of.PlaybookProcessed() if execution.child:
-                text = body.status + (f": {said(body.error)}" if body.error else "")
+                text = body.status + (f": {error_text(body.error)}" if body.error else "")
         if text:
-            self.tell("wait", event.ts, "", text, execution)
+            self.add_line("wait", event.ts, "", text, execution)
 
 
-_HANDLERS: dict[type, Callable[[Board, Execution, Any, Event], None]] = {
-    of.StepScheduled: Board._scheduled,
-    of.TokenClaimed: Board._claimed,
-    of.LeaseExpired: Board._released,
-    of.TaskStarted: Board._task_started,
-    of.TaskProcessed: Board._task_processed,
-    of.LoopStarted: Board._loop_started,
-    of.LoopIterationCompleted: Board._iterated,
-    of.RunSuspended: Board._suspended,
-    of.RunResumed: Board._resumed,
-    of.TokenParked: Board._parked,
-    of.StepDone: Board._step_done,
-    of.LoopDone: Board._step_done,
-    of.StepFailed: Board._step_failed,
-    of.NextEvaluated: Board._routed,
-    of.CancelRequested: Board._told,
-    of.ExecutionPaused: Board._told,
-    of.ExecutionResumed: Board._told,
-    of.PlaybookProcessed: Board._told,
+_HANDLERS: dict[type, Callable[[ProgressModel, ExecutionProgress, Any, Event], None]] = {
+    of.StepScheduled: ProgressModel._scheduled,
+    of.TokenClaimed: ProgressModel._claimed,
+    of.LeaseExpired: ProgressModel._released,
+    of.TaskStarted: ProgressModel._task_started,
+    of.TaskProcessed: ProgressModel._task_processed,
+    of.LoopStarted: ProgressModel._loop_started,
+    of.LoopIterationCompleted: ProgressModel._iterated,
+    of.RunSuspended: ProgressModel._suspended,
+    of.RunResumed: ProgressModel._resumed,
+    of.TokenParked: ProgressModel._parked,
+    of.StepDone: ProgressModel._step_done,
+    of.LoopDone: ProgressModel._step_done,
+    of.StepFailed: ProgressModel._step_failed,
+    of.NextEvaluated: ProgressModel._routed,
+    of.CancelRequested: ProgressModel._told,
+    of.ExecutionPaused: ProgressModel._told,
+    of.ExecutionResumed: ProgressModel._told,
+    of.PlaybookProcessed: ProgressModel._told,
 }
 """Events that are not here change nothing that is shown."""

@@ -1,34 +1,34 @@
 """A run as it is shown while it lasts."""
 
-from noetl.cli.progress.line import News
+from noetl.cli.progress.line import ProgressLine
 from noetl.events import bodies as of
 from noetl.kernel.state.execution_state import ExecutionState
 
 
-class Running:
+class StepProgress:
     """A step run that has not ended. `total` is -1 where there is no loop."""
 
     __slots__ = (
-        "among",
         "attempt",
-        "began",
+        "began_at",
         "child",
         "done",
         "failed",
-        "mark",
+        "group",
+        "milestone",
         "retries",
         "retry_at",
-        "started",
+        "start_line",
         "step",
         "task",
         "total",
         "until",
-        "waits",
+        "waits_for",
     )
 
     def __init__(self, step: str, began: int, child: str) -> None:
         self.step = step
-        self.began = began
+        self.began_at = began
         self.child = child
         self.task = ""
         self.attempt = 1
@@ -37,24 +37,24 @@ class Running:
         self.total = -1
         self.done = 0
         self.failed = 0
-        self.mark = 0
+        self.milestone = 0
         """How many iterations must be done before the next line about it."""
-        self.waits = ""
+        self.waits_for = ""
         self.until: int | None = None
-        self.started: News | None = None
-        self.among: dict[int, Running] | None = None
+        self.start_line: ProgressLine | None = None
+        self.group: dict[int, StepProgress] | None = None
         """Those that are in the same condition: queued, working or waiting."""
 
-    def move(self, to: "dict[int, Running] | None") -> None:
+    def move(self, to: "dict[int, StepProgress] | None") -> None:
         """Into another condition; None: it has ended."""
-        if self.among is not None:
-            del self.among[id(self)]
+        if self.group is not None:
+            del self.group[id(self)]
         if to is not None:
             to[id(self)] = self
-        self.among = to
+        self.group = to
 
 
-class Execution:
+class ExecutionProgress:
     """The runs of one execution; `child` is its name, empty for the one that was asked for."""
 
     __slots__ = ("child", "ended", "runs", "state")
@@ -62,23 +62,23 @@ class Execution:
     def __init__(self, child: str, state: ExecutionState) -> None:
         self.child = child
         self.state = state
-        self.runs: dict[str, Running] = {}
+        self.runs: dict[str, StepProgress] = {}
         self.ended: dict[str, str] = {}
         """The steps of runs that are not routed yet."""
 
 
-def of_iteration(running: Running, index: int) -> str:
+def iteration_suffix(running: StepProgress, index: int) -> str:
     """Which iteration it is, where there is a loop."""
     return f", iteration {index}" if running.total >= 0 else ""
 
 
-def next_mark(running: Running) -> int:
+def next_milestone(running: StepProgress) -> int:
     """The next tenth of a loop, above what is done."""
     tenths = running.done * 10 // max(running.total, 1) + 1
     return -(-running.total * tenths // 10)
 
 
-def loop_text(running: Running) -> str:
+def loop_text(running: StepProgress) -> str:
     """How far a loop is."""
     text = f"{running.done:,} of {running.total:,} ({running.done * 100 // running.total} %)"
     if running.failed:
@@ -86,7 +86,7 @@ def loop_text(running: Running) -> str:
     return text + (f", {running.retries:,} retried" if running.retries else "")
 
 
-def waiting_for(body: of.RunSuspended) -> str:
+def wait_text(body: of.RunSuspended) -> str:
     """What a suspended run does."""
     match body.reason:
         case "retry":

@@ -10,10 +10,10 @@ from rich.live import Live as Region
 from rich.text import Text
 
 from noetl.cli import console
-from noetl.cli.progress.line import News
-from noetl.cli.progress.progress_model import Board
-from noetl.cli.progress.step_progress import Running
-from noetl.cli.report.format import SECOND, duration
+from noetl.cli.progress.line import ProgressLine
+from noetl.cli.progress.progress_model import ProgressModel
+from noetl.cli.progress.step_progress import StepProgress
+from noetl.cli.report.format import SECOND, duration_text
 from noetl.events.event import Event
 from noetl.kernel.state.execution_state import ExecutionState
 
@@ -31,14 +31,14 @@ def console_on(file: TextIO, *, color: bool) -> Console:
     return Console(file=file, no_color=not color, highlight=False, markup=False, emoji=False)
 
 
-class Live:
+class TerminalProgress:
     """Runs that have ended scroll by, those that go on have a line each below, the last line counts."""
 
     interval: float | None = 0.1
 
     def __init__(
         self,
-        board: Board,
+        board: ProgressModel,
         console: Console,
         *,
         verbose: bool = False,
@@ -60,14 +60,14 @@ class Live:
         self._region.start()
 
     @property
-    def last(self) -> int:
-        return self._board.last
+    def last_ts(self) -> int:
+        return self._board.last_ts
 
-    def see(self, execution_id: str, events: Sequence[Event], state: ExecutionState) -> None:
-        self._board.see(execution_id, events, state)
+    def observe(self, execution_id: str, events: Sequence[Event], state: ExecutionState) -> None:
+        self._board.observe(execution_id, events, state)
 
     def draw(self) -> None:
-        self._print(self._board.take())
+        self._print(self._board.take_lines())
         self._region.update(self.picture(), refresh=True)
 
     def say(self, message: str) -> None:
@@ -76,7 +76,7 @@ class Live:
     def close(self) -> None:
         if self._region.is_started:
             self._region.update(Text(""))
-            self._print(self._board.take())
+            self._print(self._board.take_lines())
             self._region.stop()
 
     def picture(self) -> Group:
@@ -90,22 +90,22 @@ class Live:
         hidden = len(board.working) + len(board.waiting) - len(shown)
         return Group(*lines, self._counts(now, hidden))
 
-    def _line(self, running: Running, now: int, width: int) -> Text:
+    def _line(self, running: StepProgress, now: int, width: int) -> Text:
         line = _line_of(self._mark(now) + " ", "cyan")
         if running.child:
             line.append(f"[{console.visible(running.child)}] ", "dim")
         line.append(running.step, "bold")
         if running.total >= 0:
             self._bar(line, running, width)
-        if running.waits:
-            line.append(f" {console.visible(running.waits)}")
+        if running.waits_for:
+            line.append(f" {console.visible(running.waits_for)}")
         elif running.task:
             line.append(f" {running.task}")
         line.append(_trying(running, now), "yellow")
-        line.append(f" {duration(now - running.began)}", "dim")
+        line.append(f" {duration_text(now - running.began_at)}", "dim")
         return line
 
-    def _bar(self, line: Text, running: Running, width: int) -> None:
+    def _bar(self, line: Text, running: StepProgress, width: int) -> None:
         cells = max(5, min(30, width // 4))
         full = cells * running.done // max(running.total, 1)
         whole, rest = ("━", "─") if self._utf8 else ("#", "-")
@@ -125,12 +125,12 @@ class Live:
             (board.failed, "failed"),
         )
         words = [f"{number:,} {word}" for number, word in counts if number]
-        return _line_of("  " + ", ".join([*words, duration(now - self._began)]), "dim")
+        return _line_of("  " + ", ".join([*words, duration_text(now - self._began)]), "dim")
 
     def _mark(self, now: int) -> str:
         return _SPINNER[now * 10 // SECOND % len(_SPINNER)] if self._utf8 else "*"
 
-    def _print(self, news: list[News]) -> None:
+    def _print(self, news: list[ProgressLine]) -> None:
         wanted = [one for one in news if self._verbose or one.kind in _SHOWN]
         if not wanted:
             return
@@ -142,7 +142,7 @@ class Live:
             lines.insert(0, Text(f"  {left:,} more", "dim"))
         self._console.print(Text("\n").join(lines), soft_wrap=True)
 
-    def _told(self, news: News) -> Text:
+    def _told(self, news: ProgressLine) -> Text:
         child = f"[{console.visible(news.child)}] " if news.child else ""
         match news.kind:
             case "done":
@@ -164,10 +164,10 @@ def _line_of(text: str, style: str) -> Text:
     return line
 
 
-def _trying(running: Running, now: int) -> str:
+def _trying(running: StepProgress, now: int) -> str:
     if running.retry_at is not None and running.total < 0:
         wait = max(running.retry_at - now, 0)
-        return f" attempt {running.attempt} failed, again in {duration(wait)}"
+        return f" attempt {running.attempt} failed, again in {duration_text(wait)}"
     if running.until is not None:
-        return f" {duration(max(running.until - now, 0))} left"
+        return f" {duration_text(max(running.until - now, 0))} left"
     return f" attempt {running.attempt}" if running.attempt > 1 and running.total < 0 else ""

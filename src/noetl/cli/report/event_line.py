@@ -3,12 +3,12 @@
 from typing import TypeAlias, assert_never
 
 from noetl.cli.console import Paint, visible
-from noetl.cli.report.format import brief
-from noetl.cli.timestamps import clock
+from noetl.cli.report.format import first_line
+from noetl.cli.timestamps import local_time
 from noetl.events import bodies as of
 from noetl.events.bodies import EventBody
 from noetl.events.event import Event
-from noetl.events.event_kind import kind_of
+from noetl.events.event_kind import kind_of_body
 from noetl.model.outcome import ErrorInfo
 
 _Pipeline: TypeAlias = (
@@ -29,18 +29,18 @@ _Pipeline: TypeAlias = (
 """What happens to one run."""
 
 
-def line_of(event: Event, step: str, paint: Paint) -> str:
+def event_line(event: Event, step: str, paint: Paint) -> str:
     """Number, time, name, step and what there is to say."""
-    kind = kind_of(event.body)
+    kind = kind_of_body(event.body)
     failed = kind.status_of(event.body) == "error"
     name = f"{kind.name:<26}"
-    words = [step and visible(step), detail_of(event.body)]
+    words = [step and visible(step), event_detail(event.body)]
     said = "  ".join(word for word in words if word)
-    head = f"{paint('faint', f'{event.seq:>6}  {clock(event.ts)}')}  "
+    head = f"{paint('faint', f'{event.seq:>6}  {local_time(event.ts)}')}  "
     return (head + (paint("error", name) if failed else name) + "  " + said).rstrip()
 
 
-def detail_of(body: EventBody) -> str:
+def event_detail(body: EventBody) -> str:
     """What an event says beside its name and step, in a few words."""
     match body:
         case of.PlaybookExecutionRequested():
@@ -56,7 +56,7 @@ def detail_of(body: EventBody) -> str:
         case of.TokenEnqueued():
             return f"from {body.run}, arc {body.arc}" if body.run else ""
         case of.TokenParked():
-            return body.mode if body.deadline is None else f"{body.mode} until {clock(body.deadline)}"
+            return body.mode if body.deadline is None else f"{body.mode} until {local_time(body.deadline)}"
         case of.TokenDiscarded():
             return body.reason
         case of.NextEvaluated():
@@ -99,7 +99,7 @@ def _in_run(body: _Pipeline) -> str:
         case of.LoopIterationCompleted():
             return f"iteration {body.index}: {_error(body.error) or body.status}"
         case of.RunSuspended():
-            until = f" until {clock(body.until)}" if body.until is not None else ""
+            until = f" until {local_time(body.until)}" if body.until is not None else ""
             return f"{body.reason} {visible(body.signal or body.child)}".rstrip() + until
         case of.RunResumed():
             return body.reason
@@ -125,7 +125,7 @@ def _directive(body: of.TaskProcessed) -> str:
         case "continue":
             return ""
         case "retry":
-            return " → retry" if body.retry_at is None else f" → retry at {clock(body.retry_at)}"
+            return " → retry" if body.retry_at is None else f" → retry at {local_time(body.retry_at)}"
         case "jump":
             return f" → {visible(body.to)}"
         case other:
@@ -133,7 +133,7 @@ def _directive(body: of.TaskProcessed) -> str:
 
 
 def _error(error: ErrorInfo | None) -> str:
-    return f"{error.kind}: {brief(error.message)}" if error is not None else ""
+    return f"{error.kind}: {first_line(error.message)}" if error is not None else ""
 
 
 def _by(who: str) -> str:

@@ -6,16 +6,16 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from noetl.api import elapsed, execution_of, failure_of
-from noetl.cli.console import Paint, plain, visible
+from noetl.api import elapsed, execution_of, first_failure
+from noetl.cli.console import Paint, plain_paint, visible
 from noetl.cli.excerpt import excerpt
-from noetl.cli.problem_text import counted
-from noetl.cli.report.failed_attempts import Evidence
-from noetl.cli.report.follow_up import Again
-from noetl.cli.report.format import cut, duration, yaml_lines
-from noetl.dsl.document.playbook import Place
-from noetl.dsl.document.source import Lines
-from noetl.engine.catalog.playbook_record import Source
+from noetl.cli.problem_text import pluralize
+from noetl.cli.report.failed_attempts import FailedAttempts
+from noetl.cli.report.follow_up import FollowUp
+from noetl.cli.report.format import cut_lines, duration_text, yaml_lines
+from noetl.dsl.document.playbook import Position
+from noetl.dsl.document.source import SourceLines
+from noetl.engine.catalog.playbook_record import PlaybookSource
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.model.outcome import ErrorInfo
 from noetl.model.reference import unescape
@@ -33,21 +33,21 @@ _WHY = {
 }
 
 
-def report_json(state: ExecutionState, *, version: str | None = None, last: int = 0) -> dict[str, Any]:
+def execution_json(state: ExecutionState, *, version: str | None = None, last_ts: int = 0) -> dict[str, Any]:
     """The document that `run` prints. `last` is the time of the last event, if the execution is not over."""
-    whole: dict[str, Any] = msgspec.to_builtins(execution_of(state, last=last))
+    whole: dict[str, Any] = msgspec.to_builtins(execution_of(state, last=last_ts))
     return {**whole, "version": version or whole["version"]}
 
 
-class Report(Struct, frozen=True):
+class ExecutionReport(Struct, frozen=True):
     """An execution as people shall read it. `source` is what its playbook was read from."""
 
     state: ExecutionState
-    again: Again
-    source: Source | None = None
-    evidence: Evidence | None = None
-    last: int = 0
-    paint: Paint = plain
+    follow_up: FollowUp
+    source: PlaybookSource | None = None
+    failed_attempts: FailedAttempts | None = None
+    last_ts: int = 0
+    paint: Paint = plain_paint
     status: str = ""
     """Said in place of that of the state."""
 
@@ -57,8 +57,8 @@ class Report(Struct, frozen=True):
             return ""
         lines = list(yaml_lines(unescape(self.state.result)))
         if most is not None and len(lines) > most:
-            command = self.again.executions("result", self.state.execution_id)
-            lines = [*cut(lines, most), f"all of it: {command}"]
+            command = self.follow_up.executions_command("result", self.state.execution_id)
+            lines = [*cut_lines(lines, most), f"all of it: {command}"]
         return "".join(f"{line}\n" for line in lines)
 
     def warnings(self) -> list[str]:
@@ -69,10 +69,10 @@ class Report(Struct, frozen=True):
             found[key] = found.get(key, 0) + 1
         warning = self.paint("warning", "warning")
         lines = [
-            f"{warning}: {counted(number, 'token')} for step `{step}` discarded: {_WHY.get(reason, reason)}"
+            f"{warning}: {pluralize(number, 'token')} for step `{step}` discarded: {_WHY.get(reason, reason)}"
             for (step, reason), number in found.items()
         ]
-        return cut(lines, _MOST_DISCARDED, width=1_000)
+        return cut_lines(lines, _MOST_DISCARDED, width=1_000)
 
     def ending(self) -> str:
         """What is said at the end: how it ended, what was discarded, and for a failure everything known."""
@@ -82,7 +82,7 @@ class Report(Struct, frozen=True):
         return "\n".join(parts)
 
     def _headline(self) -> str:
-        state, took = self.state, duration(elapsed(self.state, self.last))
+        state, took = self.state, duration_text(elapsed(self.state, self.last_ts))
         name = f"{visible(state.plan.playbook.metadata.path)} {state.execution_id}"
         match self.status or state.status:
             case "completed":
@@ -93,7 +93,7 @@ class Report(Struct, frozen=True):
                 return f"{status}, {took} so far: {name}"
 
     def _failure(self) -> list[str]:
-        error = failure_of(self.state)
+        error = first_failure(self.state)
         if error is None:
             return []
         where = [
@@ -111,7 +111,7 @@ class Report(Struct, frozen=True):
         place = self._place(str(error.details.get("step")), str(error.details.get("task")))
         if place is None or self.source is None:
             return []
-        lines = list(Lines(self.source.text))
+        lines = list(SourceLines(self.source.text))
         found = ["", "  " + self.paint("place", f"{visible(self.source.name)}:{place.line}:{place.column}")]
         if place.line <= len(lines):
             shown, before = excerpt(lines[place.line - 1], place.column)
@@ -119,22 +119,30 @@ class Report(Struct, frozen=True):
             found.append(f"  {self.paint('faint', '      |')} {' ' * before}{self.paint('caret', '^')}")
         return found
 
-    def _place(self, step: str, task: str) -> Place | None:
+    def _place(self, step: str, task: str) -> Position | None:
         """Where a task stands, or its step if there is no such task."""
         found = self.state.plan.playbook.steps.get(step)
         if found is None:
             return None
-        return next((one.place for one in found.tasks if one.label == task), found.place)
+        return next((one.position for one in found.tasks if one.label == task), found.position)
 
     def _attempt(self, error: ErrorInfo) -> list[str]:
         """What the failed attempt got, and the traceback of Python code."""
         run = next((one.run for one in self.state.failures if one.error == error), "")
-        attempt = self.evidence.attempt(self.state.execution_id, run) if self.evidence is not None else None
+        attempt = (
+            self.failed_attempts.attempt_of(self.state.execution_id, run)
+            if self.failed_attempts is not None
+            else None
+        )
         if attempt is None:
             return []
         lines = []
         if attempt.started.input is not None:
-            lines += ["", "  input:", *_indented(cut(list(yaml_lines(attempt.started.input)), _MOST_INPUT))]
+            lines += [
+                "",
+                "  input:",
+                *_indented(cut_lines(list(yaml_lines(attempt.started.input)), _MOST_INPUT)),
+            ]
         helpers = attempt.processed.outcome.helpers if attempt.processed is not None else {}
         traceback = helpers.get("py", {}).get("traceback")
         if isinstance(traceback, str) and traceback.strip():
@@ -146,10 +154,12 @@ class Report(Struct, frozen=True):
         return lines
 
     def _next(self) -> list[str]:
-        state, again = self.state, self.again
-        rows = [(again.executions("show", state.execution_id), "what happened")]
+        state, again = self.state, self.follow_up
+        rows = [(again.executions_command("show", state.execution_id), "what happened")]
         if state.failures:
-            rows.insert(0, (again.executions("retry", state.execution_id), "goes on from what failed"))
+            rows.insert(
+                0, (again.executions_command("retry", state.execution_id), "goes on from what failed")
+            )
         width = max(len(command) for command, _ in rows)
         return ["", *(f"  {command:<{width}}  {meaning}" for command, meaning in rows)]
 

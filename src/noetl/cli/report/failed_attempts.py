@@ -7,7 +7,7 @@ from noetl.events import bodies as of
 from noetl.events.event import Event
 
 
-class Attempt(NamedTuple):
+class FailedAttempt(NamedTuple):
     """One attempt of a task that failed; `processed` is None if it never ended."""
 
     started: of.TaskStarted
@@ -22,10 +22,10 @@ class _Seen:
     def __init__(self) -> None:
         self.started: dict[str, dict[int, of.TaskStarted]] = {}
         self.errors: dict[str, dict[int, of.TaskProcessed]] = {}
-        self.failed: dict[str, Attempt] = {}
+        self.failed: dict[str, FailedAttempt] = {}
 
 
-class Evidence:
+class FailedAttempts:
     """Keeps what a report of failures needs, and little else, of however many events it is shown.
 
     It may be shown all events of an execution, or only the later ones.
@@ -34,7 +34,7 @@ class Evidence:
     def __init__(self) -> None:
         self._executions: dict[str, _Seen] = {}
 
-    def see(self, execution_id: str, events: Iterable[Event]) -> None:
+    def observe(self, execution_id: str, events: Iterable[Event]) -> None:
         seen = self._executions.get(execution_id)
         if seen is None:
             seen = self._executions[execution_id] = _Seen()
@@ -55,7 +55,7 @@ class Evidence:
             else:
                 _see_other(seen, body)
 
-    def attempt(self, execution_id: str, run: str) -> Attempt | None:
+    def attempt_of(self, execution_id: str, run: str) -> FailedAttempt | None:
         """The attempt with which this run failed; None if that was not seen, or no task did."""
         seen = self._executions.get(execution_id)
         return seen.failed.get(run) if seen is not None else None
@@ -85,11 +85,11 @@ def _see_other(seen: _Seen, body: of.EventBody) -> None:
             pass
 
 
-def _attempt(started: of.TaskStarted, error: of.TaskProcessed | None) -> Attempt:
+def _attempt(started: of.TaskStarted, error: of.TaskProcessed | None) -> FailedAttempt:
     """The attempt with its own outcome: an error that is kept may be that of a try before."""
     mine = error is not None and (error.task, error.visit, error.attempt) == (
         started.task,
         started.visit,
         started.attempt,
     )
-    return Attempt(started, error if mine else None)
+    return FailedAttempt(started, error if mine else None)

@@ -6,7 +6,7 @@ from shlex import quote
 from noetl.settings import Configuration
 
 
-def who() -> str:
+def current_user() -> str:
     """The name of the user who asks; empty where the system knows none."""
     try:
         return getpass.getuser()
@@ -14,7 +14,7 @@ def who() -> str:
         return ""
 
 
-class Again:
+class FollowUp:
     """Commands for people to type, with the flags of this one, so that they find the same store."""
 
     def __init__(self, configuration: Configuration) -> None:
@@ -24,11 +24,11 @@ class Again:
             if configuration.origins[name].source == "flag"
         ]
 
-    def executions(self, verb: str, execution_id: str, *words: str) -> str:
+    def executions_command(self, verb: str, execution_id: str, *words: str) -> str:
         """`noetl executions VERB ID …`."""
         return self._command(f"noetl executions {verb} {execution_id}", *words)
 
-    def resume(self, execution_id: str) -> str:
+    def resume_command(self, execution_id: str) -> str:
         """`noetl run --resume ID`."""
         return self._command(f"noetl run --resume {execution_id}")
 

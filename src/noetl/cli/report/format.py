@@ -5,19 +5,19 @@ from typing import Any
 
 from noetl.cli.console import visible
 from noetl.model.outcome import ErrorInfo
-from noetl.model.secret import MASK, is_secret, shown
+from noetl.model.secret import MASK, is_secret, mask_secret
 
 SECOND = 1_000_000
 
 
 def yaml_lines(value: Any, indent: str = "") -> Iterator[str]:
     """The value as YAML, line by line; secrets show as `***`, control characters are escaped."""
-    from noetl.dsl.dialects.yaml_scalars import scalar
+    from noetl.dsl.dialects.yaml_scalars import yaml_scalar
 
     value = _unmarked(value)
     if isinstance(value, dict) and value:
         for key, item in value.items():
-            yield from _after(f"{indent}{scalar(key)}:", item, indent)
+            yield from _after(f"{indent}{yaml_scalar(key)}:", item, indent)
     elif isinstance(value, list) and value:
         for item in value:
             lines = list(yaml_lines(item, indent + "  "))
@@ -28,38 +28,38 @@ def yaml_lines(value: Any, indent: str = "") -> Iterator[str]:
 
 
 def _after(head: str, item: Any, indent: str) -> Iterator[str]:
-    from noetl.dsl.dialects.yaml_scalars import block
+    from noetl.dsl.dialects.yaml_scalars import yaml_block
 
     item = _unmarked(item)
     if isinstance(item, dict | list) and item:
         yield head
         yield from yaml_lines(item, indent + "  ")
-    elif isinstance(item, str) and (text := block(item, indent + "  ")) is not None:
+    elif isinstance(item, str) and (text := yaml_block(item, indent + "  ")) is not None:
         yield from f"{head} {text}".replace("\t", "    ").split("\n")
     else:
         yield f"{head} {_leaf(item)}"
 
 
 def _leaf(value: Any) -> str:
-    from noetl.dsl.dialects.yaml_scalars import scalar
+    from noetl.dsl.dialects.yaml_scalars import yaml_scalar
 
     if isinstance(value, dict | list):
         return "{}" if isinstance(value, dict) else "[]"
-    return MASK if value == MASK else scalar(value)
+    return MASK if value == MASK else yaml_scalar(value)
 
 
 def _unmarked(value: Any) -> Any:
-    return shown(value) if is_secret(value) else value
+    return mask_secret(value) if is_secret(value) else value
 
 
-def cut(lines: list[str], most: int, width: int = 200) -> list[str]:
+def cut_lines(lines: list[str], most: int, width: int = 200) -> list[str]:
     """The first lines, each no longer than `width`; how many were left out stands at the end."""
     kept = [line if len(line) <= width else line[: width - 1] + "…" for line in lines[:most]]
     left = len(lines) - len(kept)
     return [*kept, f"… {left:,} more lines"] if left else kept
 
 
-def duration(micros: int) -> str:
+def duration_text(micros: int) -> str:
     """`0.12 s`, `4.1 s`, `2 min 5 s`, `3 h 12 min`."""
     seconds = max(micros, 0) / SECOND
     if seconds < 9.95:
@@ -72,13 +72,13 @@ def duration(micros: int) -> str:
     return f"{whole // 3_600:,} h {whole % 3_600 // 60} min"
 
 
-def brief(message: str, width: int = 200) -> str:
+def first_line(message: str, width: int = 200) -> str:
     """The first line of a message, without anything that steers a terminal."""
     first, _, rest = message.strip().partition("\n")
     text = visible(first)
     return text[: width - 1] + "…" if len(text) > width else f"{text} …" if rest.strip() else text
 
 
-def said(error: ErrorInfo | None) -> str:
+def error_text(error: ErrorInfo | None) -> str:
     """An error on one line: `connection: it broke`."""
-    return f"{error.kind}: {brief(error.message)}" if error is not None else "it does not say why"
+    return f"{error.kind}: {first_line(error.message)}" if error is not None else "it does not say why"

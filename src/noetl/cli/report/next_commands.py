@@ -1,24 +1,26 @@
 """How an execution that is not over can go on, as commands to type."""
 
-from noetl.cli.execution_owner import Owner
-from noetl.cli.report.follow_up import Again
+from noetl.cli.execution_owner import ExecutionOwner
+from noetl.cli.report.follow_up import FollowUp
 from noetl.kernel.state.execution_state import ExecutionState
 
 
-def ways_on(state: ExecutionState, owner: Owner | None, again: Again) -> list[tuple[str, str]]:
+def next_commands(
+    state: ExecutionState, owner: ExecutionOwner | None, again: FollowUp
+) -> list[tuple[str, str]]:
     """Commands and what they do; what to do about a failure stands in its report."""
     name = state.execution_id
     if state.over:
         return []
     ways = [
-        (again.executions("signal", name, signal), "gives the signal that it waits for")
+        (again.executions_command("signal", name, signal), "gives the signal that it waits for")
         for signal in state.listeners
     ]
     if state.paused:
-        ways.append((again.executions("resume", name), "goes on; it is paused"))
+        ways.append((again.executions_command("resume", name), "goes on; it is paused"))
     elif owner is None:
-        ways.append((again.resume(name), "goes on; nobody runs it now"))
+        ways.append((again.resume_command(name), "goes on; nobody runs it now"))
     else:
-        ways.append((again.executions("watch", name), f"follows what process {owner.pid} does"))
-    ways.append((again.executions("cancel", name), "ends it"))
+        ways.append((again.executions_command("watch", name), f"follows what process {owner.pid} does"))
+    ways.append((again.executions_command("cancel", name), "ends it"))
     return ways

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from noetl.cli.timestamps import iso
+from noetl.cli.timestamps import iso_time
 from noetl.kernel.state.execution_state import ExecutionState, Token
 from noetl.kernel.state.run_state import Frame, RunState
 
@@ -14,7 +14,7 @@ def marking_json(state: ExecutionState) -> dict[str, dict[str, int]]:
     """By step: how many tokens are enqueued, parked, waiting or joined, and how many runs in which phase."""
     found: dict[str, Counter[str]] = {}
     for token in state.tokens.values():
-        found.setdefault(state.step_of(token).name, Counter())[token.place] += 1
+        found.setdefault(state.step_of(token).name, Counter())[token.stage] += 1
     for run in state.runs.values():
         found.setdefault(run.step.name, Counter())[run.phase] += 1
     return {step: dict(places) for step, places in found.items()}
@@ -24,7 +24,7 @@ def token_json(state: ExecutionState, token: Token) -> dict[str, Any]:
     return {
         "token": token.id,
         "step": state.step_of(token).name,
-        "place": token.place,
+        "place": token.stage,
         "args": token.args,
         "deadline": _time(token.deadline),
     }
@@ -38,7 +38,7 @@ def run_json(run: RunState) -> dict[str, Any]:
         "step": run.step.name,
         "phase": run.phase,
         "args": run.args,
-        "scope": run.scope.values,
+        "scope": run.variables.values,
         "deadline": _time(run.deadline),
         "iterations": [_frame_json(run, frame) for frame in run.frames.values()],
         "loop": None
@@ -66,4 +66,4 @@ def _frame_json(run: RunState, frame: Frame) -> dict[str, Any]:
 
 
 def _time(ts: int | None) -> str | None:
-    return iso(ts) if ts is not None else None
+    return iso_time(ts) if ts is not None else None

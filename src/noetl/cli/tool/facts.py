@@ -6,11 +6,11 @@ from msgspec import Struct
 
 from noetl.dsl.document.kinds import Kind
 from noetl.loader import installed_kinds, package_of
-from noetl.tools.host.extras import install_command, missing_of
+from noetl.tools.host.extras import install_command, missing_packages
 from noetl.tools.host.worker_tools import ENGINE_KINDS
 
 
-class Facts(Struct, frozen=True):
+class KindFacts(Struct, frozen=True):
     """A kind, the package that brings it, and what keeps it from running here, if anything does."""
 
     kind: Kind
@@ -42,9 +42,9 @@ class Facts(Struct, frozen=True):
         }
 
 
-def all_facts() -> list[Facts]:
+def all_kind_facts() -> list[KindFacts]:
     """Every kind, those of this package first."""
     return [
-        Facts(kind, package_of(kind), missing_of(kind.extra) if kind.extra else ())
+        KindFacts(kind, package_of(kind), missing_packages(kind.extra) if kind.extra else ())
         for kind in installed_kinds()
     ]

@@ -7,18 +7,18 @@ from noetl.dsl.checks.concurrent_writes import check_concurrent_writes
 from noetl.dsl.checks.joins import check_any_on_cycles, check_joins
 from noetl.dsl.checks.namespaces import check_namespaces
 from noetl.dsl.checks.pipeline_checks import check_jumps, check_parallel_writes, check_unmatched_errors
-from noetl.dsl.checks.reachability import check_reachability, check_ways_out
+from noetl.dsl.checks.reachability import check_exits, check_reachability
 from noetl.dsl.checks.swallowed_failures import check_failures
-from noetl.dsl.checks.tool_inputs import check_credentials, check_secrets, check_sql
+from noetl.dsl.checks.tool_inputs import check_credentials, check_pasted_sql, check_secrets
 from noetl.dsl.checks.unset_names import check_step_names, check_unset_names
 from noetl.dsl.document.playbook import Playbook
-from noetl.dsl.reader import Context, Read
+from noetl.dsl.reader import ReaderContext, ReadPlaybook
 
-Check = Callable[[Playbook, Context], None]
+Check = Callable[[Playbook, ReaderContext], None]
 
 CHECKS: tuple[Check, ...] = (
     check_reachability,
-    check_ways_out,
+    check_exits,
     check_arcs,
     check_failures,
     check_any_on_cycles,
@@ -28,7 +28,7 @@ CHECKS: tuple[Check, ...] = (
     check_parallel_writes,
     check_namespaces,
     check_credentials,
-    check_sql,
+    check_pasted_sql,
     check_secrets,
     check_step_names,
     check_unset_names,
@@ -36,7 +36,7 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-def run_checks(read: Read) -> None:
+def run_checks(read: ReadPlaybook) -> None:
     """Runs every check; what they find is in the context."""
     if read.playbook is None:
         return

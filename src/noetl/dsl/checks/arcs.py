@@ -9,39 +9,43 @@ from noetl.dsl.document.guard_verdicts import (
     possible_events,
     terminal_events,
 )
-from noetl.dsl.document.playbook import Arc, Guard, Place, Playbook, Step
+from noetl.dsl.document.playbook import Arc, Guard, Playbook, Position, Step
 from noetl.dsl.document.source import Scalar
-from noetl.dsl.reader import Context, Role, Site, Where
+from noetl.dsl.reader import ExpressionOccurrence, ExpressionRole, PlaybookPart, ReaderContext
 from noetl.expr import Expression
 
 
-def check_arcs(playbook: Playbook, context: Context) -> None:
+def check_arcs(playbook: Playbook, context: ReaderContext) -> None:
     """Every arc can be taken."""
     guards = arc_guards(context)
     for step in playbook.workflow:
-        if step.arcs and Where(Role.ARC, step.name) not in context.unreadable:
+        if step.arcs and PlaybookPart(ExpressionRole.ARC, step.name) not in context.unreadable:
             _Router(step, guards, context).check()
 
 
-def arc_guards(context: Context) -> dict[tuple[str, int], Site]:
+def arc_guards(context: ReaderContext) -> dict[tuple[str, int], ExpressionOccurrence]:
     """The guards of arcs by step and position; of two steps with one name, the first's."""
-    guards: dict[tuple[str, int], Site] = {}
+    guards: dict[tuple[str, int], ExpressionOccurrence] = {}
     for site in context.sites:
-        if site.where.role is Role.ARC:
+        if site.where.role is ExpressionRole.ARC:
             guards.setdefault((site.where.step, site.where.arc), site)
     return guards
 
 
-def place_of_guard(guards: dict[tuple[str, int], Site], step: Step, position: int) -> Scalar | Place:
+def guard_position(
+    guards: dict[tuple[str, int], ExpressionOccurrence], step: Step, position: int
+) -> Scalar | Position:
     """Where an arc's guard stands; an arc without one, where its target stands."""
     site = guards.get((step.name, position))
-    return site.scalar if site is not None else step.arcs[position].place
+    return site.scalar if site is not None else step.arcs[position].position
 
 
 class _Router:
     """The arcs of one step, in order."""
 
-    def __init__(self, step: Step, guards: dict[tuple[str, int], Site], context: Context) -> None:
+    def __init__(
+        self, step: Step, guards: dict[tuple[str, int], ExpressionOccurrence], context: ReaderContext
+    ) -> None:
         self.step = step
         self.guards = guards
         self.context = context
@@ -53,7 +57,7 @@ class _Router:
             if self._waits_in_vain(position, arc):
                 continue
             self._check_dead(position, arc)
-            if self.step.exclusive:
+            if self.step.is_exclusive:
                 self.first_with.setdefault(arc.when, arc)
                 for event in certain_events(arc.when, self.step):
                     self.first_taken.setdefault(event, arc)
@@ -80,7 +84,7 @@ class _Router:
 
     def _check_dead(self, position: int, arc: Arc) -> None:
         possible = possible_events(arc.when, self.step)
-        at = place_of_guard(self.guards, self.step, position)
+        at = guard_position(self.guards, self.step, position)
         if not possible:
             self._report_impossible(at, arc)
         elif possible <= self.first_taken.keys():
@@ -89,17 +93,17 @@ class _Router:
                 "dead-arc",
                 at,
                 f"the arc to `{arc.step}` is never taken: the one to `{earlier.step}` always comes first",
-                f"move it above line {earlier.place.line}, or set `next.spec.mode: inclusive`",
+                f"move it above line {earlier.position.line}, or set `next.spec.mode: inclusive`",
             )
         elif (twin := self.first_with.get(arc.when)) is not None and isinstance(arc.when, Expression):
             self.context.report(
                 "dead-arc",
                 at,
                 f"the arc to `{arc.step}` is never taken: the one to `{twin.step}` has the same guard",
-                f"change one of the guards, or set `next.spec.mode: inclusive`; line {twin.place.line}",
+                f"change one of the guards, or set `next.spec.mode: inclusive`; line {twin.position.line}",
             )
 
-    def _report_impossible(self, at: Scalar | Place, arc: Arc) -> None:
+    def _report_impossible(self, at: Scalar | Position, arc: Arc) -> None:
         name = self.step.name
         ends = " or ".join(f"`{event}`" for event in sorted(terminal_events(self.step)))
         message = f"the arc to `{arc.step}` is never taken: its guard holds on no event that ends `{name}`"

@@ -2,34 +2,42 @@
 
 from collections.abc import Iterator
 
-from noetl.dsl.checks.reachability import live_arcs
+from noetl.dsl.checks.reachability import possible_arcs
 from noetl.dsl.document.playbook import Join, Playbook
-from noetl.dsl.document.step_graph import Net, ancestors, components, is_cycle, net_of, on_cycles, reachable
-from noetl.dsl.reader import Context
+from noetl.dsl.document.step_graph import (
+    StepGraph,
+    ancestor_masks,
+    is_cycle,
+    nodes_on_cycles,
+    reachable_nodes,
+    step_graph_of,
+    strong_components,
+)
+from noetl.dsl.reader import ReaderContext
 
 
-def check_any_on_cycles(playbook: Playbook, context: Context) -> None:
+def check_any_on_cycles(playbook: Playbook, context: ReaderContext) -> None:
     """A join `any` absorbs what comes later: on a cycle that would be its own token (semantics §5)."""
     joins = [step for step in playbook.workflow if step.join is not None and step.join.mode == "any"]
     if not joins:
         return
-    net = net_of(playbook)
-    cyclic = on_cycles(net.after)
+    net = step_graph_of(playbook)
+    cyclic = nodes_on_cycles(net.successors)
     for step in joins:
         if step.join is not None and net.number[step.name] in cyclic:
             context.report(
                 "join-any-cycle",
-                step.join.place,
+                step.join.position,
                 f"`{step.name}` is on a cycle, where `join: any` would absorb its own token",
                 "use `join: all`, or put the join outside of the cycle",
             )
 
 
-def check_joins(playbook: Playbook, context: Context) -> None:
+def check_joins(playbook: Playbook, context: ReaderContext) -> None:
     """A join gets more than one token: one of one token does nothing, or waits in vain for its count."""
     if all(step.join is None for step in playbook.workflow):
         return
-    net = net_of(playbook)
+    net = step_graph_of(playbook)
     flow = _Flow(playbook, net)
     for position, step in enumerate(playbook.workflow):
         if step.join is None or position not in flow.reached or flow.many[position]:
@@ -37,10 +45,10 @@ def check_joins(playbook: Playbook, context: Context) -> None:
         waits = f", and `count: {step.join.count}` is never reached" if (step.join.count or 0) > 1 else ""
         if len(flow.sources[position]) <= 1:
             message = f"at most one token ever comes to `{step.name}`{waits}"
-            context.report("join-single", step.join.place, message, _hint(step.join))
+            context.report("join-single", step.join.position, message, _hint(step.join))
         else:
             message = f"only one of the arcs to `{step.name}` is ever taken, so one token comes{waits}"
-            context.report("join-exclusive", step.join.place, message, _hint(step.join))
+            context.report("join-exclusive", step.join.position, message, _hint(step.join))
 
 
 def _hint(join: Join) -> str:
@@ -55,24 +63,24 @@ class _Flow:
     only on a cycle.
     """
 
-    def __init__(self, playbook: Playbook, net: Net) -> None:
-        self.live = [live_arcs(step, net) for step in playbook.workflow]
+    def __init__(self, playbook: Playbook, net: StepGraph) -> None:
+        self.live = [possible_arcs(step, net) for step in playbook.workflow]
         after = [[target for target, _ in arcs] for arcs in self.live]
-        self.reached = reachable(after, [net.entry])
+        self.reached = reachable_nodes(after, [net.entry])
         self.sources: list[list[int]] = [[] for _ in after]
         for node in self.reached:
             for target in after[node]:
                 self.sources[target].append(node)
-        self.above = ancestors(after)
+        self.above = ancestor_masks(after)
         self.forks = [
             fork
             for node, step in enumerate(playbook.workflow)
-            if node in self.reached and not step.exclusive
+            if node in self.reached and not step.is_exclusive
             for fork in _forks(self.live[node])
         ]
         self.many = [False] * len(after)
         runs_often = [False] * len(after)
-        for part in reversed(components(after)):
+        for part in reversed(strong_components(after)):
             cycle = is_cycle(after, part)
             for node in part:
                 self.many[node] = cycle or self._gets_many(node, runs_often)

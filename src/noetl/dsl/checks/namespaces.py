@@ -2,10 +2,10 @@
 
 from functools import cached_property
 
-from noetl.dsl.checks.flow.rule_effects import writes_of
+from noetl.dsl.checks.flow.rule_effects import step_writes
 from noetl.dsl.document.playbook import Playbook
 from noetl.dsl.document.shape_check import did_you_mean
-from noetl.dsl.reader import Context, Role, Site
+from noetl.dsl.reader import ExpressionOccurrence, ExpressionRole, ReaderContext
 from noetl.expr import NAMESPACES, Use
 
 _INPUT = frozenset({"workload", "execution_id"})
@@ -16,25 +16,25 @@ _ATTEMPT = _PIPELINE | {"_idempotency_key"}
 _OUTCOME = _PIPELINE | {"outcome"}
 _ROUTING = _RUN | {"event"}
 
-_VISIBLE: dict[Role, frozenset[str]] = {
-    Role.WORKLOAD: _INPUT,
-    Role.OUTPUT: _STATE,
-    Role.ADMIT: _STATE | {"args"},
-    Role.STEP_ARGS: _STATE | {"args", "joined"},
-    Role.LOOP: _RUN,
-    Role.TASK_ARGS: _ATTEMPT,
-    Role.INPUT: _ATTEMPT,
-    Role.SPEC: _ATTEMPT,
-    Role.POLICY: _OUTCOME,
-    Role.POLICY_WRITE: _OUTCOME,
-    Role.TASK_WRITE: _OUTCOME,
-    Role.STEP_WRITE: _ROUTING,
-    Role.ARC: _ROUTING,
-    Role.ARC_ARGS: _ROUTING,
-    Role.ARC_WRITE: _ROUTING,
+_VISIBLE: dict[ExpressionRole, frozenset[str]] = {
+    ExpressionRole.WORKLOAD: _INPUT,
+    ExpressionRole.OUTPUT: _STATE,
+    ExpressionRole.ADMIT: _STATE | {"args"},
+    ExpressionRole.STEP_ARGS: _STATE | {"args", "joined"},
+    ExpressionRole.LOOP: _RUN,
+    ExpressionRole.TASK_ARGS: _ATTEMPT,
+    ExpressionRole.INPUT: _ATTEMPT,
+    ExpressionRole.SPEC: _ATTEMPT,
+    ExpressionRole.POLICY: _OUTCOME,
+    ExpressionRole.POLICY_WRITE: _OUTCOME,
+    ExpressionRole.TASK_WRITE: _OUTCOME,
+    ExpressionRole.STEP_WRITE: _ROUTING,
+    ExpressionRole.ARC: _ROUTING,
+    ExpressionRole.ARC_ARGS: _ROUTING,
+    ExpressionRole.ARC_WRITE: _ROUTING,
 }
 
-_KEYCHAIN = frozenset({Role.INPUT, Role.TASK_ARGS})
+_KEYCHAIN = frozenset({ExpressionRole.INPUT, ExpressionRole.TASK_ARGS})
 
 _HOMES = {
     "outcome": "it exists in task policies and in a task's `set`",
@@ -63,14 +63,14 @@ _INSTEAD = {
 _ENVELOPE = frozenset({"status", "result", "data", "error", "meta", "http", "pg", "py"})
 
 
-def check_namespaces(playbook: Playbook, context: Context) -> None:
+def check_namespaces(playbook: Playbook, context: ReaderContext) -> None:
     """Every namespace that an expression reads exists where the expression stands."""
     names = _Names(playbook)
     for site in context.sites:
         role = site.where.role
         visible = _VISIBLE[role]
-        if role is Role.SPEC and site.where.task < 0 and site.where.step:
-            visible = _VISIBLE[Role.STEP_ARGS]
+        if role is ExpressionRole.SPEC and site.where.task < 0 and site.where.step:
+            visible = _VISIBLE[ExpressionRole.STEP_ARGS]
         for use in site.expression.uses:
             name = use.path[0]
             if name == "keychain":
@@ -84,7 +84,7 @@ def check_namespaces(playbook: Playbook, context: Context) -> None:
                 _report(context, site, use, visible)
 
 
-def _report(context: Context, site: Site, use: Use, visible: frozenset[str]) -> None:
+def _report(context: ReaderContext, site: ExpressionOccurrence, use: Use, visible: frozenset[str]) -> None:
     name = use.path[0]
     if visible == _INPUT:
         hint = "defaults see `workload` and `execution_id` alone"
@@ -99,7 +99,7 @@ def _report(context: Context, site: Site, use: Use, visible: frozenset[str]) -> 
     )
 
 
-def _check_joined(playbook: Playbook, context: Context, site: Site, use: Use) -> None:
+def _check_joined(playbook: Playbook, context: ReaderContext, site: ExpressionOccurrence, use: Use) -> None:
     step = playbook.steps.get(site.where.step)
     if step is not None and step.join is None:
         context.report_inside(
@@ -111,7 +111,7 @@ def _check_joined(playbook: Playbook, context: Context, site: Site, use: Use) ->
         )
 
 
-def _check_keychain(playbook: Playbook, context: Context, site: Site, use: Use) -> None:
+def _check_keychain(playbook: Playbook, context: ReaderContext, site: ExpressionOccurrence, use: Use) -> None:
     if site.where.role not in _KEYCHAIN:
         context.report_inside(
             "keychain-scope",
@@ -145,7 +145,7 @@ class _Names:
         names: set[str] = {*playbook.workload, *playbook.steps}
         for step in playbook.workflow:
             names.update(step.args)
-            names.update(write.path[0] for write in writes_of(step))
+            names.update(write.path[0] for write in step_writes(step))
             names.update(name for arc in step.arcs for name in arc.args)
             if step.loop is not None:
                 names.add(step.loop.iterator)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from noetl.dsl.checks.flow.rule_effects import outcomes_of, possible_thens, task_writes
+from noetl.dsl.checks.flow.rule_effects import possible_statuses, possible_thens, task_writes
 from noetl.dsl.document.guard_verdicts import ERROR, OK
 from noetl.dsl.document.playbook import (
     Break,
@@ -10,17 +10,17 @@ from noetl.dsl.document.playbook import (
     Fail,
     Jump,
     Loop,
-    Place,
     Playbook,
-    Retry,
+    Position,
+    RetryTask,
     Step,
     Task,
 )
-from noetl.dsl.document.step_graph import components, is_cycle, reachable, reversed_edges
-from noetl.dsl.reader import Context, Role, Where
+from noetl.dsl.document.step_graph import is_cycle, reachable_nodes, reverse_edges, strong_components
+from noetl.dsl.reader import ExpressionRole, PlaybookPart, ReaderContext
 
 
-def check_jumps(playbook: Playbook, context: Context) -> None:
+def check_jumps(playbook: Playbook, context: ReaderContext) -> None:
     """Every round of jumps has a rule that leaves it other than by an error."""
     for step in playbook.workflow:
         jumps = any(isinstance(then.do, Jump) for task in step.tasks for then in task.thens)
@@ -28,27 +28,27 @@ def check_jumps(playbook: Playbook, context: Context) -> None:
             _check_rounds(step, context)
 
 
-def check_unmatched_errors(playbook: Playbook, context: Context) -> None:
+def check_unmatched_errors(playbook: Playbook, context: ReaderContext) -> None:
     """No error goes on because no rule of the policy matched it (000 §6.3)."""
-    reported: set[Place] = set()
+    reported: set[Position] = set()
     for step in playbook.workflow:
         for position, task in enumerate(step.tasks):
             policy = task.policy
-            if policy is None or policy.on_unmatched == "fail" or ERROR not in outcomes_of(task):
+            if policy is None or policy.on_unmatched == "fail" or ERROR not in possible_statuses(task):
                 continue
-            if policy.place in reported or _unreadable(context, step, position):
+            if policy.position in reported or _unreadable(context, step, position):
                 continue
             if None in possible_thens(policy, ERROR):
-                reported.add(policy.place)
+                reported.add(policy.position)
                 context.report(
                     "error-falls-through",
-                    policy.place,
+                    policy.position,
                     f"an error of `{task.label}` that no rule matches goes on as if it were a success",
                     "add a rule for `outcome.status == 'error'`, an `else`, or `on_unmatched: fail`",
                 )
 
 
-def check_parallel_writes(playbook: Playbook, context: Context) -> None:
+def check_parallel_writes(playbook: Playbook, context: ReaderContext) -> None:
     """Parallel iterations write `ctx` and `run` through reducers alone (000 §7.2)."""
     for step in playbook.workflow:
         if step.loop is None:
@@ -62,41 +62,41 @@ def check_parallel_writes(playbook: Playbook, context: Context) -> None:
             if step.loop.mode == "parallel" and key not in step.loop.reduce:
                 context.report(
                     "parallel-set-ctx",
-                    write.place,
+                    write.position,
                     f"parallel iterations of `{step.name}` write `{key}`, and no reducer combines them",
                     f"name a reducer: `loop.spec.reduce: {{ {key}: last }}`, or write `iter` instead",
                 )
         _check_reducers(step, step.loop, written, context)
 
 
-def _check_reducers(step: Step, loop: Loop, written: set[str], context: Context) -> None:
+def _check_reducers(step: Step, loop: Loop, written: set[str], context: ReaderContext) -> None:
     for key in loop.reduce:
         if key not in written:
             context.report(
                 "unused-reducer",
-                context.reducers.get((step.name, key), loop.place),
+                context.reducers.get((step.name, key), loop.position),
                 f"nothing in the loop of `{step.name}` writes `{key}`",
                 "write it with `set_ctx` or `set_run`, or remove the reducer",
             )
 
 
-def _unreadable(context: Context, step: Step, position: int) -> bool:
-    return Where(Role.POLICY, step.name, position) in context.unreadable
+def _unreadable(context: ReaderContext, step: Step, position: int) -> bool:
+    return PlaybookPart(ExpressionRole.POLICY, step.name, position) in context.unreadable
 
 
-def _check_rounds(step: Step, context: Context) -> None:
+def _check_rounds(step: Step, context: ReaderContext) -> None:
     """Tasks as nodes; one more node is the end of the pipeline."""
     number = {task.label: position for position, task in enumerate(step.tasks)}
     end = len(step.tasks)
     after = [sorted(set(_targets(task, position, number, end))) for position, task in enumerate(step.tasks)]
     after.append([])
-    trapped = reachable(after, [0]) - reachable(reversed_edges(after), [end])
-    for part in components(after) if trapped else ():
+    trapped = reachable_nodes(after, [0]) - reachable_nodes(reverse_edges(after), [end])
+    for part in strong_components(after) if trapped else ():
         if part[0] in trapped and is_cycle(after, part):
             _report_round(step, part, number, context)
 
 
-def _report_round(step: Step, part: list[int], number: dict[str, int], context: Context) -> None:
+def _report_round(step: Step, part: list[int], number: dict[str, int], context: ReaderContext) -> None:
     """Reports at the first jump that goes back."""
     back = [
         then
@@ -107,7 +107,7 @@ def _report_round(step: Step, part: list[int], number: dict[str, int], context: 
     names = ", ".join(f"`{step.tasks[position].label}`" for position in part)
     context.report(
         "endless-jump",
-        back[0].place,
+        back[0].position,
         f"these jumps never end: no rule leaves {names}",
         "give the jump a `when`, and add an `else` with `do: break` or `do: continue`",
     )
@@ -118,7 +118,7 @@ def _targets(task: Task, position: int, number: dict[str, int], end: int) -> Ite
     if task.policy is None:
         yield position + 1
         return
-    for status in outcomes_of(task):
+    for status in possible_statuses(task):
         for then in possible_thens(task.policy, status):
             match then.do if then is not None else Continue():
                 case Jump(to=label):
@@ -127,7 +127,7 @@ def _targets(task: Task, position: int, number: dict[str, int], end: int) -> Ite
                     yield position + 1
                 case Break():
                     yield end
-                case Fail() | Retry() if status == OK:
+                case Fail() | RetryTask() if status == OK:
                     yield end
                 case _:
                     pass

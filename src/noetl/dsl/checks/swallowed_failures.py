@@ -7,16 +7,16 @@ needs nothing of the failed one, so that nothing would stop it.
 
 from collections.abc import Iterator
 
-from noetl.dsl.checks.arcs import arc_guards, place_of_guard
-from noetl.dsl.checks.flow.rule_effects import may_fail, run_writes
-from noetl.dsl.document.guard_verdicts import FAILED, holds_on, reads_failure
+from noetl.dsl.checks.arcs import arc_guards, guard_position
+from noetl.dsl.checks.flow.rule_effects import run_writes, step_may_fail
+from noetl.dsl.document.guard_verdicts import FAILED, handles_failure, holds_on
 from noetl.dsl.document.playbook import Arc, Playbook, Step
-from noetl.dsl.document.step_graph import net_of
-from noetl.dsl.reader import Context, Role, Site, Where
-from noetl.expr import Use, uses_of
+from noetl.dsl.document.step_graph import step_graph_of
+from noetl.dsl.reader import ExpressionOccurrence, ExpressionRole, PlaybookPart, ReaderContext
+from noetl.expr import Use, template_uses
 
 
-def check_failures(playbook: Playbook, context: Context) -> None:
+def check_failures(playbook: Playbook, context: ReaderContext) -> None:
     """No arc is taken after a failure unseen, where that matters."""
     suspects = list(_suspects(playbook, context))
     if not suspects:
@@ -30,34 +30,38 @@ def check_failures(playbook: Playbook, context: Context) -> None:
             condition = f"event.name == '{step.done_event}'"
             hint = (
                 f'add `when: "{{{{ {condition} }}}}"`'
-                if not arc.guarded
+                if not arc.is_guarded
                 else f"add `{condition} and` to the guard"
             )
-            context.report("swallowed-failure", place_of_guard(guards, step, position), message, hint)
+            context.report("swallowed-failure", guard_position(guards, step, position), message, hint)
 
 
-def _suspects(playbook: Playbook, context: Context) -> Iterator[tuple[Step, int]]:
+def _suspects(playbook: Playbook, context: ReaderContext) -> Iterator[tuple[Step, int]]:
     """Arcs that may be taken after a failure and do not look at how the step ended."""
     for step in playbook.workflow:
-        if not step.arcs or not may_fail(step) or Where(Role.ARC, step.name) in context.unreadable:
+        if (
+            not step.arcs
+            or not step_may_fail(step)
+            or PlaybookPart(ExpressionRole.ARC, step.name) in context.unreadable
+        ):
             continue
         for position, arc in enumerate(step.arcs):
             verdict = holds_on(arc.when, FAILED)
-            if verdict is not False and not reads_failure(arc.when):
+            if verdict is not False and not handles_failure(arc.when):
                 yield step, position
-            if verdict and step.exclusive:
+            if verdict and step.is_exclusive:
                 break
 
 
 def _beside_handler(step: Step, position: int) -> str:
     """An arc for failures that this one fires beside, or may fire instead of."""
     arc = step.arcs[position]
-    others = step.arcs[position + 1 :] if step.exclusive else step.arcs
-    if step.exclusive and holds_on(arc.when, FAILED):
+    others = step.arcs[position + 1 :] if step.is_exclusive else step.arcs
+    if step.is_exclusive and holds_on(arc.when, FAILED):
         return ""  # the handler is dead then, and reported as such
     for other in others:
-        if other is not arc and reads_failure(other.when) and holds_on(other.when, FAILED) is not False:
-            how = "may be taken instead of" if step.exclusive else "is taken beside"
+        if other is not arc and handles_failure(other.when) and holds_on(other.when, FAILED) is not False:
+            how = "may be taken instead of" if step.is_exclusive else "is taken beside"
             return f"the arc to `{arc.step}` {how} the one to `{other.step}` when `{step.name}` fails"
     return ""
 
@@ -65,10 +69,10 @@ def _beside_handler(step: Step, position: int) -> str:
 class _Work:
     """The steps that do something, and what they need for it."""
 
-    def __init__(self, playbook: Playbook, context: Context) -> None:
+    def __init__(self, playbook: Playbook, context: ReaderContext) -> None:
         self.playbook = playbook
         self.kinds = context.kinds
-        self.sites: dict[str, list[Site]] = {}
+        self.sites: dict[str, list[ExpressionOccurrence]] = {}
         for site in context.sites:
             self.sites.setdefault(site.where.step, []).append(site)
         self.nearest = self._nearest()
@@ -79,7 +83,7 @@ class _Work:
         if name is None or name == step.name:
             return ""
         wanted = _Given(step)
-        if any(wanted.needed_by(use) for data in arc.args.values() for use in uses_of(data)):
+        if any(wanted.needed_by(use) for data in arc.args.values() for use in template_uses(data)):
             return ""
         target = self.playbook.steps[name]
         if any(wanted.needed_by(use) for use in self._first_uses(target)):
@@ -88,9 +92,9 @@ class _Work:
 
     def _nearest(self) -> dict[str, str]:
         """For each step the first that does something on the way from it, itself included."""
-        net = net_of(self.playbook)
+        net = step_graph_of(self.playbook)
         before: list[list[int]] = [[] for _ in net.names]
-        for node, targets in enumerate(net.after):
+        for node, targets in enumerate(net.successors):
             if self.playbook.workflow[node].admit is None:
                 for target in targets:
                     before[target].append(node)
@@ -119,8 +123,10 @@ class _Work:
         first = self._first_task(step)
         for site in self.sites.get(step.name, ()):
             role, task = site.where.role, site.where.task
-            if role in (Role.STEP_ARGS, Role.LOOP) or (
-                role in (Role.INPUT, Role.TASK_ARGS) and first is not None and task <= first
+            if role in (ExpressionRole.STEP_ARGS, ExpressionRole.LOOP) or (
+                role in (ExpressionRole.INPUT, ExpressionRole.TASK_ARGS)
+                and first is not None
+                and task <= first
             ):
                 yield from site.expression.uses
 

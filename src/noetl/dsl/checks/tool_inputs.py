@@ -8,8 +8,8 @@ from msgspec import Struct, inspect
 
 from noetl.dsl.document.playbook import Playbook, Step, Task
 from noetl.dsl.document.shape_check import did_you_mean, fields_of
-from noetl.dsl.reader import Context, Role, Site
-from noetl.expr import Expression, Use, tokens
+from noetl.dsl.reader import ExpressionOccurrence, ExpressionRole, ReaderContext
+from noetl.expr import Expression, Use, tokenize
 
 _NUMBER = re.compile(r"\|\s*(int|float|length|count)(\(\s*\d*\s*\))?\s*$")
 """What ends in one of these is a number and cannot change a statement."""
@@ -19,7 +19,7 @@ _HARMLESS = frozenset(
 )
 
 
-def check_credentials(playbook: Playbook, context: Context) -> None:
+def check_credentials(playbook: Playbook, context: ReaderContext) -> None:
     """Credentials used by name are declared (001 §1)."""
     for scalar in context.credentials:
         name = str(scalar.value)
@@ -33,10 +33,10 @@ def check_credentials(playbook: Playbook, context: Context) -> None:
             )
 
 
-def check_sql(playbook: Playbook, context: Context) -> None:
+def check_pasted_sql(playbook: Playbook, context: ReaderContext) -> None:
     """Values are bound to SQL, not pasted into it."""
     for site in context.sites:
-        if site.where.role is not Role.INPUT or site.expression.single:
+        if site.where.role is not ExpressionRole.INPUT or site.expression.single:
             continue
         task = _task_of(playbook, site)
         kind = context.kinds.get(task.kind) if task is not None else None
@@ -52,7 +52,7 @@ def check_sql(playbook: Playbook, context: Context) -> None:
             )
 
 
-def check_secrets(playbook: Playbook, context: Context) -> None:
+def check_secrets(playbook: Playbook, context: ReaderContext) -> None:
     """No secret goes where it would be kept."""
     for site in context.sites:
         step = playbook.steps.get(site.where.step)
@@ -70,7 +70,7 @@ def check_secrets(playbook: Playbook, context: Context) -> None:
                 )
 
 
-def _task_of(playbook: Playbook, site: Site) -> Task | None:
+def _task_of(playbook: Playbook, site: ExpressionOccurrence) -> Task | None:
     step = playbook.steps.get(site.where.step)
     position = site.where.task
     return step.tasks[position] if step is not None and 0 <= position < len(step.tasks) else None
@@ -96,7 +96,7 @@ def _holds_sql(type_: inspect.Type) -> bool:
 def _pasted(expression: Expression) -> Iterator[int]:
     """Where the `{{ … }}` begin whose values could be anything."""
     start = inside = 0
-    for token in tokens(expression.source):
+    for token in tokenize(expression.source):
         if token.type == "variable_begin":
             start, inside = token.offset, token.offset + len(token.text)
         elif token.type == "variable_end":
@@ -106,31 +106,36 @@ def _pasted(expression: Expression) -> Iterator[int]:
                 yield start
 
 
-def _kept_as(step: Step, site: Site) -> str:
+def _kept_as(step: Step, site: ExpressionOccurrence) -> str:
     """What becomes of the value of this expression if it is kept; empty if a tool only uses it."""
     role = site.where.role
-    if role in (Role.POLICY_WRITE, Role.TASK_WRITE, Role.STEP_WRITE, Role.ARC_WRITE):
+    if role in (
+        ExpressionRole.POLICY_WRITE,
+        ExpressionRole.TASK_WRITE,
+        ExpressionRole.STEP_WRITE,
+        ExpressionRole.ARC_WRITE,
+    ):
         return "part of the context"
-    if role is Role.ARC_ARGS:
+    if role is ExpressionRole.ARC_ARGS:
         return "the args of a token"
     if not 0 <= site.where.task < len(step.tasks):
         return ""
     match step.tasks[site.where.task].kind, role:
-        case "noop", Role.TASK_ARGS:
+        case "noop", ExpressionRole.TASK_ARGS:
             return "the result of a `noop`, which is its args"
-        case "playbook", Role.TASK_ARGS:
+        case "playbook", ExpressionRole.TASK_ARGS:
             return "the workload of another execution"
-        case "artifact", Role.INPUT if site.where.key == "content":
+        case "artifact", ExpressionRole.INPUT if site.where.key == "content":
             return "an artifact"
         case _:
             return ""
 
 
-def _is_secret(use: Use, step: Step, site: Site) -> bool:
+def _is_secret(use: Use, step: Step, site: ExpressionOccurrence) -> bool:
     """Whether the path is a keychain entry, or what a `secrets` task of this step gave."""
     path, position = use.path, site.where.task
     if path[0] == "keychain":
-        return site.where.role in (Role.TASK_ARGS, Role.INPUT)
+        return site.where.role in (ExpressionRole.TASK_ARGS, ExpressionRole.INPUT)
     secret = [task.kind == "secrets" for task in step.tasks]
     if path[0] == "event":
         return path[1:2] == ("result",) and secret[-1:] == [True]

@@ -3,41 +3,41 @@
 from collections.abc import Iterable
 from typing import assert_never
 
-from noetl.dsl.checks.flow.name_reads import Read, Space, in_pipeline
-from noetl.dsl.checks.flow.name_sources import Sources, own_args
+from noetl.dsl.checks.flow.name_reads import NameRead, NameScope, is_in_pipeline
+from noetl.dsl.checks.flow.name_sources import NameSources, task_arg_paths
 from noetl.dsl.checks.flow.path_sets import Path
-from noetl.dsl.checks.flow.playbook_flow import Flow
-from noetl.dsl.checks.flow.witness import shown, steps_without, tasks_without
+from noetl.dsl.checks.flow.playbook_flow import PlaybookFlow
+from noetl.dsl.checks.flow.witness import quote_route, steps_without, tasks_without
 from noetl.dsl.document.playbook import Playbook
 from noetl.dsl.document.shape_check import did_you_mean
 
 _COMPARED = 200
 
 
-def never_set(read: Read, playbook: Playbook, sources: Sources) -> tuple[str, str]:
+def never_set_message(read: NameRead, playbook: Playbook, sources: NameSources) -> tuple[str, str]:
     """Message and hint for a name that nothing sets."""
     message = f"nothing sets `{_shown(read, sources)}`"
-    step, prefix = read.site.where.step, "" if read.space is Space.BARE else f"{read.space.value}."
+    step, prefix = read.site.where.step, "" if read.space is NameScope.BARE else f"{read.space.value}."
     local = sources.everywhere if read.tolerant else sources.of_step(step)
     match read.space:
-        case Space.CTX:
+        case NameScope.CTX:
             known, fix = _dotted(sources.ctx), "`set_ctx` sets it; or give it with the request"
-        case Space.ARGS if step == playbook.entry:
+        case NameScope.ARGS if step == playbook.entry:
             known, fix = _dotted(local.args), "the execution begins here without `args`; use `workload`"
-        case Space.ARGS:
+        case NameScope.ARGS:
             known, fix = _dotted(local.args), f"add it to the `args` of the arcs to `{step}`"
-        case Space.ITER:
+        case NameScope.ITER:
             known, fix = _dotted(local.iter), "`set_iter` in an earlier task sets it"
-        case Space.RUN:
+        case NameScope.RUN:
             known, fix = _dotted(local.run), "`set_run` in an earlier task sets it"
-        case Space.BARE | Space.STEPS:
+        case NameScope.BARE | NameScope.STEPS:
             known, fix = _bare_names(read, playbook, sources), _bare_fix(read, playbook, sources)
         case _:
             assert_never(read.space)
     return message, _nearest(prefix, _key(read), known) or fix
 
 
-def maybe_unset(read: Read, flow: Flow, sources: Sources) -> tuple[str, str]:
+def maybe_unset_message(read: NameRead, flow: PlaybookFlow, sources: NameSources) -> tuple[str, str]:
     """Message and hint for a name that some way leaves unset."""
     name = _shown(read, sources)
     default = f"write `{name} | default(…)`"
@@ -49,38 +49,38 @@ def maybe_unset(read: Read, flow: Flow, sources: Sources) -> tuple[str, str]:
         way = steps_without(flow, read)
         begins = f"when the execution begins with `{way[0]}`"
         fix = _fix_on_way(read, flow, sources)
-    when = f"when coming from {shown(way)}" if len(way) > 1 else begins
+    when = f"when coming from {quote_route(way)}" if len(way) > 1 else begins
     return f"`{name}` may be unset {when}", fix + default
 
 
-def _fix_on_way(read: Read, flow: Flow, sources: Sources) -> str:
+def _fix_on_way(read: NameRead, flow: PlaybookFlow, sources: NameSources) -> str:
     head = read.path[0]
-    if read.space is Space.ARGS:
+    if read.space is NameScope.ARGS:
         return "give it on every arc there, or "
-    if read.space is Space.STEPS or (head in flow.number and (head,) not in sources.ctx):
+    if read.space is NameScope.STEPS or (head in flow.number and (head,) not in sources.ctx):
         return f"`{head}` has not run on that way; "
     return "set it on every way there, or "
 
 
-def _is_local(read: Read, flow: Flow, sources: Sources) -> bool:
+def _is_local(read: NameRead, flow: PlaybookFlow, sources: NameSources) -> bool:
     """Whether only the step itself can set the name."""
-    if read.space in (Space.ITER, Space.RUN):
+    if read.space in (NameScope.ITER, NameScope.RUN):
         return True
     local = sources.of_step(read.site.where.step)
     outside = read.path in sources.ctx or read.path in local.args or read.path[0] in flow.number
-    return read.space is Space.BARE and not outside
+    return read.space is NameScope.BARE and not outside
 
 
-def _shown(read: Read, sources: Sources) -> str:
+def _shown(read: NameRead, sources: NameSources) -> str:
     """The part of the path that something should set."""
-    if read.space is Space.STEPS:
+    if read.space is NameScope.STEPS:
         return ".".join(("steps", *read.path[: 2 if read.path[1:2] == ("result",) else 1]))
-    if read.space is Space.BARE:
+    if read.space is NameScope.BARE:
         return _key(read) if (read.path[0],) in sources.ctx else read.path[0]
     return f"{read.space.value}.{_key(read)}"
 
 
-def _key(read: Read) -> str:
+def _key(read: NameRead) -> str:
     return ".".join(read.path)
 
 
@@ -88,18 +88,18 @@ def _dotted(paths: Iterable[Path]) -> list[str]:
     return [".".join(path) for path in paths]
 
 
-def _bare_names(read: Read, playbook: Playbook, sources: Sources) -> list[str]:
+def _bare_names(read: NameRead, playbook: Playbook, sources: NameSources) -> list[str]:
     where = read.site.where
     local = sources.everywhere if read.tolerant else sources.of_step(where.step)
     names = [*sources.workload, *(path[0] for path in (*sources.ctx, *local.args))]
-    if read.tolerant or in_pipeline(read.site):
+    if read.tolerant or is_in_pipeline(read.site):
         names += [*local.labels, *(path[0] for path in local.iter)]
-    if in_pipeline(read.site):
-        names += [path[0] for path in own_args(playbook.steps[where.step].tasks[where.task])]
+    if is_in_pipeline(read.site):
+        names += [path[0] for path in task_arg_paths(playbook.steps[where.step].tasks[where.task])]
     return [*names, *playbook.steps]
 
 
-def _bare_fix(read: Read, playbook: Playbook, sources: Sources) -> str:
+def _bare_fix(read: NameRead, playbook: Playbook, sources: NameSources) -> str:
     head, step = read.path[0], read.site.where.step
     if head in sources.everywhere.labels:
         return f"`{head}` is a task: its result is seen in its own pipeline, after it ran"

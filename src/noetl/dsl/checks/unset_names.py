@@ -3,16 +3,16 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from noetl.dsl.checks.flow.name_bits import Bits
-from noetl.dsl.checks.flow.name_reads import Read, can_be_set, reads_of
-from noetl.dsl.checks.flow.name_sources import Sources
+from noetl.dsl.checks.flow.name_bits import NameBits
+from noetl.dsl.checks.flow.name_reads import NameRead, can_be_set, name_reads
+from noetl.dsl.checks.flow.name_sources import NameSources
 from noetl.dsl.checks.flow.name_state import is_set
-from noetl.dsl.checks.flow.playbook_flow import flow_of
-from noetl.dsl.checks.flow.step_routes import routes_of
-from noetl.dsl.checks.unset_messages import maybe_unset, never_set
+from noetl.dsl.checks.flow.playbook_flow import playbook_flow
+from noetl.dsl.checks.flow.step_routes import step_routes
+from noetl.dsl.checks.unset_messages import maybe_unset_message, never_set_message
 from noetl.dsl.document.playbook import Playbook
 from noetl.dsl.document.shape_check import did_you_mean
-from noetl.dsl.reader.reader_context import Context
+from noetl.dsl.reader.reader_context import ReaderContext
 
 LIMIT = 100
 """Most findings of one playbook: whoever has more starts with these."""
@@ -36,13 +36,13 @@ _HARMLESS = frozenset(
 """Errors that lose nothing that could set a name."""
 
 
-class Finding(NamedTuple):
-    read: Read
+class UnsetName(NamedTuple):
+    read: NameRead
     message: str
     hint: str
 
 
-def check_step_names(playbook: Playbook, context: Context) -> None:
+def check_step_names(playbook: Playbook, context: ReaderContext) -> None:
     """`steps.NAME` of a step that does not exist."""
     for site in context.sites:
         for use in site.expression.uses:
@@ -53,19 +53,19 @@ def check_step_names(playbook: Playbook, context: Context) -> None:
                 )
 
 
-def check_unset_names(playbook: Playbook, context: Context) -> None:
+def check_unset_names(playbook: Playbook, context: ReaderContext) -> None:
     """Names that are read where they may be unset. Says nothing of a document that was not read whole."""
     if is_incomplete(context):
         return
-    sources = Sources(playbook, context.given)
-    never: list[Read] = []
-    sometimes: list[Read] = []
-    for read in reads_of(playbook, context, sources):
+    sources = NameSources(playbook, context.workload_keys)
+    never: list[NameRead] = []
+    sometimes: list[NameRead] = []
+    for read in name_reads(playbook, context, sources):
         if not can_be_set(read, playbook, sources):
             never.append(read)
         elif not read.tolerant:
             sometimes.append(read)
-    findings = [Finding(read, *never_set(read, playbook, sources)) for read in _first_reads(never)]
+    findings = [UnsetName(read, *never_set_message(read, playbook, sources)) for read in _first_reads(never)]
     findings += _maybe_unset(playbook, sometimes, sources)
     findings.sort(key=lambda finding: (finding.read.site.scalar.line, finding.read.site.scalar.column))
     for finding in findings[:LIMIT]:
@@ -73,24 +73,24 @@ def check_unset_names(playbook: Playbook, context: Context) -> None:
         context.report_inside("unset-name", site.scalar, use.offset, finding.message, finding.hint)
 
 
-def _maybe_unset(playbook: Playbook, reads: list[Read], sources: Sources) -> Iterator[Finding]:
+def _maybe_unset(playbook: Playbook, reads: list[NameRead], sources: NameSources) -> Iterator[UnsetName]:
     """Looks closely only at what a quick look could not settle."""
-    routes = [routes_of(step) for step in playbook.workflow] if reads else []
+    routes = [step_routes(step) for step in playbook.workflow] if reads else []
     for precise in (False, True):
         if not reads:
             return
-        flow = flow_of(playbook, routes, Bits(reads), precise=precise)
+        flow = playbook_flow(playbook, routes, NameBits(reads), precise=precise)
         reads = [read for read in reads if not is_set(flow, read)]
     for read in _first_reads(reads):
-        yield Finding(read, *maybe_unset(read, flow, sources))
+        yield UnsetName(read, *maybe_unset_message(read, flow, sources))
 
 
-def is_incomplete(context: Context) -> bool:
+def is_incomplete(context: ReaderContext) -> bool:
     """Whether an error may have kept something out of the playbook that sets names."""
     return any(problem.severity == "error" and problem.code not in _HARMLESS for problem in context.problems)
 
 
-def _first_reads(reads: Iterable[Read]) -> Iterator[Read]:
+def _first_reads(reads: Iterable[NameRead]) -> Iterator[NameRead]:
     """One for each name in each step, and for each place: others say nothing new. At most LIMIT."""
     seen: set[object] = set()
     found = 0

@@ -3,15 +3,15 @@
 from pkgutil import resolve_name
 from typing import Literal, TypeAlias
 
-from noetl.dsl.document.shape_check import Report
+from noetl.dsl.document.shape_check import ProblemReporter
 from noetl.dsl.document.source import Mapping, Node, Scalar
 
 Dialect: TypeAlias = Literal["canonical", "draft", "v1"]
 
-__all__ = ["Dialect", "Report", "recognise", "upgrade"]
+__all__ = ["Dialect", "ProblemReporter", "dialect_of", "upgrade_document"]
 
 
-def recognise(root: Mapping, dialect: str | None) -> Dialect:
+def dialect_of(root: Mapping, dialect: str | None) -> Dialect:
     """The dialect of a document: by its `apiVersion`, and for a draft by the caller's or its own word."""
     version = _text(root.get("apiVersion"))
     if version == "noetl.io/v1":
@@ -21,7 +21,7 @@ def recognise(root: Mapping, dialect: str | None) -> Dialect:
     return "draft" if version == "noetl.io/v2" and said == "draft" else "canonical"
 
 
-def upgrade(root: Mapping, dialect: Literal["v1", "draft"], report: Report) -> Mapping:
+def upgrade_document(root: Mapping, dialect: Literal["v1", "draft"], report: ProblemReporter) -> Mapping:
     """The canonical document; every node has the place of what it came from. Never raises.
 
     What is wrong in the dialect goes to `report`; the rest is passed on for the canonical reader.

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable
 
-from noetl.dsl.document.source import Mapping, Node, Scalar, Value
-from noetl.expr import Token, gives_boolean, is_concatenation, is_template, parse, tokens
+from noetl.dsl.document.source import Mapping, Node, Scalar, ScalarValue
+from noetl.expr import SourceToken, gives_boolean, is_concatenation, is_template, parse, tokenize
 from noetl.model import ExpressionError
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -16,14 +16,14 @@ _OPENING = frozenset({"lparen", "lbracket", "lbrace"})
 _CLOSING = frozenset({"rparen", "rbracket", "rbrace"})
 
 
-def member(owner: str, key: str) -> str:
+def member_expression(owner: str, key: str) -> str:
     """The expression for a key of `owner`."""
     if _NAME.match(key) and key not in _WORDS:
         return f"{owner}.{key}"
-    return f"{owner}[{literal(key)}]"
+    return f"{owner}[{literal_expression(key)}]"
 
 
-def literal(value: Value) -> str:
+def literal_expression(value: ScalarValue) -> str:
     """A constant as an expression."""
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r")
@@ -33,16 +33,16 @@ def literal(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
-def template(expression: str) -> str:
+def as_template(expression: str) -> str:
     return "{{ " + expression + " }}"
 
 
-def inner(text: str) -> str | None:
+def inner_expression(text: str) -> str | None:
     """What stands between the braces of a single `{{ … }}`, or None where there is more or less."""
     try:
         if not is_template(text) or not parse(text).single:
             return None
-        pieces = [token for token in tokens(text) if token.type not in ("data", "comment")]
+        pieces = [token for token in tokenize(text) if token.type not in ("data", "comment")]
     except ExpressionError:
         return None
     return "".join(token.text for token in pieces[1:-1]).strip()
@@ -52,19 +52,19 @@ def as_expression(node: Node) -> str | None:
     """An expression with the value of the node, or None where it uses statements (`{% … %}`)."""
     if isinstance(node, Scalar):
         if isinstance(node.value, str) and is_template(node.value):
-            return inner(node.value) or _joined(node.value)
-        return literal(node.value)
+            return inner_expression(node.value) or _joined(node.value)
+        return literal_expression(node.value)
     if isinstance(node, Mapping):
-        return _listed("{", ((f"{literal(item.key)}: ", item.value) for item in node), "}")
+        return _listed("{", ((f"{literal_expression(item.key)}: ", item.value) for item in node), "}")
     return _listed("[", (("", item) for item in node.items), "]")
 
 
-def atom(expression: str) -> str:
+def as_operand(expression: str) -> str:
     """The expression so that it can stand as an operand or before a `.`."""
     return expression if _ATOM.match(expression) else f"({expression})"
 
 
-def conjunct(expression: str) -> str:
+def as_conjunct(expression: str) -> str:
     """The expression so that it can stand between two `and`."""
     depth = 0
     for token in _inside(expression):
@@ -77,11 +77,11 @@ def conjunct(expression: str) -> str:
     return expression
 
 
-def negation(expression: str) -> str:
+def negate_guard(expression: str) -> str:
     """Holds where a guard of this expression does not: the text `false`, too, makes a guard fail."""
-    if gives_boolean(template(expression)):
-        return f"not {atom(expression)}"
-    return f"not ({atom(expression)} | bool)"
+    if gives_boolean(as_template(expression)):
+        return f"not {as_operand(expression)}"
+    return f"not ({as_operand(expression)} | bool)"
 
 
 def _listed(opening: str, parts: Iterable[tuple[str, Node]], closing: str) -> str | None:
@@ -90,7 +90,7 @@ def _listed(opening: str, parts: Iterable[tuple[str, Node]], closing: str) -> st
         expression = as_expression(node)
         if expression is None:
             return None
-        found.append(front + conjunct(expression))
+        found.append(front + as_conjunct(expression))
     return f"{opening}{', '.join(found)}{closing}"
 
 
@@ -99,14 +99,14 @@ def _joined(text: str) -> str | None:
     parts: list[str] = []
     inside: list[str] = []
     try:
-        pieces = tokens(text)
+        pieces = tokenize(text)
         parse(text)
     except ExpressionError:
         return None
     for token in pieces:
         match token.type:
             case "data":
-                parts.append(literal(token.text))
+                parts.append(literal_expression(token.text))
             case "block_begin" | "raw_begin":
                 return None
             case "variable_begin":
@@ -126,11 +126,11 @@ def _joined(text: str) -> str | None:
 
 def _operand(expression: str) -> str:
     """The expression so that it can stand beside `~`."""
-    return expression if is_concatenation(template(expression)) else atom(expression)
+    return expression if is_concatenation(as_template(expression)) else as_operand(expression)
 
 
-def _inside(expression: str) -> list[Token]:
+def _inside(expression: str) -> list[SourceToken]:
     try:
-        return tokens(template(expression))[1:-1]
+        return tokenize(as_template(expression))[1:-1]
     except ExpressionError:
         return []

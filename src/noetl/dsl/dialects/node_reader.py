@@ -1,15 +1,15 @@
 """Reading a document that may be wrong anywhere."""
 
-from noetl.dsl.document.shape_check import Report, did_you_mean, kind_of
+from noetl.dsl.document.shape_check import ProblemReporter, describe_node, did_you_mean
 from noetl.dsl.document.source import Mapping, Node, Scalar, Sequence
 
 
-class Reader:
+class NodeReader:
     """Reads parts of a document; what has the wrong type is reported and comes back as absent."""
 
     __slots__ = ("report",)
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: ProblemReporter) -> None:
         self.report = report
 
     def mapping(self, node: Node | None, what: str) -> Mapping | None:
@@ -30,7 +30,7 @@ class Reader:
         self._wrong(node, what, "text")
         return None
 
-    def whole(self, node: Node | None, what: str) -> int | None:
+    def whole_number(self, node: Node | None, what: str) -> int | None:
         """A whole number, zero or more."""
         if isinstance(node, Scalar) and type(node.value) is int:
             if node.value >= 0:
@@ -47,7 +47,9 @@ class Reader:
             self.report("missing-key", owner, f"{what} needs `{key}`")
         return node
 
-    def only(self, owner: Mapping, known: list[str], what: str, hints: dict[str, str] | None = None) -> None:
+    def check_keys(
+        self, owner: Mapping, known: list[str], what: str, hints: dict[str, str] | None = None
+    ) -> None:
         """Report every key that is not known."""
         for entry in owner:
             if entry.key not in known:
@@ -56,4 +58,4 @@ class Reader:
 
     def _wrong(self, node: Node | None, what: str, expected: str) -> None:
         if node is not None:
-            self.report("wrong-type", node, f"{what} must be {expected}, not {kind_of(node)}")
+            self.report("wrong-type", node, f"{what} must be {expected}, not {describe_node(node)}")

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from noetl.dsl.document.source import Mapping, Node, Scalar, Sequence
-from noetl.expr import Token, Use, is_template, parse, tokens
+from noetl.expr import SourceToken, Use, is_template, parse, tokenize
 from noetl.model import ExpressionError
 
-Path: TypeAlias = tuple[str, ...]
+KeyPath: TypeAlias = tuple[str, ...]
 
 
 class Edit(NamedTuple):
@@ -17,23 +17,23 @@ class Edit(NamedTuple):
     text: str
 
 
-class Source:
+class TemplateTokens:
     """One string with its tokens and what it reads. `code` are the tokens that mean something."""
 
-    __slots__ = ("_at", "code", "uses")
+    __slots__ = ("_at", "tokens", "uses")
 
     def __init__(self, text: str) -> None:
-        self.code = [token for token in tokens(text) if token.type not in ("whitespace", "comment")]
-        self._at = {token.offset: index for index, token in enumerate(self.code)}
+        self.tokens = [token for token in tokenize(text) if token.type not in ("whitespace", "comment")]
+        self._at = {token.offset: index for index, token in enumerate(self.tokens)}
         self.uses = parse(text).uses
 
-    def steps(self, use: Use) -> list[tuple[str, int, int]]:
+    def path_tokens(self, use: Use) -> list[tuple[str, int, int]]:
         """Each key of the path with the index of its last token and the offset where it ends."""
-        index = self.index(use)
-        found = [(self.code[index].text, index, _end(self.code[index]))]
+        index = self.index_of(use)
+        found = [(self.tokens[index].text, index, _end(self.tokens[index]))]
         while (step := self._step(index + 1)) is not None:
             key, index = step
-            found.append((key, index, _end(self.code[index])))
+            found.append((key, index, _end(self.tokens[index])))
         return found
 
     def _step(self, index: int) -> tuple[str, int] | None:
@@ -42,52 +42,52 @@ class Source:
             # A method call reads its owner, not a key.
             return None if third.type == "lparen" else (second.text, index + 1)
         if first.type == "lbracket" and second.type == "string" and third.type == "rbracket":
-            return constant(second), index + 2
+            return string_constant(second), index + 2
         return None
 
-    def fitting(self, text: str, first: int, last: int) -> str:
+    def operand_text(self, text: str, first: int, last: int) -> str:
         """An operand for the tokens from `first` to `last`, without its brackets where it stands alone."""
         alone = self.token(first - 1).type == "variable_begin" and self.token(last + 1).type == "variable_end"
         return text[1:-1] if alone and _is_bracketed(text) else text
 
-    def index(self, use: Use) -> int:
+    def index_of(self, use: Use) -> int:
         """The index of the token that a use starts with."""
         return self._at[use.offset]
 
-    def token(self, index: int) -> Token:
+    def token(self, index: int) -> SourceToken:
         """The token at an index; an empty one beyond either end."""
-        return self.code[index] if 0 <= index < len(self.code) else _NOTHING
+        return self.tokens[index] if 0 <= index < len(self.tokens) else _NOTHING
 
 
-_NOTHING = Token(-1, "", "")
+_NOTHING = SourceToken(-1, "", "")
 
-Resolve: TypeAlias = Callable[[Path, Use], tuple[int, str] | None]
+PathResolver: TypeAlias = Callable[[KeyPath, Use], tuple[int, str] | None]
 """From a path to how many of its keys are replaced, and by what; None to leave it alone."""
 
-Finder: TypeAlias = Callable[[Source], Iterable[Edit]]
+EditFinder: TypeAlias = Callable[[TemplateTokens], Iterable[Edit]]
 
 
-def renamed(resolve: Resolve) -> Finder:
+def name_edits(resolve: PathResolver) -> EditFinder:
     """Replaces the free names that `resolve` knows."""
 
-    def edits(source: Source) -> Iterator[Edit]:
+    def edits(source: TemplateTokens) -> Iterator[Edit]:
         for use in source.uses:
-            steps = source.steps(use)
+            steps = source.path_tokens(use)
             answer = resolve(tuple(key for key, _, _ in steps), use)
             if answer is not None:
                 count, text = answer
                 _, last, end = steps[count - 1]
-                yield Edit(use.offset, end, source.fitting(text, source.index(use), last))
+                yield Edit(use.offset, end, source.operand_text(text, source.index_of(use), last))
 
     return edits
 
 
-def rewritten(text: str, *finders: Finder) -> str:
+def edit_text(text: str, *finders: EditFinder) -> str:
     """The text with all edits made. Text that cannot be read is given back as it is."""
     if not is_template(text):
         return text
     try:
-        source = Source(text)
+        source = TemplateTokens(text)
     except ExpressionError:
         return text
     edits = sorted({edit for finder in finders for edit in finder(source)}, reverse=True)
@@ -96,23 +96,23 @@ def rewritten(text: str, *finders: Finder) -> str:
     return text
 
 
-def rewritten_node(node: Node, *finders: Finder) -> Node:
+def edit_node(node: Node, *finders: EditFinder) -> Node:
     """The value with every string in it rewritten; parts that do not change are shared."""
     if isinstance(node, Scalar):
         if not isinstance(node.value, str):
             return node
-        text = rewritten(node.value, *finders)
+        text = edit_text(node.value, *finders)
         return node if text == node.value else Scalar(text, node.line, node.column)
     if isinstance(node, Sequence):
-        return Sequence([rewritten_node(item, *finders) for item in node.items], node.line, node.column)
+        return Sequence([edit_node(item, *finders) for item in node.items], node.line, node.column)
     entries = {
-        entry.key: type(entry)(entry.key, rewritten_node(entry.value, *finders), entry.line, entry.column)
+        entry.key: type(entry)(entry.key, edit_node(entry.value, *finders), entry.line, entry.column)
         for entry in node
     }
     return Mapping(entries, node.line, node.column)
 
 
-def constant(token: Token) -> str:
+def string_constant(token: SourceToken) -> str:
     """The text of a string token."""
     try:
         return str(literal_eval(token.text))
@@ -125,12 +125,12 @@ def _is_bracketed(text: str) -> bool:
     if not text.startswith("("):
         return False
     depth = 0
-    for token in tokens("{{" + text + "}}")[1:-1]:
+    for token in tokenize("{{" + text + "}}")[1:-1]:
         depth += {"lparen": 1, "rparen": -1}.get(token.type, 0)
         if depth == 0:
             return _end(token) == len(text) + 2
     return False
 
 
-def _end(token: Token) -> int:
+def _end(token: SourceToken) -> int:
     return token.offset + len(token.text)

@@ -2,7 +2,7 @@
 
 import re
 
-from noetl.dsl.document.source import Value
+from noetl.dsl.document.source import ScalarValue
 from noetl.model import Json
 
 # Text that YAML 1.1 readers, still common, take for booleans and null.
@@ -13,18 +13,18 @@ _ESCAPES = {
 }  # fmt: skip
 
 
-def scalar(value: Value) -> str:
+def yaml_scalar(value: ScalarValue) -> str:
     """The value on one line, plain where that is safe."""
     if value is None:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return value if _is_plain(value) else quoted(value)
+        return value if _is_plain(value) else yaml_quote(value)
     return repr(value)
 
 
-def quoted(text: str) -> str:
+def yaml_quote(text: str) -> str:
     """In double quotes; in single quotes where that spares escapes."""
     if text.isprintable():
         if '"' not in text and "\\" not in text:
@@ -33,7 +33,7 @@ def quoted(text: str) -> str:
     return '"' + "".join(map(_escaped, text)) + '"'
 
 
-def block(text: str, indent: str) -> str | None:
+def yaml_block(text: str, indent: str) -> str | None:
     """The text as a `|` block with its lines at `indent`, or None where a block cannot hold it."""
     lines = text.removesuffix("\n").split("\n")
     if "\n" not in text or not lines[-1].strip():
@@ -46,7 +46,7 @@ def block(text: str, indent: str) -> str | None:
     return "\n".join([f"|{hint}{chomp}", *(indent + line if line else "" for line in lines)])
 
 
-def flow(value: Json) -> str | None:
+def yaml_flow_mapping(value: Json) -> str | None:
     """A small mapping of single values on one line, or None where it is no such thing."""
     if not isinstance(value, dict) or not value or len(value) > 5:
         return None
@@ -58,9 +58,9 @@ def flow(value: Json) -> str | None:
     return "{ " + ", ".join(pairs) + " }"
 
 
-def _in_flow(value: Value) -> str:
+def _in_flow(value: ScalarValue) -> str:
     # Old readers stumble over a plain `a:b` inside braces.
-    return quoted(value) if isinstance(value, str) and ":" in value else scalar(value)
+    return yaml_quote(value) if isinstance(value, str) and ":" in value else yaml_scalar(value)
 
 
 def _is_long(value: Json) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
-from noetl.dsl.dialects.yaml_scalars import block, flow, scalar
+from noetl.dsl.dialects.yaml_scalars import yaml_block, yaml_flow_mapping, yaml_scalar
 from noetl.model import Json
 
 Shape: TypeAlias = Literal[
@@ -68,11 +68,11 @@ def _mapping(value: dict[str, Json], shape: Shape, indent: str) -> Iterator[str]
 
 
 def _entry(key: str, value: Json, shape: Shape, indent: str) -> Iterator[str]:
-    name = scalar(key)
+    name = yaml_scalar(key)
     if len(name) > _LONGEST_KEY:
         yield f"{indent}? {name}"
         name = ""
-    one_line = flow(value) if key in _ON_ONE_LINE else None
+    one_line = yaml_flow_mapping(value) if key in _ON_ONE_LINE else None
     if one_line is not None and len(indent) + len(name) + len(one_line) <= _LINE:
         yield f"{indent}{name}: {one_line}"
     elif isinstance(value, dict | list) and value:
@@ -95,10 +95,10 @@ def _item(value: Json, shape: Shape, indent: str) -> Iterator[str]:
 
 def _inline(value: Json, indent: str) -> str:
     if isinstance(value, str):
-        return block(value, indent) or scalar(value)
+        return yaml_block(value, indent) or yaml_scalar(value)
     if isinstance(value, dict):
         return "{}"
-    return "[]" if isinstance(value, list) else scalar(value)
+    return "[]" if isinstance(value, list) else yaml_scalar(value)
 
 
 def _ordered(value: dict[str, Json], shape: Shape) -> list[str]:

@@ -7,7 +7,17 @@ from functools import lru_cache
 from typing import Final
 
 from noetl.dsl.document.playbook import Guard, Step
-from noetl.expr import Data, Expression, Facts, Hazy, Known, Path, Value, expressions_in, verdicts
+from noetl.expr import (
+    AbstractValue,
+    Expression,
+    Facts,
+    KnownValue,
+    Path,
+    Template,
+    Uncertain,
+    template_expressions,
+    verdicts,
+)
 
 DONE: Final = "step.done"
 LOOP_DONE: Final = "loop.done"
@@ -34,7 +44,7 @@ def holds_on(guard: Guard, event: str) -> bool | None:
     return _on_events(guard)[event]
 
 
-def reads_failure(guard: Guard) -> bool:
+def handles_failure(guard: Guard) -> bool:
     """Whether the guard looks at how the step ended: its arc then handles a failure (semantics §6)."""
     if isinstance(guard, bool):
         return False
@@ -65,31 +75,31 @@ def can_fail(step: Step) -> bool:
     return any(_reads(write.value) for write in step.writes) or any(map(_reads, step.args.values()))
 
 
-def _reads(data: Data) -> bool:
-    return next(expressions_in(data), None) is not None
+def _reads(data: Template) -> bool:
+    return next(template_expressions(data), None) is not None
 
 
 def _event_facts(name: str) -> Facts:
     failed = name == FAILED
-    facts: dict[Path, Value] = {
-        ("event",): Hazy.TRUE,
-        ("event", "name"): Known(name),
-        ("event", "status"): Known("error" if failed else "success"),
-        ("event", "error"): Hazy.TRUE if failed else Hazy.FALSE,
+    facts: dict[Path, AbstractValue] = {
+        ("event",): Uncertain.TRUE,
+        ("event", "name"): KnownValue(name),
+        ("event", "status"): KnownValue("error" if failed else "success"),
+        ("event", "error"): Uncertain.TRUE if failed else Uncertain.FALSE,
     }
     if failed:
-        facts["event", "result"] = Hazy.FALSE
+        facts["event", "result"] = Uncertain.FALSE
     return facts
 
 
 def _outcome_facts(status: str) -> Facts:
-    facts: dict[Path, Value] = {}
+    facts: dict[Path, AbstractValue] = {}
     for alias in ("outcome", "output"):
-        facts[(alias,)] = Hazy.TRUE
-        facts[alias, "status"] = Known(status)
-        facts[alias, "error"] = Hazy.TRUE if status == ERROR else Hazy.FALSE
+        facts[(alias,)] = Uncertain.TRUE
+        facts[alias, "status"] = KnownValue(status)
+        facts[alias, "error"] = Uncertain.TRUE if status == ERROR else Uncertain.FALSE
         if status == ERROR:
-            facts[alias, "result"] = facts[alias, "data"] = Hazy.FALSE
+            facts[alias, "result"] = facts[alias, "data"] = Uncertain.FALSE
     return facts
 
 

@@ -9,24 +9,24 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 
-class Fields(Struct, kw_only=True, forbid_unknown_fields=True):
+class KeychainFields(Struct, kw_only=True, forbid_unknown_fields=True):
     """Fields of one kind, beside `name`, `kind` and `desc`."""
 
 
-class Found(Fields):
+class ValueFields(KeychainFields):
     """A single value that may come from a variable or a file."""
 
     env: Annotated[str | None, Meta(description="Environment variable that holds it.")] = None
     path: Annotated[str | None, Meta(description="File that holds it.")] = None
 
 
-class FromEnvironment(Fields):
+class EnvironmentFields(KeychainFields):
     """A value from the worker's environment."""
 
     env: Annotated[str | None, Meta(description="Name of the variable. Default: the entry's name.")] = None
 
 
-class FromFile(Fields):
+class FileFields(KeychainFields):
     """A value from a file on the worker."""
 
     path: Annotated[str | None, Meta(description="The file.")] = None
@@ -35,20 +35,20 @@ class FromFile(Fields):
     ] = None
 
 
-class Static(Fields):
+class StaticFields(KeychainFields):
     """A value that stands in the playbook: for tests and for what is no secret."""
 
     value: Annotated[Any, Meta(description="The value.")] = None
     data: Annotated[dict[str, Any] | None, Meta(description="Several values by name.")] = None
 
 
-class Bearer(Found):
+class BearerFields(ValueFields):
     """A token sent as `Authorization: Bearer`."""
 
     token: Annotated[str | None, Meta(description="The token itself.")] = None
 
 
-class Basic(Fields):
+class BasicFields(KeychainFields):
     """A user and a password."""
 
     username: Annotated[str | None, Meta(description="The user.")] = None
@@ -57,7 +57,7 @@ class Basic(Fields):
     path: Annotated[str | None, Meta(description="File that holds the password.")] = None
 
 
-class ApiKey(Found):
+class ApiKeyFields(ValueFields):
     """A key sent in a header or in the query."""
 
     value: Annotated[str | None, Meta(description="The key itself.")] = None
@@ -65,7 +65,7 @@ class ApiKey(Found):
     query: Annotated[str | None, Meta(description="Query parameter that carries it instead.")] = None
 
 
-class OAuth2(Fields):
+class OAuth2Fields(KeychainFields):
     """Client credentials that are exchanged for a token."""
 
     token_url: Annotated[str | None, Meta(description="Where tokens are asked for.")] = None
@@ -81,7 +81,7 @@ class OAuth2(Fields):
     ] = None
 
 
-class Vault(Fields):
+class VaultFields(KeychainFields):
     """A secret of HashiCorp Vault."""
 
     url: Annotated[str | None, Meta(description="The server. Default: `VAULT_ADDR`.")] = None
@@ -91,7 +91,7 @@ class Vault(Fields):
     version: Annotated[int | None, Meta(description="Its version. Default: the newest.")] = None
 
 
-class SecretManager(Fields):
+class SecretManagerFields(KeychainFields):
     """A secret of a cloud's secret manager."""
 
     provider: Annotated[str | None, Meta(description="The cloud, for example `gcp` or `aws`.")] = None
@@ -100,20 +100,20 @@ class SecretManager(Fields):
     version: Annotated[str | int | None, Meta(description="Its version. Default: the newest.")] = None
 
 
-KINDS: dict[str, type[Fields]] = {
-    "env": FromEnvironment,
-    "file": FromFile,
-    "static": Static,
-    "bearer": Bearer,
-    "basic": Basic,
-    "api_key": ApiKey,
-    "oauth2": OAuth2,
-    "vault": Vault,
-    "secret_manager": SecretManager,
+KEYCHAIN_KINDS: dict[str, type[KeychainFields]] = {
+    "env": EnvironmentFields,
+    "file": FileFields,
+    "static": StaticFields,
+    "bearer": BearerFields,
+    "basic": BasicFields,
+    "api_key": ApiKeyFields,
+    "oauth2": OAuth2Fields,
+    "vault": VaultFields,
+    "secret_manager": SecretManagerFields,
 }
 """By kind. A kind that ends in `_credential` has the fields of its tool and is not checked here."""
 
-PLACES = {
+EXCLUSIVE_FIELDS = {
     "bearer": ("env", "path", "token"),
     "basic": ("env", "path", "password"),
     "api_key": ("env", "path", "value"),
@@ -121,4 +121,4 @@ PLACES = {
 }
 """The fields of which one at most says what the value is, by kind."""
 
-CREDENTIAL = "_credential"
+CREDENTIAL_SUFFIX = "_credential"

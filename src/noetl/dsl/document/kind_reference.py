@@ -7,13 +7,13 @@ import msgspec
 from msgspec import Struct, inspect
 
 from noetl.dsl.document.kinds import Kind, Spelling, TaskSpec
-from noetl.dsl.document.shape_messages import describe
+from noetl.dsl.document.shape_messages import describe_type
 from noetl.model import Json
 
 _COMMON = frozenset(TaskSpec.__struct_encode_fields__)
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class KindField(Struct, frozen=True, kw_only=True):
     """An input or a knob. `default` is JSON, empty if there is none; a key inside of it is `name.key`."""
 
     name: str
@@ -24,34 +24,34 @@ class Entry(Struct, frozen=True, kw_only=True):
     spellings: tuple[str, ...] = ()
 
 
-class Reference(Struct, frozen=True, kw_only=True):
+class KindReference(Struct, frozen=True, kw_only=True):
     """Everything about a kind that its types tell. `knobs` are those that not every kind has."""
 
-    inputs: tuple[Entry, ...]
-    knobs: tuple[Entry, ...]
+    inputs: tuple[KindField, ...]
+    knobs: tuple[KindField, ...]
 
 
-def reference_of(kind: Kind) -> Reference:
+def reference_of(kind: Kind) -> KindReference:
     """The inputs and knobs of a kind, in the order in which they are declared."""
-    spelt = spellings_of(kind.spellings)
+    spelt = alternative_spellings(kind.spellings)
     own = {name for name in kind.spec.__struct_encode_fields__ if name not in _COMMON}
     own |= {name for name in _COMMON if _type_of(kind.spec, name) != _type_of(TaskSpec, name)}
-    return Reference(
-        inputs=tuple(entries_of(kind.inputs, spelt=spelt)),
+    return KindReference(
+        inputs=tuple(struct_fields(kind.inputs, spelt=spelt)),
         knobs=tuple(
             entry
-            for entry in entries_of(kind.spec, defaults=kind.defaults)
+            for entry in struct_fields(kind.spec, defaults=kind.defaults)
             if entry.name.partition(".")[0] in own
         ),
     )
 
 
-def common_knobs() -> tuple[Entry, ...]:
+def common_knobs() -> tuple[KindField, ...]:
     """The knobs that every kind has."""
-    return tuple(entries_of(TaskSpec))
+    return tuple(struct_fields(TaskSpec))
 
 
-def spellings_of(spellings: Mapping[str, Spelling]) -> dict[str, tuple[str, ...]]:
+def alternative_spellings(spellings: Mapping[str, Spelling]) -> dict[str, tuple[str, ...]]:
     """By the name of an input, how else it may be spelt."""
     found: dict[str, tuple[str, ...]] = {}
     for spelling, target in spellings.items():
@@ -61,18 +61,18 @@ def spellings_of(spellings: Mapping[str, Spelling]) -> dict[str, tuple[str, ...]
     return found
 
 
-def entries_of(
+def struct_fields(
     struct: type[Struct],
     *,
     defaults: Mapping[str, Json] = {},
     spelt: Mapping[str, tuple[str, ...]] = {},
     within: str = "",
     seen: tuple[type, ...] = (),
-) -> Iterator[Entry]:
+) -> Iterator[KindField]:
     """The fields of a Struct, each followed by those of the mappings that it may be."""
     for field in _info(struct).fields:
         name = within + field.encode_name
-        yield Entry(
+        yield KindField(
             name=name,
             type=_words(field.type),
             required=field.required,
@@ -82,7 +82,7 @@ def entries_of(
         )
         for inner, path in _structs(field.type, name):
             if inner not in (struct, *seen):
-                yield from entries_of(inner, within=f"{path}.", seen=(struct, *seen))
+                yield from struct_fields(inner, within=f"{path}.", seen=(struct, *seen))
 
 
 def _info(struct: type[Struct]) -> inspect.StructType:
@@ -149,7 +149,7 @@ def _words(type_: inspect.Type) -> str:
 
 
 def _plain(type_: inspect.Type) -> str:
-    return describe(type_).removeprefix("a ")
+    return describe_type(type_).removeprefix("a ")
 
 
 def _doubled(word: object, words: Collection[object]) -> bool:

@@ -28,7 +28,7 @@ Auth: TypeAlias = Annotated[
 Seconds: TypeAlias = Annotated[float, Meta(ge=0)]
 
 
-class Selection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SelectionShape(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One part of a result to keep beside its reference."""
 
     path: Annotated[str, Meta(description="JSONPath into the result, for example `$.data.total`.")]
@@ -46,7 +46,7 @@ class ResultSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = None
     store: Annotated[str | None, Meta(description="`auto` or the name of a result store.")] = None
     select: Annotated[
-        list[str | Selection] | None,
+        list[str | SelectionShape] | None,
         Meta(description="Parts to keep at hand when the body is stored elsewhere."),
     ] = None
     preview_max_bytes: Annotated[
@@ -175,7 +175,7 @@ class Kinds:
     def get(self, name: str) -> Kind | None:
         return self._kinds.get(name)
 
-    def allowing(self, names: Iterable[str]) -> "Kinds":
+    def with_allowed(self, names: Iterable[str]) -> "Kinds":
         """A copy that also accepts these unknown names."""
         return Kinds(self._kinds.values(), allowed=self.allowed | frozenset(names))
 

@@ -10,11 +10,11 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from noetl.dsl.document.kinds import READABLE
-from noetl.expr import Data, Expression
+from noetl.expr import Expression, Template
 from noetl.model import Json
 
 
-class Place(Struct, frozen=True):
+class Position(Struct, frozen=True):
     """Where something stands in its file; line and column count from 1."""
 
     line: int
@@ -30,15 +30,15 @@ class Write(Struct, frozen=True):
 
     scope: Literal["ctx", "iter", "run", "args"]
     path: tuple[str, ...]
-    value: Data
-    place: Place
+    value: Template
+    position: Position
 
 
 class Continue(Struct, frozen=True, tag="continue"):
     """Go on with the next task."""
 
 
-class Retry(Struct, frozen=True, tag="retry"):
+class RetryTask(Struct, frozen=True, tag="retry"):
     """Run the task again, `attempts` tries in all; what waits between them."""
 
     attempts: int | Expression = 3
@@ -61,25 +61,25 @@ class Break(Struct, frozen=True, tag="break"):
 class Fail(Struct, frozen=True, tag="fail"):
     """End the pipeline with a failure."""
 
-    message: Data | None = None
+    message: Template | None = None
 
 
-Directive: TypeAlias = Continue | Retry | Jump | Break | Fail
+Directive: TypeAlias = Continue | RetryTask | Jump | Break | Fail
 
 
 class Then(Struct, frozen=True):
     """What a matching rule does: first its writes, then its directive."""
 
     do: Directive
-    place: Place
+    position: Position
     writes: tuple[Write, ...] = ()
-    set_prev: Data | None = None
+    set_prev: Template | None = None
 
 
 class Rule(Struct, frozen=True):
     when: Guard
     then: Then
-    place: Place
+    position: Position
 
 
 class Policy(Struct, frozen=True):
@@ -88,7 +88,7 @@ class Policy(Struct, frozen=True):
     rules: tuple[Rule, ...]
     otherwise: Then | None
     on_unmatched: Literal["continue", "fail"]
-    place: Place
+    position: Position
 
 
 class Task(Struct, frozen=True):
@@ -96,12 +96,12 @@ class Task(Struct, frozen=True):
 
     label: str
     kind: str
-    place: Place
-    inputs: Mapping[str, Data] = {}
-    args: Mapping[str, Data] | None = None
+    position: Position
+    inputs: Mapping[str, Template] = {}
+    args: Mapping[str, Template] | None = None
     """Laid over the token's args; None is not the same as none of them: `noop` passes `_prev` on."""
     policy: Policy | None = None
-    spec: Mapping[str, Data] = {}
+    spec: Mapping[str, Template] = {}
     writes: tuple[Write, ...] = ()
     desc: str = ""
     references: frozenset[str] = frozenset()
@@ -121,7 +121,7 @@ class Task(Struct, frozen=True):
 class AdmitRule(Struct, frozen=True):
     when: Guard
     allow: bool
-    place: Place
+    position: Position
 
 
 class Admission(Struct, frozen=True):
@@ -130,7 +130,7 @@ class Admission(Struct, frozen=True):
     rules: tuple[AdmitRule, ...]
     otherwise: bool | None
     on_deny: Literal["park", "wait", "drop", "fail"]
-    place: Place
+    position: Position
     timeout: float | Expression | None = None
 
     @property
@@ -148,7 +148,7 @@ class Join(Struct, frozen=True):
     """How tokens that arrive at one step become one run. `count` is set for mode `count` alone."""
 
     mode: Literal["all", "any", "count"]
-    place: Place
+    position: Position
     count: int | None = None
 
 
@@ -160,9 +160,9 @@ Reducer: TypeAlias = Literal[
 class Loop(Struct, frozen=True):
     """The collection a step's pipeline runs over, and how. Reducer keys are `ctx.k` or `run.k`."""
 
-    items: Data
+    items: Template
     iterator: str
-    place: Place
+    position: Position
     mode: Literal["sequential", "parallel"] = "sequential"
     max_in_flight: int | Expression = 10
     window: int = 1000
@@ -174,21 +174,21 @@ class Loop(Struct, frozen=True):
 
 class Arc(Struct, frozen=True):
     step: str
-    place: Place
+    position: Position
     when: Guard = True
-    args: Mapping[str, Data] = {}
+    args: Mapping[str, Template] = {}
     writes: tuple[Write, ...] = ()
     spec: Mapping[str, Json] = {}
     desc: str = ""
 
     @property
-    def guarded(self) -> bool:
+    def is_guarded(self) -> bool:
         return self.when is not True
 
 
 class Router(Struct, frozen=True):
     arcs: tuple[Arc, ...]
-    place: Place
+    position: Position
     mode: Literal["exclusive", "inclusive"] = "exclusive"
 
 
@@ -196,13 +196,13 @@ class Step(Struct, frozen=True):
     """A transition: admission, an ordered pipeline, a router (000 §2.2)."""
 
     name: str
-    place: Place
+    position: Position
     tasks: tuple[Task, ...] = ()
     router: Router | None = None
     loop: Loop | None = None
     admit: Admission | None = None
     join: Join | None = None
-    args: Mapping[str, Data] = {}
+    args: Mapping[str, Template] = {}
     """Defaults under the token's own args."""
     writes: tuple[Write, ...] = ()
     """Applied at the step's terminal event."""
@@ -215,7 +215,7 @@ class Step(Struct, frozen=True):
         return self.router.arcs if self.router else ()
 
     @property
-    def exclusive(self) -> bool:
+    def is_exclusive(self) -> bool:
         return self.router is None or self.router.mode == "exclusive"
 
     @property
@@ -238,14 +238,14 @@ class KeychainEntry(Struct, frozen=True):
 
     name: str
     kind: str
-    place: Place
+    position: Position
     fields: Mapping[str, Json] = {}
 
 
 class Executor(Struct, frozen=True):
     kind: Literal["local", "distributed", "hybrid"] = "local"
     spec: Mapping[str, Json] = {}
-    output: Data | None = None
+    output: Template | None = None
     final_step: str | None = None
     timeout: float | Expression | None = None
     max_step_runs: int = 1_000_000
@@ -265,4 +265,4 @@ class Playbook(Struct, frozen=True):
     """SHA-256 of the canonical document."""
     keychain: Mapping[str, KeychainEntry] = {}
     executor: Executor = Executor()
-    workload: Mapping[str, Data] = {}
+    workload: Mapping[str, Template] = {}

@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from noetl.dsl.document.source import Lines
+from noetl.dsl.document.source import SourceLines
 from noetl.model import NoetlError
 
 Severity: TypeAlias = Literal["error", "warning"]
@@ -42,7 +42,7 @@ def ignored_codes(text: str) -> dict[int, frozenset[str]]:
     if "noetl:" not in text:
         return {}
     found = {}
-    for number, line in enumerate(Lines(text), start=1):
+    for number, line in enumerate(SourceLines(text), start=1):
         if "noetl:" in line and (match := _IGNORE.search(line)):
             found[number] = frozenset(code.strip() for code in match[1].split(","))
     return found

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from noetl.dsl.document.problem import Severity
 
 
-class Code(NamedTuple):
+class ProblemCode(NamedTuple):
     """What a problem of this code is. One that can be silenced leaves the playbook whole and lawful."""
 
     severity: Severity
@@ -13,15 +13,15 @@ class Code(NamedTuple):
     silenceable: bool
 
 
-def _error(summary: str) -> Code:
-    return Code("error", summary, silenceable=False)
+def _error(summary: str) -> ProblemCode:
+    return ProblemCode("error", summary, silenceable=False)
 
 
-def _warning(summary: str) -> Code:
-    return Code("warning", summary, silenceable=True)
+def _warning(summary: str) -> ProblemCode:
+    return ProblemCode("warning", summary, silenceable=True)
 
 
-CODES: dict[str, Code] = {
+CODES: dict[str, ProblemCode] = {
     # The text
     "yaml-syntax": _error("The file is not YAML."),
     "yaml-feature": _error("A YAML feature that playbooks do not have: tags, merge keys, several documents."),
@@ -84,7 +84,7 @@ CODES: dict[str, Code] = {
     "guard-form": _error("A condition that is not one expression."),
     "namespace-scope": _error("A name that does not exist where it is used."),
     "keychain-scope": _error("`keychain` outside tool inputs and `auth`."),
-    "unknown-keychain": Code("error", "A keychain name that is not declared.", silenceable=True),
+    "unknown-keychain": ProblemCode("error", "A keychain name that is not declared.", silenceable=True),
     "undeclared-auth": _warning("A credential that the keychain does not declare."),
     "code-expression": _warning("An expression inside code, where it is not rendered."),
     # The net
@@ -98,7 +98,7 @@ CODES: dict[str, Code] = {
     "error-falls-through": _warning("An error that no rule of the policy matches goes on unseen."),
     "swallowed-failure": _warning("An arc that carries on after a failure without saying so."),
     # Names and data
-    "unknown-name": Code("error", "`steps.NAME` of a step that does not exist.", silenceable=True),
+    "unknown-name": ProblemCode("error", "`steps.NAME` of a step that does not exist.", silenceable=True),
     "unset-name": _warning("A name that nothing has set on some path."),
     "concurrent-write": _warning("Two steps that may run at once write one path."),
     "sql-paste": _warning("An expression pasted into SQL text."),

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import inspect
 
-from noetl.dsl.document.keychain_kinds import CREDENTIAL, KINDS
+from noetl.dsl.document.keychain_kinds import CREDENTIAL_SUFFIX, KEYCHAIN_KINDS
 from noetl.dsl.document.kinds import Kind, Kinds, TaskSpec
 from noetl.dsl.document.shape_check import Field, fields_of, is_closed
 from noetl.dsl.document.shapes import (
@@ -22,7 +22,7 @@ from noetl.dsl.document.shapes import (
     TaskShape,
     ThenShape,
 )
-from noetl.dsl.document.spec import OWNED
+from noetl.dsl.document.spec import NOT_INHERITED
 from noetl.expr import NAMESPACES
 
 Schema: TypeAlias = dict[str, Any]
@@ -113,7 +113,7 @@ class _Writer:
         for kind in self.kinds:
             for key, field in fields_of(kind.spec).items():
                 inherited.setdefault(key, field)
-        fields = {key: field for key, field in inherited.items() if key not in OWNED}
+        fields = {key: field for key, field in inherited.items() if key not in NOT_INHERITED}
         return self._object(own, description, templated=fields)
 
     def _type(self, type_: inspect.Type, *, templated: bool) -> Schema:
@@ -194,13 +194,16 @@ class _Writer:
         """An entry has the fields of its kind; a tool's own credentials are free."""
         common = fields_of(KeychainShape)
         entry = self.definitions["Keychain"]
-        entry["properties"]["kind"]["anyOf"] = [{"enum": list(KINDS)}, {"pattern": f"{CREDENTIAL}$"}]
+        entry["properties"]["kind"]["anyOf"] = [
+            {"enum": list(KEYCHAIN_KINDS)},
+            {"pattern": f"{CREDENTIAL_SUFFIX}$"},
+        ]
         entry["allOf"] = [
             {
                 "if": {"properties": {"kind": {"const": kind}}},
                 "then": self._object({**common, **fields_of(fields)}, fields.__doc__ or ""),
             }
-            for kind, fields in KINDS.items()
+            for kind, fields in KEYCHAIN_KINDS.items()
         ]
 
     def _define_tasks(self) -> None:

@@ -30,11 +30,11 @@ class Selection:
             return {self.name: values[0]} if values else {}
         return {self.name: values}
 
-    def places(self, value: Json) -> set[tuple[str | int, ...]]:
+    def find_locations(self, value: Json) -> set[tuple[str | int, ...]]:
         """Where it finds something."""
         return {tuple(node.location) for node in self._query.find(value)}
 
-    def find_among(self, values: list[Any], start: int, total: int) -> list[Any]:
+    def find_in_chunk(self, values: list[Any], start: int, total: int) -> list[Any]:
         """What it finds in a part of a list of `total` elements, from `start` on: all parts give it all.
 
         That goes for paths that begin with `[*]` or `[N]`; others find nothing there.

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 from msgspec import inspect
 
-from noetl.dsl.document.shape_messages import describe, in_passing, list_of, quote_hint
-from noetl.dsl.document.source import Entry, Located, Mapping, Node, Scalar, Sequence
+from noetl.dsl.document.shape_messages import describe_type, inline_description, known_keys_hint, quote_hint
+from noetl.dsl.document.source import Located, Mapping, MappingEntry, Node, Scalar, Sequence
 from noetl.expr import is_template
 from noetl.model import Json
 
 
-class Report(Protocol):
+class ProblemReporter(Protocol):
     """Takes a problem: a code of the table, where it stands, what is wrong, what to do."""
 
     def __call__(self, code: str, at: Located, message: str, hint: str = "") -> None: ...
@@ -31,7 +31,7 @@ class Field(NamedTuple):
     description: str
 
 
-class Moved(NamedTuple):
+class RefusedKey(NamedTuple):
     """A key that is refused with its own code, because people may expect it to work."""
 
     code: str
@@ -50,14 +50,14 @@ def fields_of(struct: type[msgspec.Struct]) -> dict[str, Field]:
 ANYTHING = Field(inspect.AnyType(), required=False, extra={}, description="")
 
 
-def nearest(word: str, known: Iterable[str]) -> list[str]:
+def closest_words(word: str, known: Iterable[str]) -> list[str]:
     """The known word that looks most like this one, if any does."""
     return difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A hint with the nearest known word, or nothing."""
-    near = nearest(word, known)
+    near = closest_words(word, known)
     return f"did you mean `{near[0]}`?" if near else ""
 
 
@@ -66,7 +66,7 @@ def is_closed(struct: type[msgspec.Struct]) -> bool:
     return struct.__struct_config__.forbid_unknown_fields
 
 
-class Shaper:
+class ShapeChecker:
     """Checks trees against types.
 
     By the name of a Struct, `moved` holds its refused keys, `called` what messages call it.
@@ -74,24 +74,24 @@ class Shaper:
 
     def __init__(
         self,
-        report: Report,
-        moved: AbstractMapping[str, AbstractMapping[str, Moved]] = {},
+        report: ProblemReporter,
+        moved: AbstractMapping[str, AbstractMapping[str, RefusedKey]] = {},
         called: AbstractMapping[str, str] = {},
     ) -> None:
         self._report = report
         self._moved = moved
         self._called = called
 
-    def struct(
+    def check_struct(
         self, node: Node, struct: type[msgspec.Struct], what: str, *, templated: bool = False
     ) -> Mapping | None:
         """The mapping with the keys that fit; None if it is no mapping at all."""
         what = self._called.get(struct.__name__, what)
         if not isinstance(node, Mapping):
-            self._report("wrong-type", node, f"{what} must be a mapping, not {kind_of(node)}")
+            self._report("wrong-type", node, f"{what} must be a mapping, not {describe_node(node)}")
             return None
         fields = fields_of(struct)
-        return self.fields(
+        return self.check_fields(
             node,
             {} if templated else fields,
             what,
@@ -100,7 +100,7 @@ class Shaper:
             moved=self._moved.get(struct.__name__, {}),
         )
 
-    def fields(
+    def check_fields(
         self,
         node: Mapping,
         fields: AbstractMapping[str, Field],
@@ -108,10 +108,10 @@ class Shaper:
         *,
         templated: AbstractMapping[str, Field] = {},
         closed: bool = True,
-        moved: AbstractMapping[str, Moved] = {},
+        moved: AbstractMapping[str, RefusedKey] = {},
     ) -> Mapping:
         """As `struct`, for keys put together by the caller; the values of `templated` may be expressions."""
-        kept: dict[str, Entry] = {}
+        kept: dict[str, MappingEntry] = {}
         known = {**templated, **fields}
         meant: set[str] = set()
         for entry in node:
@@ -125,10 +125,10 @@ class Shaper:
                 if value is entry.value:
                     kept[entry.key] = entry
                 elif value is not None:
-                    kept[entry.key] = Entry(entry.key, value, entry.line, entry.column)
+                    kept[entry.key] = MappingEntry(entry.key, value, entry.line, entry.column)
             elif closed:
-                meant.update(nearest(entry.key, known))
-                hint = did_you_mean(entry.key, known) or list_of(known)
+                meant.update(closest_words(entry.key, known))
+                hint = did_you_mean(entry.key, known) or known_keys_hint(known)
                 self._report("unknown-key", entry, f"{what} has no key `{entry.key}`", hint)
             else:
                 kept[entry.key] = entry
@@ -139,27 +139,31 @@ class Shaper:
 
     def _miss(self, node: Mapping, key: str, field: Field, what: str) -> None:
         code = field.extra.get("missing", "missing-key")
-        hint = f"add `{key}:`, {in_passing(field.description)}" if field.description else f"add `{key}:`"
+        hint = (
+            f"add `{key}:`, {inline_description(field.description)}" if field.description else f"add `{key}:`"
+        )
         self._report(code, node.entries.get(key, node), f"{what} needs the key `{key}`", hint)
 
-    def _refuse_empty(self, entry: Entry, field: Field) -> None:
+    def _refuse_empty(self, entry: MappingEntry, field: Field) -> None:
         """An empty key counts as absent, unless it must not be left half written."""
         if (code := field.extra.get("empty")) is not None:
             self._report(code, entry, f"`{entry.key}` is empty", "fill it in or leave it out")
 
-    def _field(self, entry: Entry, field: Field, *, templated: bool) -> Node | None:
+    def _field(self, entry: MappingEntry, field: Field, *, templated: bool) -> Node | None:
         """The entry's value; what does not fit is reported with the code that the field asks for."""
         if (wanted := field.extra.get("wrong")) is None:
-            return self.value(entry.value, field.type, f"`{entry.key}`", templated=templated)
+            return self.check_value(entry.value, field.type, f"`{entry.key}`", templated=templated)
 
         def coded(code: str, at: Located, message: str, hint: str = "") -> None:  # noqa: ARG001 - the protocol
             self._report(wanted, at, message, hint)
 
-        return Shaper(coded, self._moved, self._called).value(
+        return ShapeChecker(coded, self._moved, self._called).check_value(
             entry.value, field.type, f"`{entry.key}`", templated=templated
         )
 
-    def value(self, node: Node, type_: inspect.Type, what: str, *, templated: bool = False) -> Node | None:
+    def check_value(
+        self, node: Node, type_: inspect.Type, what: str, *, templated: bool = False
+    ) -> Node | None:
         """The node, cleaned, or None if it does not fit."""
         extra: AbstractMapping[str, Any] = {}
         about = ""
@@ -183,12 +187,12 @@ class Shaper:
         if isinstance(type_, inspect.UnionType):
             return self._union(node, type_, what, templated=templated)
         if isinstance(type_, inspect.StructType):
-            return self.struct(node, type_.cls, what, templated=templated)
+            return self.check_struct(node, type_.cls, what, templated=templated)
         if isinstance(type_, inspect.DictType) and isinstance(node, Mapping):
             return self._dict(node, type_, templated=templated)
         if isinstance(type_, inspect.ListType) and isinstance(node, Sequence):
             items = (
-                self.value(item, type_.item_type, f"an item of {what}", templated=templated)
+                self.check_value(item, type_.item_type, f"an item of {what}", templated=templated)
                 for item in node.items
             )
             kept = [item for item in items if item is not None]
@@ -199,27 +203,27 @@ class Shaper:
             return self._literal(node, type_, what)
         if isinstance(node, Scalar) and _scalar_fits(node.value, type_):
             return self._bounded(node, type_, what, about)
-        wanted = describe(type_) + (" or an expression" if templated else "")
+        wanted = describe_type(type_) + (" or an expression" if templated else "")
         self._report(
-            "wrong-type", node, f"{what} must be {wanted}, not {kind_of(node)}", quote_hint(node, type_)
+            "wrong-type", node, f"{what} must be {wanted}, not {describe_node(node)}", quote_hint(node, type_)
         )
         return None
 
     def _union(self, node: Node, union: inspect.UnionType, what: str, *, templated: bool) -> Node | None:
         fitting = [option for option in union.types if _could_be(node, option)]
         if len(fitting) == 1:
-            return self.value(node, fitting[0], what, templated=templated)
+            return self.check_value(node, fitting[0], what, templated=templated)
         for option in fitting:
             if _accepts(node, option, templated=templated):
-                return self.value(node, option, what, templated=templated)
+                return self.check_value(node, option, what, templated=templated)
         if fitting and not isinstance(node, Scalar):
-            return self.value(node, fitting[0], what, templated=templated)
-        wanted = describe(union) + (" or an expression" if templated else "")
+            return self.check_value(node, fitting[0], what, templated=templated)
+        wanted = describe_type(union) + (" or an expression" if templated else "")
         hints = (
             quote_hint(node, option) for option in union.types if not isinstance(option, inspect.StrType)
         )
         hint = next(filter(None, hints), "")
-        self._report("wrong-type", node, f"{what} must be {wanted}, not {kind_of(node)}", hint)
+        self._report("wrong-type", node, f"{what} must be {wanted}, not {describe_node(node)}", hint)
         return None
 
     def _dict(self, node: Mapping, type_: inspect.DictType, *, templated: bool) -> Mapping:
@@ -227,9 +231,9 @@ class Shaper:
             return node
         kept = {}
         for entry in node:
-            value = self.value(entry.value, type_.value_type, f"`{entry.key}`", templated=templated)
+            value = self.check_value(entry.value, type_.value_type, f"`{entry.key}`", templated=templated)
             if value is not None:
-                kept[entry.key] = Entry(entry.key, value, entry.line, entry.column)
+                kept[entry.key] = MappingEntry(entry.key, value, entry.line, entry.column)
         return Mapping(kept, node.line, node.column)
 
     def _literal(self, node: Scalar, type_: inspect.LiteralType, what: str) -> Node | None:
@@ -238,7 +242,7 @@ class Shaper:
         options = [f"`{value}`" for value in type_.values]
         hint = f"one of {', '.join(options)}" if len(options) > 1 else f"write {options[0]}"
         near = did_you_mean(str(node.value), [str(value) for value in type_.values])
-        self._report("bad-value", node, f"{what} cannot be {kind_of(node)}", near or hint)
+        self._report("bad-value", node, f"{what} cannot be {describe_node(node)}", near or hint)
         return None
 
     def _bounded(self, node: Scalar, type_: inspect.Type, what: str, about: str) -> Node | None:
@@ -257,8 +261,8 @@ class Shaper:
             and type_.pattern
             and not re.search(type_.pattern, str(node.value))
         ):
-            hint = in_passing(about) if about else f"it must match `{type_.pattern}`"
-            self._report("bad-value", node, f"{what} cannot be {kind_of(node)}", hint)
+            hint = inline_description(about) if about else f"it must match `{type_.pattern}`"
+            self._report("bad-value", node, f"{what} cannot be {describe_node(node)}", hint)
             return None
         return node
 
@@ -268,7 +272,7 @@ def is_empty(node: Node) -> bool:
     return isinstance(node, Scalar) and node.value is None
 
 
-def kind_of(node: Node) -> str:
+def describe_node(node: Node) -> str:
     """The node's type in words, with its value where that helps."""
     if isinstance(node, Mapping):
         return "a mapping"
@@ -344,4 +348,4 @@ def _accepts(node: Node, type_: inspect.Type, *, templated: bool) -> bool:
     def note(code: str, at: Located, message: str, hint: str = "") -> None:  # noqa: ARG001 - the protocol
         faults.append(code)
 
-    return Shaper(note).value(node, type_, "", templated=templated) is not None and not faults
+    return ShapeChecker(note).check_value(node, type_, "", templated=templated) is not None and not faults

@@ -13,13 +13,13 @@ _MOST_KEYS = 24
 """A hint lists no more keys than this."""
 
 
-def describe(type_: inspect.Type) -> str:
+def describe_type(type_: inspect.Type) -> str:
     """What a type accepts, in words."""
     match type_:
         case inspect.Metadata():
-            return "an expression" if (type_.extra or {}).get("expression") else describe(type_.type)
+            return "an expression" if (type_.extra or {}).get("expression") else describe_type(type_.type)
         case inspect.UnionType():
-            options = dict.fromkeys(describe(option) for option in type_.types)
+            options = dict.fromkeys(describe_type(option) for option in type_.types)
             if "a number" in options:
                 options.pop("a whole number", None)
             return " or ".join(option for option in options if option != "empty")
@@ -43,13 +43,13 @@ def describe(type_: inspect.Type) -> str:
             return "a value"
 
 
-def in_passing(description: str) -> str:
+def inline_description(description: str) -> str:
     """A description as part of a sentence."""
     text = description.rstrip(".")
     return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
-def list_of(fields: Iterable[str]) -> str:
+def known_keys_hint(fields: Iterable[str]) -> str:
     keys = list(fields)
     return "known keys: " + ", ".join(f"`{key}`" for key in keys) if len(keys) <= _MOST_KEYS else ""
 

@@ -4,9 +4,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct, field
 
-from noetl.dsl.document.shape_check import Moved
+from noetl.dsl.document.shape_check import RefusedKey
 
-READ_AS_DRAFT = "; or run `noetl upgrade --dialect draft`, or pass `--dialect draft`"
+DRAFT_HINT = "; or run `noetl upgrade --dialect draft`, or pass `--dialect draft`"
 """How a hint ends about what only drafts have."""
 _V1 = "for version 1 of the language, set `apiVersion: noetl.io/v1`"
 
@@ -36,15 +36,15 @@ Selected: TypeAlias = Annotated[
 ]
 
 
-class Closed(Struct, kw_only=True, forbid_unknown_fields=True):
+class ClosedShape(Struct, kw_only=True, forbid_unknown_fields=True):
     """A mapping that has these keys and no others."""
 
 
-class Open(Struct, kw_only=True):
+class OpenShape(Struct, kw_only=True):
     """A mapping that may have other keys, too."""
 
 
-class MetadataShape(Open):
+class MetadataShape(OpenShape):
     """What the playbook is called and what it is for."""
 
     name: Annotated[Text, Meta(description="A short name.")]
@@ -58,7 +58,7 @@ class MetadataShape(Open):
     ] = None
 
 
-class KeychainShape(Open):
+class KeychainShape(OpenShape):
     """A credential that the playbook uses by name."""
 
     name: Annotated[Name, Meta(description="The name used in `auth:` and `keychain.NAME`.")]
@@ -68,7 +68,7 @@ class KeychainShape(Open):
     desc: Description = None
 
 
-class ExecutorSpecShape(Open):
+class ExecutorSpecShape(OpenShape):
     """Knobs of the whole execution; other keys are inherited by tasks."""
 
     entry_step: Annotated[
@@ -91,7 +91,7 @@ class ExecutorSpecShape(Open):
     policy: Annotated[Any, Meta(description="Policy that tasks inherit.", extra={"form": "policy"})] = None
 
 
-class ExecutorShape(Closed):
+class ExecutorShape(ClosedShape):
     """Where and how the playbook runs."""
 
     kind: Annotated[
@@ -101,7 +101,7 @@ class ExecutorShape(Closed):
     profile: Annotated[Any, Meta(description="Accepted and ignored.")] = None
 
 
-class FailureShape(Closed):
+class FailureShape(ClosedShape):
     """What a failed iteration means for its loop."""
 
     mode: Annotated[
@@ -109,19 +109,19 @@ class FailureShape(Closed):
     ]
 
 
-class CountShape(Closed):
+class CountShape(ClosedShape):
     """A join over a fixed number of tokens."""
 
     count: Annotated[int, Meta(ge=1, description="How many tokens make one run.")]
 
 
-class AllowShape(Closed):
+class AllowShape(ClosedShape):
     """The verdict of an admission rule."""
 
     allow: Annotated[bool, Meta(description="Whether the token may enter.")]
 
 
-class AdmitShape(Closed):
+class AdmitShape(ClosedShape):
     """The gate in front of a step: the first rule that matches decides."""
 
     rules: Annotated[list[Form], Meta(description="Rules in order.", extra={"form": "admit"})]
@@ -132,7 +132,7 @@ class AdmitShape(Closed):
     timeout: Annotated[Seconds | None, Meta(description="Seconds a `wait` may last.")] = None
 
 
-class PolicyShape(Closed):
+class PolicyShape(ClosedShape):
     """Maps a task's outcome to what happens next: the first rule that matches decides."""
 
     rules: Annotated[list[Form], Meta(description="Rules in order.", extra={"form": "rule"})]
@@ -141,7 +141,7 @@ class PolicyShape(Closed):
     ] = None
 
 
-class InheritedPolicyShape(Closed):
+class InheritedPolicyShape(ClosedShape):
     """A policy above the task: its rules are inherited by tasks that have none."""
 
     rules: Annotated[
@@ -169,7 +169,7 @@ class LoopPolicyShape(InheritedPolicyShape):
     failure: Annotated[FailureShape | None, Meta(description="What a failed iteration means.")] = None
 
 
-class LeaseShape(Closed):
+class LeaseShape(ClosedShape):
     """How a worker owns a run of this step."""
 
     mode: Annotated[Literal["single_owner"] | None, Meta(description="One worker at a time.")] = None
@@ -177,7 +177,7 @@ class LeaseShape(Closed):
     heartbeat: Annotated[NotNegative | None, Meta(description="Seconds between heartbeats.")] = None
 
 
-class StepSpecShape(Closed):
+class StepSpecShape(ClosedShape):
     """Knobs of a step; keys of task specs may stand here too and are inherited."""
 
     timeout: Annotated[Seconds | None, Meta(description="Seconds one run of the step may take.")] = None
@@ -190,7 +190,7 @@ Reducers: TypeAlias = Literal[
 ]
 
 
-class LoopSpecShape(Closed):
+class LoopSpecShape(ClosedShape):
     """Knobs of a loop; keys of task specs may stand here too and are inherited."""
 
     mode: Annotated[Literal["sequential", "parallel"] | None, Meta(description="Default `sequential`.")] = (
@@ -209,7 +209,7 @@ class LoopSpecShape(Closed):
     policy: Annotated[LoopPolicyShape | None, Meta(description="Placement and failure.")] = None
 
 
-class LoopShape(Closed):
+class LoopShape(ClosedShape):
     """Runs the step's pipeline once for each element of a collection."""
 
     in_: Annotated[
@@ -226,7 +226,7 @@ class LoopShape(Closed):
     desc: Description = None
 
 
-class RouterSpecShape(Closed):
+class RouterSpecShape(ClosedShape):
     """How arcs are chosen."""
 
     mode: Annotated[
@@ -235,7 +235,7 @@ class RouterSpecShape(Closed):
     ] = None
 
 
-class ArcShape(Closed):
+class ArcShape(ClosedShape):
     """An arc to the next step; its guard sees the `event` that ended this one."""
 
     step: Annotated[Text, Meta(description="The step it leads to.")]
@@ -246,14 +246,14 @@ class ArcShape(Closed):
     desc: Description = None
 
 
-class RouterShape(Closed):
+class RouterShape(ClosedShape):
     """Where tokens go from here."""
 
     arcs: Annotated[list[ArcShape], Meta(description="Arcs in order.")]
     spec: Annotated[RouterSpecShape | None, Meta(description="Knobs.")] = None
 
 
-class StepShape(Closed):
+class StepShape(ClosedShape):
     """A transition: an admission gate, an ordered pipeline of tasks, a router."""
 
     step: Annotated[Name, Meta(description="Its name, unique in the workflow.")]
@@ -271,7 +271,7 @@ class StepShape(Closed):
     output_select: Selected = None
 
 
-class TaskShape(Open):
+class TaskShape(OpenShape):
     """What every task may have beside the inputs of its kind."""
 
     kind: Annotated[Text, Meta(description="The tool.")]
@@ -286,7 +286,7 @@ class TaskShape(Open):
     spec: Annotated[Values | None, Meta(description="Knobs and policy.")] = None
 
 
-class ThenShape(Closed):
+class ThenShape(ClosedShape):
     """What a matching rule does."""
 
     do: Annotated[Literal["continue", "retry", "jump", "break", "fail"], Meta(description="The directive.")]
@@ -311,7 +311,7 @@ class ThenShape(Closed):
     set: Assignments = None
 
 
-class RootShape(Closed):
+class RootShape(ClosedShape):
     """A NoETL playbook."""
 
     apiVersion: Annotated[  # noqa: N815 - the document spells it so
@@ -333,52 +333,56 @@ class RootShape(Closed):
     ] = None
 
 
-DRAFT_NEXT = Moved(
-    "draft-next-list", "`next` is a mapping with `arcs`", f"write `next: {{ arcs: […] }}`{READ_AS_DRAFT}"
+REFUSED_NEXT = RefusedKey(
+    "draft-next-list", "`next` is a mapping with `arcs`", f"write `next: {{ arcs: […] }}`{DRAFT_HINT}"
 )
 
-MOVED: dict[str, dict[str, Moved]] = {
+REFUSED_KEYS: dict[str, dict[str, RefusedKey]] = {
     "RootShape": {
-        "vars": Moved("root-vars", "a playbook has no root `vars`", "put defaults under `workload`"),
-        "name": Moved("unknown-key", "a playbook has no key `name`", f"put it under `metadata`; or {_V1}"),
-        "path": Moved("unknown-key", "a playbook has no key `path`", f"put it under `metadata`; or {_V1}"),
+        "vars": RefusedKey("root-vars", "a playbook has no root `vars`", "put defaults under `workload`"),
+        "name": RefusedKey(
+            "unknown-key", "a playbook has no key `name`", f"put it under `metadata`; or {_V1}"
+        ),
+        "path": RefusedKey(
+            "unknown-key", "a playbook has no key `path`", f"put it under `metadata`; or {_V1}"
+        ),
     },
     "StepShape": {
-        "when": Moved("step-when", "a step has no `when`", f"use `spec.policy.admit`{READ_AS_DRAFT}"),
-        "case": Moved("draft-case", "a step has no `case`", "use `next.arcs` and task policies"),
-        "pipe": Moved("draft-pipe", "a step has no `pipe`", "`tool` is an ordered pipeline"),
-        "vars": Moved("draft-vars", "a step has no `vars`", f"use `set_run` in a rule{READ_AS_DRAFT}"),
-        "run": Moved("unknown-key", "a step has no key `run`", f"use `tool`; or {_V1}"),
-        "with": Moved("unknown-key", "a step has no key `with`", f"use `args`; or {_V1}"),
+        "when": RefusedKey("step-when", "a step has no `when`", f"use `spec.policy.admit`{DRAFT_HINT}"),
+        "case": RefusedKey("draft-case", "a step has no `case`", "use `next.arcs` and task policies"),
+        "pipe": RefusedKey("draft-pipe", "a step has no `pipe`", "`tool` is an ordered pipeline"),
+        "vars": RefusedKey("draft-vars", "a step has no `vars`", f"use `set_run` in a rule{DRAFT_HINT}"),
+        "run": RefusedKey("unknown-key", "a step has no key `run`", f"use `tool`; or {_V1}"),
+        "with": RefusedKey("unknown-key", "a step has no key `with`", f"use `args`; or {_V1}"),
     },
     "StepSpecShape": {
-        "next_mode": Moved(
-            "draft-next-mode", "a step's spec has no `next_mode`", f"use `next.spec.mode`{READ_AS_DRAFT}"
+        "next_mode": RefusedKey(
+            "draft-next-mode", "a step's spec has no `next_mode`", f"use `next.spec.mode`{DRAFT_HINT}"
         ),
     },
     "TaskShape": {
-        "eval": Moved("draft-eval", "a task has no `eval`", f"use `spec.policy.rules`{READ_AS_DRAFT}"),
-        "expr": Moved("draft-expr", "a task has no `expr`", f"use `spec.policy.rules`{READ_AS_DRAFT}"),
-        "case": Moved("draft-case", "a task has no `case`", "use `spec.policy.rules`"),
-        "pipe": Moved("draft-pipe", "a task has no `pipe`", "`tool` is an ordered pipeline"),
-        "vars": Moved(
-            "draft-vars", "a task has no `vars`", f"use `args`, or `set_run` in a rule{READ_AS_DRAFT}"
+        "eval": RefusedKey("draft-eval", "a task has no `eval`", f"use `spec.policy.rules`{DRAFT_HINT}"),
+        "expr": RefusedKey("draft-expr", "a task has no `expr`", f"use `spec.policy.rules`{DRAFT_HINT}"),
+        "case": RefusedKey("draft-case", "a task has no `case`", "use `spec.policy.rules`"),
+        "pipe": RefusedKey("draft-pipe", "a task has no `pipe`", "`tool` is an ordered pipeline"),
+        "vars": RefusedKey(
+            "draft-vars", "a task has no `vars`", f"use `args`, or `set_run` in a rule{DRAFT_HINT}"
         ),
     },
     "Rule": {
-        "expr": Moved("draft-expr", "a rule has no `expr`", f"use `when`{READ_AS_DRAFT}"),
-        "do": Moved("draft-eval", "a rule's directive stands under `then`", "write `then: { do: … }`"),
+        "expr": RefusedKey("draft-expr", "a rule has no `expr`", f"use `when`{DRAFT_HINT}"),
+        "do": RefusedKey("draft-eval", "a rule's directive stands under `then`", "write `then: { do: … }`"),
     },
     "ThenShape": {
-        "set_vars": Moved("draft-vars", "there is no `set_vars`", f"use `set_run`{READ_AS_DRAFT}"),
-        "set_shared": Moved(
-            "draft-shared", "there is no `set_shared`", f"use `set_run` and `loop.spec.reduce`{READ_AS_DRAFT}"
+        "set_vars": RefusedKey("draft-vars", "there is no `set_vars`", f"use `set_run`{DRAFT_HINT}"),
+        "set_shared": RefusedKey(
+            "draft-shared", "there is no `set_shared`", f"use `set_run` and `loop.spec.reduce`{DRAFT_HINT}"
         ),
-        "expr": Moved("draft-expr", "there is no `expr` here", f"use `when` in the rule{READ_AS_DRAFT}"),
+        "expr": RefusedKey("draft-expr", "there is no `expr` here", f"use `when` in the rule{DRAFT_HINT}"),
     },
 }
 
-CALLED: dict[str, str] = {
+SHAPE_NAMES: dict[str, str] = {
     "StepShape": "a step",
     "ArcShape": "an arc",
     "KeychainShape": "a keychain entry",

@@ -29,7 +29,7 @@ MAX_DEPTH = 64
 MAX_DIGITS = 300
 
 
-Value: TypeAlias = bool | int | float | str | None
+ScalarValue: TypeAlias = bool | int | float | str | None
 
 
 class Scalar:
@@ -39,7 +39,7 @@ class Scalar:
 
     def __init__(
         self,
-        value: Value,
+        value: ScalarValue,
         line: int,
         column: int,
         *,
@@ -64,7 +64,7 @@ class Sequence:
         self.column = column
 
 
-class Entry:
+class MappingEntry:
     """A key of a mapping, where it stands, and its value."""
 
     __slots__ = ("column", "key", "line", "value")
@@ -79,7 +79,7 @@ class Entry:
 class Mapping:
     __slots__ = ("column", "entries", "line")
 
-    def __init__(self, entries: dict[str, Entry], line: int, column: int) -> None:
+    def __init__(self, entries: dict[str, MappingEntry], line: int, column: int) -> None:
         self.entries = entries
         self.line = line
         self.column = column
@@ -91,60 +91,64 @@ class Mapping:
     def __contains__(self, key: str) -> bool:
         return key in self.entries
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[MappingEntry]:
         return iter(self.entries.values())
 
 
 Node: TypeAlias = Scalar | Sequence | Mapping
-Located: TypeAlias = Scalar | Sequence | Mapping | Entry
+Located: TypeAlias = Scalar | Sequence | Mapping | MappingEntry
 
 
-def plain(node: Node) -> Json:
+def node_value(node: Node) -> Json:
     """The node's value without positions."""
     if isinstance(node, Scalar):
         return node.value
     if isinstance(node, Sequence):
-        return [plain(item) for item in node.items]
-    return {entry.key: plain(entry.value) for entry in node}
+        return [node_value(item) for item in node.items]
+    return {entry.key: node_value(entry.value) for entry in node}
 
 
 def node_of(value: Json, at: Located) -> Node:
     """A node tree for a plain value, every part of it placed where `at` stands."""
     if isinstance(value, dict):
-        entries = {key: Entry(key, node_of(item, at), at.line, at.column) for key, item in value.items()}
+        entries = {
+            key: MappingEntry(key, node_of(item, at), at.line, at.column) for key, item in value.items()
+        }
         return Mapping(entries, at.line, at.column)
     if isinstance(value, list):
         return Sequence([node_of(item, at) for item in value], at.line, at.column)
     return Scalar(value, at.line, at.column)
 
 
-def mapping(at: Located, entries: "dict[str, Node]") -> Mapping:
+def mapping_node(at: Located, entries: "dict[str, Node]") -> Mapping:
     """A mapping placed where `at` stands; each key is placed where its value stands."""
     return Mapping(
-        {key: Entry(key, node, node.line, node.column) for key, node in entries.items()}, at.line, at.column
+        {key: MappingEntry(key, node, node.line, node.column) for key, node in entries.items()},
+        at.line,
+        at.column,
     )
 
 
-BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 """What ends a line in YAML."""
 
 
-class Lines:
+class SourceLines:
     """A text by lines, as YAML counts them."""
 
     __slots__ = ("_starts", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._starts = [0, *(found.end() for found in BREAK.finditer(text))]
+        self._starts = [0, *(found.end() for found in LINE_BREAK.finditer(text))]
 
-    def place(self, index: int) -> tuple[int, int]:
+    def position(self, index: int) -> tuple[int, int]:
         """Line and column, both from 1, of a character."""
         line = bisect_right(self._starts, index)
         return line, index - self._starts[line - 1] + 1
 
     def __iter__(self) -> Iterator[str]:
-        return iter(BREAK.split(self.text))
+        return iter(LINE_BREAK.split(self.text))
 
 
 class SourceError(NoetlError):
@@ -240,8 +244,8 @@ class _Composer:
             items.append(self._node(event, depth + 1))
         return items
 
-    def _entries(self, depth: int) -> dict[str, Entry]:
-        entries: dict[str, Entry] = {}
+    def _entries(self, depth: int) -> dict[str, MappingEntry]:
+        entries: dict[str, MappingEntry] = {}
         while type(event := self._next()) is not MappingEndEvent:
             if type(event) is not ScalarEvent:
                 raise _fault(
@@ -260,7 +264,9 @@ class _Composer:
                     f"the key `{key}` stands twice in one mapping (first in line {first})",
                 )
             mark: Any = event.start_mark
-            entries[key] = Entry(key, self._node(self._next(), depth + 1), mark.line + 1, mark.column + 1)
+            entries[key] = MappingEntry(
+                key, self._node(self._next(), depth + 1), mark.line + 1, mark.column + 1
+            )
         return entries
 
 
@@ -283,7 +289,7 @@ def _scalar(event: Any, line: int, column: int) -> Scalar:
     return Scalar(_core(event), line, column, start=start, end=end)
 
 
-def _core(event: Any) -> Value:
+def _core(event: Any) -> ScalarValue:
     text: str = event.value
     if text in _CONSTANTS:
         return _CONSTANTS[text]
@@ -318,7 +324,7 @@ def _syntax_error(error: yaml.YAMLError, text: str) -> SourceError:
     message = str(getattr(error, "problem", None) or error)
     if said := getattr(error, "context", None):
         message = f"{said}, {message}"
-    end = Lines(text).place(len(text.rstrip()))
+    end = SourceLines(text).position(len(text.rstrip()))
     # What is still open at the end of the file is best shown where it began.
     at_end = problem is not None and (problem.line + 1, problem.column + 1) > end
     mark = context if at_end and context is not None else problem or context
@@ -329,7 +335,7 @@ def _syntax_error(error: yaml.YAMLError, text: str) -> SourceError:
 def _character_error(text: str) -> SourceError:
     """YAML has no place for control characters and lone surrogates."""
     found = _UNPRINTABLE.search(text)
-    line, column = Lines(text).place(found.start()) if found else (1, 1)
+    line, column = SourceLines(text).position(found.start()) if found else (1, 1)
     name = f"U+{ord(found[0]):04X}" if found else "one of them"
     hint = "remove it; between double quotes an escape can stand for it"
     return SourceError("yaml-syntax", f"the character {name} cannot stand in a YAML file", line, column, hint)

@@ -2,18 +2,18 @@
 
 from collections.abc import Collection
 
-from noetl.dsl.document.source import Entry, Mapping
+from noetl.dsl.document.source import Mapping, MappingEntry
 
-OWNED = frozenset(
+NOT_INHERITED = frozenset(
     {"timeout", "mode", "max_in_flight", "reduce", "window", "entry_step", "final_step", "output", "lease"}
 )
 """Keys that belong to the scope they stand in and are never inherited."""
 
-OWNED_POLICY = frozenset({"admit", "join", "failure", "exec"})
+NOT_INHERITED_POLICY = frozenset({"admit", "join", "failure", "exec"})
 """The same for keys under `policy`."""
 
 
-def merge(*specs: Mapping | None) -> Mapping | None:
+def merge_specs(*specs: Mapping | None) -> Mapping | None:
     """Later specs win: mappings merge deep, everything else is replaced. Positions stay."""
     merged: Mapping | None = None
     for spec in specs:
@@ -22,21 +22,21 @@ def merge(*specs: Mapping | None) -> Mapping | None:
     return merged
 
 
-def inheritable(spec: Mapping | None, known: Collection[str] | None = None) -> Mapping | None:
+def inheritable_spec(spec: Mapping | None, known: Collection[str] | None = None) -> Mapping | None:
     """The part of an outer spec that inner scopes see; of that, `known` keys only, if given."""
     if spec is None:
         return None
     kept = {
         entry.key: entry
         for entry in spec
-        if entry.key not in OWNED and (known is None or entry.key in known or entry.key == "policy")
+        if entry.key not in NOT_INHERITED and (known is None or entry.key in known or entry.key == "policy")
     }
     policy = spec.get("policy")
     if isinstance(policy, Mapping):
-        rest = {entry.key: entry for entry in policy if entry.key not in OWNED_POLICY}
+        rest = {entry.key: entry for entry in policy if entry.key not in NOT_INHERITED_POLICY}
         del kept["policy"]
         if rest:
-            kept["policy"] = Entry(
+            kept["policy"] = MappingEntry(
                 "policy", Mapping(rest, policy.line, policy.column), policy.line, policy.column
             )
     return Mapping(kept, spec.line, spec.column) if kept else None
@@ -47,7 +47,9 @@ def _over(outer: Mapping, inner: Mapping) -> Mapping:
     for entry in inner:
         below = entries.get(entry.key)
         if below is not None and isinstance(below.value, Mapping) and isinstance(entry.value, Mapping):
-            entries[entry.key] = Entry(entry.key, _over(below.value, entry.value), entry.line, entry.column)
+            entries[entry.key] = MappingEntry(
+                entry.key, _over(below.value, entry.value), entry.line, entry.column
+            )
         else:
             entries[entry.key] = entry
     return Mapping(entries, inner.line, inner.column)

@@ -9,25 +9,25 @@ Edges: TypeAlias = Sequence[Sequence[int]]
 """The successors of each node."""
 
 
-class Net(NamedTuple):
+class StepGraph(NamedTuple):
     """The steps of a playbook by their position in the workflow; arcs to unknown steps are left out."""
 
     names: tuple[str, ...]
     number: dict[str, int]
-    after: list[list[int]]
+    successors: list[list[int]]
     entry: int
 
 
-def net_of(playbook: Playbook) -> Net:
+def step_graph_of(playbook: Playbook) -> StepGraph:
     names = tuple(playbook.steps)
     number = {name: position for position, name in enumerate(names)}
     after = [
         [number[arc.step] for arc in step.arcs if arc.step in number] for step in playbook.steps.values()
     ]
-    return Net(names, number, after, number[playbook.entry])
+    return StepGraph(names, number, after, number[playbook.entry])
 
 
-def reversed_edges(after: Edges) -> list[list[int]]:
+def reverse_edges(after: Edges) -> list[list[int]]:
     """The predecessors of each node, one for each edge."""
     before: list[list[int]] = [[] for _ in after]
     for node, targets in enumerate(after):
@@ -36,7 +36,7 @@ def reversed_edges(after: Edges) -> list[list[int]]:
     return before
 
 
-def reachable(after: Edges, starts: Iterable[int]) -> set[int]:
+def reachable_nodes(after: Edges, starts: Iterable[int]) -> set[int]:
     """The nodes that can be reached from the starts, themselves included."""
     found = set(starts)
     waiting = list(found)
@@ -48,7 +48,7 @@ def reachable(after: Edges, starts: Iterable[int]) -> set[int]:
     return found
 
 
-def components(after: Edges) -> list[list[int]]:
+def strong_components(after: Edges) -> list[list[int]]:
     """The strongly connected components, each after those that it leads to (Tarjan, with its own stack)."""
     unseen = -1
     order = [unseen] * len(after)
@@ -102,14 +102,14 @@ def is_cycle(after: Edges, component: Sequence[int]) -> bool:
     return len(component) > 1 or component[0] in after[component[0]]
 
 
-def on_cycles(after: Edges) -> set[int]:
+def nodes_on_cycles(after: Edges) -> set[int]:
     """The nodes from which a path leads back to themselves."""
-    return {node for part in components(after) if is_cycle(after, part) for node in part}
+    return {node for part in strong_components(after) if is_cycle(after, part) for node in part}
 
 
-def ancestors(after: Edges) -> list[int]:
+def ancestor_masks(after: Edges) -> list[int]:
     """For each node the set of nodes that reach it, itself included, as bits of a number."""
-    parts = components(after)
+    parts = strong_components(after)
     home = [0] * len(after)
     for position, part in enumerate(parts):
         for node in part:
@@ -150,7 +150,7 @@ def forward_order(after: Edges, entry: int) -> list[int]:
 def immediate_dominators(after: Edges, order: Sequence[int]) -> dict[int, int]:
     """For each node of a forward order the last one that every path to it passes (Cooper et al.)."""
     rank = {node: position for position, node in enumerate(order)}
-    before = reversed_edges(after)
+    before = reverse_edges(after)
     found = {order[0]: order[0]}
     changed = True
     while changed:

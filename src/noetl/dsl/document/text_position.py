@@ -1,9 +1,9 @@
 """Where a character of a value stands in the text of its document."""
 
-from noetl.dsl.document.source import BREAK, Lines, Scalar
+from noetl.dsl.document.source import LINE_BREAK, Scalar, SourceLines
 
 
-def position_in(lines: Lines, scalar: Scalar, offset: int) -> tuple[int, int]:
+def position_in_text(lines: SourceLines, scalar: Scalar, offset: int) -> tuple[int, int]:
     """Line and column in the text of character `offset` of the scalar's value.
 
     The scalar's source and its value are walked side by side, because quotes, escapes, indentation
@@ -11,7 +11,7 @@ def position_in(lines: Lines, scalar: Scalar, offset: int) -> tuple[int, int]:
     """
     if scalar.start < 0 or not isinstance(scalar.value, str):
         return scalar.line, scalar.column
-    return lines.place(_SourceWalk(lines.text, scalar).index_of(offset))
+    return lines.position(_SourceWalk(lines.text, scalar).index_of(offset))
 
 
 class _SourceWalk:
@@ -25,7 +25,7 @@ class _SourceWalk:
         self.end = scalar.end
         self.indent = 0
         if self.style in ("|", ">"):
-            header = BREAK.search(text, self.at)
+            header = LINE_BREAK.search(text, self.at)
             self.at = min(header.end() if header else self.end, self.end)
             self.indent = _leading_blanks(text[self.at : self.end]) - _leading_blanks(self.value)
             self._skip_indent()
@@ -43,7 +43,7 @@ class _SourceWalk:
     def _step(self, character: str) -> None:
         self._skip_folding(character)
         here = self.text[self.at : self.at + 1]
-        if line_break := BREAK.match(self.text, self.at, self.end):
+        if line_break := LINE_BREAK.match(self.text, self.at, self.end):
             self.at = line_break.end()
             self._skip_indent()
         elif self.style == '"' and here == "\\":
@@ -73,7 +73,7 @@ class _SourceWalk:
 
 def _leading_blanks(block: str) -> int:
     """How far the first line that is not blank is indented."""
-    for line in Lines(block):
+    for line in SourceLines(block):
         if line.strip():
             return len(line) - len(line.lstrip(" "))
     return 0

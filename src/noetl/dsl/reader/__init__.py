@@ -1,4 +1,11 @@
-from noetl.dsl.reader.playbook_reader import Read, read_playbook
-from noetl.dsl.reader.reader_context import Context, Role, Site, Where
+from noetl.dsl.reader.playbook_reader import ReadPlaybook, read_playbook
+from noetl.dsl.reader.reader_context import ExpressionOccurrence, ExpressionRole, PlaybookPart, ReaderContext
 
-__all__ = ["Context", "Read", "Role", "Site", "Where", "read_playbook"]
+__all__ = [
+    "ExpressionOccurrence",
+    "ExpressionRole",
+    "PlaybookPart",
+    "ReadPlaybook",
+    "ReaderContext",
+    "read_playbook",
+]

@@ -6,55 +6,63 @@ from typing import NamedTuple
 
 import msgspec
 
-from noetl.dsl.document.keychain_kinds import CREDENTIAL, KINDS, PLACES
+from noetl.dsl.document.keychain_kinds import CREDENTIAL_SUFFIX, EXCLUSIVE_FIELDS, KEYCHAIN_KINDS
 from noetl.dsl.document.kinds import Kinds
 from noetl.dsl.document.playbook import Arc, Executor, KeychainEntry, Metadata, Playbook, Step
-from noetl.dsl.document.shape_check import did_you_mean, fields_of, is_empty, kind_of
+from noetl.dsl.document.shape_check import describe_node, did_you_mean, fields_of, is_empty
 from noetl.dsl.document.shapes import KeychainShape, RootShape
-from noetl.dsl.document.source import Located, Mapping, Node, Scalar, Sequence, plain
-from noetl.dsl.reader.reader_context import Context, Nested, Role, Where, mapping_of, place_of, text_of
-from noetl.dsl.reader.rule_reader import Pipeline, check_unused_rules, number
+from noetl.dsl.document.source import Located, Mapping, Node, Scalar, Sequence, node_value
+from noetl.dsl.reader.reader_context import (
+    ExpressionRole,
+    NestedPlaybook,
+    PlaybookPart,
+    ReaderContext,
+    as_mapping,
+    position_of,
+    scalar_text,
+)
+from noetl.dsl.reader.rule_reader import PipelineLabels, check_unused_rules, read_number
 from noetl.dsl.reader.step_reader import read_step
-from noetl.dsl.reader.task_forms import Labelled, label_tasks
-from noetl.dsl.reader.task_reader import Surroundings, read_task
+from noetl.dsl.reader.task_forms import LabelledTask, label_tasks
+from noetl.dsl.reader.task_reader import EnclosingScope, read_task
 from noetl.expr import is_template
 
 
-class Read(NamedTuple):
+class ReadPlaybook(NamedTuple):
     """What reading gave: a playbook even where parts were wrong, if there was one to make."""
 
-    context: Context
+    context: ReaderContext
     playbook: Playbook | None
 
 
-def read_playbook(root: Mapping, file: str, text: str, kinds: Kinds) -> Iterator[Read]:
+def read_playbook(root: Mapping, file: str, text: str, kinds: Kinds) -> Iterator[ReadPlaybook]:
     """Reads a canonical document, then each playbook inside it. All that is wrong is in the contexts."""
-    waiting = [Nested(root, frozenset())]
+    waiting = [NestedPlaybook(root, frozenset())]
     while waiting:
         nested = waiting.pop(0)
-        context = Context(file, text, kinds, nested.given)
-        yield Read(context, _playbook(context, nested.root))
+        context = ReaderContext(file, text, kinds, nested.workload_keys)
+        yield ReadPlaybook(context, _playbook(context, nested.root))
         waiting.extend(context.nested)
 
 
-def _playbook(context: Context, root: Mapping) -> Playbook | None:
-    shaped = context.shaper.struct(root, RootShape, "a playbook")
+def _playbook(context: ReaderContext, root: Mapping) -> Playbook | None:
+    shaped = context.shape_checker.check_struct(root, RootShape, "a playbook")
     if shaped is None:
         return None
-    executor_node = mapping_of(shaped.get("executor"))
-    executor_spec = mapping_of(executor_node.get("spec")) if executor_node else None
+    executor_node = as_mapping(shaped.get("executor"))
+    executor_spec = as_mapping(executor_node.get("spec")) if executor_node else None
     workbook = _workbook(context, shaped.get("workbook"))
     context.step_names = _step_names(shaped.get("workflow"))
     steps = _steps(context, shaped.get("workflow"), executor_spec, workbook)
     _check_unused(context, workbook, context.used_tasks, executor_spec)
     check_unused_rules(context, executor_spec, None)
     executor = _executor(context, executor_node, executor_spec, steps)
-    workload = context.values(mapping_of(shaped.get("workload")), Where(Role.WORKLOAD))
+    workload = context.read_values(as_mapping(shaped.get("workload")), PlaybookPart(ExpressionRole.WORKLOAD))
     keychain = _keychain(context, shaped.get("keychain"))
-    metadata = _metadata(mapping_of(shaped.get("metadata")))
+    metadata = _metadata(as_mapping(shaped.get("metadata")))
     if not steps:
         return None
-    document = plain(root)
+    document = node_value(root)
     return Playbook(
         metadata=metadata,
         workflow=tuple(steps.values()),
@@ -70,11 +78,14 @@ def _playbook(context: Context, root: Mapping) -> Playbook | None:
 
 def _step_names(workflow: Node | None) -> frozenset[str]:
     steps = workflow.items if isinstance(workflow, Sequence) else ()
-    return frozenset(text_of(step.get("step")) for step in steps if isinstance(step, Mapping))
+    return frozenset(scalar_text(step.get("step")) for step in steps if isinstance(step, Mapping))
 
 
 def _steps(
-    context: Context, node: Node | None, executor_spec: Mapping | None, workbook: dict[str, Labelled]
+    context: ReaderContext,
+    node: Node | None,
+    executor_spec: Mapping | None,
+    workbook: dict[str, LabelledTask],
 ) -> dict[str, Step]:
     steps: dict[str, Step] = {}
     arcs: list[Arc] = []
@@ -88,26 +99,26 @@ def _steps(
         if not named:
             continue
         if step.name in steps:
-            hint = f"the first stands in line {steps[step.name].place.line}"
-            context.report("duplicate-step", step.place, f"there is a step `{step.name}` already", hint)
+            hint = f"the first stands in line {steps[step.name].position.line}"
+            context.report("duplicate-step", step.position, f"there is a step `{step.name}` already", hint)
             continue
         steps[step.name] = step
     for arc in arcs:
         # One fault is told once: a step with a wrong name is there, too.
         if arc.step not in written:
-            _unknown_step(context, arc.step, arc.place, steps)
+            _unknown_step(context, arc.step, arc.position, steps)
     return steps
 
 
-def _unknown_step(context: Context, name: str, at: Located | object, steps: dict[str, Step]) -> None:
+def _unknown_step(context: ReaderContext, name: str, at: Located | object, steps: dict[str, Step]) -> None:
     hint = did_you_mean(name, steps) or "steps are declared under `workflow`"
     context.report("unknown-step", at, f"there is no step `{name}`", hint)  # type: ignore[arg-type]
 
 
-def _entry(context: Context, executor_spec: Mapping | None, steps: dict[str, Step]) -> str:
+def _entry(context: ReaderContext, executor_spec: Mapping | None, steps: dict[str, Step]) -> str:
     named = executor_spec.get("entry_step") if executor_spec else None
     if named is not None:
-        name = text_of(named)
+        name = scalar_text(named)
         if name in steps:
             return name
         _unknown_step(context, name, named, steps)
@@ -115,7 +126,7 @@ def _entry(context: Context, executor_spec: Mapping | None, steps: dict[str, Ste
 
 
 def _executor(
-    context: Context, node: Mapping | None, spec: Mapping | None, steps: dict[str, Step]
+    context: ReaderContext, node: Mapping | None, spec: Mapping | None, steps: dict[str, Step]
 ) -> Executor:
     if node is None:
         return Executor()
@@ -124,17 +135,17 @@ def _executor(
             "executor-profile", profile, "`executor.profile` has no effect", "use `executor.spec.pool`"
         )
     if spec is None:
-        return Executor(kind=text_of(node.get("kind")) or "local")  # type: ignore[arg-type]  # in shape
+        return Executor(kind=scalar_text(node.get("kind")) or "local")  # type: ignore[arg-type]  # in shape
     final = spec.get("final_step")
     if final is not None:
         _check_final_step(context, final, steps)
     output, no_next = spec.get("output"), spec.get("no_next_is_error")
     return Executor(
-        kind=text_of(node.get("kind")) or "local",  # type: ignore[arg-type]  # in shape
-        spec={entry.key: plain(entry.value) for entry in spec},
-        output=None if output is None else context.data(output, Where(Role.OUTPUT)),
-        final_step=text_of(final) if text_of(final) in steps else None,
-        timeout=number(context, spec.get("timeout"), Where(Role.OUTPUT)),
+        kind=scalar_text(node.get("kind")) or "local",  # type: ignore[arg-type]  # in shape
+        spec={entry.key: node_value(entry.value) for entry in spec},
+        output=None if output is None else context.read_data(output, PlaybookPart(ExpressionRole.OUTPUT)),
+        final_step=scalar_text(final) if scalar_text(final) in steps else None,
+        timeout=read_number(context, spec.get("timeout"), PlaybookPart(ExpressionRole.OUTPUT)),
         max_step_runs=_whole(spec.get("max_step_runs"), Executor().max_step_runs),
         max_depth=_whole(spec.get("max_depth"), Executor().max_depth),
         no_next_is_error=isinstance(no_next, Scalar) and no_next.value is True,
@@ -142,36 +153,36 @@ def _executor(
 
 
 def _whole(node: Node | None, default: int) -> int:
-    return default if node is None else int(text_of(node))
+    return default if node is None else int(scalar_text(node))
 
 
-def _check_final_step(context: Context, node: Node, steps: dict[str, Step]) -> None:
-    name = text_of(node)
+def _check_final_step(context: ReaderContext, node: Node, steps: dict[str, Step]) -> None:
+    name = scalar_text(node)
     step = steps.get(name)
     if step is None:
         _unknown_step(context, name, node, steps)
         return
     if step.arcs:
         context.report(
-            "final-step-arcs", step.arcs[0].place, f"the final step `{name}` has no arcs of its own"
+            "final-step-arcs", step.arcs[0].position, f"the final step `{name}` has no arcs of its own"
         )
     for other in steps.values():
         for arc in other.arcs:
             if arc.step == name:
                 context.report(
                     "final-step-arcs",
-                    arc.place,
+                    arc.position,
                     f"no arc leads to the final step `{name}`",
                     "it runs by itself at the end",
                 )
 
 
-def _keychain(context: Context, node: Node | None) -> dict[str, KeychainEntry]:
+def _keychain(context: ReaderContext, node: Node | None) -> dict[str, KeychainEntry]:
     entries: dict[str, KeychainEntry] = {}
     for item in node.items if isinstance(node, Sequence) else ():
         if not isinstance(item, Mapping):
             continue
-        name = context.name(item.get("name"), "a keychain entry")
+        name = context.read_name(item.get("name"), "a keychain entry")
         item = _keychain_fields(context, item)  # noqa: PLW2901 - only what fits goes on
         if name is None:
             continue
@@ -181,30 +192,33 @@ def _keychain(context: Context, node: Node | None) -> dict[str, KeychainEntry]:
             )
             continue
         fields = {
-            entry.key: plain(entry.value) for entry in item if entry.key not in fields_of(KeychainShape)
+            entry.key: node_value(entry.value) for entry in item if entry.key not in fields_of(KeychainShape)
         }
-        entries[name] = KeychainEntry(name, text_of(item.get("kind")), place_of(item), fields)
+        entries[name] = KeychainEntry(name, scalar_text(item.get("kind")), position_of(item), fields)
     return entries
 
 
-def _keychain_fields(context: Context, item: Mapping) -> Mapping:
+def _keychain_fields(context: ReaderContext, item: Mapping) -> Mapping:
     """The entry with the fields that its kind has; a tool's own credentials are free."""
     kind_node = item.get("kind")
-    kind = text_of(kind_node)
+    kind = scalar_text(kind_node)
     for scalar in _scalars(item):
-        if is_template(text_of(scalar)):
+        if is_template(scalar_text(scalar)):
             hint = "write the value itself, or let `env` or `path` say where it is"
             context.report("bad-value", scalar, "the keychain evaluates no expressions", hint)
-    places = [entry for entry in item if entry.key in PLACES.get(kind, ())]
+    places = [entry for entry in item if entry.key in EXCLUSIVE_FIELDS.get(kind, ())]
     if len(places) > 1:
         said = " and ".join(f"`{entry.key}`" for entry in places)
         context.report("conflicting-keys", places[1], f"{said} both say what it is", "keep one of them")
-    if (declared := KINDS.get(kind)) is not None:
+    if (declared := KEYCHAIN_KINDS.get(kind)) is not None:
         common = {key: field._replace(required=False) for key, field in fields_of(KeychainShape).items()}
         known = {**common, **fields_of(declared)}
-        return context.shaper.fields(item, known, f"a keychain entry of kind `{kind}`")
-    if kind_node is not None and not kind.endswith(CREDENTIAL):
-        hint = did_you_mean(kind, KINDS) or f"one of {', '.join(KINDS)}, or `…{CREDENTIAL}`"
+        return context.shape_checker.check_fields(item, known, f"a keychain entry of kind `{kind}`")
+    if kind_node is not None and not kind.endswith(CREDENTIAL_SUFFIX):
+        hint = (
+            did_you_mean(kind, KEYCHAIN_KINDS)
+            or f"one of {', '.join(KEYCHAIN_KINDS)}, or `…{CREDENTIAL_SUFFIX}`"
+        )
         context.report("bad-value", kind_node, f"there is no keychain kind `{kind}`", hint)
     return item
 
@@ -224,18 +238,18 @@ def _scalars(node: Node) -> Iterator[Scalar]:
 def _metadata(node: Mapping | None) -> Metadata:
     if node is None:
         return Metadata("", "")
-    tags, labels = node.get("tags"), mapping_of(node.get("labels"))
+    tags, labels = node.get("tags"), as_mapping(node.get("labels"))
     return Metadata(
-        name=text_of(node.get("name")),
-        path=text_of(node.get("path")),
-        version=text_of(node.get("version")) or None,
-        description=text_of(node.get("description")),
-        tags=tuple(text_of(tag) for tag in tags.items) if isinstance(tags, Sequence) else (),
-        labels={entry.key: text_of(entry.value) for entry in labels} if labels else {},
+        name=scalar_text(node.get("name")),
+        path=scalar_text(node.get("path")),
+        version=scalar_text(node.get("version")) or None,
+        description=scalar_text(node.get("description")),
+        tags=tuple(scalar_text(tag) for tag in tags.items) if isinstance(tags, Sequence) else (),
+        labels={entry.key: scalar_text(entry.value) for entry in labels} if labels else {},
     )
 
 
-def _workbook(context: Context, node: Node | None) -> dict[str, Labelled]:
+def _workbook(context: ReaderContext, node: Node | None) -> dict[str, LabelledTask]:
     """Named tasks: a list, or a mapping under `tasks`."""
     if node is None or is_empty(node):
         return {}
@@ -252,33 +266,35 @@ def _workbook(context: Context, node: Node | None) -> dict[str, Labelled]:
         if tasks is None or is_empty(tasks):
             return {}
     if listed is None:
-        context.report("wrong-type", node, f"a workbook is a mapping with `tasks`, not {kind_of(node)}")
+        context.report("wrong-type", node, f"a workbook is a mapping with `tasks`, not {describe_node(node)}")
         return {}
     return {task.label: task for task in label_tasks(context, listed)}
 
 
-def _named_tasks(context: Context, tasks: Mapping) -> dict[str, Labelled]:
+def _named_tasks(context: ReaderContext, tasks: Mapping) -> dict[str, LabelledTask]:
     named = {}
     for entry in tasks:
-        name = context.name(Scalar(entry.key, entry.line, entry.column), "a workbook task")
+        name = context.read_name(Scalar(entry.key, entry.line, entry.column), "a workbook task")
         if not isinstance(entry.value, Mapping):
             context.report(
-                "wrong-type", entry.value, f"a workbook task is a mapping, not {kind_of(entry.value)}"
+                "wrong-type", entry.value, f"a workbook task is a mapping, not {describe_node(entry.value)}"
             )
         elif name is not None:
-            named[name] = Labelled(name, entry.value, entry)
+            named[name] = LabelledTask(name, entry.value, entry)
     return named
 
 
 def _check_unused(
-    context: Context, workbook: dict[str, Labelled], used: set[str], executor_spec: Mapping | None
+    context: ReaderContext, workbook: dict[str, LabelledTask], used: set[str], executor_spec: Mapping | None
 ) -> None:
     """Definitions that no step uses are checked where they stand; the others with their users."""
     for name, task in workbook.items():
-        if text_of(task.tool.get("kind")) == "workbook":
+        if scalar_text(task.tool.get("kind")) == "workbook":
             context.report(
                 "bad-value", task.at, "a workbook task cannot refer to another", "give it a tool's kind"
             )
         elif name not in used:
-            around = Surroundings("", (executor_spec,), {})
-            read_task(context, task, Where(Role.INPUT), around, Pipeline(None, name, name))
+            around = EnclosingScope("", (executor_spec,), {})
+            read_task(
+                context, task, PlaybookPart(ExpressionRole.INPUT), around, PipelineLabels(None, name, name)
+            )

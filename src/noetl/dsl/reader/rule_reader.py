@@ -13,17 +13,24 @@ from noetl.dsl.document.playbook import (
     Guard,
     Jump,
     Policy,
-    Retry,
+    RetryTask,
     Rule,
     Then,
     Write,
 )
-from noetl.dsl.document.shape_check import did_you_mean, is_empty, kind_of
-from noetl.dsl.document.shapes import MOVED, AllowShape, PolicyShape, ThenShape
+from noetl.dsl.document.shape_check import describe_node, did_you_mean, is_empty
+from noetl.dsl.document.shapes import REFUSED_KEYS, AllowShape, PolicyShape, ThenShape
 from noetl.dsl.document.source import Mapping, Node, Scalar, Sequence
-from noetl.dsl.document.spec import inheritable
-from noetl.dsl.reader.reader_context import ELSE, Context, Role, Where, place_of, text_of
-from noetl.expr import Data, Expression
+from noetl.dsl.document.spec import inheritable_spec
+from noetl.dsl.reader.reader_context import (
+    ELSE,
+    ExpressionRole,
+    PlaybookPart,
+    ReaderContext,
+    position_of,
+    scalar_text,
+)
+from noetl.expr import Expression, Template
 
 _T = TypeVar("_T")
 
@@ -41,7 +48,7 @@ _OPTIONS = {
 _DIRECTIVES = frozenset({"continue", "retry", "jump", "break", "fail"})
 
 
-class Pipeline(NamedTuple):
+class PipelineLabels(NamedTuple):
     """What a rule needs to know of the pipeline around it; no labels means any."""
 
     labels: Collection[str] | None
@@ -49,16 +56,20 @@ class Pipeline(NamedTuple):
     previous: str | None
 
 
-def read_policy(context: Context, node: Node, where: Where, pipeline: Pipeline) -> Policy | None:
+def read_policy(
+    context: ReaderContext, node: Node, where: PlaybookPart, pipeline: PipelineLabels
+) -> Policy | None:
     """A task's policy; None if it is no object with rules (000 §13)."""
     rules = node.get("rules") if isinstance(node, Mapping) else None
     if not isinstance(node, Mapping) or not isinstance(rules, Sequence):
-        found = kind_of(node) if not isinstance(node, Mapping) else "a mapping without a list of `rules`"
+        found = (
+            describe_node(node) if not isinstance(node, Mapping) else "a mapping without a list of `rules`"
+        )
         message = f"a policy is an object containing `rules`, not {found}"
         context.report("policy-shape", node, message, "write `policy: { rules: […] }`")
         return None
     context.read_rules.add(id(rules))
-    shaped = context.shaper.struct(node, PolicyShape, "a policy")
+    shaped = context.shape_checker.check_struct(node, PolicyShape, "a policy")
     if shaped is None:
         return None
 
@@ -66,33 +77,33 @@ def read_policy(context: Context, node: Node, where: Where, pipeline: Pipeline) 
         return _then(context, then, where._replace(rule=position), pipeline)
 
     found_rules, otherwise = _rules(context, rules, where, read)
-    on_unmatched = text_of(shaped.get("on_unmatched")) or "continue"
+    on_unmatched = scalar_text(shaped.get("on_unmatched")) or "continue"
     return Policy(
-        rules=tuple(Rule(when, then, place_of(at)) for when, then, at in found_rules),
+        rules=tuple(Rule(when, then, position_of(at)) for when, then, at in found_rules),
         otherwise=otherwise,
         on_unmatched=on_unmatched,  # type: ignore[arg-type]  # the shape allows these two alone
-        place=place_of(node),
+        position=position_of(node),
     )
 
 
-def check_unused_rules(context: Context, spec: Mapping | None, labels: Collection[str] | None) -> None:
+def check_unused_rules(context: ReaderContext, spec: Mapping | None, labels: Collection[str] | None) -> None:
     """Rules that a scope offers to tasks, but none inherits, are checked where they stand."""
-    offered = inheritable(spec)
+    offered = inheritable_spec(spec)
     policy = offered.get("policy") if offered else None
     rules = policy.get("rules") if isinstance(policy, Mapping) else None
     if policy is not None and rules is not None and id(rules) not in context.read_rules:
-        read_policy(context, policy, Where(Role.POLICY), Pipeline(labels, "", ""))
+        read_policy(context, policy, PlaybookPart(ExpressionRole.POLICY), PipelineLabels(labels, "", ""))
 
 
-def read_admission(context: Context, node: Mapping, step: str) -> Admission | None:
+def read_admission(context: ReaderContext, node: Mapping, step: str) -> Admission | None:
     """The gate of a step, already in shape but for its rules."""
-    where = Where(Role.ADMIT, step)
+    where = PlaybookPart(ExpressionRole.ADMIT, step)
     rules = node.get("rules")
     if not isinstance(rules, Sequence):
         return None
     found, otherwise = _rules(context, rules, where, lambda then, _: _allow(context, then))
-    admit_rules = tuple(AdmitRule(when, allow, place_of(at)) for when, allow, at in found)
-    on_deny = text_of(node.get("on_deny")) or ("wait" if _reads_signals(admit_rules) else "park")
+    admit_rules = tuple(AdmitRule(when, allow, position_of(at)) for when, allow, at in found)
+    on_deny = scalar_text(node.get("on_deny")) or ("wait" if _reads_signals(admit_rules) else "park")
     timeout = node.get("timeout")
     if timeout is not None and on_deny != "wait":
         message = f"`timeout` belongs to `on_deny: wait`, not `on_deny: {on_deny}`"
@@ -101,25 +112,25 @@ def read_admission(context: Context, node: Mapping, step: str) -> Admission | No
         rules=admit_rules,
         otherwise=otherwise,
         on_deny=on_deny,  # type: ignore[arg-type]  # the shape allows these alone
-        place=place_of(node),
-        timeout=number(context, timeout, where),
+        position=position_of(node),
+        timeout=read_number(context, timeout, where),
     )
 
 
-def number(context: Context, node: Node | None, where: Where) -> float | Expression | None:
+def read_number(context: ReaderContext, node: Node | None, where: PlaybookPart) -> float | Expression | None:
     """An optional number that may be an expression, already in shape."""
     if not isinstance(node, Scalar) or node.value is None:
         return None
-    return context.expression(node, where) if isinstance(node.value, str) else float(node.value)
+    return context.read_expression(node, where) if isinstance(node.value, str) else float(node.value)
 
 
-def whole_number(context: Context, node: Node | None, where: Where) -> int | Expression | None:
-    value = number(context, node, where)
+def read_integer(context: ReaderContext, node: Node | None, where: PlaybookPart) -> int | Expression | None:
+    value = read_number(context, node, where)
     return int(value) if isinstance(value, float) else value
 
 
 def _rules(
-    context: Context, rules: Sequence, where: Where, read: Callable[[Node, int], _T | None]
+    context: ReaderContext, rules: Sequence, where: PlaybookPart, read: Callable[[Node, int], _T | None]
 ) -> tuple[list[tuple[Guard, _T, Mapping]], _T | None]:
     """The `when` rules in order and the one `else`, wherever it stands."""
     found: list[tuple[Guard, _T, Mapping]] = []
@@ -127,7 +138,7 @@ def _rules(
     first_else: Mapping | None = None
     for item in rules.items:
         if not isinstance(item, Mapping):
-            context.report("rule-shape", item, f"a rule is a mapping, not {kind_of(item)}", _FORMS)
+            context.report("rule-shape", item, f"a rule is a mapping, not {describe_node(item)}", _FORMS)
             continue
         _refuse_other_keys(context, item)
         if "else" in item:
@@ -140,13 +151,13 @@ def _rules(
             first_else = item
             otherwise = _read_else(context, item, read)
         elif "when" in item and not is_empty(item.entries["when"].value):
-            guard = context.guard(item.entries["when"].value, where)
+            guard = context.read_guard(item.entries["when"].value, where)
             then = item.get("then")
             if then is None:
                 context.report("rule-shape", item, "the rule does not say what follows", "add `then:`")
             elif (verdict := read(then, len(found))) is not None:
                 found.append((guard, verdict, item))
-        elif not set(item.entries) & set(MOVED["Rule"]):
+        elif not set(item.entries) & set(REFUSED_KEYS["Rule"]):
             context.report("rule-shape", item, "a rule needs `when` or `else`", _FORMS)
     return found, otherwise
 
@@ -154,7 +165,7 @@ def _rules(
 _FORMS = 'write `- when: "{{ … }}"` with `then: …`, or `- else:` with `then: …`'
 
 
-def _read_else(context: Context, item: Mapping, read: Callable[[Node, int], _T | None]) -> _T | None:
+def _read_else(context: ReaderContext, item: Mapping, read: Callable[[Node, int], _T | None]) -> _T | None:
     """`else: {then: X}`, `else: X`, and an empty `else:` beside `then: X` are equal."""
     if "when" in item:
         context.report("rule-shape", item.entries["when"], "a rule has `when` or `else`, not both")
@@ -170,65 +181,65 @@ def _read_else(context: Context, item: Mapping, read: Callable[[Node, int], _T |
     return read(chosen, ELSE)
 
 
-def _refuse_other_keys(context: Context, rule: Mapping) -> None:
+def _refuse_other_keys(context: ReaderContext, rule: Mapping) -> None:
     known = ("when", "then", "else", "desc")
     for entry in rule:
         if entry.key in known:
             continue
-        if (moved := MOVED["Rule"].get(entry.key)) is not None:
+        if (moved := REFUSED_KEYS["Rule"].get(entry.key)) is not None:
             context.report(moved.code, entry, moved.message, moved.hint)
         else:
             hint = did_you_mean(entry.key, known) or _FORMS
             context.report("unknown-key", entry, f"a rule has no key `{entry.key}`", hint)
 
 
-def _allow(context: Context, node: Node) -> bool | None:
-    shaped = context.shaper.struct(node, AllowShape, "the verdict of an admission rule")
+def _allow(context: ReaderContext, node: Node) -> bool | None:
+    shaped = context.shape_checker.check_struct(node, AllowShape, "the verdict of an admission rule")
     allow = shaped.get("allow") if shaped else None
     return bool(allow.value) if isinstance(allow, Scalar) else None
 
 
-def _then(context: Context, node: Node, where: Where, pipeline: Pipeline) -> Then | None:
-    if isinstance(node, Scalar) and text_of(node) in _DIRECTIVES:
-        message = f"`then` must be a mapping, not {kind_of(node)}"
-        context.report("wrong-type", node, message, f"write `{{ do: {text_of(node)} }}`")
+def _then(context: ReaderContext, node: Node, where: PlaybookPart, pipeline: PipelineLabels) -> Then | None:
+    if isinstance(node, Scalar) and scalar_text(node) in _DIRECTIVES:
+        message = f"`then` must be a mapping, not {describe_node(node)}"
+        context.report("wrong-type", node, message, f"write `{{ do: {scalar_text(node)} }}`")
         return None
-    shaped = context.shaper.struct(node, ThenShape, "`then`")
+    shaped = context.shape_checker.check_struct(node, ThenShape, "`then`")
     if shaped is None:
         return None
-    do = text_of(shaped.get("do"))
+    do = scalar_text(shaped.get("do"))
     for key, owner in _OPTIONS.items():
         if do and key in shaped and do != owner:
             message = f"`{key}` belongs to `do: {owner}`, not `do: {do}`"
             context.report(
                 "directive-option", shaped.entries[key], message, "remove it; it has no effect here"
             )
-    writing = where._replace(role=Role.POLICY_WRITE)
+    writing = where._replace(role=ExpressionRole.POLICY_WRITE)
     writes = _writes(context, shaped, writing)
     set_prev = shaped.get("set_prev")
     directive = _directive(context, do, shaped, where, pipeline)
     if directive is None:
         return None
-    prev: Data | None = context.data(set_prev, writing) if set_prev is not None else None
-    return Then(directive, place_of(node), writes, prev)
+    prev: Template | None = context.read_data(set_prev, writing) if set_prev is not None else None
+    return Then(directive, position_of(node), writes, prev)
 
 
 _SCOPES = {"set_iter": "iter", "set_ctx": "ctx", "set_run": "run"}
 
 
-def _writes(context: Context, then: Mapping, where: Where) -> tuple[Write, ...]:
+def _writes(context: ReaderContext, then: Mapping, where: PlaybookPart) -> tuple[Write, ...]:
     """All writes of a rule in document order: each sees those before it."""
     writes: list[Write] = []
     for entry in then:
         if (scope := _SCOPES.get(entry.key)) is not None:
-            writes += context.writes(entry.value, scope, where)
+            writes += context.read_writes(entry.value, scope, where)
         elif entry.key == "set":
-            writes += context.prefixed_writes(entry.value, where)
+            writes += context.read_prefixed_writes(entry.value, where)
     return tuple(writes)
 
 
 def _directive(
-    context: Context, do: str, then: Mapping, where: Where, pipeline: Pipeline
+    context: ReaderContext, do: str, then: Mapping, where: PlaybookPart, pipeline: PipelineLabels
 ) -> Directive | None:
     match do:
         case "continue":
@@ -237,15 +248,15 @@ def _directive(
             return Break()
         case "fail":
             message = then.get("message")
-            return Fail(context.data(message, where) if message is not None else None)
+            return Fail(context.read_data(message, where) if message is not None else None)
         case "jump":
             target = _jump_target(context, then, pipeline)
             return Jump(target) if target is not None else None
         case "retry":
-            backoff = text_of(then.get("backoff")).replace("fixed", "none") or "none"
-            attempts = whole_number(context, then.get("attempts"), where)
-            delay = number(context, then.get("delay"), where)
-            return Retry(
+            backoff = scalar_text(then.get("backoff")).replace("fixed", "none") or "none"
+            attempts = read_integer(context, then.get("attempts"), where)
+            delay = read_number(context, then.get("delay"), where)
+            return RetryTask(
                 attempts=3 if attempts is None else attempts,
                 backoff=backoff,  # type: ignore[arg-type]  # the shape allows these alone
                 delay=0.0 if delay is None else delay,
@@ -256,7 +267,7 @@ def _directive(
             return None
 
 
-def _jump_target(context: Context, then: Mapping, pipeline: Pipeline) -> str | None:
+def _jump_target(context: ReaderContext, then: Mapping, pipeline: PipelineLabels) -> str | None:
     to = then.get("to")
     if to is None:
         context.report(
@@ -266,7 +277,7 @@ def _jump_target(context: Context, then: Mapping, pipeline: Pipeline) -> str | N
             "add `to:`, the label of a task of this pipeline",
         )
         return None
-    target = text_of(to)
+    target = scalar_text(to)
     if target == "previous":
         if pipeline.previous is None:
             context.report("jump-target", to, f"there is no task before `{pipeline.label}`")

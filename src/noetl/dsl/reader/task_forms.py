@@ -2,16 +2,16 @@
 
 from typing import NamedTuple
 
-from noetl.dsl.document.shape_check import fields_of, is_empty, kind_of
-from noetl.dsl.document.shapes import MOVED, TaskShape
-from noetl.dsl.document.source import Entry, Located, Mapping, Node, Scalar, Sequence
-from noetl.dsl.reader.reader_context import Context, text_of
+from noetl.dsl.document.shape_check import describe_node, fields_of, is_empty
+from noetl.dsl.document.shapes import REFUSED_KEYS, TaskShape
+from noetl.dsl.document.source import Located, Mapping, MappingEntry, Node, Scalar, Sequence
+from noetl.dsl.reader.reader_context import ReaderContext, scalar_text
 
 _RESERVED = ("previous",)
 """What a jump calls the task before."""
 
 
-class Labelled(NamedTuple):
+class LabelledTask(NamedTuple):
     """A task in its one form: a label and the mapping that holds `kind`."""
 
     label: str
@@ -19,7 +19,7 @@ class Labelled(NamedTuple):
     at: Located
 
 
-def label_tasks(context: Context, node: Node) -> list[Labelled]:
+def label_tasks(context: ReaderContext, node: Node) -> list[LabelledTask]:
     """The tasks of a `tool`, whichever form they have; a mapping is a pipeline of one."""
     if isinstance(node, Mapping):
         entries: list[Node] = [node]
@@ -30,7 +30,7 @@ def label_tasks(context: Context, node: Node) -> list[Labelled]:
                 "bad-value", node, "`tool` must not be empty", "leave it out for a step that only routes"
             )
     else:
-        context.report("wrong-type", node, f"`tool` is a list of tasks, not {kind_of(node)}")
+        context.report("wrong-type", node, f"`tool` is a list of tasks, not {describe_node(node)}")
         return []
     seen: dict[str, Located] = {}
     labelled = []
@@ -46,36 +46,36 @@ def label_tasks(context: Context, node: Node) -> list[Labelled]:
     return labelled
 
 
-def _label(context: Context, node: Node, position: int) -> Labelled | None:
+def _label(context: ReaderContext, node: Node, position: int) -> LabelledTask | None:
     if not isinstance(node, Mapping):
-        context.report("wrong-type", node, f"a task is a mapping, not {kind_of(node)}", _FORMS)
+        context.report("wrong-type", node, f"a task is a mapping, not {describe_node(node)}", _FORMS)
         return None
     if "kind" not in node and "name" not in node and len(node.entries) == 1:
         (entry,) = node
         if isinstance(entry.value, Mapping) or is_empty(entry.value):
             tool = entry.value if isinstance(entry.value, Mapping) else Mapping({}, entry.line, entry.column)
-            label = context.name(
+            label = context.read_name(
                 Scalar(entry.key, entry.line, entry.column), "a task's label", reserved=_RESERVED
             )
-            return Labelled(label or f"task_{position}", _named_once(context, tool, entry.key), entry)
+            return LabelledTask(label or f"task_{position}", _named_once(context, tool, entry.key), entry)
     if (stray := _stray_label(context, node)) is not None:
         hint = f"indent them below `{stray.key}:`, or write `name: {stray.key}`"
         context.report("unknown-key", stray, f"the keys of the task `{stray.key}` stand beside it", hint)
         rest = {entry.key: entry for entry in node if entry is not stray}
-        return Labelled(stray.key, Mapping(rest, node.line, node.column), stray)
+        return LabelledTask(stray.key, Mapping(rest, node.line, node.column), stray)
     name = node.entries.get("name")
     if name is None or is_empty(name.value):
-        return Labelled(f"task_{position}", _without_name(node), node)
-    label = context.name(name.value, "a task's name", reserved=_RESERVED)
-    return Labelled(label or f"task_{position}", _without_name(node), name.value)
+        return LabelledTask(f"task_{position}", _without_name(node), node)
+    label = context.read_name(name.value, "a task's name", reserved=_RESERVED)
+    return LabelledTask(label or f"task_{position}", _without_name(node), name.value)
 
 
 _FORMS = "write `- name: LABEL` with `kind: KIND`, or `- LABEL: { kind: KIND }`"
 
 
-def _named_once(context: Context, tool: Mapping, label: str) -> Mapping:
+def _named_once(context: ReaderContext, tool: Mapping, label: str) -> Mapping:
     """A labelled task without a second name; where the tool has an input `name`, that is what it is."""
-    kind = context.kinds.get(text_of(tool.get("kind")))
+    kind = context.kinds.get(scalar_text(tool.get("kind")))
     if "name" not in tool or kind is None or "name" in fields_of(kind.inputs):
         return tool
     hint = f"the label is `{label}` already"
@@ -83,13 +83,13 @@ def _named_once(context: Context, tool: Mapping, label: str) -> Mapping:
     return _without_name(tool)
 
 
-def _stray_label(context: Context, node: Mapping) -> Entry | None:
+def _stray_label(context: ReaderContext, node: Mapping) -> MappingEntry | None:
     """The label of `- fetch:` whose task was not indented below it."""
-    kind = context.kinds.get(text_of(node.get("kind")))
+    kind = context.kinds.get(scalar_text(node.get("kind")))
     first = next(iter(node), None)
     if first is None or kind is None or "name" in node or not is_empty(first.value):
         return None
-    known = {*fields_of(TaskShape), *fields_of(kind.inputs), *kind.spellings, *MOVED["TaskShape"]}
+    known = {*fields_of(TaskShape), *fields_of(kind.inputs), *kind.spellings, *REFUSED_KEYS["TaskShape"]}
     return None if first.key in known else first
 
 

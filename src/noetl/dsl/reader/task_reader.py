@@ -10,45 +10,71 @@ from noetl.dsl.document.selection import Selection
 from noetl.dsl.document.shape_check import (
     ANYTHING,
     Field,
+    closest_words,
+    describe_node,
     did_you_mean,
     fields_of,
     is_closed,
     is_empty,
-    kind_of,
-    nearest,
 )
-from noetl.dsl.document.shapes import MOVED, TaskShape
-from noetl.dsl.document.source import Entry, Located, Mapping, Node, Scalar, Sequence, mapping, node_of, plain
+from noetl.dsl.document.shapes import REFUSED_KEYS, TaskShape
+from noetl.dsl.document.source import (
+    Located,
+    Mapping,
+    MappingEntry,
+    Node,
+    Scalar,
+    Sequence,
+    mapping_node,
+    node_of,
+    node_value,
+)
 from noetl.dsl.reader.labels import labels_of
-from noetl.dsl.reader.reader_context import Context, Nested, Role, Where, mapping_of, place_of, text_of
-from noetl.dsl.reader.rule_reader import Pipeline, read_policy
-from noetl.dsl.reader.task_forms import Labelled
-from noetl.expr import Constant, Data, is_template
+from noetl.dsl.reader.reader_context import (
+    ExpressionRole,
+    NestedPlaybook,
+    PlaybookPart,
+    ReaderContext,
+    as_mapping,
+    position_of,
+    scalar_text,
+)
+from noetl.dsl.reader.rule_reader import PipelineLabels, read_policy
+from noetl.dsl.reader.task_forms import LabelledTask
+from noetl.expr import Constant, Template, is_template
 from noetl.model import Json
 
 
-class Surroundings(NamedTuple):
+class EnclosingScope(NamedTuple):
     """What a task inherits: the step's name, the specs around it, and the workbook."""
 
     step: str
     outer: tuple[Mapping | None, ...]
-    workbook: AbstractMapping[str, Labelled]
+    workbook: AbstractMapping[str, LabelledTask]
 
 
-def read_pipeline(context: Context, labelled: list[Labelled], around: Surroundings) -> tuple[Task, ...]:
+def read_pipeline(
+    context: ReaderContext, labelled: list[LabelledTask], around: EnclosingScope
+) -> tuple[Task, ...]:
     labels = [task.label for task in labelled]
     tasks: list[Task] = []
     for position, task in enumerate(labelled):
         previous = labels[position - 1] if position else None
-        pipeline = Pipeline(labels, task.label, previous)
-        read = read_task(context, task, Where(Role.INPUT, around.step, len(tasks)), around, pipeline)
+        pipeline = PipelineLabels(labels, task.label, previous)
+        read = read_task(
+            context, task, PlaybookPart(ExpressionRole.INPUT, around.step, len(tasks)), around, pipeline
+        )
         if read is not None:
             tasks.append(read)
     return tuple(tasks)
 
 
 def read_task(
-    context: Context, task: Labelled, where: Where, around: Surroundings, pipeline: Pipeline
+    context: ReaderContext,
+    task: LabelledTask,
+    where: PlaybookPart,
+    around: EnclosingScope,
+    pipeline: PipelineLabels,
 ) -> Task | None:
     """One task, its workbook reference resolved and its spec merged; None if it has no kind."""
     tool, defined = _resolve(context, task, around.workbook)
@@ -64,24 +90,28 @@ def read_task(
     _check_selections(context, spec)
     inputs = {**_inputs(context, shaped, kind, where), **labels_of(context, tool, kind, pipeline)}
     _check_inputs(context, tool, shaped, kind, spec, at=task.at)
-    args = mapping_of(shaped.get("args"))
+    args = as_mapping(shaped.get("args"))
     return Task(
         label=task.label,
-        kind=text_of(kind_node),
-        place=place_of(task.at),
+        kind=scalar_text(kind_node),
+        position=position_of(task.at),
         inputs=inputs,
-        args=None if args is None else context.values(args, where._replace(role=Role.TASK_ARGS)),
+        args=None
+        if args is None
+        else context.read_values(args, where._replace(role=ExpressionRole.TASK_ARGS)),
         policy=None if policy_node is None else _policy(context, policy_node, where, pipeline),
-        spec=_spec_values(context, spec, where._replace(role=Role.SPEC)),
-        writes=context.prefixed_writes(shaped.get("set"), where._replace(role=Role.TASK_WRITE)),
-        desc=text_of(shaped.get("desc")),
+        spec=_spec_values(context, spec, where._replace(role=ExpressionRole.SPEC)),
+        writes=context.read_prefixed_writes(
+            shaped.get("set"), where._replace(role=ExpressionRole.TASK_WRITE)
+        ),
+        desc=scalar_text(shaped.get("desc")),
         references=kind.takes_references if kind is not None else frozenset(),
         reads=kind.reads if kind is not None else READABLE,
     )
 
 
-def _check_selections(context: Context, spec: Mapping | None) -> None:
-    result = mapping_of(spec.get("result")) if spec else None
+def _check_selections(context: ReaderContext, spec: Mapping | None) -> None:
+    result = as_mapping(spec.get("result")) if spec else None
     for knob in result or ():
         if (
             isinstance(knob.value, Scalar)
@@ -97,7 +127,7 @@ def _check_selections(context: Context, spec: Mapping | None) -> None:
         if not isinstance(path, Scalar) or not isinstance(path.value, str):
             continue
         try:
-            found = Selection(path.value, text_of(name))
+            found = Selection(path.value, scalar_text(name))
         except ValueError as error:
             context.report("bad-value", path, str(error), "for example `$.data.total`")
             continue
@@ -113,19 +143,21 @@ def _policy_node(spec: Mapping | None) -> Node | None:
     return None if isinstance(policy, Mapping) and set(policy.entries) <= {"on_unmatched"} else policy
 
 
-def _policy(context: Context, node: Node, where: Where, pipeline: Pipeline) -> Policy | None:
-    where = where._replace(role=Role.POLICY)
-    with context.noting_faults(where):
+def _policy(
+    context: ReaderContext, node: Node, where: PlaybookPart, pipeline: PipelineLabels
+) -> Policy | None:
+    where = where._replace(role=ExpressionRole.POLICY)
+    with context.mark_unreadable(where):
         return read_policy(context, node, where, pipeline)
 
 
-def _miss_kind(context: Context, label: str, tool: Mapping) -> None:
+def _miss_kind(context: ReaderContext, label: str, tool: Mapping) -> None:
     """Says why there is no kind: it is misspelt, an older construct stands there, or nothing does."""
     for entry in tool:
-        if (moved := MOVED["TaskShape"].get(entry.key)) is not None:
+        if (moved := REFUSED_KEYS["TaskShape"].get(entry.key)) is not None:
             context.report(moved.code, entry, moved.message, moved.hint)
             return
-        if entry.key != "kind" and nearest(entry.key, ("kind",)):
+        if entry.key != "kind" and closest_words(entry.key, ("kind",)):
             context.report(
                 "unknown-key", entry, f"the task `{label}` has no key `{entry.key}`", "did you mean `kind`?"
             )
@@ -136,9 +168,9 @@ def _miss_kind(context: Context, label: str, tool: Mapping) -> None:
     )
 
 
-def find_kind(context: Context, node: Node) -> Kind | None:
+def find_kind(context: ReaderContext, node: Node) -> Kind | None:
     """The registered kind, or None: unknown (reported) or allowed without being known."""
-    name = text_of(node)
+    name = scalar_text(node)
     kind = context.kinds.get(name)
     if kind is None and name and name not in context.kinds.allowed:
         hint = (
@@ -150,55 +182,57 @@ def find_kind(context: Context, node: Node) -> Kind | None:
 
 
 def _resolve(
-    context: Context, task: Labelled, workbook: AbstractMapping[str, Labelled]
+    context: ReaderContext, task: LabelledTask, workbook: AbstractMapping[str, LabelledTask]
 ) -> tuple[Mapping, Mapping | None]:
     """The task with its workbook definition underneath, and the definition's own spec."""
     kind = task.tool.get("kind")
-    if text_of(kind) != "workbook" or kind is None:
+    if scalar_text(kind) != "workbook" or kind is None:
         return task.tool, None
     named = task.tool.get("task")
-    name = text_of(named) or task.label
+    name = scalar_text(named) or task.label
     found = workbook.get(name)
     if found is None:
         hint = did_you_mean(name, workbook) or "declare it under `workbook.tasks`"
         context.report("unknown-task", named or kind, f"the workbook has no task `{name}`", hint)
         return task.tool, None
     context.used_tasks.add(name)
-    tool_kind = context.kinds.get(text_of(found.tool.get("kind")))
+    tool_kind = context.kinds.get(scalar_text(found.tool.get("kind")))
     definition = _respell(context, found.tool, tool_kind)
     own = _respell(context, task.tool, tool_kind)
     entries = {entry.key: entry for entry in definition if entry.key != "spec"}
     entries |= {entry.key: entry for entry in own if entry.key not in ("kind", "task")}
-    below, above = mapping_of(definition.get("args")), mapping_of(own.get("args"))
+    below, above = as_mapping(definition.get("args")), as_mapping(own.get("args"))
     if below is not None and above is not None:
         merged_args = Mapping({**below.entries, **above.entries}, above.line, above.column)
-        entries["args"] = Entry("args", merged_args, above.line, above.column)
-    spec = mapping_of(definition.get("spec"))
+        entries["args"] = MappingEntry("args", merged_args, above.line, above.column)
+    spec = as_mapping(definition.get("spec"))
     if spec is not None:
         spec = _with_rules(context, spec if tool_kind is None else _clean_spec(context, spec, tool_kind))
     return Mapping(entries, task.tool.line, task.tool.column), spec
 
 
-def _shape(context: Context, tool: Mapping, kind: Kind | None, label: str) -> Mapping:
+def _shape(context: ReaderContext, tool: Mapping, kind: Kind | None, label: str) -> Mapping:
     """The task's keys by their canonical names; what does not fit is reported and left out."""
     inputs = fields_of(kind.inputs) if kind else {}
     own = {key: field for key, field in fields_of(TaskShape).items() if key not in inputs}
-    shaped = context.shaper.fields(
+    shaped = context.shape_checker.check_fields(
         tool,
         own,
         f"a task of kind `{kind.name}`" if kind else f"the task `{label}`",
         templated=inputs,
         closed=kind is not None and is_closed(kind.inputs),
-        moved={key: moved for key, moved in MOVED["TaskShape"].items() if key not in inputs},
+        moved={key: moved for key, moved in REFUSED_KEYS["TaskShape"].items() if key not in inputs},
     )
-    if kind is not None and (spec := mapping_of(shaped.get("spec"))) is not None:
+    if kind is not None and (spec := as_mapping(shaped.get("spec"))) is not None:
         entry = tool.entries["spec"]
-        shaped.entries["spec"] = Entry("spec", _clean_spec(context, spec, kind), entry.line, entry.column)
+        shaped.entries["spec"] = MappingEntry(
+            "spec", _clean_spec(context, spec, kind), entry.line, entry.column
+        )
     return shaped
 
 
-def _clean_spec(context: Context, spec: Mapping, kind: Kind) -> Mapping:
-    return context.shaper.fields(
+def _clean_spec(context: ReaderContext, spec: Mapping, kind: Kind) -> Mapping:
+    return context.shape_checker.check_fields(
         spec,
         {"policy": ANYTHING._replace(extra={"empty": "policy-shape"})},
         f"the spec of a `{kind.name}` task",
@@ -207,38 +241,38 @@ def _clean_spec(context: Context, spec: Mapping, kind: Kind) -> Mapping:
     )
 
 
-def _respell(context: Context, tool: Mapping, kind: Kind | None) -> Mapping:
+def _respell(context: ReaderContext, tool: Mapping, kind: Kind | None) -> Mapping:
     """Other spellings of inputs, and of the keys that every task has, under their one name."""
-    entries: dict[str, Entry] = {}
+    entries: dict[str, MappingEntry] = {}
     for entry in tool:
         key = "args" if entry.key == "input" else entry.key
         if kind is not None and (spelling := kind.spellings.get(key)) is not None:
-            key = spelling if isinstance(spelling, str) else spelling(plain(entry.value))
+            key = spelling if isinstance(spelling, str) else spelling(node_value(entry.value))
         if key in entries:
             context.report(
                 "duplicate-key", entry, f"`{entry.key}` and `{entries[key].key}` say the same thing"
             )
             continue
-        entries[key] = entry if key == entry.key else Entry(key, entry.value, entry.line, entry.column)
-    return with_selection(Mapping(entries, tool.line, tool.column))
+        entries[key] = entry if key == entry.key else MappingEntry(key, entry.value, entry.line, entry.column)
+    return move_output_select(Mapping(entries, tool.line, tool.column))
 
 
-def with_selection(node: Mapping) -> Mapping:
+def move_output_select(node: Mapping) -> Mapping:
     """A task or step with its `output_select` where it belongs, under `spec.result.select`."""
     selected, spec = node.entries.get("output_select"), node.get("spec")
     if selected is None or not isinstance(selected.value, Sequence):
         return node
     if spec is not None and not is_empty(spec) and not isinstance(spec, Mapping):
         return node
-    selection = mapping(selected, {"result": mapping(selected, {"select": selected.value})})
-    merged = specs.merge(selection, mapping_of(spec)) or selection
+    selection = mapping_node(selected, {"result": mapping_node(selected, {"select": selected.value})})
+    merged = specs.merge_specs(selection, as_mapping(spec)) or selection
     entries = {entry.key: entry for entry in node if entry is not selected}
-    entries["spec"] = Entry("spec", merged, selected.line, selected.column)
+    entries["spec"] = MappingEntry("spec", merged, selected.line, selected.column)
     return Mapping(entries, node.line, node.column)
 
 
 def _merged_spec(
-    context: Context,
+    context: ReaderContext,
     shaped: Mapping,
     kind: Kind | None,
     outer: tuple[Mapping | None, ...],
@@ -247,32 +281,34 @@ def _merged_spec(
     """001 §6.4: kind defaults → executor → step → loop → workbook definition → task."""
     known = frozenset(fields_of(kind.spec)) if kind else None
     defaults = node_of(dict(kind.defaults), shaped) if kind and kind.defaults else None
-    own = mapping_of(shaped.get("spec"))
-    executor, *inner = (specs.inheritable(spec, known) for spec in outer)
+    own = as_mapping(shaped.get("spec"))
+    executor, *inner = (specs.inheritable_spec(spec, known) for spec in outer)
     if kind is not None and executor is not None:
-        executor = context.shaper.fields(
+        executor = context.shape_checker.check_fields(
             executor, {}, "`executor.spec`", templated=fields_of(kind.spec), closed=False
         )
-    return specs.merge(
-        mapping_of(defaults), executor, *inner, defined, _with_rules(context, own) if own else None
+    return specs.merge_specs(
+        as_mapping(defaults), executor, *inner, defined, _with_rules(context, own) if own else None
     )
 
 
-def _with_rules(context: Context, spec: Mapping) -> Mapping:
+def _with_rules(context: ReaderContext, spec: Mapping) -> Mapping:
     """A task's own spec; a policy that is no object containing `rules` (000 §13) is left out."""
     policy = spec.get("policy")
     if policy is None or (isinstance(policy, Mapping) and "rules" in policy):
         return spec
-    found = "a mapping without `rules`" if isinstance(policy, Mapping) else kind_of(policy)
+    found = "a mapping without `rules`" if isinstance(policy, Mapping) else describe_node(policy)
     message = f"a policy is an object containing `rules`, not {found}"
     keys = policy.entries if isinstance(policy, Mapping) else ()
-    near = next((key for key in keys if nearest(key, ("rules",))), None)
+    near = next((key for key in keys if closest_words(key, ("rules",))), None)
     hint = f"`{near}`: did you mean `rules`?" if near else "write `policy: { rules: […] }`"
     context.report("policy-shape", policy, message, hint)
     return Mapping({entry.key: entry for entry in spec if entry.key != "policy"}, spec.line, spec.column)
 
 
-def _inputs(context: Context, shaped: Mapping, kind: Kind | None, where: Where) -> dict[str, Data]:
+def _inputs(
+    context: ReaderContext, shaped: Mapping, kind: Kind | None, where: PlaybookPart
+) -> dict[str, Template]:
     declared = fields_of(kind.inputs) if kind else {}
     inputs = {}
     for entry in shaped:
@@ -281,11 +317,11 @@ def _inputs(context: Context, shaped: Mapping, kind: Kind | None, where: Where) 
         extra = declared[entry.key].extra if entry.key in declared else {}
         if "literal" in extra or "document" in extra:
             if "document" in extra and isinstance(entry.value, Mapping):
-                given = mapping_of(shaped.get("args"))
-                context.nested.append(Nested(entry.value, frozenset(given.entries if given else ())))
+                given = as_mapping(shaped.get("args"))
+                context.nested.append(NestedPlaybook(entry.value, frozenset(given.entries if given else ())))
             inputs[entry.key] = _literal(context, entry, extra)
         else:
-            inputs[entry.key] = context.data(entry.value, where._replace(key=entry.key))
+            inputs[entry.key] = context.read_data(entry.value, where._replace(key=entry.key))
             if (
                 "auth" in extra
                 and isinstance(entry.value, Scalar)
@@ -295,8 +331,8 @@ def _inputs(context: Context, shaped: Mapping, kind: Kind | None, where: Where) 
     return inputs
 
 
-def _literal(context: Context, entry: Entry, extra: AbstractMapping[str, Json]) -> Data:
-    value = plain(entry.value)
+def _literal(context: ReaderContext, entry: MappingEntry, extra: AbstractMapping[str, Json]) -> Template:
+    value = node_value(entry.value)
     if (
         "literal" in extra
         and isinstance(value, str)
@@ -307,7 +343,7 @@ def _literal(context: Context, entry: Entry, extra: AbstractMapping[str, Json]) 
     return Constant(value)
 
 
-def _warn_about_code(context: Context, scalar: Scalar, code: str) -> None:
+def _warn_about_code(context: ReaderContext, scalar: Scalar, code: str) -> None:
     at = code.find("{{")
     inside = code[at + 2 :].lstrip() if at >= 0 else ""
     if inside.startswith(("workload.", "ctx.", "iter.", "args.", "_prev", "execution_id", "keychain.")):
@@ -318,15 +354,23 @@ def _warn_about_code(context: Context, scalar: Scalar, code: str) -> None:
 
 
 def _check_inputs(
-    context: Context, tool: Mapping, shaped: Mapping, kind: Kind | None, spec: Mapping | None, *, at: Located
+    context: ReaderContext,
+    tool: Mapping,
+    shaped: Mapping,
+    kind: Kind | None,
+    spec: Mapping | None,
+    *,
+    at: Located,
 ) -> None:
     """What types cannot say, asked of the inputs as given; those of a wrong type have been told."""
     if kind is None or kind.check is None:
         return
     inputs = {
-        entry.key: plain(entry.value) for entry in tool if entry.key not in ("kind", "spec", "desc", "set")
+        entry.key: node_value(entry.value)
+        for entry in tool
+        if entry.key not in ("kind", "spec", "desc", "set")
     }
-    knobs = {entry.key: plain(entry.value) for entry in spec if entry.key != "policy"} if spec else {}
+    knobs = {entry.key: node_value(entry.value) for entry in spec if entry.key != "policy"} if spec else {}
     for fault in kind.check(inputs, knobs):
         key = fault.key or ""
         if key in tool and key not in shaped:
@@ -341,16 +385,16 @@ def _check_inputs(
             context.report("bad-input", entry or at, fault.message, fault.hint)
 
 
-def _spec_values(context: Context, spec: Mapping | None, where: Where) -> dict[str, Data]:
+def _spec_values(context: ReaderContext, spec: Mapping | None, where: PlaybookPart) -> dict[str, Template]:
     if spec is None:
         return {}
-    return {entry.key: context.data(entry.value, where) for entry in spec if entry.key != "policy"}
+    return {entry.key: context.read_data(entry.value, where) for entry in spec if entry.key != "policy"}
 
 
-def inheritable_fields(context: Context) -> dict[str, Field]:
+def inheritable_spec_fields(context: ReaderContext) -> dict[str, Field]:
     """The spec keys that a task of any kind would take from the scopes around it."""
     fields = dict(fields_of(TaskSpec))
     for kind in context.kinds:
         for key, field in fields_of(kind.spec).items():
             fields.setdefault(key, field)
-    return {key: field for key, field in fields.items() if key not in specs.OWNED}
+    return {key: field for key, field in fields.items() if key not in specs.NOT_INHERITED}

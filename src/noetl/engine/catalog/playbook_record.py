@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 from msgspec import Struct
 
-from noetl.dsl.compiler import Loaded
+from noetl.dsl.compiler import CompiledPlaybook
 from noetl.dsl.document.playbook import Playbook
 from noetl.loader import examine
 from noetl.model import Json
@@ -16,7 +16,7 @@ class PlaybookUnreadable(StoreError):
     """A stored document cannot be read as the playbook that it was."""
 
 
-class Source(Struct, frozen=True):
+class PlaybookSource(Struct, frozen=True):
     """A document as its author wrote it. `name` is what problems call it, `file` where it was read, if so."""
 
     text: str
@@ -25,25 +25,25 @@ class Source(Struct, frozen=True):
     dialect: str | None = None
 
 
-def packed(document: Source) -> bytes:
+def encode_source(document: PlaybookSource) -> bytes:
     """What `Store.put_playbook` gets."""
     return msgspec.json.encode(document)
 
 
-def unpacked(data: bytes) -> Source:
+def decode_source(data: bytes) -> PlaybookSource:
     """Raises PlaybookUnreadable."""
     try:
-        return msgspec.json.decode(data, type=Source)
+        return msgspec.json.decode(data, type=PlaybookSource)
     except (msgspec.DecodeError, UnicodeDecodeError) as fault:
         raise PlaybookUnreadable(f"the stored playbook is damaged: {fault}", _DAMAGED) from None
 
 
-def playbook_in(data: bytes, allow_kinds: Iterable[str] = ()) -> Playbook:
+def load_record(data: bytes, allow_kinds: Iterable[str] = ()) -> Playbook:
     """The playbook of a stored document, also where kinds of tools that it uses are not installed.
 
     Raises PlaybookUnreadable.
     """
-    document = unpacked(data)
+    document = decode_source(data)
     loaded = _load(document, allow_kinds)
     if loaded.playbook is None:
         # Looking at what happened needs no tools.
@@ -58,7 +58,7 @@ def playbook_in(data: bytes, allow_kinds: Iterable[str] = ()) -> Playbook:
 _DAMAGED = "`noetl store check` says what else is wrong"
 
 
-def _load(document: Source, allow_kinds: Iterable[str]) -> Loaded:
+def _load(document: PlaybookSource, allow_kinds: Iterable[str]) -> CompiledPlaybook:
     return examine(document.text, document.name, dialect=document.dialect, allow_kinds=allow_kinds)
 
 

@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from noetl.dsl.document.playbook import Playbook
 from noetl.dsl.document.problem import PlaybookInvalid
-from noetl.dsl.document.source import Mapping, SourceError, compose, plain
-from noetl.engine.catalog.playbook_record import Source, packed, unpacked
+from noetl.dsl.document.source import Mapping, SourceError, compose, node_value
+from noetl.engine.catalog.playbook_record import PlaybookSource, decode_source, encode_source
 from noetl.kernel import Plan
 from noetl.loader import MAX_BYTES, examine
 from noetl.model import NoetlError
@@ -30,19 +30,19 @@ class PlaybookMissing(NoetlError):
         self.hint = hint
 
 
-class Document(Struct, frozen=True):
+class PlaybookDocument(Struct, frozen=True):
     """A source that is a valid playbook, and what follows from it."""
 
-    source: Source
+    source: PlaybookSource
     plan: Plan
 
     @property
     def playbook(self) -> Playbook:
         return self.plan.playbook
 
-    def stored(self) -> bytes:
+    def encode(self) -> bytes:
         """As the store keeps it, under the hash of the canonical document."""
-        return packed(self.source)
+        return encode_source(self.source)
 
 
 class Playbooks:
@@ -51,27 +51,27 @@ class Playbooks:
     def __init__(self, folders: Iterable[Path] = (), allow_kinds: Iterable[str] = ()) -> None:
         self._folders = list(folders)
         self._allow_kinds = tuple(allow_kinds)
-        self._documents: dict[Source, Document] = {}
+        self._documents: dict[PlaybookSource, PlaybookDocument] = {}
         self._indexes: dict[Path, dict[str, list[Path]]] = {}
 
-    def read(self, source: Source) -> Document:
+    def read(self, source: PlaybookSource) -> PlaybookDocument:
         """Raises PlaybookInvalid."""
         if (known := self._documents.get(source)) is not None:
             return known
         examined = examine(source.text, source.name, dialect=source.dialect, allow_kinds=self._allow_kinds)
         if examined.playbook is None:
             raise PlaybookInvalid(examined.problems)
-        document = self._documents[source] = Document(source, Plan(examined.playbook))
+        document = self._documents[source] = PlaybookDocument(source, Plan(examined.playbook))
         return document
 
-    async def stored(self, store: Store, playbook_hash: str) -> Document:
+    async def read_stored(self, store: Store, playbook_hash: str) -> PlaybookDocument:
         """The document that an execution in this store runs. Raises StoreUnusable, PlaybookInvalid."""
         data = await store.playbook(playbook_hash)
         if data is None:
             raise StoreUnusable("the playbook of the execution is missing in the store")
-        return self.read(unpacked(data))
+        return self.read(decode_source(data))
 
-    def named(self, path: str, version: object, folder: Path) -> Document:
+    def find(self, path: str, version: object, folder: Path) -> PlaybookDocument:
         """The playbook with this `metadata.path`, looked for below `folder` and the catalog's folders.
 
         Raises PlaybookMissing, PlaybookInvalid.
@@ -94,8 +94,8 @@ class Playbooks:
             )
         return documents[0]
 
-    def _of_file(self, file: Path) -> Document:
-        return self.read(Source(file.read_text("utf-8-sig"), str(file), str(file)))
+    def _of_file(self, file: Path) -> PlaybookDocument:
+        return self.read(PlaybookSource(file.read_text("utf-8-sig"), str(file), str(file)))
 
     def _index(self, folder: Path) -> dict[str, list[Path]]:
         if (known := self._indexes.get(folder)) is not None:
@@ -127,7 +127,7 @@ def _path_of(file: Path) -> str | None:
         return None
     if not isinstance(root, Mapping):
         return None
-    whole = plain(root)
+    whole = node_value(root)
     metadata = whole.get("metadata") if isinstance(whole, dict) else None
     path = metadata.get("path") if isinstance(metadata, dict) else None
     if path is None and isinstance(whole, dict):

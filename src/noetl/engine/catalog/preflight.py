@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from noetl.dsl.document.kinds import Kinds
-from noetl.dsl.document.playbook import Place, Playbook, Task
+from noetl.dsl.document.playbook import Playbook, Position, Task
 from noetl.dsl.document.problem import PlaybookInvalid, Problem
-from noetl.engine.catalog.playbooks import Document, PlaybookMissing, Playbooks
+from noetl.engine.catalog.playbooks import PlaybookDocument, PlaybookMissing, Playbooks
 from noetl.expr import Constant
 from noetl.model import NoetlError
-from noetl.tools.host.worker_tools import unrunnable
+from noetl.tools.host.worker_tools import unrunnable_tasks
 
 CODE = "cannot-run"
 
@@ -26,7 +26,7 @@ class CannotRun(NoetlError):
         self.problems = problems
 
 
-class Fitness:
+class Preflight:
     """Whether playbooks can run here. `stores` are the names of the result stores there are."""
 
     def __init__(self, playbooks: Playbooks, kinds: Kinds, stores: frozenset[str] = frozenset()) -> None:
@@ -35,7 +35,7 @@ class Fitness:
         self._stores = stores
         self._known: dict[tuple[str, str], _Needs] = {}
 
-    def check(self, document: Document) -> None:
+    def check(self, document: PlaybookDocument) -> None:
         """Looks at the playbook and at all that its tasks name by a constant path. Raises CannotRun."""
         problems: list[Problem] = []
         seen: set[str] = set()
@@ -51,16 +51,18 @@ class Fitness:
             for task, path, version in needs.children:
                 folder = Path(one.source.file or "x").absolute().parent
                 try:
-                    todo.append(self._playbooks.named(path, version, folder))
+                    todo.append(self._playbooks.find(path, version, folder))
                 except PlaybookMissing as missing:
-                    problems.append(_problem(name, task.place, str(missing), missing.hint))
+                    problems.append(_problem(name, task.position, str(missing), missing.hint))
                 except PlaybookInvalid as invalid:
                     message = f"the playbook `{path}` is not valid: {invalid}"
-                    problems.append(_problem(name, task.place, message, "`noetl validate` shows all of it"))
+                    problems.append(
+                        _problem(name, task.position, message, "`noetl validate` shows all of it")
+                    )
         if problems:
             raise CannotRun(tuple(problems))
 
-    def _needs(self, document: Document, name: str) -> "_Needs":
+    def _needs(self, document: PlaybookDocument, name: str) -> "_Needs":
         """What follows from the document alone: it is looked at once, however often it is run."""
         key = document.playbook.hash, name
         found = self._known.get(key)
@@ -80,11 +82,11 @@ class _Needs(NamedTuple):
 
 
 def _lacking(playbook: Playbook, kinds: Kinds, name: str) -> Iterator[Problem]:
-    for one in unrunnable(playbook, kinds):
-        yield _problem(name, one.place, f"task `{one.task}` of step `{one.step}`: {one.reason}", one.hint)
+    for one in unrunnable_tasks(playbook, kinds):
+        yield _problem(name, one.position, f"task `{one.task}` of step `{one.step}`: {one.reason}", one.hint)
 
 
-def _unknown_stores(document: Document, name: str, stores: frozenset[str]) -> Iterator[Problem]:
+def _unknown_stores(document: PlaybookDocument, name: str, stores: frozenset[str]) -> Iterator[Problem]:
     """Result stores that a task, a step or the executor names and nobody set."""
     hint = f"there are {', '.join(sorted(stores))}" if stores else "name it in `result_stores`: NAME=URL"
     told: set[str] = set()
@@ -92,7 +94,7 @@ def _unknown_stores(document: Document, name: str, stores: frozenset[str]) -> It
         for label, rules in [*plan.task_rules.items(), ("", plan.rules)]:
             if rules.store and rules.store not in stores and rules.store not in told:
                 told.add(rules.store)
-                at = plan.step.tasks[plan.label_at[label]].place if label else plan.step.place
+                at = plan.step.tasks[plan.label_at[label]].position if label else plan.step.position
                 yield _problem(name, at, f"there is no result store `{rules.store}`", hint)
 
 
@@ -105,5 +107,5 @@ def _children(playbook: Playbook) -> Iterator[tuple[Task, str, object]]:
                 yield task, path.value, version.value if isinstance(version, Constant) else None
 
 
-def _problem(name: str, place: Place, message: str, hint: str) -> Problem:
+def _problem(name: str, place: Position, message: str, hint: str) -> Problem:
     return Problem(name, place.line, place.column, CODE, "error", message, hint)

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from noetl.engine.history.lookup import PAGE
-from noetl.model.reference import MARK, keys_of
+from noetl.model.reference import MARKER, stored_keys
 from noetl.ports.results import ResultMissing, ResultStore
 from noetl.ports.store import ExecutionRecord, Store
 from noetl.stores.ownership import Owners
@@ -17,7 +17,7 @@ _NEVER = float("inf")
 _SECOND = 1_000_000
 
 
-class Expired(Struct):
+class DroppedBodies(Struct):
     """What was dropped, and how many bodies could not be: they are in stores that nobody names any more."""
 
     bodies: int = 0
@@ -25,7 +25,7 @@ class Expired(Struct):
     unreachable: int = 0
 
 
-class Expiry:
+class ResultExpiry:
     """Looks for bodies whose time is over, in executions that ended."""
 
     def __init__(self, store: Store, results: ResultStore, owners: Owners) -> None:
@@ -36,26 +36,26 @@ class Expiry:
 
     async def drop(
         self, records: AsyncIterator[ExecutionRecord], now: int, most: int | None = None
-    ) -> Expired:
+    ) -> DroppedBodies:
         """Drops what has expired by `now` (microseconds), in at most so many executions that may have such.
 
         The events stay as they are. What somebody owns is left alone. Raises StoreError, ResultError.
         """
-        done, looked_at = Expired(), 0
+        done, looked_at = DroppedBodies(), 0
         async for record in records:
             if not await self._has_mortals(record.playbook):
                 continue
             if most is not None and looked_at >= most:
                 break
             looked_at += 1
-            ownership = self._owners.claim(record.execution_id)
+            ownership = self._owners.acquire(record.execution_id)
             if ownership is None:
                 continue
             with ownership:
                 await self._drop(record, now, done)
         return done
 
-    async def _drop(self, record: ExecutionRecord, now: int, done: Expired) -> None:
+    async def _drop(self, record: ExecutionRecord, now: int, done: DroppedBodies) -> None:
         current = await self._store.execution(record.execution_id)
         if current is None or current.version != record.version:
             return  # somebody retried it meanwhile
@@ -80,7 +80,7 @@ class Expiry:
                 if b'"$noetl"' in row.body:
                     for reference in _references(msgspec.json.decode(row.body)):
                         end = _end_of(reference, record.ended_at)
-                        for key in keys_of(reference):
+                        for key in stored_keys(reference):
                             found[key] = max(found.get(key, 0), end)
         return found
 
@@ -95,7 +95,7 @@ class Expiry:
 def _references(value: Any) -> Iterator[dict[str, Any]]:
     """All that stand for something stored by itself, wherever they are."""
     if isinstance(value, dict):
-        if value.get(MARK) in ("ref", "manifest") and "path" not in value:
+        if value.get(MARKER) in ("ref", "manifest") and "path" not in value:
             yield value
         for item in value.values():
             yield from _references(item)

@@ -9,10 +9,10 @@ import uuid_utils
 from msgspec.structs import replace
 
 from noetl.dsl.document.playbook import Playbook
-from noetl.engine.catalog.playbooks import Document
-from noetl.engine.effects import derive
-from noetl.engine.execution import Live, Origin
-from noetl.engine.history.lookup import PAGE, decoded
+from noetl.engine.catalog.playbooks import PlaybookDocument
+from noetl.engine.effects import effects_of_row
+from noetl.engine.execution import ExecutionOrigin, LiveExecution
+from noetl.engine.history.lookup import PAGE, decode_rows
 from noetl.events.bodies import Patch
 from noetl.events.event import Event
 from noetl.kernel import WrongSequence
@@ -28,7 +28,7 @@ from noetl.ports.store import (
     Row,
     Store,
     StoreUnusable,
-    merge,
+    merge_effects,
 )
 
 
@@ -40,7 +40,7 @@ class CannotFork(NoetlError):
         self.hint = hint
 
 
-async def copied_rows(store: Store, execution_id: str, at: int) -> list[Row]:
+async def read_rows_until(store: Store, execution_id: str, at: int) -> list[Row]:
     """The rows up to `at`, and on to the end of its append. Raises ExecutionUnknown, CannotFork."""
     rows: list[Row] = []
     while page := await store.read(execution_id, after=rows[-1].seq if rows else 0, limit=PAGE):
@@ -53,8 +53,8 @@ async def copied_rows(store: Store, execution_id: str, at: int) -> list[Row]:
     raise CannotFork(f"{execution_id} has no event {at}", f"its last one is {rows[-1].seq}")
 
 
-async def write_copy(
-    store: Store, results: ResultStore, rows: Sequence[Row], document: Document, command: Fork
+async def write_fork(
+    store: Store, results: ResultStore, rows: Sequence[Row], document: PlaybookDocument, command: Fork
 ) -> str:
     """A new execution with these rows, marked as a fork in the same commit; its id.
 
@@ -63,7 +63,7 @@ async def write_copy(
     execution_id = str(uuid_utils.uuid7())
     rows = await _with_own_results(results, rows, command.source, execution_id)
     try:
-        state = replay(document.plan, execution_id, decoded(execution_id, rows))
+        state = replay(document.plan, execution_id, decode_rows(execution_id, rows))
     except (WrongSequence, KeyError, IndexError) as error:
         why = f"it has no `{error.args[0]}`" if isinstance(error, KeyError) else error
         hint = "the steps and tasks that ran so far must be there, with the same names and arcs"
@@ -74,14 +74,14 @@ async def write_copy(
         raise CannotFork(message, "fork it at an earlier event")
     effects = NO_EFFECTS
     for row in rows:
-        effects = merge(effects, derive(row))
+        effects = merge_effects(effects, effects_of_row(row))
     copy = Append(execution_id=execution_id, expected_version=0, rows=rows, effects=effects)
-    live = Live(state, Origin(), _Nobody(results))
-    live.give(command)
+    live = LiveExecution(state, ExecutionOrigin(), _Nobody(results))
+    live.submit(command)
     fork, _ = live.take_append()
     for blob in live.take_blobs():
         await results.put(*blob)
-    await store.put_playbook(document.playbook.hash, document.stored())
+    await store.put_playbook(document.playbook.hash, document.encode())
     verdicts = await store.commit([copy, fork])
     assert all(isinstance(verdict, Committed) for verdict in verdicts)  # noqa: S101 -- nobody knows the id
     return execution_id
@@ -95,11 +95,11 @@ class _Nobody:
     def __init__(self, results: ResultStore) -> None:
         self.results = results
 
-    def noticed(self, live: Live, events: list[Event]) -> None: ...
+    def noticed(self, live: LiveExecution, events: list[Event]) -> None: ...
 
     def hurry(self) -> None: ...
 
-    async def stored(self, live: Live, key: str) -> bytes:
+    async def read_blob(self, live: LiveExecution, key: str) -> bytes:
         raise ResultMissing(f"nothing of {live.execution_id} is stored yet: {key}")
 
     async def playbook_of(self, playbook_hash: str) -> tuple[Playbook, Path]:
@@ -123,7 +123,13 @@ async def _with_own_results(
 
 
 def fork_command(
-    source: str, at: int, document: Document, *, ctx: Mapping[str, Any], workload: Mapping[str, Any], by: str
+    source: str,
+    at: int,
+    document: PlaybookDocument,
+    *,
+    ctx: Mapping[str, Any],
+    workload: Mapping[str, Any],
+    by: str,
 ) -> Fork:
     """What makes the copy a fork: from here on it runs this document, with these values."""
     patches = tuple(Patch(scope="ctx", path=(key,), value=value) for key, value in ctx.items())

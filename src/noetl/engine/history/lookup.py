@@ -6,7 +6,7 @@ from noetl.events.bodies import PlaybookExecutionRequested
 from noetl.events.codec import decode
 from noetl.events.errors import EventUnreadable
 from noetl.events.event import Event
-from noetl.ports.store import ExecutionRecord, ExecutionUnknown, Query, Row, Store, StoreError
+from noetl.ports.store import ExecutionQuery, ExecutionRecord, ExecutionUnknown, Row, Store, StoreError
 
 PAGE = 1_000
 """Events that are read at once."""
@@ -29,7 +29,11 @@ async def find_execution(store: Store, name: str) -> ExecutionRecord:
         return await _latest(store)
     if record := await store.execution(name):
         return record
-    found = (await store.executions(Query(execution_id=name, limit=_SHOWN + 1))).executions if name else []
+    found = (
+        (await store.executions(ExecutionQuery(execution_id=name, limit=_SHOWN + 1))).executions
+        if name
+        else []
+    )
     match [record.execution_id for record in found]:
         case []:
             hint = "`noetl executions list` shows those that there are"
@@ -44,7 +48,7 @@ async def find_execution(store: Store, name: str) -> ExecutionRecord:
 async def _latest(store: Store) -> ExecutionRecord:
     cursor = ""
     while True:
-        page = await store.executions(Query(cursor=cursor))
+        page = await store.executions(ExecutionQuery(cursor=cursor))
         for record in page.executions:
             if not record.parent:
                 return record
@@ -58,13 +62,13 @@ async def read_events(store: Store, execution_id: str, *, after: int = 0) -> Asy
     while True:
         rows = await store.read(execution_id, after=after, limit=PAGE)
         if rows:
-            yield decoded(execution_id, rows)
+            yield decode_rows(execution_id, rows)
         if len(rows) < PAGE:
             return
         after = rows[-1].seq
 
 
-def decoded(execution_id: str, rows: Sequence[Row]) -> list[Event]:
+def decode_rows(execution_id: str, rows: Sequence[Row]) -> list[Event]:
     """The events in stored rows. Raises HistoryUnreadable."""
     events = []
     for row in rows:
@@ -76,7 +80,7 @@ def decoded(execution_id: str, rows: Sequence[Row]) -> list[Event]:
     return events
 
 
-def request_in(events: Sequence[Event]) -> PlaybookExecutionRequested:
+def request_event_of(events: Sequence[Event]) -> PlaybookExecutionRequested:
     """The request that an execution began with. Raises HistoryUnreadable."""
     first = events[0].body if events else None
     if not isinstance(first, PlaybookExecutionRequested):

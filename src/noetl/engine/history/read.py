@@ -6,15 +6,21 @@ import msgspec
 from msgspec import Struct
 
 from noetl.dsl.document.playbook import Playbook
-from noetl.engine.catalog.playbook_record import playbook_in
-from noetl.engine.history.lookup import CHECK, HistoryUnreadable, find_execution, read_events, request_in
+from noetl.engine.catalog.playbook_record import load_record
+from noetl.engine.history.lookup import (
+    CHECK,
+    HistoryUnreadable,
+    find_execution,
+    read_events,
+    request_event_of,
+)
 from noetl.events.bodies import PlaybookExecutionRequested
 from noetl.events.event import Event
 from noetl.kernel.errors import WrongSequence
 from noetl.kernel.plan import Plan
 from noetl.kernel.state.execution_state import STATE_FORMAT, ExecutionState, new_state
 from noetl.kernel.state.fold import evolve
-from noetl.kernel.state.replay import load, replay
+from noetl.kernel.state.replay import load_state, replay
 from noetl.ports.store import ExecutionRecord, Store
 
 
@@ -32,7 +38,7 @@ class History(Struct, frozen=True):
 
     @property
     def request(self) -> PlaybookExecutionRequested:
-        return request_in(self.events)
+        return request_event_of(self.events)
 
     def state_at(self, seq: int) -> ExecutionState:
         """The state after that event. Raises ValueError if there is none."""
@@ -46,7 +52,7 @@ async def read_plan(store: Store, record: ExecutionRecord, allow_kinds: Iterable
     data = await store.playbook(record.playbook)
     if data is None:
         raise HistoryUnreadable(f"the playbook of {record.execution_id} is missing in the store", CHECK)
-    return Plan(playbook_in(data, allow_kinds))
+    return Plan(load_record(data, allow_kinds))
 
 
 async def read_history(store: Store, name: str, allow_kinds: Iterable[str] = ()) -> History:
@@ -58,7 +64,7 @@ async def read_history(store: Store, name: str, allow_kinds: Iterable[str] = ())
     async for page in read_events(store, record.execution_id):
         events += page
         _fold(state, page)
-    request_in(events)
+    request_event_of(events)
     return History(record, plan, events, state)
 
 
@@ -75,7 +81,7 @@ async def _remembered(store: Store, plan: Plan, execution_id: str) -> ExecutionS
     if snapshot is None:
         return None
     try:
-        return load(plan, msgspec.json.decode(snapshot.body))
+        return load_state(plan, msgspec.json.decode(snapshot.body))
     except (WrongSequence, msgspec.DecodeError, msgspec.ValidationError, KeyError):
         return None  # of another release or document: the events tell it all
 

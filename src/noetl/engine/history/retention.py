@@ -2,10 +2,10 @@
 
 from collections.abc import AsyncIterator
 
-from noetl.engine.history.expiry import Expired, Expiry
+from noetl.engine.history.expiry import DroppedBodies, ResultExpiry
 from noetl.engine.task_log import TaskLog
 from noetl.ports.results import ResultStore
-from noetl.ports.store import ExecutionRecord, Query, Store
+from noetl.ports.store import ExecutionQuery, ExecutionRecord, Store
 from noetl.stores.home_folder import Home
 from noetl.stores.ownership import Owners
 
@@ -19,7 +19,7 @@ async def ended_before(store: Store, moment: int) -> AsyncIterator[ExecutionReco
     """
     cursor = ""
     while True:
-        page = await store.executions(Query(status=_ENDED, cursor=cursor, limit=1_000))
+        page = await store.executions(ExecutionQuery(status=_ENDED, cursor=cursor, limit=1_000))
         for record in page.executions:
             if 0 < record.ended_at < moment and not await _wanted(store, record):
                 yield record
@@ -28,13 +28,13 @@ async def ended_before(store: Store, moment: int) -> AsyncIterator[ExecutionReco
         cursor = page.next
 
 
-async def delete(home: Home, store: Store, results: ResultStore, record: ExecutionRecord) -> bool:
+async def delete_execution(home: Home, store: Store, results: ResultStore, record: ExecutionRecord) -> bool:
     """Deletes an execution with its results and its log.
 
     False if a process owns it, one above it has not ended, or it is gone. The execution goes last: what
     fails or crashes half-way is done again the next time. Raises StoreError, ResultError, OSError.
     """
-    ownership = Owners(home.owners).claim(record.execution_id)
+    ownership = Owners(home.owners).acquire(record.execution_id)
     if ownership is None:
         return False
     with ownership:
@@ -54,25 +54,25 @@ async def _wanted(store: Store, record: ExecutionRecord) -> bool:
     return any(one is not None and one.status not in _ENDED for one in above)
 
 
-async def forget(home: Home, store: Store, results: ResultStore, before: int, most: int) -> None:
+async def delete_ended(home: Home, store: Store, results: ResultStore, before: int, most: int) -> None:
     """Deletes up to so many executions that ended before this time, the oldest first. Raises as `delete`."""
     for execution_id in await store.ended(before=before, limit=most):
         record = await store.execution(execution_id)
         if record is not None:
-            await delete(home, store, results, record)
+            await delete_execution(home, store, results, record)
 
 
 LEFT_AFTER = 86_400
 """Seconds after which what was not finished being written is taken for left behind."""
 
 
-async def tidy(
+async def drop_expired(
     home: Home, store: Store, results: ResultStore, now: int, most: int | None = None
-) -> tuple[Expired, int]:
+) -> tuple[DroppedBodies, int]:
     """Drops bodies whose time is over, and what crashes left half-written; what, and how many files.
 
     Raises StoreError, ResultError.
     """
-    expiry = Expiry(store, results, Owners(home.owners))
+    expiry = ResultExpiry(store, results, Owners(home.owners))
     dropped = await expiry.drop(ended_before(store, now), now, most)
     return dropped, await results.sweep(now / 1_000_000 - LEFT_AFTER)

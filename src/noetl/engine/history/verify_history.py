@@ -5,9 +5,9 @@ from typing import Any
 
 from noetl.engine.history.read import History
 from noetl.kernel.verify.verification import Verification, verify
-from noetl.model.table_reader import decode_stored
+from noetl.model.table_reader import decode_value_or_table
 from noetl.ports.results import ResultError, ResultStore
-from noetl.stores.results import read_stored
+from noetl.stores.results import read_result
 
 
 async def verify_history(history: History, results: ResultStore) -> Verification:
@@ -16,9 +16,9 @@ async def verify_history(history: History, results: ResultStore) -> Verification
 
     def read(key: str) -> Any:
         try:
-            data = asyncio.run_coroutine_threadsafe(read_stored(results, key), loop).result()
+            data = asyncio.run_coroutine_threadsafe(read_result(results, key), loop).result()
         except ResultError as error:
             raise LookupError(str(error)) from error
-        return decode_stored(data)
+        return decode_value_or_table(data)
 
     return await asyncio.to_thread(verify, history.plan, history.record.execution_id, history.events, read)

@@ -15,7 +15,7 @@ _MOST = 64
 """Combinations of alternatives that are looked at; conditions with more may hold together."""
 
 
-class Claim(NamedTuple):
+class ConditionClaim(NamedTuple):
     """That a condition holds, or that it does not. `text` is its syntax."""
 
     node: nodes.Node
@@ -26,10 +26,10 @@ class Claim(NamedTuple):
     constants: frozenset[Hashable]
 
 
-Claims: TypeAlias = tuple[Claim, ...]
+ConditionClaims: TypeAlias = tuple[ConditionClaim, ...]
 
 
-def exclude_each_other(one: Expression, other: Expression) -> bool:
+def mutually_exclusive(one: Expression, other: Expression) -> bool:
     """Whether the syntax alone shows that both cannot hold."""
     waiting = [_claims_of(one) + _claims_of(other)]
     for _ in range(_MOST):
@@ -45,12 +45,12 @@ def exclude_each_other(one: Expression, other: Expression) -> bool:
 
 
 @lru_cache(1024)
-def _claims_of(condition: Expression) -> Claims:
+def _claims_of(condition: Expression) -> ConditionClaims:
     syntax = condition.syntax().expression
     return () if syntax is None else tuple(_claims(syntax, holds=True))
 
 
-def _claims(node: nodes.Node, *, holds: bool) -> Iterator[Claim]:
+def _claims(node: nodes.Node, *, holds: bool) -> Iterator[ConditionClaim]:
     """What must be so for the condition to hold (or not): all of these."""
     match node:
         case nodes.Not():
@@ -69,7 +69,7 @@ def _claims(node: nodes.Node, *, holds: bool) -> Iterator[Claim]:
             yield _claim(node, holds=holds)
 
 
-def _claim(node: nodes.Node, *, holds: bool) -> Claim:
+def _claim(node: nodes.Node, *, holds: bool) -> ConditionClaim:
     subject = ""
     listed: list[nodes.Expr] = []
     match node:
@@ -82,14 +82,14 @@ def _claim(node: nodes.Node, *, holds: bool) -> Claim:
     constants = [item.value for item in listed if isinstance(item, nodes.Const)]
     if len(constants) < len(listed):
         subject = ""
-    return Claim(node, holds, repr(node), subject, frozenset(constants))
+    return ConditionClaim(node, holds, repr(node), subject, frozenset(constants))
 
 
 def _with_operator(node: nodes.Compare, op: str) -> nodes.Compare:
     return nodes.Compare(node.expr, [nodes.Operand(op, node.ops[0].expr)])
 
 
-def _contradict(claims: Claims) -> bool:
+def _contradict(claims: ConditionClaims) -> bool:
     """Whether one claim denies another, or something would have to equal different constants."""
     verdicts: dict[str, bool] = {}
     values: dict[str, frozenset[Hashable]] = {}
@@ -103,7 +103,7 @@ def _contradict(claims: Claims) -> bool:
     return False
 
 
-def _alternatives(claims: Claims) -> list[Claims]:
+def _alternatives(claims: ConditionClaims) -> list[ConditionClaims]:
     """The first claim that leaves a choice replaced by each of its sides; none if all are settled."""
     for at, claim in enumerate(claims):
         node = claim.node

@@ -11,15 +11,15 @@ from msgspec import Struct
 from noetl.expr.expression import Expression
 from noetl.expr.language.guard import truthy
 from noetl.expr.language.path import Path, path_of
-from noetl.expr.language.transform import EVENT_NAMES, with_event_names
+from noetl.expr.language.transform import OLDER_EVENT_NAMES, with_current_event_names
 from noetl.expr.library.operators import COMPARISONS
 
 
-class Known(Struct, frozen=True):
+class KnownValue(Struct, frozen=True):
     value: object
 
 
-class Hazy(enum.Enum):
+class Uncertain(enum.Enum):
     """A value of which less is known than the value itself."""
 
     MISSING = "not there"
@@ -28,10 +28,10 @@ class Hazy(enum.Enum):
     UNKNOWN = "anything"
 
 
-Value: TypeAlias = Known | Hazy
+AbstractValue: TypeAlias = KnownValue | Uncertain
 
 
-Facts: TypeAlias = Mapping[Path, Value]
+Facts: TypeAlias = Mapping[Path, AbstractValue]
 """Paths with what is known of them."""
 
 _USUAL = re.compile(
@@ -57,15 +57,15 @@ def _usual_verdicts(condition: Expression, cases: Mapping[str, Facts]) -> dict[s
         return None
     first, second, operator, text, rest = usual.groups()
     path, others = (first, second), condition.uses[1:]
-    accepted = EVENT_NAMES.get(text, (text,)) if path == ("event", "name") else (text,)
+    accepted = OLDER_EVENT_NAMES.get(text, (text,)) if path == ("event", "name") else (text,)
     found: dict[str, bool | None] = {}
     for name, facts in cases.items():
         value = facts.get(path)
-        if not isinstance(value, Known):
+        if not isinstance(value, KnownValue):
             return None
         holds = (value.value in accepted) == (operator == "==")
         if holds and rest:
-            if not others or any(_look_up(facts, use.path) is not Hazy.UNKNOWN for use in others):
+            if not others or any(_look_up(facts, use.path) is not Uncertain.UNKNOWN for use in others):
                 return None
             found[name] = None
         else:
@@ -73,37 +73,37 @@ def _usual_verdicts(condition: Expression, cases: Mapping[str, Facts]) -> dict[s
     return found
 
 
-def _look_up(facts: Facts, path: Path) -> Value:
+def _look_up(facts: Facts, path: Path) -> AbstractValue:
     """What is known of a path; keys of what is not there are not there either."""
     for length in range(len(path), 0, -1):
         if (value := facts.get(path[:length])) is not None:
             if length == len(path):
                 return value
-            return Hazy.UNKNOWN if value in (Hazy.TRUE, Hazy.UNKNOWN) else Hazy.MISSING
-    return Hazy.UNKNOWN
+            return Uncertain.UNKNOWN if value in (Uncertain.TRUE, Uncertain.UNKNOWN) else Uncertain.MISSING
+    return Uncertain.UNKNOWN
 
 
-def _truth(value: Value) -> bool | None:
+def _truth(value: AbstractValue) -> bool | None:
     """Whether a condition with this value holds; None if that is not known."""
     match value:
-        case Known():
+        case KnownValue():
             return truthy(value.value)
-        case Hazy.TRUE:
+        case Uncertain.TRUE:
             return True
-        case Hazy.UNKNOWN:
+        case Uncertain.UNKNOWN:
             return None
         case _:
             return False
 
 
-def _evaluate(node: nodes.Expr, facts: Facts) -> Value:
+def _evaluate(node: nodes.Expr, facts: Facts) -> AbstractValue:
     """As much as the facts tell of an expression's value."""
     match node:
         case nodes.Const():
-            return Known(node.value)
+            return KnownValue(node.value)
         case nodes.Name() | nodes.Getattr() | nodes.Getitem():
             path = path_of(node)
-            return _look_up(facts, path) if path else Hazy.UNKNOWN
+            return _look_up(facts, path) if path else Uncertain.UNKNOWN
         case nodes.Not():
             return _from_truth(_negated(_plain_truth(_evaluate(node.node, facts))))
         case nodes.And() | nodes.Or():
@@ -111,11 +111,11 @@ def _evaluate(node: nodes.Expr, facts: Facts) -> Value:
         case nodes.CondExpr():
             return _choice(node, facts)
         case nodes.Compare():
-            return _comparison(with_event_names(node), facts)
+            return _comparison(with_current_event_names(node), facts)
         case nodes.List() | nodes.Tuple():
             items = [_evaluate(item, facts) for item in node.items]
-            known = [item.value for item in items if isinstance(item, Known)]
-            return Known(known) if len(known) == len(items) else Hazy.UNKNOWN
+            known = [item.value for item in items if isinstance(item, KnownValue)]
+            return KnownValue(known) if len(known) == len(items) else Uncertain.UNKNOWN
         case nodes.Test():
             return _test(node, facts)
         case nodes.Filter():
@@ -123,35 +123,35 @@ def _evaluate(node: nodes.Expr, facts: Facts) -> Value:
         case nodes.Call(node=nodes.Getattr() as method):
             return _method(method, node, facts)
         case _:
-            return Hazy.UNKNOWN
+            return Uncertain.UNKNOWN
 
 
-def _plain_truth(value: Value) -> bool | None:
+def _plain_truth(value: AbstractValue) -> bool | None:
     """The truth of an operand, where the text `false` is true: only a whole condition reads text."""
-    return bool(value.value) if isinstance(value, Known) else _truth(value)
+    return bool(value.value) if isinstance(value, KnownValue) else _truth(value)
 
 
 def _negated(holds: bool | None) -> bool | None:  # noqa: FBT001 - three values, not a flag
     return None if holds is None else not holds
 
 
-def _from_truth(holds: bool | None) -> Value:  # noqa: FBT001 - three values, not a flag
-    return Hazy.UNKNOWN if holds is None else Known(holds)
+def _from_truth(holds: bool | None) -> AbstractValue:  # noqa: FBT001 - three values, not a flag
+    return Uncertain.UNKNOWN if holds is None else KnownValue(holds)
 
 
-def _logic(node: nodes.And | nodes.Or, facts: Facts) -> Value:
+def _logic(node: nodes.And | nodes.Or, facts: Facts) -> AbstractValue:
     decides = isinstance(node, nodes.Or)
     left = _evaluate(node.left, facts)
     holds = _plain_truth(left)
     if holds is not None:
         return left if holds is decides else _evaluate(node.right, facts)
     if _plain_truth(_evaluate(node.right, facts)) is decides:
-        return Hazy.TRUE if decides else Hazy.FALSE
-    return Hazy.UNKNOWN
+        return Uncertain.TRUE if decides else Uncertain.FALSE
+    return Uncertain.UNKNOWN
 
 
-def _choice(node: nodes.CondExpr, facts: Facts) -> Value:
-    other = Known("") if node.expr2 is None else _evaluate(node.expr2, facts)
+def _choice(node: nodes.CondExpr, facts: Facts) -> AbstractValue:
+    other = KnownValue("") if node.expr2 is None else _evaluate(node.expr2, facts)
     holds = _plain_truth(_evaluate(node.test, facts))
     if holds is not None:
         return _evaluate(node.expr1, facts) if holds else other
@@ -160,11 +160,11 @@ def _choice(node: nodes.CondExpr, facts: Facts) -> Value:
         return one
     same = _truth(one)
     if same is None or same is not _truth(other):
-        return Hazy.UNKNOWN
-    return Hazy.TRUE if same else Hazy.FALSE
+        return Uncertain.UNKNOWN
+    return Uncertain.TRUE if same else Uncertain.FALSE
 
 
-def _comparison(node: nodes.Compare, facts: Facts) -> Value:
+def _comparison(node: nodes.Compare, facts: Facts) -> AbstractValue:
     """Several comparisons in a row hold if each does."""
     left = _evaluate(node.expr, facts)
     verdicts = []
@@ -173,14 +173,14 @@ def _comparison(node: nodes.Compare, facts: Facts) -> Value:
         verdicts.append(_compared(operand.op, left, right))
         left = right
     if False in verdicts:
-        return Known(value=False)
-    return Hazy.UNKNOWN if None in verdicts else Known(value=True)
+        return KnownValue(value=False)
+    return Uncertain.UNKNOWN if None in verdicts else KnownValue(value=True)
 
 
-def _compared(op: str, left: Value, right: Value) -> bool | None:
-    if Hazy.MISSING in (left, right):
+def _compared(op: str, left: AbstractValue, right: AbstractValue) -> bool | None:
+    if Uncertain.MISSING in (left, right):
         return op in ("ne", "notin")
-    if not isinstance(left, Known) or not isinstance(right, Known):
+    if not isinstance(left, KnownValue) or not isinstance(right, KnownValue):
         return None
     try:
         if op in ("in", "notin"):
@@ -193,46 +193,46 @@ def _compared(op: str, left: Value, right: Value) -> bool | None:
 _COMPARING_TESTS = {"eq": "eq", "==": "eq", "equalto": "eq", "ne": "ne", "!=": "ne", "in": "in"}
 
 
-def _test(node: nodes.Test, facts: Facts) -> Value:
+def _test(node: nodes.Test, facts: Facts) -> AbstractValue:
     value = _evaluate(node.node, facts)
     if node.name in _COMPARING_TESTS and len(node.args) == 1:
         other = _evaluate(node.args[0], facts)
         return _from_truth(_compared(_COMPARING_TESTS[node.name], value, other))
-    there = None if value in (Hazy.UNKNOWN, Hazy.FALSE) else value is not Hazy.MISSING
+    there = None if value in (Uncertain.UNKNOWN, Uncertain.FALSE) else value is not Uncertain.MISSING
     match node.name:
         case "defined":
             return _from_truth(there)
         case "undefined":
             return _from_truth(_negated(there))
         case "none" if there is not None:
-            return Known(value == Known(None))
+            return KnownValue(value == KnownValue(None))
         case _:
-            return Hazy.UNKNOWN
+            return Uncertain.UNKNOWN
 
 
-def _filter(node: nodes.Filter, facts: Facts) -> Value:
-    value = _evaluate(node.node, facts) if node.node is not None else Hazy.UNKNOWN
+def _filter(node: nodes.Filter, facts: Facts) -> AbstractValue:
+    value = _evaluate(node.node, facts) if node.node is not None else Uncertain.UNKNOWN
     if node.name in ("default", "d") and not node.args[1:] and not node.kwargs:
-        if value is Hazy.MISSING:
-            return _evaluate(node.args[0], facts) if node.args else Known("")
-        return value if isinstance(value, Known) or value is Hazy.TRUE else Hazy.UNKNOWN
+        if value is Uncertain.MISSING:
+            return _evaluate(node.args[0], facts) if node.args else KnownValue("")
+        return value if isinstance(value, KnownValue) or value is Uncertain.TRUE else Uncertain.UNKNOWN
     if node.name == "bool" and not node.args:
         return _from_truth(_truth(value))
-    text = value.value if isinstance(value, Known) else None
+    text = value.value if isinstance(value, KnownValue) else None
     if isinstance(text, str) and not node.args and node.name in ("lower", "upper", "trim", "string"):
-        return Known(
+        return KnownValue(
             {"lower": text.lower(), "upper": text.upper(), "trim": text.strip()}.get(node.name, text)
         )
-    return Hazy.UNKNOWN
+    return Uncertain.UNKNOWN
 
 
-def _method(method: nodes.Getattr, call: nodes.Call, facts: Facts) -> Value:
+def _method(method: nodes.Getattr, call: nodes.Call, facts: Facts) -> AbstractValue:
     owner = _evaluate(method.node, facts)
     args = [_evaluate(argument, facts) for argument in call.args]
     match owner, args:
-        case Known(value=str() as text), [Known(value=str() as part)]:
+        case KnownValue(value=str() as text), [KnownValue(value=str() as part)]:
             if method.attr == "startswith":
-                return Known(text.startswith(part))
+                return KnownValue(text.startswith(part))
             if method.attr == "endswith":
-                return Known(text.endswith(part))
-    return Hazy.UNKNOWN
+                return KnownValue(text.endswith(part))
+    return Uncertain.UNKNOWN

@@ -13,17 +13,20 @@ _NOTHING: frozenset[Path] = frozenset()
 _TRUE_OF_ABSENCE = frozenset({"ne", "notin"})
 _PASSED_BY_ABSENCE = frozenset({"!=", "ne", "sameas", "undefined"})
 """Tests that an undefined may pass; all others are false for it."""
-_UNDEFINED_AGAIN = frozenset({*date_filters.FILTERS, *text_filters.FILTERS})
+_UNDEFINED_AGAIN = frozenset({*date_filters.DATE_FILTERS, *text_filters.TEXT_FILTERS})
 """Filters that leave an undefined as it is; to those over lists it is an empty list."""
 
 
-def proven(condition: nodes.Node, *, holds: bool) -> frozenset[Path]:
+def proven_paths(condition: nodes.Node, *, holds: bool) -> frozenset[Path]:
     """The paths that must be there, given the condition's verdict."""
     match condition:
         case nodes.Not():
-            return proven(condition.node, holds=not holds)
+            return proven_paths(condition.node, holds=not holds)
         case nodes.And() | nodes.Or():
-            left, right = proven(condition.left, holds=holds), proven(condition.right, holds=holds)
+            left, right = (
+                proven_paths(condition.left, holds=holds),
+                proven_paths(condition.right, holds=holds),
+            )
             return left | right if isinstance(condition, nodes.And) is holds else left & right
         case nodes.Test(name="undefined"):
             return _NOTHING if holds else _needed(condition.node)
@@ -32,7 +35,7 @@ def proven(condition: nodes.Node, *, holds: bool) -> frozenset[Path]:
         case nodes.Compare():
             return _proven_by_comparison(condition, holds=holds)
         case nodes.Filter(name="length" | "count", node=nodes.Node() as value) if holds:
-            return proven(value, holds=True)
+            return proven_paths(value, holds=True)
         case _:
             return _needed(condition) if holds else _NOTHING
 
@@ -47,7 +50,7 @@ def _proven_by_comparison(node: nodes.Compare, *, holds: bool) -> frozenset[Path
         if (operand.op in _TRUE_OF_ABSENCE) is not holds:
             found |= _needed(left) | _needed(right)
         if holds and isinstance(left, nodes.Filter) and _is_positive(operand.op, right):
-            found |= proven(left, holds=True)
+            found |= proven_paths(left, holds=True)
         left = right
     return found
 

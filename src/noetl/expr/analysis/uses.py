@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from jinja2 import nodes
 from msgspec import Struct
 
-from noetl.expr.analysis.proof import proven
+from noetl.expr.analysis.proof import proven_paths
 from noetl.expr.language.parser import Syntax
 from noetl.expr.language.path import Path, is_key
 from noetl.expr.library.filters import FILTERS
@@ -59,7 +59,7 @@ def analyse(syntax: Syntax) -> Analysis:
     return Analysis(tuple(analyst.uses), frozenset(analyst.assigned))
 
 
-def closest(name: str, known: Iterable[str]) -> str:
+def suggest_name(name: str, known: Iterable[str]) -> str:
     """A hint naming the known name that was probably meant; empty where there is none."""
     matches = get_close_matches(name, known, 1)
     return f"did you mean `{matches[0]}`?" if matches else ""
@@ -145,7 +145,7 @@ class _Analyst:
     def _visit_filter(self, node: nodes.Filter, *, length: bool) -> None:
         name = node.name
         if name not in FILTERS:
-            self._refuse(f"there is no filter `{name}`", node, closest(name, FILTERS))
+            self._refuse(f"there is no filter `{name}`", node, suggest_name(name, FILTERS))
         value = node.node
         if value is None:
             self._refuse("filter blocks are not available in expressions", node)
@@ -164,7 +164,7 @@ class _Analyst:
             applied = node.args[position]
             if isinstance(applied, nodes.Const) and applied.value not in known:
                 kind = "filter" if known is FILTERS else "test"
-                hint = closest(str(applied.value), known)
+                hint = suggest_name(str(applied.value), known)
                 self._refuse(f"there is no {kind} `{applied.value}`", applied, hint)
 
     def _visit_arguments(self, node: nodes.Filter | nodes.Test | nodes.Call) -> None:
@@ -180,17 +180,17 @@ class _Analyst:
     def _visit_logic(self, node: nodes.And | nodes.Or, *, optional: bool, truth: bool) -> None:
         self.visit(node.left, truth=True)
         before = self.safe
-        self.safe = before | proven(node.left, holds=isinstance(node, nodes.And))
+        self.safe = before | proven_paths(node.left, holds=isinstance(node, nodes.And))
         self.visit(node.right, optional=optional, truth=truth)
         self.safe = before
 
     def _visit_choice(self, node: nodes.CondExpr, *, optional: bool, truth: bool) -> None:
         self.visit(node.test, truth=True)
         before = self.safe
-        self.safe = before | proven(node.test, holds=True)
+        self.safe = before | proven_paths(node.test, holds=True)
         self.visit(node.expr1, optional=optional, truth=truth)
         if node.expr2 is not None:
-            self.safe = before | proven(node.test, holds=False)
+            self.safe = before | proven_paths(node.test, holds=False)
             self.visit(node.expr2, optional=optional, truth=truth)
         self.safe = before
 
@@ -198,7 +198,7 @@ class _Analyst:
         name = node.name
         if name not in TESTS:
             offset = self.source.find(name, node.lineno + 1)
-            raise ExpressionError(f"there is no test `{name}`", offset=offset, hint=closest(name, TESTS))
+            raise ExpressionError(f"there is no test `{name}`", offset=offset, hint=suggest_name(name, TESTS))
         self.visit(node.node, optional=name in ("defined", "undefined"))
         self._visit_arguments(node)
 
@@ -206,10 +206,12 @@ class _Analyst:
         called = node.node
         if isinstance(called, nodes.Name):
             if called.name not in FUNCTIONS:
-                self._refuse(f"there is no function `{called.name}`", called, closest(called.name, FUNCTIONS))
+                self._refuse(
+                    f"there is no function `{called.name}`", called, suggest_name(called.name, FUNCTIONS)
+                )
         elif isinstance(called, nodes.Getattr):
             if called.attr not in METHOD_NAMES:
-                hint = closest(called.attr, METHOD_NAMES)
+                hint = suggest_name(called.attr, METHOD_NAMES)
                 self._refuse(f"there is no method `{called.attr}`", called, hint)
             self.visit(called.node)
         else:
@@ -254,8 +256,8 @@ class _Analyst:
         branches: list[set[str]] = []
         for choice in (node, *node.elif_):
             self.visit(choice.test, truth=True)
-            refuted = self.safe | proven(choice.test, holds=False)
-            self.safe |= proven(choice.test, holds=True)
+            refuted = self.safe | proven_paths(choice.test, holds=False)
+            self.safe |= proven_paths(choice.test, holds=True)
             branches.append(self._branch(choice.body, outside))
             self.safe = refuted
         branches.append(self._branch(node.else_, outside))
@@ -280,7 +282,7 @@ class _Analyst:
         before = self.safe
         if node.test is not None:
             self.visit(node.test, truth=True)
-            self.safe = before | proven(node.test, holds=True)
+            self.safe = before | proven_paths(node.test, holds=True)
         self.body(node.body)
         self.local, self.safe = set(outside), before
         self.body(node.else_)

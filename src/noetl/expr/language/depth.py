@@ -35,7 +35,7 @@ _LEVELS = frozenset(
 )
 
 
-class Piece(Protocol):
+class TokenText(Protocol):
     """A token, as far as it matters here."""
 
     @property
@@ -44,7 +44,7 @@ class Piece(Protocol):
     def text(self) -> str: ...
 
 
-def check_depth(tokens: Iterable[Piece]) -> None:
+def check_depth(tokens: Iterable[TokenText]) -> None:
     """Refuse one tag whose tree would be too deep; its brackets are balanced. Raises ExpressionError.
 
     The depth of an element is its operators, plus its longest chain of `.`, `|`, calls and

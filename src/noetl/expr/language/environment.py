@@ -12,9 +12,9 @@ from noetl.expr.library.filters import FILTERS
 from noetl.expr.library.functions import call_function
 from noetl.expr.library.methods import call_method
 from noetl.expr.library.tests import TESTS
-from noetl.expr.runtime.conversion import text_of
+from noetl.expr.runtime.conversion import render_text
 from noetl.expr.runtime.evaluation import Evaluation, item
-from noetl.expr.runtime.missing_value import GuardMissing, Missing, Site, ValueMissing
+from noetl.expr.runtime.missing_value import EvaluationSite, GuardMissing, Missing, ValueMissing
 
 _RESULT = "_result"
 
@@ -59,24 +59,24 @@ class ExpressionEnvironment(ImmutableSandboxedEnvironment):
         """Attributes are keys."""
         return item(self, obj, attribute)
 
-    built = staticmethod(operators.built)
+    built = staticmethod(operators.build_collection)
     compare = staticmethod(operators.compare)
     data_of = staticmethod(Evaluation.data_of)
     function = staticmethod(call_function)
     join_text = staticmethod(operators.join_text)
     method = staticmethod(call_method)
-    sliced = staticmethod(operators.sliced)
-    steps = staticmethod(operators.Steps)
+    sliced = staticmethod(operators.slice_value)
+    steps = staticmethod(operators.LoopSteps)
 
 
 @pass_context
 def _output(evaluation: Evaluation, value: object) -> str:
-    return text_of(value, evaluation.budget)
+    return render_text(value, evaluation.budget)
 
 
 ENVIRONMENTS = {
-    Site.GUARD: ExpressionEnvironment(GuardMissing),
-    Site.VALUE: ExpressionEnvironment(ValueMissing),
+    EvaluationSite.GUARD: ExpressionEnvironment(GuardMissing),
+    EvaluationSite.VALUE: ExpressionEnvironment(ValueMissing),
 }
 
 

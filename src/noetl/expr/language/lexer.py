@@ -18,7 +18,7 @@ from noetl.expr.runtime.limits import MAX_BRACKETS, MAX_DEPTH, MAX_NUMERAL, MAX_
 from noetl.model import ExpressionError
 
 
-class Token(Struct, frozen=True):
+class SourceToken(Struct, frozen=True):
     """A piece of source text. The texts of all tokens, joined, are the source."""
 
     offset: int
@@ -83,15 +83,15 @@ _SURROGATES = range(0xD800, 0xE000)
 _BRACKETS = frozenset("()[]{}")
 
 
-def tokens(source: str) -> list[Token]:
+def tokenize(source: str) -> list[SourceToken]:
     """Every piece of `source` in order, blanks and comments included. Raises ExpressionError."""
-    found: list[Token] = []
+    found: list[SourceToken] = []
     end = 0
     for lexeme in lex(source):
         offset = lexeme.offset
         if offset > end:
-            found.append(Token(end, "whitespace", source[end:offset]))
-        found.append(Token(offset, lexeme.type, lexeme.text))
+            found.append(SourceToken(end, "whitespace", source[end:offset]))
+        found.append(SourceToken(offset, lexeme.type, lexeme.text))
         end = offset + len(lexeme.text)
     return found
 

@@ -6,17 +6,17 @@ from typing import TypeVar
 from jinja2 import nodes
 from jinja2.visitor import NodeTransformer
 
-from noetl.expr.runtime.limits import STEP
+from noetl.expr.runtime.limits import STEP_COST
 from noetl.expr.runtime.scope import NAMESPACES
-from noetl.model.reference import MARK, escape_key
+from noetl.model.reference import MARKER, escape_key
 
 N = TypeVar("N", bound=nodes.Node)
 
-EVENT_NAMES = {"call.done": ("step.done", "loop.done"), "call.error": ("step.failed",)}
+OLDER_EVENT_NAMES = {"call.done": ("step.done", "loop.done"), "call.error": ("step.failed",)}
 """Older names of events, with those that they mean."""
 
 
-def rewritten(node: N, assigned: frozenset[str]) -> N:
+def transform_syntax(node: N, assigned: frozenset[str]) -> N:
     """The tree with operators, calls, subscripts and loops replaced by calls of the environment's own."""
     result: N = _Rewriter(assigned).visit(node)
     return result
@@ -62,8 +62,8 @@ class _Rewriter(NodeTransformer):
 
     def visit_Dict(self, node: nodes.Dict) -> nodes.Node:  # noqa: N802
         for pair in node.items:
-            if isinstance(pair.key, nodes.Const) and pair.key.value == MARK:
-                pair.key = nodes.Const(escape_key(MARK), lineno=node.lineno)
+            if isinstance(pair.key, nodes.Const) and pair.key.value == MARKER:
+                pair.key = nodes.Const(escape_key(MARKER), lineno=node.lineno)
         return self._built(node)
 
     def visit_CondExpr(self, node: nodes.CondExpr) -> nodes.Node:  # noqa: N802
@@ -72,7 +72,7 @@ class _Rewriter(NodeTransformer):
         return self.generic_visit(node)
 
     def visit_Compare(self, node: nodes.Compare) -> nodes.Node:  # noqa: N802
-        node = with_event_names(node)
+        node = with_current_event_names(node)
         operands: list[nodes.Expr] = [node.expr]
         for operand in node.ops:
             operands += [nodes.Const(operand.op), operand.expr]
@@ -81,7 +81,7 @@ class _Rewriter(NodeTransformer):
     def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802
         weight = sum(1 for _ in node.find_all(nodes.Node))
         self.generic_visit(node)
-        node.iter = _operation("steps", [node.iter, nodes.Const(max(STEP, weight))], node)
+        node.iter = _operation("steps", [node.iter, nodes.Const(max(STEP_COST, weight))], node)
         return node
 
     def _built(self, node: nodes.List | nodes.Dict) -> nodes.Expr:
@@ -110,14 +110,14 @@ def _operation(
     return nodes.Call(function, args, kwargs or [], None, None, lineno=node.lineno)
 
 
-def with_event_names(node: nodes.Compare) -> nodes.Compare:
+def with_current_event_names(node: nodes.Compare) -> nodes.Compare:
     """A comparison of `event.name` with constants, those that are older names replaced."""
     match node:
         case nodes.Compare(ops=[nodes.Operand(op="eq" | "ne" as op, expr=right)]):
             left = node.expr
             if _is_event_name(right):
                 left, right = right, left
-            if _is_event_name(left) and isinstance(right, nodes.Const) and right.value in EVENT_NAMES:
+            if _is_event_name(left) and isinstance(right, nodes.Const) and right.value in OLDER_EVENT_NAMES:
                 return _compared(left, "in" if op == "eq" else "notin", _renamed(right), node)
         case nodes.Compare(
             ops=[nodes.Operand(op="in" | "notin" as op, expr=nodes.List() | nodes.Tuple() as right)]
@@ -143,6 +143,6 @@ def _is_event_name(node: nodes.Expr) -> bool:
 
 
 def _renamed(node: nodes.Expr) -> list[nodes.Expr]:
-    if isinstance(node, nodes.Const) and node.value in EVENT_NAMES:
-        return [nodes.Const(name, lineno=node.lineno) for name in EVENT_NAMES[node.value]]
+    if isinstance(node, nodes.Const) and node.value in OLDER_EVENT_NAMES:
+        return [nodes.Const(name, lineno=node.lineno) for name in OLDER_EVENT_NAMES[node.value]]
     return [node]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from noetl.expr.runtime.conversion import kind_of
+from noetl.expr.runtime.conversion import type_name
 from noetl.expr.runtime.evaluation import Evaluation
 from noetl.model import ExpressionError
 
@@ -16,7 +16,7 @@ _MAX_FORMAT = 200
 def _moment(value: object) -> datetime:
     if not isinstance(value, str):
         raise ExpressionError(
-            f"a date is ISO 8601 text, not {kind_of(value)}", hint="`from_timestamp` reads numbers"
+            f"a date is ISO 8601 text, not {type_name(value)}", hint="`from_timestamp` reads numbers"
         )
     try:
         moment = datetime.fromisoformat(value.strip()[:64])
@@ -62,11 +62,11 @@ def _timestamp(_: Evaluation, value: object) -> float:
 
 def _from_timestamp(_: Evaluation, value: object) -> str:
     if not isinstance(value, int | float):
-        raise ExpressionError(f"`from_timestamp` reads a number, not {kind_of(value)}")
+        raise ExpressionError(f"`from_timestamp` reads a number, not {type_name(value)}")
     return _iso(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=value))
 
 
-FILTERS: dict[str, Callable[..., object]] = {
+DATE_FILTERS: dict[str, Callable[..., object]] = {
     "date_add": _date_add,
     "date_format": _date_format,
     "from_timestamp": _from_timestamp,

@@ -6,8 +6,8 @@ from jinja2 import pass_context
 
 from noetl.expr.library import date_filters, list_filters, text_filters
 from noetl.expr.runtime.evaluation import Evaluation
-from noetl.expr.runtime.limits import CALL
-from noetl.expr.runtime.marker import length, refuse
+from noetl.expr.runtime.limits import CALL_COST
+from noetl.expr.runtime.marker import referenced_length, refuse_marker
 from noetl.expr.runtime.missing_value import GuardMissing, Missing
 from noetl.model import ExpressionError
 from noetl.model.reference import is_reference
@@ -28,7 +28,7 @@ def _checked(name: str, function: Filter, *, empty: bool) -> Filter:
 
     @pass_context
     def call(evaluation: Evaluation, value: object, /, *args: object, **kwargs: object) -> object:
-        evaluation.budget.charge(2 * CALL)
+        evaluation.budget.charge(2 * CALL_COST)
         if isinstance(value, Missing):
             if not isinstance(value, GuardMissing):
                 value.fail()
@@ -37,15 +37,15 @@ def _checked(name: str, function: Filter, *, empty: bool) -> Filter:
             value = []
         if type(value) is dict:
             if name in ("count", "length") and is_reference(value):
-                return length(value)
-            refuse(value)
+                return referenced_length(value)
+            refuse_marker(value)
         for argument in (*args, *kwargs.values()):
             if isinstance(argument, GuardMissing):
                 return argument
             if isinstance(argument, Missing):
                 argument.fail()
             if type(argument) is dict:
-                refuse(argument)
+                refuse_marker(argument)
         try:
             return function(evaluation, value, *args, **kwargs)
         except (TypeError, ValueError, ArithmeticError) as error:
@@ -57,7 +57,7 @@ def _checked(name: str, function: Filter, *, empty: bool) -> Filter:
 FILTERS: dict[str, Filter] = {
     "d": pass_context(_default),
     "default": pass_context(_default),
-    **{name: _checked(name, function, empty=True) for name, function in list_filters.FILTERS.items()},
-    **{name: _checked(name, function, empty=False) for name, function in text_filters.FILTERS.items()},
-    **{name: _checked(name, function, empty=False) for name, function in date_filters.FILTERS.items()},
+    **{name: _checked(name, function, empty=True) for name, function in list_filters.LIST_FILTERS.items()},
+    **{name: _checked(name, function, empty=False) for name, function in text_filters.TEXT_FILTERS.items()},
+    **{name: _checked(name, function, empty=False) for name, function in date_filters.DATE_FILTERS.items()},
 }

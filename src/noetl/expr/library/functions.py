@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from noetl.expr.library.operators import built
+from noetl.expr.library.operators import build_collection
 from noetl.expr.runtime.evaluation import Evaluation
-from noetl.expr.runtime.limits import CALL, MAX_RANGE
+from noetl.expr.runtime.limits import CALL_COST, MAX_RANGE
 from noetl.expr.runtime.missing_value import Missing
 from noetl.expr.runtime.scope import Scope
 from noetl.model import ExpressionError
@@ -33,12 +33,12 @@ def _range(_: Evaluation, start: int, stop: int | None = None, step: int = 1) ->
 
 def _dict(evaluation: Evaluation, /, **entries: object) -> object:
     """A mapping of its arguments."""
-    return built(evaluation, entries)
+    return build_collection(evaluation, entries)
 
 
 def call_function(evaluation: Evaluation, name: str, /, *args: object, **kwargs: object) -> object:
     """`name(…)` for a name of FUNCTIONS."""
-    evaluation.budget.charge(CALL)
+    evaluation.budget.charge(CALL_COST)
     for value in (*args, *kwargs.values()):
         if isinstance(value, Missing):
             value.fail()

@@ -3,12 +3,12 @@
 import math
 from collections.abc import Callable, Mapping
 
-from noetl.expr.library.methods import join
-from noetl.expr.library.operators import built, calculate, fresh, iterable
-from noetl.expr.runtime.conversion import kind_of
+from noetl.expr.library.methods import join_parts
+from noetl.expr.library.operators import as_iterable, build_collection, calculate, charge_new_items
+from noetl.expr.runtime.conversion import type_name
 from noetl.expr.runtime.evaluation import Evaluation
-from noetl.expr.runtime.limits import CALL
-from noetl.expr.runtime.marker import refuse
+from noetl.expr.runtime.limits import CALL_COST
+from noetl.expr.runtime.marker import refuse_marker
 from noetl.expr.runtime.missing_value import Missing
 from noetl.model import ExpressionError
 
@@ -17,19 +17,19 @@ Getter = Callable[[object], object]
 
 def _items(evaluation: Evaluation, value: object) -> list[object]:
     """The value as a new list."""
-    source = iterable(value)
+    source = as_iterable(value)
     evaluation.budget.charge(len(source))
     return list(source)
 
 
-def getter(evaluation: Evaluation, attribute: object, default: object = None) -> Getter:
+def attribute_getter(evaluation: Evaluation, attribute: object, default: object = None) -> Getter:
     """What reads `a.b.0` from an item, with `default` where that is not there."""
     if attribute is None:
         return lambda item: item
     keys = [int(key) if key.isdecimal() else key for key in str(attribute).split(".", 32)]
 
     def get(item: object) -> object:
-        evaluation.budget.charge(CALL)
+        evaluation.budget.charge(CALL_COST)
         for key in keys:
             item = evaluation.item(item, key)
         return default if default is not None and isinstance(item, Missing) else item
@@ -39,19 +39,20 @@ def getter(evaluation: Evaluation, attribute: object, default: object = None) ->
 
 def _key(evaluation: Evaluation, attribute: object, case_sensitive: object) -> Getter:
     """What items are ordered and told apart by: a number, text, a boolean or none."""
-    get = getter(evaluation, attribute)
+    get = attribute_getter(evaluation, attribute)
 
     def key(item: object) -> object:
         found = get(item)
         if isinstance(found, Missing):
             found.fail()
-        refuse(found)
+        refuse_marker(found)
         if isinstance(found, str):
             evaluation.budget.charge_text(len(found))
             return found if case_sensitive else found.lower()
         if found is not None and not isinstance(found, int | float):
             raise ExpressionError(
-                f"{kind_of(found)} cannot be ordered or compared here", hint="name a key: `attribute='name'`"
+                f"{type_name(found)} cannot be ordered or compared here",
+                hint="name a key: `attribute='name'`",
             )
         return found
 
@@ -71,21 +72,21 @@ def _ordered(
 
 
 def _length(_: Evaluation, value: object) -> int:
-    return len(iterable(value))
+    return len(as_iterable(value))
 
 
 def _list(evaluation: Evaluation, value: object) -> object:
     if isinstance(value, str | range):
-        fresh(evaluation, len(value))
+        charge_new_items(evaluation, len(value))
     return _items(evaluation, value)
 
 
 def _first(evaluation: Evaluation, value: object) -> object:
-    return next(iter(iterable(value)), evaluation.undefined(value, "first"))
+    return next(iter(as_iterable(value)), evaluation.undefined(value, "first"))
 
 
 def _last(evaluation: Evaluation, value: object) -> object:
-    items = iterable(value)
+    items = as_iterable(value)
     if isinstance(items, Mapping):
         items = _items(evaluation, items)
     return items[-1] if items else evaluation.undefined(value, "last")
@@ -121,7 +122,7 @@ def _dictsort(
     reverse: object = None,
 ) -> object:
     if not isinstance(value, Mapping) and value != []:
-        raise ExpressionError(f"`dictsort` orders a mapping, not {kind_of(value)}")
+        raise ExpressionError(f"`dictsort` orders a mapping, not {type_name(value)}")
     if by not in ("key", "value"):
         raise ExpressionError("`dictsort` orders by 'key' or by 'value'")
     pairs = _pairs(evaluation, value)
@@ -133,8 +134,8 @@ def _pairs(evaluation: Evaluation, value: object) -> list[object]:
     if not isinstance(value, Mapping):
         if value == []:
             return []
-        raise ExpressionError(f"`items` needs a mapping, not {kind_of(value)}")
-    fresh(evaluation, len(value))
+        raise ExpressionError(f"`items` needs a mapping, not {type_name(value)}")
+    charge_new_items(evaluation, len(value))
     return list(value.items())
 
 
@@ -146,7 +147,7 @@ def _unique(
     for item in _items(evaluation, value):
         found = key(item)
         seen.setdefault((isinstance(found, bool), found), item)
-    fresh(evaluation, len(seen))
+    charge_new_items(evaluation, len(seen))
     return list(seen.values())
 
 
@@ -158,12 +159,12 @@ def _groupby(
     case_sensitive: object = None,
 ) -> object:
     """Pairs of what the items share and the items, ordered by it."""
-    get, key = getter(evaluation, attribute, default), _key(evaluation, None, case_sensitive)
+    get, key = attribute_getter(evaluation, attribute, default), _key(evaluation, None, case_sensitive)
     groups: dict[object, tuple[object, list[object]]] = {}
     for item in _items(evaluation, value):
         found = get(item)
         groups.setdefault(key(found), (found, []))[1].append(item)
-    fresh(evaluation, len(groups))
+    charge_new_items(evaluation, len(groups))
     return _ordered(evaluation, list(groups.values()), lambda group: key(group[0]))  # type: ignore[index]
 
 
@@ -171,14 +172,14 @@ def _map(
     evaluation: Evaluation, value: object, name: object = None, *args: object, **kwargs: object
 ) -> object:
     if name is None:
-        get = getter(evaluation, kwargs.pop("attribute", None), kwargs.pop("default", None))
+        get = attribute_getter(evaluation, kwargs.pop("attribute", None), kwargs.pop("default", None))
         if kwargs:
             raise ExpressionError("`map` takes a filter, or `attribute` and `default`")
-        return built(evaluation, [get(item) for item in _items(evaluation, value)])
+        return build_collection(evaluation, [get(item) for item in _items(evaluation, value)])
     function = evaluation.environment.filters.get(str(name))
     if function is None:
         raise ExpressionError(f"there is no filter `{name}`")
-    return built(
+    return build_collection(
         evaluation, [function(evaluation, item, *args, **kwargs) for item in _items(evaluation, value)]
     )
 
@@ -192,10 +193,10 @@ def _selecting(*, keep: bool, by_attribute: bool) -> Callable[..., object]:
             if not args:
                 raise ExpressionError("name the key to look at, for example `selectattr('active')`")
             attribute, *args = args  # type: ignore[assignment]
-        get = getter(evaluation, attribute)
+        get = attribute_getter(evaluation, attribute)
         test = _test(evaluation, args, kwargs)
         items = _items(evaluation, value)
-        evaluation.budget.charge(len(items) * CALL)
+        evaluation.budget.charge(len(items) * CALL_COST)
         return [item for item in items if test(get(item)) is keep]
 
     return choose
@@ -212,7 +213,7 @@ def _test(evaluation: Evaluation, args: object, kwargs: dict[str, object]) -> Ca
 
 
 def _sum(evaluation: Evaluation, value: object, attribute: object = None, start: object = 0) -> object:
-    get = getter(evaluation, attribute)
+    get = attribute_getter(evaluation, attribute)
     total = start
     for item in _items(evaluation, value):
         total = calculate(evaluation, "+", total, get(item))
@@ -220,9 +221,9 @@ def _sum(evaluation: Evaluation, value: object, attribute: object = None, start:
 
 
 def _join(evaluation: Evaluation, value: object, d: object = "", attribute: object = None) -> str:
-    get = getter(evaluation, attribute)
-    items = iterable(value)
-    return join(
+    get = attribute_getter(evaluation, attribute)
+    items = as_iterable(value)
+    return join_parts(
         evaluation, str(d), items if attribute is None else [get(item) for item in _items(evaluation, items)]
     )
 
@@ -240,7 +241,7 @@ def _flatten(evaluation: Evaluation, value: object, levels: int = 1) -> object:
     for _ in range(min(int(levels), 32)):
         evaluation.budget.measure(items)
         for item in items:
-            refuse(item)
+            refuse_marker(item)
         items = [one for item in items for one in (item if isinstance(item, list | tuple) else [item])]
     return items
 
@@ -248,8 +249,8 @@ def _flatten(evaluation: Evaluation, value: object, levels: int = 1) -> object:
 def _zip(evaluation: Evaluation, value: object, *others: object) -> object:
     """Lists of the items that stand at the same place."""
     lists = [_items(evaluation, each) for each in (value, *others)]
-    fresh(evaluation, min(map(len, lists)) * len(lists))
-    return built(evaluation, [list(group) for group in zip(*lists, strict=False)])
+    charge_new_items(evaluation, min(map(len, lists)) * len(lists))
+    return build_collection(evaluation, [list(group) for group in zip(*lists, strict=False)])
 
 
 def _batch(evaluation: Evaluation, value: object, linecount: int, fill_with: object = None) -> object:
@@ -257,20 +258,20 @@ def _batch(evaluation: Evaluation, value: object, linecount: int, fill_with: obj
     if type(linecount) is not int or linecount < 1:
         raise ExpressionError("`batch` needs a whole number above zero")
     items = _items(evaluation, value)
-    fresh(evaluation, len(items))
+    charge_new_items(evaluation, len(items))
     batches = [items[at : at + linecount] for at in range(0, len(items), linecount)]
     if batches and fill_with is not None:
         lacking = linecount - len(batches[-1])
         evaluation.budget.charge(lacking)
         batches[-1].extend([fill_with] * lacking)
-    return built(evaluation, batches)
+    return build_collection(evaluation, batches)
 
 
 def _slice(evaluation: Evaluation, value: object, slices: int, fill_with: object = None) -> object:
     """`slices` lists of about equal length."""
     if type(slices) is not int or slices < 1:
         raise ExpressionError("`slice` needs a whole number above zero")
-    fresh(evaluation, slices)
+    charge_new_items(evaluation, slices)
     items = _items(evaluation, value)
     size, longer = divmod(len(items), slices)
     parts: list[list[object]] = []
@@ -282,10 +283,10 @@ def _slice(evaluation: Evaluation, value: object, slices: int, fill_with: object
             part.append(fill_with)
         parts.append(part)
         at = end
-    return built(evaluation, parts)
+    return build_collection(evaluation, parts)
 
 
-FILTERS: dict[str, Callable[..., object]] = {
+LIST_FILTERS: dict[str, Callable[..., object]] = {
     "batch": _batch,
     "count": _length,
     "dictsort": _dictsort,

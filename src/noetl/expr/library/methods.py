@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 
 from jinja2.runtime import LoopContext
 
-from noetl.expr.library.operators import fresh
-from noetl.expr.runtime.conversion import kind_of, text_of
+from noetl.expr.library.operators import charge_new_items
+from noetl.expr.runtime.conversion import render_text, type_name
 from noetl.expr.runtime.evaluation import Evaluation
-from noetl.expr.runtime.limits import CALL, FRESH, MAX_TEXT
-from noetl.expr.runtime.marker import refuse
+from noetl.expr.runtime.limits import CALL_COST, MAX_TEXT, NEW_ITEM_COST
+from noetl.expr.runtime.marker import refuse_marker
 from noetl.expr.runtime.missing_value import GuardMissing, Missing
 from noetl.model import ExpressionError
 
@@ -57,25 +57,25 @@ def call_method(
     for value in (owner, *args, *kwargs.values()):
         if isinstance(value, Missing):
             value.fail()
-        refuse(value)
+        refuse_marker(value)
     method = _methods_of(owner).get(name)
     if method is None:
-        raise ExpressionError(f"{kind_of(owner)} has no method `{name}`")
-    evaluation.budget.charge(CALL)
+        raise ExpressionError(f"{type_name(owner)} has no method `{name}`")
+    evaluation.budget.charge(CALL_COST)
     try:
         return method(evaluation, owner, *args, **kwargs)
     except (TypeError, ValueError) as error:
         raise ExpressionError(f"`{name}()` failed: {error}") from None
 
 
-def join(evaluation: Evaluation, separator: str, parts: object) -> str:
+def join_parts(evaluation: Evaluation, separator: str, parts: object) -> str:
     """The parts as one text; stops as soon as it grows too long."""
     if not isinstance(parts, list | tuple | range | str | Mapping):
-        raise ExpressionError(f"only a list can be joined, not {kind_of(parts)}")
+        raise ExpressionError(f"only a list can be joined, not {type_name(parts)}")
     texts: list[str] = []
     length = 0
     for part in parts:
-        text = text_of(part, evaluation.budget)
+        text = render_text(part, evaluation.budget)
         length += len(text) + len(separator)
         if length > MAX_TEXT:
             break
@@ -84,7 +84,7 @@ def join(evaluation: Evaluation, separator: str, parts: object) -> str:
     return separator.join(texts)
 
 
-def replace(evaluation: Evaluation, text: str, old: str, new: str, count: int = -1) -> str:
+def replace_text(evaluation: Evaluation, text: str, old: str, new: str, count: int = -1) -> str:
     """The text with `old` replaced, at most `count` times."""
     evaluation.budget.charge_text(len(text))
     found = text.count(old)
@@ -119,9 +119,9 @@ def _splitting(name: str) -> Method:
 
     def method(evaluation: Evaluation, text: str, sep: str | None = None, maxsplit: int = -1) -> object:
         evaluation.budget.charge_text(len(text))
-        most = max(evaluation.budget.left // FRESH, 0)
+        most = max(evaluation.budget.left // NEW_ITEM_COST, 0)
         parts = function(text, sep, most if maxsplit < 0 else min(most, maxsplit))
-        fresh(evaluation, len(parts))
+        charge_new_items(evaluation, len(parts))
         return parts
 
     return method
@@ -129,12 +129,12 @@ def _splitting(name: str) -> Method:
 
 def _splitlines(evaluation: Evaluation, text: str) -> object:
     evaluation.budget.charge_text(len(text))
-    fresh(evaluation, sum(map(text.count, _LINE_ENDS)))
+    charge_new_items(evaluation, sum(map(text.count, _LINE_ENDS)))
     return text.splitlines()
 
 
 def _items(evaluation: Evaluation, mapping: Mapping[str, object]) -> object:
-    fresh(evaluation, len(mapping))
+    charge_new_items(evaluation, len(mapping))
     return list(mapping.items())
 
 
@@ -172,8 +172,8 @@ def _cycle(_: Evaluation, loop: LoopContext, *values: object) -> object:
 _TEXT: dict[str, Method] = {
     **{name: _plain_text(name) for name in _PLAIN_TEXT},
     **{name: _padding(name) for name in ("center", "ljust", "rjust", "zfill")},
-    "join": join,
-    "replace": replace,
+    "join": join_parts,
+    "replace": replace_text,
     "rsplit": _splitting("rsplit"),
     "split": _splitting("split"),
     "splitlines": _splitlines,

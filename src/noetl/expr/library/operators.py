@@ -3,13 +3,19 @@
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 
-from noetl.expr.runtime.conversion import kind_of, text_of
+from noetl.expr.runtime.conversion import render_text, type_name
 from noetl.expr.runtime.evaluation import Evaluation
-from noetl.expr.runtime.limits import CALL, FRESH, MAX_INTEGER_BITS
-from noetl.expr.runtime.marker import Unread, Veiled, refuse, refuse_inside, same_kind
+from noetl.expr.runtime.limits import CALL_COST, MAX_INTEGER_BITS, NEW_ITEM_COST
+from noetl.expr.runtime.marker import (
+    ReferenceUnresolved,
+    SecretRefused,
+    may_equal,
+    refuse_marker,
+    refuse_markers_in,
+)
 from noetl.expr.runtime.missing_value import Missing
 from noetl.model import ExpressionError
-from noetl.model.reference import MARK, escape_key, is_reference
+from noetl.model.reference import MARKER, escape_key, is_reference
 from noetl.model.secret import is_secret
 
 Number = int | float
@@ -39,8 +45,8 @@ def calculate(evaluation: Evaluation, symbol: str, left: object, right: object) 
         if isinstance(side, Missing):
             side.fail()
         if type(side) is dict:
-            refuse(side)
-    evaluation.budget.charge(CALL)
+            refuse_marker(side)
+    evaluation.budget.charge(CALL_COST)
     if isinstance(left, Number) and isinstance(right, Number):
         return _calculate_number(symbol, left, right)
     if symbol == "+" and isinstance(left, str) and isinstance(right, str):
@@ -60,7 +66,9 @@ def calculate(evaluation: Evaluation, symbol: str, left: object, right: object) 
         hint = "join text with `~`, or convert with `| int`"
     elif symbol == "%" and isinstance(left, str):
         hint = "join text with `~`"
-    raise ExpressionError(f"`{symbol}` does not work between {kind_of(left)} and {kind_of(right)}", hint=hint)
+    raise ExpressionError(
+        f"`{symbol}` does not work between {type_name(left)} and {type_name(right)}", hint=hint
+    )
 
 
 def _calculate_number(symbol: str, left: Number, right: Number) -> object:
@@ -102,9 +110,9 @@ def compare(evaluation: Evaluation, left: object, *rest: object) -> bool:
 
 def _compare_pair(evaluation: Evaluation, left: object, name: str, right: object) -> bool:
     if isinstance(left, Missing):
-        return left.compared(name)
+        return left.answer_comparison(name)
     if isinstance(right, Missing):
-        return right.compared(name)
+        return right.answer_comparison(name)
     if (type(left) is dict or type(right) is dict) and _differ_in_kind(left, name, right):
         return name == "ne"
     if name == "in":
@@ -117,7 +125,7 @@ def _compare_pair(evaluation: Evaluation, left: object, name: str, right: object
         return bool(function(left, right))
     except TypeError:
         raise ExpressionError(
-            f"`{symbol}` does not work between {kind_of(left)} and {kind_of(right)}",
+            f"`{symbol}` does not work between {type_name(left)} and {type_name(right)}",
             hint="convert one of them, for example with `| int`",
         ) from None
 
@@ -128,38 +136,38 @@ def _differ_in_kind(left: object, name: str, right: object) -> bool:
         if is_secret(one):
             if name in ("eq", "ne") and other is None:
                 return True
-            raise Veiled(one)
+            raise SecretRefused(one)
         if is_reference(one):
-            if name in ("eq", "ne") and not same_kind(one, other):
+            if name in ("eq", "ne") and not may_equal(one, other):
                 return True
             if name not in ("in", "notin") or one is right:
-                raise Unread(one)
+                raise ReferenceUnresolved(one)
     return False
 
 
 def _charge_comparison(evaluation: Evaluation, left: object, right: object) -> None:
-    evaluation.budget.charge(CALL)
+    evaluation.budget.charge(CALL_COST)
     if isinstance(left, str):
         if isinstance(right, str):
             evaluation.budget.charge(min(len(left), len(right)) >> 6)
     elif isinstance(left, Sized) and isinstance(right, Sized) and len(left) == len(right):
         evaluation.budget.measure(left)
         evaluation.budget.measure(right)
-        refuse_inside(left)
-        refuse_inside(right)
+        refuse_markers_in(left)
+        refuse_markers_in(right)
 
 
 def contains(evaluation: Evaluation, container: object, value: object) -> bool:
     """`value in container`."""
     budget = evaluation.budget
-    budget.charge(CALL)
-    refuse(container)
+    budget.charge(CALL_COST)
+    refuse_marker(container)
     if type(value) is dict and is_reference(value) and isinstance(container, Sequence) and container:
-        raise Unread(value)
+        raise ReferenceUnresolved(value)
     if isinstance(container, str):
         if not isinstance(value, str):
             raise ExpressionError(
-                f"`in` looks for text in text, not for {kind_of(value)}",
+                f"`in` looks for text in text, not for {type_name(value)}",
                 hint="convert it with `| string`, or put the choices in a list",
             )
         budget.charge((len(container) + len(value)) >> 4)
@@ -172,27 +180,27 @@ def contains(evaluation: Evaluation, container: object, value: object) -> bool:
         budget.charge(len(container))
         if isinstance(value, str | Sequence | Mapping):
             budget.measure(container if not isinstance(value, str) else value)
-            refuse_inside(container)
+            refuse_markers_in(container)
         return value in container
-    raise ExpressionError(f"`in` needs a list, a mapping or text on its right, not {kind_of(container)}")
+    raise ExpressionError(f"`in` needs a list, a mapping or text on its right, not {type_name(container)}")
 
 
 def join_text(evaluation: Evaluation, *parts: object) -> str:
     """`a ~ b ~ …`."""
-    texts = [text_of(part, evaluation.budget) for part in parts]
+    texts = [render_text(part, evaluation.budget) for part in parts]
     evaluation.budget.charge_text(sum(map(len, texts)))
     return "".join(texts)
 
 
-def built(evaluation: Evaluation, value: object) -> object:
+def build_collection(evaluation: Evaluation, value: object) -> object:
     """A list or mapping written in the expression: charged for all it holds."""
     evaluation.budget.measure(value)
-    if type(value) is dict and MARK in value:
+    if type(value) is dict and MARKER in value:
         return {escape_key(key) if isinstance(key, str) else key: item for key, item in value.items()}
     return value
 
 
-def sliced(evaluation: Evaluation, value: object, start: object, stop: object, step: object) -> object:
+def slice_value(evaluation: Evaluation, value: object, start: object, stop: object, step: object) -> object:
     """`value[start:stop:step]`."""
     if isinstance(value, Missing):
         return value
@@ -200,19 +208,19 @@ def sliced(evaluation: Evaluation, value: object, start: object, stop: object, s
         if isinstance(part, Missing):
             part.fail()
         if part is not None and type(part) is not int:
-            raise ExpressionError(f"the bounds of a slice are whole numbers, not {kind_of(part)}")
-    refuse(value)
+            raise ExpressionError(f"the bounds of a slice are whole numbers, not {type_name(part)}")
+    refuse_marker(value)
     if not isinstance(value, str | list | tuple | range):
-        raise ExpressionError(f"only text and lists have slices, not {kind_of(value)}")
+        raise ExpressionError(f"only text and lists have slices, not {type_name(value)}")
     if step == 0:
         raise ExpressionError("the step of a slice cannot be zero")
     bounds: slice[int | None, int | None, int | None] = slice(start, stop, step)  # type: ignore[arg-type]
     length = len(range(*bounds.indices(len(value))))
-    evaluation.budget.charge(CALL + (length >> 2 if isinstance(value, str) else length))
+    evaluation.budget.charge(CALL_COST + (length >> 2 if isinstance(value, str) else length))
     return value[bounds]
 
 
-class Steps:
+class LoopSteps:
     """What a `{% for %}` goes through; every step is charged."""
 
     __slots__ = ("_budget", "_cost", "_items")
@@ -220,7 +228,7 @@ class Steps:
     def __init__(self, evaluation: Evaluation, value: object, cost: int) -> None:
         self._budget = evaluation.budget
         self._cost = cost
-        self._items = iterable(value)
+        self._items = as_iterable(value)
 
     def __len__(self) -> int:
         return len(self._items)
@@ -231,16 +239,16 @@ class Steps:
             yield item
 
 
-def iterable(value: object) -> Sequence[object] | Mapping[object, object]:
+def as_iterable(value: object) -> Sequence[object] | Mapping[object, object]:
     """The value as something to go through: a list, the keys of a mapping, the characters of text."""
     if isinstance(value, Missing):
         return list(value)
-    refuse(value)
+    refuse_marker(value)
     if isinstance(value, Sequence | Mapping):
         return value
-    raise ExpressionError(f"{kind_of(value)} cannot be iterated; a list, a mapping or text can")
+    raise ExpressionError(f"{type_name(value)} cannot be iterated; a list, a mapping or text can")
 
 
-def fresh(evaluation: Evaluation, count: int) -> None:
+def charge_new_items(evaluation: Evaluation, count: int) -> None:
     """Charge for `count` items about to be made."""
-    evaluation.budget.charge(CALL + count * FRESH)
+    evaluation.budget.charge(CALL_COST + count * NEW_ITEM_COST)

@@ -7,7 +7,7 @@ from jinja2 import pass_context
 
 from noetl.expr.library.operators import calculate, compare
 from noetl.expr.runtime.evaluation import Evaluation
-from noetl.expr.runtime.marker import refuse
+from noetl.expr.runtime.marker import refuse_marker
 from noetl.expr.runtime.missing_value import Missing
 from noetl.model.reference import is_reference
 
@@ -31,7 +31,7 @@ def _remainder(divisor: int, expected: int) -> Callable[..., bool]:
 def _remains(evaluation: Evaluation, value: object, divisor: object) -> object:
     for side in (value, divisor):
         if isinstance(side, Missing):
-            side.compared("eq")
+            side.answer_comparison("eq")
             return None
     return calculate(evaluation, "%", value, divisor)
 
@@ -44,8 +44,8 @@ def _divisible_by(evaluation: Evaluation, value: object, divisor: object) -> boo
 def _cased(function: Callable[[str], bool]) -> Callable[..., bool]:
     def test(value: object) -> bool:
         if isinstance(value, Missing):
-            return value.compared("eq")
-        refuse(value)
+            return value.answer_comparison("eq")
+        refuse_marker(value)
         return isinstance(value, str) and function(value)
 
     return test

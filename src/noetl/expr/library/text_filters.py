@@ -12,18 +12,18 @@ from urllib.parse import quote, quote_plus
 import msgspec
 
 from noetl.expr.language.guard import truthy
-from noetl.expr.library.methods import call_method, replace
-from noetl.expr.library.operators import fresh
-from noetl.expr.runtime.conversion import kind_of, plain, text_of
+from noetl.expr.library.methods import call_method, replace_text
+from noetl.expr.library.operators import charge_new_items
+from noetl.expr.runtime.conversion import render_text, to_json, type_name
 from noetl.expr.runtime.evaluation import Evaluation
 from noetl.expr.runtime.limits import MAX_NUMERAL
-from noetl.expr.runtime.marker import refuse_inside
+from noetl.expr.runtime.marker import refuse_markers_in
 from noetl.model import ExpressionError
 from noetl.model.reference import escape, unescape
 
 
 def _text(evaluation: Evaluation, value: object) -> str:
-    return text_of(value, evaluation.budget)
+    return render_text(value, evaluation.budget)
 
 
 def _method(name: str) -> Callable[..., object]:
@@ -39,7 +39,7 @@ def _replace(
     evaluation: Evaluation, value: object, old: object, new: object, count: int | None = None
 ) -> str:
     times = -1 if count is None else count
-    return replace(
+    return replace_text(
         evaluation, _text(evaluation, value), _text(evaluation, old), _text(evaluation, new), times
     )
 
@@ -57,7 +57,7 @@ def _indent(
     evaluation.budget.charge_text(len(text) + (text.count("\n") + 1) * margin_length)
     margin = width if isinstance(width, str) else " " * width
     lines = text.split("\n")
-    fresh(evaluation, len(lines))
+    charge_new_items(evaluation, len(lines))
     indented = [margin + line if line or blank else line for line in lines]
     return "\n".join(indented if first else [lines[0], *indented[1:]])
 
@@ -75,7 +75,7 @@ def _truncate(
 
 def _wordcount(evaluation: Evaluation, value: object) -> int:
     text = _text(evaluation, value)
-    fresh(evaluation, len(text) >> 1)
+    charge_new_items(evaluation, len(text) >> 1)
     return len(text.split())
 
 
@@ -104,7 +104,7 @@ def _quotable(evaluation: Evaluation, value: object) -> str:
 
 def _from_json(evaluation: Evaluation, value: object) -> object:
     if not isinstance(value, str):
-        raise ExpressionError(f"`from_json` reads text, not {kind_of(value)}")
+        raise ExpressionError(f"`from_json` reads text, not {type_name(value)}")
     evaluation.budget.charge(len(value))
     try:
         return escape(msgspec.json.decode(value))
@@ -115,8 +115,8 @@ def _from_json(evaluation: Evaluation, value: object) -> object:
 def _to_json(evaluation: Evaluation, value: object, indent: int | None = None) -> str:
     if indent is not None and not 0 <= indent <= 8:
         raise ExpressionError("`to_json` indents by 0 to 8 blanks")
-    refuse_inside(value)
-    known = unescape(plain(value, evaluation.budget))
+    refuse_markers_in(value)
+    known = unescape(to_json(value, evaluation.budget))
     if indent is not None:
         evaluation.budget.measure(known)
     text = json.dumps(known, ensure_ascii=False, indent=indent)
@@ -171,7 +171,7 @@ def _number(name: str, value: object) -> int | float:
     if isinstance(value, int | float):
         return value
     raise ExpressionError(
-        f"`{name}` needs a number, not {kind_of(value)}", hint="convert with `| int` or `| float`"
+        f"`{name}` needs a number, not {type_name(value)}", hint="convert with `| int` or `| float`"
     )
 
 
@@ -196,7 +196,7 @@ def _bool(_: Evaluation, value: object) -> bool:
     return truthy(value)
 
 
-FILTERS: dict[str, Callable[..., object]] = {
+TEXT_FILTERS: dict[str, Callable[..., object]] = {
     "abs": _abs,
     "b64decode": _b64decode,
     "b64encode": _b64encode,

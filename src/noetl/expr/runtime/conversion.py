@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence, Set
 
 from noetl.expr.runtime.limits import MAX_RESULT_DEPTH, Budget
-from noetl.expr.runtime.marker import refuse_inside
+from noetl.expr.runtime.marker import refuse_markers_in
 from noetl.expr.runtime.missing_value import GuardMissing, Missing
 from noetl.model import ExpressionError, Json
 
@@ -12,7 +12,7 @@ _SCALARS = frozenset({str, int, bool, type(None)})
 _KINDS = {str: "text", bool: "a boolean", int: "a number", float: "a number", type(None): "none"}
 
 
-def kind_of(value: object) -> str:
+def type_name(value: object) -> str:
     """What a playbook author would call this value."""
     if type(value) in _KINDS:
         return _KINDS[type(value)]
@@ -25,7 +25,7 @@ def kind_of(value: object) -> str:
     return "not a value"
 
 
-def plain(value: object, budget: Budget) -> Json:
+def to_json(value: object, budget: Budget) -> Json:
     """The value as JSON knows it; the same object where it already is.
 
     Raises ExpressionError for what JSON cannot say, MissingError for an undefined (None in guards).
@@ -80,14 +80,14 @@ def _key(key: object) -> str:
         return "true" if key else "false"
     if isinstance(key, str | int):
         return str(key)
-    raise ExpressionError(f"a key of a mapping is text, not {kind_of(key)}")
+    raise ExpressionError(f"a key of a mapping is text, not {type_name(key)}")
 
 
 def _same(left: object, right: object) -> bool:
     return left is right
 
 
-def text_of(value: object, budget: Budget) -> str:
+def render_text(value: object, budget: Budget) -> str:
     """The value inside a longer text."""
     if type(value) is str:
         budget.charge_text(len(value))
@@ -97,5 +97,5 @@ def text_of(value: object, budget: Budget) -> str:
         return str(value)
     if isinstance(value, Missing):
         return str(value)
-    refuse_inside(value)
-    return str(plain(value, budget))
+    refuse_markers_in(value)
+    return str(to_json(value, budget))

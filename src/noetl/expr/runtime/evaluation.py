@@ -10,10 +10,10 @@ from jinja2.utils import missing
 
 from noetl.expr.runtime.limits import Budget
 from noetl.expr.runtime.marker import ABSENT as NO_PART
-from noetl.expr.runtime.marker import Selected, part_of, refuse
+from noetl.expr.runtime.marker import Selected, referenced_part, refuse_marker
 from noetl.expr.runtime.missing_value import Missing
 from noetl.expr.runtime.scope import ABSENT, Scope
-from noetl.model.reference import MARK, is_reference
+from noetl.model.reference import MARKER, is_reference
 
 _LOOP_FIELDS = frozenset(
     {
@@ -89,11 +89,11 @@ def item(environment: Environment, owner: object, key: object) -> object:
     """The value of a key, an item of a list, a field of `loop`; never an attribute. Or an undefined."""
     kind = type(owner)
     if kind is dict:
-        if MARK in owner:  # type: ignore[operator]
+        if MARKER in owner:  # type: ignore[operator]
             if is_reference(owner):
-                found = part_of(owner, key)
+                found = referenced_part(owner, key)
                 return environment.undefined(obj=owner, name=key) if found is NO_PART else found  # type: ignore[arg-type]
-            refuse(owner)
+            refuse_marker(owner)
         try:
             return owner[key]  # type: ignore[index]
         except (KeyError, TypeError):

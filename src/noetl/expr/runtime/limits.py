@@ -22,11 +22,11 @@ MAX_RANGE = 1_000_000
 MAX_INTEGER_BITS = 4096
 MAX_RESULT_DEPTH = 100
 
-BUDGET = 6_000_000
+WORK_BUDGET = 6_000_000
 """Units of work; one takes about 0.1 µs."""
-CALL = 10
-STEP = 6
-FRESH = 4
+CALL_COST = 10
+STEP_COST = 6
+NEW_ITEM_COST = 4
 """What one operator, one loop step, and one newly made item cost."""
 
 _SIZED = frozenset({dict, list, str, tuple})
@@ -38,7 +38,7 @@ class Budget:
     __slots__ = ("left",)
 
     def __init__(self) -> None:
-        self.left = BUDGET
+        self.left = WORK_BUDGET
 
     def charge(self, units: int) -> None:
         """Refuse the work before it is done."""

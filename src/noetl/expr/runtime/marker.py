@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from noetl.model import ExpressionError, Json
-from noetl.model.reference import MARK, is_reference, part, references_in
+from noetl.model.reference import MARKER, is_reference, part_reference, references_in
 from noetl.model.secret import is_secret, secrets_in
 
 _HINT = "keep the part at hand with `spec.result.select`, or read the value in a task"
 
 
-class Unread(ExpressionError):
+class ReferenceUnresolved(ExpressionError):
     """A value was asked for that is stored by reference, or a part of it that is not at hand."""
 
     def __init__(self, reference: dict[str, Any], what: str = "the value") -> None:
@@ -21,7 +21,7 @@ class Unread(ExpressionError):
         self.reference = reference
 
 
-class Veiled(ExpressionError):
+class SecretRefused(ExpressionError):
     """A secret was asked for where only the inputs of tools may have one."""
 
     def __init__(self, marker: Mapping[str, Any]) -> None:
@@ -58,27 +58,27 @@ def with_extracted(value: Any, extracted: Mapping[str, Json]) -> Any:
     return found
 
 
-def refuse(value: object) -> None:
+def refuse_marker(value: object) -> None:
     """Raises Unread or Veiled if this stands for a value."""
-    if type(value) is dict and MARK in value:
+    if type(value) is dict and MARKER in value:
         if is_reference(value):
-            raise Unread(value)
+            raise ReferenceUnresolved(value)
         if is_secret(value):
-            raise Veiled(value)
+            raise SecretRefused(value)
 
 
-def refuse_inside(value: object) -> None:
+def refuse_markers_in(value: object) -> None:
     """Raises Unread or Veiled if this, or anything in it, stands for a value."""
     for found in references_in(value):
-        raise Unread(found)
+        raise ReferenceUnresolved(found)
     for found in secrets_in(value):
-        raise Veiled(found)
+        raise SecretRefused(found)
 
 
-def length(value: dict[str, Any]) -> int:
+def referenced_length(value: dict[str, Any]) -> int:
     """How long the value is that this stands for."""
     if "length" not in value or "set" in value:
-        raise Unread(value, "its length")
+        raise ReferenceUnresolved(value, "its length")
     found: int = value["length"]
     return found
 
@@ -86,7 +86,7 @@ def length(value: dict[str, Any]) -> int:
 ABSENT = object()
 
 
-def part_of(owner: dict[str, Any], key: object) -> object:
+def referenced_part(owner: dict[str, Any], key: object) -> object:
     """A part of what this stands for, or ABSENT. Raises Unread where it is not at hand."""
     if key == "extracted":
         return owner.get("extracted", {})
@@ -97,25 +97,25 @@ def part_of(owner: dict[str, Any], key: object) -> object:
             return _over(value, writes[position + 1 :])
     try:
         found = _stored_part(owner, key)
-    except Unread:
+    except ReferenceUnresolved:
         if not writes:
             raise
-        found = part(owner["key"], (*owner.get("path", ()), str(key)))
+        found = part_reference(owner["key"], (*owner.get("path", ()), str(key)))
     return _over({} if found is ABSENT else found, writes) if writes else found
 
 
 def _over(value: object, writes: list[Any]) -> object:
     for path, written in writes:
-        value = overlaid(value, tuple(path[1:]), written)
+        value = write_at_path(value, tuple(path[1:]), written)
     return value
 
 
-def overlaid(values: object, path: tuple[str, ...], value: Any) -> dict[str, Any]:
+def write_at_path(values: object, path: tuple[str, ...], value: Any) -> dict[str, Any]:
     """A copy with the value at this path; what is not on the way is shared.
 
     What is not a mapping becomes one. A reference stays one and remembers the write.
     """
-    if type(values) is dict and MARK not in values:
+    if type(values) is dict and MARKER not in values:
         copy = dict(values)
     elif not is_reference(values):
         copy = dict(values) if isinstance(values, Mapping) else {}
@@ -124,7 +124,7 @@ def overlaid(values: object, path: tuple[str, ...], value: Any) -> dict[str, Any
     else:
         copy = {}
     key = path[0]
-    copy[key] = value if len(path) == 1 else overlaid(copy.get(key), path[1:], value)
+    copy[key] = value if len(path) == 1 else write_at_path(copy.get(key), path[1:], value)
     return copy
 
 
@@ -139,10 +139,10 @@ def _stored_part(owner: dict[str, Any], key: object) -> object:
         return ABSENT
     if type(key) is int and kind == "mapping":
         return ABSENT
-    raise Unread(owner, f"`{key}`")
+    raise ReferenceUnresolved(owner, f"`{key}`")
 
 
-def same_kind(reference: dict[str, Any], other: object) -> bool:
+def may_equal(reference: dict[str, Any], other: object) -> bool:
     """Whether the value behind a reference could be equal to `other`."""
     kind = reference.get("type")
     match other:
@@ -158,13 +158,13 @@ def same_kind(reference: dict[str, Any], other: object) -> bool:
 
 __all__ = [
     "ABSENT",
-    "Unread",
-    "Veiled",
-    "length",
-    "overlaid",
-    "part_of",
-    "refuse",
-    "refuse_inside",
-    "same_kind",
+    "ReferenceUnresolved",
+    "SecretRefused",
+    "may_equal",
+    "referenced_length",
+    "referenced_part",
+    "refuse_marker",
+    "refuse_markers_in",
     "with_extracted",
+    "write_at_path",
 ]

@@ -6,7 +6,7 @@ from typing import Never
 from jinja2 import Undefined, UndefinedError
 
 
-class Site(enum.Enum):
+class EvaluationSite(enum.Enum):
     """Where an expression stands: a condition, or anything whose value is used."""
 
     GUARD = "guard"
@@ -45,7 +45,7 @@ class Missing(Undefined):
         """Refuse to be used as a value."""
         raise MissingError(self)
 
-    def compared(self, operator: str) -> bool:
+    def answer_comparison(self, operator: str) -> bool:
         """The answer to a comparison with this on either side."""
         raise TypeError(f"{type(self).__name__} does not answer `{operator}`")
 
@@ -67,7 +67,7 @@ class GuardMissing(Missing):
 
     __slots__ = ()
 
-    def compared(self, operator: str) -> bool:
+    def answer_comparison(self, operator: str) -> bool:
         """False, but true for `!=` and `not in`."""
         return operator in ("ne", "notin")
 
@@ -89,7 +89,7 @@ class ValueMissing(Missing):
 
     __slots__ = ()
 
-    def compared(self, operator: str) -> Never:  # noqa: ARG002
+    def answer_comparison(self, operator: str) -> Never:  # noqa: ARG002
         """Refused."""
         self.fail()
 

@@ -27,10 +27,10 @@ NAMESPACES = frozenset(
 )
 """Reserved names: each means its namespace, and nothing else, wherever it stands."""
 
-CHANGING = frozenset({"ctx", "run", "steps"})
+MUTABLE_NAMESPACES = frozenset({"ctx", "run", "steps"})
 """Namespaces whose mapping is written to while the playbook runs."""
 
-BUILTIN_ITER = frozenset({"count", "first", "index", "last", "parent"})
+BUILTIN_ITER_KEYS = frozenset({"count", "first", "index", "last", "parent"})
 """Keys of `iter` that have no bare name."""
 
 ABSENT = object()
@@ -70,7 +70,7 @@ class Scope:
             now=self.now,
         )
 
-    def as_now(self, names: Iterable[str]) -> "Scope":
+    def freeze(self, names: Iterable[str]) -> "Scope":
         """The same scope, in which these namespaces stay as they are, whatever is written later."""
         found = {name: self._namespaces.get(name) for name in names}
         return self.child({name: dict(one) for name, one in found.items() if isinstance(one, dict)})
@@ -95,7 +95,7 @@ class Scope:
         """
         owner = self.resolve(name)
         if is_reference(owner):
-            found = marker.part_of(owner, "data")
+            found = marker.referenced_part(owner, "data")
             if found is not marker.ABSENT:
                 return found
         elif isinstance(owner, Mapping) and "data" in owner:
@@ -111,7 +111,7 @@ class Scope:
             if (
                 isinstance(values, Mapping)
                 and name in values
-                and not (space == "iter" and name in BUILTIN_ITER)
+                and not (space == "iter" and name in BUILTIN_ITER_KEYS)
             ):
                 return cast("object", values[name])
         return ABSENT

@@ -6,20 +6,20 @@ boxes; tall drawings are set in columns; parts that are not connected stand in r
 
 from collections.abc import Sequence
 
-from noetl.graph.layout.columns import fold_layers
-from noetl.graph.layout.geometry import Layout, Link, Point, Rect, Route, Size
-from noetl.graph.layout.layer_order import arrange
+from noetl.graph.layout.columns import fold_into_columns
+from noetl.graph.layout.geometry import BoxLink, BoxSize, Layout, Point, Rect, Route
+from noetl.graph.layout.layer_order import order_layers
 from noetl.graph.layout.ranks import rank_boxes
-from noetl.graph.layout.routes import moved, trace
-from noetl.graph.layout.strands import weave
+from noetl.graph.layout.routes import move_layout, route_links
+from noetl.graph.layout.strands import build_layers
 
-__all__ = ["Layout", "Link", "Point", "Rect", "Route", "Size", "layout"]
+__all__ = ["BoxLink", "BoxSize", "Layout", "Point", "Rect", "Route", "layout"]
 
 GAP = 48.0
 SHAPE = 1.4
 
 
-def layout(sizes: Sequence[Size], links: Sequence[Link], *, root: int = 0) -> Layout:
+def layout(sizes: Sequence[BoxSize], links: Sequence[BoxLink], *, root: int = 0) -> Layout:
     """Places boxes of these sizes and routes these links; the flow is read from box `root`."""
     parts = [_part(members, sizes, links, root) for members in _components(len(sizes), links, root)]
     return _packed(parts, len(sizes), len(links))
@@ -28,7 +28,7 @@ def layout(sizes: Sequence[Size], links: Sequence[Link], *, root: int = 0) -> La
 _Part = tuple[list[int], list[int], Layout]
 
 
-def _components(count: int, links: Sequence[Link], root: int) -> list[list[int]]:
+def _components(count: int, links: Sequence[BoxLink], root: int) -> list[list[int]]:
     """Boxes that hang together, the root's first, then by their lowest number."""
     parent = list(range(count))
 
@@ -46,17 +46,17 @@ def _components(count: int, links: Sequence[Link], root: int) -> list[list[int]]
     return sorted(found.values(), key=lambda members: (root not in members, members[0]))
 
 
-def _part(members: list[int], sizes: Sequence[Size], links: Sequence[Link], root: int) -> _Part:
+def _part(members: list[int], sizes: Sequence[BoxSize], links: Sequence[BoxLink], root: int) -> _Part:
     index = {box: place for place, box in enumerate(members)}
     numbers = [number for number, link in enumerate(links) if link.source in index]
     own = [
-        Link(index[link.source], index[link.target], link.kind, link.label)
+        BoxLink(index[link.source], index[link.target], link.kind, link.label)
         for link in (links[number] for number in numbers)
     ]
     ranking = rank_boxes(len(members), own, index.get(root, 0))
-    web = weave([sizes[box] for box in members], own, ranking)
-    arrange(web, web.boxes[index.get(root, 0)])
-    return members, numbers, trace(web, own, fold_layers(web.layers))
+    web = build_layers([sizes[box] for box in members], own, ranking)
+    order_layers(web, web.boxes[index.get(root, 0)])
+    return members, numbers, route_links(web, own, fold_into_columns(web.layers))
 
 
 def _packed(parts: list[_Part], boxes: int, links: int) -> Layout:
@@ -68,7 +68,7 @@ def _packed(parts: list[_Part], boxes: int, links: int) -> Layout:
     for members, numbers, part in parts:
         if x and x + part.width > limit:
             x, y, row = 0.0, y + row + GAP, 0.0
-        here = moved(part, x, y)
+        here = move_layout(part, x, y)
         for box, rect in zip(members, here.boxes, strict=True):
             placed_boxes[box] = rect
         for number, route in zip(numbers, here.routes, strict=True):

@@ -6,11 +6,11 @@ compact each, take the average of the middle two, and let the lines settle.
 
 from itertools import accumulate, pairwise
 
-from noetl.graph.layout.compaction import bends_anyway, gap, settle
+from noetl.graph.layout.compaction import cell_distance, compact_blocks, is_side_strand
 from noetl.graph.layout.strands import Cell
 
 
-def align(layers: list[list[Cell]]) -> None:
+def align_cells(layers: list[list[Cell]]) -> None:
     """Sets `x` of every cell in `layers`; the leftmost side is at 0. The order of cells is kept."""
     crossed = _crossed(layers)
     drafts = []
@@ -31,7 +31,7 @@ def align(layers: list[list[Cell]]) -> None:
     for cell in drafts[0]:
         _, second, third, _ = sorted(draft[cell] for draft in drafts)
         cell.x = (second + third) / 2
-    settle(layers)
+    compact_blocks(layers)
     edge = min((cell.x - cell.left for layer in layers for cell in layer), default=0.0)
     for layer in layers:
         for cell in layer:
@@ -54,7 +54,7 @@ def _medians(cell: Cell, *, downwards: bool, rightwards: bool) -> list[Cell]:
     partners = [
         (strand.upper if downwards else strand.lower, strand.weight)
         for strand in strands
-        if not bends_anyway(strand)
+        if not is_side_strand(strand)
     ]
     if not partners:
         return []
@@ -77,15 +77,15 @@ def _crossed(layers: list[list[Cell]]) -> set[tuple[Cell, Cell]]:
         first, start = 0, 0
         for place, cell in enumerate(lower):
             inner = None
-            if cell.what != "box":
-                inner = next((s.upper for s in cell.above if s.upper.what != "box"), None)
+            if cell.kind != "box":
+                inner = next((s.upper for s in cell.above if s.upper.kind != "box"), None)
             if inner is None and place < len(lower) - 1:
                 continue
             last = inner.position if inner is not None else len(upper)
             for other in lower[start : place + 1]:
                 for strand in other.above:
                     outside = not first <= strand.upper.position <= last
-                    if outside and "box" in (strand.upper.what, other.what):
+                    if outside and "box" in (strand.upper.kind, other.kind):
                         found.add((strand.upper, other))
             start, first = place + 1, last
     return found
@@ -120,7 +120,7 @@ def _compact(view: list[list[Cell]], root: dict[Cell, Cell], *, rightwards: bool
     for layer in view:
         for one, two in pairwise(layer):
             left, right = (one, two) if rightwards else (two, one)
-            room = gap(left, right)
+            room = cell_distance(left, right)
             a, b = root[one], root[two]
             after[a][b] = max(room, after[a].get(b, 0.0))
             before[b][a] = after[a][b]

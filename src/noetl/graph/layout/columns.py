@@ -3,7 +3,7 @@
 from itertools import accumulate
 from math import sqrt
 
-from noetl.graph.layout.alignment import align
+from noetl.graph.layout.alignment import align_cells
 from noetl.graph.layout.strands import Cell
 
 TALL = 1500.0
@@ -19,12 +19,12 @@ GUTTER = 80.0
 TRIES = 3
 
 
-def fold_layers(layers: list[list[Cell]]) -> list[int]:
+def fold_into_columns(layers: list[list[Cell]]) -> list[int]:
     """Aligns the layers, in as many columns as give the drawing a good shape.
 
     The answer is the column of each layer, from 0. Each column begins at x = 0.
     """
-    align(layers)
+    align_cells(layers)
     column_of = [0] * len(layers)
     heights = [max(cell.room for cell in layer) + CHANNEL for layer in layers]
     total, count = sum(heights), 1
@@ -38,7 +38,7 @@ def fold_layers(layers: list[list[Cell]]) -> list[int]:
         cuts = _cuts(layers, heights, count)
         column_of = [sum(1 for cut in cuts if cut <= number) for number in range(len(layers))]
         for own in _split(layers, column_of):
-            align(own)
+            align_cells(own)
     return column_of
 
 
@@ -64,7 +64,7 @@ def _cuts(layers: list[list[Cell]], heights: list[float], count: int) -> list[in
         near = [
             number
             for number in range(cuts[-1] + 1 if cuts else 1, len(layers))
-            if abs(tops[number] - aim) < share * 0.3 and any(cell.what == "box" for cell in layers[number])
+            if abs(tops[number] - aim) < share * 0.3 and any(cell.kind == "box" for cell in layers[number])
         ]
         if near:
             cuts.append(min(near, key=lambda number: (_lines(layers[number]), abs(tops[number] - aim))))

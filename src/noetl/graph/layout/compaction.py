@@ -13,14 +13,14 @@ END_PULL, SIDE_PULL = 5, 1
 GAPS = {"box": 40.0, "label": 16.0, "way": 14.0}
 
 
-def gap(left: Cell, right: Cell) -> float:
+def cell_distance(left: Cell, right: Cell) -> float:
     """The least distance between the places of two neighbours."""
-    return left.right + right.left + min(GAPS[left.what], GAPS[right.what])
+    return left.right + right.left + min(GAPS[left.kind], GAPS[right.kind])
 
 
-def bends_anyway(strand: Strand) -> bool:
+def is_side_strand(strand: Strand) -> bool:
     """A line at a box's side."""
-    return strand.back and "box" in (strand.upper.what, strand.lower.what)
+    return strand.back and "box" in (strand.upper.kind, strand.lower.kind)
 
 
 @dataclass(slots=True, eq=False)
@@ -35,7 +35,7 @@ class _Block:
     right: list[tuple["_Block", float]] = field(default_factory=list)
 
 
-def settle(layers: list[list[Cell]]) -> None:
+def compact_blocks(layers: list[list[Cell]]) -> None:
     """Moves whole lines towards what they are joined to, as far as their neighbours allow."""
     blocks = _blocks(layers)
     for number in range(ROUNDS):
@@ -73,12 +73,12 @@ def _blocks(layers: list[list[Cell]]) -> list[_Block]:
             block.cells.append(cell)
             for strand in (*cell.above, *cell.below):
                 other = strand.lower if strand.upper is cell else strand.upper
-                if other in here and abs(other.x - cell.x) < 0.01 and not bends_anyway(strand):
+                if other in here and abs(other.x - cell.x) < 0.01 and not is_side_strand(strand):
                     stack.append(other)
     for layer in layers:
         for one, two in pairwise(layer):
-            owner[one].right.append((owner[two], gap(one, two)))
-            owner[two].left.append((owner[one], gap(one, two)))
+            owner[one].right.append((owner[two], cell_distance(one, two)))
+            owner[two].left.append((owner[one], cell_distance(one, two)))
         for strand in (strand for cell in layer for strand in cell.below if strand.lower in here):
             if owner[strand.upper] is not owner[strand.lower]:
                 _pull(strand, owner)
@@ -92,8 +92,8 @@ def _pull(strand: Strand, owner: dict[Cell, _Block]) -> None:
     lower_goes_on = any(owner.get(other.upper) is lower for other in strand.lower.above)
     shift = 0.0
     if strand.back:
-        shift -= strand.upper.width / 2 + SIDE if strand.upper.what == "box" else 0.0
-        shift += strand.lower.width / 2 + SIDE if strand.lower.what == "box" else 0.0
+        shift -= strand.upper.width / 2 + SIDE if strand.upper.kind == "box" else 0.0
+        shift += strand.lower.width / 2 + SIDE if strand.lower.kind == "box" else 0.0
     upper.pulls.append((lower, -shift, strand.weight * (SIDE_PULL if upper_goes_on else END_PULL)))
     lower.pulls.append((upper, shift, strand.weight * (SIDE_PULL if lower_goes_on else END_PULL)))
 

@@ -7,18 +7,18 @@ from msgspec import Struct
 Point: TypeAlias = tuple[float, float]
 
 
-class Size(Struct, frozen=True):
+class BoxSize(Struct, frozen=True):
     width: float
     height: float
 
 
-class Link(Struct, frozen=True):
+class BoxLink(Struct, frozen=True):
     """An arrow from box to box, by their numbers. Links of one kind may share their way to a target."""
 
     source: int
     target: int
     kind: str = ""
-    label: Size | None = None
+    label: BoxSize | None = None
 
 
 class Rect(Struct, frozen=True):

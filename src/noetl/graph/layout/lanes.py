@@ -12,7 +12,7 @@ OVERLAP = 1000
 
 
 @dataclass(slots=True, eq=False)
-class Net:
+class ChannelNet:
     """Strands that meet at one horizontal line, with the places where lines from above and below end."""
 
     tops: list[float]
@@ -32,21 +32,21 @@ class Net:
         return self.high - self.low < 0.5
 
 
-def nets(strands: Iterable[Strand]) -> list[Net]:
+def channel_nets(strands: Iterable[Strand]) -> list[ChannelNet]:
     """Strands grouped by the line they share, in the order of their first strand."""
-    found: dict[tuple[bool, int, str], Net] = {}
+    found: dict[tuple[bool, int, str], ChannelNet] = {}
     for strand in strands:
-        net = found.setdefault(strand.net, Net([], [], []))
+        net = found.setdefault(strand.net, ChannelNet([], [], []))
         net.strands.append(strand)
         net.tops.append(strand.upper_x)
         net.bottoms.append(strand.lower_x)
     return list(found.values())
 
 
-def assign(group: list[Net]) -> tuple[dict[Net, int], int]:
+def assign_lanes(group: list[ChannelNet]) -> tuple[dict[ChannelNet, int], int]:
     """A lane for every net that is not straight, counted from the top, and the number of lanes."""
     bent = sorted((net for net in group if not net.straight), key=lambda net: (net.low, net.high))
-    above: dict[Net, dict[Net, int]] = {net: {} for net in bent}
+    above: dict[ChannelNet, dict[ChannelNet, int]] = {net: {} for net in bent}
     for number, one in enumerate(bent):
         for two in bent[number + 1 :]:
             if two.low > one.high + NEAR:
@@ -56,8 +56,8 @@ def assign(group: list[Net]) -> tuple[dict[Net, int], int]:
                 above[one][two] = gain
             elif gain < 0:
                 above[two][one] = -gain
-    lanes: dict[Net, int] = {}
-    taken: list[list[Net]] = []
+    lanes: dict[ChannelNet, int] = {}
+    taken: list[list[ChannelNet]] = []
     for net in _sequence(bent, above):
         lane = max((lanes[other] + 1 for other in lanes if net in above[other]), default=0)
         while lane < len(taken) and any(_touch(net, other) for other in taken[lane]):
@@ -69,11 +69,11 @@ def assign(group: list[Net]) -> tuple[dict[Net, int], int]:
     return lanes, len(taken)
 
 
-def _touch(one: Net, two: Net) -> bool:
+def _touch(one: ChannelNet, two: ChannelNet) -> bool:
     return one.low <= two.high + NEAR and two.low <= one.high + NEAR
 
 
-def _cost(upper: Net, lower: Net) -> int:
+def _cost(upper: ChannelNet, lower: ChannelNet) -> int:
     """Crossings, and lines on lines, if `upper` runs above `lower`."""
     cost = sum(1 for x in upper.bottoms if lower.low < x < lower.high)
     cost += sum(1 for x in lower.tops if upper.low < x < upper.high)
@@ -81,17 +81,17 @@ def _cost(upper: Net, lower: Net) -> int:
     return cost
 
 
-def _sequence(bent: list[Net], above: dict[Net, dict[Net, int]]) -> list[Net]:
+def _sequence(bent: list[ChannelNet], above: dict[ChannelNet, dict[ChannelNet, int]]) -> list[ChannelNet]:
     """An order from top to bottom that breaks as little of `above` as a greedy choice can."""
     balance = {net: sum(above[net].values()) for net in bent}
     for others in above.values():
         for other, gain in others.items():
             balance[other] -= gain
-    incoming: dict[Net, dict[Net, int]] = {net: {} for net in bent}
+    incoming: dict[ChannelNet, dict[ChannelNet, int]] = {net: {} for net in bent}
     for net, others in above.items():
         for other, gain in others.items():
             incoming[other][net] = gain
-    order: list[Net] = []
+    order: list[ChannelNet] = []
     left = dict.fromkeys(bent)
     while left:
         free = next((net for net in left if not any(other in left for other in incoming[net])), None)

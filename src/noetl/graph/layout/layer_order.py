@@ -1,6 +1,6 @@
 """The order of cells within their layers, with few crossings."""
 
-from noetl.graph.layout.strands import Cell, Strand, Web
+from noetl.graph.layout.strands import Cell, LayeredGraph, Strand
 
 SWEEPS = 16
 PATIENCE = 4
@@ -8,19 +8,19 @@ SIDEWAYS = 0.4
 """A strand at a box's left side counts as this much further left than the box."""
 
 
-def arrange(web: Web, root: Cell) -> None:
+def order_layers(web: LayeredGraph, root: Cell) -> None:
     """Orders every layer in place and numbers its cells; equal webs get equal orders."""
     layers = web.layers
     _start(layers, root)
     best = [list(layer) for layer in layers]
-    fewest = crossings(layers)
+    fewest = count_crossings(layers)
     stale = 0
     for sweep in range(SWEEPS):
         if fewest == 0 or stale == PATIENCE:
             break
         _sweep(layers, downwards=sweep % 2 == 0)
         _exchange(layers)
-        count = crossings(layers)
+        count = count_crossings(layers)
         stale += 1
         if count < fewest:
             best, fewest, stale = [list(layer) for layer in layers], count, 0
@@ -29,7 +29,7 @@ def arrange(web: Web, root: Cell) -> None:
         _number(layer)
 
 
-def crossings(layers: list[list[Cell]]) -> int:
+def count_crossings(layers: list[list[Cell]]) -> int:
     """What all crossings between neighbouring layers cost together."""
     total = 0
     for layer in layers[:-1]:
@@ -54,12 +54,12 @@ def crossings(layers: list[list[Cell]]) -> int:
 
 def _upper(strand: Strand) -> float:
     cell = strand.upper
-    return cell.position - SIDEWAYS if strand.back and cell.what == "box" else cell.position
+    return cell.position - SIDEWAYS if strand.back and cell.kind == "box" else cell.position
 
 
 def _lower(strand: Strand) -> float:
     cell = strand.lower
-    return cell.position - SIDEWAYS if strand.back and cell.what == "box" else cell.position
+    return cell.position - SIDEWAYS if strand.back and cell.kind == "box" else cell.position
 
 
 def _number(layer: list[Cell]) -> None:

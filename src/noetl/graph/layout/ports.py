@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from noetl.graph.layout.lanes import nets
+from noetl.graph.layout.lanes import channel_nets
 from noetl.graph.layout.strands import SIDE, TRACK, Cell, Strand
 
 CORNER = 18.0
@@ -21,10 +21,10 @@ def place_ports(layers: list[list[Cell]], column_of: Sequence[int]) -> None:
     for layer in layers:
         for cell in layer:
             for strand in cell.below:
-                strand.upper_x = _side_in(cell, strand) if strand.back and cell.what == "box" else cell.x
+                strand.upper_x = _side_in(cell, strand) if strand.back and cell.kind == "box" else cell.x
             for strand in cell.above:
-                strand.lower_x = _side_out(cell, strand) if strand.back and cell.what == "box" else cell.x
-    boxes = [cell for layer in layers for cell in layer if cell.what == "box"]
+                strand.lower_x = _side_out(cell, strand) if strand.back and cell.kind == "box" else cell.x
+    boxes = [cell for layer in layers for cell in layer if cell.kind == "box"]
     for box in boxes:
         leaving = [strand for strand in box.below if not strand.back]
         wishes = []
@@ -35,7 +35,7 @@ def place_ports(layers: list[list[Cell]], column_of: Sequence[int]) -> None:
         for strand, x in zip(leaving, _along(box, wishes), strict=True):
             strand.upper_x = x
     for box in boxes:
-        arriving = nets(strand for strand in box.above if not strand.back)
+        arriving = channel_nets(strand for strand in box.above if not strand.back)
         wishes = []
         for net in arriving:
             ends = sorted(strand.upper_x for strand in net.strands for _ in range(strand.weight))
@@ -47,7 +47,7 @@ def place_ports(layers: list[list[Cell]], column_of: Sequence[int]) -> None:
                 strand.lower_x = x
 
 
-def side_ys(box: Cell) -> dict[tuple[str, int | str], float]:
+def side_offsets(box: Cell) -> dict[tuple[str, int | str], float]:
     """Heights, from the box's top, of lines at its left side: those that leave above those that enter."""
     keys: list[tuple[str, int | str]] = [("out", number) for number in box.back_out]
     keys += [("in", kind) for kind in reversed(box.back_in)]
@@ -65,7 +65,7 @@ def _side_out(box: Cell, strand: Strand) -> float:
 
 def _reach(cell: Cell) -> tuple[float, float]:
     """Where a line from above can enter a cell."""
-    free = max(cell.width / 2 - CORNER, 0.0) if cell.what == "box" else 0.0
+    free = max(cell.width / 2 - CORNER, 0.0) if cell.kind == "box" else 0.0
     return cell.x - free, cell.x + free
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from noetl.graph.layout.geometry import Link
+from noetl.graph.layout.geometry import BoxLink
 
 
 class Ranking(Struct, frozen=True):
@@ -18,7 +18,7 @@ class Ranking(Struct, frozen=True):
     weights: list[int]
 
 
-def rank_boxes(count: int, links: Sequence[Link], root: int) -> Ranking:
+def rank_boxes(count: int, links: Sequence[BoxLink], root: int) -> Ranking:
     """Every link points downwards, except those that close a cycle when the flow is read from `root`."""
     leaving: list[list[int]] = [[] for _ in range(count)]
     for number, link in enumerate(links):
@@ -35,7 +35,7 @@ def rank_boxes(count: int, links: Sequence[Link], root: int) -> Ranking:
 
 
 def _depth_first(
-    leaving: list[list[int]], links: Sequence[Link], root: int
+    leaving: list[list[int]], links: Sequence[BoxLink], root: int
 ) -> tuple[frozenset[int], list[int]]:
     """The links that point to a box still open, and all boxes in topological order without them."""
     back: set[int] = set()
@@ -63,7 +63,7 @@ def _depth_first(
     return frozenset(back), closed[::-1]
 
 
-def _tighten(rows: list[int], order: list[int], links: Sequence[Link], back: frozenset[int]) -> None:
+def _tighten(rows: list[int], order: list[int], links: Sequence[BoxLink], back: frozenset[int]) -> None:
     """Moves a box down to its targets where more links leave it than come in."""
     targets: list[list[int]] = [[] for _ in rows]
     incoming = [0] * len(rows)
@@ -80,7 +80,7 @@ def _tighten(rows: list[int], order: list[int], links: Sequence[Link], back: fro
 
 
 def _weights(
-    leaving: list[list[int]], order: list[int], links: Sequence[Link], back: frozenset[int]
+    leaving: list[list[int]], order: list[int], links: Sequence[BoxLink], back: frozenset[int]
 ) -> list[int]:
     """Where two or three links leave a box, the one with the longest way still to go outweighs the others."""
     depth = [0] * len(leaving)

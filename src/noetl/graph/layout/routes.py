@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TypeAlias
 
-from noetl.graph.layout.geometry import Layout, Link, Point, Rect, Route
-from noetl.graph.layout.lanes import Net, assign, nets
-from noetl.graph.layout.ports import place_ports, side_ys
-from noetl.graph.layout.strands import LABEL_GAP, LOOP, TRACK, Cell, Strand, Web
+from noetl.graph.layout.geometry import BoxLink, Layout, Point, Rect, Route
+from noetl.graph.layout.lanes import ChannelNet, assign_lanes, channel_nets
+from noetl.graph.layout.ports import place_ports, side_offsets
+from noetl.graph.layout.strands import LABEL_GAP, LOOP, TRACK, Cell, LayeredGraph, Strand
 
 LEAVE = 14.0
 """How far a line runs straight after a layer, at least."""
@@ -23,7 +23,7 @@ _Bends: TypeAlias = dict[Strand, list[Point]]
 """The corners of every strand, between its two ends."""
 
 
-def trace(web: Web, links: Sequence[Link], column_of: list[int]) -> Layout:
+def route_links(web: LayeredGraph, links: Sequence[BoxLink], column_of: list[int]) -> Layout:
     """Places all cells and draws all links; each layer stands in the column that `column_of` names."""
     turns = _turns(web, column_of)
     gutters = _columns(web, column_of, turns)
@@ -37,7 +37,7 @@ def _between(layer: list[Cell]) -> list[Strand]:
     return [strand for cell in layer for strand in cell.below]
 
 
-def _turns(web: Web, column_of: list[int]) -> dict[int, list[Strand]]:
+def _turns(web: LayeredGraph, column_of: list[int]) -> dict[int, list[Strand]]:
     """The strands from each column to the next, by the number of the column they leave."""
     return {
         column_of[number]: _between(layer)
@@ -46,7 +46,7 @@ def _turns(web: Web, column_of: list[int]) -> dict[int, list[Strand]]:
     }
 
 
-def _columns(web: Web, column_of: list[int], turns: dict[int, list[Strand]]) -> dict[int, float]:
+def _columns(web: LayeredGraph, column_of: list[int], turns: dict[int, list[Strand]]) -> dict[int, float]:
     """Sets each column right of the one before; the answer is where the lines in each gutter start."""
     edge = 0.0
     gutters: dict[int, float] = {}
@@ -57,12 +57,12 @@ def _columns(web: Web, column_of: list[int], turns: dict[int, list[Strand]]) -> 
                 cell.x += edge
         edge = max(cell.x + cell.right for layer in own for cell in layer) + GUTTER
         gutters[column] = edge
-        edge += TRACK * max(len(nets(turns.get(column, ()))) - 1, 0) + GUTTER
+        edge += TRACK * max(len(channel_nets(turns.get(column, ()))) - 1, 0) + GUTTER
     return gutters
 
 
 def _heights(
-    web: Web, column_of: list[int], turns: dict[int, list[Strand]], gutters: dict[int, float]
+    web: LayeredGraph, column_of: list[int], turns: dict[int, list[Strand]], gutters: dict[int, float]
 ) -> _Bends:
     """Sets `y` of all cells; each column begins at 0."""
     bends_of: _Bends = {}
@@ -70,7 +70,7 @@ def _heights(
     for number, layer in enumerate(web.layers):
         tall = max(cell.room for cell in layer)
         for cell in layer:
-            cell.y = y if cell.what == "box" else y + (tall - cell.height) / 2
+            cell.y = y if cell.kind == "box" else y + (tall - cell.height) / 2
         y += tall
         column, following = column_of[number], column_of[number + 1 : number + 2]
         if following == [column]:
@@ -83,8 +83,8 @@ def _heights(
 
 def _channel(bends_of: _Bends, upper: list[Cell], lower: list[Cell], y: float) -> float:
     """Draws the lines between two layers, `y` being the bottom of the upper one; how far apart they are."""
-    lanes, count = assign(group := nets(_between(upper)))
-    arrive = ARRIVE if any(cell.what == "box" for cell in lower) else LEAVE
+    lanes, count = assign_lanes(group := channel_nets(_between(upper)))
+    arrive = ARRIVE if any(cell.kind == "box" for cell in lower) else LEAVE
     for net in group:
         for strand in net.strands:
             if net in lanes:
@@ -92,13 +92,15 @@ def _channel(bends_of: _Bends, upper: list[Cell], lower: list[Cell], y: float) -
                 bends_of[strand] = [(strand.upper_x, at), (strand.lower_x, at)]
             else:
                 bends_of[strand] = []
-    open_boxes = any(c.what == "box" for c in upper) and any(c.what == "box" for c in lower)
+    open_boxes = any(c.kind == "box" for c in upper) and any(c.kind == "box" for c in lower)
     return max(LEAVE + arrive + TRACK * max(count - 1, 0), OPEN if open_boxes else 0.0)
 
 
 def _turn(bends_of: _Bends, strands: list[Strand], y: float, gutter: float) -> None:
     """Draws the lines from the foot of one column, up the gutter, to the head of the next."""
-    group: list[Net] = sorted(nets(strands), key=lambda net: (-max(net.bottoms), -max(net.tops)))
+    group: list[ChannelNet] = sorted(
+        channel_nets(strands), key=lambda net: (-max(net.bottoms), -max(net.tops))
+    )
     for place, net in enumerate(group):
         foot, track = y + LEAVE + TRACK * place, gutter + TRACK * place
         head = -ARRIVE - TRACK * (len(group) - 1 - place)
@@ -111,7 +113,7 @@ def _turn(bends_of: _Bends, strands: list[Strand], y: float, gutter: float) -> N
             ]
 
 
-def _route(number: int, link: Link, web: Web, bends_of: _Bends) -> Route:
+def _route(number: int, link: BoxLink, web: LayeredGraph, bends_of: _Bends) -> Route:
     source, target = web.boxes[link.source], web.boxes[link.target]
     if source is target:
         return _loop(number, link, source)
@@ -119,8 +121,8 @@ def _route(number: int, link: Link, web: Web, bends_of: _Bends) -> Route:
     first, last = chain[0].upper_x, chain[-1].lower_x
     bends = [point for strand in chain for point in bends_of[strand]]
     if chain[0].back:
-        enter = target.y + side_ys(target)["in", link.kind]
-        leave = source.y + side_ys(source)["out", number]
+        enter = target.y + side_offsets(target)["in", link.kind]
+        leave = source.y + side_offsets(source)["out", number]
         points = [(target.x - target.width / 2, enter), (first, enter), *bends]
         points += [(last, leave), (source.x - source.width / 2, leave)]
         points.reverse()
@@ -132,7 +134,7 @@ def _route(number: int, link: Link, web: Web, bends_of: _Bends) -> Route:
     return Route(_straightened(points), label)
 
 
-def _loop(number: int, link: Link, box: Cell) -> Route:
+def _loop(number: int, link: BoxLink, box: Cell) -> Route:
     """Out of a box's right side and back into it, one loop below the other."""
     place, slot = box.loops.index(number), box.height / len(box.loops)
     right, y = box.x + box.width / 2, box.y + slot * (place + 0.5)
@@ -163,7 +165,7 @@ def _in_line(one: Point, two: Point, three: Point) -> bool:
     return one[0] == two[0] == three[0] or one[1] == two[1] == three[1]
 
 
-def _merged(routes: list[Route], links: Sequence[Link]) -> list[Route]:
+def _merged(routes: list[Route], links: Sequence[BoxLink]) -> list[Route]:
     """Marks where each route meets one drawn before it that leads to the same box and is of its kind."""
     drawn: dict[tuple[int, str], dict[tuple[Point, Point], float]] = {}
     result: list[Route] = []
@@ -198,7 +200,7 @@ def _direction(start: Point, end: Point) -> tuple[Point, float]:
     return (round(dx / length), round(dy / length)), length
 
 
-def _framed(web: Web, routes: list[Route]) -> Layout:
+def _framed(web: LayeredGraph, routes: list[Route]) -> Layout:
     """Moves the drawing so that it begins at 0, 0."""
     rects = [Rect(box.x - box.width / 2, box.y, box.width, box.height) for box in web.boxes]
     every = rects + [route.label for route in routes if route.label is not None]
@@ -209,10 +211,10 @@ def _framed(web: Web, routes: list[Route]) -> Layout:
         ys.extend(y for _, y in route.points)
     left, top = min(xs), min(ys)
     layout = Layout(max(xs) - left, max(ys) - top, tuple(rects), tuple(routes))
-    return moved(layout, -left, -top)
+    return move_layout(layout, -left, -top)
 
 
-def moved(layout: Layout, dx: float, dy: float) -> Layout:
+def move_layout(layout: Layout, dx: float, dy: float) -> Layout:
     """The same drawing elsewhere."""
 
     def rect(old: Rect) -> Rect:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
-from noetl.graph.layout.geometry import Link, Size
+from noetl.graph.layout.geometry import BoxLink, BoxSize
 from noetl.graph.layout.ranks import Ranking
 
 TRACK = 10.0
@@ -27,7 +27,7 @@ LABEL_GAP = 6.0
 class Cell:
     """Something that takes room in a layer; `left` and `right` reach from its `x` to its sides."""
 
-    what: Literal["box", "label", "way"]
+    kind: Literal["box", "label", "way"]
     layer: int
     height: float
     left: float
@@ -72,7 +72,7 @@ class Strand:
 
 
 @dataclass(slots=True, eq=False)
-class Web:
+class LayeredGraph:
     """All cells by layer, and the chain of strands of every link, top first."""
 
     layers: list[list[Cell]]
@@ -81,14 +81,14 @@ class Web:
     chains: dict[int, list[Strand]]
 
 
-def weave(sizes: Sequence[Size], links: Sequence[Link], ranking: Ranking) -> Web:
+def build_layers(sizes: Sequence[BoxSize], links: Sequence[BoxLink], ranking: Ranking) -> LayeredGraph:
     """Boxes stand in even rows and labels between them; a row in which nothing stands is left out."""
     used = {2 * row for row in ranking.rows}
     for number, link in enumerate(links):
         if link.label is not None and link.source != link.target:
             used.add(_label_row(number, link, ranking))
     index = {row: layer for layer, row in enumerate(sorted(used))}
-    web = Web([[] for _ in index], [], {}, {})
+    web = LayeredGraph([[] for _ in index], [], {}, {})
     for size, row in zip(sizes, ranking.rows, strict=True):
         half = size.width / 2
         web.boxes.append(_stand(web, Cell("box", index[2 * row], size.height, half, half, size.width)))
@@ -111,22 +111,22 @@ def weave(sizes: Sequence[Size], links: Sequence[Link], ranking: Ranking) -> Web
     return web
 
 
-def _label_row(number: int, link: Link, ranking: Ranking) -> int:
+def _label_row(number: int, link: BoxLink, ranking: Ranking) -> int:
     """A label stands next to its source: below it, or above it where the link runs upwards."""
     return 2 * ranking.rows[link.source] + (-1 if number in ranking.back else 1)
 
 
-def _stand(web: Web, cell: Cell) -> Cell:
+def _stand(web: LayeredGraph, cell: Cell) -> Cell:
     cell.room = cell.height
     web.layers[cell.layer].append(cell)
     return cell
 
 
 def _chain(
-    web: Web,
+    web: LayeredGraph,
     ways: dict[tuple[int, str, int, bool], Cell],
     number: int,
-    link: Link,
+    link: BoxLink,
     label_layer: int | None,
 ) -> list[Cell]:
     """The cells a link passes, top first."""
@@ -154,7 +154,7 @@ def _join(
     """One strand between two ways however many links use it; at its source every link has its own."""
     chain: list[Strand] = []
     for upper, lower in pairwise(cells):
-        own = number if (lower if back else upper).what == "box" else -1
+        own = number if (lower if back else upper).kind == "box" else -1
         key = (id(upper), id(lower), own)
         if key not in strands:
             strands[key] = Strand(upper, lower, kind, back, number)
@@ -169,7 +169,7 @@ def _join(
     return chain
 
 
-def _reserve(box: Cell, links: Sequence[Link]) -> None:
+def _reserve(box: Cell, links: Sequence[BoxLink]) -> None:
     """Room beside a box for what leaves or enters it at its sides."""
     tracks = max(len(box.back_in), len(box.back_out))
     if tracks:

@@ -5,56 +5,56 @@ from collections.abc import Iterator, Sequence
 from noetl.dsl.document.playbook import AdmitRule, Arc, Guard, Step
 from noetl.events.bodies import NextEvaluated
 from noetl.expr import Expression
-from noetl.kernel.explain.explanation_parts import ArcStory, Condition, Routing
-from noetl.kernel.expression_reads import readings
-from noetl.kernel.net.admission import around_token
-from noetl.kernel.net.routing import around_end
-from noetl.kernel.scopes import Surroundings
+from noetl.kernel.explain.explanation_parts import ArcExplanation, Condition, RoutingExplanation
+from noetl.kernel.expression_reads import paths_read
+from noetl.kernel.net.admission import admission_scope
+from noetl.kernel.net.routing import run_end_scope
+from noetl.kernel.scopes import EvaluationScope
 from noetl.kernel.state.execution_state import ExecutionState, Token
 from noetl.kernel.state.run_state import RunState
-from noetl.kernel.truncate import shown
+from noetl.kernel.truncate import truncate_value
 from noetl.model import ExpressionError
 
 
-def text_of(guard: Guard) -> str:
+def condition_text(guard: Guard) -> str:
     return " ".join(guard.source.split()) if isinstance(guard, Expression) else str(guard).lower()
 
 
-def rules_for(state: ExecutionState, token: Token, now: int) -> tuple[Condition, ...]:
+def admission_conditions(state: ExecutionState, token: Token, now: int) -> tuple[Condition, ...]:
     """The rules of a step's admission, in order, up to the one that decides."""
     admit = state.step_of(token).step.admit
     if admit is None:
         return ()
-    return tuple(_asked(admit.rules, around_token(state, token, now)))
+    return tuple(_asked(admit.rules, admission_scope(state, token, now)))
 
 
-def _asked(rules: Sequence[AdmitRule], around: Surroundings) -> Iterator[Condition]:
+def _asked(rules: Sequence[AdmitRule], around: EvaluationScope) -> Iterator[Condition]:
     decided = False
     for rule in rules:
         if decided:
-            yield Condition(text=text_of(rule.when), line=rule.place.line)
+            yield Condition(text=condition_text(rule.when), line=rule.position.line)
             continue
         found = _condition(rule, around)
         decided = found.holds is not False
         yield found
 
 
-def _condition(rule: AdmitRule | Arc, around: Surroundings) -> Condition:
+def _condition(rule: AdmitRule | Arc, around: EvaluationScope) -> Condition:
     holds, error = None, ""
     try:
         holds = around.holds(rule.when)
     except ExpressionError as fault:
         error = fault.message
     return Condition(
-        text=text_of(rule.when),
-        line=rule.place.line,
+        text=condition_text(rule.when),
+        line=rule.position.line,
         holds=holds,
-        reads=readings(rule.when, around.scope),
+        reads=paths_read(rule.when, around.expression_scope),
         error=error,
     )
 
 
-def allowed(step: Step, rules: Sequence[Condition]) -> bool:
+def was_admitted(step: Step, rules: Sequence[Condition]) -> bool:
     """Whether a token was let in, by what its rules said."""
     if step.admit is None:
         return True
@@ -66,26 +66,28 @@ def allowed(step: Step, rules: Sequence[Condition]) -> bool:
     return bool(step.admit.otherwise)
 
 
-def routing_of(state: ExecutionState, run: RunState, body: NextEvaluated, seq: int, now: int) -> Routing:
+def explain_routing(
+    state: ExecutionState, run: RunState, body: NextEvaluated, seq: int, now: int
+) -> RoutingExplanation:
     """How the arcs were judged, with what each guard that was asked has read."""
-    around = around_end(state, run, now)
+    around = run_end_scope(state, run, now)
     arcs = run.step.step.arcs
     verdicts = body.verdicts or (None,) * len(arcs)
-    asked = _asked_of(verdicts, body, exclusive=run.step.step.exclusive)
-    return Routing(
+    asked = _asked_of(verdicts, body, exclusive=run.step.step.is_exclusive)
+    return RoutingExplanation(
         seq=seq,
         event=body.event,
         handled=body.handled,
-        error=shown(body.error.as_value()) if body.error is not None else None,
+        error=truncate_value(body.error.as_value()) if body.error is not None else None,
         arcs=tuple(
-            ArcStory(
+            ArcExplanation(
                 step=arc.step,
                 selected=position in body.selected,
                 condition=Condition(
-                    text=text_of(arc.when),
-                    line=arc.place.line,
+                    text=condition_text(arc.when),
+                    line=arc.position.line,
                     holds=verdicts[position],
-                    reads=readings(arc.when, around.scope) if position < asked else (),
+                    reads=paths_read(arc.when, around.expression_scope) if position < asked else (),
                 ),
             )
             for position, arc in enumerate(arcs)

@@ -18,22 +18,22 @@ from noetl.events.bodies import (
     TokenParked,
 )
 from noetl.events.event import Event
-from noetl.kernel.explain.blockers import failure_of, meetings_of, parked_of
-from noetl.kernel.explain.conditions import allowed, routing_of, rules_for
+from noetl.kernel.explain.blockers import first_unhandled_failure, parked_tokens, waiting_joins
+from noetl.kernel.explain.conditions import admission_conditions, explain_routing, was_admitted
 from noetl.kernel.explain.explanation_parts import (
-    Arrival,
-    Cancelled,
-    Discarded,
+    AdmissionCheck,
+    AdmissionVerdict,
+    Cancellation,
+    DiscardedToken,
     Explanation,
-    Gate,
-    RunStory,
-    Verdict,
+    RunExplanation,
+    TokenArrival,
 )
 from noetl.kernel.explain.run_notes import RunNotes
 from noetl.kernel.plan import Plan
 from noetl.kernel.state.execution_state import ExecutionState, new_state
 from noetl.kernel.state.fold import evolve
-from noetl.kernel.truncate import shown
+from noetl.kernel.truncate import truncate_value
 
 __all__ = ["Explanation", "explain"]
 
@@ -57,13 +57,13 @@ class _Teller:
     def __init__(self, state: ExecutionState) -> None:
         self.state = state
         self.now = 0
-        self.arrivals: dict[str, Arrival] = {}
-        self.gates: dict[str, Gate] = {}
+        self.arrivals: dict[str, TokenArrival] = {}
+        self.gates: dict[str, AdmissionCheck] = {}
         self.runs: dict[str, RunNotes] = {}
-        self.over: dict[str, RunStory | None] = {}
-        self.discarded: list[Discarded] = []
-        self.cancelled: Cancelled | None = None
-        self.brought: tuple[tuple[Arrival, ...], tuple[Gate, ...]] = ((), ())
+        self.over: dict[str, RunExplanation | None] = {}
+        self.discarded: list[DiscardedToken] = []
+        self.cancelled: Cancellation | None = None
+        self.brought: tuple[tuple[TokenArrival, ...], tuple[AdmissionCheck, ...]] = ((), ())
 
     def before(self, event: Event) -> None:
         """What only the state before an event tells."""
@@ -81,7 +81,7 @@ class _Teller:
                 self._scheduling(event, body)
             case NextEvaluated() as body if body.run in self.runs:
                 run = self.state.runs[body.run]
-                self.runs[body.run].routing = routing_of(self.state, run, body, event.seq, event.ts)
+                self.runs[body.run].routing = explain_routing(self.state, run, body, event.seq, event.ts)
 
     def after(self, event: Event) -> None:
         """What happened to a run."""
@@ -99,7 +99,7 @@ class _Teller:
             case TaskProcessed() as body:
                 self.runs[body.run].task_processed(event, body)
             case CancelRequested(error=None) as body:
-                self.cancelled = Cancelled(seq=event.seq, by=body.by, reason=body.reason)
+                self.cancelled = Cancellation(seq=event.seq, by=body.by, reason=body.reason)
             case ExecutionRetried(runs=names):
                 for name in names:
                     self.runs[name].failing.clear()
@@ -109,29 +109,33 @@ class _Teller:
     def _conclude(self, name: str) -> None:
         """A run that has left the net is told at once, so that its values need not be kept."""
         if name in self.runs and name not in self.state.runs and name not in self.state.failed_runs:
-            self.over[name] = self.runs.pop(name).told()
+            self.over[name] = self.runs.pop(name).explanation()
 
     def _enqueued(self, event: Event, body: TokenEnqueued) -> None:
         run = self.state.runs.get(body.run)
         arrival: dict[str, Any] = {}
         if run is not None:
             arcs = run.step.step.arcs
-            line = arcs[body.arc].place.line if 0 <= body.arc < len(arcs) else None
+            line = arcs[body.arc].position.line if 0 <= body.arc < len(arcs) else None
             arrival = {"step": run.step.name, "run": run.id, "arc": body.arc, "line": line}
         token = f"t{event.seq}"
-        self.arrivals[token] = Arrival(token=token, seq=event.seq, args=shown(body.args), **arrival)
+        self.arrivals[token] = TokenArrival(
+            token=token, seq=event.seq, args=truncate_value(body.args), **arrival
+        )
 
-    def _asked(self, event: Event, name: str, verdict: Verdict) -> None:
+    def _asked(self, event: Event, name: str, verdict: AdmissionVerdict) -> None:
         """Admission was asked about a token."""
         token = self.state.tokens.get(name)
         if token is None or self.state.step_of(token).step.admit is None:
             return
-        rules = rules_for(self.state, token, event.ts)
-        if verdict == "admitted" and not allowed(self.state.step_of(token).step, rules):
+        rules = admission_conditions(self.state, token, event.ts)
+        if verdict == "admitted" and not was_admitted(self.state.step_of(token).step, rules):
             verdict = "failed"
         earlier = self.gates.get(name)
         asked = earlier.asked + 1 if earlier is not None else 1
-        self.gates[name] = Gate(token=name, seq=event.seq, verdict=verdict, asked=asked, rules=rules)
+        self.gates[name] = AdmissionCheck(
+            token=name, seq=event.seq, verdict=verdict, asked=asked, rules=rules
+        )
 
     def _scheduling(self, event: Event, body: StepScheduled) -> None:
         if self.state.plan.by_name[body.step].step.join is None:
@@ -151,10 +155,10 @@ class _Teller:
             return
         step = self.state.step_of(self.state.tokens[body.token]).step
         self.discarded.append(
-            Discarded(
+            DiscardedToken(
                 arrival=arrival,
                 step=step.name,
-                line=step.place.line,
+                line=step.position.line,
                 seq=event.seq,
                 reason=body.reason,
                 rules=gate.rules if gate is not None else (),
@@ -167,11 +171,11 @@ class _Teller:
             execution_id=state.execution_id,
             status=state.status,
             version=state.version,
-            error=shown(state.error.as_value()) if state.error is not None else None,
-            runs=tuple(story or self.runs[name].told() for name, story in self.over.items()),
-            parked=tuple(parked_of(state, self.arrivals, self.gates, self.now)),
-            joins=tuple(meetings_of(state, self.arrivals)),
+            error=truncate_value(state.error.as_value()) if state.error is not None else None,
+            runs=tuple(story or self.runs[name].explanation() for name, story in self.over.items()),
+            parked=tuple(parked_tokens(state, self.arrivals, self.gates, self.now)),
+            joins=tuple(waiting_joins(state, self.arrivals)),
             discarded=tuple(self.discarded),
-            failure=failure_of(state, self.runs),
+            failure=first_unhandled_failure(state, self.runs),
             cancelled=self.cancelled,
         )

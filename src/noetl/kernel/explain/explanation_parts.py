@@ -4,15 +4,15 @@ from typing import Any, Literal, TypeAlias, dataclass_transform
 
 from msgspec import Struct
 
-from noetl.kernel.expression_reads import Reading
+from noetl.kernel.expression_reads import PathRead
 
 
 @dataclass_transform(frozen_default=True)
-class Part(Struct, frozen=True, omit_defaults=True):
+class ExplanationPart(Struct, frozen=True, omit_defaults=True):
     """Common to all parts. Lines are those of the playbook's file; values are cut to a readable length."""
 
 
-class Arrival(Part):
+class TokenArrival(ExplanationPart):
     """A token, and what brought it: an arc of a run, or the beginning (`step` is then None)."""
 
     token: str
@@ -24,31 +24,31 @@ class Arrival(Part):
     args: dict[str, Any] = {}
 
 
-class Condition(Part):
+class Condition(ExplanationPart):
     """A condition and what it read. `holds` is None if it was not asked, or raised `error`."""
 
     text: str
     line: int
     holds: bool | None = None
-    reads: tuple[Reading, ...] = ()
+    reads: tuple[PathRead, ...] = ()
     error: str = ""
 
 
-Verdict: TypeAlias = Literal["admitted", "parked", "waiting", "denied", "failed"]
+AdmissionVerdict: TypeAlias = Literal["admitted", "parked", "waiting", "denied", "failed"]
 
 
-class Gate(Part):
+class AdmissionCheck(ExplanationPart):
     """How admission was decided the last time it was asked."""
 
     token: str
     seq: int
-    verdict: Verdict
+    verdict: AdmissionVerdict
     asked: int = 1
     """How often."""
     rules: tuple[Condition, ...] = ()
 
 
-class Matched(Part):
+class MatchedRule(ExplanationPart):
     """A rule of a task's policy that decided; without `line` none did. `else` has the text `else`."""
 
     do: str
@@ -57,7 +57,7 @@ class Matched(Part):
     line: int | None = None
 
 
-class Retried(Part):
+class RetriedAttempt(ExplanationPart):
     """An attempt that was repeated, and why."""
 
     seq: int
@@ -70,7 +70,7 @@ class Retried(Part):
     next_at: int | None = None
 
 
-class TaskStory(Part):
+class TaskExplanation(ExplanationPart):
     """A task in all its iterations. `retries` are the first hundred of `retried`."""
 
     task: str
@@ -84,11 +84,11 @@ class TaskStory(Part):
     open: int = 0
     """Attempts that began and have not ended."""
     retried: int = 0
-    rules: tuple[Matched, ...] = ()
-    retries: tuple[Retried, ...] = ()
+    rules: tuple[MatchedRule, ...] = ()
+    retries: tuple[RetriedAttempt, ...] = ()
 
 
-class LoopStory(Part):
+class LoopExplanation(ExplanationPart):
     total: int
     max_in_flight: int
     succeeded: int = 0
@@ -96,23 +96,23 @@ class LoopStory(Part):
     open: int = 0
 
 
-class ArcStory(Part):
+class ArcExplanation(ExplanationPart):
     step: str
     condition: Condition
     selected: bool = False
 
 
-class Routing(Part):
+class RoutingExplanation(ExplanationPart):
     """Where the end of a run led. `handled` is false where nobody looked at its failure."""
 
     seq: int
     event: str
-    arcs: tuple[ArcStory, ...] = ()
+    arcs: tuple[ArcExplanation, ...] = ()
     handled: bool = True
     error: dict[str, Any] | None = None
 
 
-class Waiting(Part):
+class RunWait(ExplanationPart):
     """What a run, or one of its iterations, waits for. `pause`: that the execution is resumed."""
 
     reason: Literal["retry", "wait", "signal", "child", "pause"]
@@ -122,7 +122,7 @@ class Waiting(Part):
     child: str = ""
 
 
-class RunStory(Part):
+class RunExplanation(ExplanationPart):
     """A run of a step from the tokens that brought it to the arcs that it fired."""
 
     run: str
@@ -131,29 +131,29 @@ class RunStory(Part):
     seq: int
     began_at: int
     phase: str
-    arrivals: tuple[Arrival, ...] = ()
-    gates: tuple[Gate, ...] = ()
+    arrivals: tuple[TokenArrival, ...] = ()
+    gates: tuple[AdmissionCheck, ...] = ()
     args: dict[str, Any] = {}
     final: bool = False
     claims: int = 0
     lost: int = 0
     """How often its worker was lost."""
-    tasks: tuple[TaskStory, ...] = ()
-    loop: LoopStory | None = None
-    waits: tuple[Waiting, ...] = ()
+    tasks: tuple[TaskExplanation, ...] = ()
+    loop: LoopExplanation | None = None
+    waits: tuple[RunWait, ...] = ()
     event: str = ""
     """The event that ended it, empty while it is open."""
     ended_seq: int = 0
     ended_at: int = 0
     result: Any = None
     error: dict[str, Any] | None = None
-    routing: Routing | None = None
+    routing: RoutingExplanation | None = None
 
 
-class Parked(Part):
+class ParkedToken(ExplanationPart):
     """A token that is kept before its step, and its rules with the values as they are now."""
 
-    arrival: Arrival
+    arrival: TokenArrival
     step: str
     line: int
     mode: Literal["parked", "waiting"]
@@ -163,7 +163,7 @@ class Parked(Part):
     rules: tuple[Condition, ...] = ()
 
 
-class Reaching(Part):
+class ReachingStep(ExplanationPart):
     """A step from which something can still come."""
 
     step: str
@@ -171,7 +171,7 @@ class Reaching(Part):
     runs: int = 0
 
 
-class Meeting(Part):
+class WaitingJoin(ExplanationPart):
     """A join that holds tokens. `needed` is None where it waits until nothing else can come."""
 
     step: str
@@ -180,14 +180,14 @@ class Meeting(Part):
     arrived: int
     needed: int | None = None
     absorbing: bool = False
-    arrivals: tuple[Arrival, ...] = ()
-    waits_for: tuple[Reaching, ...] = ()
+    arrivals: tuple[TokenArrival, ...] = ()
+    waits_for: tuple[ReachingStep, ...] = ()
 
 
-class Discarded(Part):
+class DiscardedToken(ExplanationPart):
     """A token that ended without a run, why, and how its rules stood."""
 
-    arrival: Arrival
+    arrival: TokenArrival
     step: str
     line: int
     seq: int
@@ -195,7 +195,7 @@ class Discarded(Part):
     rules: tuple[Condition, ...] = ()
 
 
-class Unhandled(Part):
+class FirstFailure(ExplanationPart):
     """The first failure that nobody looked at."""
 
     run: str
@@ -210,7 +210,7 @@ class Unhandled(Part):
     """As it was recorded: without secrets."""
 
 
-class Cancelled(Part):
+class Cancellation(ExplanationPart):
     """That it was cancelled, and what was said about it."""
 
     seq: int
@@ -218,7 +218,7 @@ class Cancelled(Part):
     reason: str = ""
 
 
-class Explanation(Part):
+class Explanation(ExplanationPart):
     """What `explain` tells: the runs in the order in which they began, and what is open now."""
 
     execution_id: str
@@ -227,9 +227,9 @@ class Explanation(Part):
     """The number of the last event."""
     error: dict[str, Any] | None = None
     """Why it has failed, if it has."""
-    runs: tuple[RunStory, ...] = ()
-    parked: tuple[Parked, ...] = ()
-    joins: tuple[Meeting, ...] = ()
-    discarded: tuple[Discarded, ...] = ()
-    failure: Unhandled | None = None
-    cancelled: Cancelled | None = None
+    runs: tuple[RunExplanation, ...] = ()
+    parked: tuple[ParkedToken, ...] = ()
+    joins: tuple[WaitingJoin, ...] = ()
+    discarded: tuple[DiscardedToken, ...] = ()
+    failure: FirstFailure | None = None
+    cancelled: Cancellation | None = None

@@ -5,22 +5,22 @@ from collections import Counter
 from noetl.dsl.document.playbook import Task
 from noetl.events.bodies import StepScheduled, TaskProcessed, TaskStarted
 from noetl.events.event import Event
-from noetl.kernel.event_position import rule_place, task_labelled
-from noetl.kernel.explain.conditions import text_of
+from noetl.kernel.event_position import position_of_rule, task_labelled
+from noetl.kernel.explain.conditions import condition_text
 from noetl.kernel.explain.explanation_parts import (
-    Arrival,
-    Gate,
-    LoopStory,
-    Matched,
-    Retried,
-    Routing,
-    RunStory,
-    TaskStory,
-    Waiting,
+    AdmissionCheck,
+    LoopExplanation,
+    MatchedRule,
+    RetriedAttempt,
+    RoutingExplanation,
+    RunExplanation,
+    RunWait,
+    TaskExplanation,
+    TokenArrival,
 )
 from noetl.kernel.plan import StepPlan
 from noetl.kernel.state.run_state import RunState
-from noetl.kernel.truncate import shown
+from noetl.kernel.truncate import truncate_value
 
 RETRIES_KEPT = 100
 WAITS_KEPT = 100
@@ -34,7 +34,7 @@ class TaskNotes:
     def __init__(self) -> None:
         self.attempts = self.failed = self.redelivered = self.retried = 0
         self.rules: Counter[tuple[int | None, str]] = Counter()
-        self.retries: list[Retried] = []
+        self.retries: list[RetriedAttempt] = []
 
     def processed(self, event: Event, body: TaskProcessed, task: Task) -> None:
         outcome = body.outcome
@@ -44,25 +44,25 @@ class TaskNotes:
             return
         self.retried += 1
         if len(self.retries) < RETRIES_KEPT:
-            place = rule_place(task, body.rule)
+            place = position_of_rule(task, body.rule)
             error = outcome.error
             self.retries.append(
-                Retried(
+                RetriedAttempt(
                     seq=event.seq,
                     iteration=body.iteration,
                     attempt=body.attempt,
                     line=place.line if place is not None else None,
-                    error=shown(error.as_value()) if error is not None else None,
-                    result=shown(outcome.result),
+                    error=truncate_value(error.as_value()) if error is not None else None,
+                    result=truncate_value(outcome.result),
                     next_at=body.retry_at,
                 )
             )
 
-    def story(self, task: Task, still_open: int) -> TaskStory:
-        return TaskStory(
+    def explanation(self, task: Task, still_open: int) -> TaskExplanation:
+        return TaskExplanation(
             task=task.label,
             kind=task.kind,
-            line=task.place.line,
+            line=task.position.line,
             attempts=self.attempts,
             failed=self.failed,
             redelivered=self.redelivered,
@@ -73,12 +73,12 @@ class TaskNotes:
         )
 
 
-def _matched(task: Task, rule: int | None, do: str, times: int) -> Matched:
-    place = rule_place(task, rule)
+def _matched(task: Task, rule: int | None, do: str, times: int) -> MatchedRule:
+    place = position_of_rule(task, rule)
     if place is None or rule is None or task.policy is None:
-        return Matched(do=do, times=times)
-    text = "else" if rule == -1 else text_of(task.policy.rules[rule].when)
-    return Matched(text=text, line=place.line, do=do, times=times)
+        return MatchedRule(do=do, times=times)
+    text = "else" if rule == -1 else condition_text(task.policy.rules[rule].when)
+    return MatchedRule(text=text, line=place.line, do=do, times=times)
 
 
 class RunNotes:
@@ -91,8 +91,8 @@ class RunNotes:
         event: Event,
         body: StepScheduled,
         run: RunState,
-        arrivals: tuple[Arrival, ...],
-        gates: tuple[Gate, ...],
+        arrivals: tuple[TokenArrival, ...],
+        gates: tuple[AdmissionCheck, ...],
     ) -> None:
         self.run = run
         self.plan: StepPlan = run.step
@@ -100,17 +100,17 @@ class RunNotes:
         self.tasks: dict[str, TaskNotes] = {}
         self.started: dict[int, TaskStarted] = {}
         self.failing: dict[int, TaskStarted] = {}
-        self.routing: Routing | None = None
-        self.story = RunStory(
+        self.routing: RoutingExplanation | None = None
+        self.story = RunExplanation(
             run=run.id,
             step=run.step.name,
-            line=run.step.step.place.line,
+            line=run.step.step.position.line,
             seq=event.seq,
             began_at=event.ts,
             phase="",
             arrivals=arrivals,
             gates=gates,
-            args=shown(body.args),
+            args=truncate_value(body.args),
             final=body.final,
         )
 
@@ -129,12 +129,12 @@ class RunNotes:
         if body.do == "fail" and begun is not None and len(self.failing) < RETRIES_KEPT:
             self.failing[body.iteration] = begun
 
-    def told(self) -> RunStory:
+    def explanation(self) -> RunExplanation:
         """All that is known, with the run as it is now."""
         run, begun = self.run, self.story
         loop = run.loop
         still_open = Counter(started.task for started in self.started.values() if _in_flight(run, started))
-        return RunStory(
+        return RunExplanation(
             run=begun.run,
             step=begun.step,
             line=begun.line,
@@ -148,11 +148,11 @@ class RunNotes:
             claims=self.claims,
             lost=self.lost,
             tasks=tuple(
-                self.tasks[task.label].story(task, still_open[task.label])
+                self.tasks[task.label].explanation(task, still_open[task.label])
                 for task in self.plan.step.tasks
                 if task.label in self.tasks
             ),
-            loop=LoopStory(
+            loop=LoopExplanation(
                 total=loop.total,
                 max_in_flight=loop.max_in_flight,
                 succeeded=loop.succeeded,
@@ -161,12 +161,12 @@ class RunNotes:
             )
             if loop is not None
             else None,
-            waits=waits_of(run),
+            waits=waits_of_run(run),
             event=run.event,
             ended_seq=run.ended_seq,
             ended_at=run.ended_at,
-            result=shown(run.result),
-            error=shown(run.error.as_value()) if run.error is not None else None,
+            result=truncate_value(run.result),
+            error=truncate_value(run.error.as_value()) if run.error is not None else None,
             routing=self.routing,
         )
 
@@ -176,16 +176,16 @@ def _in_flight(run: RunState, started: TaskStarted) -> bool:
     return run.phase != "ended" and frame is not None and frame.suspension is None
 
 
-def waits_of(run: RunState) -> tuple[Waiting, ...]:
+def waits_of_run(run: RunState) -> tuple[RunWait, ...]:
     """What an open run waits for, a hundred iterations at most."""
     if run.phase == "ended":
         return ()
-    found = [Waiting(reason="pause")] if run.paused else []
+    found = [RunWait(reason="pause")] if run.paused else []
     for frame in run.frames.values():
         waits = frame.suspension
         if waits is not None and len(found) < WAITS_KEPT:
             found.append(
-                Waiting(
+                RunWait(
                     reason=waits.reason,
                     iteration=frame.index,
                     until=waits.until,

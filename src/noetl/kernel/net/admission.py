@@ -17,19 +17,19 @@ from noetl.events.bodies import (
 from noetl.events.identifiers import run_id
 from noetl.expr import Expression
 from noetl.kernel.net.execution_request import deadline_after
-from noetl.kernel.pipeline.policy import expression_failed
-from noetl.kernel.scopes import Surroundings, state_scope
+from noetl.kernel.pipeline.policy import expression_error_info
+from noetl.kernel.scopes import EvaluationScope, state_scope
 from noetl.kernel.state.execution_state import ExecutionState, Token
 from noetl.model import ExpressionError
 from noetl.model.outcome import ErrorInfo
 
 
-def admit(state: ExecutionState, token: Token, now: int) -> list[EventBody]:
+def decide_admission(state: ExecutionState, token: Token, now: int) -> list[EventBody]:
     """What becomes of a token that came to a step, or is asked again."""
     plan = state.step_of(token)
     policy = plan.step.admit
     if policy is not None:
-        around = around_token(state, token, now)
+        around = admission_scope(state, token, now)
         try:
             if not _allows(policy, around):
                 return _denied(state, token, policy, around, now)
@@ -37,10 +37,10 @@ def admit(state: ExecutionState, token: Token, now: int) -> list[EventBody]:
             return _broken(state, [token], error)
     if plan.step.join is not None:
         return [TokenAdmitted(token=token.id)]
-    return schedule(state, [token], now)
+    return schedule_run(state, [token], now)
 
 
-def schedule(state: ExecutionState, tokens: Sequence[Token], now: int) -> list[EventBody]:
+def schedule_run(state: ExecutionState, tokens: Sequence[Token], now: int) -> list[EventBody]:
     """A run for these tokens, their args merged in order of arrival over the step's own."""
     if limit := _too_many(state):
         return limit
@@ -51,14 +51,14 @@ def schedule(state: ExecutionState, tokens: Sequence[Token], now: int) -> list[E
     deadline = None
     if step.args or step.timeout is not None:
         try:
-            around = around_token(state, tokens[0], now)
-            around.spaces["args"] = args
+            around = admission_scope(state, tokens[0], now)
+            around.namespaces["args"] = args
             if step.join is not None:
-                around.spaces["joined"] = [
+                around.namespaces["joined"] = [
                     {"step": _source(state, token), "args": token.args} for token in tokens
                 ]
             args = {**around.mapping(step.args), **args}
-            around.spaces["args"] = args
+            around.namespaces["args"] = args
             deadline = _deadline(around, step.timeout, now)
         except ExpressionError as error:
             return _broken(state, tokens, error)
@@ -66,7 +66,7 @@ def schedule(state: ExecutionState, tokens: Sequence[Token], now: int) -> list[E
     return [StepScheduled(step=step.name, tokens=names, args=args, deadline=deadline)]
 
 
-def refuse(state: ExecutionState, tokens: Sequence[Token], error: ErrorInfo) -> list[EventBody]:
+def fail_at_admission(state: ExecutionState, tokens: Sequence[Token], error: ErrorInfo) -> list[EventBody]:
     """A run that fails at once, so that the step's own arcs can handle it."""
     if limit := _too_many(state):
         return limit
@@ -80,8 +80,8 @@ def refuse(state: ExecutionState, tokens: Sequence[Token], error: ErrorInfo) -> 
 
 def _broken(state: ExecutionState, tokens: Sequence[Token], error: ExpressionError) -> list[EventBody]:
     """An expression raised: the branch ends here, and the execution has failed."""
-    fault = expression_failed(error)
-    bodies = refuse(state, tokens, fault)
+    fault = expression_error_info(error)
+    bodies = fail_at_admission(state, tokens, fault)
     executor = state.plan.playbook.executor
     failed = isinstance(bodies[-1], StepFailed)
     if failed and (state.step_of(tokens[0]).step.arcs or executor.no_next_is_error):
@@ -98,7 +98,7 @@ def _too_many(state: ExecutionState) -> list[EventBody]:
     return [CancelRequested(reason="limit", error=error)]
 
 
-def _allows(policy: Admission, around: Surroundings) -> bool:
+def _allows(policy: Admission, around: EvaluationScope) -> bool:
     for rule in policy.rules:
         if around.holds(rule.when):
             return rule.allow
@@ -106,14 +106,14 @@ def _allows(policy: Admission, around: Surroundings) -> bool:
 
 
 def _denied(
-    state: ExecutionState, token: Token, policy: Admission, around: Surroundings, now: int
+    state: ExecutionState, token: Token, policy: Admission, around: EvaluationScope, now: int
 ) -> list[EventBody]:
     match policy.on_deny:
         case "park":
             return [TokenParked(token=token.id, mode="park")]
         case "wait":
             deadline = token.deadline
-            if token.place == "enqueued":
+            if token.stage == "enqueued":
                 deadline = _deadline(around, policy.timeout, now)
             return [TokenParked(token=token.id, mode="wait", deadline=deadline)]
         case "drop":
@@ -121,19 +121,19 @@ def _denied(
         case "fail":
             step = state.step_of(token).name
             error = ErrorInfo(kind="admission", message=f"`{step}` does not admit this token")
-            return refuse(state, [token], error)
+            return fail_at_admission(state, [token], error)
         case _:
             assert_never(policy.on_deny)
 
 
-def around_token(state: ExecutionState, token: Token, now: int) -> Surroundings:
+def admission_scope(state: ExecutionState, token: Token, now: int) -> EvaluationScope:
     """What the rules of admission see for this token."""
-    return state_scope(state.given, state.ctx.values, state.outcomes, now, args=token.args)
+    return state_scope(state.inputs, state.ctx.values, state.outcomes, now, args=token.args)
 
 
 def _source(state: ExecutionState, token: Token) -> str | None:
     return state.plan.by_number[token.source].name if token.source >= 0 else None
 
 
-def _deadline(around: Surroundings, timeout: float | Expression | None, now: int) -> int | None:
+def _deadline(around: EvaluationScope, timeout: float | Expression | None, now: int) -> int | None:
     return deadline_after(around.value(timeout) if isinstance(timeout, Expression) else timeout, now)

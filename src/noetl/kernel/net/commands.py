@@ -4,7 +4,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from noetl.events.bodies import EventBody, Parent, Patch
+from noetl.events.bodies import EventBody, ParentTask, Patch
 from noetl.model.outcome import ErrorInfo
 
 
@@ -15,7 +15,7 @@ class Request(Struct, frozen=True, kw_only=True):
     workload: dict[str, Any] = {}
     ctx: dict[str, Any] = {}
     labels: dict[str, str] = {}
-    parent: Parent | None = None
+    parent: ParentTask | None = None
     idempotency_key: str = ""
     requested_by: str = ""
     trace_id: str = ""

@@ -19,7 +19,7 @@ from noetl.events.bodies import (
 from noetl.events.codec import encode
 from noetl.events.event import Event
 from noetl.kernel.net import operations
-from noetl.kernel.net.admission import admit
+from noetl.kernel.net.admission import decide_admission
 from noetl.kernel.net.commands import (
     Cancel,
     ChildEnded,
@@ -36,19 +36,19 @@ from noetl.kernel.net.commands import (
     Signal,
     TimerFired,
 )
-from noetl.kernel.net.execution_request import begin
-from noetl.kernel.net.quiescence import fire, quiesce
-from noetl.kernel.net.reports import ENDING, report
-from noetl.kernel.net.routing import route, seal
-from noetl.kernel.pipeline.interpreter import cancelled
+from noetl.kernel.net.execution_request import decide_request
+from noetl.kernel.net.quiescence import decide_join, decide_quiescence
+from noetl.kernel.net.reports import ENDING, decide_report
+from noetl.kernel.net.routing import decide_routing, seal_run_end
+from noetl.kernel.pipeline.interpreter import cancel_run
 from noetl.kernel.plan import StepPlan
-from noetl.kernel.references.externalize import lighten
-from noetl.kernel.references.loop_chunks import with_chunk, with_manifest
+from noetl.kernel.references.externalize import externalize
+from noetl.kernel.references.loop_chunks import add_chunk, add_manifest
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.kernel.state.fold import evolve
 from noetl.kernel.state.run_state import RunState
 
-MOST_AT_ONCE = 10_000
+MAX_EVENTS_AT_ONCE = 10_000
 """Events after which `handle` leaves the rest for another append."""
 
 _INSIDE = frozenset({TaskStarted, TaskProcessed, LoopStarted, LoopIterationStarted, LoopIterationCompleted})
@@ -62,49 +62,49 @@ def decide(state: ExecutionState, command: Command, now: int) -> list[EventBody]
     """
     match command:
         case Report():
-            return report(state, command)
+            return decide_report(state, command)
         case Claim():
-            return operations.claim(state, command)
+            return operations.decide_claim(state, command)
         case Request():
-            return begin(state, command, now)
+            return decide_request(state, command, now)
         case LeaseLost():
-            return operations.lose_lease(state, command)
+            return operations.decide_lease_lost(state, command)
         case Cancel():
-            return operations.cancel(state, command)
+            return operations.decide_cancel(state, command)
         case Pause():
-            return operations.pause(state, command)
+            return operations.decide_pause(state, command)
         case Resume():
-            return operations.resume(state, command)
+            return operations.decide_resume(state, command)
         case Signal():
-            return operations.signal(state, command)
+            return operations.decide_signal(state, command)
         case Retry():
-            return operations.retry(state, command)
+            return operations.decide_retry(state, command)
         case PatchCtx():
-            return operations.patch_ctx(state, command)
+            return operations.decide_patch_ctx(state, command)
         case TimerFired():
-            return operations.timer_fired(state, command, now)
+            return operations.decide_timer_fired(state, command, now)
         case ChildEnded():
-            return operations.child_ended(state, command)
+            return operations.decide_child_ended(state, command)
         case Fork():
-            return operations.fork(state, command)
+            return operations.decide_fork(state, command)
         case _:
             assert_never(command)
 
 
-def follow(state: ExecutionState, now: int) -> list[EventBody]:
+def decide_next(state: ExecutionState, now: int) -> list[EventBody]:
     """The next decision that the state itself demands; empty if there is none. The state is not changed."""
     if state.status != "running":
         return []
     if state.stopping:
-        return _stop(state) or quiesce(state, now)
+        return _stop(state) or decide_quiescence(state, now)
     if not state.agenda:
-        return quiesce(state, now)
+        return decide_quiescence(state, now)
     item = state.agenda.first
     match item[0]:
         case "t":
-            return admit(state, state.tokens[item], now)
+            return decide_admission(state, state.tokens[item], now)
         case "j":
-            return fire(state, int(item[1:]), now)
+            return decide_join(state, int(item[1:]), now)
         case "s":
             run, _, iteration = state.listeners[item[1:]][0].partition("/")
             payload = state.signals[item[1:]][0]
@@ -112,7 +112,7 @@ def follow(state: ExecutionState, now: int) -> list[EventBody]:
         case _:
             run_state = state.runs[item]
             if run_state.phase == "ended":
-                return route(state, run_state, now)
+                return decide_routing(state, run_state, now)
             return [StepDone(run=item, result=run_state.inherited, source="server")]
 
 
@@ -120,7 +120,7 @@ def _stop(state: ExecutionState) -> list[EventBody]:
     """After a cancel: tokens go, runs that nobody owns end, the others are waited for."""
     discarded: list[EventBody] = [TokenDiscarded(token=token, reason="cancelled") for token in state.tokens]
     why = state.stop_error.message if state.stop_error is not None else "the execution was cancelled"
-    return discarded + [cancelled(run, why, "server") for run in _unowned(state)]
+    return discarded + [cancel_run(run, why, "server") for run in _unowned(state)]
 
 
 def _unowned(state: ExecutionState) -> list[RunState]:
@@ -140,7 +140,7 @@ def handle(state: ExecutionState, command: Command, now: int) -> list[Event]:
     if not events or (type(events[-1].body) in _INSIDE and not state.agenda and not state.stopping):
         return events
     _proceed(state, events, now)
-    if isinstance(command, Report) and command.claims and len(events) < MOST_AT_ONCE:
+    if isinstance(command, Report) and command.claims and len(events) < MAX_EVENTS_AT_ONCE:
         _claim_next(state, command, events, now)
     return events
 
@@ -149,7 +149,7 @@ def _claim_next(state: ExecutionState, command: Report, events: list[Event], now
     """Whoever reported the end of a run goes on with the execution, without asking again."""
     ended = type(command.bodies[-1]) in ENDING
     if ended and state.ready and state.status == "running" and not state.stopping:
-        _record(state, operations.claim(state, Claim(state.ready.first, command.claims)), events, now)
+        _record(state, operations.decide_claim(state, Claim(state.ready.first, command.claims)), events, now)
 
 
 def proceed(state: ExecutionState, now: int) -> list[Event]:
@@ -157,7 +157,7 @@ def proceed(state: ExecutionState, now: int) -> list[Event]:
     return _proceed(state, [], now)
 
 
-def due(state: ExecutionState) -> bool:
+def decision_due(state: ExecutionState) -> bool:
     """Whether something must be decided that `handle` left for another append."""
     if state.status != "running":
         return False
@@ -167,13 +167,13 @@ def due(state: ExecutionState) -> bool:
 
 
 def _proceed(state: ExecutionState, events: list[Event], now: int) -> list[Event]:
-    while len(events) < MOST_AT_ONCE and (bodies := follow(state, now)):
+    while len(events) < MAX_EVENTS_AT_ONCE and (bodies := decide_next(state, now)):
         _record(state, bodies, events, now)
     return events
 
 
 def _record(state: ExecutionState, bodies: list[EventBody], events: list[Event], now: int) -> None:
-    lightest = state.plan.lightest
+    lightest = state.plan.smallest_limit
     for body in bodies:
         kind = type(body)
         if kind in ENDING:
@@ -192,13 +192,13 @@ def _record(state: ExecutionState, bodies: list[EventBody], events: list[Event],
 def _sealed(state: ExecutionState, body: StepDone | StepFailed | LoopDone, now: int) -> EventBody:
     run = state.runs[body.run]
     if isinstance(body, LoopDone):
-        body, blobs = with_manifest(run, body, state.ledger)
+        body, blobs = add_manifest(run, body, state.pending_blobs)
         state.blobs.extend(blobs)
-    return seal(state, run, body, now)
+    return seal_run_end(state, run, body, now)
 
 
 def _lightened(state: ExecutionState, body: EventBody, data: bytes) -> tuple[EventBody, bytes]:
-    light, blobs = lighten(state.plan, _step_of(state, body), body, state.execution_id)
+    light, blobs = externalize(state.plan, _step_of(state, body), body, state.execution_id)
     if light is body:
         return body, data
     state.blobs.extend(blobs)
@@ -216,7 +216,7 @@ def _chunked(
     state: ExecutionState, body: LoopIterationCompleted, data: bytes
 ) -> tuple[LoopIterationCompleted, bytes]:
     run = state.runs[body.run]
-    chunked, blobs = with_chunk(run, body, len(data), state.ledger)
+    chunked, blobs = add_chunk(run, body, len(data), state.pending_blobs)
     if chunked is body:
         return body, data
     state.blobs.extend(blobs)

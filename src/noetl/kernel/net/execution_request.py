@@ -13,10 +13,10 @@ from noetl.events.bodies import (
 from noetl.expr import Expression
 from noetl.kernel.errors import Refused
 from noetl.kernel.net.commands import Request
-from noetl.kernel.pipeline.policy import SECOND, expression_failed
-from noetl.kernel.scopes import CTX_BYTES, kept, state_scope, too_large, workload_scope
+from noetl.kernel.pipeline.policy import SECOND, expression_error_info
+from noetl.kernel.scopes import CTX_BYTES, inline_stand_in, limit_error, state_scope, workload_scope
 from noetl.kernel.state.execution_state import ExecutionState
-from noetl.kernel.state.variables import cost, size_of
+from noetl.kernel.state.variables import json_size, mapping_size
 from noetl.model import ExpressionError
 from noetl.model.reference import escape
 
@@ -24,7 +24,7 @@ DECIDER = 1
 """The number of these rules, recorded with each execution."""
 
 
-def begin(state: ExecutionState, command: Request, now: int) -> list[EventBody]:
+def decide_request(state: ExecutionState, command: Request, now: int) -> list[EventBody]:
     """The request, its judgement, and the first token or the refusal."""
     if state.status != "new":
         raise Refused("the execution has begun already")
@@ -49,13 +49,13 @@ def begin(state: ExecutionState, command: Request, now: int) -> list[EventBody]:
     deadline = None
     if error is None:
         try:
-            workload = merged_workload(state, given, now)
+            workload = render_workload(state, given, now)
             deadline = _deadline(state, workload, command, now)
-            if size_of({key: kept(value) for key, value in ctx.items()}) > CTX_BYTES:
-                largest = max(ctx, key=lambda key: cost(kept(ctx[key])))
-                raise too_large(f"ctx is larger than {CTX_BYTES:,} bytes; its largest key is `{largest}`")
+            if mapping_size({key: inline_stand_in(value) for key, value in ctx.items()}) > CTX_BYTES:
+                largest = max(ctx, key=lambda key: json_size(inline_stand_in(ctx[key])))
+                raise limit_error(f"ctx is larger than {CTX_BYTES:,} bytes; its largest key is `{largest}`")
         except ExpressionError as fault:
-            error = expression_failed(fault)
+            error = expression_error_info(fault)
     evaluated = PlaybookRequestEvaluated(error=error)
     if error is not None:
         return [requested, evaluated, PlaybookProcessed(status="failed", error=error)]
@@ -63,29 +63,29 @@ def begin(state: ExecutionState, command: Request, now: int) -> list[EventBody]:
     return [requested, evaluated, started, TokenEnqueued(step=playbook.entry)]
 
 
-def merged_workload(state: ExecutionState, given: dict[str, Any], now: int) -> dict[str, Any]:
+def render_workload(state: ExecutionState, given: dict[str, Any], now: int) -> dict[str, Any]:
     """The defaults, rendered in document order, under what the request gives. Raises ExpressionError."""
     merged = dict(given)
     for key, default in state.plan.playbook.workload.items():
         asked = given.get(key)
         if key in given and not isinstance(asked, dict):
             continue
-        value = workload_scope(state.given, merged, now).value(default)
+        value = workload_scope(state.inputs, merged, now).value(default)
         merged[key] = (
-            laid_over(value, asked) if isinstance(value, dict) and isinstance(asked, dict) else value
+            merge_mappings(value, asked) if isinstance(value, dict) and isinstance(asked, dict) else value
         )
         if isinstance(asked, dict) and not isinstance(value, dict):
             merged[key] = asked
     return merged
 
 
-def laid_over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+def merge_mappings(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     """Mappings merge deep; anything else is replaced."""
     merged = dict(below)
     for key, value in above.items():
         under = merged.get(key)
         merged[key] = (
-            laid_over(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
+            merge_mappings(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
         )
     return merged
 
@@ -93,8 +93,8 @@ def laid_over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
 def _deadline(state: ExecutionState, workload: dict[str, Any], command: Request, now: int) -> int | None:
     timeout = state.plan.playbook.executor.timeout if command.timeout is None else command.timeout
     if isinstance(timeout, Expression):
-        around = state_scope(state.given, command.ctx, {}, now)
-        around.spaces["workload"] = workload
+        around = state_scope(state.inputs, command.ctx, {}, now)
+        around.namespaces["workload"] = workload
         return deadline_after(around.value(timeout), now)
     return deadline_after(timeout, now)
 

@@ -18,7 +18,7 @@ from noetl.events.bodies import (
     TokenClaimed,
 )
 from noetl.kernel.errors import Refused
-from noetl.kernel.net.admission import refuse
+from noetl.kernel.net.admission import fail_at_admission
 from noetl.kernel.net.commands import (
     Cancel,
     ChildEnded,
@@ -32,17 +32,17 @@ from noetl.kernel.net.commands import (
     Signal,
     TimerFired,
 )
-from noetl.kernel.net.execution_request import laid_over
-from noetl.kernel.pipeline.interpreter import cancelled
-from noetl.kernel.scopes import CTX_BYTES, kept
+from noetl.kernel.net.execution_request import merge_mappings
+from noetl.kernel.pipeline.interpreter import cancel_run
+from noetl.kernel.scopes import CTX_BYTES, inline_stand_in
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.kernel.state.run_state import RunState
-from noetl.kernel.state.variables import growth
+from noetl.kernel.state.variables import size_growth
 from noetl.model.outcome import ErrorInfo
 from noetl.model.reference import escape
 
 
-def living(state: ExecutionState) -> None:
+def require_active(state: ExecutionState) -> None:
     """Raises Refused unless the execution has begun and is not over."""
     if state.status == "new":
         raise Refused("there is no such execution")
@@ -50,8 +50,8 @@ def living(state: ExecutionState) -> None:
         raise Refused(f"the execution is {state.status}")
 
 
-def claim(state: ExecutionState, command: Claim) -> list[EventBody]:
-    living(state)
+def decide_claim(state: ExecutionState, command: Claim) -> list[EventBody]:
+    require_active(state)
     if state.paused or state.stopping:
         raise Refused("nothing new begins in this execution now")
     if command.run not in state.ready:
@@ -60,42 +60,42 @@ def claim(state: ExecutionState, command: Claim) -> list[EventBody]:
     return [TokenClaimed(run=command.run, worker=command.worker, token=token)]
 
 
-def lose_lease(state: ExecutionState, command: LeaseLost) -> list[EventBody]:
+def decide_lease_lost(state: ExecutionState, command: LeaseLost) -> list[EventBody]:
     run = state.runs.get(command.run)
     if run is None or run.phase != "claimed" or run.fence != command.fence:
         return []
     expired = LeaseExpired(run=run.id, fence=run.fence)
-    return [expired, cancelled(run, source="server")] if state.stopping else [expired]
+    return [expired, cancel_run(run, source="server")] if state.stopping else [expired]
 
 
-def cancel(state: ExecutionState, command: Cancel) -> list[EventBody]:
-    living(state)
+def decide_cancel(state: ExecutionState, command: Cancel) -> list[EventBody]:
+    require_active(state)
     if state.stopping:
         return []
     return [CancelRequested(by=command.by, reason=command.reason)]
 
 
-def pause(state: ExecutionState, command: Pause) -> list[EventBody]:
-    living(state)
+def decide_pause(state: ExecutionState, command: Pause) -> list[EventBody]:
+    require_active(state)
     return [] if state.paused or state.stopping else [ExecutionPaused(by=command.by)]
 
 
-def resume(state: ExecutionState, command: Resume) -> list[EventBody]:
-    living(state)
+def decide_resume(state: ExecutionState, command: Resume) -> list[EventBody]:
+    require_active(state)
     if not state.paused:
         return []
     paused = [run for run in state.runs.values() if run.paused]
     return [ExecutionResumed(by=command.by), *(RunResumed(run=run.id, reason="resume") for run in paused)]
 
 
-def signal(state: ExecutionState, command: Signal) -> list[EventBody]:
-    living(state)
+def decide_signal(state: ExecutionState, command: Signal) -> list[EventBody]:
+    require_active(state)
     payload = escape(command.payload)
     _must_fit(state, Patch(scope="ctx", path=("signals", command.signal), value=payload))
     return [SignalReceived(signal=command.signal, payload=payload, by=command.by)]
 
 
-def retry(state: ExecutionState, command: Retry) -> list[EventBody]:
+def decide_retry(state: ExecutionState, command: Retry) -> list[EventBody]:
     if state.status != "failed":
         raise Refused(f"only a failed execution can be retried, this one is {state.status}")
     if not state.failed_runs or state.stopping:
@@ -103,8 +103,8 @@ def retry(state: ExecutionState, command: Retry) -> list[EventBody]:
     return [ExecutionRetried(runs=tuple(state.failed_runs), by=command.by)]
 
 
-def patch_ctx(state: ExecutionState, command: PatchCtx) -> list[EventBody]:
-    living(state)
+def decide_patch_ctx(state: ExecutionState, command: PatchCtx) -> list[EventBody]:
+    require_active(state)
     patches = _escaped(command.patches)
     _must_fit(state, *patches)
     return [CtxPatched(patches=patches, by=command.by)]
@@ -117,17 +117,17 @@ def _escaped(patches: tuple[Patch, ...]) -> tuple[Patch, ...]:
 def _must_fit(state: ExecutionState, *patches: Patch) -> None:
     size = state.ctx.size
     for patch in patches:
-        size += growth(state.ctx.values, patch.path, kept(patch.value))
+        size += size_growth(state.ctx.values, patch.path, inline_stand_in(patch.value))
         if size > CTX_BYTES:
             path = ".".join(patch.path)
             raise Refused(f"with `ctx.{path}`, ctx would be larger than {CTX_BYTES:,} bytes")
 
 
-def fork(state: ExecutionState, command: Fork) -> list[EventBody]:
+def decide_fork(state: ExecutionState, command: Fork) -> list[EventBody]:
     workload = None
     if command.workload:
         asked = {key: escape(value) for key, value in command.workload.items()}
-        workload = laid_over(state.given.workload, asked)
+        workload = merge_mappings(state.inputs.workload, asked)
     forked = ExecutionForked(
         source=command.source,
         at=command.at,
@@ -140,7 +140,7 @@ def fork(state: ExecutionState, command: Fork) -> list[EventBody]:
     return [forked, CtxPatched(patches=patches, by=command.by)] if patches else [forked]
 
 
-def child_ended(state: ExecutionState, command: ChildEnded) -> list[EventBody]:
+def decide_child_ended(state: ExecutionState, command: ChildEnded) -> list[EventBody]:
     run = state.runs.get(command.run)
     frame = run.frames.get(command.iteration) if run is not None else None
     if state.over or frame is None or frame.suspension is None or frame.suspension.child != command.child:
@@ -154,7 +154,7 @@ def child_ended(state: ExecutionState, command: ChildEnded) -> list[EventBody]:
     return [RunResumed(run=command.run, reason="child", iteration=command.iteration, payload=payload)]
 
 
-def timer_fired(state: ExecutionState, command: TimerFired, now: int) -> list[EventBody]:
+def decide_timer_fired(state: ExecutionState, command: TimerFired, now: int) -> list[EventBody]:
     if state.over or state.stopping:
         return []
     if not command.target:
@@ -181,10 +181,12 @@ def _frame_timer(run: RunState, iteration: int, now: int) -> list[EventBody]:
 
 def _token_timeout(state: ExecutionState, name: str, now: int) -> list[EventBody]:
     token = state.tokens.get(name)
-    if token is None or token.place != "waiting" or token.deadline is None or token.deadline > now:
+    if token is None or token.stage != "waiting" or token.deadline is None or token.deadline > now:
         return []
     step = state.step_of(token).name
-    return refuse(state, [token], ErrorInfo(kind="timeout", message=f"`{step}` was not admitted in time"))
+    return fail_at_admission(
+        state, [token], ErrorInfo(kind="timeout", message=f"`{step}` was not admitted in time")
+    )
 
 
 def _execution_timeout(state: ExecutionState, now: int) -> list[EventBody]:

@@ -9,20 +9,20 @@ from noetl.events.bodies import (
     TokenDiscarded,
     WorkflowFinished,
 )
-from noetl.kernel.net.admission import schedule
-from noetl.kernel.pipeline.policy import expression_failed
+from noetl.kernel.net.admission import schedule_run
+from noetl.kernel.pipeline.policy import expression_error_info
 from noetl.kernel.scopes import state_scope
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.model import ExpressionError
 from noetl.model.outcome import ErrorInfo
 
 
-def quiesce(state: ExecutionState, now: int) -> list[EventBody]:
+def decide_quiescence(state: ExecutionState, now: int) -> list[EventBody]:
     """The next thing that quiescence brings; empty while something can still happen by itself."""
     if state.agenda or state.waiting or state.runs or state.finished:
         return []
     if (number := _earliest_join(state)) is not None:
-        return fire(state, number, now)
+        return decide_join(state, number, now)
     left: list[EventBody] = [TokenDiscarded(token=token, reason="parked") for token in state.parked]
     for join in state.joins.values():
         left += [TokenDiscarded(token=token, reason="remainder") for token in join.arrivals]
@@ -34,7 +34,7 @@ def quiesce(state: ExecutionState, now: int) -> list[EventBody]:
     return _finish(state, now)
 
 
-def fire(state: ExecutionState, number: int, now: int) -> list[EventBody]:
+def decide_join(state: ExecutionState, number: int, now: int) -> list[EventBody]:
     """A join lets go: one run for its tokens, or a late token is absorbed."""
     join = state.joins[number]
     policy = state.plan.by_number[number].step.join
@@ -48,7 +48,7 @@ def fire(state: ExecutionState, number: int, now: int) -> list[EventBody]:
             if join.absorbing:
                 return [TokenDiscarded(token=join.arrivals[0], reason="absorbed")]
             names = join.arrivals[:1]
-    return schedule(state, [state.tokens[name] for name in names], now)
+    return schedule_run(state, [state.tokens[name] for name in names], now)
 
 
 def _earliest_join(state: ExecutionState) -> int | None:
@@ -107,9 +107,9 @@ def _finish(state: ExecutionState, now: int) -> list[EventBody]:
         result = None
         if status == "completed":
             try:
-                result = state_scope(state.given, state.ctx.values, state.outcomes, now).value(output)
+                result = state_scope(state.inputs, state.ctx.values, state.outcomes, now).value(output)
             except ExpressionError as fault:
-                status, error = "failed", expression_failed(fault)
+                status, error = "failed", expression_error_info(fault)
     return [
         WorkflowFinished(status=status),
         PlaybookProcessed(status=status, result=result, error=error),

@@ -30,7 +30,7 @@ ENDING: frozenset[type] = frozenset(ENDS)
 _REPORTED: frozenset[type] = frozenset(REPORTS)
 
 
-def report(state: ExecutionState, command: Report) -> list[EventBody]:
+def decide_report(state: ExecutionState, command: Report) -> list[EventBody]:
     """The report's events, or none if they are recorded already. Only the last may end the run.
 
     A run that is paused too late is resumed at once.

@@ -4,30 +4,30 @@ from typing import Any, NamedTuple, assert_never
 
 from noetl.events.bodies import (
     EventBody,
+    EventSource,
     LoopDone,
     NextEvaluated,
-    Source,
     StepDone,
     StepFailed,
     TokenEnqueued,
 )
 from noetl.expr import with_extracted
-from noetl.kernel.pipeline.loops import reduced
-from noetl.kernel.pipeline.policy import expression_failed
-from noetl.kernel.scopes import Surroundings, iso, routing_scope
+from noetl.kernel.pipeline.loops import reduce_contributions
+from noetl.kernel.pipeline.policy import expression_error_info
+from noetl.kernel.scopes import EvaluationScope, playbook_time, routing_scope
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.kernel.state.run_state import RunState
 from noetl.model import ExpressionError
 from noetl.model.outcome import ErrorInfo
-from noetl.model.reference import MARK, is_reference
+from noetl.model.reference import MARKER, is_reference
 
 
-def route(state: ExecutionState, run: RunState, now: int) -> list[EventBody]:
+def decide_routing(state: ExecutionState, run: RunState, now: int) -> list[EventBody]:
     """Judge the arcs, and send a token along each that is selected."""
     arcs = run.step.arcs
-    if arcs and run.step.sends[0] and run.step.step.exclusive:
+    if arcs and run.step.unconditional[0] and run.step.step.is_exclusive:
         return _sent_on(run)
-    around = around_end(state, run, now)
+    around = run_end_scope(state, run, now)
     verdicts: list[bool | None] = [None] * len(arcs)
     tokens: list[EventBody] = []
     selected: list[int] = []
@@ -36,7 +36,7 @@ def route(state: ExecutionState, run: RunState, now: int) -> list[EventBody]:
             verdicts[position] = around.holds(arc.when)
             if verdicts[position]:
                 selected.append(position)
-                if run.step.step.exclusive:
+                if run.step.step.is_exclusive:
                     break
         for position in selected:
             arc = arcs[position]
@@ -45,7 +45,7 @@ def route(state: ExecutionState, run: RunState, now: int) -> list[EventBody]:
             args = around.mapping(arc.args)
             tokens.append(TokenEnqueued(step=arc.step, args=args, run=run.id, arc=position))
     except ExpressionError as error:
-        return [_broken(run, verdicts, expression_failed(error))]
+        return [_broken(run, verdicts, expression_error_info(error))]
     if not selected and run.error is None and state.plan.playbook.executor.no_next_is_error:
         message = f"no arc of `{run.step.name}` matches {run.event} (`executor.spec.no_next_is_error`)"
         return [_broken(run, verdicts, ErrorInfo(kind="policy", message=message))]
@@ -78,7 +78,7 @@ def _broken(run: RunState, verdicts: list[bool | None], error: ErrorInfo) -> Nex
     return NextEvaluated(run=run.id, event=run.event, verdicts=tuple(verdicts), handled=False, error=error)
 
 
-def seal(
+def seal_run_end(
     state: ExecutionState, run: RunState, body: StepDone | StepFailed | LoopDone, now: int
 ) -> StepDone | StepFailed | LoopDone:
     """Add what only the server knows to the end of a run: reduced values and the step's own writes.
@@ -92,14 +92,14 @@ def seal(
         return body
     try:
         ctx = state.ctx.values
-        patches = reduced(run, ctx) if loop_done else []
+        patches = reduce_contributions(run, ctx) if loop_done else []
         around = _around(state, run, _event_before(state, run, body, now), now)
         for patch in patches:
-            around.see(patch)
+            around.apply_patch(patch)
         for write in run.step.step.writes:
             around.write(write)
     except ExpressionError as error:
-        return StepFailed(run=run.id, error=expression_failed(error), source="server")
+        return StepFailed(run=run.id, error=expression_error_info(error), source="server")
     return _with_patches(body, tuple(around.patches))
 
 
@@ -110,12 +110,12 @@ def _with_patches(
     return type(body)(**{**fields, "patches": patches})
 
 
-def around_end(state: ExecutionState, run: RunState, now: int) -> Surroundings:
+def run_end_scope(state: ExecutionState, run: RunState, now: int) -> EvaluationScope:
     """What the arcs of a run that has ended see."""
     return _around(state, run, _event_of(state, run), now)
 
 
-def _around(state: ExecutionState, run: RunState, event: dict[str, Any], now: int) -> Surroundings:
+def _around(state: ExecutionState, run: RunState, event: dict[str, Any], now: int) -> EvaluationScope:
     return routing_scope(run, state.ctx.values, state.outcomes, event, now, ctx_size=state.ctx.size)
 
 
@@ -125,7 +125,7 @@ class _End(NamedTuple):
     name: str
     result: Any
     error: ErrorInfo | None
-    source: Source
+    source: EventSource
     seq: int
     ts: int
 
@@ -155,7 +155,7 @@ def _event_before(
 
 def _opened(reference: dict[str, Any]) -> dict[str, Any]:
     """A reference as a plain mapping: its own fields can be read, and nothing stands for a value."""
-    return {key: value for key, value in reference.items() if key != MARK}
+    return {key: value for key, value in reference.items() if key != MARKER}
 
 
 def _event(state: ExecutionState, run: RunState, end: _End) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _event(state: ExecutionState, run: RunState, end: _End) -> dict[str, Any]:
     event = {
         "event_id": f"{state.execution_id}/{end.seq}",
         "execution_id": state.execution_id,
-        "timestamp": iso(end.ts),
+        "timestamp": playbook_time(end.ts),
         "source": end.source,
         "name": end.name,
         "entity": "loop" if end.name == "loop.done" else "step",

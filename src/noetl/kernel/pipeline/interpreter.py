@@ -6,19 +6,19 @@ from typing import Any
 from msgspec.structs import replace
 
 from noetl.events.bodies import (
+    EventSource,
     LoopIterationCompleted,
     LoopIterationStarted,
     RunSuspended,
-    Source,
     StepDone,
     StepFailed,
 )
 from noetl.kernel.errors import Refused
-from noetl.kernel.pipeline.loops import loop_end, loop_start
+from noetl.kernel.pipeline.loops import end_loop, start_loop
 from noetl.kernel.pipeline.moves import Fetch, Finish, Move, Record, Suspend, Wait
-from noetl.kernel.pipeline.policy import SECOND, decided, expression_failed
-from noetl.kernel.pipeline.task_inputs import WAITING_KINDS, Secrets, attempt_of, opening
-from noetl.kernel.pipeline.waits import meta_of, outcome_of, suspension
+from noetl.kernel.pipeline.policy import SECOND, expression_error_info, judge_with_policy
+from noetl.kernel.pipeline.task_inputs import WAITING_KINDS, Secrets, next_attempt, open_constant_iteration
+from noetl.kernel.pipeline.waits import begin_wait, outcome_after_wait, wait_attempt_meta
 from noetl.kernel.references.resolve import Fetched, Unfetched
 from noetl.kernel.state.run_state import Frame, RunState
 from noetl.model import ExpressionError
@@ -44,7 +44,7 @@ def advance(run: RunState, now: int, secrets: Secrets | None = None, fetched: Fe
     later: int | None = None
     try:
         if run.step.step.loop is not None and run.loop is None:
-            return loop_start(run, now, fetched)
+            return start_loop(run, now, fetched)
         for index in run.busy:
             move = _frame_move(run, run.frames[int(index)], now, secrets, fetched)
             if not isinstance(move, Wait):
@@ -53,22 +53,22 @@ def advance(run: RunState, now: int, secrets: Secrets | None = None, fetched: Fe
     except Unfetched as error:
         return Fetch(error.keys)
     if run.can_start and run.loop is not None:
-        begun = opening(run, now) if secrets is None else None
+        begun = open_constant_iteration(run, now) if secrets is None else None
         return begun or Record(LoopIterationStarted(run=run.id, index=run.loop.next))
     if not run.frames:
-        return loop_end(run)
+        return end_loop(run)
     return Wait(later)
 
 
-def pause(run: RunState) -> RunSuspended | None:
+def pause_run(run: RunState) -> RunSuspended | None:
     """What to record instead of going on, once no task is in flight; None before that."""
     if any(frame.running and frame.suspension is None for frame in run.frames.values()):
         return None
     return RunSuspended(run=run.id, reason="pause")
 
 
-def cancelled(
-    run: RunState, message: str = "the execution was cancelled", source: Source = "worker"
+def cancel_run(
+    run: RunState, message: str = "the execution was cancelled", source: EventSource = "worker"
 ) -> StepFailed:
     """The end of a run whose tasks were interrupted, or never began."""
     error = ErrorInfo(kind="cancelled", message=message)
@@ -80,18 +80,20 @@ def _frame_move(run: RunState, frame: Frame, now: int, secrets: Secrets | None, 
         return _frame_end(run, frame)
     masked = secrets.masked if secrets else None
     if frame.resumption is not None:
-        outcome = replace(outcome_of(run, frame, frame.resumption), meta=meta_of(run, frame, now))
-        return Record(decided(run, frame.index, outcome, now, masked, fetched))
+        outcome = replace(
+            outcome_after_wait(run, frame, frame.resumption), meta=wait_attempt_meta(run, frame, now)
+        )
+        return Record(judge_with_policy(run, frame.index, outcome, now, masked, fetched))
     if frame.running:
         return _begin_wait(run, frame, now, masked, fetched)
     if frame.retry_at is not None and frame.retry_at > now:
         return _delay(run, frame, frame.retry_at, now)
     try:
-        attempt = attempt_of(run, frame, now, secrets, fetched)
+        attempt = next_attempt(run, frame, now, secrets, fetched)
     except ExpressionError as error:
-        fault = expression_failed(error)
+        fault = expression_error_info(error)
         if secrets is not None:
-            fault = replace(fault, message=secrets.told(fault.message, None))
+            fault = replace(fault, message=secrets.mask_message(fault.message, None))
         return _ended(run, frame, fault)
     if frame.losses >= MOST_LOSSES:
         return _lost(run, frame, now, masked, fetched)
@@ -101,11 +103,11 @@ def _frame_move(run: RunState, frame: Frame, now: int, secrets: Secrets | None, 
 def _begin_wait(
     run: RunState, frame: Frame, now: int, masked: Mapping[str, Any] | None, fetched: Fetched
 ) -> Move:
-    begun = suspension(run, frame, now)
+    begun = begin_wait(run, frame, now)
     if isinstance(begun, RunSuspended):
         return Record(begun)
-    outcome = replace(begun, meta=meta_of(run, frame, now))
-    return Record(decided(run, frame.index, outcome, now, masked, fetched))
+    outcome = replace(begun, meta=wait_attempt_meta(run, frame, now))
+    return Record(judge_with_policy(run, frame.index, outcome, now, masked, fetched))
 
 
 def _delay(run: RunState, frame: Frame, until: int, now: int) -> Move:
@@ -117,8 +119,8 @@ def _delay(run: RunState, frame: Frame, until: int, now: int) -> Move:
 def _lost(run: RunState, frame: Frame, now: int, masked: Mapping[str, Any] | None, fetched: Fetched) -> Move:
     message = f"{frame.losses} workers were lost while they ran this"
     lost = failed(ErrorInfo(kind="worker_lost", message=message, retryable=True))
-    outcome = replace(lost, meta=meta_of(run, frame, now))
-    return Record(decided(run, frame.index, outcome, now, masked, fetched))
+    outcome = replace(lost, meta=wait_attempt_meta(run, frame, now))
+    return Record(judge_with_policy(run, frame.index, outcome, now, masked, fetched))
 
 
 def _frame_end(run: RunState, frame: Frame) -> Move:
@@ -145,7 +147,7 @@ def _ended(run: RunState, frame: Frame, error: ErrorInfo) -> Move:
     return Finish(StepFailed(run=run.id, error=error, task=task, attempt=frame.attempt))
 
 
-def next_of(
+def advance_frame(
     run: RunState, index: int, now: int, secrets: Secrets | None = None, *, fetched: Fetched = _NOTHING
 ) -> Move:
     """What one open iteration wants next, whatever the others want. Raises Unfetched."""

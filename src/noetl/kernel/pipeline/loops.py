@@ -4,20 +4,20 @@ import json
 from typing import Any
 
 from noetl.events.bodies import LoopDone, LoopStarted, Patch, StepFailed
-from noetl.expr import Data, Expression, Unread
+from noetl.expr import Expression, ReferenceUnresolved, Template
 from noetl.kernel.pipeline.moves import Finish, Move, Record
-from noetl.kernel.pipeline.policy import expression_failed
+from noetl.kernel.pipeline.policy import expression_error_info
 from noetl.kernel.references.resolve import Fetched
-from noetl.kernel.scopes import Surroundings, loop_scope
+from noetl.kernel.scopes import EvaluationScope, loop_scope
 from noetl.kernel.state.reducers import combine
 from noetl.kernel.state.run_state import RunState, reducer_of
-from noetl.kernel.state.variables import read
+from noetl.kernel.state.variables import variable_at
 from noetl.model import ExpressionError
 from noetl.model.outcome import ErrorInfo
-from noetl.model.reference import escape, is_manifest, is_reference, is_table
+from noetl.model.reference import escape, is_manifest, is_reference, is_table_reference
 
 
-def loop_start(run: RunState, now: int, fetched: Fetched) -> Move:
+def start_loop(run: RunState, now: int, fetched: Fetched) -> Move:
     """The collection, evaluated once. A manifest or a table is gone through as it is. Raises Unfetched."""
     loop = run.step.step.loop
     assert loop is not None  # noqa: S101 -- asked of loop steps only
@@ -25,31 +25,31 @@ def loop_start(run: RunState, now: int, fetched: Fetched) -> Move:
     try:
         items: Any = _in_parts(run, loop.items, now)
         if items is None:
-            items = items_of(around.value(loop.items))
+            items = loop_items(around.value(loop.items))
         most = 1 if loop.mode == "sequential" else _most(around, loop.max_in_flight)
-    except Unread as error:
+    except ReferenceUnresolved as error:
         found = around.unfetched(error)
         if not isinstance(found, ExpressionError):
             raise found from None
-        return Finish(StepFailed(run=run.id, error=expression_failed(found)))
+        return Finish(StepFailed(run=run.id, error=expression_error_info(found)))
     except ExpressionError as error:
-        return Finish(StepFailed(run=run.id, error=expression_failed(error)))
+        return Finish(StepFailed(run=run.id, error=expression_error_info(error)))
     total = items["length"] if isinstance(items, dict) else len(items)
     return Record(LoopStarted(run=run.id, total=total, items=items, max_in_flight=most))
 
 
-def _in_parts(run: RunState, data: Data, now: int) -> dict[str, Any] | None:
+def _in_parts(run: RunState, data: Template, now: int) -> dict[str, Any] | None:
     """The manifest or table that the loop runs over, if it names one and nothing else."""
     if not isinstance(data, Expression) or data.path is None:
         return None
     try:
         found = loop_scope(run, now).value(data)
-    except Unread:
+    except ReferenceUnresolved:
         return None
-    return found if is_manifest(found) or is_table(found) else None
+    return found if is_manifest(found) or is_table_reference(found) else None
 
 
-def items_of(value: Any) -> list[Any]:
+def loop_items(value: Any) -> list[Any]:
     """The elements: of a list, the pairs of a mapping, or of JSON text for one of them."""
     if isinstance(value, str):
         try:
@@ -57,7 +57,7 @@ def items_of(value: Any) -> list[Any]:
         except ValueError:
             raise ExpressionError("a loop runs over a list or a mapping, not over text") from None
     if is_reference(value):
-        raise Unread(value, "what the loop runs over")
+        raise ReferenceUnresolved(value, "what the loop runs over")
     if isinstance(value, dict):
         return [{"key": key, "value": item} for key, item in value.items()]
     if not isinstance(value, list):
@@ -65,7 +65,7 @@ def items_of(value: Any) -> list[Any]:
     return value
 
 
-def _most(around: Surroundings, value: int | Expression) -> int:
+def _most(around: EvaluationScope, value: int | Expression) -> int:
     found = around.value(value) if isinstance(value, Expression) else value
     try:
         return max(int(found), 1)  # type: ignore[arg-type]
@@ -73,7 +73,7 @@ def _most(around: Surroundings, value: int | Expression) -> int:
         raise ExpressionError(f"`max_in_flight` is a number, not {found!r}") from None
 
 
-def loop_end(run: RunState) -> Move:
+def end_loop(run: RunState) -> Move:
     """No iteration is open and none will begin. The result is what no chunk holds yet."""
     loop = run.loop
     assert loop is not None  # noqa: S101 -- only a loop has no frames while it is claimed
@@ -111,7 +111,7 @@ def _broken(run: RunState, index: int) -> StepFailed:
     return StepFailed(run=run.id, error=error, task=task, attempt=frame.attempt)
 
 
-def reduced(run: RunState, ctx: dict[str, Any]) -> list[Patch]:
+def reduce_contributions(run: RunState, ctx: dict[str, Any]) -> list[Patch]:
     """What the loop's reducers make of all contributions, in index order, onto the values as they are now.
 
     Raises ExpressionError.
@@ -122,12 +122,12 @@ def reduced(run: RunState, ctx: dict[str, Any]) -> list[Patch]:
     for index in sorted(run.loop.contributions):
         for patch in run.loop.contributions[index]:
             gathered.setdefault((patch.scope, *patch.path), (patch, []))[1].append(patch.value)
-    bases = {"ctx": ctx, "run": run.scope.values}
+    bases = {"ctx": ctx, "run": run.variables.values}
     return [
         Patch(
             scope=patch.scope,
             path=patch.path,
-            value=combine(reducer_of(run, patch), read(bases[patch.scope], patch.path), values),
+            value=combine(reducer_of(run, patch), variable_at(bases[patch.scope], patch.path), values),
         )
         for patch, values in gathered.values()
     ]

@@ -8,18 +8,18 @@ from typing import Any, Literal, assert_never, overload
 
 from msgspec import Struct, structs
 
-from noetl.dsl.document.playbook import Break, Continue, Fail, Jump, Policy, Retry, Then
+from noetl.dsl.document.playbook import Break, Continue, Fail, Jump, Policy, RetryTask, Then
 from noetl.events.bodies import EventBody, LoopIterationCompleted, Patch, StepDone, TaskProcessed
-from noetl.expr import Data, Expression, Unread, Veiled
+from noetl.expr import Expression, ReferenceUnresolved, SecretRefused, Template
 from noetl.kernel.pipeline.moves import Fetch, RunTask
 from noetl.kernel.pipeline.task_inputs import idempotency_key
-from noetl.kernel.references.resolve import Fetched, Unfetched, with_needed
-from noetl.kernel.scopes import Surroundings, item_keys, task_scope
+from noetl.kernel.references.resolve import Fetched, Unfetched, with_needed_values
+from noetl.kernel.scopes import EvaluationScope, item_keys, task_scope
 from noetl.kernel.state.run_state import Frame, RunState
 from noetl.model import ExpressionError
 from noetl.model.outcome import ErrorInfo, Outcome
-from noetl.model.reference import escape, mentions
-from noetl.model.secret import lost, woven
+from noetl.model.reference import escape, may_hold_marker
+from noetl.model.secret import lost_part, secret_text_marker
 
 SECOND = 1_000_000
 MAX_TRANSITIONS = 100_000
@@ -70,17 +70,17 @@ def judge(  # noqa: PLR0917 -- what is judged, and what it needs
     `keychain` are the masked entries, for args that name them. `fetched` are stored values by key: what
     else is needed is asked for, or raises Unfetched where `fetched` is not given at all.
     """
-    if mentions([outcome]):
+    if may_hold_marker([outcome]):
         outcome = _escaped(outcome)
     if fetched is None:
-        return decided(run, index, outcome, now, keychain, {})
+        return judge_with_policy(run, index, outcome, now, keychain, {})
     try:
-        return decided(run, index, outcome, now, keychain, fetched)
+        return judge_with_policy(run, index, outcome, now, keychain, fetched)
     except Unfetched as error:
         return Fetch(error.keys)
 
 
-def straight(run: RunState, move: RunTask, outcome: Outcome) -> tuple[EventBody, ...] | None:
+def judge_without_policy(run: RunState, move: RunTask, outcome: Outcome) -> tuple[EventBody, ...] | None:
     """As `judge`, before the attempt is recorded as started; None if there is something to evaluate.
 
     With it comes the end of the pipeline, if this was all of it.
@@ -88,7 +88,7 @@ def straight(run: RunState, move: RunTask, outcome: Outcome) -> tuple[EventBody,
     if move.task.policy is not None or move.task.writes:
         return None
     light = outcome.error is None and not outcome.helpers and type(outcome.result) in _LIGHT
-    if not light and mentions([outcome]):
+    if not light and may_hold_marker([outcome]):
         outcome = _escaped(outcome)
     started = move.started
     processed = TaskProcessed(
@@ -100,7 +100,7 @@ def straight(run: RunState, move: RunTask, outcome: Outcome) -> tuple[EventBody,
         attempt=started.attempt,
         do="continue" if outcome.status == "ok" else "fail",
     )
-    if run.step.single is None or not light or outcome.status != "ok":
+    if run.step.only_task is None or not light or outcome.status != "ok":
         return (processed,)
     if run.loop is None:
         result = run.inherited if run.step.passes else outcome.result
@@ -129,7 +129,7 @@ def _escaped(outcome: Outcome) -> Outcome:
     )
 
 
-def decided(  # noqa: PLR0917 -- as above
+def judge_with_policy(  # noqa: PLR0917 -- as above
     run: RunState,
     index: int,
     outcome: Outcome,
@@ -146,7 +146,7 @@ def decided(  # noqa: PLR0917 -- as above
     if not fetched:
         return _judged(run, frame, outcome, now, keychain, fetched)
     first = item_keys(run, frame)
-    return with_needed(lambda some: _judged(run, frame, outcome, now, keychain, some), fetched, first)
+    return with_needed_values(lambda some: _judged(run, frame, outcome, now, keychain, some), fetched, first)
 
 
 def _judged(  # noqa: PLR0917 -- as above
@@ -164,15 +164,15 @@ def _judged(  # noqa: PLR0917 -- as above
         around = task_scope(run, frame, now, keychain, fetched)
         patches = around.patches
         said = outcome.as_value()
-        around.spaces["outcome"] = around.whole(said) if fetched else said
+        around.namespaces["outcome"] = around.with_fetched(said) if fetched else said
         if task.args:
-            around.spaces["_idempotency_key"] = idempotency_key(run, frame, task, frame.attempt)
-            around.spaces["args"] = {**around.spaces["args"], **_own_args(task.args, around)}
+            around.namespaces["_idempotency_key"] = idempotency_key(run, frame, task, frame.attempt)
+            around.namespaces["args"] = {**around.namespaces["args"], **_own_args(task.args, around)}
         if outcome.status == "ok":
             for write in task.writes:
                 around.write(write)
         _decide(_Case(run, frame, outcome, around, now), task.policy, verdict)
-    except Unread as error:
+    except ReferenceUnresolved as error:
         found = around.unfetched(error)
         if not isinstance(found, ExpressionError):
             raise found from None
@@ -184,17 +184,17 @@ def _judged(  # noqa: PLR0917 -- as above
 
 def _go_wrong(verdict: _Verdict, error: ExpressionError) -> None:
     verdict.do, verdict.to, verdict.retry_at = "fail", "", None
-    verdict.error = expression_failed(error)
+    verdict.error = expression_error_info(error)
 
 
-def _own_args(args: Mapping[str, Data], around: Surroundings) -> dict[str, Any]:
+def _own_args(args: Mapping[str, Template], around: EvaluationScope) -> dict[str, Any]:
     """The args of a task; what cannot be told without its secrets is one itself."""
     found: dict[str, Any] = {}
     for name, data in args.items():
         try:
             found[name] = around.value(data)
-        except Veiled:
-            found[name] = dict(woven([lost()]))
+        except SecretRefused:
+            found[name] = dict(secret_text_marker([lost_part()]))
     return found
 
 
@@ -220,7 +220,7 @@ def _processed(
     )
 
 
-def expression_failed(error: ExpressionError) -> ErrorInfo:
+def expression_error_info(error: ExpressionError) -> ErrorInfo:
     details = {"hint": error.hint} if error.kind == "limit" and error.hint else {}
     return ErrorInfo(kind=error.kind, message=error.message, details=details)
 
@@ -229,7 +229,7 @@ class _Case(Struct, frozen=True):
     run: RunState
     frame: Frame
     outcome: Outcome
-    around: Surroundings
+    around: EvaluationScope
     now: int
 
     @property
@@ -269,7 +269,7 @@ def _apply(case: _Case, then: Then, verdict: _Verdict) -> None:
             verdict.do = "continue"
         case Break():
             verdict.do = "break"
-        case Retry():
+        case RetryTask():
             _retry(case, then.do, verdict)
         case Jump():
             _jump(case, then.do, verdict)
@@ -279,7 +279,7 @@ def _apply(case: _Case, then: Then, verdict: _Verdict) -> None:
             assert_never(then.do)
 
 
-def _retry(case: _Case, retry: Retry, verdict: _Verdict) -> None:
+def _retry(case: _Case, retry: RetryTask, verdict: _Verdict) -> None:
     attempts = _whole(case, retry.attempts)
     tries = case.tries
     if tries < attempts:
@@ -292,10 +292,10 @@ def _retry(case: _Case, retry: Retry, verdict: _Verdict) -> None:
         message = f"still not done after {tries} attempts"
         verdict.error = ErrorInfo(kind="retry_exhausted", message=message, details=details)
     else:
-        verdict.error = with_details(case.outcome.error, details)
+        verdict.error = add_error_details(case.outcome.error, details)
 
 
-def with_details(error: ErrorInfo, details: dict[str, Any]) -> ErrorInfo:
+def add_error_details(error: ErrorInfo, details: dict[str, Any]) -> ErrorInfo:
     return ErrorInfo(
         kind=error.kind,
         message=error.message,
@@ -313,7 +313,7 @@ def _whole(case: _Case, value: int | Expression) -> int:
         raise ExpressionError(f"`attempts` is a number, not {found!r}") from None
 
 
-def _delay(case: _Case, retry: Retry, tries: int) -> float:
+def _delay(case: _Case, retry: RetryTask, tries: int) -> float:
     """Seconds before the next try."""
     delay = retry.delay
     if isinstance(delay, Expression):
@@ -352,7 +352,7 @@ def _seconds(value: Any, now: int) -> float:
 
 def _chance(case: _Case) -> float:
     """A number from 0 to 1 that differs between tries and is the same when asked again."""
-    place = f"{case.run.given.execution_id}/{case.run.id}/{case.frame.index}/{case.frame.at}/{case.tries}"
+    place = f"{case.run.inputs.execution_id}/{case.run.id}/{case.frame.index}/{case.frame.at}/{case.tries}"
     return int.from_bytes(hashlib.sha256(place.encode()).digest()[:4]) / 2**32
 
 
@@ -373,7 +373,7 @@ def _fail(case: _Case, then: Then, fail: Fail, verdict: _Verdict) -> None:
     message = str(case.around.value(fail.message)) if fail.message is not None else ""
     error = case.outcome.error
     if error is None:
-        place = f"the rule in line {then.place.line} says fail"
+        place = f"the rule in line {then.position.line} says fail"
         verdict.error = ErrorInfo(kind="policy", message=message or place)
     elif message:
         verdict.error = ErrorInfo(

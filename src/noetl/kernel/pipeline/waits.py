@@ -12,12 +12,12 @@ from noetl.expr import Constant
 from noetl.kernel.pipeline.policy import SECOND
 from noetl.kernel.pipeline.task_inputs import idempotency_key
 from noetl.kernel.plan import seconds_in
-from noetl.kernel.scopes import iso
+from noetl.kernel.scopes import playbook_time
 from noetl.kernel.state.run_state import Frame, Resumption, RunState
 from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded
 
 
-def suspension(run: RunState, frame: Frame, now: int) -> RunSuspended | Outcome:
+def begin_wait(run: RunState, frame: Frame, now: int) -> RunSuspended | Outcome:
     """How the waiting task that just started waits; or its outcome if it need not."""
     task = run.task(frame)
     given: Mapping[str, Any] = frame.input or {}
@@ -38,7 +38,7 @@ def suspension(run: RunState, frame: Frame, now: int) -> RunSuspended | Outcome:
     return RunSuspended(run=run.id, reason="wait", iteration=frame.index, until=until)
 
 
-def outcome_of(run: RunState, frame: Frame, resumption: Resumption) -> Outcome:
+def outcome_after_wait(run: RunState, frame: Frame, resumption: Resumption) -> Outcome:
     """What a waiting task gives after its wait."""
     if resumption.reason == "timeout":
         if run.task(frame).kind == "playbook":
@@ -50,17 +50,17 @@ def outcome_of(run: RunState, frame: Frame, resumption: Resumption) -> Outcome:
     return succeeded(resumption.payload)
 
 
-def meta_of(run: RunState, frame: Frame, now: int) -> dict[str, Any]:
+def wait_attempt_meta(run: RunState, frame: Frame, now: int) -> dict[str, Any]:
     """What is known of an attempt that no tool has made: when it began only where it waited."""
     key = idempotency_key(run, frame, run.task(frame), frame.attempt)
-    times: dict[str, Any] = {"finished_at": iso(now)}
+    times: dict[str, Any] = {"finished_at": playbook_time(now)}
     if frame.began_at:
         duration = round(max(now - frame.began_at, 0) / 1e3, 3)
-        times = {"duration_ms": duration, "started_at": iso(frame.began_at), **times}
+        times = {"duration_ms": duration, "started_at": playbook_time(frame.began_at), **times}
     return {
         "attempt": frame.attempt,
         **times,
-        "trace_id": run.given.trace_id,
+        "trace_id": run.inputs.trace_id,
         "span_id": key[:16],
         "idempotency_key": key,
     }
@@ -101,7 +101,7 @@ def child_id(run: RunState, frame: Frame) -> str:
     """The id of the execution that this attempt starts: a UUIDv7 of the parent's time, the rest a hash."""
     task = run.task(frame).label
     place = task_run_id(run.id, frame.index, task, frame.visits[task], frame.attempt)
-    parent = run.given.execution_id
+    parent = run.inputs.execution_id
     digest = hashlib.sha256(f"{parent}/{place}".encode()).digest()
     try:
         time = UUID(parent).bytes[:6]

@@ -8,14 +8,14 @@ from msgspec import structs
 from noetl.events import bodies as of
 from noetl.events.bodies import EventBody, Patch
 from noetl.kernel.plan import Plan, StepPlan
-from noetl.kernel.references.reference_builder import Keeper
-from noetl.kernel.result_rules import Rules
-from noetl.kernel.server_reads import WHOLE
+from noetl.kernel.references.reference_builder import ReferenceBuilder
+from noetl.kernel.result_rules import ResultRules
+from noetl.kernel.server_reads import ENTIRE
 from noetl.kernel.state.blobs import Blob
 from noetl.model.outcome import ErrorInfo, Outcome
 
 
-def lighten(
+def externalize(
     plan: Plan, step: StepPlan | None, body: EventBody, execution_id: str
 ) -> tuple[EventBody, list[Blob]]:
     """The body with references in place of large values, and what they stand for.
@@ -40,23 +40,23 @@ class _Light:
         self.needs = plan.needs
         self.step = step
         self.rules = step.rules if step is not None else plan.rules
-        self.keeper = Keeper(execution_id, plan.needs.everything)
+        self.keeper = ReferenceBuilder(execution_id, plan.needs.everything)
 
-    def of_task(self, label: str) -> Rules:
+    def of_task(self, label: str) -> ResultRules:
         return self.step.task_rules.get(label, self.rules) if self.step is not None else self.rules
 
-    def patches(self, patches: tuple[Patch, ...], rules: Rules) -> tuple[Patch, ...]:
+    def patches(self, patches: tuple[Patch, ...], rules: ResultRules) -> tuple[Patch, ...]:
         found = tuple(self._patch(patch, rules) for patch in patches)
         return found if any(map(_differ, found, patches)) else patches
 
-    def _patch(self, patch: Patch, rules: Rules) -> Patch:
-        need = WHOLE
+    def _patch(self, patch: Patch, rules: ResultRules) -> Patch:
+        need = ENTIRE
         if patch.scope != "iter":
             need = (self.needs.ctx if patch.scope == "ctx" else self.needs.run).at(patch.path)
         value = self.keeper.value(patch.value, rules, need)
         return patch if value is patch.value else structs.replace(patch, value=value)
 
-    def outcome(self, outcome: Outcome, rules: Rules) -> Outcome:
+    def outcome(self, outcome: Outcome, rules: ResultRules) -> Outcome:
         result = self.keeper.value(outcome.result, rules, self.needs.result)
         error = self.error(outcome.error, rules)
         helpers = self.keeper.entries(outcome.helpers, rules)
@@ -64,10 +64,10 @@ class _Light:
             return outcome
         return structs.replace(outcome, result=result, error=error, helpers=helpers)
 
-    def error(self, error: ErrorInfo | None, rules: Rules) -> ErrorInfo | None:
+    def error(self, error: ErrorInfo | None, rules: ResultRules) -> ErrorInfo | None:
         if error is None:
             return None
-        details = self.keeper.entries(error.details, rules, WHOLE)
+        details = self.keeper.entries(error.details, rules, ENTIRE)
         return error if details is error.details else structs.replace(error, details=details)
 
 
@@ -127,13 +127,13 @@ def _resumed(light: _Light, body: of.RunResumed) -> dict[str, Any]:
     if body.reason == "child" and isinstance(payload, dict):
         # Which child ended and how is read without fetching anything, however small the limit is.
         heavy = {key: value for key, value in payload.items() if key not in ("execution_id", "status")}
-        lighter = light.keeper.entries(heavy, light.rules, WHOLE)
+        lighter = light.keeper.entries(heavy, light.rules, ENTIRE)
         return {"payload": payload if lighter is heavy else {**payload, **lighter}}
-    return {"payload": light.keeper.value(payload, light.rules, WHOLE)}
+    return {"payload": light.keeper.value(payload, light.rules, ENTIRE)}
 
 
 def _signal(light: _Light, body: of.SignalReceived) -> dict[str, Any]:
-    return {"payload": light.keeper.value(body.payload, light.rules, WHOLE)}
+    return {"payload": light.keeper.value(body.payload, light.rules, ENTIRE)}
 
 
 def _ended(light: _Light, body: Any) -> dict[str, Any]:

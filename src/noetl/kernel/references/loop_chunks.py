@@ -5,9 +5,9 @@ from typing import Any
 from msgspec import structs
 
 from noetl.events.bodies import LoopDone, LoopIterationCompleted
-from noetl.kernel.references.reference_builder import Keeper, preview_of
+from noetl.kernel.references.reference_builder import ReferenceBuilder, value_preview
 from noetl.kernel.server_reads import NOTHING
-from noetl.kernel.state.blobs import Blob, Ledger
+from noetl.kernel.state.blobs import Blob, PendingBlobs
 from noetl.kernel.state.run_state import LoopState, RunState
 from noetl.model.reference import encode_value, is_reference, manifest
 
@@ -15,8 +15,8 @@ LIMITS_IN_CHUNK = 4
 """Results are stored when they take so many times what one value may take: 256 KiB."""
 
 
-def with_chunk(
-    run: RunState, body: LoopIterationCompleted, size: int, ledger: Ledger
+def add_chunk(
+    run: RunState, body: LoopIterationCompleted, size: int, ledger: PendingBlobs
 ) -> tuple[LoopIterationCompleted, list[Blob]]:
     """The end of an iteration; with a chunk if it is time to store what the loop holds.
 
@@ -27,25 +27,25 @@ def with_chunk(
     if loop is None:
         return body, []
     try:
-        held = ledger.held[run.id]
+        held = ledger.loop_bytes[run.id]
     except KeyError:
         held = sum(len(encode_value(result)) for result in loop.results)
-    ledger.held[run.id] = held + size
+    ledger.loop_bytes[run.id] = held + size
     most = run.step.rules.limit * LIMITS_IN_CHUNK
     if held + size <= most:
         return body, []
-    chunked, blobs = chunked_here(run, body)
+    chunked, blobs = force_chunk(run, body)
     if chunked.chunk is None:
         return body, []
     if chunked.chunk["size"] * 2 <= most:
         # The estimate was too high. What waits behind a gap is counted when the gap is closed.
-        ledger.held[run.id] = chunked.chunk["size"]
+        ledger.loop_bytes[run.id] = chunked.chunk["size"]
         return body, []
-    ledger.held[run.id] = 0
+    ledger.loop_bytes[run.id] = 0
     return chunked, blobs
 
 
-def chunked_here(run: RunState, body: LoopIterationCompleted) -> tuple[LoopIterationCompleted, list[Blob]]:
+def force_chunk(run: RunState, body: LoopIterationCompleted) -> tuple[LoopIterationCompleted, list[Blob]]:
     """The end of an iteration with a chunk of all that can be stored by then, however little it is."""
     loop = run.loop
     if loop is None or body.index != loop.low or body.status != "success":
@@ -56,7 +56,7 @@ def chunked_here(run: RunState, body: LoopIterationCompleted) -> tuple[LoopItera
     results = loop.results[: end - loop.base]
     results += [None] * (end - loop.base - len(results))
     results[body.index - loop.base] = body.result
-    keeper = Keeper(run.given.execution_id, NOTHING)
+    keeper = ReferenceBuilder(run.inputs.execution_id, NOTHING)
     chunk = keeper.chunk(results, loop.base, run.step.rules)
     if selected := _selected(run, results, loop.base):
         chunk["selected"] = selected
@@ -71,14 +71,14 @@ def _low_after(loop: LoopState, index: int) -> int:
     return low
 
 
-def with_manifest(run: RunState, body: LoopDone, ledger: Ledger) -> tuple[LoopDone, list[Blob]]:
+def add_manifest(run: RunState, body: LoopDone, ledger: PendingBlobs) -> tuple[LoopDone, list[Blob]]:
     """The end of a loop, with a manifest of its results if they are many.
 
     Up to here `body.result` ends with the results that no chunk holds; a worker that never heard of the
     chunks sends them all.
     """
     loop, rules = run.loop, run.step.rules
-    ledger.held.pop(run.id, None)
+    ledger.loop_bytes.pop(run.id, None)
     if loop is None or not isinstance(body.result, list):
         return body, []
     data = b""
@@ -87,13 +87,13 @@ def with_manifest(run: RunState, body: LoopDone, ledger: Ledger) -> tuple[LoopDo
         data = encode_value(results)
         if len(data) <= rules.limit:
             return body, []
-    keeper = Keeper(run.given.execution_id, NOTHING)
+    keeper = ReferenceBuilder(run.inputs.execution_id, NOTHING)
     chunks: list[dict[str, Any]] = list(loop.chunks)
     if results:
         chunks.append(keeper.chunk(results, loop.base, rules))
         data = data or encode_value(results[:100])
     plain = [{name: value for name, value in each.items() if name != "selected"} for each in chunks]
-    found = {**manifest(plain, preview_of(data, rules.preview)), **rules.about}
+    found = {**manifest(plain, value_preview(data, rules.preview)), **rules.reference_fields}
     pieces = [each.get("selected", {}) for each in chunks]
     if gathered := _gathered(run, [*pieces, _selected(run, results, loop.base)]):
         found |= {"extracted": keeper.selected(gathered, rules), "selected": list(gathered)}
@@ -109,7 +109,7 @@ def _selected(run: RunState, results: list[Any], start: int) -> dict[str, list[A
     return {
         each.name: found
         for each in run.step.selections
-        if (found := each.find_among(at_hand, start, run.loop.total))
+        if (found := each.find_in_chunk(at_hand, start, run.loop.total))
     }
 
 

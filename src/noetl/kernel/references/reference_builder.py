@@ -3,18 +3,18 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from noetl.kernel.result_rules import INLINE_MAX_BYTES, Rules
+from noetl.kernel.result_rules import INLINE_MAX_BYTES, ResultRules
 from noetl.kernel.server_reads import NOTHING, Need
 from noetl.kernel.state.blobs import Blob, blob_of
 from noetl.model.reference import (
-    MARK,
-    SECRET_SIGN,
-    chunk,
+    MARKER,
+    SECRET_MARKER_BYTES,
     encode_value,
     is_reference,
+    list_chunk,
     manifest,
-    part,
-    reference,
+    part_reference,
+    value_reference,
 )
 
 SMALLEST = 16
@@ -25,7 +25,7 @@ PART_COST = 256
 """Bytes that a part costs that is itself a reference."""
 
 
-class Keeper:
+class ReferenceBuilder:
     """Makes references to the values of one body. `blobs` is what they stand for."""
 
     def __init__(self, execution_id: str, everything: Need) -> None:
@@ -34,11 +34,11 @@ class Keeper:
         self.blobs: dict[str, Blob] = {}
         self._known: dict[tuple[int, int, int], tuple[Any, Any]] = {}
 
-    def value(self, value: Any, rules: Rules, need: Need = NOTHING) -> Any:
+    def value(self, value: Any, rules: ResultRules, need: Need = NOTHING) -> Any:
         """The value itself if it is small, else what stands for it."""
         if not isinstance(value, str | dict | list):
             return value
-        if type(value) is dict and MARK in value:
+        if type(value) is dict and MARKER in value:
             return self._shortened(value, rules) if "tail" in value else value
         place = (id(value), id(need), id(rules.select))
         if (known := self._known.get(place)) is not None:
@@ -50,23 +50,23 @@ class Keeper:
         self._known[place] = (value, found)  # the value is kept so that its id stays its own
         return found
 
-    def entries(self, values: dict[str, Any], rules: Rules, need: Need = NOTHING) -> dict[str, Any]:
+    def entries(self, values: dict[str, Any], rules: ResultRules, need: Need = NOTHING) -> dict[str, Any]:
         """A mapping whose values are kept each for itself."""
         found = {key: self.value(value, rules, need.at((key,))) for key, value in values.items()}
         return found if any(found[key] is not values[key] for key in values) else values
 
-    def store(self, data: bytes, rules: Rules) -> str:
+    def store(self, data: bytes, rules: ResultRules) -> str:
         """The key of these bytes."""
         blob = blob_of(self.execution_id, data, rules)
         self.blobs[blob.key] = blob
         return blob.key
 
-    def chunk(self, values: Sequence[Any], start: int, rules: Rules) -> dict[str, Any]:
+    def chunk(self, values: Sequence[Any], start: int, rules: ResultRules) -> dict[str, Any]:
         """The elements of a list from `start` on, stored as one."""
         data = encode_value(list(values))
-        return chunk(self.store(data, rules), start, start + len(values), len(data))
+        return list_chunk(self.store(data, rules), start, start + len(values), len(data))
 
-    def chunked(self, values: list[Any], rules: Rules) -> Any:
+    def chunked(self, values: list[Any], rules: ResultRules) -> Any:
         """A list in chunks that are no larger than the limit, but for one large element alone."""
         pieces = [encode_value(value) for value in values]
         limit = max(rules.limit, SMALLEST)
@@ -80,45 +80,45 @@ class Keeper:
                 start, size = position, 0
             size += len(piece) + 1
         chunks.append(self._joined(pieces, start, len(pieces), rules))
-        found = manifest(chunks, preview_of(b"[" + b",".join(pieces[:100]), rules.preview))
-        return {**found, **rules.about}
+        found = manifest(chunks, value_preview(b"[" + b",".join(pieces[:100]), rules.preview))
+        return {**found, **rules.reference_fields}
 
-    def _shortened(self, found: dict[str, Any], rules: Rules) -> dict[str, Any]:
+    def _shortened(self, found: dict[str, Any], rules: ResultRules) -> dict[str, Any]:
         """A manifest whose tail, if it has grown long, is one more chunk."""
         tail = found["tail"]
         if len(encode_value(tail)) <= max(rules.limit, SMALLEST):
             return found
         chunks = found["chunks"]
         last = self.chunk(tail, chunks[-1]["to"] if chunks else 0, rules)
-        return {**manifest([*chunks, last], found["preview"]), **rules.about}
+        return {**manifest([*chunks, last], found["preview"]), **rules.reference_fields}
 
-    def _joined(self, pieces: list[bytes], start: int, end: int, rules: Rules) -> dict[str, Any]:
+    def _joined(self, pieces: list[bytes], start: int, end: int, rules: ResultRules) -> dict[str, Any]:
         data = b"[" + b",".join(pieces[start:end]) + b"]"
-        return chunk(self.store(data, rules), start, end, len(data))
+        return list_chunk(self.store(data, rules), start, end, len(data))
 
-    def _reference(self, value: Any, data: bytes, rules: Rules, need: Need) -> dict[str, Any]:
+    def _reference(self, value: Any, data: bytes, rules: ResultRules, need: Need) -> dict[str, Any]:
         key = self.store(data, rules)
         room = _Room(INLINE_MAX_BYTES)
         selected = self._selected(rules.selected(value), rules, room)
         extracted, absent = self._parts(value, key, (), need, room)
-        found = reference(
+        found = value_reference(
             key,
             value,
             size=len(data),
-            preview=preview_of(data, rules.preview),
+            preview=value_preview(data, rules.preview),
             extracted={**extracted, **selected},
             absent=absent,
-            veiled=SECRET_SIGN in data,
+            holds_secrets=SECRET_MARKER_BYTES in data,
         )
         if names := [name for name in selected if name not in extracted]:
             found["selected"] = names
-        return {**found, **rules.about}
+        return {**found, **rules.reference_fields}
 
-    def selected(self, values: Mapping[str, Any], rules: Rules) -> dict[str, Any]:
+    def selected(self, values: Mapping[str, Any], rules: ResultRules) -> dict[str, Any]:
         """What `spec.result.select` found; what there is no room for is stored by itself."""
         return self._selected(values, rules, _Room(INLINE_MAX_BYTES))
 
-    def _selected(self, values: Mapping[str, Any], rules: Rules, room: "_Room") -> dict[str, Any]:
+    def _selected(self, values: Mapping[str, Any], rules: ResultRules, room: "_Room") -> dict[str, Any]:
         found: dict[str, Any] = {}
         apart = rules._replace(select=(), preview=0)
         for name, value in values.items():
@@ -146,7 +146,7 @@ class Keeper:
 
     def _below(self, need: Need) -> list[tuple[str, Need]]:
         below = dict(need.below)
-        if need.whole:
+        if need.entire:
             # What is handed on is read under other names, too.
             for name, other in self.everything.below.items():
                 below[name] = below[name].joined(other) if name in below else other
@@ -157,12 +157,12 @@ class Keeper:
             return value
         size = len(encode_value(value))
         small = not isinstance(value, str | dict | list) or size <= SMALLEST
-        if (need.whole or size <= AT_HAND or small) and room.take(size + len(path[-1])):
+        if (need.entire or size <= AT_HAND or small) and room.take(size + len(path[-1])):
             return value
         if small or not room.take(PART_COST):
             return _NO_ROOM
         extracted, absent = self._parts(value, key, path, need, room)
-        return part(key, path, value, extracted=extracted, absent=absent)
+        return part_reference(key, path, value, extracted=extracted, absent=absent)
 
 
 _NO_ROOM = object()
@@ -183,7 +183,7 @@ class _Room:
         return True
 
 
-def preview_of(data: bytes, most: int) -> str:
+def value_preview(data: bytes, most: int) -> str:
     """A readable beginning of a stored value."""
     text = data[:most].decode(errors="ignore")
     return f"{text}…" if len(data) > most and most else text

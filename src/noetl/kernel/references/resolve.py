@@ -3,22 +3,22 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
-from noetl.expr import overlaid
+from noetl.expr import write_at_path
 from noetl.model import Json, NoetlError
 from noetl.model.reference import (
-    Stored,
+    StoredReference,
     escape,
     is_manifest,
     is_reference,
-    is_table,
-    keys_of,
-    mentions,
-    part,
+    is_table_reference,
+    may_hold_marker,
+    part_reference,
     references_in,
+    stored_keys,
     unescape,
 )
-from noetl.model.secret import Lost, is_secret, keys_of_secret, rebuilt, secrets_in
-from noetl.model.table_reader import decode_stored, row_key
+from noetl.model.secret import SecretLost, is_secret, restore_secret, secret_keys, secrets_in
+from noetl.model.table_reader import decode_value_or_table, row_key
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ class Unfetched(NoetlError):
         self.keys = keys
 
 
-def with_needed(work: Callable[[Fetched], T], fetched: Fetched, first: tuple[str, ...] = ()) -> T:
+def with_needed_values(work: Callable[[Fetched], T], fetched: Fetched, first: tuple[str, ...] = ()) -> T:
     """What the work gives with those stored values alone that it needs, whatever else was fetched.
 
     So what is only handed on stays a reference. `first` are those it is known to need. Raises Unfetched.
@@ -50,10 +50,10 @@ def with_needed(work: Callable[[Fetched], T], fetched: Fetched, first: tuple[str
             needed = {**needed, **more}
 
 
-def whole_of(reference: dict[str, Any], fetched: Fetched) -> Any:
+def referenced_value(reference: dict[str, Any], fetched: Fetched) -> Any:
     """What this stands for. Raises KeyError where it was not fetched."""
     if is_manifest(reference):
-        stored = [item for key in keys_of(reference) for item in fetched[key]]
+        stored = [item for key in stored_keys(reference) for item in fetched[key]]
         return stored + reference.get("tail", [])
     value = fetched[reference["key"]]
     writes = reference.get("set", ())
@@ -63,17 +63,17 @@ def whole_of(reference: dict[str, Any], fetched: Fetched) -> Any:
             break
         value = value[key]
     for path, written in writes:
-        value = overlaid(value, tuple(path), written)
+        value = write_at_path(value, tuple(path), written)
     return value
 
 
-def element(items: Any, index: int) -> Any:
+def element_at(items: Any, index: int) -> Any:
     """One element of a list or, for a manifest or a table, what stands for it."""
     if type(items) is list:
         return items[index]
     if not is_manifest(items):
         key, start = row_key(items["key"], index)
-        return part(key, (index - start,))
+        return part_reference(key, (index - start,))
     chunks = items["chunks"]
     if not chunks or index >= chunks[-1]["to"]:
         return items["tail"][index - (chunks[-1]["to"] if chunks else 0)]
@@ -85,40 +85,40 @@ def element(items: Any, index: int) -> Any:
         else:
             high = middle
     chunk = chunks[low]
-    return part(chunk["key"], (index - chunk["from"],))
+    return part_reference(chunk["key"], (index - chunk["from"],))
 
 
-def replaced(value: Any, fetched: Fetched, used: set[str]) -> Any:
+def substitute_fetched(value: Any, fetched: Fetched, used: set[str]) -> Any:
     """The value with everything that was fetched in its place; `used` gets the keys of that."""
     if is_reference(value):
-        keys = keys_of(value)
+        keys = stored_keys(value)
         if not all(key in fetched for key in keys):
             return value
         used.update(keys)
-        return replaced(whole_of(value, fetched), fetched, used)
-    if isinstance(value, Stored) or not mentions(value):
+        return substitute_fetched(referenced_value(value, fetched), fetched, used)
+    if isinstance(value, StoredReference) or not may_hold_marker(value):
         return value
     if is_secret(value):
         try:
-            return escape(rebuilt(value, fetched))
-        except (KeyError, Lost):
+            return escape(restore_secret(value, fetched))
+        except (KeyError, SecretLost):
             return value
     if isinstance(value, dict):
-        return {key: replaced(item, fetched, used) for key, item in value.items()}
-    return [replaced(item, fetched, used) for item in value]
+        return {key: substitute_fetched(item, fetched, used) for key, item in value.items()}
+    return [substitute_fetched(item, fetched, used) for item in value]
 
 
-def missing_in(value: Any, fetched: Fetched) -> set[str]:
+def missing_keys(value: Any, fetched: Fetched) -> set[str]:
     """The keys that are needed to have this value whole, and were not fetched."""
-    return {key for found in references_in(value) for key in keys_of(found) if key not in fetched}
+    return {key for found in references_in(value) for key in stored_keys(found) if key not in fetched}
 
 
-def veiled_in(value: Any) -> set[str]:
+def secret_keys_in(value: Any) -> set[str]:
     """The keys of the secrets that are needed to have this value whole. Raises Lost."""
-    return {key for found in secrets_in(value) for key in keys_of_secret(found)}
+    return {key for found in secrets_in(value) for key in secret_keys(found)}
 
 
-async def resolve(
+async def resolve_references(
     value: Any, get: Callable[[str], Awaitable[bytes]], *, largest_table: int | None = None
 ) -> Json:
     """A value with everything that is stored elsewhere in its place, as users gave it.
@@ -127,10 +127,10 @@ async def resolve(
     """
     fetched: dict[str, Any] = {}
     value = _without_tables(value, largest_table)
-    while missing := missing_in(value, fetched):
+    while missing := missing_keys(value, fetched):
         for key in sorted(missing):
-            fetched[key] = decode_stored(await get(key))
-        value = _without_tables(replaced(value, fetched, set()), largest_table)
+            fetched[key] = decode_value_or_table(await get(key))
+        value = _without_tables(substitute_fetched(value, fetched, set()), largest_table)
         fetched = {}
     whole: Json = unescape(value)
     return whole
@@ -140,9 +140,9 @@ def _without_tables(value: Any, largest: int | None) -> Any:
     """The value in which larger tables do not stand for their rows."""
     if largest is None:
         return value
-    if is_table(value):
-        return Stored(value) if value["size"] > largest else value
-    if isinstance(value, Stored) or not mentions(value):
+    if is_table_reference(value):
+        return StoredReference(value) if value["size"] > largest else value
+    if isinstance(value, StoredReference) or not may_hold_marker(value):
         return value
     if isinstance(value, dict):
         return {key: _without_tables(item, largest) for key, item in value.items()}

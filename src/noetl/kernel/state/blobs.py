@@ -3,7 +3,7 @@
 import hashlib
 from typing import NamedTuple
 
-from noetl.kernel.result_rules import Rules
+from noetl.kernel.result_rules import ResultRules
 
 
 class Blob(NamedTuple):
@@ -14,25 +14,25 @@ class Blob(NamedTuple):
     compression: str = "none"
 
 
-def blob_of(execution_id: str, data: bytes, rules: Rules) -> Blob:
+def blob_of(execution_id: str, data: bytes, rules: ResultRules) -> Blob:
     key = f"{execution_id}/{hashlib.sha256(data).hexdigest()}"
     return Blob(f"{rules.store}:{key}" if rules.store else key, data, rules.compression)
 
 
-class Ledger:
+class PendingBlobs:
     """What goes with a state and is no part of it: blobs to store, and sizes that save work.
 
     `blobs` are for the owner of the state to take away and store before the events are committed.
-    `held` is how many bytes of results each loop holds; where a loop is missing they are counted anew.
+    `loop_bytes` is how many bytes of results each loop holds; where a loop is missing they are counted anew.
     """
 
-    __slots__ = ("blobs", "held")
+    __slots__ = ("blobs", "loop_bytes")
 
     def __init__(self) -> None:
         self.blobs: list[Blob] = []
-        self.held: dict[str, int] = {}
+        self.loop_bytes: dict[str, int] = {}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Ledger)
+        return isinstance(other, PendingBlobs)
 
     __hash__ = None  # type: ignore[assignment]

@@ -6,9 +6,9 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct, field
 
 from noetl.kernel.plan import Plan, StepPlan
-from noetl.kernel.references import Blob, Ledger
-from noetl.kernel.state.ordered_set import Queue
-from noetl.kernel.state.run_state import Given, RunState
+from noetl.kernel.references import Blob, PendingBlobs
+from noetl.kernel.state.ordered_set import OrderedSet
+from noetl.kernel.state.run_state import ExecutionInputs, RunState
 from noetl.kernel.state.variables import Variables
 from noetl.kernel.state.watchers import Watchers
 from noetl.model.outcome import ErrorInfo
@@ -25,7 +25,7 @@ class Token(Struct):
     id: str
     step: int
     args: dict[str, Any]
-    place: Literal["enqueued", "parked", "waiting", "joined"] = "enqueued"
+    stage: Literal["enqueued", "parked", "waiting", "joined"] = field(default="enqueued", name="place")
     deadline: int | None = None
     source: int = -1
     inherited: Any = None
@@ -51,7 +51,7 @@ class Occupancy(Struct):
     runs: int = 0
 
 
-class Failure(Struct, frozen=True):
+class UnhandledFailure(Struct, frozen=True):
     """An unhandled failure: the run can be opened again by `retry`."""
 
     run: str
@@ -67,7 +67,7 @@ class ExecutionState(Struct):
     """
 
     plan: Plan
-    given: Given
+    inputs: ExecutionInputs = field(name="given")  # its name in snapshots
     version: int = 0
     status: Status = "new"
     paused: bool = False
@@ -78,22 +78,22 @@ class ExecutionState(Struct):
     forked_at: int = 0
     """The number of the last event that made it a fork."""
     ctx: Variables = field(default_factory=Variables)
-    agenda: Queue = field(default_factory=Queue)
+    agenda: OrderedSet = field(default_factory=OrderedSet)
     tokens: dict[str, Token] = {}
-    parked: Queue = field(default_factory=Queue)
+    parked: OrderedSet = field(default_factory=OrderedSet)
     waiting: int = 0
     watchers: Watchers = {}
     joins: dict[int, JoinState] = {}
     occupancy: dict[int, Occupancy] = {}
     occupied: int = 0
     runs: dict[str, RunState] = {}
-    ready: Queue = field(default_factory=Queue)
+    ready: OrderedSet = field(default_factory=OrderedSet)
     open_runs: int = 0
     scheduled: int = 0
     summaries: dict[str, StepSummary] = {}
     outcomes: dict[str, dict[str, Any]] = {}
     discarded: list[dict[str, str]] = []
-    failures: list[Failure] = []
+    failures: list[UnhandledFailure] = []
     failed_runs: dict[str, RunState] = {}
     signals: dict[str, list[Any]] = {}
     listeners: dict[str, list[str]] = {}
@@ -105,16 +105,16 @@ class ExecutionState(Struct):
     finished: Literal["", "completed", "failed", "cancelled"] = ""
     result: Any = None
     error: ErrorInfo | None = None
-    ledger: Ledger = field(default_factory=Ledger)
+    pending_blobs: PendingBlobs = field(default_factory=PendingBlobs, name="ledger")
 
     @property
     def blobs(self) -> list[Blob]:
         """What must be stored before the events are committed that name it; whoever does so empties it."""
-        return self.ledger.blobs
+        return self.pending_blobs.blobs
 
     @property
     def execution_id(self) -> str:
-        return self.given.execution_id
+        return self.inputs.execution_id
 
     @property
     def over(self) -> bool:
@@ -138,4 +138,4 @@ class ExecutionState(Struct):
 
 def new_state(plan: Plan, execution_id: str) -> ExecutionState:
     """An execution to which nothing has happened yet."""
-    return ExecutionState(plan, Given(execution_id, {}))
+    return ExecutionState(plan, ExecutionInputs(execution_id, {}))

@@ -9,10 +9,10 @@ from noetl.events.event import Event
 from noetl.kernel.errors import WrongSequence
 from noetl.kernel.state import marking
 from noetl.kernel.state import run_fold as pipeline
-from noetl.kernel.state.execution_state import ExecutionState, Failure
+from noetl.kernel.state.execution_state import ExecutionState, UnhandledFailure
 from noetl.kernel.state.run_state import RunState, reducer_of
 from noetl.kernel.state.variables import Variables
-from noetl.kernel.state.watchers import concerned
+from noetl.kernel.state.watchers import watching_tokens
 from noetl.model.outcome import ErrorInfo
 
 
@@ -24,20 +24,20 @@ def evolve(state: ExecutionState, event: Event) -> None:
     _FOLDS[type(event.body)](state, event.body, event)
 
 
-def run_of(state: ExecutionState, run: str) -> RunState:
+def require_run(state: ExecutionState, run: str) -> RunState:
     try:
         return state.runs[run]
     except KeyError:
         raise WrongSequence(f"there is no open run {run}") from None
 
 
-def write(state: ExecutionState, patches: Iterable[Patch]) -> None:
+def write_ctx(state: ExecutionState, patches: Iterable[Patch]) -> None:
     """Apply writes to the execution's ctx, and have the tokens asked again that they concern."""
     for patch in patches:
         if patch.scope == "ctx":
             state.ctx.write(patch.path, patch.value)
             if state.watchers:
-                for token in concerned(state.watchers, "ctx", patch.path):
+                for token in watching_tokens(state.watchers, "ctx", patch.path):
                     state.agenda.add(token)
 
 
@@ -46,7 +46,7 @@ def _requested(state: ExecutionState, body: of.PlaybookExecutionRequested, event
         raise WrongSequence("the execution was requested already")
     state.status = "running"
     state.started_at = event.ts
-    state.given.trace_id = body.trace_id
+    state.inputs.trace_id = body.trace_id
 
 
 def _evaluated(state: ExecutionState, body: of.PlaybookRequestEvaluated, _: Event) -> None:
@@ -55,7 +55,7 @@ def _evaluated(state: ExecutionState, body: of.PlaybookRequestEvaluated, _: Even
 
 
 def _started(state: ExecutionState, body: of.WorkflowStarted, event: Event) -> None:
-    state.given.workload = body.workload
+    state.inputs.workload = body.workload
     state.ctx = Variables(dict(body.ctx))
     state.deadline = body.deadline
     state.timed_from = event.ts
@@ -75,18 +75,18 @@ def _processed(state: ExecutionState, body: of.PlaybookProcessed, event: Event) 
 
 
 def _claimed(state: ExecutionState, body: of.TokenClaimed, event: Event) -> None:
-    run = run_of(state, body.run)
+    run = require_run(state, body.run)
     if run.phase != "ready":
         raise WrongSequence(f"{run.id} is {run.phase} and cannot be claimed")
     state.ready.discard(run.id)
-    pipeline.claimed(run, event.seq)
+    pipeline.claim_run(run, event.seq)
 
 
 def _lease_expired(state: ExecutionState, body: of.LeaseExpired, _: Event) -> None:
-    run = run_of(state, body.run)
+    run = require_run(state, body.run)
     if run.fence != body.fence:
         raise WrongSequence(f"{run.id} is not owned under fence {body.fence}")
-    pipeline.released(run)
+    pipeline.release_run(run)
     _offer(state, run)
 
 
@@ -98,7 +98,7 @@ def _offer(state: ExecutionState, run: RunState) -> None:
 
 
 def _pipeline(state: ExecutionState, body: Any, _: Event) -> None:
-    run = run_of(state, body.run)
+    run = require_run(state, body.run)
     if run.phase != "claimed":
         raise WrongSequence(f"{run.id} is {run.phase}, so nothing can happen in it")
     pipeline.evolve_run(run, body)
@@ -110,7 +110,7 @@ def _task_processed(state: ExecutionState, body: of.TaskProcessed, event: Event)
     _pipeline(state, body, event)
     if body.patches:
         run = state.runs[body.run]
-        write(state, (patch for patch in body.patches if not reducer_of(run, patch)))
+        write_ctx(state, (patch for patch in body.patches if not reducer_of(run, patch)))
 
 
 def _suspended(state: ExecutionState, body: of.RunSuspended, event: Event) -> None:
@@ -128,7 +128,7 @@ def _match_signal(state: ExecutionState, signal: str) -> None:
 
 
 def _resumed(state: ExecutionState, body: of.RunResumed, _: Event) -> None:
-    run = run_of(state, body.run)
+    run = require_run(state, body.run)
     frame = run.frames.get(body.iteration)
     signal = frame.suspension.signal if frame is not None and frame.suspension is not None else ""
     pipeline.evolve_run(run, body)
@@ -149,19 +149,19 @@ def _resumed(state: ExecutionState, body: of.RunResumed, _: Event) -> None:
 
 
 def _step_done(state: ExecutionState, body: of.StepDone, event: Event) -> None:
-    run = run_of(state, body.run)
+    run = require_run(state, body.run)
     run.event, run.result = "step.done", body.result
     _ended(state, run, body, event)
 
 
 def _loop_done(state: ExecutionState, body: of.LoopDone, event: Event) -> None:
-    run = run_of(state, body.run)
+    run = require_run(state, body.run)
     run.event, run.result = "loop.done", body.result
     _ended(state, run, body, event)
 
 
 def _step_failed(state: ExecutionState, body: of.StepFailed, event: Event) -> None:
-    run = run_of(state, body.run)
+    run = require_run(state, body.run)
     run.event, run.error = "step.failed", body.error
     run.failed_task, run.failed_attempt = body.task, body.attempt
     _ended(state, run, body, event)
@@ -183,7 +183,7 @@ def _ended(
         _forget_listeners(state, run)
     if body.patches:
         _write_all(state, run, body.patches)
-    marking.summarise(state, run)
+    marking.summarise_run(state, run)
     if run.final or state.stopping:
         state.final = "done" if run.final else state.final
         if run.error is not None and run.error.kind != "cancelled":
@@ -200,8 +200,8 @@ def _write_all(state: ExecutionState, run: RunState, patches: Iterable[Patch]) -
     """The writes of a run that has ended: to its own scope, and to ctx."""
     for patch in patches:
         if patch.scope == "run":
-            run.scope.write(patch.path, patch.value)
-    write(state, patches)
+            run.variables.write(patch.path, patch.value)
+    write_ctx(state, patches)
 
 
 def _forget_listeners(state: ExecutionState, run: RunState) -> None:
@@ -233,12 +233,12 @@ def _unhandled(state: ExecutionState, run: RunState, error: ErrorInfo) -> None:
         retry_after=error.retry_after,
         details=details,
     )
-    state.failures.append(Failure(run.id, located))
+    state.failures.append(UnhandledFailure(run.id, located))
     run.unhandled = True
 
 
 def _next_evaluated(state: ExecutionState, body: of.NextEvaluated, _: Event) -> None:
-    run = run_of(state, body.run)
+    run = require_run(state, body.run)
     if run.phase != "ended" or run.id not in state.agenda:
         raise WrongSequence(f"{run.id} has not ended, or was routed already")
     state.agenda.discard(run.id)
@@ -259,7 +259,7 @@ def _next_evaluated(state: ExecutionState, body: of.NextEvaluated, _: Event) -> 
 
 
 def _ctx_patched(state: ExecutionState, body: of.CtxPatched, event: Event) -> None:
-    write(state, body.patches)
+    write_ctx(state, body.patches)
     if event.seq == state.forked_at + 1:
         # What a fork sets is there for all that has not begun, also for what was scheduled before.
         for run in state.runs.values():
@@ -268,7 +268,7 @@ def _ctx_patched(state: ExecutionState, body: of.CtxPatched, event: Event) -> No
 
 
 def _signal_received(state: ExecutionState, body: of.SignalReceived, _: Event) -> None:
-    write(state, (Patch(scope="ctx", path=("signals", body.signal), value=body.payload),))
+    write_ctx(state, (Patch(scope="ctx", path=("signals", body.signal), value=body.payload),))
     state.signals.setdefault(body.signal, []).append(body.payload)
     _match_signal(state, body.signal)
 
@@ -308,12 +308,12 @@ def _retried(state: ExecutionState, body: of.ExecutionRetried, event: Event) -> 
         if run.deadline is not None:
             run.deadline += event.ts - run.began_at
             run.began_at = event.ts
-        marking.reopen_run(state, run)
+        marking.restore_run(state, run)
         if run.error is None:
             state.agenda.add(run.id)
             run.phase = "ended"
             continue
-        pipeline.reopened(run)
+        pipeline.reopen_run(run)
         state.open_runs += 1
         state.summaries[run.step.name].status = "running"
         if run.final:
@@ -324,10 +324,10 @@ def _retried(state: ExecutionState, body: of.ExecutionRetried, event: Event) -> 
 def _forked(state: ExecutionState, body: of.ExecutionForked, event: Event) -> None:
     state.forked_at = event.seq
     if body.workload is not None:
-        state.given.workload = body.workload
+        state.inputs.workload = body.workload
     for run in state.runs.values():
         if run.phase in ("claimed", "suspended"):
-            pipeline.forked(run)
+            pipeline.fork_run(run)
             _offer(state, run)
 
 
@@ -337,11 +337,11 @@ _FOLDS: dict[type[EventBody], Callable[[ExecutionState, Any, Event], None]] = {
     of.WorkflowStarted: _started,
     of.WorkflowFinished: _finished,
     of.PlaybookProcessed: _processed,
-    of.TokenEnqueued: marking.token_enqueued,
-    of.TokenParked: marking.token_parked,
-    of.TokenAdmitted: marking.token_admitted,
-    of.TokenDiscarded: marking.token_discarded,
-    of.StepScheduled: marking.step_scheduled,
+    of.TokenEnqueued: marking.fold_token_enqueued,
+    of.TokenParked: marking.fold_token_parked,
+    of.TokenAdmitted: marking.fold_token_admitted,
+    of.TokenDiscarded: marking.fold_token_discarded,
+    of.StepScheduled: marking.fold_step_scheduled,
     of.TokenClaimed: _claimed,
     of.LeaseExpired: _lease_expired,
     of.TaskStarted: _pipeline,

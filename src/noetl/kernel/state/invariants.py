@@ -23,7 +23,7 @@ def tokens_are_counted(state: ExecutionState) -> Iterator[str]:
     pending: Counter[int] = Counter()
     joined: Counter[int] = Counter()
     for token in state.tokens.values():
-        (joined if token.place == "joined" else pending)[token.step] += 1
+        (joined if token.stage == "joined" else pending)[token.step] += 1
     runs = Counter(run.step.number for run in state.runs.values())
     for number in {*pending, *joined, *runs, *state.occupancy}:
         here = state.occupancy.get(number)
@@ -32,7 +32,7 @@ def tokens_are_counted(state: ExecutionState) -> Iterator[str]:
             yield f"step {number} counts {found}"
         if bool(state.occupied >> number & 1) != any(found):
             yield f"the bit of step {number} is wrong"
-    if state.waiting != sum(token.place == "waiting" for token in state.tokens.values()):
+    if state.waiting != sum(token.stage == "waiting" for token in state.tokens.values()):
         yield "waiting tokens are miscounted"
     for number, join in state.joins.items():
         if joined[number] != len(join.arrivals):
@@ -84,7 +84,7 @@ def finished_means_still(state: ExecutionState) -> Iterator[str]:
         yield "the execution is over and something could still run"
 
 
-def gaps(events: Iterable[Event]) -> Iterator[str]:
+def sequence_gaps(events: Iterable[Event]) -> Iterator[str]:
     """A history counts from 1 and leaves nothing out. That a run has one owner at a time, its fold says."""
     for expected, event in enumerate(events, 1):
         if event.seq != expected:

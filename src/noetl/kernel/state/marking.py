@@ -7,10 +7,10 @@ from noetl.events.event import Event
 from noetl.kernel.errors import WrongSequence
 from noetl.kernel.state.execution_state import ExecutionState, JoinState, Occupancy, StepSummary, Token
 from noetl.kernel.state.run_state import RunState
-from noetl.kernel.state.watchers import concerned, unwatch, watch
+from noetl.kernel.state.watchers import unwatch, watch, watching_tokens
 
 
-def at(state: ExecutionState, number: int) -> Occupancy:
+def occupancy_at(state: ExecutionState, number: int) -> Occupancy:
     found = state.occupancy.get(number)
     if found is None:
         found = state.occupancy[number] = Occupancy()
@@ -18,7 +18,7 @@ def at(state: ExecutionState, number: int) -> Occupancy:
     return found
 
 
-def settle(state: ExecutionState, number: int) -> None:
+def settle_step(state: ExecutionState, number: int) -> None:
     """Something left this step: if it was the last, joins behind it may be complete."""
     here = state.occupancy[number]
     if not (here.pending or here.joined or here.runs):
@@ -41,18 +41,18 @@ def _complete(state: ExecutionState, number: int) -> None:
         del state.joins[number]
 
 
-def token_of(state: ExecutionState, token: str) -> Token:
+def require_token(state: ExecutionState, token: str) -> Token:
     try:
         return state.tokens[token]
     except KeyError:
         raise WrongSequence(f"there is no token {token}") from None
 
 
-def token_enqueued(state: ExecutionState, body: of.TokenEnqueued, event: Event) -> None:
+def fold_token_enqueued(state: ExecutionState, body: of.TokenEnqueued, event: Event) -> None:
     plan = state.plan.by_name[body.step]
     token = Token(f"t{event.seq}", plan.number, body.args)
     state.tokens[token.id] = token
-    at(state, plan.number).pending += 1
+    occupancy_at(state, plan.number).pending += 1
     state.agenda.add(token.id)
     if not body.run:
         return
@@ -67,30 +67,30 @@ def token_enqueued(state: ExecutionState, body: of.TokenEnqueued, event: Event) 
         drop_run(state, run)
 
 
-def token_parked(state: ExecutionState, body: of.TokenParked, _: Event) -> None:
-    token = token_of(state, body.token)
+def fold_token_parked(state: ExecutionState, body: of.TokenParked, _: Event) -> None:
+    token = require_token(state, body.token)
     plan = state.step_of(token)
     state.agenda.discard(token.id)
     token.deadline = body.deadline
-    if token.place != "enqueued":
+    if token.stage != "enqueued":
         return
-    token.place = "waiting" if body.mode == "wait" else "parked"
+    token.stage = "waiting" if body.mode == "wait" else "parked"
     state.waiting += body.mode == "wait"
     state.parked.add(token.id)
     watch(state.watchers, token.id, plan.watches)
     summary = state.summaries.get(plan.name)
     if summary is None:
         state.summaries[plan.name] = StepSummary("waiting")
-    elif not at(state, plan.number).runs:
+    elif not occupancy_at(state, plan.number).runs:
         summary.status = "waiting"
 
 
-def token_admitted(state: ExecutionState, body: of.TokenAdmitted, _: Event) -> None:
-    token = token_of(state, body.token)
+def fold_token_admitted(state: ExecutionState, body: of.TokenAdmitted, _: Event) -> None:
+    token = require_token(state, body.token)
     plan = state.step_of(token)
     _leave(state, token)
-    token.place = "joined"
-    here = at(state, plan.number)
+    token.stage = "joined"
+    here = occupancy_at(state, plan.number)
     here.joined += 1
     join = state.joins.setdefault(plan.number, JoinState())
     join.arrivals.append(token.id)
@@ -109,9 +109,9 @@ def token_admitted(state: ExecutionState, body: of.TokenAdmitted, _: Event) -> N
 
 def _leave(state: ExecutionState, token: Token) -> None:
     """The token is no longer on its way in, or no longer at its join."""
-    here = at(state, token.step)
+    here = occupancy_at(state, token.step)
     state.agenda.discard(token.id)
-    if token.place == "joined":
+    if token.stage == "joined":
         here.joined -= 1
         join = state.joins[token.step]
         if join.arrivals and join.arrivals[0] == token.id:
@@ -120,19 +120,19 @@ def _leave(state: ExecutionState, token: Token) -> None:
             join.arrivals.remove(token.id)
         return
     here.pending -= 1
-    if token.place != "enqueued":
-        state.waiting -= token.place == "waiting"
+    if token.stage != "enqueued":
+        state.waiting -= token.stage == "waiting"
         state.parked.discard(token.id)
         unwatch(state.watchers, token.id, state.step_of(token).watches)
 
 
-def token_discarded(state: ExecutionState, body: of.TokenDiscarded, _: Event) -> None:
-    token = token_of(state, body.token)
+def fold_token_discarded(state: ExecutionState, body: of.TokenDiscarded, _: Event) -> None:
+    token = require_token(state, body.token)
     plan = state.step_of(token)
     _leave(state, token)
     del state.tokens[token.id]
     _recheck_join(state, token.step)
-    settle(state, token.step)
+    settle_step(state, token.step)
     if body.reason == "absorbed":
         return
     state.discarded.append({"step": plan.name, "token": token.id, "reason": body.reason})
@@ -156,13 +156,13 @@ def _recheck_join(state: ExecutionState, number: int) -> None:
             del state.joins[number]
 
 
-def step_scheduled(state: ExecutionState, body: of.StepScheduled, event: Event) -> None:
+def fold_step_scheduled(state: ExecutionState, body: of.StepScheduled, event: Event) -> None:
     plan = state.plan.by_name[body.step]
-    tokens = [token_of(state, name) for name in body.tokens]
+    tokens = [require_token(state, name) for name in body.tokens]
     run = RunState(
         id=f"r{event.seq}",
         step=plan,
-        given=state.given,
+        inputs=state.inputs,
         args=body.args,
         ctx=state.ctx.pinned(),
         steps={name: state.outcomes[name] for name in plan.reads_steps if name in state.outcomes},
@@ -176,7 +176,7 @@ def step_scheduled(state: ExecutionState, body: of.StepScheduled, event: Event) 
     if plan.passes and tokens:
         run.inherited = max(tokens, key=lambda token: token.source).inherited
     state.runs[run.id] = run
-    here = at(state, plan.number)
+    here = occupancy_at(state, plan.number)
     here.runs += 1
     for token in tokens:
         _leave(state, token)
@@ -185,7 +185,7 @@ def step_scheduled(state: ExecutionState, body: of.StepScheduled, event: Event) 
     if join is not None and plan.step.join is not None and plan.step.join.mode == "any":
         join.absorbing = bool(join.arrivals) or state.can_reach(plan.number)
     _recheck_join(state, plan.number)
-    settle(state, plan.number)
+    settle_step(state, plan.number)
     state.open_runs += 1
     state.scheduled += 1
     summary = state.summaries.setdefault(plan.name, StepSummary("running"))
@@ -204,7 +204,7 @@ def _joined(state: ExecutionState, token: Token) -> dict[str, Any]:
     return {"step": step, "args": token.args}
 
 
-def summarise(state: ExecutionState, run: RunState) -> None:
+def summarise_run(state: ExecutionState, run: RunState) -> None:
     """What other steps see of a run that has ended."""
     name = run.step.name
     summary = state.summaries[name]
@@ -220,7 +220,7 @@ def summarise(state: ExecutionState, run: RunState) -> None:
             "error": error.as_value() if error is not None else None,
         }
     if state.watchers:
-        for token in concerned(state.watchers, "steps", (name,)):
+        for token in watching_tokens(state.watchers, "steps", (name,)):
             state.agenda.add(token)
 
 
@@ -231,9 +231,9 @@ def drop_run(state: ExecutionState, run: RunState) -> None:
         state.failed_runs[run.id] = run
     here = state.occupancy[run.step.number]
     here.runs -= 1
-    settle(state, run.step.number)
+    settle_step(state, run.step.number)
 
 
-def reopen_run(state: ExecutionState, run: RunState) -> None:
+def restore_run(state: ExecutionState, run: RunState) -> None:
     state.runs[run.id] = run
-    at(state, run.step.number).runs += 1
+    occupancy_at(state, run.step.number).runs += 1

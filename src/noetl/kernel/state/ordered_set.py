@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Self
 
 
-class Queue(OrderedDict[str, None]):
+class OrderedSet(OrderedDict[str, None]):
     """Everything is O(1). Adding what is there keeps its place.
 
     A plain dict would do but for its front: after many removals, finding the first entry is linear.

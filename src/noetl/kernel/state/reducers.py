@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from noetl.expr import Unread
+from noetl.expr import ReferenceUnresolved
 from noetl.model import ExpressionError
-from noetl.model.reference import appended, is_reference
+from noetl.model.reference import append_to_list, is_reference
 
 
 def combine(reducer: str, base: Any, contributions: Sequence[Any]) -> Any:
@@ -17,7 +17,7 @@ def combine(reducer: str, base: Any, contributions: Sequence[Any]) -> Any:
         return base
     for value in _looked_at(reducer, base, contributions):
         if is_reference(value):
-            raise Unread(value, f"what the reducer `{reducer}` combines")
+            raise ReferenceUnresolved(value, f"what the reducer `{reducer}` combines")
     try:
         return _REDUCERS[reducer](base, contributions)
     except (TypeError, ValueError) as error:
@@ -72,9 +72,9 @@ def _concat(base: Any, contributions: Sequence[Any]) -> Any:
 
 
 def _appended(base: dict[str, Any], items: Sequence[Any]) -> dict[str, Any]:
-    found = appended(base, items)
+    found = append_to_list(base, items)
     if found is None:
-        raise Unread(base, "what the reducer combines")
+        raise ReferenceUnresolved(base, "what the reducer combines")
     return found
 
 

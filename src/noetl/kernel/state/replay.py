@@ -8,11 +8,11 @@ import msgspec
 from noetl.events.event import Event
 from noetl.kernel.errors import WrongSequence
 from noetl.kernel.plan import Plan, StepPlan
-from noetl.kernel.references import Ledger
+from noetl.kernel.references import PendingBlobs
 from noetl.kernel.state.execution_state import STATE_FORMAT, ExecutionState, new_state
 from noetl.kernel.state.fold import evolve
-from noetl.kernel.state.ordered_set import Queue
-from noetl.kernel.state.run_state import Given, RunState
+from noetl.kernel.state.ordered_set import OrderedSet
+from noetl.kernel.state.run_state import ExecutionInputs, RunState
 from noetl.kernel.state.variables import Variables
 
 T = TypeVar("T")
@@ -26,25 +26,25 @@ def replay(plan: Plan, execution_id: str, events: Iterable[Event]) -> ExecutionS
     return state
 
 
-def dump(state: ExecutionState) -> dict[str, Any]:
+def dump_state(state: ExecutionState) -> dict[str, Any]:
     """The state as values that JSON knows; the playbook is named by its hash alone."""
     mappings = _Mappings()
     return {
         "format": STATE_FORMAT,
         "hash": state.plan.playbook.hash,
         "execution_id": state.execution_id,
-        "workload": state.given.workload,
-        "trace_id": state.given.trace_id,
+        "workload": state.inputs.workload,
+        "trace_id": state.inputs.trace_id,
         "state": msgspec.to_builtins(state, str_keys=True, enc_hook=mappings.plain),
         "mappings": mappings.table,
     }
 
 
-def load(plan: Plan, data: dict[str, Any]) -> ExecutionState:
+def load_state(plan: Plan, data: dict[str, Any]) -> ExecutionState:
     """The state that was dumped. Raises WrongSequence for another format or playbook: replay instead."""
     if data["format"] != STATE_FORMAT or data["hash"] != plan.playbook.hash:
         raise WrongSequence("the snapshot is of another format or playbook")
-    given = Given(data["execution_id"], data["workload"], data["trace_id"])
+    given = ExecutionInputs(data["execution_id"], data["workload"], data["trace_id"])
     return _loaded(data, ExecutionState, plan, given)
 
 
@@ -55,7 +55,7 @@ def dump_run(run: RunState) -> dict[str, Any]:
     return {"state": plain, "mappings": mappings.table}
 
 
-def load_run(plan: Plan, given: Given, data: dict[str, Any]) -> RunState:
+def load_run(plan: Plan, given: ExecutionInputs, data: dict[str, Any]) -> RunState:
     return _loaded(data, RunState, plan, given)
 
 
@@ -72,7 +72,7 @@ class _Mappings:
                 return [self._number(value.values), value.shared, value.size]
             case StepPlan():
                 return value.name
-            case Plan() | Given() | Ledger():
+            case Plan() | ExecutionInputs() | PendingBlobs():
                 return None
             case _:
                 raise TypeError(f"a snapshot cannot hold {type(value).__name__}")
@@ -84,21 +84,21 @@ class _Mappings:
         return number
 
 
-def _loaded(data: dict[str, Any], kind: type[T], plan: Plan, given: Given) -> T:
+def _loaded(data: dict[str, Any], kind: type[T], plan: Plan, given: ExecutionInputs) -> T:
     def restored(wanted: type, value: Any) -> Any:
         if wanted is Variables:
             number, shared, size = value
             return Variables(data["mappings"][number], shared=shared, size=size)
-        if wanted is Queue:
-            return Queue.of(value)
+        if wanted is OrderedSet:
+            return OrderedSet.of(value)
         if wanted is StepPlan:
             return plan.by_name[value]
         if wanted is Plan:
             return plan
-        if wanted is Given:
+        if wanted is ExecutionInputs:
             return given
-        if wanted is Ledger:
-            return Ledger()
+        if wanted is PendingBlobs:
+            return PendingBlobs()
         raise TypeError(f"a snapshot cannot restore {wanted.__name__}")
 
     return msgspec.convert(data["state"], kind, str_keys=True, dec_hook=restored)

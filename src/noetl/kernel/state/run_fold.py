@@ -13,7 +13,7 @@ from noetl.kernel.state.run_state import Frame, LoopState, Resumption, RunState,
 FAILURES_KEPT = 100
 
 
-def claimed(run: RunState, fence: int) -> None:
+def claim_run(run: RunState, fence: int) -> None:
     run.phase = "claimed"
     run.fence = fence
     run.reported = 0
@@ -21,7 +21,7 @@ def claimed(run: RunState, fence: int) -> None:
         open_frame(run, 0)
 
 
-def released(run: RunState) -> None:
+def release_run(run: RunState) -> None:
     """The owner is gone: what it had begun may have happened or not."""
     run.phase = "suspended" if run.stalled else "ready"
     run.fence = 0
@@ -32,7 +32,7 @@ def released(run: RunState) -> None:
             run.busy.add(str(frame.index))
 
 
-def forked(run: RunState) -> None:
+def fork_run(run: RunState) -> None:
     """A copy goes on by itself: it owns nothing of the original, neither leases nor children.
 
     What was in flight there begins anew here, and does not count as a try.
@@ -62,15 +62,15 @@ def open_frame(run: RunState, index: int) -> Frame:
     return frame
 
 
-def frame_of(run: RunState, index: int) -> Frame:
+def require_frame(run: RunState, index: int) -> Frame:
     try:
         return run.frames[index]
     except KeyError:
         raise WrongSequence(f"{run.id} has no open iteration {index}") from None
 
 
-def task_started(run: RunState, body: of.TaskStarted) -> None:
-    frame = frame_of(run, body.iteration)
+def fold_task_started(run: RunState, body: of.TaskStarted) -> None:
+    frame = require_frame(run, body.iteration)
     if frame.status != "open" or frame.running or run.task(frame).label != body.task:
         raise WrongSequence(f"{run.id}/{body.iteration} is not ready to start `{body.task}`")
     frame.attempt = body.attempt
@@ -83,8 +83,8 @@ def task_started(run: RunState, body: of.TaskStarted) -> None:
         run.busy.discard(str(frame.index))
 
 
-def task_processed(run: RunState, body: of.TaskProcessed) -> None:
-    frame = frame_of(run, body.iteration)
+def fold_task_processed(run: RunState, body: of.TaskProcessed) -> None:
+    frame = require_frame(run, body.iteration)
     if not (frame.running or frame.losses) or run.task(frame).label != body.task:
         raise WrongSequence(f"{run.id}/{body.iteration} is not running `{body.task}`")
     frame.running = False
@@ -93,7 +93,7 @@ def task_processed(run: RunState, body: of.TaskProcessed) -> None:
     frame.resumption = None
     run.busy.add(str(frame.index))
     for patch in body.patches:
-        apply(run, frame, patch)
+        apply_patch(run, frame, patch)
     ok = body.outcome.status == "ok"
     if body.do == "retry":
         frame.retry_at = body.retry_at
@@ -129,7 +129,7 @@ def _move(run: RunState, frame: Frame, to: int) -> None:
         frame.visits[label] = frame.visits.get(label, 0) + 1
 
 
-def apply(run: RunState, frame: Frame, patch: Patch) -> None:
+def apply_patch(run: RunState, frame: Frame, patch: Patch) -> None:
     """A write of the pipeline, as this run sees it. What a reducer combines waits for the loop's end."""
     if reducer_of(run, patch):
         frame.contributions += (patch,)
@@ -140,18 +140,18 @@ def apply(run: RunState, frame: Frame, patch: Patch) -> None:
         case "iter":
             frame.iter.write(patch.path, patch.value)
         case "run":
-            run.scope.write(patch.path, patch.value)
+            run.variables.write(patch.path, patch.value)
         case _:
             assert_never(patch.scope)
 
 
-def loop_started(run: RunState, body: of.LoopStarted) -> None:
+def fold_loop_started(run: RunState, body: of.LoopStarted) -> None:
     if run.loop is not None or run.step.step.loop is None:
         raise WrongSequence(f"{run.id} has no loop to start")
     run.loop = LoopState(body.items, body.total, body.max_in_flight)
 
 
-def iteration_started(run: RunState, body: of.LoopIterationStarted) -> None:
+def fold_iteration_started(run: RunState, body: of.LoopIterationStarted) -> None:
     loop = run.loop
     if loop is None or body.index != loop.next or not run.can_start:
         raise WrongSequence(f"iteration {body.index} of {run.id} cannot start")
@@ -159,8 +159,8 @@ def iteration_started(run: RunState, body: of.LoopIterationStarted) -> None:
     open_frame(run, body.index)
 
 
-def iteration_completed(run: RunState, body: of.LoopIterationCompleted) -> None:
-    loop, frame = run.loop, frame_of(run, body.index)
+def fold_iteration_completed(run: RunState, body: of.LoopIterationCompleted) -> None:
+    loop, frame = run.loop, require_frame(run, body.index)
     if loop is None or frame.running:
         raise WrongSequence(f"iteration {body.index} of {run.id} is still running")
     del run.frames[body.index]
@@ -213,11 +213,11 @@ def _raise_low(loop: LoopState, index: int) -> None:
         loop.low += 1
 
 
-def run_suspended(run: RunState, body: of.RunSuspended) -> None:
+def fold_run_suspended(run: RunState, body: of.RunSuspended) -> None:
     if body.reason == "pause":
         run.paused = True
     else:
-        frame = frame_of(run, body.iteration)
+        frame = require_frame(run, body.iteration)
         if frame.suspension is not None:
             raise WrongSequence(f"{run.id}/{body.iteration} is suspended already")
         frame.suspension = Suspension(body.reason, body.until, body.signal, body.child)
@@ -233,11 +233,11 @@ def _let_go(run: RunState) -> None:
         run.fence = 0
 
 
-def run_resumed(run: RunState, body: of.RunResumed) -> None:
+def fold_run_resumed(run: RunState, body: of.RunResumed) -> None:
     if body.reason == "resume":
         run.paused = False
     else:
-        frame = frame_of(run, body.iteration)
+        frame = require_frame(run, body.iteration)
         if frame.suspension is None:
             raise WrongSequence(f"{run.id}/{body.iteration} is not suspended")
         if frame.suspension.reason == "retry":
@@ -251,7 +251,7 @@ def run_resumed(run: RunState, body: of.RunResumed) -> None:
         run.phase = "ready"
 
 
-def reopened(run: RunState) -> None:
+def reopen_run(run: RunState) -> None:
     """A failed run goes on at its failed task or iterations: tries so far no longer count."""
     run.phase, run.event, run.error, run.failed_task, run.failed_attempt = "ready", "", None, "", 0
     run.fence = run.reported = run.owed = 0
@@ -276,20 +276,20 @@ def reopened(run: RunState) -> None:
     run.suspended = 0
 
 
-FOLDS: dict[type, Callable[[RunState, Any], None]] = {
-    of.TaskStarted: task_started,
-    of.TaskProcessed: task_processed,
-    of.LoopStarted: loop_started,
-    of.LoopIterationStarted: iteration_started,
-    of.LoopIterationCompleted: iteration_completed,
-    of.RunSuspended: run_suspended,
-    of.RunResumed: run_resumed,
+RUN_FOLDS: dict[type, Callable[[RunState, Any], None]] = {
+    of.TaskStarted: fold_task_started,
+    of.TaskProcessed: fold_task_processed,
+    of.LoopStarted: fold_loop_started,
+    of.LoopIterationStarted: fold_iteration_started,
+    of.LoopIterationCompleted: fold_iteration_completed,
+    of.RunSuspended: fold_run_suspended,
+    of.RunResumed: fold_run_resumed,
 }
 """What happens inside a run. Each raises WrongSequence where the event cannot follow."""
 
 
 def evolve_run(run: RunState, body: of.EventBody) -> None:
     """Fold one event of the pipeline into the run; others are not for it."""
-    FOLDS[type(body)](run, body)
+    RUN_FOLDS[type(body)](run, body)
     if type(body) is not of.RunResumed:
         run.reported += 1

@@ -5,9 +5,9 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct, field
 
 from noetl.dsl.document.playbook import Task
-from noetl.events.bodies import Patch, Source
+from noetl.events.bodies import EventSource, Patch
 from noetl.kernel.plan import StepPlan
-from noetl.kernel.state.ordered_set import Queue
+from noetl.kernel.state.ordered_set import OrderedSet
 from noetl.kernel.state.variables import Variables
 from noetl.model.outcome import ErrorInfo
 
@@ -15,7 +15,7 @@ Phase: TypeAlias = Literal["ready", "claimed", "suspended", "ended"]
 """`ready`: a worker may claim it. `suspended`: it waits and nobody owns it."""
 
 
-class Given:
+class ExecutionInputs:
     """What never changes in an execution. Shared by its state and all its runs."""
 
     __slots__ = ("_trace_id", "execution_id", "workload")
@@ -36,7 +36,7 @@ class Given:
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, Given)
+            isinstance(other, ExecutionInputs)
             and self.execution_id == other.execution_id
             and self.workload == other.workload
         )
@@ -116,10 +116,10 @@ class RunState(Struct):
 
     id: str
     step: StepPlan
-    given: Given
+    inputs: ExecutionInputs = field(name="given")  # its name in snapshots
     args: dict[str, Any]
     ctx: Variables
-    scope: Variables = field(default_factory=Variables)
+    variables: Variables = field(default_factory=Variables, name="scope")  # its name in snapshots
     steps: dict[str, Any] = {}
     joined: list[dict[str, Any]] | None = None
     inherited: Any = None
@@ -133,7 +133,7 @@ class RunState(Struct):
     reported: int = 0
     paused: bool = False
     frames: dict[int, Frame] = {}
-    busy: Queue = field(default_factory=Queue)
+    busy: OrderedSet = field(default_factory=OrderedSet)
     suspended: int = 0
     loop: LoopState | None = None
     event: Literal["", "step.done", "step.failed", "loop.done"] = ""
@@ -141,7 +141,7 @@ class RunState(Struct):
     error: ErrorInfo | None = None
     failed_task: str = ""
     failed_attempt: int = 0
-    ended_by: Source = "worker"
+    ended_by: EventSource = "worker"
     ended_seq: int = 0
     ended_at: int = 0
     unhandled: bool = False

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from noetl.expr import overlaid
-from noetl.model.reference import MARK, encode_value
+from noetl.expr import write_at_path
+from noetl.model.reference import MARKER, encode_value
 
 Path: TypeAlias = tuple[str, ...]
 
@@ -22,7 +22,7 @@ class Variables:
     ) -> None:
         self.values: dict[str, Any] = {} if values is None else values
         self.shared = shared
-        self.size = size if size is not None else size_of(values) if values else 0
+        self.size = size if size is not None else mapping_size(values) if values else 0
 
     def pinned(self) -> "Variables":
         """As it is now, whatever is written here later."""
@@ -34,9 +34,9 @@ class Variables:
         if self.shared:
             self.values = dict(self.values)
             self.shared = False
-        self.size += growth(self.values, path, value)
+        self.size += size_growth(self.values, path, value)
         key = path[0]
-        self.values[key] = value if len(path) == 1 else written(self.values.get(key), path[1:], value)
+        self.values[key] = value if len(path) == 1 else overlaid_value(self.values.get(key), path[1:], value)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Variables) and self.values == other.values and self.shared == other.shared
@@ -47,16 +47,16 @@ class Variables:
         return f"Variables({self.values!r}, shared={self.shared})"
 
 
-written = overlaid
+overlaid_value = write_at_path
 """A copy with the value at a path; what is not on the way is shared."""
 
 
-def size_of(values: Mapping[str, Any]) -> int:
+def mapping_size(values: Mapping[str, Any]) -> int:
     """About what a mapping takes in JSON."""
-    return sum(len(key) + cost(value) for key, value in values.items())
+    return sum(len(key) + json_size(value) for key, value in values.items())
 
 
-def cost(value: Any) -> int:
+def json_size(value: Any) -> int:
     """About what a value takes in JSON."""
     kind = type(value)
     if kind is str:
@@ -64,19 +64,19 @@ def cost(value: Any) -> int:
     return len(encode_value(value)) if kind is dict or kind is list else 8
 
 
-def growth(values: Mapping[str, Any], path: Path, value: Any) -> int:
+def size_growth(values: Mapping[str, Any], path: Path, value: Any) -> int:
     """By how much the size changes if this is written."""
     here: Any = values
     for key in path:
         if type(here) is not dict:
-            return len(path[-1]) + cost(value) - cost(here)
-        if key not in here or MARK in here:
-            return len(path[-1]) + cost(value)
+            return len(path[-1]) + json_size(value) - json_size(here)
+        if key not in here or MARKER in here:
+            return len(path[-1]) + json_size(value)
         here = here[key]
-    return cost(value) - cost(here)
+    return json_size(value) - json_size(here)
 
 
-def read(values: object, path: Path) -> Any:
+def variable_at(values: object, path: Path) -> Any:
     """The value at this path; None where there is none."""
     for key in path:
         if not isinstance(values, Mapping) or key not in values:

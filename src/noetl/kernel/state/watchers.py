@@ -26,7 +26,7 @@ def unwatch(watchers: Watchers, token: str, watches: Iterable[Watch]) -> None:
             watchers.pop(place, None)
 
 
-def concerned(watchers: Watchers, space: str, path: Path) -> Iterator[str]:
+def watching_tokens(watchers: Watchers, space: str, path: Path) -> Iterator[str]:
     """The tokens that watch this path, something above it, or something below it."""
     for place in (f"{space}.", f"{space}.{path[0]}"):
         levels = watchers.get(place)

@@ -17,7 +17,7 @@ _CLOCKED = ("retry_at", "until")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
 
-class Gap(NamedTuple):
+class BodyGap(NamedTuple):
     """A place in a body that says something else."""
 
     path: Path
@@ -25,17 +25,17 @@ class Gap(NamedTuple):
     decided: Any
 
 
-def same(recorded: EventBody, decided: EventBody | None) -> bool:
+def same_body(recorded: EventBody, decided: EventBody | None) -> bool:
     """Whether both would be stored as the same; 1, 1.0 and true are not."""
     return type(recorded) is type(decided) and _EXACT.encode(recorded) == _EXACT.encode(decided)
 
 
-def differ(recorded: EventBody, decided: EventBody | None) -> bool:
+def bodies_differ(recorded: EventBody, decided: EventBody | None) -> bool:
     """Whether they say different things, apart from what only stands for a value."""
-    return type(recorded) is not type(decided) or next(gaps(recorded, decided), None) is not None
+    return type(recorded) is not type(decided) or next(body_gaps(recorded, decided), None) is not None
 
 
-def gaps(recorded: EventBody, decided: EventBody | None) -> Iterator[Gap]:
+def body_gaps(recorded: EventBody, decided: EventBody | None) -> Iterator[BodyGap]:
     """Where two bodies of one kind differ, in the order of their fields.
 
     What only stands for a value, such as a reference, is not compared.
@@ -48,7 +48,7 @@ def _plain(value: Any) -> Any:
     return msgspec.to_builtins(value, str_keys=True)
 
 
-def _gaps(recorded: Any, decided: Any, path: Path) -> Iterator[Gap]:
+def _gaps(recorded: Any, decided: Any, path: Path) -> Iterator[BodyGap]:
     if isinstance(recorded, dict) and isinstance(decided, dict):
         if recorded.get(MARK) or decided.get(MARK):
             return
@@ -60,7 +60,7 @@ def _gaps(recorded: Any, decided: Any, path: Path) -> Iterator[Gap]:
     elif any(isinstance(value, dict) and value.get(MARK) for value in (recorded, decided)):
         return
     elif type(recorded) is not type(decided) or recorded != decided:
-        yield Gap(path, recorded, decided)
+        yield BodyGap(path, recorded, decided)
 
 
 def _parallel(recorded: Any, decided: Any) -> bool:
@@ -68,7 +68,7 @@ def _parallel(recorded: Any, decided: Any) -> bool:
     return sequences and len(recorded) == len(decided)
 
 
-def by_the_clock(gap: Gap, spread: Iterable[Gap]) -> bool:
+def explained_by_clock(gap: BodyGap, spread: Iterable[BodyGap]) -> bool:
     """Whether a difference is that of the clock alone.
 
     `spread` is what differs between the earliest and the latest time the clock may have shown. A time

@@ -6,11 +6,11 @@ from msgspec import Struct
 
 from noetl.events.bodies import EventBody
 from noetl.events.event import Event
-from noetl.events.event_kind import kind_of
-from noetl.kernel.event_position import place_of, step_of
+from noetl.events.event_kind import kind_of_body
+from noetl.kernel.event_position import position_of_event, step_of_event
 from noetl.kernel.state.execution_state import ExecutionState
-from noetl.kernel.truncate import shown
-from noetl.kernel.verify.comparison import Gap, gaps, path_text
+from noetl.kernel.truncate import truncate_value
+from noetl.kernel.verify.comparison import BodyGap, body_gaps, path_text
 
 
 class Difference(Struct, frozen=True, kw_only=True):
@@ -30,16 +30,16 @@ class Difference(Struct, frozen=True, kw_only=True):
     column: int | None = None
 
 
-def in_gap(state: ExecutionState, event: Event, gap: Gap, why: str) -> Difference:
+def difference_in_gap(state: ExecutionState, event: Event, gap: BodyGap, why: str) -> Difference:
     """One place in an event says something else."""
-    step = step_of(state, event.body)
-    place = place_of(state, event.body, gap.path)
+    step = step_of_event(state, event.body)
+    place = position_of_event(state, event.body, gap.path)
     return Difference(
         seq=event.seq,
-        event=kind_of(event.body).name,
+        event=kind_of_body(event.body).name,
         what=path_text(gap.path),
-        recorded=shown(gap.recorded),
-        decided=shown(gap.decided),
+        recorded=truncate_value(gap.recorded),
+        decided=truncate_value(gap.decided),
         why=why,
         step=step.name if step is not None else "",
         line=place.line if place is not None else None,
@@ -47,16 +47,18 @@ def in_gap(state: ExecutionState, event: Event, gap: Gap, why: str) -> Differenc
     )
 
 
-def of_event(state: ExecutionState, event: Event, why: str, instead: EventBody | None = None) -> Difference:
+def difference_of_event(
+    state: ExecutionState, event: Event, why: str, instead: EventBody | None = None
+) -> Difference:
     """The whole event does not belong here."""
-    name = kind_of(event.body).name
-    gap = Gap((), name, kind_of(instead).name if instead is not None else None)
-    return in_gap(state, event, gap, why)
+    name = kind_of_body(event.body).name
+    gap = BodyGap((), name, kind_of_body(instead).name if instead is not None else None)
+    return difference_in_gap(state, event, gap, why)
 
 
-def between(state: ExecutionState, event: Event, decided: EventBody, why: str) -> Difference | None:
+def first_difference(state: ExecutionState, event: Event, decided: EventBody, why: str) -> Difference | None:
     """The first place in which they differ; None if what is left only stands for values."""
     if type(event.body) is not type(decided):
-        return of_event(state, event, why, decided)
-    gap = next(gaps(event.body, decided), None)
-    return in_gap(state, event, gap, why) if gap is not None else None
+        return difference_of_event(state, event, why, decided)
+    gap = next(body_gaps(event.body, decided), None)
+    return difference_in_gap(state, event, gap, why) if gap is not None else None

@@ -39,11 +39,11 @@ from noetl.kernel.net.commands import (
     Signal,
     TimerFired,
 )
-from noetl.kernel.net.execution_request import begin
+from noetl.kernel.net.execution_request import decide_request
 from noetl.kernel.pipeline.policy import SECOND
 from noetl.kernel.state.execution_state import ExecutionState
 
-AS_GIVEN = (
+TAKEN_AS_RECORDED = (
     PlaybookExecutionRequested,
     CancelRequested,
     CtxPatched,
@@ -55,7 +55,7 @@ AS_GIVEN = (
 """Events that say what was asked: there is nothing in them to decide again."""
 
 
-def commands_before(state: ExecutionState, tail: Sequence[Event]) -> Iterator[Command]:
+def infer_commands(state: ExecutionState, tail: Sequence[Event]) -> Iterator[Command]:
     """The commands that may have led to the first event of `tail`, the likeliest first."""
     body = tail[0].body
     match body:
@@ -115,7 +115,7 @@ def _request(state: ExecutionState, body: PlaybookExecutionRequested, tail: Sequ
     )
     match tail[1:3]:
         case [Event(body=PlaybookRequestEvaluated(error=error)), Event(body=PlaybookProcessed())]:
-            refused = isinstance(begin(state, request, tail[0].ts)[-1], PlaybookProcessed)
+            refused = isinstance(decide_request(state, request, tail[0].ts)[-1], PlaybookProcessed)
             return request if refused else replace(request, error=error)
         case [_, Event(body=WorkflowStarted(deadline=deadline))]:
             return _with_timeout(state, request, tail[0].ts, deadline)
@@ -125,7 +125,7 @@ def _request(state: ExecutionState, body: PlaybookExecutionRequested, tail: Sequ
 
 def _with_timeout(state: ExecutionState, request: Request, ts: int, deadline: int | None) -> Request:
     """The request may have had a timeout of its own, of which only the deadline is recorded."""
-    decided = begin(state, request, ts)[2]
+    decided = decide_request(state, request, ts)[2]
     if deadline is None or (isinstance(decided, WorkflowStarted) and decided.deadline == deadline):
         return request
     return replace(request, timeout=(deadline - ts) / SECOND)

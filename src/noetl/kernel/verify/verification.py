@@ -9,7 +9,7 @@ from noetl.events.event import Event
 from noetl.kernel.net.execution_request import DECIDER
 from noetl.kernel.plan import Plan
 from noetl.kernel.verify.difference import Difference
-from noetl.kernel.verify.verifier import Review
+from noetl.kernel.verify.verifier import Verifier
 
 __all__ = ["Difference", "Verification", "verify"]
 
@@ -40,7 +40,7 @@ def verify(
     Taken as recorded: what people asked for, what tools gave, and what a worker's clock said, if that
     is within five minutes of the server's.
     """
-    review = Review(plan, execution_id, events, read)
+    review = Verifier(plan, execution_id, events, read)
     found = next(review.differences(), None)
     return Verification(
         execution_id=execution_id,
@@ -52,7 +52,7 @@ def verify(
     )
 
 
-def _notes(review: Review) -> Iterator[str]:
+def _notes(review: Verifier) -> Iterator[str]:
     if review.decider != DECIDER:
         yield f"version {review.decider} of the rules decided; they were tried with version {DECIDER}"
     if review.foreign:

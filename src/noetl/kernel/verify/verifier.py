@@ -16,32 +16,37 @@ from noetl.events.bodies import (
     TokenClaimed,
 )
 from noetl.events.event import Event
-from noetl.events.event_kind import kind_of
+from noetl.events.event_kind import kind_of_body
 from noetl.kernel.errors import NotOwner, Refused, WrongSequence
 from noetl.kernel.net.commands import TimerFired
-from noetl.kernel.net.decider import MOST_AT_ONCE, decide, follow
+from noetl.kernel.net.decider import MAX_EVENTS_AT_ONCE, decide, decide_next
 from noetl.kernel.net.execution_request import DECIDER
 from noetl.kernel.net.reports import ENDS, REPORTS
-from noetl.kernel.net.routing import seal
+from noetl.kernel.net.routing import seal_run_end
 from noetl.kernel.pipeline.policy import SECOND
 from noetl.kernel.plan import Plan
-from noetl.kernel.references.externalize import lighten
-from noetl.kernel.references.loop_chunks import chunked_here, with_manifest
+from noetl.kernel.references.externalize import externalize
+from noetl.kernel.references.loop_chunks import add_manifest, force_chunk
 from noetl.kernel.references.resolve import Unfetched
-from noetl.kernel.state.blobs import Ledger
+from noetl.kernel.state.blobs import PendingBlobs
 from noetl.kernel.state.execution_state import ExecutionState, new_state
 from noetl.kernel.state.fold import evolve
 from noetl.kernel.state.run_state import RunState
-from noetl.kernel.verify.comparison import Gap, by_the_clock, differ, gaps, same
-from noetl.kernel.verify.difference import Difference, between, in_gap, of_event
-from noetl.kernel.verify.inferred_commands import AS_GIVEN, commands_before
-from noetl.kernel.verify.worker_reports import derived, frame_of, rests_on_secrets
+from noetl.kernel.verify.comparison import BodyGap, bodies_differ, body_gaps, explained_by_clock, same_body
+from noetl.kernel.verify.difference import (
+    Difference,
+    difference_in_gap,
+    difference_of_event,
+    first_difference,
+)
+from noetl.kernel.verify.inferred_commands import TAKEN_AS_RECORDED, infer_commands
+from noetl.kernel.verify.worker_reports import derive_report, frame_of_event, rests_on_secrets
 
 CLOCKS_DIFFER = 300 * SECOND
 """How far the clock of a worker may be from that of the server."""
 
 
-class Review:
+class Verifier:
     """One walk. `pending` is what is left of the decision that is being recorded."""
 
     def __init__(
@@ -73,7 +78,9 @@ class Review:
         for position, event in enumerate(self.events):
             if event.seq != self.state.version + 1:
                 expected = self.state.version + 1
-                yield in_gap(self.state, event, Gap(("seq",), event.seq, expected), "a history has no gaps")
+                yield difference_in_gap(
+                    self.state, event, BodyGap(("seq",), event.seq, expected), "a history has no gaps"
+                )
             if position == 0:
                 yield from self._playbook(event)
             if position >= self.foreign:
@@ -81,7 +88,7 @@ class Review:
             try:
                 evolve(self.state, event)
             except (WrongSequence, LookupError, AttributeError, TypeError, ValueError) as fault:
-                yield of_event(self.state, event, f"it cannot follow: {fault}")
+                yield difference_of_event(self.state, event, f"it cannot follow: {fault}")
             self._after(event)
         yield from self._unfinished()
 
@@ -94,10 +101,10 @@ class Review:
         if body.hash != playbook.hash and self.forks:
             self.foreign = self._last_fork()
         elif body.hash != playbook.hash or body.path != playbook.metadata.path:
-            gap = Gap(("hash",), body.hash, playbook.hash)
+            gap = BodyGap(("hash",), body.hash, playbook.hash)
             if body.hash == playbook.hash:
-                gap = Gap(("path",), body.path, playbook.metadata.path)
-            yield in_gap(self.state, event, gap, "it asks for another playbook")
+                gap = BodyGap(("path",), body.path, playbook.metadata.path)
+            yield difference_in_gap(self.state, event, gap, "it asks for another playbook")
 
     def _last_fork(self) -> int:
         return max(event.seq for event in self.events if isinstance(event.body, ExecutionForked))
@@ -105,7 +112,7 @@ class Review:
     def _after(self, event: Event) -> None:
         match event.body:
             case ExecutionForked():
-                self.state.given.execution_id = self.owners.popleft()
+                self.state.inputs.execution_id = self.owners.popleft()
             case TokenClaimed(run=run):
                 self.claimed_at[run] = event.ts
 
@@ -113,7 +120,7 @@ class Review:
         """Whether the event is what follows, what a worker reports, or what somebody asked for."""
         self.in_append += 1
         if not self.pending and not self._same_report(event):
-            self.pending.extend(follow(self.state, event.ts))
+            self.pending.extend(decide_next(self.state, event.ts))
             if self.pending and self._cut(event):
                 self.pending.clear()
         if self.pending:
@@ -132,9 +139,11 @@ class Review:
 
     def _cut(self, event: Event) -> bool:
         """Very long appends are cut, and somebody may come between: this event is not what follows."""
-        if self.in_append <= MOST_AT_ONCE or same(event.body, self._sealed(self.pending[0], event.ts)):
+        if self.in_append <= MAX_EVENTS_AT_ONCE or same_body(
+            event.body, self._sealed(self.pending[0], event.ts)
+        ):
             return False
-        return self._owned(event.body) is not None or any(commands_before(self.state, (event,)))
+        return self._owned(event.body) is not None or any(infer_commands(self.state, (event,)))
 
     def _owned(self, body: EventBody) -> RunState | None:
         """The run that a worker speaks of."""
@@ -145,18 +154,18 @@ class Review:
 
     def _sealed(self, body: EventBody, now: int) -> EventBody:
         if isinstance(body, LoopDone):
-            body, _ = with_manifest(self.state.runs[body.run], body, Ledger())
+            body, _ = add_manifest(self.state.runs[body.run], body, PendingBlobs())
         if isinstance(body, ENDS):
-            return seal(self.state, self.state.runs[body.run], body, now)
+            return seal_run_end(self.state, self.state.runs[body.run], body, now)
         return body
 
     def _decided(self, event: Event, body: EventBody) -> Iterator[Difference]:
         """The server decided this by itself."""
         self.verdicts += 1
         decided = self._sealed(body, event.ts)
-        if same(event.body, decided):
+        if same_body(event.body, decided):
             return
-        found = between(self.state, event, decided, "the server decides otherwise on this state")
+        found = first_difference(self.state, event, decided, "the server decides otherwise on this state")
         if found is not None:
             yield found
         self._leave_out()
@@ -169,7 +178,7 @@ class Review:
         """Somebody asked for it, or a time had come."""
         body = event.body
         why = "nothing on this state leads to it"
-        for command in commands_before(self.state, self.events[position : position + 3]):
+        for command in infer_commands(self.state, self.events[position : position + 3]):
             try:
                 bodies = decide(self.state, command, event.ts)
             except (Refused, NotOwner) as refusal:
@@ -178,15 +187,17 @@ class Review:
             if not bodies:
                 continue
             first = self._sealed(bodies[0], event.ts)
-            given = isinstance(first, AS_GIVEN) or (isinstance(first, RunResumed) and first.reason == "child")
-            if type(first) is not type(body) or not (given or same(body, first)):
-                found = between(self.state, event, first, "it is decided otherwise on this state")
+            given = isinstance(first, TAKEN_AS_RECORDED) or (
+                isinstance(first, RunResumed) and first.reason == "child"
+            )
+            if type(first) is not type(body) or not (given or same_body(body, first)):
+                found = first_difference(self.state, event, first, "it is decided otherwise on this state")
                 if found is not None:
                     yield found
             self.verdicts += not given
             self.pending.extend(bodies[1:])
             return
-        yield of_event(self.state, event, why)
+        yield difference_of_event(self.state, event, why)
 
     def _reported(self, event: Event, run: RunState) -> Iterator[Difference]:
         """A worker said it, by its own clock."""
@@ -196,7 +207,7 @@ class Review:
                 self.verdicts += 1
                 return
             timed_out = decide(self.state, TimerFired(run.id), event.ts)
-            if timed_out and same(body, self._sealed(timed_out[0], event.ts)):
+            if timed_out and same_body(body, self._sealed(timed_out[0], event.ts)):
                 self.verdicts += 1
                 return
         before = self.unread
@@ -205,18 +216,18 @@ class Review:
         if self.unread > before:
             self._leave_out()
             return
-        if same(body, decided):
+        if same_body(body, decided):
             return
         found = self._by_any_clock(event, run, decided)
         if found is not None and not rests_on_secrets(run, body, event.ts, self._fetched):
             yield found
-        if found is not None or not differ(body, decided):
+        if found is not None or not bodies_differ(body, decided):
             self._leave_out()
 
     def _derived(self, event: Event, run: RunState, now: int) -> EventBody | None:
         while True:
             try:
-                decided = derived(run, event.body, now, self._fetched)
+                decided = derive_report(run, event.body, now, self._fetched)
             except Unfetched as needed:
                 if self._fetch(needed.keys):
                     continue
@@ -242,28 +253,28 @@ class Review:
     def _lightened(self, body: EventBody) -> EventBody:
         """As it would be recorded: with references in place of large values."""
         run = self.state.runs.get(getattr(body, "run", ""))
-        return lighten(self.state.plan, run.step if run else None, body, self.state.execution_id)[0]
+        return externalize(self.state.plan, run.step if run else None, body, self.state.execution_id)[0]
 
     def _by_any_clock(self, event: Event, run: RunState, decided: EventBody | None) -> Difference | None:
         """The first difference that the worker's clock does not explain."""
         body, why = event.body, "the run leads to something else"
         early = self._derived(event, run, self._earliest(event, run))
         late = self._derived(event, run, event.ts + CLOCKS_DIFFER)
-        if same(body, early) or same(body, late):
+        if same_body(body, early) or same_body(body, late):
             return None
         alike = [one for one in (early, decided, late) if one is not None and type(one) is type(body)]
         if not alike:
-            return of_event(self.state, event, why, decided)
-        spread = list(gaps(alike[0], alike[-1]))
-        for gap in gaps(body, alike[len(alike) // 2]):
-            if not by_the_clock(gap, spread):
-                return in_gap(self.state, event, gap, why)
+            return difference_of_event(self.state, event, why, decided)
+        spread = list(body_gaps(alike[0], alike[-1]))
+        for gap in body_gaps(body, alike[len(alike) // 2]):
+            if not explained_by_clock(gap, spread):
+                return difference_in_gap(self.state, event, gap, why)
         return None
 
     def _earliest(self, event: Event, run: RunState) -> int:
         """The earliest time that the clock of the owner may have shown."""
         time = self.claimed_at[run.id] - CLOCKS_DIFFER
-        frame = frame_of(run, event.body)
+        frame = frame_of_event(run, event.body)
         if isinstance(event.body, TaskStarted) and frame is not None and frame.retry_at is not None:
             return max(time, min(frame.retry_at, event.ts))
         return time
@@ -273,11 +284,11 @@ class Review:
         if not self.events:
             return
         last = self.events[-1]
-        if not self.pending and (self.in_append >= MOST_AT_ONCE or self.foreign >= len(self.events)):
+        if not self.pending and (self.in_append >= MAX_EVENTS_AT_ONCE or self.foreign >= len(self.events)):
             return
-        self.pending.extend(follow(self.state, last.ts) if not self.pending else ())
+        self.pending.extend(decide_next(self.state, last.ts) if not self.pending else ())
         if self.pending:
-            name = kind_of(self.pending[0]).name
+            name = kind_of_body(self.pending[0]).name
             yield Difference(
                 seq=last.seq + 1, event="", decided=name, why="the history ends where something must follow"
             )
@@ -287,4 +298,4 @@ def _with_chunk_of(recorded: EventBody, run: RunState, decided: EventBody) -> Ev
     """What is decided, with a chunk of results where one is recorded: when to store is free to choose."""
     if not isinstance(recorded, LoopIterationCompleted) or not isinstance(decided, LoopIterationCompleted):
         return decided
-    return chunked_here(run, decided)[0] if recorded.chunk is not None else decided
+    return force_chunk(run, decided)[0] if recorded.chunk is not None else decided

@@ -18,35 +18,35 @@ from noetl.events.bodies import (
     TaskProcessed,
     TaskStarted,
 )
-from noetl.expr import Expression, uses_of
+from noetl.expr import Expression, template_uses
 from noetl.kernel.expression_reads import reads_stand_ins
 from noetl.kernel.expressions import expressions_in
-from noetl.kernel.pipeline.interpreter import MOST_LOSSES, advance, next_of, pause
-from noetl.kernel.pipeline.loops import loop_start
+from noetl.kernel.pipeline.interpreter import MOST_LOSSES, advance, advance_frame, pause_run
+from noetl.kernel.pipeline.loops import start_loop
 from noetl.kernel.pipeline.moves import Finish, Move, Record, RunTask
-from noetl.kernel.pipeline.policy import decided as verdict_on
+from noetl.kernel.pipeline.policy import judge_with_policy as verdict_on
 from noetl.kernel.pipeline.task_inputs import WAITING_KINDS, reads_keychain
 from noetl.kernel.references.resolve import Fetched
 from noetl.kernel.scopes import loop_scope, task_scope
 from noetl.kernel.state.run_state import Frame, RunState
 
 
-def derived(run: RunState, body: EventBody, now: int, fetched: Fetched) -> EventBody | None:
+def derive_report(run: RunState, body: EventBody, now: int, fetched: Fetched) -> EventBody | None:
     """What a worker of this run would report in place of `body`; None if it would not report now.
 
     Raises Unfetched where stored values are needed.
     """
     match body:
         case LoopStarted():
-            return _body(loop_start(run, now, fetched)) if run.step.step.loop and run.loop is None else None
+            return _body(start_loop(run, now, fetched)) if run.step.step.loop and run.loop is None else None
         case LoopIterationStarted():
             starts = run.can_start and run.loop is not None
             return LoopIterationStarted(run=run.id, index=run.loop.next) if starts and run.loop else None
         case RunSuspended(reason="pause"):
-            return pause(run)
+            return pause_run(run)
         case StepDone() | StepFailed() | LoopDone():
             return _end(run, now, fetched)
-    frame = frame_of(run, body)
+    frame = frame_of_event(run, body)
     if frame is None or frame.suspension is not None:
         return None
     match body:
@@ -57,10 +57,10 @@ def derived(run: RunState, body: EventBody, now: int, fetched: Fetched) -> Event
         case _ if _in_flight(run, frame):
             return None
         case _:
-            return _body(next_of(run, frame.index, now, fetched=fetched))
+            return _body(advance_frame(run, frame.index, now, fetched=fetched))
 
 
-def frame_of(run: RunState, body: EventBody) -> Frame | None:
+def frame_of_event(run: RunState, body: EventBody) -> Frame | None:
     """The pass through the pipeline that an event is about."""
     index = body.index if isinstance(body, LoopIterationCompleted) else getattr(body, "iteration", 0)
     return run.frames.get(index)
@@ -89,7 +89,7 @@ def _end(run: RunState, now: int, fetched: Fetched) -> EventBody | None:
     frame = run.frames.get(0)
     if frame is None or frame.suspension is not None or _in_flight(run, frame):
         return None
-    return _body(next_of(run, 0, now, fetched=fetched))
+    return _body(advance_frame(run, 0, now, fetched=fetched))
 
 
 def _processed(
@@ -100,7 +100,7 @@ def _processed(
         return None
     outcome = body.outcome
     if not _given(run, frame, body):
-        follows = _body(next_of(run, frame.index, now, fetched=fetched))
+        follows = _body(advance_frame(run, frame.index, now, fetched=fetched))
         if not isinstance(follows, TaskProcessed):
             return follows
         # Its times are the worker's, and told by it alone.
@@ -134,9 +134,11 @@ def _started_with_secrets(run: RunState, frame: Frame, body: TaskStarted) -> Tas
 
 def rests_on_secrets(run: RunState, body: EventBody, now: int, fetched: Fetched) -> bool:
     """Whether the worker knew values here that are not at hand: a secret, or what is stored elsewhere."""
-    frame = frame_of(run, body)
+    frame = frame_of_event(run, body)
     if frame is None or not run.step.step.tasks:
-        return reads_stand_ins(expressions_in(run.step.step.loop), loop_scope(run, now, fetched).scope)
+        return reads_stand_ins(
+            expressions_in(run.step.step.loop), loop_scope(run, now, fetched).expression_scope
+        )
     if frame.at < len(run.step.step.tasks):
         task = run.task(frame)
         if reads_keychain(task) and (not isinstance(body, TaskProcessed) or _args_read_keychain(task)):
@@ -144,12 +146,14 @@ def rests_on_secrets(run: RunState, body: EventBody, now: int, fetched: Fetched)
     is_open = frame.status == "open"
     around = task_scope(run, frame, now, None, fetched) if is_open else loop_scope(run, now, fetched)
     if isinstance(body, TaskProcessed):
-        around.spaces["outcome"] = around.whole(body.outcome.as_value())
-    return reads_stand_ins(_expressions(run), around.scope)
+        around.namespaces["outcome"] = around.with_fetched(body.outcome.as_value())
+    return reads_stand_ins(_expressions(run), around.expression_scope)
 
 
 def _args_read_keychain(task: Task) -> bool:
-    return any(use.path[0] == "keychain" for value in (task.args or {}).values() for use in uses_of(value))
+    return any(
+        use.path[0] == "keychain" for value in (task.args or {}).values() for use in template_uses(value)
+    )
 
 
 def _expressions(run: RunState) -> Iterator[Expression]:

@@ -7,33 +7,33 @@ from noetl.ports.credentials import (
     CredentialError,
     CredentialUnknown,
     KeyWrong,
-    Sealed,
+    SealedCredential,
     SealedStore,
     StoredCredential,
 )
-from noetl.stores.credentials.encryption_key import Key, KeyPlace, new_key, write_key
-from noetl.stores.credentials.envelope import rewrap, seal, unseal
+from noetl.stores.credentials.encryption_key import EncryptionKey, KeyLocation, generate_key, write_key_file
+from noetl.stores.credentials.envelope import rewrap_credential, seal_credential, unseal_credential
 
 
 class EncryptedCredentials:
     """See `noetl.ports.credentials.Vault`. The key is looked for when something is to be opened."""
 
-    def __init__(self, store: SealedStore, place: KeyPlace) -> None:
+    def __init__(self, store: SealedStore, place: KeyLocation) -> None:
         self._store = store
         self._place = place
 
     async def find(self, name: str) -> StoredCredential | None:
         sealed = await self._store.credential(name)
-        return unseal(sealed, self._key_of(sealed)) if sealed is not None else None
+        return unseal_credential(sealed, self._key_of(sealed)) if sealed is not None else None
 
-    async def show(self, name: str) -> tuple[Sealed, StoredCredential]:
+    async def show(self, name: str) -> tuple[SealedCredential, StoredCredential]:
         """Raises CredentialUnknown, KeyWrong, CredentialError."""
         sealed = await self._store.credential(name)
         if sealed is None:
             raise CredentialUnknown(f"there is no credential `{name}`", "`noetl credential list` names all")
-        return sealed, unseal(sealed, self._key_of(sealed))
+        return sealed, unseal_credential(sealed, self._key_of(sealed))
 
-    async def list(self) -> list[Sealed]:
+    async def list(self) -> list[SealedCredential]:
         return await self._store.credentials()
 
     async def set(self, credential: StoredCredential) -> None:
@@ -41,7 +41,7 @@ class EncryptedCredentials:
         others = await self._store.credentials()
         key = self._current(others)
         now = time.time_ns() // 1_000
-        if not await self._store.put_credential(seal(credential, key, now)):
+        if not await self._store.put_credential(seal_credential(credential, key, now)):
             message = "the key was replaced in this very moment"
             raise CredentialError(message, "try again", retryable=True)
 
@@ -50,7 +50,7 @@ class EncryptedCredentials:
         if not await self._store.delete_credential(name):
             raise CredentialUnknown(f"there is no credential `{name}`", "`noetl credential list` names all")
 
-    async def rotate(self, new: Key | None = None) -> int:
+    async def rotate(self, new: EncryptionKey | None = None) -> int:
         """Wraps all data keys with another key: `new`, else one that is made and replaces the file.
 
         Whatever fails, the key that opens what is stored is there. Returns how many there are. Raises
@@ -61,7 +61,7 @@ class EncryptedCredentials:
             rows = await self._store.credentials()
             key = self._current(rows)
             if key.id == new.id:
-                raise KeyWrong(f"the key in {new.place} is the one in use", "name another file")
+                raise KeyWrong(f"the key in {new.location} is the one in use", "name another file")
             await self._rewrap(rows, key, new)
             return len(rows)
         if file is None:
@@ -69,33 +69,33 @@ class EncryptedCredentials:
                 "the key stands in NOETL_KEY, where nobody can replace it",
                 "give the new one with --new-key-file, then set NOETL_KEY to it",
             )
-        with self._place.alone():
+        with self._place.lock():
             rows = await self._store.credentials()
             key = self._current(rows)
-            if key.place == str(file):
-                self._place.settle()  # the last time was interrupted after everything was wrapped
+            if key.location == str(file):
+                self._place.activate_next_key()  # the last time was interrupted after everything was wrapped
             file.unlink(missing_ok=True)
-            made = new_key(str(file))
-            write_key(made, file)
+            made = generate_key(str(file))
+            write_key_file(made, file)
             await self._rewrap(rows, key, made)
-            self._place.settle()
+            self._place.activate_next_key()
         return len(rows)
 
-    async def _rewrap(self, rows: Sequence[Sealed], key: Key, new: Key) -> None:
-        after = [rewrap(row, key, new) for row in rows]
+    async def _rewrap(self, rows: Sequence[SealedCredential], key: EncryptionKey, new: EncryptionKey) -> None:
+        after = [rewrap_credential(row, key, new) for row in rows]
         if not await self._store.rewrap_credentials(rows, after):
             message = "a credential was changed in this very moment"
             raise CredentialError(message, "try again: nothing was changed", retryable=True)
 
-    def _current(self, rows: Sequence[Sealed]) -> Key:
+    def _current(self, rows: Sequence[SealedCredential]) -> EncryptionKey:
         """The key in use. Raises KeyWrong."""
         if rows:
             return self._key_of(rows[0])
-        keys = self._place.read()
-        return keys[0] if keys else self._place.make()
+        keys = self._place.read_keys()
+        return keys[0] if keys else self._place.create_key()
 
-    def _key_of(self, sealed: Sealed) -> Key:
-        keys = self._place.read()
+    def _key_of(self, sealed: SealedCredential) -> EncryptionKey:
+        keys = self._place.read_keys()
         if not keys:
             where = self._place.file or "NOETL_KEY_FILE"
             message = f"credentials are stored, but the key that seals them is not there ({where})"
@@ -103,5 +103,5 @@ class EncryptedCredentials:
         for key in keys:
             if key.id == sealed.key_id:
                 return key
-        message = f"`{sealed.name}` was sealed with another key than the one in {keys[0].place}"
+        message = f"`{sealed.name}` was sealed with another key than the one in {keys[0].location}"
         raise KeyWrong(message, "name the right one with NOETL_KEY_FILE or NOETL_KEY")

@@ -15,15 +15,15 @@ from msgspec import Struct
 from noetl.ports.credentials import KeyWrong
 from noetl.stores.durable_folder import flush_folder
 
-BYTES = 32
-_FORM = f"{BYTES} random bytes in base64 or hexadecimal digits"
+KEY_BYTES = 32
+_FORM = f"{KEY_BYTES} random bytes in base64 or hexadecimal digits"
 
 
-class Key(Struct, frozen=True):
+class EncryptionKey(Struct, frozen=True):
     """`place` says where it was found. `id` names it without telling it."""
 
     data: bytes
-    place: str
+    location: str
 
     @property
     def id(self) -> str:
@@ -33,11 +33,11 @@ class Key(Struct, frozen=True):
         return f"Key({self.id})"
 
 
-def new_key(place: str = "") -> Key:
-    return Key(secrets.token_bytes(BYTES), place)
+def generate_key(location: str = "") -> EncryptionKey:
+    return EncryptionKey(secrets.token_bytes(KEY_BYTES), location)
 
 
-def key_in(text: str, place: str) -> Key:
+def parse_key(text: str, location: str) -> EncryptionKey:
     """Raises KeyWrong if this is no key."""
     text = text.strip()
     for read in (bytes.fromhex, _from_base64):
@@ -45,9 +45,9 @@ def key_in(text: str, place: str) -> Key:
             data = read(text)
         except (ValueError, binascii.Error):
             continue
-        if len(data) == BYTES:
-            return Key(data, place)
-    raise KeyWrong(f"{place} holds no key", f"a key is {_FORM}")
+        if len(data) == KEY_BYTES:
+            return EncryptionKey(data, location)
+    raise KeyWrong(f"{location} holds no key", f"a key is {_FORM}")
 
 
 def _from_base64(text: str) -> bytes:
@@ -55,7 +55,7 @@ def _from_base64(text: str) -> bytes:
     return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
 
 
-class KeyPlace:
+class KeyLocation:
     """Where the key of a store is: the text that is given, or a file, which may be made.
 
     While a key is replaced the new one lies beside the file, so that at every moment one of the two opens
@@ -66,20 +66,20 @@ class KeyPlace:
         self._text = text
         self.file = None if text else file
 
-    def read(self) -> list[Key]:
+    def read_keys(self) -> list[EncryptionKey]:
         """The keys that there are, the one in use first; none if none was made yet. Raises KeyWrong."""
         if self._text:
-            return [key_in(self._text, "NOETL_KEY")]
+            return [parse_key(self._text, "NOETL_KEY")]
         places = [self.file, self.next_file] if self.file is not None else []
-        return [key for place in places if place is not None and (key := read_key(place)) is not None]
+        return [key for place in places if place is not None and (key := read_key_file(place)) is not None]
 
-    def make(self) -> Key:
+    def create_key(self) -> EncryptionKey:
         """A new key in the file. Raises KeyWrong where none can be written."""
         if self.file is None:
             raise KeyWrong("there is no key", "set NOETL_KEY_FILE or NOETL_KEY")
-        key = new_key(str(self.file))
-        if not write_key(key, self.file):
-            found = read_key(self.file)  # another process was faster
+        key = generate_key(str(self.file))
+        if not write_key_file(key, self.file):
+            found = read_key_file(self.file)  # another process was faster
             if found is not None:
                 return found
         return key
@@ -89,7 +89,7 @@ class KeyPlace:
         return self.file.with_name(f"{self.file.name}.new") if self.file is not None else None
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Waits until no other process replaces the key."""
         folder = self.file.parent if self.file is not None else Path()
         try:
@@ -102,17 +102,17 @@ class KeyPlace:
         finally:
             os.close(descriptor)
 
-    def settle(self) -> None:
+    def activate_next_key(self) -> None:
         """The key beside the file takes its place."""
         if self.file is not None and self.next_file is not None:
             self.next_file.replace(self.file)
             flush_folder(self.file.parent)
 
 
-def read_key(path: Path) -> Key | None:
+def read_key_file(path: Path) -> EncryptionKey | None:
     """None if there is no such file. Raises KeyWrong."""
     try:
-        return key_in(path.read_text("ascii"), str(path))
+        return parse_key(path.read_text("ascii"), str(path))
     except FileNotFoundError:
         return None
     except UnicodeDecodeError:
@@ -121,7 +121,7 @@ def read_key(path: Path) -> Key | None:
         raise KeyWrong(f"{path} cannot be read: {error.strerror or error}") from None
 
 
-def write_key(key: Key, path: Path) -> bool:
+def write_key_file(key: EncryptionKey, path: Path) -> bool:
     """Durable on return, and for the owner's eyes only. False if there is such a file already.
 
     Raises KeyWrong if it cannot be written.
@@ -133,7 +133,7 @@ def write_key(key: Key, path: Path) -> bool:
         raise KeyWrong(message, "name a file with NOETL_KEY_FILE in a folder of yours") from None
 
 
-def _written(key: Key, path: Path) -> bool:
+def _written(key: EncryptionKey, path: Path) -> bool:
     beside = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
     text = base64.b64encode(key.data) + b"\n"
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

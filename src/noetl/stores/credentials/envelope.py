@@ -7,8 +7,8 @@ import os
 
 import msgspec
 
-from noetl.ports.credentials import CredentialError, Sealed, StoredCredential
-from noetl.stores.credentials.encryption_key import Key
+from noetl.ports.credentials import CredentialError, SealedCredential, StoredCredential
+from noetl.stores.credentials.encryption_key import EncryptionKey
 
 _NONCE = 12
 
@@ -17,10 +17,10 @@ class _Broken(Exception):
     """It was not sealed with this key, or was changed since."""
 
 
-def seal(credential: StoredCredential, key: Key, now: int) -> Sealed:
+def seal_credential(credential: StoredCredential, key: EncryptionKey, now: int) -> SealedCredential:
     data_key = os.urandom(32)
     about = _about(credential.name, credential.kind)
-    return Sealed(
+    return SealedCredential(
         name=credential.name,
         kind=credential.kind,
         key_id=key.id,
@@ -31,7 +31,7 @@ def seal(credential: StoredCredential, key: Key, now: int) -> Sealed:
     )
 
 
-def unseal(sealed: Sealed, key: Key) -> StoredCredential:
+def unseal_credential(sealed: SealedCredential, key: EncryptionKey) -> StoredCredential:
     """Raises CredentialError if the row is damaged, or sealed with another key."""
     about = _about(sealed.name, sealed.kind)
     try:
@@ -41,13 +41,13 @@ def unseal(sealed: Sealed, key: Key) -> StoredCredential:
     return StoredCredential(sealed.name, sealed.kind, fields)
 
 
-def rewrap(sealed: Sealed, key: Key, new: Key) -> Sealed:
+def rewrap_credential(sealed: SealedCredential, key: EncryptionKey, new: EncryptionKey) -> SealedCredential:
     """The same, opened by another key. Raises as `unseal`."""
     wrapped = _encrypt(new.data, _data_key(sealed, key), _about(sealed.name, sealed.kind))
     return sealed._replace(key_id=new.id, wrapped_key=wrapped)
 
 
-def _data_key(sealed: Sealed, key: Key) -> bytes:
+def _data_key(sealed: SealedCredential, key: EncryptionKey) -> bytes:
     try:
         return _decrypt(key.data, sealed.wrapped_key, _about(sealed.name, sealed.kind))
     except _Broken:
@@ -77,6 +77,6 @@ def _about(name: str, kind: str) -> bytes:
     return msgspec.json.encode(["noetl credential", name, kind])
 
 
-def _damaged(sealed: Sealed) -> CredentialError:
+def _damaged(sealed: SealedCredential) -> CredentialError:
     message = f"the stored credential `{sealed.name}` is damaged"
     return CredentialError(message, f"`noetl credential set {sealed.name}` replaces it")

@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Protocol
 
 
-class NotThere(Exception):
+class BlobMissing(Exception):
     """Nothing has this name."""
 
 
-class Shelf(Protocol):
+class ResultBackend(Protocol):
     """Bytes by name. A name is a folder and a file, such as `EXECUTION/HASH`. Raises ResultError."""
 
     @property

@@ -28,18 +28,18 @@ LEVEL = 1
 """Of both: higher ones take several times as long and save a tenth."""
 
 
-class Damaged(Exception):
+class DamagedBody(Exception):
     """What lies there cannot be unpacked."""
 
 
-class Note(msgspec.Struct, frozen=True):
+class ExpiryNote(msgspec.Struct, frozen=True):
     """What is left of a body that has expired."""
 
     since: str
     size: int
 
 
-def packed(data: bytes, compression: str) -> bytes:
+def pack_body(data: bytes, compression: str) -> bytes:
     """The bytes as they are kept. What does not get smaller stays as it is."""
     match compression:
         case "gzip":
@@ -53,28 +53,28 @@ def packed(data: bytes, compression: str) -> bytes:
     return MARK + _NONE + data if data.startswith(MARK) else data
 
 
-def is_plain(head: bytes) -> bool:
+def is_plain_body(head: bytes) -> bool:
     """Whether a body that begins so is there as it is."""
     return not head.startswith(MARK)
 
 
-def note_in(data: bytes) -> Note | None:
+def expiry_note_in(data: bytes) -> ExpiryNote | None:
     """The note that these bytes are, if it is one."""
     if data[:HEAD] != MARK + _EXPIRED:
         return None
     try:
-        return msgspec.json.decode(data[HEAD:], type=Note)
+        return msgspec.json.decode(data[HEAD:], type=ExpiryNote)
     except msgspec.MsgspecError:
-        raise Damaged from None
+        raise DamagedBody from None
 
 
-def expired(note: Note) -> bytes:
+def encode_expiry_note(note: ExpiryNote) -> bytes:
     return MARK + _EXPIRED + msgspec.json.encode(note)
 
 
-def unpacked(data: bytes) -> bytes:
+def unpack_body(data: bytes) -> bytes:
     """Raises Damaged."""
-    if is_plain(data):
+    if is_plain_body(data):
         return data
     try:
         match data[HEAD - 1 : HEAD]:
@@ -86,10 +86,10 @@ def unpacked(data: bytes) -> bytes:
                 return bytes(zstd.decompress(data[HEAD:]))
     except (OSError, EOFError, zstd.ZstdError):
         pass
-    raise Damaged
+    raise DamagedBody
 
 
-def pack_file(source: Path, to: Path, compression: str) -> None:
+def pack_body_file(source: Path, to: Path, compression: str) -> None:
     """As `packed`, for files of any size."""
     with source.open("rb") as read, to.open("xb") as write:
         write.write(MARK + _LETTERS[compression])
@@ -97,20 +97,20 @@ def pack_file(source: Path, to: Path, compression: str) -> None:
             shutil.copyfileobj(read, out, _PIECE)
 
 
-def unpack_file(source: Path, to: Path) -> None:
+def unpack_body_file(source: Path, to: Path) -> None:
     """As `unpacked`. Raises Damaged."""
     with source.open("rb") as read, to.open("wb") as write:
         head = read.read(HEAD)
-        if is_plain(head):
+        if is_plain_body(head):
             read.seek(0)
-        opened = _UNPACKING.get(head[-1:] if not is_plain(head) else _NONE)
+        opened = _UNPACKING.get(head[-1:] if not is_plain_body(head) else _NONE)
         if opened is None:
-            raise Damaged
+            raise DamagedBody
         try:
             with opened(read) as stream:
                 shutil.copyfileobj(stream, write, _PIECE)
         except (OSError, EOFError, zstd.ZstdError):
-            raise Damaged from None
+            raise DamagedBody from None
 
 
 def _packing(file: IO[bytes], compression: str) -> Any:

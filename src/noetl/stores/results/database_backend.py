@@ -7,25 +7,25 @@ from pathlib import Path
 
 from noetl.ports.results import ResultError
 from noetl.ports.store import Store, StoreError
-from noetl.stores.results.backend import NotThere
-from noetl.stores.results.file_backend import told
-from noetl.stores.results.remote_backend import Away
-from noetl.stores.results.result_store import ShelfResults
+from noetl.stores.results.backend import BlobMissing
+from noetl.stores.results.file_backend import translate_os_errors
+from noetl.stores.results.remote_backend import RemoteBackend
+from noetl.stores.results.result_store import BackendResultStore
 
-MOST = 256 << 20
+MAX_VALUE_BYTES = 256 << 20
 """The most bytes, as kept, of one value."""
 PIECE = 4 << 20
 """Bytes that are read at once where all need not be in memory."""
 
 
-class DatabaseResults(ShelfResults):
+class DatabaseResults(BackendResultStore):
     """A result store in an open event store, which somebody else closes."""
 
     def __init__(self, store: Store, scratch: Path | None = None) -> None:
-        super().__init__(DatabaseShelf(store, scratch))
+        super().__init__(DatabaseBackend(store, scratch))
 
 
-class DatabaseShelf(Away):
+class DatabaseBackend(RemoteBackend):
     place = "the event store"
 
     def __init__(self, store: Store, scratch: Path | None) -> None:
@@ -33,13 +33,13 @@ class DatabaseShelf(Away):
         self._store = store
 
     async def write(self, name: str, data: bytes) -> None:
-        if len(data) > MOST:
+        if len(data) > MAX_VALUE_BYTES:
             raise _too_large(len(data))
         with _told():
             await self._store.put_blob(name, data)
 
     async def write_file(self, name: str, path: Path) -> None:
-        if (size := path.stat().st_size) > MOST:
+        if (size := path.stat().st_size) > MAX_VALUE_BYTES:
             raise _too_large(size)
         await self.write(name, await asyncio.to_thread(path.read_bytes))
 
@@ -47,14 +47,14 @@ class DatabaseShelf(Away):
         with _told():
             found = await self._store.blob(name, start, end)
         if found is None:
-            raise NotThere(name)
+            raise BlobMissing(name)
         return found
 
     async def size(self, name: str) -> int:
         return sum([len(piece) async for piece in self._pieces(name)])
 
     async def read_file(self, name: str, to: Path) -> None:
-        with told(to), to.open("wb") as file:
+        with translate_os_errors(to), to.open("wb") as file:
             async for piece in self._pieces(name):
                 await asyncio.to_thread(file.write, piece)
 
@@ -81,7 +81,7 @@ class DatabaseShelf(Away):
 
 
 def _too_large(size: int) -> ResultError:
-    hint = f"it takes {MOST:,} bytes; name another store in `spec.result.store`"
+    hint = f"it takes {MAX_VALUE_BYTES:,} bytes; name another store in `spec.result.store`"
     error = ResultError(f"a value of {size:,} bytes does not go into the event store", hint)
     error.kind = "limit"
     return error

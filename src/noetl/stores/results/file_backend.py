@@ -11,21 +11,21 @@ from uuid import uuid4
 
 from noetl.ports.results import ResultError
 from noetl.stores.durable_folder import flush_folder
-from noetl.stores.results.backend import NotThere
-from noetl.stores.results.result_store import ShelfResults
+from noetl.stores.results.backend import BlobMissing
+from noetl.stores.results.result_store import BackendResultStore
 
 INLINE_BYTES = 1_048_576
 """Less than this is read in the loop's own thread: handing it over would take longer."""
 
 
-class FileResults(ShelfResults):
+class FileResults(BackendResultStore):
     """A result store in a folder, which is made when something is stored."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(FileShelf(folder))
+        super().__init__(FileBackend(folder))
 
 
-class FileShelf:
+class FileBackend:
     """Writes wait for the disk, so they go to a thread; so do reads of large files."""
 
     def __init__(self, folder: Path) -> None:
@@ -40,7 +40,7 @@ class FileShelf:
 
     async def read(self, name: str, start: int = 0, end: int | None = None) -> bytes:
         path = self.path(name)
-        with told(path):
+        with translate_os_errors(path):
             size = path.stat().st_size if end is None else end
             if size - start < INLINE_BYTES:
                 return _read(path, start, end)
@@ -50,48 +50,48 @@ class FileShelf:
         return self.path(name).stat().st_size
 
     async def read_file(self, name: str, to: Path) -> None:
-        with told(to):
+        with translate_os_errors(to):
             await asyncio.to_thread(shutil.copyfile, self.path(name), to)
 
     def path(self, name: str) -> Path:
         path = self._folder / name
         if not path.exists():
-            raise NotThere(name)
+            raise BlobMissing(name)
         return path
 
     async def copy(self, name: str, to: str) -> None:
         await asyncio.to_thread(_copy, self.path(name), self._folder / to)
 
     async def names(self, folder: str) -> list[str]:
-        with told(self._folder), suppress(FileNotFoundError):
+        with translate_os_errors(self._folder), suppress(FileNotFoundError):
             found = os.listdir(self._folder / folder)
             return sorted(f"{folder}/{name}" for name in found if not name.startswith("."))
         return []
 
     async def remove(self, names: list[str]) -> None:
-        with told(self._folder):
+        with translate_os_errors(self._folder):
             for name in names:
                 (self._folder / name).unlink(missing_ok=True)
 
     async def remove_folder(self, folder: str) -> None:
-        await asyncio.to_thread(remove, self._folder / folder)
+        await asyncio.to_thread(remove_folder, self._folder / folder)
 
     def scratch(self, folder: str) -> Path:
-        with told(self._folder / folder):
+        with translate_os_errors(self._folder / folder):
             _make(self._folder / folder)
         return self._folder / folder
 
     async def sweep(self, before: float) -> int:
-        return await asyncio.to_thread(sweep, self._folder, before)
+        return await asyncio.to_thread(sweep_hidden_files, self._folder, before)
 
     async def close(self) -> None:
         """Nothing is held."""
 
 
-def sweep(folder: Path, before: float) -> int:
+def sweep_hidden_files(folder: Path, before: float) -> int:
     """Removes hidden files below a folder that nobody has written to since; how many."""
     done = 0
-    with told(folder):
+    with translate_os_errors(folder):
         for path in folder.glob("*/.*"):
             with suppress(FileNotFoundError):
                 if path.is_file() and path.stat().st_mtime < before:
@@ -108,7 +108,7 @@ def _read(path: Path, start: int, end: int | None) -> bytes:
 
 def _write(path: Path, data: bytes) -> None:
     """Durable on return: the bytes, their name, and the folders that lead there."""
-    with told(path):
+    with translate_os_errors(path):
         if _is_there(path, data):
             # Somebody else may have just written it and not flushed its name yet.
             flush_folder(path.parent)
@@ -135,7 +135,7 @@ def _is_there(path: Path, data: bytes) -> bool:
 
 def _take(source: Path, path: Path) -> None:
     """As `_write`, for a file that may lie on another disk."""
-    with told(path):
+    with translate_os_errors(path):
         _make(path.parent)
         beside = path.with_name(f".{uuid4().hex}")
         try:
@@ -147,7 +147,7 @@ def _take(source: Path, path: Path) -> None:
 
 def _copy(source: Path, path: Path) -> None:
     """The same bytes under another name, and where the file system can, the same on the disk."""
-    with told(path):
+    with translate_os_errors(path):
         _make(path.parent)
         beside = path.with_name(f".{uuid4().hex}")
         try:
@@ -176,15 +176,15 @@ def _make(folder: Path) -> None:
     flush_folder(folder.parent)
 
 
-def remove(folder: Path) -> None:
+def remove_folder(folder: Path) -> None:
     """Removes a folder with all that is in it; nothing happens if there is none."""
-    with told(folder), suppress(FileNotFoundError):
+    with translate_os_errors(folder), suppress(FileNotFoundError):
         shutil.rmtree(folder)
         flush_folder(folder.parent)
 
 
 @contextmanager
-def told(path: Path) -> Iterator[None]:
+def translate_os_errors(path: Path) -> Iterator[None]:
     """Raises ResultError where the system fails inside."""
     try:
         yield

@@ -4,18 +4,18 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from noetl.stores.results.backend import NotThere
-from noetl.stores.results.result_store import ShelfResults
+from noetl.stores.results.backend import BlobMissing
+from noetl.stores.results.result_store import BackendResultStore
 
 
-class MemoryResults(ShelfResults):
+class MemoryResults(BackendResultStore):
     """A result store that ends with this object."""
 
     def __init__(self) -> None:
-        super().__init__(MemoryShelf())
+        super().__init__(MemoryBackend())
 
 
-class MemoryShelf:
+class MemoryBackend:
     place = "memory"
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class MemoryShelf:
 
     async def read(self, name: str, start: int = 0, end: int | None = None) -> bytes:
         if name not in self._stored:
-            raise NotThere(name)
+            raise BlobMissing(name)
         found = self._stored[name]
         return found if not start and end is None else found[start:end]
 
@@ -41,7 +41,7 @@ class MemoryShelf:
 
     def path(self, name: str) -> None:
         if name not in self._stored:
-            raise NotThere(name)
+            raise BlobMissing(name)
 
     async def copy(self, name: str, to: str) -> None:
         self._stored[to] = await self.read(name)

@@ -10,12 +10,12 @@ from uuid import uuid4
 from noetl.ports.results import ResultMissing, ResultStore
 
 
-def in_store(store: str, key: str) -> str:
+def key_in_store(store: str, key: str) -> str:
     """The key of something that a store by this name has; the engine's own has none."""
     return f"{store}:{key}" if store else key
 
 
-def store_in(key: str) -> tuple[str, str]:
+def split_store_key(key: str) -> tuple[str, str]:
     """The name of the store in a key, and the key without it."""
     store, colon, rest = key.partition(":")
     return (store, rest) if colon else ("", key)
@@ -36,39 +36,39 @@ class NamedResults:
     def names(self) -> frozenset[str]:
         return frozenset(self._stores) - {""}
 
-    def of(self, key: str) -> tuple[ResultStore, str]:
+    def locate(self, key: str) -> tuple[ResultStore, str]:
         """The store of a key, and the key as that store knows it. Raises ResultMissing."""
-        name, rest = store_in(key)
+        name, rest = split_store_key(key)
         if name not in self._stores:
             raise ResultMissing(f"there is no result store `{name}` here", "name it in `result_stores`")
         return self._stores[name], rest
 
     async def put(self, key: str, data: bytes, compression: str = "none") -> None:
-        store, key = self.of(key)
+        store, key = self.locate(key)
         await store.put(key, data, compression)
 
     async def get(self, key: str) -> bytes:
-        store, key = self.of(key)
+        store, key = self.locate(key)
         return await store.get(key)
 
     async def read(self, key: str, start: int, end: int | None = None) -> bytes:
-        store, key = self.of(key)
+        store, key = self.locate(key)
         return await store.read(key, start, end)
 
     def scratch(self, execution_id: str) -> Path:
         return self._stores[""].scratch(execution_id)
 
     async def put_file(self, key: str, path: Path, compression: str = "none") -> None:
-        store, key = self.of(key)
+        store, key = self.locate(key)
         await store.put_file(key, path, compression)
 
     def local(self, key: str) -> AbstractAsyncContextManager[Path]:
-        store, key = self.of(key)
+        store, key = self.locate(key)
         return store.local(key)
 
     async def copy(self, key: str, to: str) -> None:
-        store, source = self.of(key)
-        target, name = self.of(to)
+        store, source = self.locate(key)
+        target, name = self.locate(to)
         if store is target:
             await store.copy(source, name)
             return
@@ -79,13 +79,13 @@ class NamedResults:
 
     async def keys(self, execution_id: str) -> list[str]:
         return [
-            in_store(name, key)
+            key_in_store(name, key)
             for name, store in self._stores.items()
             for key in await store.keys(execution_id)
         ]
 
     async def expire(self, key: str, since: str) -> int:
-        store, key = self.of(key)
+        store, key = self.locate(key)
         return await store.expire(key, since)
 
     async def delete(self, execution_id: str) -> None:
@@ -112,4 +112,4 @@ class NamedResults:
             await store.close()
 
     def _called(self, name: str) -> ResultStore:
-        return self.of(in_store(name, ""))[0]
+        return self.locate(key_in_store(name, ""))[0]

@@ -5,10 +5,10 @@ import tempfile
 from abc import ABC, abstractmethod
 from pathlib import Path
 
-from noetl.stores.results.file_backend import remove, sweep, told
+from noetl.stores.results.file_backend import remove_folder, sweep_hidden_files, translate_os_errors
 
 
-class Away(ABC):
+class RemoteBackend(ABC):
     """Files on their way to or from such a shelf lie in a folder of folders, each made when needed.
 
     Without a place of its own it lies among temporary files.
@@ -25,16 +25,16 @@ class Away(ABC):
 
     async def remove_folder(self, folder: str) -> None:
         await self.remove(await self.names(folder))
-        await asyncio.to_thread(remove, self._scratch / folder)
+        await asyncio.to_thread(remove_folder, self._scratch / folder)
 
     def path(self, name: str) -> None:  # noqa: ARG002 -- nothing of it is a file here
         return None
 
     def scratch(self, folder: str) -> Path:
         found = self._scratch / folder
-        with told(found):
+        with translate_os_errors(found):
             found.mkdir(parents=True, exist_ok=True)
         return found
 
     async def sweep(self, before: float) -> int:
-        return await asyncio.to_thread(sweep, self._scratch, before)
+        return await asyncio.to_thread(sweep_hidden_files, self._scratch, before)

@@ -10,33 +10,33 @@ _LONGEST_NAME = 240
 """Bytes that a file's name can have everywhere, with room for more."""
 
 
-class Key(NamedTuple):
+class ResultKey(NamedTuple):
     execution_id: str
     hash: str
 
 
-def checked(key: str) -> Key:
+def parse_result_key(key: str) -> ResultKey:
     """The parts of a key. Raises ValueError if it is none."""
     execution_id, _, name = key.partition("/")
     if not _EXECUTION.fullmatch(execution_id) or not _HASH.fullmatch(name):
         raise ValueError(f"`{key}` is not the key of a result")
-    return Key(execution_id, name)
+    return ResultKey(execution_id, name)
 
 
-def checked_id(execution_id: str) -> str:
+def check_execution_id(execution_id: str) -> str:
     """The same id. Raises ValueError if it is none."""
     if not _EXECUTION.fullmatch(execution_id):
         raise ValueError(f"`{execution_id}` is not the id of an execution")
     return execution_id
 
 
-def shelved(name: str) -> bool:
+def is_result_key(name: str) -> bool:
     """Whether this is a key, and not something else that lies in the folder of an execution."""
     execution_id, _, rest = name.partition("/")
     return bool(_EXECUTION.fullmatch(execution_id) and _HASH.fullmatch(rest))
 
 
-def checked_name(name: str) -> str:
+def artifact_file_name(name: str) -> str:
     """The name of an artifact as that of a file. Raises ValueError."""
     found = quote(name, safe="").replace(".", "%2E")
     if not name or len(found) > _LONGEST_NAME:
@@ -44,5 +44,5 @@ def checked_name(name: str) -> str:
     return found
 
 
-def name_in(file: str) -> str:
+def artifact_name(file: str) -> str:
     return unquote(file)

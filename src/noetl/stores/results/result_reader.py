@@ -5,23 +5,23 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-from noetl.model.table_reader import arrow_library, rows_in_key, told
+from noetl.model.table_reader import arrow_errors, arrow_library, split_row_key
 from noetl.ports.results import ResultStore
 
 OPEN_TABLES = 4
 """Tables that are kept as files for the next rows of them."""
 
 
-async def read_stored(results: ResultStore, key: str) -> bytes:
+async def read_result(results: ResultStore, key: str) -> bytes:
     """The bytes under a key; of a key for rows, a table with these alone. Raises ResultError."""
-    stored, rows = rows_in_key(key)
+    stored, rows = split_row_key(key)
     if rows is None:
         return await results.get(stored)
     async with results.local(stored) as path:
-        return await asyncio.to_thread(rows_between, path, *rows)
+        return await asyncio.to_thread(read_table_rows, path, *rows)
 
 
-def rows_between(path: Path, start: int, end: int) -> bytes:
+def read_table_rows(path: Path, start: int, end: int) -> bytes:
     """The table in this file with only the rows from `start` up to `end`. Raises ResultError."""
     table = TableFile(path)
     try:
@@ -44,7 +44,7 @@ class TableFile:
     def rows(self, start: int, end: int) -> bytes:
         """A table with the rows from `start` up to `end`. Raises ResultError."""
         arrow = arrow_library()
-        with told():
+        with arrow_errors():
             if self._stream is None or start < self._first:
                 self._open(arrow)
             sink = arrow.BufferOutputStream()
@@ -80,7 +80,7 @@ class TableFile:
         return True
 
 
-class StoredReader:
+class ResultReader:
     """The same for loops, which read one part of a table after the other: it is got and unpacked once."""
 
     def __init__(self, results: ResultStore) -> None:
@@ -90,7 +90,7 @@ class StoredReader:
 
     async def read(self, key: str) -> bytes:
         """As `read_stored`."""
-        stored, rows = rows_in_key(key)
+        stored, rows = split_row_key(key)
         if rows is None:
             return await self._results.get(stored)
         async with self._opening:

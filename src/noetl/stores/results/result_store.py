@@ -9,8 +9,14 @@ from uuid import uuid4
 
 from noetl.ports.results import ResultDamaged, ResultExpired, ResultMissing
 from noetl.stores.results import body_format
-from noetl.stores.results.backend import NotThere, Shelf
-from noetl.stores.results.result_key import checked, checked_id, checked_name, name_in, shelved
+from noetl.stores.results.backend import BlobMissing, ResultBackend
+from noetl.stores.results.result_key import (
+    artifact_file_name,
+    artifact_name,
+    check_execution_id,
+    is_result_key,
+    parse_result_key,
+)
 
 ARTIFACTS = "artifacts"
 """The folder of the entries by name."""
@@ -21,10 +27,10 @@ _SMALL = 1 << 16
 """Bytes that are packed and hashed in the loop's own thread: handing them over would take longer."""
 
 
-class ShelfResults:
+class BackendResultStore:
     """See `noetl.ports.results.ResultStore`."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: ResultBackend) -> None:
         self._shelf = shelf
         self._sound: dict[str, tuple[int, int, int]] = {}
         """Files that were found whole, by key: which, of what size, and when it was written."""
@@ -47,22 +53,22 @@ class ShelfResults:
     async def read(self, key: str, start: int, end: int | None = None) -> bytes:
         with self._finding(key):
             head = await self._shelf.read(_name(key), 0, body_format.HEAD)
-            if body_format.is_plain(head):
+            if body_format.is_plain_body(head):
                 return await self._shelf.read(_name(key), start, end)
         async with self.local(key) as path:
             return await asyncio.to_thread(_between, path, start, end)
 
     def scratch(self, execution_id: str) -> Path:
-        return self._shelf.scratch(checked_id(execution_id))
+        return self._shelf.scratch(check_execution_id(execution_id))
 
     async def put_file(self, key: str, path: Path, compression: str = "none") -> None:
         name = _name(key)
         if compression == "none" and await asyncio.to_thread(_is_plain, path):
             await self._shelf.write_file(name, path)
         else:
-            beside = self.scratch(checked(key).execution_id) / f".packed-{uuid4().hex}"
+            beside = self.scratch(parse_result_key(key).execution_id) / f".packed-{uuid4().hex}"
             try:
-                await asyncio.to_thread(body_format.pack_file, path, beside, compression)
+                await asyncio.to_thread(body_format.pack_body_file, path, beside, compression)
                 await self._shelf.write_file(name, beside)
             finally:
                 beside.unlink(missing_ok=True)
@@ -76,7 +82,7 @@ class ShelfResults:
             if path is not None and await asyncio.to_thread(self._is_whole, key, path):
                 yield path
                 return
-        folder = self.scratch(checked(key).execution_id)
+        folder = self.scratch(parse_result_key(key).execution_id)
         raw, whole = folder / f".raw-{uuid4().hex}", folder / f".whole-{uuid4().hex}"
         try:
             with self._finding(key):
@@ -93,42 +99,44 @@ class ShelfResults:
             await self._shelf.copy(_name(key), _name(to))
 
     async def keys(self, execution_id: str) -> list[str]:
-        names = await self._shelf.names(checked_id(execution_id))
-        return [name for name in names if shelved(name)]
+        names = await self._shelf.names(check_execution_id(execution_id))
+        return [name for name in names if is_result_key(name)]
 
     async def expire(self, key: str, since: str) -> int:
         try:
             head = await self._shelf.read(_name(key), 0, 1 << 10)
-            if body_format.note_in(head) is not None:
+            if body_format.expiry_note_in(head) is not None:
                 return 0
             size = await self._shelf.size(_name(key))
-        except NotThere:
+        except BlobMissing:
             return 0
-        await self._shelf.write(_name(key), body_format.expired(body_format.Note(since, size)))
+        await self._shelf.write(
+            _name(key), body_format.encode_expiry_note(body_format.ExpiryNote(since, size))
+        )
         return size
 
     async def delete(self, execution_id: str) -> None:
-        await self._shelf.remove_folder(checked_id(execution_id))
+        await self._shelf.remove_folder(check_execution_id(execution_id))
 
     async def put_entry(self, name: str, entry: bytes, store: str = "") -> None:
         self._refuse_others(store)
-        await self._shelf.write(f"{ARTIFACTS}/{checked_name(name)}", entry)
+        await self._shelf.write(f"{ARTIFACTS}/{artifact_file_name(name)}", entry)
 
     async def entry(self, name: str, store: str = "") -> bytes | None:
         self._refuse_others(store)
         try:
-            return await self._shelf.read(f"{ARTIFACTS}/{checked_name(name)}")
-        except NotThere:
+            return await self._shelf.read(f"{ARTIFACTS}/{artifact_file_name(name)}")
+        except BlobMissing:
             return None
 
     async def entries(self, prefix: str = "", store: str = "") -> list[str]:
         self._refuse_others(store)
-        found = [name_in(name.partition("/")[2]) for name in await self._shelf.names(ARTIFACTS)]
+        found = [artifact_name(name.partition("/")[2]) for name in await self._shelf.names(ARTIFACTS)]
         return sorted(name for name in found if name.startswith(prefix))
 
     async def delete_entry(self, name: str, store: str = "") -> None:
         self._refuse_others(store)
-        await self._shelf.remove([f"{ARTIFACTS}/{checked_name(name)}"])
+        await self._shelf.remove([f"{ARTIFACTS}/{artifact_file_name(name)}"])
 
     async def sweep(self, before: float) -> int:
         return await self._shelf.sweep(before)
@@ -144,7 +152,7 @@ class ShelfResults:
     def _finding(self, key: str) -> Iterator[None]:
         try:
             yield
-        except NotThere:
+        except BlobMissing:
             message = f"nothing is stored under `{key}` in {self._shelf.place}"
             raise ResultMissing(
                 message, "it was deleted, or the execution belongs to another place of results"
@@ -153,10 +161,10 @@ class ShelfResults:
     def _opened(self, key: str, data: bytes) -> bytes:
         try:
             self._refuse_expired(key, data)
-            data = body_format.unpacked(data)
-        except body_format.Damaged:
+            data = body_format.unpack_body(data)
+        except body_format.DamagedBody:
             raise self._damaged(key) from None
-        if hashlib.sha256(data).hexdigest() != checked(key).hash:
+        if hashlib.sha256(data).hexdigest() != parse_result_key(key).hash:
             raise self._damaged(key)
         return data
 
@@ -179,21 +187,21 @@ class ShelfResults:
             with raw.open("rb") as file:
                 head = file.read(1 << 10)
             self._refuse_expired(key, head)
-            if not body_format.is_plain(head):
-                body_format.unpack_file(raw, whole)
+            if not body_format.is_plain_body(head):
+                body_format.unpack_body_file(raw, whole)
                 raw = whole
-        except body_format.Damaged:
+        except body_format.DamagedBody:
             raise self._damaged(key) from None
         self._refuse_damaged(key, raw)
         return raw
 
     def _refuse_damaged(self, key: str, path: Path) -> None:
         with path.open("rb") as file:
-            if hashlib.file_digest(file, "sha256").hexdigest() != checked(key).hash:
+            if hashlib.file_digest(file, "sha256").hexdigest() != parse_result_key(key).hash:
                 raise self._damaged(key)
 
     def _refuse_expired(self, key: str, data: bytes) -> None:
-        if (note := body_format.note_in(data)) is not None:
+        if (note := body_format.expiry_note_in(data)) is not None:
             message = f"what was stored under `{key}` ({note.size:,} bytes) expired at {note.since}"
             hint = "`spec.result.ttl` says how long it is kept; its event has a preview"
             raise ResultExpired(message, hint)
@@ -205,21 +213,21 @@ class ShelfResults:
 
 
 def _name(key: str) -> str:
-    return "/".join(checked(key))
+    return "/".join(parse_result_key(key))
 
 
 def _ready(key: str, data: bytes, compression: str) -> bytes:
-    if hashlib.sha256(data).hexdigest() != checked(key).hash:
+    if hashlib.sha256(data).hexdigest() != parse_result_key(key).hash:
         raise ValueError(f"`{key}` is not the key of these bytes")
-    return body_format.packed(data, compression)
+    return body_format.pack_body(data, compression)
 
 
 def _is_plain(path: Path) -> bool:
     try:
         with path.open("rb") as file:
-            return body_format.is_plain(file.read(body_format.HEAD))
+            return body_format.is_plain_body(file.read(body_format.HEAD))
     except FileNotFoundError:
-        raise NotThere from None
+        raise BlobMissing from None
 
 
 def _between(path: Path, start: int, end: int | None) -> bytes:

@@ -12,15 +12,15 @@ from uuid import uuid4
 import msgspec
 
 from noetl.model import Json
-from noetl.model.reference import Stored, hash_in, stored_object
+from noetl.model.reference import StoredReference, hash_of_key, object_reference
 from noetl.ports.results import ResultError, ResultMissing, ResultStore
-from noetl.stores.results.named_results import in_store, store_in
+from noetl.stores.results.named_results import key_in_store, split_store_key
 
 _FORGOTTEN = ("key", "store", "ttl", "scope")
 """What belongs to one copy of an object, and not to the object."""
 
 
-class StoredObjects:
+class ResultStoreObjects:
     """Drafts are files in the store's scratch folder until they are kept.
 
     `store` names the store that keeps them, `about` goes into every reference.
@@ -52,25 +52,29 @@ class StoredObjects:
     @asynccontextmanager
     async def local(self, reference: Mapping[str, Any]) -> AsyncIterator[Path]:
         key = reference.get("key")
-        if not isinstance(key, str) or not store_in(key)[1].startswith(f"{self._execution_id}/"):
+        if not isinstance(key, str) or not split_store_key(key)[1].startswith(f"{self._execution_id}/"):
             message = f"`{key}` is not stored by this execution"
             raise ResultMissing(message, "hand on the reference that a task of it gave")
         async with self._results.local(key) as path:
             yield path
 
-    async def keep(self, path: Path, media_type: str, preview: str, about: Mapping[str, Json]) -> Stored:
+    async def keep(
+        self, path: Path, media_type: str, preview: str, about: Mapping[str, Json]
+    ) -> StoredReference:
         """What stands for a file, which is gone afterwards."""
         size, digest = await asyncio.to_thread(_measured, path)
-        key = in_store(self._store, f"{self._execution_id}/{digest}")
+        key = key_in_store(self._store, f"{self._execution_id}/{digest}")
         await self._results.put_file(key, path, self._compression)
-        return stored_object(
+        return object_reference(
             key, size=size, media_type=media_type, preview=preview, **{**self._about, **about}
         )
 
-    async def publish(self, name: str, reference: Stored, store: str = "") -> dict[str, Json]:
+    async def publish(self, name: str, reference: StoredReference, store: str = "") -> dict[str, Json]:
         before = await self._entry(name, store)
-        owner = _owner(name, hash_in(reference["key"]))
-        await self._results.copy(reference["key"], in_store(store, f"{owner}/{hash_in(reference['key'])}"))
+        owner = _owner(name, hash_of_key(reference["key"]))
+        await self._results.copy(
+            reference["key"], key_in_store(store, f"{owner}/{hash_of_key(reference['key'])}")
+        )
         about = {key: value for key, value in reference.items() if key not in _FORGOTTEN}
         entry: dict[str, Json] = {
             "name": name,
@@ -84,14 +88,14 @@ class StoredObjects:
             await self._results.delete(before["owner"])
         return _shown(entry, store)
 
-    async def published(self, name: str, store: str = "") -> Stored | None:
+    async def published(self, name: str, store: str = "") -> StoredReference | None:
         entry = await self._entry(name, store)
         if entry is None:
             return None
         digest = entry["about"]["hash"]
-        key = in_store(self._store, f"{self._execution_id}/{digest}")
-        await self._results.copy(in_store(store, f"{entry['owner']}/{digest}"), key)
-        return Stored({**entry["about"], "key": key, **self._about})
+        key = key_in_store(self._store, f"{self._execution_id}/{digest}")
+        await self._results.copy(key_in_store(store, f"{entry['owner']}/{digest}"), key)
+        return StoredReference({**entry["about"], "key": key, **self._about})
 
     async def artifacts(self, prefix: str = "", store: str = "") -> list[dict[str, Json]]:
         entries = [await self._entry(name, store) for name in await self._results.entries(prefix, store)]
@@ -119,11 +123,11 @@ class StoredObjects:
 class FileDraft:
     """A file that becomes an object."""
 
-    def __init__(self, objects: StoredObjects, path: Path) -> None:
+    def __init__(self, objects: ResultStoreObjects, path: Path) -> None:
         self._objects = objects
         self.path = path
 
-    async def keep(self, media_type: str, *, preview: str = "", **about: Json) -> Stored:
+    async def keep(self, media_type: str, *, preview: str = "", **about: Json) -> StoredReference:
         return await self._objects.keep(self.path, media_type, preview, about)
 
 

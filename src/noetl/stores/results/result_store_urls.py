@@ -17,7 +17,7 @@ from noetl.stores.results.s3_backend import S3Results
 _HINT = "file:///FOLDER, s3://BUCKET/PREFIX or store:"
 
 
-class StoresWrong(NoetlError):
+class ResultStoreUrlWrong(NoetlError):
     """The settings name result stores that there cannot be."""
 
     def __init__(self, message: str, hint: str = _HINT) -> None:
@@ -25,7 +25,7 @@ class StoresWrong(NoetlError):
         self.hint = hint
 
 
-def open_results(
+def open_result_stores(
     home: Home | None, store: Store, *, own: str = "", named: Iterable[str] = (), directory: Path = Path()
 ) -> NamedResults:
     """The engine's own store at the URL `own`, and those `NAME=URL`. Without one it is files in the home.
@@ -37,12 +37,12 @@ def open_results(
     def opened(url: str) -> ResultStore:
         return _opened(url, store, scratch, directory)
 
-    stores = {name: opened(url) for name, url in named_urls(named).items()}
+    stores = {name: opened(url) for name, url in parse_named_urls(named).items()}
     without: ResultStore = FileResults(home.results) if home is not None else MemoryResults()
     return NamedResults(opened(own) if own else without, stores)
 
 
-def named_urls(named: Iterable[str]) -> dict[str, str]:
+def parse_named_urls(named: Iterable[str]) -> dict[str, str]:
     """The URLs by name. Raises StoresWrong."""
     found: dict[str, str] = {}
     for entry in named:
@@ -50,9 +50,9 @@ def named_urls(named: Iterable[str]) -> dict[str, str]:
         name, url = name.strip(), url.strip()
         if not equals or not name.isidentifier() or name == "auto":
             message = f"`{entry}` in `result_stores` is not NAME=URL"
-            raise StoresWrong(message, "a name is a word other than `auto`, a URL " + _HINT)
+            raise ResultStoreUrlWrong(message, "a name is a word other than `auto`, a URL " + _HINT)
         if name in found:
-            raise StoresWrong(f"`result_stores` has `{name}` twice", "give each another name")
+            raise ResultStoreUrlWrong(f"`result_stores` has `{name}` twice", "give each another name")
         found[name] = url
     return found
 
@@ -70,5 +70,5 @@ def _opened(url: str, store: Store, scratch: Path | None, directory: Path) -> Re
             case "store" if colon and not rest:
                 return DatabaseResults(store, scratch)
     except ResultError as error:
-        raise StoresWrong(f"`{url}`: {error}", error.hint) from None
-    raise StoresWrong(f"`{url}` is no place for results")
+        raise ResultStoreUrlWrong(f"`{url}`: {error}", error.hint) from None
+    raise ResultStoreUrlWrong(f"`{url}` is no place for results")

@@ -8,9 +8,9 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from noetl.ports.results import ResultError
-from noetl.stores.results.backend import NotThere
-from noetl.stores.results.remote_backend import Away
-from noetl.stores.results.result_store import ShelfResults
+from noetl.stores.results.backend import BlobMissing
+from noetl.stores.results.remote_backend import RemoteBackend
+from noetl.stores.results.result_store import BackendResultStore
 
 PART = 8 << 20
 """Bytes of one part of a large upload, and of one piece of a download."""
@@ -18,17 +18,17 @@ PARTS_AT_ONCE = 4
 _KNOBS = ("region", "endpoint")
 
 
-class S3Results(ShelfResults):
+class S3Results(BackendResultStore):
     """A result store below `s3://BUCKET/PREFIX?region=…&endpoint=…`; credentials as the environment says.
 
     Raises ResultError.
     """
 
     def __init__(self, url: str, scratch: Path | None = None) -> None:
-        super().__init__(S3Shelf(url, scratch))
+        super().__init__(S3Backend(url, scratch))
 
 
-class S3Shelf(Away):
+class S3Backend(RemoteBackend):
     def __init__(self, url: str, scratch: Path | None) -> None:
         super().__init__(scratch)
         self.place = url.partition("?")[0]
@@ -91,7 +91,7 @@ class S3Shelf(Away):
         try:
             yield
         except FileNotFoundError:
-            raise NotThere(name) from None
+            raise BlobMissing(name) from None
         except (self._objects.exceptions.BaseError, OSError) as error:
             said = str(error).strip("'\" \n").partition("\n")[0]
             hint = "check the bucket, the credentials and the endpoint"

@@ -11,12 +11,19 @@ import apsw
 import msgspec
 from msgspec import Struct
 
-from noetl.ports.store import FACTS, NO_EFFECTS, Append, Committed, Conflict, KeyTaken, Verdict, merge
-from noetl.stores.sqlite.effect_rows import as_json, facts, full_facts, insert, insert_effects, insert_flat
+from noetl.ports.store import FACTS, NO_EFFECTS, Append, Committed, Conflict, KeyTaken, Verdict, merge_effects
+from noetl.stores.sqlite.effect_rows import (
+    fact_columns,
+    full_fact_columns,
+    insert_effects,
+    insert_rows,
+    insert_values,
+    json_text,
+)
 from noetl.stores.sqlite.queries import WRITE
 
 
-def validate(append: Append) -> None:
+def validate_append(append: Append) -> None:
     """Raises ValueError if the rows are not what an append is made of."""
     first = append.expected_version + 1
     if not append.rows or [row.seq for row in append.rows] != list(range(first, first + len(append.rows))):
@@ -27,7 +34,7 @@ def validate(append: Append) -> None:
         raise ValueError(f"{append.execution_id}: only the first append can have a start key")
 
 
-class Known(Struct, frozen=True):
+class KnownVersions(Struct, frozen=True):
     """Executions that were written before, with their number and version.
 
     It holds as long as `data_version` does, which changes with every commit, also of another process.
@@ -37,7 +44,7 @@ class Known(Struct, frozen=True):
     executions: dict[str, tuple[int, int]]
 
 
-NOTHING_KNOWN = Known(-1, {})
+NO_KNOWN_VERSIONS = KnownVersions(-1, {})
 KNOWN_AT_MOST = 10_000
 EVENT_COLUMNS = 7
 
@@ -57,17 +64,17 @@ class _Change:
         if self.version == 0:
             self.started_at = append.rows[0].ts
         self.version += len(append.rows)
-        self.effects = merge(self.effects, append.effects)
+        self.effects = merge_effects(self.effects, append.effects)
 
     @property
     def describes(self) -> bool:
         return any(getattr(self.effects, name) is not None for name in FACTS)
 
 
-class Batch:
+class AppendBatch:
     """Judges appends and collects what they write. One object serves one transaction."""
 
-    def __init__(self, connection: apsw.Connection, known: Known) -> None:
+    def __init__(self, connection: apsw.Connection, known: KnownVersions) -> None:
         self._connection = connection
         self._known = known.executions if known.data_version == connection.data_version() else {}
         self._changes: dict[str, _Change] = {}
@@ -87,19 +94,19 @@ class Batch:
         if changed:
             self._write_facts(changed)
         if self._starts:
-            insert(self._connection, "insert_starts", self._starts)
-        insert_flat(self._connection, "insert_events", self._events, EVENT_COLUMNS)
+            insert_rows(self._connection, "insert_starts", self._starts)
+        insert_values(self._connection, "insert_events", self._events, EVENT_COLUMNS)
         if self._taken:
-            self._connection.execute(WRITE["take"], (as_json(self._taken),))
+            self._connection.execute(WRITE["take"], (json_text(self._taken),))
         return verdicts
 
     @property
-    def known(self) -> Known:
+    def known(self) -> KnownVersions:
         """For the next batch, once this one is committed."""
         executions = self._known if len(self._known) < KNOWN_AT_MOST else {}
         for name, change in self._changes.items():
             executions[name] = change.x, change.version
-        return Known(self._connection.data_version(), executions)
+        return KnownVersions(self._connection.data_version(), executions)
 
     def _look_up(self, appends: Sequence[Append]) -> None:
         unknown: set[str] = set()
@@ -113,7 +120,7 @@ class Batch:
             if append.start_key:
                 keys.append(append.start_key)
         if unknown or keys:
-            asked = as_json([*unknown]), as_json(keys)
+            asked = json_text([*unknown]), json_text(keys)
             found, taken, self._highest = self._connection.execute(WRITE["current"], asked).get
             for name, known in msgspec.json.decode(found).items():
                 self._changes[name] = _Change(name, *known)
@@ -135,19 +142,25 @@ class Batch:
         x = change.x
         for row in append.rows:
             self._events += (x, row.seq, row.ts, row.kind, row.version, row.body, row.last)
-        self._taken += append.taken
+        self._taken += append.answers
         change.advance(append)
         return Committed(change.version)
 
     def _write_facts(self, changed: Sequence[_Change]) -> None:
-        insert(self._connection, "begin_executions", [_beginning(change) for change in changed if change.new])
-        insert(
+        insert_rows(
+            self._connection, "begin_executions", [_beginning(change) for change in changed if change.new]
+        )
+        insert_rows(
             self._connection,
             "describe_executions",
-            [(change.x, *facts(change.effects)) for change in changed if change.describes and not change.new],
+            [
+                (change.x, *fact_columns(change.effects))
+                for change in changed
+                if change.describes and not change.new
+            ],
         )
         insert_effects(self._connection, [(change.x, change.effects) for change in changed])
 
 
 def _beginning(change: _Change) -> tuple[object, ...]:
-    return (change.x, change.execution_id, change.started_at, *full_facts(change.effects))
+    return (change.x, change.execution_id, change.started_at, *full_fact_columns(change.effects))

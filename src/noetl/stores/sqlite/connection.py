@@ -10,13 +10,13 @@ import apsw
 
 from noetl.ports.store import StoreUnusable
 from noetl.stores.sqlite import queries
-from noetl.stores.sqlite.error_translation import Translated
-from noetl.stores.sqlite.migration import APPLICATION_ID, create, migrate
+from noetl.stores.sqlite.error_translation import ErrorTranslation
+from noetl.stores.sqlite.migration import APPLICATION_ID, create_schema, migrate_schema
 
 MEMORY = ":memory:"
-SCHEMA_VERSION = len(queries.migrations())
+SCHEMA_VERSION = len(queries.migration_scripts())
 """The version that stores have when they are open."""
-OPENING_MS = 10_000
+OPEN_TIMEOUT_MS = 10_000
 """How long opening waits for others who create or migrate the same file."""
 
 
@@ -25,7 +25,7 @@ def open_writer(place: str) -> apsw.Connection:
 
     Raises StoreUnusable, StoreBusy.
     """
-    with Translated(place):
+    with ErrorTranslation(place):
         connection = _connect(place)
         try:
             _prepare(connection, place)
@@ -37,28 +37,28 @@ def open_writer(place: str) -> apsw.Connection:
 
 def open_reader(place: str) -> apsw.Connection:
     """Another connection to a store that is open already. It cannot write."""
-    with Translated(place):
+    with ErrorTranslation(place):
         connection = _connect(place)
         connection.execute("PRAGMA query_only = ON")
         return connection
 
 
-def schema_version(place: str) -> int:
+def file_schema_version(place: str) -> int:
     """The version of a file as it is, without changing it; 0 if it is no store yet.
 
     Raises StoreUnusable, also for a version newer than ours.
     """
-    with Translated(place):
+    with ErrorTranslation(place):
         connection = apsw.Connection(place, flags=apsw.SQLITE_OPEN_READONLY)
         try:
-            return version_of(connection, place)
+            return read_schema_version(connection, place)
         finally:
             connection.close()
 
 
 def _connect(place: str) -> apsw.Connection:
     connection = apsw.Connection(place)
-    connection.set_busy_timeout(OPENING_MS)
+    connection.set_busy_timeout(OPEN_TIMEOUT_MS)
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA journal_size_limit = 67108864")
     return connection
@@ -67,16 +67,16 @@ def _connect(place: str) -> apsw.Connection:
 def _prepare(connection: apsw.Connection, place: str) -> None:
     if connection.readonly("main"):
         raise apsw.ReadOnlyError(place)
-    if version_of(connection, place) != SCHEMA_VERSION:
+    if read_schema_version(connection, place) != SCHEMA_VERSION:
         # changing the journal mode does not wait for others, and two may do it at once
         with nullcontext() if place == MEMORY else _alone(Path(place).parent):
-            if version := version_of(connection, place):
-                migrate(connection, version, queries.migrations())
+            if version := read_schema_version(connection, place):
+                migrate_schema(connection, version, queries.migration_scripts())
             else:
-                create(connection)
+                create_schema(connection)
 
 
-def version_of(connection: apsw.Connection, place: str) -> int:
+def read_schema_version(connection: apsw.Connection, place: str) -> int:
     """The version of an open file; 0 if it is no store yet. Raises StoreUnusable."""
     application = connection.pragma("application_id")
     version = connection.pragma("user_version")

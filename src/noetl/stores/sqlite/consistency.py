@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import apsw
 
-from noetl.ports.store import FACTS, NO_EFFECTS, Derive, Effects, Inconsistency, Row, merge
+from noetl.ports.store import FACTS, NO_EFFECTS, Derive, Effects, Inconsistency, Row, merge_effects
 from noetl.stores.sqlite import reader
-from noetl.stores.sqlite.effect_rows import full_facts, insert_effects
+from noetl.stores.sqlite.effect_rows import full_fact_columns, insert_effects
 from noetl.stores.sqlite.queries import CHECK, READ, REBUILD
 
 
@@ -18,7 +18,7 @@ class _Folded(NamedTuple):
     effects: Effects
 
 
-def check(connection: apsw.Connection, derive: Derive | None) -> list[Inconsistency]:
+def check_consistency(connection: apsw.Connection, derive: Derive | None) -> list[Inconsistency]:
     """All that is wrong, seen at one moment."""
     connection.execute("BEGIN")
     try:
@@ -40,11 +40,11 @@ def _contradictions(connection: apsw.Connection, derive: Derive | None) -> Itera
     for query in CHECK.values():
         yield from [Inconsistency(*row) for row in connection.execute(query)]
     if derive:
-        for execution_id in ids(connection):
+        for execution_id in list_execution_ids(connection):
             yield from _compare(connection, execution_id, derive)
 
 
-def ids(connection: apsw.Connection) -> list[str]:
+def list_execution_ids(connection: apsw.Connection) -> list[str]:
     """Every execution, in the order of their starts."""
     return [row[0] for row in connection.execute(REBUILD["ids"])]
 
@@ -52,7 +52,7 @@ def ids(connection: apsw.Connection) -> list[str]:
 def _fold(connection: apsw.Connection, x: int, derive: Derive) -> _Folded:
     started_at, effects = 0, NO_EFFECTS
     for seq, ts, kind, form, body, enc in connection.execute(REBUILD["events_of"], (x,)):
-        effects = merge(effects, derive(Row(seq, ts, kind, form, body, enc & 1 == 1)))
+        effects = merge_effects(effects, derive(Row(seq, ts, kind, form, body, enc & 1 == 1)))
         started_at = started_at or ts
     return _Folded(started_at, effects)
 
@@ -61,7 +61,7 @@ def _compare(connection: apsw.Connection, execution_id: str, derive: Derive) -> 
     row = connection.execute(READ["execution"], (execution_id,)).get
     x = row[0]
     effects = _fold(connection, x, derive).effects
-    for name, stored, folded in zip(FACTS, row[5:], full_facts(effects), strict=True):
+    for name, stored, folded in zip(FACTS, row[5:], full_fact_columns(effects), strict=True):
         if stored != folded:
             yield Inconsistency(execution_id, f"{name} is {stored!r}, its events say {folded!r}")
     if _unequal(dict(connection.execute(REBUILD["timers_of"], (x,))), effects.timers):
@@ -71,14 +71,14 @@ def _compare(connection: apsw.Connection, execution_id: str, derive: Derive) -> 
         yield Inconsistency(execution_id, "its messages are not those of its events")
 
 
-def rebuild(connection: apsw.Connection, execution_id: str, derive: Derive) -> bool:
+def rebuild_execution(connection: apsw.Connection, execution_id: str, derive: Derive) -> bool:
     """Writes all that is derived of one execution; False if there is none any more."""
-    found = reader.identity(connection, execution_id)
+    found = reader.find_identity(connection, execution_id)
     if found is None:
         return False
     x = found[0]
     started_at, effects = _fold(connection, x, derive)
-    connection.execute(REBUILD["rewrite"], (started_at, *full_facts(effects), x))
+    connection.execute(REBUILD["rewrite"], (started_at, *full_fact_columns(effects), x))
     insert_effects(connection, [(x, _difference(connection, x, effects))])
     return True
 

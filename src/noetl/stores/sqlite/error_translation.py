@@ -7,7 +7,7 @@ import apsw
 from noetl.ports.store import StoreBusy, StoreError, StoreFull, StoreUnusable
 
 
-class Translated:
+class ErrorTranslation:
     """Raises StoreError, naming `place`, where SQLite fails inside."""
 
     __slots__ = ("_place",)

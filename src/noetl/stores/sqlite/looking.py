@@ -6,18 +6,18 @@ from urllib.parse import quote
 import apsw
 
 from noetl.ports.store import StoreBusy, StoreUnusable
-from noetl.stores.sqlite.connection import OPENING_MS, SCHEMA_VERSION, version_of
-from noetl.stores.sqlite.error_translation import Translated
+from noetl.stores.sqlite.connection import OPEN_TIMEOUT_MS, SCHEMA_VERSION, read_schema_version
+from noetl.stores.sqlite.error_translation import ErrorTranslation
 
 _COPY = "copy it, with the files beside it, to where you may write, and look there"
 
 
-def may_write(place: str) -> bool:
+def may_write_file(place: str) -> bool:
     """Whether this process may write the file, and beside it, where SQLite keeps its log."""
     return _may(place, os.W_OK) and _may(os.path.dirname(os.path.abspath(place)), os.W_OK)
 
 
-class Looker:
+class ReadOnlyConnection:
     """A connection that changes nothing, on the disk neither.
 
     Where others have the store open, or left it in the middle, their log lies beside it, and SQLite takes
@@ -30,7 +30,7 @@ class Looker:
         self._place = place
         if not _may(place, os.R_OK):
             raise StoreUnusable(f"{place} cannot be read", "check the rights of the file")
-        with Translated(place):
+        with ErrorTranslation(place):
             self._stamp = None if os.path.exists(f"{place}-wal") else _stamp(place)
             how = "mode=ro" if self._stamp is None else "mode=ro&immutable=1"
             try:
@@ -48,8 +48,8 @@ def _connect(place: str, how: str) -> apsw.Connection:
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     connection = apsw.Connection(f"file:{quote(os.path.abspath(place))}?{how}", flags=flags)
     try:
-        connection.set_busy_timeout(OPENING_MS)
-        version = version_of(connection, place)
+        connection.set_busy_timeout(OPEN_TIMEOUT_MS)
+        version = read_schema_version(connection, place)
         if version != SCHEMA_VERSION:
             message = f"{place} has an older form, schema {version}, and cannot be written"
             raise StoreUnusable(message, _COPY)

@@ -12,7 +12,7 @@ APPLICATION_ID = 0x4E6F4554
 """`NoET`: tells a store from the databases of other programs."""
 
 
-def create(connection: apsw.Connection) -> None:
+def create_schema(connection: apsw.Connection) -> None:
     """Makes a store of an empty database. What an interrupted call left behind does not disturb.
 
     Raises StoreUnusable where readers and a writer cannot share a file.
@@ -21,10 +21,10 @@ def create(connection: apsw.Connection) -> None:
     if connection.pragma("journal_mode", "WAL") not in ("wal", "memory"):
         hint = "choose a folder on a local disk"
         raise StoreUnusable(f"{connection.filename}: the file system cannot share a store", hint)
-    _step(connection, queries.schema(), len(queries.migrations()))
+    _step(connection, queries.schema_script(), len(queries.migration_scripts()))
 
 
-def migrate(connection: apsw.Connection, version: int, scripts: Sequence[str]) -> None:
+def migrate_schema(connection: apsw.Connection, version: int, scripts: Sequence[str]) -> None:
     """Runs the scripts after the first `version`. Each is one transaction: one that fails changes nothing."""
     for number, script in enumerate(scripts[version:], version + 1):
         _step(connection, script, number)

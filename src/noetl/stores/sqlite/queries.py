@@ -24,21 +24,21 @@ REBUILD: Final = _load("rebuild.sql")
 
 
 @lru_cache(512)
-def repeated(query: str, times: int) -> str:
+def repeat_values(query: str, times: int) -> str:
     """The query with its one row of `VALUES` written `times` times."""
     return _VALUES.sub(lambda match: "VALUES " + ",".join([match[1]] * times), query, count=1)
 
 
-def chosen(query: str, given: Collection[str]) -> str:
+def choose_lines(query: str, given: Collection[str]) -> str:
     """The query without the lines that depend on what is not given."""
     return _OPTION.sub(lambda match: match[0] if match[1] in given else "", query)
 
 
-def schema() -> str:
+def schema_script() -> str:
     return (_FOLDER / "schema.sql").read_text("utf-8")
 
 
-def migrations() -> list[str]:
+def migration_scripts() -> list[str]:
     """The scripts that lead from one version of the schema to the next; the first makes version 1."""
     scripts = (part for part in (_FOLDER / "migrations").iterdir() if part.name.endswith(".sql"))
     return [script.read_text("utf-8") for script in sorted(scripts, key=lambda script: script.name)]

@@ -6,61 +6,61 @@ import apsw
 import msgspec
 
 from noetl.ports.store import (
-    Entry,
+    ExecutionPage,
+    ExecutionQuery,
     ExecutionRecord,
-    Letter,
-    Message,
-    Page,
-    Query,
+    FeedEntry,
+    InboxMessage,
+    OutboxMessage,
     Row,
     Snapshot,
     Timer,
 )
-from noetl.stores.sqlite.effect_rows import as_json
-from noetl.stores.sqlite.queries import READ, chosen
+from noetl.stores.sqlite.effect_rows import json_text
+from noetl.stores.sqlite.queries import READ, choose_lines
 
 _NEWEST = (1 << 63) - 1
 _FILTERS = ("execution_id", "status", "path", "parent", "since", "labels")
 
 
-def rows(connection: apsw.Connection, execution_id: str, after: int, limit: int) -> list[Row]:
+def read_rows(connection: apsw.Connection, execution_id: str, after: int, limit: int) -> list[Row]:
     found = connection.execute(READ["rows"], (execution_id, after, limit))
     return [Row(seq, ts, kind, version, body, enc & 1 == 1) for seq, ts, kind, version, body, enc in found]
 
 
-def feed(connection: apsw.Connection, after: int, limit: int) -> list[Entry]:
+def read_feed(connection: apsw.Connection, after: int, limit: int) -> list[FeedEntry]:
     return [
-        Entry(pos, execution_id, Row(seq, ts, kind, version, body, enc & 1 == 1))
+        FeedEntry(pos, execution_id, Row(seq, ts, kind, version, body, enc & 1 == 1))
         for pos, execution_id, seq, ts, kind, version, body, enc in connection.execute(
             READ["feed"], (after, limit)
         )
     ]
 
 
-def execution(connection: apsw.Connection, execution_id: str) -> ExecutionRecord | None:
+def read_execution(connection: apsw.Connection, execution_id: str) -> ExecutionRecord | None:
     found = _first(connection, "execution", execution_id)
     return _record(found) if found else None
 
 
-def executions(connection: apsw.Connection, query: Query) -> Page:
+def list_executions(connection: apsw.Connection, query: ExecutionQuery) -> ExecutionPage:
     given = {name for name in _FILTERS if getattr(query, name)}
     bindings: dict[str, Any] = {
         "execution_id": query.execution_id,
         "before": _position(query.cursor),
-        "status": as_json(query.status),
+        "status": json_text(query.status),
         "path": query.path,
         "parent": query.parent,
         "since": query.since,
-        "labels": as_json(query.labels),
+        "labels": json_text(query.labels),
         "limit": query.limit + 1,
     }
-    found = [*connection.execute(chosen(READ["executions"], given), bindings)]
+    found = [*connection.execute(choose_lines(READ["executions"], given), bindings)]
     shown = found[: query.limit]
     more = len(found) > len(shown) and shown
-    return Page([_record(row) for row in shown], str(shown[-1][0]) if more else "")
+    return ExecutionPage([_record(row) for row in shown], str(shown[-1][0]) if more else "")
 
 
-def ended(connection: apsw.Connection, before: int, limit: int) -> list[str]:
+def list_ended(connection: apsw.Connection, before: int, limit: int) -> list[str]:
     return [execution_id for (execution_id,) in connection.execute(READ["ended"], (before, limit))]
 
 
@@ -77,30 +77,32 @@ def _record(row: tuple[Any, ...]) -> ExecutionRecord:
     return ExecutionRecord(**{**named, "labels": msgspec.json.decode(named["labels"])})
 
 
-def timers(connection: apsw.Connection, until: int | None, limit: int) -> list[Timer]:
+def list_timers(connection: apsw.Connection, until: int | None, limit: int) -> list[Timer]:
     bindings = (_NEWEST if until is None else until, limit)
     return [Timer(*row) for row in connection.execute(READ["timers"], bindings)]
 
 
-def outbox(connection: apsw.Connection, limit: int) -> list[Message]:
-    return [Message(*row) for row in connection.execute(READ["outbox"], (limit,))]
+def list_outbox(connection: apsw.Connection, limit: int) -> list[OutboxMessage]:
+    return [OutboxMessage(*row) for row in connection.execute(READ["outbox"], (limit,))]
 
 
-def inbox(connection: apsw.Connection, ids: str) -> list[Letter]:
-    return [Letter(*row) for row in connection.execute(READ["inbox"], (ids,))]
+def list_inbox(connection: apsw.Connection, ids: str) -> list[InboxMessage]:
+    return [InboxMessage(*row) for row in connection.execute(READ["inbox"], (ids,))]
 
 
-def snapshot(connection: apsw.Connection, execution_id: str, form: int, at: int | None) -> Snapshot | None:
+def read_snapshot(
+    connection: apsw.Connection, execution_id: str, form: int, at: int | None
+) -> Snapshot | None:
     found = _first(connection, "snapshot", execution_id, form, _NEWEST if at is None else at)
     return Snapshot(*found) if found else None
 
 
-def playbook(connection: apsw.Connection, playbook_hash: str) -> bytes | None:
+def read_playbook_document(connection: apsw.Connection, playbook_hash: str) -> bytes | None:
     found = _first(connection, "playbook", playbook_hash)
     return found[0] if found else None
 
 
-def blob(connection: apsw.Connection, name: str, start: int, end: int | None) -> bytes | None:
+def read_blob(connection: apsw.Connection, name: str, start: int, end: int | None) -> bytes | None:
     """Only the pages that hold these bytes are read."""
     read: bytes | None = None
     with connection:
@@ -113,11 +115,11 @@ def blob(connection: apsw.Connection, name: str, start: int, end: int | None) ->
     return read
 
 
-def blobs(connection: apsw.Connection, prefix: str) -> list[str]:
+def list_blobs(connection: apsw.Connection, prefix: str) -> list[str]:
     return [name for (name,) in connection.execute(READ["blobs"], (prefix, prefix + "\U0010ffff"))]
 
 
-def identity(connection: apsw.Connection, execution_id: str) -> tuple[int, int] | None:
+def find_identity(connection: apsw.Connection, execution_id: str) -> tuple[int, int] | None:
     """The number and the version of an execution."""
     found: tuple[int, int] | None = _first(connection, "identity", execution_id)
     return found

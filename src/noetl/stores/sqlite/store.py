@@ -8,18 +8,18 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
 
-from noetl.ports.credentials import Sealed
+from noetl.ports.credentials import SealedCredential
 from noetl.ports.store import (
     EVERYTHING,
     Append,
     Derive,
-    Entry,
+    ExecutionPage,
+    ExecutionQuery,
     ExecutionRecord,
+    FeedEntry,
+    InboxMessage,
     Inconsistency,
-    Letter,
-    Message,
-    Page,
-    Query,
+    OutboxMessage,
     Row,
     Snapshot,
     StoreClosed,
@@ -27,12 +27,12 @@ from noetl.ports.store import (
     Verdict,
 )
 from noetl.stores.sqlite import consistency, reader, sealed, write_jobs
-from noetl.stores.sqlite.batch import validate
+from noetl.stores.sqlite.batch import validate_append
 from noetl.stores.sqlite.connection import MEMORY, open_reader, open_writer
-from noetl.stores.sqlite.effect_rows import as_json
-from noetl.stores.sqlite.error_translation import Translated
-from noetl.stores.sqlite.looking import Looker, may_write
-from noetl.stores.sqlite.writer import Inline, Writer
+from noetl.stores.sqlite.effect_rows import json_text
+from noetl.stores.sqlite.error_translation import ErrorTranslation
+from noetl.stores.sqlite.looking import ReadOnlyConnection, may_write_file
+from noetl.stores.sqlite.writer import Inline, SqliteWriter
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -48,7 +48,13 @@ class SqliteStore:
     """
 
     def __init__(
-        self, place: str, *, inline: Inline, patience: float, max_pages: int = 0, looker: Looker | None = None
+        self,
+        place: str,
+        *,
+        inline: Inline,
+        patience: float,
+        max_pages: int = 0,
+        looker: ReadOnlyConnection | None = None,
     ) -> None:
         connection = looker.connection if looker else open_writer(place)
         if max_pages:
@@ -56,7 +62,7 @@ class SqliteStore:
         self._place = place
         self._looker = looker
         self._reader = connection if looker or place == MEMORY else open_reader(place)
-        self._writer = Writer(connection, place, inline=inline, patience=patience)
+        self._writer = SqliteWriter(connection, place, inline=inline, patience=patience)
         self._closed = False
 
     @classmethod
@@ -78,9 +84,9 @@ class SqliteStore:
         There, whatever writes raises StoreUnusable. Raises StoreUnusable, StoreBusy.
         """
         place = str(path)
-        if may_write(place):
+        if may_write_file(place):
             return cls.at(path)
-        return cls(place, inline="everything", patience=0, looker=Looker(place))
+        return cls(place, inline="everything", patience=0, looker=ReadOnlyConnection(place))
 
     @classmethod
     def in_memory(cls, *, max_pages: int = 0) -> "SqliteStore":
@@ -89,14 +95,14 @@ class SqliteStore:
 
     async def commit(self, appends: Sequence[Append]) -> list[Verdict]:
         for append in appends:
-            validate(append)
+            validate_append(append)
         return await self._writer.commit(appends) if appends else []
 
     async def read(self, execution_id: str, *, after: int = 0, limit: int = 1_000) -> list[Row]:
-        return self._ask(reader.rows, execution_id, after, limit)
+        return self._ask(reader.read_rows, execution_id, after, limit)
 
-    async def feed(self, *, after: int = 0, limit: int = 1_000) -> list[Entry]:
-        return self._ask(reader.feed, after, limit)
+    async def feed(self, *, after: int = 0, limit: int = 1_000) -> list[FeedEntry]:
+        return self._ask(reader.read_feed, after, limit)
 
     async def changes(self) -> AsyncIterator[None]:
         seen = None
@@ -107,93 +113,103 @@ class SqliteStore:
             await asyncio.sleep(POLL_SECONDS)
 
     async def execution(self, execution_id: str) -> ExecutionRecord | None:
-        return self._ask(reader.execution, execution_id)
+        return self._ask(reader.read_execution, execution_id)
 
-    async def executions(self, query: Query = EVERYTHING) -> Page:
-        return self._ask(reader.executions, query)
+    async def executions(self, query: ExecutionQuery = EVERYTHING) -> ExecutionPage:
+        return self._ask(reader.list_executions, query)
 
     async def timers(self, *, until: int | None = None, limit: int = 1_000) -> list[Timer]:
-        return self._ask(reader.timers, until, limit)
+        return self._ask(reader.list_timers, until, limit)
 
-    async def outbox(self, *, limit: int = 1_000) -> list[Message]:
-        return self._ask(reader.outbox, limit)
+    async def outbox(self, *, limit: int = 1_000) -> list[OutboxMessage]:
+        return self._ask(reader.list_outbox, limit)
 
-    async def sent(self, messages: Sequence[Message]) -> None:
-        ids = as_json([message.id for message in messages])
-        await self._writer.run(lambda connection: write_jobs.sent(connection, ids))
+    async def sent(self, messages: Sequence[OutboxMessage]) -> None:
+        ids = json_text([message.id for message in messages])
+        await self._writer.run_job(lambda connection: write_jobs.delete_outbox_messages(connection, ids))
 
     async def put_snapshot(self, execution_id: str, snapshot: Snapshot) -> None:
-        await self._writer.run(lambda connection: write_jobs.put_snapshot(connection, execution_id, snapshot))
+        await self._writer.run_job(
+            lambda connection: write_jobs.put_snapshot(connection, execution_id, snapshot)
+        )
 
     async def snapshot(
         self, execution_id: str, *, state_format: int, at: int | None = None
     ) -> Snapshot | None:
-        return self._ask(reader.snapshot, execution_id, state_format, at)
+        return self._ask(reader.read_snapshot, execution_id, state_format, at)
 
     async def put_playbook(self, playbook_hash: str, document: bytes) -> None:
-        await self._writer.run(
+        await self._writer.run_job(
             lambda connection: write_jobs.put_playbook(connection, playbook_hash, document)
         )
 
     async def playbook(self, playbook_hash: str) -> bytes | None:
-        return self._ask(reader.playbook, playbook_hash)
+        return self._ask(reader.read_playbook_document, playbook_hash)
 
-    async def credentials(self) -> list[Sealed]:
-        return self._ask(sealed.credentials)
+    async def credentials(self) -> list[SealedCredential]:
+        return self._ask(sealed.list_credential_rows)
 
-    async def credential(self, name: str) -> Sealed | None:
-        return self._ask(sealed.credential, name)
+    async def credential(self, name: str) -> SealedCredential | None:
+        return self._ask(sealed.read_credential_row, name)
 
-    async def put_credential(self, row: Sealed) -> bool:
-        return await self._writer.run(lambda connection: sealed.put(connection, row))
+    async def put_credential(self, row: SealedCredential) -> bool:
+        return await self._writer.run_job(lambda connection: sealed.put_credential_row(connection, row))
 
     async def delete_credential(self, name: str) -> bool:
-        return await self._writer.run(lambda connection: sealed.delete(connection, name))
+        return await self._writer.run_job(lambda connection: sealed.delete_credential_row(connection, name))
 
-    async def rewrap_credentials(self, before: Sequence[Sealed], after: Sequence[Sealed]) -> bool:
-        return await self._writer.run(lambda connection: sealed.rewrap(connection, before, after))
+    async def rewrap_credentials(
+        self, before: Sequence[SealedCredential], after: Sequence[SealedCredential]
+    ) -> bool:
+        return await self._writer.run_job(
+            lambda connection: sealed.rewrap_credential_rows(connection, before, after)
+        )
 
     async def put_blob(self, name: str, data: bytes) -> None:
-        await self._writer.run(lambda connection: write_jobs.put_blob(connection, name, data))
+        await self._writer.run_job(lambda connection: write_jobs.put_blob(connection, name, data))
 
     async def blob(self, name: str, start: int = 0, end: int | None = None) -> bytes | None:
-        return self._ask(reader.blob, name, start, end)
+        return self._ask(reader.read_blob, name, start, end)
 
     async def blobs(self, prefix: str) -> list[str]:
-        return self._ask(reader.blobs, prefix)
+        return self._ask(reader.list_blobs, prefix)
 
     async def delete_blobs(self, names: Sequence[str]) -> None:
-        found = as_json(names)
-        await self._writer.run(lambda connection: write_jobs.delete_blobs(connection, found))
+        found = json_text(names)
+        await self._writer.run_job(lambda connection: write_jobs.delete_blobs(connection, found))
 
-    async def send(self, execution_id: str, body: bytes) -> Letter:
-        return await self._writer.run(lambda connection: write_jobs.send(connection, execution_id, body))
+    async def send(self, execution_id: str, body: bytes) -> InboxMessage:
+        return await self._writer.run_job(
+            lambda connection: write_jobs.put_inbox_message(connection, execution_id, body)
+        )
 
-    async def inbox(self, execution_ids: Sequence[str]) -> list[Letter]:
-        return self._ask(reader.inbox, as_json(execution_ids))
+    async def inbox(self, execution_ids: Sequence[str]) -> list[InboxMessage]:
+        return self._ask(reader.list_inbox, json_text(execution_ids))
 
-    async def take(self, letters: Sequence[Letter]) -> None:
-        ids = as_json([letter.id for letter in letters])
-        await self._writer.run(lambda connection: write_jobs.take(connection, ids))
+    async def take(self, letters: Sequence[InboxMessage]) -> None:
+        ids = json_text([letter.id for letter in letters])
+        await self._writer.run_job(lambda connection: write_jobs.delete_inbox_messages(connection, ids))
 
     async def delete(self, execution_id: str) -> bool:
-        return await self._writer.run(lambda connection: write_jobs.delete(connection, execution_id))
+        return await self._writer.run_job(
+            lambda connection: write_jobs.delete_execution_rows(connection, execution_id)
+        )
 
     async def ended(self, *, before: int, limit: int = 100) -> list[str]:
-        return self._ask(reader.ended, before, limit)
+        return self._ask(reader.list_ended, before, limit)
 
     async def check(self, derive: Derive | None = None) -> list[Inconsistency]:
         self._refuse_closed()
         if self._place == MEMORY:
-            return consistency.check(self._reader, derive)
+            return consistency.check_consistency(self._reader, derive)
         return await asyncio.to_thread(self._check_aside, derive)
 
     def _check_aside(self, derive: Derive | None) -> list[Inconsistency]:
-        looker = Looker(self._place) if self._looker else None
+        looker = ReadOnlyConnection(self._place) if self._looker else None
         connection = looker.connection if looker else open_reader(self._place)
         try:
-            with Translated(self._place):
-                found = consistency.check(connection, derive)
+            with ErrorTranslation(self._place):
+                found = consistency.check_consistency(connection, derive)
             if looker:
                 looker.check()
             return found
@@ -202,9 +218,9 @@ class SqliteStore:
 
     async def rebuild(self, derive: Derive) -> int:
         done = 0
-        for execution_id in self._ask(consistency.ids):
-            done += await self._writer.run(
-                partial(consistency.rebuild, execution_id=execution_id, derive=derive)
+        for execution_id in self._ask(consistency.list_execution_ids):
+            done += await self._writer.run_job(
+                partial(consistency.rebuild_execution, execution_id=execution_id, derive=derive)
             )
         return done
 
@@ -222,7 +238,7 @@ class SqliteStore:
         self, question: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **named: P.kwargs
     ) -> T:
         self._refuse_closed()
-        with Translated(self._place):
+        with ErrorTranslation(self._place):
             answer = question(self._reader, *args, **named)
         if self._looker:
             self._looker.check()

@@ -16,7 +16,7 @@ ROOM = 512 << 10
 _FRAME_HEADER = 24
 
 
-class Wal:
+class WriteAheadLog:
     """The log behind one connection that writes. Nothing of it concerns a database in memory."""
 
     def __init__(self, connection: apsw.Connection) -> None:

@@ -2,16 +2,16 @@
 
 import apsw
 
-from noetl.ports.store import ExecutionUnknown, Letter, Snapshot
+from noetl.ports.store import ExecutionUnknown, InboxMessage, Snapshot
 from noetl.stores.sqlite.queries import WRITE
-from noetl.stores.sqlite.reader import identity
+from noetl.stores.sqlite.reader import find_identity
 
 _PIECE = 1 << 20
 _BELONGINGS = ("event", "start", "inbox", "snapshot", "timer", "outbox", "execution")
 
 
 def put_snapshot(connection: apsw.Connection, execution_id: str, snapshot: Snapshot) -> None:
-    found = identity(connection, execution_id)
+    found = find_identity(connection, execution_id)
     if found is None:
         raise ExecutionUnknown(f"there is no execution {execution_id}")
     x, version = found
@@ -38,23 +38,23 @@ def delete_blobs(connection: apsw.Connection, names: str) -> None:
     connection.execute("PRAGMA incremental_vacuum").fetchall()
 
 
-def send(connection: apsw.Connection, execution_id: str, body: bytes) -> Letter:
+def put_inbox_message(connection: apsw.Connection, execution_id: str, body: bytes) -> InboxMessage:
     number = connection.execute(WRITE["send"], (body, execution_id)).get
     if number is None:
         raise ExecutionUnknown(f"there is no execution {execution_id}")
-    return Letter(number, execution_id, body)
+    return InboxMessage(number, execution_id, body)
 
 
-def take(connection: apsw.Connection, ids: str) -> None:
+def delete_inbox_messages(connection: apsw.Connection, ids: str) -> None:
     connection.execute(WRITE["take"], (ids,))
 
 
-def sent(connection: apsw.Connection, ids: str) -> None:
+def delete_outbox_messages(connection: apsw.Connection, ids: str) -> None:
     connection.execute(WRITE["sent"], (ids,))
 
 
-def delete(connection: apsw.Connection, execution_id: str) -> bool:
-    found = identity(connection, execution_id)
+def delete_execution_rows(connection: apsw.Connection, execution_id: str) -> bool:
+    found = find_identity(connection, execution_id)
     if found is None:
         return False
     last = connection.execute(WRITE["last_position"]).get

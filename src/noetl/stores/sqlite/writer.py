@@ -15,10 +15,10 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 import apsw
 
 from noetl.ports.store import Append, StoreBusy, StoreClosed, Verdict
-from noetl.stores.sqlite.batch import NOTHING_KNOWN, Batch
-from noetl.stores.sqlite.error_translation import Translated
+from noetl.stores.sqlite.batch import NO_KNOWN_VERSIONS, AppendBatch
+from noetl.stores.sqlite.error_translation import ErrorTranslation
 from noetl.stores.sqlite.migration import Transaction
-from noetl.stores.sqlite.write_ahead_log import Wal
+from noetl.stores.sqlite.write_ahead_log import WriteAheadLog
 
 T = TypeVar("T")
 Job: TypeAlias = Callable[[apsw.Connection], T]
@@ -41,7 +41,7 @@ class _Waiting(NamedTuple):
     answer: asyncio.Future[Any]
 
 
-class Writer:
+class SqliteWriter:
     """Runs work in transactions, in the order of the calls. Belongs to one event loop.
 
     `inline` says what is done in the loop's own thread. `commits`: while nothing is queued, it saves two
@@ -55,7 +55,7 @@ class Writer:
         self._inline = inline
         self._patience_ms = round(patience * 1000)
         self._transaction = Transaction(connection)
-        self._translated = Translated(place)
+        self._translated = ErrorTranslation(place)
         self._queue: SimpleQueue[_Waiting | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._weight = 0
@@ -63,15 +63,17 @@ class Writer:
         self._gate = asyncio.Lock()
         self._room = asyncio.Event()
         self._closed = False
-        self._known = NOTHING_KNOWN
-        self._wal = Wal(connection) if connection.filename_wal and not connection.readonly("main") else None
+        self._known = NO_KNOWN_VERSIONS
+        self._wal = (
+            WriteAheadLog(connection) if connection.filename_wal and not connection.readonly("main") else None
+        )
 
     async def commit(self, appends: Sequence[Append]) -> list[Verdict]:
         found: list[list[Verdict]] | None = self._here(appends) if self._may_commit_here(appends) else None
         verdicts: list[Verdict] = found[0] if found is not None else await self._hand_over(appends)
         return verdicts
 
-    async def run(self, job: Job[T]) -> T:
+    async def run_job(self, job: Job[T]) -> T:
         """The result of `job`, which writes in a transaction of its own. What it raises comes through."""
         found: list[T] | None = self._here(job) if self._inline == "everything" else None
         result: T = found[0] if found is not None else await self._hand_over(job)
@@ -153,11 +155,11 @@ class Writer:
 
     def _transact(self, works: Sequence[Work], patience_ms: int) -> list[Any]:
         self._connection.set_busy_timeout(patience_ms)
-        known, self._known = self._known, NOTHING_KNOWN  # also if this fails
+        known, self._known = self._known, NO_KNOWN_VERSIONS  # also if this fails
         with self._transaction:
             if callable(job := works[0]):
                 return [job(self._connection)]
-            batch = Batch(self._connection, known)
+            batch = AppendBatch(self._connection, known)
             groups = [work for work in works if not callable(work)]
             verdicts = batch.apply(groups[0] if len(groups) == 1 else list(chain.from_iterable(groups)))
             if self._wal:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from noetl.engine.catalog.playbooks import Playbooks
-from noetl.engine.effects import derive
-from noetl.engine.history.lookup import decoded
+from noetl.engine.effects import effects_of_row
+from noetl.engine.history.lookup import decode_rows
 from noetl.events.bodies import (
     ExecutionForked,
     PlaybookExecutionRequested,
@@ -23,15 +23,15 @@ from noetl.events.identifiers import run_id
 from noetl.kernel import ExecutionState
 from noetl.kernel.state.invariants import violations
 from noetl.kernel.state.replay import replay
-from noetl.ports.store import ExecutionRecord, Inconsistency, Letter, Query
+from noetl.ports.store import ExecutionQuery, ExecutionRecord, InboxMessage, Inconsistency
 from noetl.stores.sqlite import SqliteStore
-from noetl.testing.crashes.effect_tool import KIND, Effect, read_effects
-from noetl.testing.crashes.process_life import World
+from noetl.testing.crashes.effect_tool import EFFECT_KIND, Effect, read_effects
+from noetl.testing.crashes.process_life import SurvivingFiles
 
 _MANY = 100_000
 
 
-class History(NamedTuple):
+class RecordedExecution(NamedTuple):
     """One execution. `name` says where it came from, and is the same in every world."""
 
     name: str
@@ -39,7 +39,7 @@ class History(NamedTuple):
     events: list[Event]
 
 
-class Place(NamedTuple):
+class AttemptKey(NamedTuple):
     """One attempt of one task."""
 
     execution_id: str
@@ -50,7 +50,7 @@ class Place(NamedTuple):
     attempt: int
 
 
-class Attempt:
+class RecordedAttempt:
     """What the log says about an attempt of the counted tool."""
 
     def __init__(self, key: str) -> None:
@@ -59,55 +59,55 @@ class Attempt:
         self.outcomes: list[str] = []
 
 
-class Account:
+class CrashRecord:
     """Everything that can be compared, read from the files of a world that nobody runs."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SurvivingFiles) -> None:
         self._folder = str(world.folder)
         found = asyncio.run(_read(world))
-        self.wrong: list[Inconsistency] = found.wrong
-        self.letters: list[Letter] = found.letters
-        self.histories: dict[str, History] = found.histories
+        self.inconsistencies: list[Inconsistency] = found.wrong
+        self.letters: list[InboxMessage] = found.letters
+        self.histories: dict[str, RecordedExecution] = found.histories
         self.effects: list[Effect] = read_effects(world.effects)
 
     def ends(self) -> dict[str, Any]:
         """How each execution ended, in words that mean the same in every world."""
         return {one.name: self._plain(_end(one.state)) for one in self.histories.values()}
 
-    def done(self) -> Counter[tuple[str, str, int]]:
+    def effects_done(self) -> Counter[tuple[str, str, int]]:
         """What was done to the world, what was done again by a redelivered attempt counted once."""
         names = {execution_id: one.name for execution_id, one in self.histories.items()}
         once = {(one.execution_id, one.key, one.attempt, one.label) for one in self.effects}
         return Counter((names.get(at, at), label, attempt) for at, _, attempt, label in once)
 
-    def attempts(self) -> dict[Place, Attempt]:
-        found: dict[Place, Attempt] = {}
+    def attempts(self) -> dict[AttemptKey, RecordedAttempt]:
+        found: dict[AttemptKey, RecordedAttempt] = {}
         for one in self.histories.values():
             for place, key, body in _deliveries(one):
-                attempt = found.setdefault(place, Attempt(key))
+                attempt = found.setdefault(place, RecordedAttempt(key))
                 if isinstance(body, TaskStarted):
                     attempt.deliveries.append(body.redelivery)
                 else:
                     attempt.outcomes.append(body.outcome.error.kind if body.outcome.error else "ok")
         return found
 
-    def counts(self) -> Counter[tuple[str, str, int]]:
+    def effect_counts(self) -> Counter[tuple[str, str, int]]:
         """How often each attempt had its effect."""
         return Counter((one.execution_id, one.key, one.attempt) for one in self.effects if one.key)
 
-    def unkeyed(self) -> Counter[str]:
+    def unkeyed_effects(self) -> Counter[str]:
         """How often each effect was had whose tool does not tell its key: such a task gives its label."""
         return Counter(one.label for one in self.effects if not one.key)
 
-    def given(self) -> set[str]:
+    def recorded_texts(self) -> set[str]:
         """The texts that recorded tasks gave."""
         bodies = [event.body for one in self.histories.values() for event in one.events]
         ends = [body.outcome.result for body in bodies if isinstance(body, TaskProcessed)]
         return {result for result in ends if isinstance(result, str)}
 
-    def broken(self) -> list[str]:
+    def problems(self) -> list[str]:
         """What must never be: a store that disagrees with its rows, a state that cannot be."""
-        found = [f"{one.execution_id}: {one.message}" for one in self.wrong]
+        found = [f"{one.execution_id}: {one.message}" for one in self.inconsistencies]
         for one in self.histories.values():
             found += [f"{one.name}: {text}" for text in violations(one.state)]
         return found
@@ -125,13 +125,13 @@ def _end(state: ExecutionState) -> dict[str, Any]:
         "result": state.result,
         "error": [state.error.kind, state.error.message] if state.error is not None else None,
         "ctx": state.ctx.values,
-        "workload": state.given.workload,
+        "workload": state.inputs.workload,
         "steps": {name: [one.status, one.runs] for name, one in sorted(state.summaries.items())},
         "discarded": sorted([one["step"], one["reason"]] for one in state.discarded),
     }
 
 
-def _deliveries(one: History) -> Iterator[tuple[Place, str, TaskStarted | TaskProcessed]]:
+def _deliveries(one: RecordedExecution) -> Iterator[tuple[AttemptKey, str, TaskStarted | TaskProcessed]]:
     """What this execution itself began of the counted kind, and how it ended."""
     steps = _steps(one.events)
     copied = max((event.seq for event in one.events if isinstance(event.body, ExecutionForked)), default=0)
@@ -143,14 +143,14 @@ def _deliveries(one: History) -> Iterator[tuple[Place, str, TaskStarted | TaskPr
         step = one.state.plan.by_name[steps[body.run]].step
         kind = next(task.kind for task in step.tasks if task.label == body.task)
         visit = (body.run, body.iteration, body.task, body.visit)
-        if kind == KIND and event.seq > copied:
-            place = Place(one.state.execution_id, *visit, body.attempt)
-            yield place, expected_key(place, polls[visit]), body
+        if kind == EFFECT_KIND and event.seq > copied:
+            place = AttemptKey(one.state.execution_id, *visit, body.attempt)
+            yield place, expected_idempotency_key(place, polls[visit]), body
         if isinstance(body, TaskProcessed) and body.do == "retry" and body.outcome.status == "ok":
             polls[visit] += 1
 
 
-def expected_key(place: Place, polls: int) -> str:
+def expected_idempotency_key(place: AttemptKey, polls: int) -> str:
     """The idempotency key of an attempt, from what is promised about it (semantics §9)."""
     words = [place.execution_id, place.run, str(place.iteration), place.task, str(place.visit)]
     if polls:
@@ -159,35 +159,35 @@ def expected_key(place: Place, polls: int) -> str:
 
 
 class _Found(NamedTuple):
-    histories: dict[str, History]
+    histories: dict[str, RecordedExecution]
     wrong: list[Inconsistency]
-    letters: list[Letter]
+    letters: list[InboxMessage]
 
 
-async def _read(world: World) -> _Found:
+async def _read(world: SurvivingFiles) -> _Found:
     store = SqliteStore.at(world.home.store)
-    playbooks = Playbooks(allow_kinds=[KIND])
+    playbooks = Playbooks(allow_kinds=[EFFECT_KIND])
     try:
-        page = await store.executions(Query(limit=_MANY))
-        histories: dict[str, History] = {}
+        page = await store.executions(ExecutionQuery(limit=_MANY))
+        histories: dict[str, RecordedExecution] = {}
         roots = 0
         for record in sorted(page.executions, key=lambda one: bool(one.parent)):
             rows = await store.read(record.execution_id, limit=_MANY)
-            events = decoded(record.execution_id, rows)
-            document = await playbooks.stored(store, record.playbook)
+            events = decode_rows(record.execution_id, rows)
+            document = await playbooks.read_stored(store, record.playbook)
             state = replay(document.plan, record.execution_id, events)
-            histories[record.execution_id] = History("", state, events)
+            histories[record.execution_id] = RecordedExecution("", state, events)
         for record in reversed(page.executions):
             roots += not record.parent
             one = histories[record.execution_id]
             histories[record.execution_id] = one._replace(name=_name(record, histories, f"root {roots}"))
         letters = await store.inbox(list(histories))
-        return _Found(histories, await store.check(derive), letters)
+        return _Found(histories, await store.check(effects_of_row), letters)
     finally:
         await store.close()
 
 
-def _name(record: ExecutionRecord, histories: dict[str, History], root: str) -> str:
+def _name(record: ExecutionRecord, histories: dict[str, RecordedExecution], root: str) -> str:
     """Parents begin before their children, so they have their names already."""
     request = histories[record.execution_id].events[0].body
     if not isinstance(request, PlaybookExecutionRequested) or request.parent is None:

@@ -15,7 +15,7 @@ from noetl.ports.tool import Call
 from noetl.testing.crashes.fuse import Fuse
 from noetl.tools.host.worker_tools import Tools
 
-KIND = "effect"
+EFFECT_KIND = "effect"
 
 
 class Effect(Struct, frozen=True, kw_only=True):
@@ -65,7 +65,7 @@ class EffectTool:
 def effect_tools(path: Path, fuse: Fuse) -> Tools:
     """The tools of a worker, and the one that is counted."""
     tool = EffectTool(path, fuse)
-    kind = Kind(name=KIND, summary="Writes a line.", implementation=lambda: tool)
+    kind = Kind(name=EFFECT_KIND, summary="Writes a line.", implementation=lambda: tool)
     return Tools(Kinds([*installed_kinds(), kind]))
 
 

@@ -5,12 +5,12 @@ import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from noetl.ports.store import Append, Letter, Snapshot, Verdict
+from noetl.ports.store import Append, InboxMessage, Snapshot, Verdict
 from noetl.stores.ownership import Owners, Ownership
 from noetl.stores.sqlite import SqliteStore
 
 
-class Crash(BaseException):
+class ProcessCrash(BaseException):
     """The process has ended here. Nothing that it would do afterwards happens."""
 
 
@@ -26,16 +26,16 @@ class Fuse:
         self.after = after
         self.kill = kill
         self.dead = False
-        self.died: Callable[[], None] = lambda: None
+        self.on_death: Callable[[], None] = lambda: None
         self.writes = 0
 
-    def begin(self) -> int:
+    def begin_write(self) -> int:
         """A write is about to happen; its number."""
         self.writes += 1
         self._meet(self.writes, after=False)
         return self.writes
 
-    def end(self, number: int) -> None:
+    def end_write(self, number: int) -> None:
         """That write is durable."""
         self._meet(number, after=True)
 
@@ -44,9 +44,9 @@ class Fuse:
             if self.kill:
                 os.kill(os.getpid(), signal.SIGKILL)
             self.dead = True
-            self.died()
+            self.on_death()
         if self.dead:
-            raise Crash
+            raise ProcessCrash
 
 
 class FusedStore(SqliteStore):
@@ -55,31 +55,31 @@ class FusedStore(SqliteStore):
     fuse: Fuse
 
     @classmethod
-    def fused(cls, path: Path, fuse: Fuse) -> "FusedStore":
+    def at_path(cls, path: Path, fuse: Fuse) -> "FusedStore":
         store = cls(str(path), inline="commits", patience=30.0, max_pages=0)
         store.fuse = fuse
         return store
 
     async def commit(self, appends: Sequence[Append]) -> list[Verdict]:
-        number = self.fuse.begin()
+        number = self.fuse.begin_write()
         verdicts = await super().commit(appends)
-        self.fuse.end(number)
+        self.fuse.end_write(number)
         return verdicts
 
     async def put_playbook(self, playbook_hash: str, document: bytes) -> None:
-        number = self.fuse.begin()
+        number = self.fuse.begin_write()
         await super().put_playbook(playbook_hash, document)
-        self.fuse.end(number)
+        self.fuse.end_write(number)
 
     async def put_snapshot(self, execution_id: str, snapshot: Snapshot) -> None:
-        number = self.fuse.begin()
+        number = self.fuse.begin_write()
         await super().put_snapshot(execution_id, snapshot)
-        self.fuse.end(number)
+        self.fuse.end_write(number)
 
-    async def take(self, letters: Sequence[Letter]) -> None:
-        number = self.fuse.begin()
+    async def take(self, letters: Sequence[InboxMessage]) -> None:
+        number = self.fuse.begin_write()
         await super().take(letters)
-        self.fuse.end(number)
+        self.fuse.end_write(number)
 
 
 class MortalOwners(Owners):
@@ -89,8 +89,8 @@ class MortalOwners(Owners):
         super().__init__(folder)
         self._held: list[Ownership] = []
 
-    def claim(self, execution_id: str) -> Ownership | None:
-        ownership = super().claim(execution_id)
+    def acquire(self, execution_id: str) -> Ownership | None:
+        ownership = super().acquire(execution_id)
         if ownership is not None:
             self._held.append(ownership)
         return ownership

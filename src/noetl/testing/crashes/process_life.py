@@ -7,15 +7,15 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from noetl.engine.history.lookup import decoded
-from noetl.engine.inbox import Order, write_letter
+from noetl.engine.history.lookup import decode_rows
+from noetl.engine.inbox import RemoteCommand, encode_command
 from noetl.events.event import Event
 from noetl.kernel import ExecutionState
-from noetl.local import Local, Source
-from noetl.ports.store import ExecutionRecord, Query
+from noetl.local import Local, PlaybookSource
+from noetl.ports.store import ExecutionQuery, ExecutionRecord
 from noetl.stores.home_folder import Home
 from noetl.stores.sqlite import SqliteStore
-from noetl.testing.crashes.effect_tool import KIND, effect_tools
+from noetl.testing.crashes.effect_tool import EFFECT_KIND, effect_tools
 from noetl.testing.crashes.fuse import Fuse, FusedStore, MortalOwners
 from noetl.tools.host.worker_tools import Tools
 
@@ -23,7 +23,7 @@ PATIENCE = 30.0
 """Seconds after which a life is said to hang."""
 
 
-class World:
+class SurvivingFiles:
     """What survives a crash: the store, the log of effects, the files of the playbook."""
 
     def __init__(self, folder: Path) -> None:
@@ -32,7 +32,7 @@ class World:
         self.home = Home(folder / ".noetl")
 
     @classmethod
-    def made(cls, folder: Path, files: Mapping[str, str], store: bytes) -> "World":
+    def create(cls, folder: Path, files: Mapping[str, str], store: bytes) -> "SurvivingFiles":
         """A new one with these files and this store."""
         world = cls(folder)
         world.home.make()
@@ -52,15 +52,15 @@ def empty_store(path: Path) -> bytes:
     return path.read_bytes()
 
 
-class Life:
+class ProcessLife:
     """What somebody does with one process: begin or go on, and see it through."""
 
     local: Local
 
     def __init__(
-        self, world: World, source: Source, outside: SqliteStore, said: Callable[[str], None]
+        self, world: SurvivingFiles, source: PlaybookSource, outside: SqliteStore, said: Callable[[str], None]
     ) -> None:
-        self.world = world
+        self.files = world
         self.source = source
         self._outside = outside
         self._said = said
@@ -80,46 +80,46 @@ class Life:
 
     async def children(self, execution_id: str) -> list[ExecutionRecord]:
         """The executions that this one started."""
-        return (await self._outside.executions(Query(parent=execution_id))).executions
+        return (await self._outside.executions(ExecutionQuery(parent=execution_id))).executions
 
-    async def end(self, execution_id: str) -> ExecutionState:
-        return await self.local.finished(execution_id)
+    async def wait_for_end(self, execution_id: str) -> ExecutionState:
+        return await self.local.wait_for_end(execution_id)
 
-    async def happened(self, execution_id: str, kind: type, times: int = 1) -> bool:
+    async def has_event(self, execution_id: str, kind: type, times: int = 1) -> bool:
         rows = await self._outside.read(execution_id, limit=100_000)
-        return sum(isinstance(event.body, kind) for event in decoded(execution_id, rows)) >= times
+        return sum(isinstance(event.body, kind) for event in decode_rows(execution_id, rows)) >= times
 
-    async def number_of(self, execution_id: str, kind: type) -> int:
+    async def first_seq_of(self, execution_id: str, kind: type) -> int:
         """The number of the first such event."""
         rows = await self._outside.read(execution_id, limit=100_000)
-        return next(event.seq for event in decoded(execution_id, rows) if isinstance(event.body, kind))
+        return next(event.seq for event in decode_rows(execution_id, rows) if isinstance(event.body, kind))
 
-    async def until(self, execution_id: str, kind: type) -> None:
+    async def wait_for(self, execution_id: str, kind: type) -> None:
         """Waits until such an event is durable."""
-        while not await self.happened(execution_id, kind):
+        while not await self.has_event(execution_id, kind):
             self._rang.clear()
             await self._rang.wait()
 
-    async def send(self, execution_id: str, order: Order) -> None:
+    async def send(self, execution_id: str, order: RemoteCommand) -> None:
         """Asks something as another process would."""
-        await self._outside.send(execution_id, write_letter(order))
+        await self._outside.send(execution_id, encode_command(order))
 
-    async def asked(self, execution_id: str) -> bool:
+    async def has_letter(self, execution_id: str) -> bool:
         """Whether something lies in its inbox."""
         return bool(await self._outside.inbox([execution_id]))
 
-    def watch(self, _: str, events: Sequence[Event], __: ExecutionState) -> None:
+    def on_events(self, _: str, events: Sequence[Event], __: ExecutionState) -> None:
         for event in events:
             self._said(type(event.body).__name__)
         self._rang.set()
 
 
-Drive: TypeAlias = Callable[[Life], Awaitable[None]]
+Drive: TypeAlias = Callable[[ProcessLife], Awaitable[None]]
 
 
-async def see_through(life: Life) -> None:
+async def run_to_end(life: ProcessLife) -> None:
     """Begins or goes on, and waits for the end."""
-    await life.end(await life.begin())
+    await life.wait_for_end(await life.begin())
 
 
 class Scenario(Struct, frozen=True, kw_only=True):
@@ -133,35 +133,35 @@ class Scenario(Struct, frozen=True, kw_only=True):
     name: str
     text: str
     files: Mapping[str, str] = {}
-    drive: Drive = see_through
+    drive: Drive = run_to_end
     tools: Callable[[Path, Fuse], Tools] = effect_tools
 
-    def source(self, world: World) -> Source:
-        return Source(self.text, "playbook.yaml", str(world.folder / "playbook.yaml"))
+    def source(self, world: SurvivingFiles) -> PlaybookSource:
+        return PlaybookSource(self.text, "playbook.yaml", str(world.folder / "playbook.yaml"))
 
 
-def say_nothing(_: str) -> None:
+def ignore_event(_: str) -> None:
     """Nobody listens."""
 
 
-async def live(
-    world: World, scenario: Scenario, fuse: Fuse, said: Callable[[str], None] = say_nothing
+async def run_life(
+    world: SurvivingFiles, scenario: Scenario, fuse: Fuse, said: Callable[[str], None] = ignore_event
 ) -> None:
     """One life, until the scenario is over or the fuse blows. `said` gets the names of durable events.
 
     Raises TimeoutError if it hangs.
     """
-    store = FusedStore.fused(world.home.store, fuse)
+    store = FusedStore.at_path(world.home.store, fuse)
     outside = SqliteStore.at(world.home.store)
     owners = MortalOwners(world.home.owners)
     died = asyncio.get_running_loop().create_future()
-    fuse.died = lambda: died.set_result(None)
-    life = Life(world, scenario.source(world), outside, said)
+    fuse.on_death = lambda: died.set_result(None)
+    life = ProcessLife(world, scenario.source(world), outside, said)
     local = life.local = Local(
         store,
         owners=owners,
-        allow_kinds=[KIND],
-        watch=life.watch,
+        allow_kinds=[EFFECT_KIND],
+        watch=life.on_events,
         tools=scenario.tools(world.effects, fuse),
     )
     try:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from noetl.testing.simulator.scenario import scenario_of
 from noetl.testing.simulator.shrinker import shrink
 from noetl.testing.simulator.simulation import Simulator
-from noetl.testing.simulator.simulation_report import describe, tell
+from noetl.testing.simulator.simulation_report import describe_scenario, failure_report
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,9 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         verdict = simulator.check(scenario_of(seed))
         if verdict.problem:
             failed += 1
-            _say(tell(verdict, shrink(simulator, verdict)))
+            _say(failure_report(verdict, shrink(simulator, verdict)))
         elif given.seed is not None:
-            _say(f"{describe(verdict.scenario)}\nended: {verdict.end}\n")
+            _say(f"{describe_scenario(verdict.scenario)}\nended: {verdict.end}\n")
     _say(f"{len(seeds)} seeds, {failed} failed")
     return 1 if failed else 0
 

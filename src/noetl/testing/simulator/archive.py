@@ -5,18 +5,18 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from noetl.events import FORMAT, decode, encode, kind_of
-from noetl.events.bodies import Parent, PlaybookExecutionRequested
+from noetl.events import FORMAT, decode, encode, kind_of_body
+from noetl.events.bodies import ParentTask, PlaybookExecutionRequested
 from noetl.events.event import Event
-from noetl.kernel import ExecutionState, Plan, dump, evolve, load, new_state
+from noetl.kernel import ExecutionState, Plan, dump_state, evolve, load_state, new_state
 from noetl.kernel.state.execution_state import STATE_FORMAT
-from noetl.ports.store import Append, Committed, Effects, Message, Query, Row, Snapshot, Store
-from noetl.testing.simulator.simulated_effects import Errand
+from noetl.ports.store import Append, Committed, Effects, ExecutionQuery, OutboxMessage, Row, Snapshot, Store
+from noetl.testing.simulator.simulated_effects import ExecutionMessage
 
 T = TypeVar("T")
 
 
-def at_once(call: Coroutine[Any, Any, T]) -> T:
+def call_inline(call: Coroutine[Any, Any, T]) -> T:
     """The result of a call that never waits, as those of a store in memory."""
     try:
         call.send(None)
@@ -25,14 +25,21 @@ def at_once(call: Coroutine[Any, Any, T]) -> T:
     raise AssertionError("a store in memory made its caller wait")
 
 
-def read_row(row: Row) -> Event:
+def event_of_row(row: Row) -> Event:
     return Event(row.seq, row.ts, decode(row.kind, row.body, row.version))
 
 
-def rows_of(events: Sequence[Event]) -> list[Row]:
+def event_rows(events: Sequence[Event]) -> list[Row]:
     last = events[-1].seq
     return [
-        Row(event.seq, event.ts, kind_of(event.body).number, FORMAT, encode(event.body), event.seq == last)
+        Row(
+            event.seq,
+            event.ts,
+            kind_of_body(event.body).number,
+            FORMAT,
+            encode(event.body),
+            event.seq == last,
+        )
         for event in events
     ]
 
@@ -46,21 +53,21 @@ class Archive:
 
     def events(self, execution_id: str, after: int = 0) -> list[Event]:
         found: list[Event] = []
-        while rows := at_once(self.store.read(execution_id, after=after)):
-            found += map(read_row, rows)
+        while rows := call_inline(self.store.read(execution_id, after=after)):
+            found += map(event_of_row, rows)
             after = rows[-1].seq
         return found
 
     def load(self, execution_id: str) -> ExecutionState | None:
         """The state from the last snapshot and the events after it; None if there is no such execution."""
-        record = at_once(self.store.execution(execution_id))
+        record = call_inline(self.store.execution(execution_id))
         if record is None:
             return None
         plan = self.plans[record.playbook]
-        snapshot = at_once(self.store.snapshot(execution_id, state_format=STATE_FORMAT))
+        snapshot = call_inline(self.store.snapshot(execution_id, state_format=STATE_FORMAT))
         if snapshot is None:
             return self.catch_up(new_state(plan, execution_id))
-        state = load(plan, msgspec.json.decode(snapshot.body))
+        state = load_state(plan, msgspec.json.decode(snapshot.body))
         for event in self.events(execution_id, snapshot.seq):
             evolve(state, event)
         return state
@@ -76,27 +83,27 @@ class Archive:
         append = Append(
             execution_id=execution_id,
             expected_version=events[0].seq - 1,
-            rows=rows_of(events),
+            rows=event_rows(events),
             effects=effects,
         )
-        (verdict,) = at_once(self.store.commit([append]))
+        (verdict,) = call_inline(self.store.commit([append]))
         return isinstance(verdict, Committed)
 
-    def keep_snapshot(self, state: ExecutionState) -> None:
-        body = msgspec.json.encode(dump(state))
-        at_once(self.store.put_snapshot(state.execution_id, Snapshot(state.version, STATE_FORMAT, body)))
+    def save_snapshot(self, state: ExecutionState) -> None:
+        body = msgspec.json.encode(dump_state(state))
+        call_inline(self.store.put_snapshot(state.execution_id, Snapshot(state.version, STATE_FORMAT, body)))
 
-    def parent(self, execution_id: str) -> Parent | None:
+    def parent(self, execution_id: str) -> ParentTask | None:
         """Who started this execution, as its first event says."""
-        rows = at_once(self.store.read(execution_id, limit=1))
-        body = read_row(rows[0]).body if rows else None
+        rows = call_inline(self.store.read(execution_id, limit=1))
+        body = event_of_row(rows[0]).body if rows else None
         return body.parent if isinstance(body, PlaybookExecutionRequested) else None
 
-    def living(self) -> list[str]:
-        page = at_once(self.store.executions(Query(status=("running", "paused"))))
+    def open_executions(self) -> list[str]:
+        page = call_inline(self.store.executions(ExecutionQuery(status=("running", "paused"))))
         return [record.execution_id for record in page.executions]
 
-    def errands(self) -> list[tuple[Errand, Message]]:
+    def outbox(self) -> list[tuple[ExecutionMessage, OutboxMessage]]:
         """What executions want of each other, with the message to mark as sent."""
-        messages = at_once(self.store.outbox())
-        return [(msgspec.json.decode(message.body, type=Errand), message) for message in messages]
+        messages = call_inline(self.store.outbox())
+        return [(msgspec.json.decode(message.body, type=ExecutionMessage), message) for message in messages]

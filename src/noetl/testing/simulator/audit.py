@@ -21,22 +21,22 @@ from noetl.events.bodies import (
     TokenClaimed,
 )
 from noetl.events.event import Event
-from noetl.kernel import ExecutionState, Plan, dump, evolve, load, new_state
+from noetl.kernel import ExecutionState, Plan, dump_state, evolve, load_state, new_state
 from noetl.kernel.net.commands import Command, LeaseLost, Report
 from noetl.kernel.pipeline.interpreter import MOST_LOSSES
 from noetl.kernel.pipeline.moves import RunTask
-from noetl.kernel.state.invariants import gaps, violations
+from noetl.kernel.state.invariants import sequence_gaps, violations
 from noetl.kernel.state.replay import replay
 from noetl.kernel.state.run_state import RunState
-from noetl.testing.simulator.archive import Archive, at_once, read_row
-from noetl.testing.simulator.simulated_tools import Attempt, Effect, attempt_of
+from noetl.testing.simulator.archive import Archive, call_inline, event_of_row
+from noetl.testing.simulator.simulated_tools import SimulatedAttempt, SimulatedEffect, simulated_attempt_of
 
 
-class Finding(Exception):
+class AuditFailure(Exception):
     """Something is wrong with the engine."""
 
 
-def differences(one: ExecutionState, other: ExecutionState) -> list[str]:
+def state_differences(one: ExecutionState, other: ExecutionState) -> list[str]:
     """The fields in which two states differ."""
     return [
         f"{name}: {getattr(one, name)!r} is not {getattr(other, name)!r}"
@@ -52,8 +52,8 @@ class Audit:
         self.archive = archive
         self.mirrors: dict[str, ExecutionState] = {}
         self.owners: dict[tuple[str, str], int] = {}
-        self.started: set[tuple[Attempt, int]] = set()
-        self.processed: dict[Attempt, TaskProcessed] = {}
+        self.started: set[tuple[SimulatedAttempt, int]] = set()
+        self.processed: dict[SimulatedAttempt, TaskProcessed] = {}
         self.signals: Counter[str] = Counter()
         """Those that came and that no wait has taken."""
         self.turned_away: Counter[tuple[str, str]] = Counter()
@@ -63,7 +63,7 @@ class Audit:
         """Tasks that were given up because workers were lost: they make an end depend on luck."""
         self._last: dict[str, int] = {}
 
-    def committed(self, state: ExecutionState, command: Command | None) -> None:
+    def check_commit(self, state: ExecutionState, command: Command | None) -> None:
         """An append was written because of `command`; `state` is what the writer believes it amounts to."""
         execution = state.execution_id
         if isinstance(command, Report):
@@ -71,13 +71,13 @@ class Audit:
         mirror = self.mirrors.get(execution)
         if mirror is None:
             mirror = self.mirrors[execution] = new_state(state.plan, execution)
-        rows = at_once(self.archive.store.read(execution, after=mirror.version))
+        rows = call_inline(self.archive.store.read(execution, after=mirror.version))
         if not rows or not rows[-1].last:
-            raise Finding(f"an append to {execution} is not there, or not whole")
+            raise AuditFailure(f"an append to {execution} is not there, or not whole")
         for row in rows:
-            event = read_row(row)
+            event = event_of_row(row)
             if event.ts < self._last.get(execution, 0):
-                raise Finding(f"event {event.seq} of {execution} is older than the one before it")
+                raise AuditFailure(f"event {event.seq} of {execution} is older than the one before it")
             self._last[execution] = event.ts
             self._look_at(execution, event, command)
             evolve(mirror, event)
@@ -87,11 +87,11 @@ class Audit:
         )
         self._same(mirror, state, "the writer and the store disagree")
 
-    def loaded(self, state: ExecutionState) -> None:
+    def check_loaded_state(self, state: ExecutionState) -> None:
         """A state came from a snapshot and the events after it."""
         self._same(self.mirrors[state.execution_id], state, "a snapshot and its tail are not the history")
 
-    def refused(self, state: ExecutionState) -> None:
+    def check_refusal(self, state: ExecutionState) -> None:
         """A command was refused, so nothing may have changed."""
         mirror = self.mirrors.get(state.execution_id)
         if mirror is not None and mirror.version == state.version:
@@ -101,35 +101,37 @@ class Audit:
         """A report was accepted: it must have been the owner's."""
         owner = self.owners.get((execution, report.run), 0)
         if owner != report.fence:
-            raise Finding(f"{report.run} took a report under fence {report.fence}; its owner has {owner}")
+            raise AuditFailure(
+                f"{report.run} took a report under fence {report.fence}; its owner has {owner}"
+            )
 
-    def worked(self, working: RunState, state: ExecutionState) -> None:
+    def check_worker_state(self, working: RunState, state: ExecutionState) -> None:
         """A worker has no secrets: where all is reported, it knows of its run what the server knows."""
         run = state.runs.get(working.id)
         if run is None or not run.fence or (run.fence, run.reported) != (working.fence, working.reported):
             return
         if run != working and run.suspended == working.suspended:
-            raise Finding(f"worker and server disagree about {run.id}: {working!r} is not {run!r}")
+            raise AuditFailure(f"worker and server disagree about {run.id}: {working!r} is not {run!r}")
 
-    def effect(self, execution: str, call: RunTask) -> None:
+    def check_effect(self, execution: str, call: RunTask) -> None:
         """A tool is about to run: it must be on record that it starts."""
-        attempt = attempt_of(execution, call.started)
+        attempt = simulated_attempt_of(execution, call.started)
         if (attempt, call.started.redelivery) not in self.started:
-            raise Finding(f"{attempt} runs before that is durable")
+            raise AuditFailure(f"{attempt} runs before that is durable")
 
     def _look_at(self, execution: str, event: Event, command: Command | None) -> None:
         match event.body:
             case TaskStarted() as body:
-                self._task_started(attempt_of(execution, body), body)
+                self._task_started(simulated_attempt_of(execution, body), body)
             case TaskProcessed() as body:
                 self._task_processed(execution, body)
             case TokenClaimed() as body:
                 if self.owners.get((execution, body.run)):
-                    raise Finding(f"{body.run} was claimed while it had an owner")
+                    raise AuditFailure(f"{body.run} was claimed while it had an owner")
                 self.owners[execution, body.run] = event.seq
             case LeaseExpired() as body:
                 if isinstance(command, LeaseLost) and command.fence != body.fence:
-                    raise Finding(f"{body.run} was taken from fence {body.fence}, not {command.fence}")
+                    raise AuditFailure(f"{body.run} was taken from fence {body.fence}, not {command.fence}")
                 self.owners[execution, body.run] = 0
             case StepDone() | StepFailed() | LoopDone() as body:
                 self.owners[execution, body.run] = 0
@@ -143,7 +145,7 @@ class Audit:
             case RunResumed(reason="signal"):
                 self.signals[execution] -= 1
                 if self.signals[execution] < 0:
-                    raise Finding("one signal woke two waits")
+                    raise AuditFailure("one signal woke two waits")
             case _:
                 pass
 
@@ -155,36 +157,38 @@ class Audit:
         ):
             self.owners[execution, body.run] = 0
 
-    def _task_started(self, attempt: Attempt, body: TaskStarted) -> None:
+    def _task_started(self, attempt: SimulatedAttempt, body: TaskStarted) -> None:
         if attempt in self.processed:
-            raise Finding(f"{attempt} starts again though its outcome is recorded")
+            raise AuditFailure(f"{attempt} starts again though its outcome is recorded")
         if (attempt, body.redelivery) in self.started:
-            raise Finding(f"{attempt} starts twice as delivery {body.redelivery}")
+            raise AuditFailure(f"{attempt} starts twice as delivery {body.redelivery}")
         if body.redelivery and (attempt, body.redelivery - 1) not in self.started:
-            raise Finding(f"{attempt} starts as delivery {body.redelivery}, which is one too many")
+            raise AuditFailure(f"{attempt} starts as delivery {body.redelivery}, which is one too many")
         if body.redelivery >= MOST_LOSSES:
-            raise Finding(f"{attempt} is delivered after {body.redelivery} losses")
+            raise AuditFailure(f"{attempt} is delivered after {body.redelivery} losses")
         self.started.add((attempt, body.redelivery))
 
     def _task_processed(self, execution: str, body: TaskProcessed) -> None:
-        attempt = Attempt(execution, body.run, body.iteration, body.task, body.visit, body.attempt)
+        attempt = SimulatedAttempt(execution, body.run, body.iteration, body.task, body.visit, body.attempt)
         if attempt in self.processed:
-            raise Finding(f"{attempt} has two outcomes")
+            raise AuditFailure(f"{attempt} has two outcomes")
         if (attempt, 0) not in self.started:
-            raise Finding(f"{attempt} has an outcome and never began")
+            raise AuditFailure(f"{attempt} has an outcome and never began")
         if body.outcome.error is not None and body.outcome.error.kind == "worker_lost":
             self.lost_workers += 1
             if (attempt, MOST_LOSSES - 1) not in self.started:
-                raise Finding(f"{attempt} was given up too early")
+                raise AuditFailure(f"{attempt} was given up too early")
         self.processed[attempt] = body
 
-    def finish(self, effects: list[Effect], servers: Sequence[Mapping[str, ExecutionState]]) -> None:
+    def check_end(
+        self, effects: list[SimulatedEffect], servers: Sequence[Mapping[str, ExecutionState]]
+    ) -> None:
         """The end of the simulation: everything again, from the beginning."""
         for execution, mirror in self.mirrors.items():
             if not mirror.over:
-                raise Finding(f"{execution} is {mirror.status} and nothing will happen any more")
+                raise AuditFailure(f"{execution} is {mirror.status} and nothing will happen any more")
             events = self.archive.events(execution)
-            self._demand(list(gaps(events)), execution)
+            self._demand(list(sequence_gaps(events)), execution)
             whole = replay(mirror.plan, execution, events)
             self._same(whole, mirror, "two replays differ")
             for states in servers:
@@ -193,42 +197,42 @@ class Audit:
                     self._same(whole, state, "a server remembers something else")
             self._cut(mirror.plan, execution, events, len(events) // 3)
             self._cut(mirror.plan, execution, events, len(events) * 2 // 3)
-        timers, messages = at_once(self.archive.store.timers()), at_once(self.archive.store.outbox())
+        timers, messages = call_inline(self.archive.store.timers()), call_inline(self.archive.store.outbox())
         if timers or messages:
-            raise Finding("all executions are over, and a timer or message is left")
+            raise AuditFailure("all executions are over, and a timer or message is left")
         self._effects(effects)
 
     def _cut(self, plan: Plan, execution: str, events: list[Event], at: int) -> None:
         """A snapshot anywhere is as good as what was before it, now and for the events that come."""
         whole = replay(plan, execution, events[:at])
-        state = load(plan, json.loads(json.dumps(dump(whole))))
+        state = load_state(plan, json.loads(json.dumps(dump_state(whole))))
         self._same(whole, state, f"a snapshot at {at} is not the state")
         for event in events[at : at + 20]:
             evolve(whole, event)
             evolve(state, event)
             self._same(whole, state, f"a snapshot at {at} and its tail are not the history")
 
-    def _effects(self, effects: list[Effect]) -> None:
+    def _effects(self, effects: list[SimulatedEffect]) -> None:
         """No attempt had an effect twice, but as another delivery with the same key; keys are not shared."""
-        seen: set[tuple[Attempt, int]] = set()
-        keys: dict[Attempt, str] = {}
+        seen: set[tuple[SimulatedAttempt, int]] = set()
+        keys: dict[SimulatedAttempt, str] = {}
         places: dict[str, tuple[Any, ...]] = {}
         for attempt, redelivery, key in effects:
             if (attempt, redelivery) in seen:
-                raise Finding(f"{attempt} ran twice as delivery {redelivery}")
+                raise AuditFailure(f"{attempt} ran twice as delivery {redelivery}")
             seen.add((attempt, redelivery))
             if keys.setdefault(attempt, key) != key:
-                raise Finding(f"{attempt} ran again under another key")
+                raise AuditFailure(f"{attempt} ran again under another key")
             if places.setdefault(key, attempt[:5]) != attempt[:5]:
-                raise Finding(f"{attempt} has the key of {places[key]}")
+                raise AuditFailure(f"{attempt} has the key of {places[key]}")
         for attempt, key in keys.items():
             done, again = self.processed.get(attempt), attempt._replace(attempt=attempt.attempt + 1)
             if done is None or done.do != "retry" or again not in keys:
                 continue
             if (keys[again] == key) != (done.outcome.status == "error"):
-                raise Finding(f"{again} has the wrong key: the outcome before was {done.outcome.status}")
+                raise AuditFailure(f"{again} has the wrong key: the outcome before was {done.outcome.status}")
 
-    def joined_once(self, execution: str) -> None:
+    def check_joins(self, execution: str) -> None:
         """Where there is no cycle and no retry, a step that waits for all or any runs once at most.
 
         A token that it turns away has a run of its own.
@@ -239,15 +243,15 @@ class Audit:
             if not waits or step.name not in state.summaries:
                 continue
             if state.summaries[step.name].runs - self.turned_away[execution, step.name] > 1:
-                raise Finding(f"the join of `{step.name}` let go more than once")
+                raise AuditFailure(f"the join of `{step.name}` let go more than once")
 
     def _demand(self, problems: list[str], where: str) -> None:
         if problems:
-            raise Finding(f"{where}: {'; '.join(problems)}")
+            raise AuditFailure(f"{where}: {'; '.join(problems)}")
 
     def _same(self, one: ExecutionState, other: ExecutionState, what: str) -> None:
         if one != other:
-            raise Finding(f"{what} ({one.execution_id}): {'; '.join(differences(one, other))}")
+            raise AuditFailure(f"{what} ({one.execution_id}): {'; '.join(state_differences(one, other))}")
 
 
 def _nobody_listens(state: ExecutionState) -> Iterator[str]:
@@ -261,7 +265,7 @@ def _nobody_listens(state: ExecutionState) -> Iterator[str]:
                 yield f"{listener} does not wait for {signal}"
 
 
-def end_of(state: ExecutionState) -> dict[str, Any]:
+def comparable_end(state: ExecutionState) -> dict[str, Any]:
     """What must be the same however things went: without ids, times, and the order of failures."""
     ctx = {key: value for key, value in state.ctx.values.items() if key != "signals"}
     return {

@@ -3,13 +3,13 @@
 from random import Random
 
 from noetl.testing.simulator.scenario import Faults
-from noetl.testing.simulator.virtual_clock import Action, Clock
+from noetl.testing.simulator.virtual_clock import Action, VirtualClock
 
 
-class Network:
+class SimulatedNetwork:
     """Delivers by calling. After `faults.until` it is perfect."""
 
-    def __init__(self, clock: Clock, faults: Faults, random: Random) -> None:
+    def __init__(self, clock: VirtualClock, faults: Faults, random: Random) -> None:
         self._clock = clock
         self._faults = faults
         self._random = random

@@ -15,22 +15,25 @@ STEADY_GUARDS = (*GUARDS[:1] * 5, *GUARDS[1:])
 WILD_GUARDS = (*GUARDS, 'when: "{{ ctx.flag | default(false) }}"')
 
 
-def rules(*rules: str) -> str:
+def policy_rules(*rules: str) -> str:
     return f"spec: {{policy: {{rules: [{', '.join(rules)}]}}}}"
 
 
-def retry(when: str, more: str = "") -> str:
+def retry_rule(when: str, more: str = "") -> str:
     return f'{{when: "{when}", then: {{do: retry{more}}}}}'
 
 
 POLICIES = (
     "",
-    rules(retry(FAILED, ", attempts: 2, delay: 1")),
-    rules(
-        retry(FAILED, ", attempts: 2, delay: 12"),
+    policy_rules(retry_rule(FAILED, ", attempts: 2, delay: 1")),
+    policy_rules(
+        retry_rule(FAILED, ", attempts: 2, delay: 12"),
         '{else: {then: {do: continue, set_ctx: {KEY: "{{ outcome.result }}"}}}}',
     ),
-    rules(retry("{{ outcome.result == 2 and _attempt == 1 }}"), f'{{when: "{FAILED}", then: {{do: break}}}}'),
+    policy_rules(
+        retry_rule("{{ outcome.result == 2 and _attempt == 1 }}"),
+        f'{{when: "{FAILED}", then: {{do: break}}}}',
+    ),
     'set: {ctx.flag: "{{ outcome.result is number and outcome.result > 0 }}"}',
 )
 KINDS = (
@@ -62,6 +65,6 @@ SPECS = (
 )
 
 
-def joined(*parts: str) -> str:
+def join_entries(*parts: str) -> str:
     """The parts that say something, as entries of one mapping."""
     return ", ".join(part for part in parts if part)

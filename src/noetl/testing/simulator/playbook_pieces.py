@@ -33,7 +33,7 @@ class StepPiece(Struct, frozen=True):
     arcs: tuple[ArcPiece, ...] = ()
 
 
-class Document(Struct, frozen=True):
+class SimulatedPlaybook(Struct, frozen=True):
     path: str
     executor: str
     steps: tuple[StepPiece, ...]

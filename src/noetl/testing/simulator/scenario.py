@@ -5,14 +5,14 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from noetl.testing.simulator.playbook_pieces import Document
-from noetl.testing.simulator.steady_playbooks import THEMES, steady
-from noetl.testing.simulator.wild_playbooks import child, wild
+from noetl.testing.simulator.playbook_pieces import SimulatedPlaybook
+from noetl.testing.simulator.steady_playbooks import THEMES, steady_playbook
+from noetl.testing.simulator.wild_playbooks import child_playbook, wild_playbook
 
-SCHEDULES = 4
+SEEDS_PER_PLAYBOOK = 4
 """So many seeds in a row share a playbook, whose loading costs as much as a run of it."""
 
-TEN = 10
+PLAYBOOKS_PER_ROUND = 10
 """Of so many playbooks in a row, one is made for each theme; the others are wild."""
 
 Operation: TypeAlias = Literal["pause", "cancel", "signal"]
@@ -47,14 +47,14 @@ class Faults(Struct, frozen=True, kw_only=True):
 NO_FAULTS = Faults()
 
 
-class Scenario(Struct, frozen=True, kw_only=True):
+class SimulatedScenario(Struct, frozen=True, kw_only=True):
     seed: int
     outcomes: int
     """What tools give follows from this number and the place of the task alone."""
     errors: float
     """How often they fail."""
-    document: Document
-    children: tuple[Document, ...] = ()
+    document: SimulatedPlaybook
+    children: tuple[SimulatedPlaybook, ...] = ()
     faults: Faults = NO_FAULTS
     operations: tuple[tuple[float, Operation], ...] = ()
     retry: bool = False
@@ -63,23 +63,23 @@ class Scenario(Struct, frozen=True, kw_only=True):
     """Whether the end does not depend on the order in which things happen."""
 
 
-def scenario_of(seed: int) -> Scenario:
+def scenario_of(seed: int) -> SimulatedScenario:
     """The same for the same seed, always."""
-    group = seed // SCHEDULES
+    group = seed // SEEDS_PER_PLAYBOOK
     random = Random(f"playbook {group}")  # noqa: S311 -- it must be repeatable
-    theme = group % TEN
+    theme = group % PLAYBOOKS_PER_ROUND
     comparable = theme < len(THEMES)
-    document = steady(random, THEMES[theme]) if comparable else wild(random)
+    document = steady_playbook(random, THEMES[theme]) if comparable else wild_playbook(random)
     errors = random.choice((0.0, 0.1, 0.2, 0.3))
     retry = random.random() < 0.6
     schedule = Random(f"schedule {seed}")  # noqa: S311 -- as above
     operations = _operations(schedule, comparable=comparable)
-    return Scenario(
+    return SimulatedScenario(
         seed=seed,
         outcomes=group,
         errors=errors,
         document=document,
-        children=(child(random),),
+        children=(child_playbook(random),),
         faults=_faults(schedule),
         operations=operations,
         retry=retry,

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from noetl.testing.simulator.playbook_fragments import NOOP, PYTHON
-from noetl.testing.simulator.playbook_pieces import Document, StepPiece, playbook_of
-from noetl.testing.simulator.scenario import Faults, Scenario
-from noetl.testing.simulator.simulation import Simulator, Verdict
+from noetl.testing.simulator.playbook_pieces import SimulatedPlaybook, StepPiece, playbook_of
+from noetl.testing.simulator.scenario import Faults, SimulatedScenario
+from noetl.testing.simulator.simulation import SimulationVerdict, Simulator
 
 MOST_TRIES = 400
 
 
-def shrink(simulator: Simulator, failed: Verdict, tries: int = MOST_TRIES) -> Verdict:
+def shrink(simulator: Simulator, failed: SimulationVerdict, tries: int = MOST_TRIES) -> SimulationVerdict:
     """The smallest that was found; the same for the same verdict."""
     smaller = True
     while smaller:
@@ -29,7 +29,7 @@ def shrink(simulator: Simulator, failed: Verdict, tries: int = MOST_TRIES) -> Ve
     return failed
 
 
-def _candidates(scenario: Scenario) -> Iterator[Scenario]:
+def _candidates(scenario: SimulatedScenario) -> Iterator[SimulatedScenario]:
     """Large cuts first."""
     for document in _documents(scenario.document, steady=scenario.comparable):
         if playbook_of(document.text) is not None:
@@ -51,7 +51,7 @@ def _less_faults(faults: Faults) -> Iterator[Faults]:
             yield replace(faults, **{name: value})
 
 
-def _documents(document: Document, *, steady: bool) -> Iterator[Document]:
+def _documents(document: SimulatedPlaybook, *, steady: bool) -> Iterator[SimulatedPlaybook]:
     """The same playbook without a step, or with a smaller one. A steady one stays steady."""
     steps = document.steps
     ways_in = Counter(arc.step for step in steps for arc in step.arcs)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from noetl.events.bodies import CancelRequested, Parent, PlaybookProcessed, RunSuspended
+from noetl.events.bodies import CancelRequested, ParentTask, PlaybookProcessed, RunSuspended
 from noetl.events.event import Event
 from noetl.events.identifiers import task_run_id
 from noetl.kernel.net.commands import Cancel, ChildEnded, Command, Request, TimerFired
@@ -14,13 +14,13 @@ from noetl.kernel.state.execution_state import ExecutionState
 from noetl.model.outcome import ErrorInfo
 
 
-class Errand(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ExecutionMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one execution wants of another: that it starts, that it ends, or to know that it ended."""
 
     to: str
     do: Literal["start", "cancel", "ended"]
     path: str = ""
-    parent: Parent | None = None
+    parent: ParentTask | None = None
     run: str = ""
     iteration: int = 0
     child: str = ""
@@ -39,7 +39,7 @@ class Errand(Struct, frozen=True, kw_only=True, omit_defaults=True):
                 return ChildEnded(self.run, self.iteration, self.child, self.status, self.result, self.error)
 
 
-def timers(state: ExecutionState) -> dict[str, int]:
+def state_timers(state: ExecutionState) -> dict[str, int]:
     """Everything in this state that time alone will change: key and moment."""
     if state.over:
         return {}
@@ -63,25 +63,25 @@ def timer_command(key: str) -> TimerFired:
     return TimerFired(target, int(iteration or 0))
 
 
-def changed(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int | None]:
+def timer_changes(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int | None]:
     """What to set and to clear so that the one becomes the other."""
     change: dict[str, int | None] = {key: None for key in before if key not in after}
     change.update((key, moment) for key, moment in after.items() if before.get(key) != moment)
     return change
 
 
-def errands(
-    state: ExecutionState, events: Iterable[Event], parent: Parent | None, waiting: Iterable[str]
+def outbox_messages(
+    state: ExecutionState, events: Iterable[Event], parent: ParentTask | None, waiting: Iterable[str]
 ) -> dict[str, bytes | None]:
     """The messages of these events; `waiting` are the children that were waited for before them."""
     found: dict[str, bytes | None] = {}
     for event in events:
         match event.body:
-            case RunSuspended(reason="child") as body if body.child in children(state):
+            case RunSuspended(reason="child") as body if body.child in awaited_children(state):
                 found[f"start {body.child}"] = msgspec.json.encode(_start(state, body))
             case CancelRequested():
                 for child in waiting:
-                    found[f"cancel {child}"] = msgspec.json.encode(Errand(to=child, do="cancel"))
+                    found[f"cancel {child}"] = msgspec.json.encode(ExecutionMessage(to=child, do="cancel"))
             case PlaybookProcessed() as body if parent is not None:
                 found["ended"] = msgspec.json.encode(_ended(state, body, parent))
             case _:
@@ -89,7 +89,7 @@ def errands(
     return found
 
 
-def children(state: ExecutionState) -> list[str]:
+def awaited_children(state: ExecutionState) -> list[str]:
     """The executions that tasks of this one wait for."""
     return [
         frame.suspension.child
@@ -100,19 +100,19 @@ def children(state: ExecutionState) -> list[str]:
     ]
 
 
-def _start(state: ExecutionState, body: RunSuspended) -> Errand:
+def _start(state: ExecutionState, body: RunSuspended) -> ExecutionMessage:
     run = state.runs[body.run]
     frame = run.frames[body.iteration]
     label = run.task(frame).label
     place = task_run_id(body.run, body.iteration, label, frame.visits[label], frame.attempt)
     path = (frame.input or {})["path"]
-    parent = Parent(execution_id=state.execution_id, task_run_id=place)
-    return Errand(to=body.child, do="start", path=path, parent=parent)
+    parent = ParentTask(execution_id=state.execution_id, task_run_id=place)
+    return ExecutionMessage(to=body.child, do="start", path=path, parent=parent)
 
 
-def _ended(state: ExecutionState, body: PlaybookProcessed, parent: Parent) -> Errand:
+def _ended(state: ExecutionState, body: PlaybookProcessed, parent: ParentTask) -> ExecutionMessage:
     run, iteration, *_ = parent.task_run_id.split("/")
-    return Errand(
+    return ExecutionMessage(
         to=parent.execution_id,
         do="ended",
         run=run,

@@ -8,16 +8,16 @@ from noetl.kernel.net.commands import Cancel, Command, Pause, Request, Resume, R
 from noetl.testing.simulator.virtual_clock import SECOND
 
 if TYPE_CHECKING:
-    from noetl.testing.simulator.simulated_world import World
+    from noetl.testing.simulator.simulated_world import SimulatedWorld
 
 TICK = 2.0
 PAUSE = 6 * SECOND
 
 
-class Operator:
+class SimulatedOperator:
     """Asks again until it sees that what it asked for has happened."""
 
-    def __init__(self, world: "World") -> None:
+    def __init__(self, world: "SimulatedWorld") -> None:
         self.world = world
         self.paused_at = 0
         for moment, operation in world.scenario.operations:
@@ -28,34 +28,35 @@ class Operator:
             return
         root = self.world.root
         if root is None:
-            self.ask(self.world.name, Request(), self.world.scenario.document.path)
+            self.send_command(self.world.execution_id, Request(), self.world.scenario.document.path)
         for execution, state in list(self.world.audit.mirrors.items()):
-            self.help(execution, state)
+            self.unblock(execution, state)
         self.world.clock.later(TICK, self.tick)
 
-    def help(self, execution: str, state: ExecutionState) -> None:
+    def unblock(self, execution: str, state: ExecutionState) -> None:
         """Give an execution what it cannot go on without."""
         if state.paused and self.world.clock.now >= self.paused_at + PAUSE:
-            self.ask(execution, Resume())
+            self.send_command(execution, Resume())
         if (state.listeners or state.waiting) and not self.world.unlucky(0.5):
-            self.ask(execution, Signal("go", 1))
+            self.send_command(execution, Signal("go", 1))
         if self.world.wants_retry(state):
-            self.ask(execution, Retry())
+            self.send_command(execution, Retry())
 
     def operate(self, operation: str) -> None:
         match operation:
             case "pause":
                 self.paused_at = self.world.clock.now
-                self.ask(self.world.name, Pause())
+                self.send_command(self.world.execution_id, Pause())
                 self.world.clock.later(
-                    self.world.random.uniform(0, 4), lambda: self.ask(self.world.name, Resume())
+                    self.world.random.uniform(0, 4),
+                    lambda: self.send_command(self.world.execution_id, Resume()),
                 )
             case "cancel":
-                self.ask(self.world.name, Cancel())
+                self.send_command(self.world.execution_id, Cancel())
             case _:
-                self.ask(self.world.name, Signal("go", 1))
+                self.send_command(self.world.execution_id, Signal("go", 1))
 
-    def ask(self, execution: str, command: Command, path: str = "") -> None:
+    def send_command(self, execution: str, command: Command, path: str = "") -> None:
         server = self.world.any_server()
 
         def given() -> None:
@@ -64,7 +65,7 @@ class Operator:
             if isinstance(command, Retry) and not self.world.wants_retry(self.world.audit.mirrors[execution]):
                 return
             try:
-                server.give(execution, command, path)
+                server.submit(execution, command, path)
             except Refused as refusal:
                 self.world.note(server.name, f"refuses {type(command).__name__}: {refusal}")
 

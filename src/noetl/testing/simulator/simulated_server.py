@@ -10,33 +10,33 @@ from msgspec import Struct
 from noetl.events import FORMAT, decode
 from noetl.events.bodies import RunResumed
 from noetl.events.event import Event
-from noetl.kernel import ExecutionState, NotOwner, Refused, due, dump_run, handle, new_state, proceed
+from noetl.kernel import ExecutionState, NotOwner, Refused, decision_due, dump_run, handle, new_state, proceed
 from noetl.kernel.net.commands import Claim, Command, LeaseLost, Report
-from noetl.ports.store import Effects, Message
-from noetl.testing.simulator.archive import at_once
+from noetl.ports.store import Effects, OutboxMessage
+from noetl.testing.simulator.archive import call_inline
 from noetl.testing.simulator.simulated_effects import (
-    Errand,
-    changed,
-    children,
-    errands,
+    ExecutionMessage,
+    awaited_children,
+    outbox_messages,
+    state_timers,
+    timer_changes,
     timer_command,
-    timers,
 )
 from noetl.testing.simulator.virtual_clock import SECOND, Action
 
 if TYPE_CHECKING:
-    from noetl.testing.simulator.simulated_worker import Hold, Worker
-    from noetl.testing.simulator.simulated_world import World
+    from noetl.testing.simulator.simulated_worker import HeldRun, SimulatedWorker
+    from noetl.testing.simulator.simulated_world import SimulatedWorld
 
 TICK = 1.5
 LEASE = 8 * SECOND
 
 
-class Crash(Exception):
+class SimulatedCrash(Exception):
     """The process ends here."""
 
 
-class Control(Struct, frozen=True):
+class RunControl(Struct, frozen=True):
     """What a worker must know about a run that it works on.
 
     `resumed` are the iterations that do not wait, as of the first `reported` events of the run.
@@ -49,19 +49,19 @@ class Control(Struct, frozen=True):
     resumed: tuple[RunResumed, ...] = ()
 
 
-NOT_OWNED = Control(owned=False)
+NOT_OWNED = RunControl(owned=False)
 
 
-class Server:
+class SimulatedServer:
     """Keeps states in memory, and leases, and the workers that ask for work: all of it is lost in a crash."""
 
-    def __init__(self, world: "World", name: str) -> None:
+    def __init__(self, world: "SimulatedWorld", name: str) -> None:
         self.world = world
         self.name = name
         self.up = True
         self.states: dict[str, ExecutionState] = {}
         self.leases: dict[tuple[str, str, int], int] = {}
-        self.asking: dict[str, Worker] = {}
+        self.polling_workers: dict[str, SimulatedWorker] = {}
 
     def receive(self, action: Action) -> None:
         """Handle one message, unless the process is down or dies of it."""
@@ -69,7 +69,7 @@ class Server:
             return
         try:
             action()
-        except Crash:
+        except SimulatedCrash:
             self.crash()
 
     def crash(self) -> None:
@@ -77,7 +77,7 @@ class Server:
             return
         self.world.note(self.name, "crashes")
         self.up = False
-        self.states, self.leases, self.asking = {}, {}, {}
+        self.states, self.leases, self.polling_workers = {}, {}, {}
         self.world.clock.later(self.world.random.uniform(0.1, 6), self.start)
 
     def start(self) -> None:
@@ -86,24 +86,24 @@ class Server:
         self.receive(self._remember)
 
     def _remember(self) -> None:
-        for execution in self.world.archive.living():
+        for execution in self.world.archive.open_executions():
             self.state_of(execution)
-        self.look_around()
+        self.pump()
 
     def tick(self) -> None:
         """From time to time for ever."""
         if not self.world.settled:
-            self.receive(self.look_around)
+            self.receive(self.pump)
             self.world.clock.later(TICK, self.tick)
 
-    def look_around(self) -> None:
+    def pump(self) -> None:
         """Timers, messages between executions, leases that ran out, runs for those who asked."""
         archive, now = self.world.archive, self.world.clock.now
         for execution in list(self.states):
             self.state_of(execution)
-        for timer in at_once(archive.store.timers(until=now)):
-            self.give(timer.execution_id, timer_command(timer.key))
-        self.run_errands()
+        for timer in call_inline(archive.store.timers(until=now)):
+            self.submit(timer.execution_id, timer_command(timer.key))
+        self.send_outbox()
         for state in list(self.states.values()):
             for run in list(state.claimed_runs()):
                 self._check_lease(state.execution_id, run.id, run.fence)
@@ -112,24 +112,24 @@ class Server:
     def _check_lease(self, execution: str, run: str, fence: int) -> None:
         until = self.leases.setdefault((execution, run, fence), self.world.clock.now + LEASE)
         if until <= self.world.clock.now:
-            self.give(execution, LeaseLost(run, fence))
+            self.submit(execution, LeaseLost(run, fence))
 
-    def run_errands(self) -> None:
+    def send_outbox(self) -> None:
         """Send what is in the outbox; it stays there until it is known to have arrived."""
-        for errand, message in self.world.archive.errands():
+        for errand, message in self.world.archive.outbox():
             server = self.world.any_server()
             self.world.send(server, partial(server.deliver, errand, message))
 
-    def deliver(self, errand: Errand, message: Message) -> None:
+    def deliver(self, errand: ExecutionMessage, message: OutboxMessage) -> None:
         if errand.do != "start" and errand.to not in self.world.audit.mirrors:
             return
         try:
-            self.give(errand.to, errand.command, errand.path)
+            self.submit(errand.to, errand.command, errand.path)
         except Refused as refusal:
             self.world.note(self.name, f"refuses to {errand.do} {errand.to}: {refusal}")
         # the answer to the sender may be lost: then it comes again
         if not self.world.unlucky(self.world.faults.drop):
-            at_once(self.world.archive.store.sent([message]))
+            call_inline(self.world.archive.store.sent([message]))
 
     def state_of(self, execution: str, path: str = "") -> ExecutionState:
         """Up to date, or nearly: another server may just have written."""
@@ -141,24 +141,24 @@ class Server:
             state = self.world.archive.load(execution)
             if state is None:
                 return new_state(self.world.catalog[path], execution)
-            self.world.audit.loaded(state)
+            self.world.audit.check_loaded_state(state)
             self.states[execution] = state
-        if due(state):
-            before = timers(state)
+        if decision_due(state):
+            before = state_timers(state)
             if not self._record(state, before, proceed(state, self.world.clock.now)):
                 return self.state_of(execution)
         return state
 
-    def give(self, execution: str, command: Command, path: str = "") -> list[Event]:
+    def submit(self, execution: str, command: Command, path: str = "") -> list[Event]:
         """Decide and commit. Raises Refused, NotOwner, Crash."""
         world = self.world
         while True:
             state = self.states.get(execution) or self.state_of(execution, path)
-            before, waiting = timers(state), children(state)
+            before, waiting = state_timers(state), awaited_children(state)
             try:
                 events = handle(state, command, world.clock.now)
             except (Refused, NotOwner):
-                world.audit.refused(state)
+                world.audit.check_refusal(state)
                 if self._is_behind(state):
                     continue
                 raise
@@ -167,8 +167,8 @@ class Server:
             world.note(self.name, command)
             if not self._record(state, before, events, waiting, command):
                 continue
-            while due(state):
-                before = timers(state)
+            while decision_due(state):
+                before = state_timers(state)
                 more = proceed(state, world.clock.now)
                 if not more or not self._record(state, before, more):
                     break
@@ -197,21 +197,21 @@ class Server:
         effects = Effects(
             status=state.status,
             playbook=state.plan.playbook.hash,
-            timers=changed(before, timers(state)),
-            outbox=errands(state, events, parent, waiting),
+            timers=timer_changes(before, state_timers(state)),
+            outbox=outbox_messages(state, events, parent, waiting),
         )
         if world.unlucky(world.faults.crash_before_commit):
-            raise Crash
+            raise SimulatedCrash
         if not world.archive.commit(execution, events, effects):
             world.note(self.name, f"was too late with event {events[0].seq} of {execution}")
             self.states.pop(execution, None)
             return False
         self.states[execution] = state
-        world.audit.committed(state, command)
+        world.audit.check_commit(state, command)
         if world.unlucky(world.faults.snapshots):
-            world.archive.keep_snapshot(state)
+            world.archive.save_snapshot(state)
         if world.unlucky(world.faults.crash_after_commit):
-            raise Crash
+            raise SimulatedCrash
         return True
 
     def dispatch(self) -> None:
@@ -220,58 +220,58 @@ class Server:
             self._dispatch(execution)
 
     def _dispatch(self, execution: str) -> None:
-        while self.asking and (state := self.states.get(execution)) is not None:
+        while self.polling_workers and (state := self.states.get(execution)) is not None:
             if state.paused or state.stopping or not state.ready:
                 return
-            worker = self.asking.pop(self.world.random.choice(list(self.asking)))
+            worker = self.polling_workers.pop(self.world.random.choice(list(self.polling_workers)))
             run = self.world.random.choice(list(state.ready))
             try:
-                self.give(execution, Claim(run, worker.name))
+                self.submit(execution, Claim(run, worker.name))
             except Refused:
-                self.asking[worker.name] = worker
+                self.polling_workers[worker.name] = worker
                 return
             self._hand_over(self.states[execution], run, worker)
 
-    def _hand_over(self, state: ExecutionState, name: str, worker: "Worker") -> None:
+    def _hand_over(self, state: ExecutionState, name: str, worker: "SimulatedWorker") -> None:
         run = state.runs[name]
         self.leases[state.execution_id, name, run.fence] = self.world.clock.now + LEASE
         data = msgspec.json.encode(dump_run(run))
-        workload = msgspec.json.encode(state.given.workload)
+        workload = msgspec.json.encode(state.inputs.workload)
         fence, playbook = run.fence, state.plan.playbook.hash
         execution = state.execution_id
         self.world.network.send(
-            lambda: worker.receive(lambda: worker.take(execution, playbook, workload, data, fence))
+            lambda: worker.receive(lambda: worker.accept_run(execution, playbook, workload, data, fence))
         )
 
-    def poll(self, worker: "Worker") -> None:
-        self.asking[worker.name] = worker
+    def poll(self, worker: "SimulatedWorker") -> None:
+        self.polling_workers[worker.name] = worker
         self.dispatch()
 
-    def report(self, hold: "Hold", number: int, bodies: Sequence[tuple[int, bytes]]) -> None:
+    def report(self, hold: "HeldRun", number: int, bodies: Sequence[tuple[int, bytes]]) -> None:
         decoded = tuple(decode(kind, data, FORMAT) for kind, data in bodies)
         try:
-            self.give(hold.execution, Report(hold.name, hold.fence, number, decoded))
+            self.submit(hold.execution, Report(hold.name, hold.fence, number, decoded))
         except NotOwner:
-            self._answer(hold, hold.refused)
+            self._answer(hold, hold.lose)
             return
         except Refused:
             return
-        self.world.audit.worked(hold.run, self.states[hold.execution])
+        self.world.audit.check_worker_state(hold.run, self.states[hold.execution])
         control = self.control(hold)
         done = number + len(decoded)
-        self._answer(hold, lambda: hold.acknowledged(done, control))
+        self._answer(hold, lambda: hold.acknowledge(done, control))
 
-    def heartbeat(self, holds: Sequence["Hold"]) -> None:
+    def heartbeat(self, holds: Sequence["HeldRun"]) -> None:
         for hold in holds:
             control = self.control(hold)
             if control.owned:
                 self.leases[hold.execution, hold.name, hold.fence] = self.world.clock.now + LEASE
-            self._answer(hold, partial(hold.told, control))
+            self._answer(hold, partial(hold.receive_control, control))
 
-    def give_back(self, hold: "Hold") -> None:
-        self.give(hold.execution, LeaseLost(hold.name, hold.fence))
+    def release(self, hold: "HeldRun") -> None:
+        self.submit(hold.execution, LeaseLost(hold.name, hold.fence))
 
-    def control(self, hold: "Hold") -> Control:
+    def control(self, hold: "HeldRun") -> RunControl:
         state = self.state_of(hold.execution)
         run = state.runs.get(hold.name)
         if run is None or run.fence != hold.fence:
@@ -285,7 +285,7 @@ class Server:
             )
             for frame in (run.frames[int(index)] for index in run.busy)  # in the order they were resumed
         )
-        return Control(
+        return RunControl(
             owned=True,
             stopping=bool(state.stopping),
             paused=state.paused,
@@ -293,5 +293,5 @@ class Server:
             resumed=resumed,
         )
 
-    def _answer(self, hold: "Hold", action: Action) -> None:
+    def _answer(self, hold: "HeldRun", action: Action) -> None:
         self.world.network.send(lambda: hold.worker.receive(action))

@@ -10,10 +10,10 @@ from noetl.kernel.pipeline.moves import RunTask
 from noetl.kernel.state.run_state import RunState
 from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded
 
-PURE = "noop"
+PURE_KIND = "noop"
 
 
-class Attempt(NamedTuple):
+class SimulatedAttempt(NamedTuple):
     """One attempt of one task in one execution."""
 
     execution: str
@@ -24,32 +24,38 @@ class Attempt(NamedTuple):
     attempt: int
 
 
-class Effect(NamedTuple):
+class SimulatedEffect(NamedTuple):
     """The outside world has seen this attempt, delivered for the first time or again."""
 
-    attempt: Attempt
+    attempt: SimulatedAttempt
     redelivery: int
     key: str
 
 
-def attempt_of(execution: str, started: TaskStarted) -> Attempt:
-    return Attempt(execution, started.run, started.iteration, started.task, started.visit, started.attempt)
+def simulated_attempt_of(execution: str, started: TaskStarted) -> SimulatedAttempt:
+    return SimulatedAttempt(
+        execution, started.run, started.iteration, started.task, started.visit, started.attempt
+    )
 
 
-class Tools:
+class SimulatedTools:
     """`number` and the chance of an error decide, with the place and the inputs, what a task gives."""
 
     def __init__(self, number: int, errors: float) -> None:
         self.number = number
         self.errors = round(errors * 1_000)
-        self.effects: list[Effect] = []
+        self.effects: list[SimulatedEffect] = []
 
     def run(self, execution: str, run: RunState, call: RunTask) -> Outcome:
         """What the call gives; unless it is pure, it is an effect."""
-        if call.task.kind == PURE:
+        if call.task.kind == PURE_KIND:
             return succeeded(call.inputs.get("args", call.prev))
         started = call.started
-        self.effects.append(Effect(attempt_of(execution, started), started.redelivery, call.idempotency_key))
+        self.effects.append(
+            SimulatedEffect(
+                simulated_attempt_of(execution, started), started.redelivery, call.idempotency_key
+            )
+        )
         place = (run.step.name, started.iteration, started.task, started.visit, started.attempt)
         chance = crc32(f"{self.number}/{place}".encode())
         if chance % 1_000 < self.errors:

@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from noetl.events import encode, kind_of
+from noetl.events import encode, kind_of_body
 from noetl.events.bodies import EventBody, RunSuspended, StepDone
-from noetl.kernel import advance, cancelled, evolve_run, judge, load_run, pause, straight
+from noetl.kernel import advance, cancel_run, evolve_run, judge, judge_without_policy, load_run, pause_run
 from noetl.kernel.pipeline.moves import Finish, Record, RunTask, Suspend, Wait
-from noetl.kernel.state.run_state import Given, RunState
-from noetl.testing.simulator.simulated_server import Control
-from noetl.testing.simulator.simulated_tools import PURE
+from noetl.kernel.state.run_state import ExecutionInputs, RunState
+from noetl.testing.simulator.simulated_server import RunControl
+from noetl.testing.simulator.simulated_tools import PURE_KIND
 from noetl.testing.simulator.virtual_clock import SECOND, Action
 
 if TYPE_CHECKING:
-    from noetl.testing.simulator.simulated_world import World
+    from noetl.testing.simulator.simulated_world import SimulatedWorld
 
 SLOTS = 2
 BEAT = 2.5
@@ -23,16 +23,16 @@ PATIENCE = 1.5
 """Seconds before a report is sent again."""
 
 
-class Worker:
+class SimulatedWorker:
     """One process. After a crash there is a new one under a new name."""
 
-    def __init__(self, world: "World", name: str) -> None:
+    def __init__(self, world: "SimulatedWorld", name: str) -> None:
         self.world = world
         self.name = name
         self.up = True
         self.asleep_until = 0
-        self.holds: list[Hold] = []
-        self.seen: set[tuple[str, str, int]] = set()
+        self.held_runs: list[HeldRun] = []
+        self.accepted: set[tuple[str, str, int]] = set()
 
     def receive(self, action: Action) -> None:
         """A message, the end of a tool, a time that has come; while it stands still they pile up."""
@@ -50,8 +50,8 @@ class Worker:
         """Heartbeat, and ask for work if there is room."""
         if self.world.settled:
             return
-        holds = [hold for hold in self.holds if hold.open]
-        self.holds = holds
+        holds = [hold for hold in self.held_runs if hold.open]
+        self.held_runs = holds
         if holds:
             for server in self.world.servers:
                 self.world.send(server, partial(server.heartbeat, holds))
@@ -60,36 +60,36 @@ class Worker:
 
     def poll(self) -> None:
         """Ask for work if there is room."""
-        self.holds = [hold for hold in self.holds if hold.open]
-        if len(self.holds) < SLOTS:
+        self.held_runs = [hold for hold in self.held_runs if hold.open]
+        if len(self.held_runs) < SLOTS:
             server = self.world.any_server()
             self.world.send(server, lambda: server.poll(self))
 
-    def take(self, execution: str, playbook: str, workload: bytes, data: bytes, fence: int) -> None:
+    def accept_run(self, execution: str, playbook: str, workload: bytes, data: bytes, fence: int) -> None:
         """Begin with a run that was claimed for this worker; the message may come twice."""
         plan = self.world.plans[playbook]
-        given = Given(execution, msgspec.json.decode(workload))
+        given = ExecutionInputs(execution, msgspec.json.decode(workload))
         run = load_run(plan, given, msgspec.json.decode(data))
-        if (execution, run.id, fence) in self.seen:
+        if (execution, run.id, fence) in self.accepted:
             return
-        self.seen.add((execution, run.id, fence))
-        hold = Hold(self, execution, run, fence)
-        self.holds.append(hold)
+        self.accepted.add((execution, run.id, fence))
+        hold = HeldRun(self, execution, run, fence)
+        self.held_runs.append(hold)
         hold.drive()
         self.poll()
 
     def drain(self) -> None:
         """End in order: give back what is held, and take nothing more."""
-        for hold in self.holds:
+        for hold in self.held_runs:
             if hold.open:
-                hold.give_back()
+                hold.release()
         self.up = False
 
 
-class Hold:
+class HeldRun:
     """A run in the hands of a worker. It folds what it reports, and starts nothing that is not durable."""
 
-    def __init__(self, worker: Worker, execution: str, run: RunState, fence: int) -> None:
+    def __init__(self, worker: SimulatedWorker, execution: str, run: RunState, fence: int) -> None:
         self.worker = worker
         self.world = worker.world
         self.execution = execution
@@ -99,7 +99,7 @@ class Hold:
         self.open = True
         self.done = False
         """Nothing is left to do but to report it."""
-        self.control = Control(owned=True)
+        self.control = RunControl(owned=True)
         self.unsent: list[EventBody] = []
         self.number = run.reported
         """Of the first event that was not sent."""
@@ -107,7 +107,7 @@ class Hold:
         self.durable = run.reported
         self.waiting: list[tuple[int, RunTask]] = []
         """Tools that start when so many events are durable."""
-        self.flying: set[int] = set()
+        self.in_flight: set[int] = set()
         self.suspended_at: dict[int, int] = {}
         self.pulse = False
 
@@ -123,17 +123,17 @@ class Hold:
         """One instruction; False if something must happen first."""
         run, now = self.run, self.world.clock.now
         if self.control.stopping:
-            self.flying.clear()
+            self.in_flight.clear()
             self.waiting.clear()
-            self._end(cancelled(run))
+            self._end(cancel_run(run))
             return False
         if self.control.paused:
-            suspended = pause(run)
+            suspended = pause_run(run)
             if suspended is not None:
                 self._record(suspended)
                 self.done = True
                 return False
-            if self.flying:
+            if self.in_flight:
                 return False
         match advance(run, now):
             case Record(body=body):
@@ -165,7 +165,7 @@ class Hold:
 
     def _run_at_once(self, call: RunTask) -> None:
         outcome = self.world.tools.run(self.execution, self.run, call)
-        follows = straight(self.run, call, outcome)
+        follows = judge_without_policy(self.run, call, outcome)
         if follows is None:
             follows = (judge(self.run, call.iteration, outcome, self.world.clock.now),)
         for body in follows:
@@ -177,10 +177,10 @@ class Hold:
     def _begin(self, call: RunTask) -> None:
         for body in call.begins:
             self._record(body)
-        if call.task.kind == PURE:
+        if call.task.kind == PURE_KIND:
             self._run_at_once(call)
             return
-        self.flying.add(call.iteration)
+        self.in_flight.add(call.iteration)
         self.waiting.append((self.run.reported, call))
         self.flush()
 
@@ -206,10 +206,10 @@ class Hold:
 
     def _send(self, number: int, bodies: tuple[EventBody, ...]) -> None:
         server = self.world.any_server()
-        encoded = [(kind_of(body).number, encode(body)) for body in bodies]
+        encoded = [(kind_of_body(body).number, encode(body)) for body in bodies]
         self.world.send(server, lambda: server.report(self, number, encoded))
 
-    def acknowledged(self, durable: int, control: Control) -> None:
+    def acknowledge(self, durable: int, control: RunControl) -> None:
         """So many events are recorded: tools that waited for that may start."""
         if not self.open:
             return
@@ -218,7 +218,7 @@ class Hold:
         if self.done and not (self.sent or self.unsent):
             self.open = False
             if control.owned:
-                self.give_back()
+                self.release()
             self.worker.poll()
             return
         ready = [call for number, call in self.waiting if number <= self.durable]
@@ -226,33 +226,33 @@ class Hold:
         for call in ready:
             self._run_tool(call)
         if control.owned:
-            self.told(control)
+            self.receive_control(control)
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         """It is said twice, since it may be lost; the second time somebody else may own the run."""
         for delay in (0, 2):
             server = self.world.any_server()
-            self.world.clock.later(delay, partial(self.world.send, server, partial(server.give_back, self)))
+            self.world.clock.later(delay, partial(self.world.send, server, partial(server.release, self)))
 
     def _run_tool(self, call: RunTask) -> None:
-        self.world.audit.effect(self.execution, call)
+        self.world.audit.check_effect(self.execution, call)
         outcome = self.world.tools.run(self.execution, self.run, call)
 
         def landed() -> None:
-            if self.open and call.iteration in self.flying:
-                self.flying.discard(call.iteration)
+            if self.open and call.iteration in self.in_flight:
+                self.in_flight.discard(call.iteration)
                 self._record(judge(self.run, call.iteration, outcome, self.world.clock.now))
                 self.drive()
 
         self.worker.later(self.world.tool_time(), landed)
 
-    def told(self, control: Control) -> None:
+    def receive_control(self, control: RunControl) -> None:
         """News about the run: it was lost, iterations go on, the execution was cancelled or paused."""
         if not self.open:
             return
         if not control.owned:
             if not self.done:
-                self.refused()
+                self.lose()
             return
         self.control = control
         if self.done:
@@ -267,10 +267,10 @@ class Hold:
                 evolve_run(self.run, resumed)
         self.drive()
 
-    def refused(self) -> None:
+    def lose(self) -> None:
         """Somebody else owns the run, or it is over."""
         if self.open:
             self.world.note(self.worker.name, f"lost {self.execution}/{self.name} under fence {self.fence}")
         self.open = False
-        self.flying.clear()
+        self.in_flight.clear()
         self.waiting.clear()

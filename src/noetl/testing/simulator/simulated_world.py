@@ -8,16 +8,16 @@ from typing import Any
 from noetl.kernel import ExecutionState, Plan
 from noetl.kernel.net import decider
 from noetl.stores.sqlite.store import SqliteStore
-from noetl.testing.simulator.archive import Archive, at_once
-from noetl.testing.simulator.audit import Audit, Finding
-from noetl.testing.simulator.network import Network
-from noetl.testing.simulator.playbook_pieces import Document
-from noetl.testing.simulator.scenario import Scenario
-from noetl.testing.simulator.simulated_operator import Operator
-from noetl.testing.simulator.simulated_server import Server
-from noetl.testing.simulator.simulated_tools import Tools
-from noetl.testing.simulator.simulated_worker import Worker
-from noetl.testing.simulator.virtual_clock import SECOND, Action, Clock
+from noetl.testing.simulator.archive import Archive, call_inline
+from noetl.testing.simulator.audit import Audit, AuditFailure
+from noetl.testing.simulator.network import SimulatedNetwork
+from noetl.testing.simulator.playbook_pieces import SimulatedPlaybook
+from noetl.testing.simulator.scenario import SimulatedScenario
+from noetl.testing.simulator.simulated_operator import SimulatedOperator
+from noetl.testing.simulator.simulated_server import SimulatedServer
+from noetl.testing.simulator.simulated_tools import SimulatedTools
+from noetl.testing.simulator.simulated_worker import SimulatedWorker
+from noetl.testing.simulator.virtual_clock import SECOND, Action, VirtualClock
 
 MOST_STEPS = 10_000
 """More than anything takes that ends at all."""
@@ -25,19 +25,19 @@ TRACE = 60
 FEW = 3
 
 
-class World:
+class SimulatedWorld:
     """Everything there is. `settled`: all executions are over, and nobody wants anything any more."""
 
-    name = "01939d2e-0000-7000-8000-000000000001"
+    execution_id = "01939d2e-0000-7000-8000-000000000001"
 
-    def __init__(self, scenario: Scenario, plan_of: Callable[[Document], Plan]) -> None:
+    def __init__(self, scenario: SimulatedScenario, plan_of: Callable[[SimulatedPlaybook], Plan]) -> None:
         self.scenario = scenario
         self.faults = scenario.faults
         self.random = Random(f"luck {scenario.seed}")  # noqa: S311 -- it must be repeatable
-        self.clock = Clock()
+        self.clock = VirtualClock()
         self.began = self.clock.now
-        self.network = Network(self.clock, self.faults, self.random)
-        self.tools = Tools(scenario.outcomes, scenario.errors)
+        self.network = SimulatedNetwork(self.clock, self.faults, self.random)
+        self.tools = SimulatedTools(scenario.outcomes, scenario.errors)
         self.plans: dict[str, Plan] = {}
         self.catalog: dict[str, Plan] = {}
         self.trace: deque[tuple[int, str, Any]] = deque(maxlen=TRACE)
@@ -46,25 +46,25 @@ class World:
         for document in (scenario.document, *scenario.children):
             plan = self.catalog[document.path] = plan_of(document)
             self.plans[plan.playbook.hash] = plan
-            at_once(self.archive.store.put_playbook(plan.playbook.hash, document.text.encode()))
-        self.servers = [Server(self, f"server {number}") for number in range(self.faults.servers)]
-        self.workers = [Worker(self, f"worker {number}") for number in range(self.faults.workers)]
+            call_inline(self.archive.store.put_playbook(plan.playbook.hash, document.text.encode()))
+        self.servers = [SimulatedServer(self, f"server {number}") for number in range(self.faults.servers)]
+        self.workers = [SimulatedWorker(self, f"worker {number}") for number in range(self.faults.workers)]
         self.hired = len(self.workers)
         self.settled = False
         self.steps = 0
-        self.operator = Operator(self)
+        self.operator = SimulatedOperator(self)
 
     @property
     def root(self) -> ExecutionState | None:
-        return self.audit.mirrors.get(self.name)
+        return self.audit.mirrors.get(self.execution_id)
 
     def note(self, who: str, what: Any) -> None:
         self.trace.append((self.clock.now, who, what))
 
-    def send(self, server: Server, action: Action) -> None:
+    def send(self, server: SimulatedServer, action: Action) -> None:
         self.network.send(lambda: server.receive(action))
 
-    def any_server(self) -> Server:
+    def any_server(self) -> SimulatedServer:
         return self.random.choice(self.servers)
 
     def unlucky(self, chance: float) -> bool:
@@ -80,33 +80,33 @@ class World:
         """Several failed runs that go on at once would make the end depend on their order."""
         return (
             self.scenario.retry
-            and state.execution_id == self.name
+            and state.execution_id == self.execution_id
             and state.status == "failed"
             and not state.stopping
-            and self.name not in self.audit.retried
+            and self.execution_id not in self.audit.retried
             and bool(state.failed_runs)
             and (len(state.failed_runs) == 1 or not self.scenario.comparable)
         )
 
     def run(self) -> None:
         """To the end. Raises Finding, and whatever broken code raises."""
-        limit = decider.MOST_AT_ONCE
-        decider.MOST_AT_ONCE = FEW if self.faults.short_appends else limit
+        limit = decider.MAX_EVENTS_AT_ONCE
+        decider.MAX_EVENTS_AT_ONCE = FEW if self.faults.short_appends else limit
         try:
             self._begin()
             while self.clock.step():
                 self.steps += 1
                 if self.steps > MOST_STEPS:
-                    raise Finding(f"it never ends; {self._unfinished()}")
+                    raise AuditFailure(f"it never ends; {self._unfinished()}")
                 if not self.settled:
                     self.settled = self._is_settled()
             states = [server.states for server in self.servers]
-            self.audit.finish(self.tools.effects, states)
+            self.audit.check_end(self.tools.effects, states)
             if self.scenario.comparable and not self.audit.retried:
-                self.audit.joined_once(self.name)
+                self.audit.check_joins(self.execution_id)
         finally:
-            decider.MOST_AT_ONCE = limit
-            at_once(self.archive.store.close())
+            decider.MAX_EVENTS_AT_ONCE = limit
+            call_inline(self.archive.store.close())
 
     def _is_settled(self) -> bool:
         root = self.root
@@ -114,7 +114,7 @@ class World:
             return False
         if not all(state.over for state in self.audit.mirrors.values()):
             return False
-        return not at_once(self.archive.store.outbox())
+        return not call_inline(self.archive.store.outbox())
 
     def _unfinished(self) -> str:
         return "; ".join(
@@ -141,9 +141,9 @@ class World:
                 # rather early, when most is still to be done
                 self.clock.later(random.random() ** 2 * faults.until, stroke)
 
-    def _busy_worker(self, stroke: Action) -> Worker | None:
+    def _busy_worker(self, stroke: Action) -> SimulatedWorker | None:
         """One that has something to lose; if there is none, the stroke comes later."""
-        busy = [worker for worker in self.workers if any(hold.flying for hold in worker.holds)]
+        busy = [worker for worker in self.workers if any(hold.in_flight for hold in worker.held_runs)]
         if busy:
             return self.random.choice(busy)
         if not self.network.perfect:
@@ -161,7 +161,7 @@ class World:
             self.note(worker.name, "dies")
             worker.up = False
         self.workers.remove(worker)
-        self.workers.append(Worker(self, f"worker {self.hired}"))
+        self.workers.append(SimulatedWorker(self, f"worker {self.hired}"))
         self.hired += 1
         self.workers[-1].tick()
 

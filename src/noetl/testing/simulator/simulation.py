@@ -7,20 +7,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from noetl.kernel import Plan
-from noetl.testing.simulator.audit import Finding, end_of
-from noetl.testing.simulator.playbook_pieces import Document, playbook_of
-from noetl.testing.simulator.scenario import NO_FAULTS, Scenario
-from noetl.testing.simulator.simulated_world import World
+from noetl.testing.simulator.audit import AuditFailure, comparable_end
+from noetl.testing.simulator.playbook_pieces import SimulatedPlaybook, playbook_of
+from noetl.testing.simulator.scenario import NO_FAULTS, SimulatedScenario
+from noetl.testing.simulator.simulated_world import SimulatedWorld
 from noetl.testing.simulator.virtual_clock import SECOND
 
 
-class Verdict(Struct, frozen=True):
+class SimulationVerdict(Struct, frozen=True):
     """What a simulation found: `problem` is empty if all is well."""
 
-    scenario: Scenario
+    scenario: SimulatedScenario
     problem: str
     end: dict[str, Any]
-    by_luck: bool
+    lost_tasks: bool
     """Workers were lost so often that a task was given up: the end need not be as without faults."""
     trace: tuple[tuple[float, str, Any], ...]
     """The last things that happened: when, where, and what."""
@@ -31,13 +31,13 @@ class Simulator:
     """Runs scenarios. What belongs to a playbook is kept for the next one that has the same playbook."""
 
     def __init__(self) -> None:
-        self._plans: dict[Document, Plan] = {}
-        self._ends: dict[Scenario, Verdict] = {}
+        self._plans: dict[SimulatedPlaybook, Plan] = {}
+        self._ends: dict[SimulatedScenario, SimulationVerdict] = {}
 
-    def check(self, scenario: Scenario) -> Verdict:
+    def check(self, scenario: SimulatedScenario) -> SimulationVerdict:
         """Simulate, and compare the end with that of the run without faults where there is only one end."""
         verdict = self._play(scenario)
-        if verdict.problem or verdict.by_luck or not scenario.comparable:
+        if verdict.problem or verdict.lost_tasks or not scenario.comparable:
             return verdict
         expected = self._without_faults(scenario)
         if expected.problem:
@@ -49,13 +49,13 @@ class Simulator:
         )
         return replace(verdict, problem=problem)
 
-    def _without_faults(self, scenario: Scenario) -> Verdict:
+    def _without_faults(self, scenario: SimulatedScenario) -> SimulationVerdict:
         plain = replace(scenario, seed=0, faults=NO_FAULTS, operations=())
         if plain not in self._ends:
             self._ends[plain] = self._play(plain)
         return self._ends[plain]
 
-    def plan_of(self, document: Document) -> Plan:
+    def plan_of(self, document: SimulatedPlaybook) -> Plan:
         if document not in self._plans:
             playbook = playbook_of(document.text)
             if playbook is None:
@@ -63,21 +63,21 @@ class Simulator:
             self._plans[document] = Plan(playbook)
         return self._plans[document]
 
-    def _play(self, scenario: Scenario) -> Verdict:
-        world = World(scenario, self.plan_of)
+    def _play(self, scenario: SimulatedScenario) -> SimulationVerdict:
+        world = SimulatedWorld(scenario, self.plan_of)
         problem = ""
         try:
             world.run()
-        except Finding as finding:
+        except AuditFailure as finding:
             problem = str(finding)
         except Exception as error:  # noqa: BLE001 -- whatever the engine raises is what we look for
             place = traceback.extract_tb(error.__traceback__)[-1]
             problem = f"{type(error).__name__} in {place.name}: {error}"
-        return Verdict(
+        return SimulationVerdict(
             scenario=scenario,
             problem=problem,
-            end=end_of(world.root) if world.root is not None else {},
-            by_luck=world.audit.lost_workers > 0,
+            end=comparable_end(world.root) if world.root is not None else {},
+            lost_tasks=world.audit.lost_workers > 0,
             trace=tuple(((now - world.began) / SECOND, who, what) for now, who, what in world.trace),
             steps=world.steps,
         )

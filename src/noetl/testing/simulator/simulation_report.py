@@ -1,12 +1,12 @@
 """A verdict in words."""
 
-from noetl.testing.simulator.scenario import Scenario
-from noetl.testing.simulator.simulation import Verdict
+from noetl.testing.simulator.scenario import SimulatedScenario
+from noetl.testing.simulator.simulation import SimulationVerdict
 
 COMMAND = "python -m noetl.testing.simulator --seed"
 
 
-def describe(scenario: Scenario) -> str:
+def describe_scenario(scenario: SimulatedScenario) -> str:
     """The playbook, and what goes wrong around it."""
     faults = scenario.faults
     wrong = [
@@ -26,7 +26,7 @@ def describe(scenario: Scenario) -> str:
     return text
 
 
-def tell(failed: Verdict, shrunk: Verdict) -> str:
+def failure_report(failed: SimulationVerdict, shrunk: SimulationVerdict) -> str:
     """What is wrong with a seed, in its smallest form, and how to see it again."""
     seed = failed.scenario.seed
     return "\n".join(
@@ -35,7 +35,7 @@ def tell(failed: Verdict, shrunk: Verdict) -> str:
             "",
             f"the smallest scenario found that fails: {shrunk.problem}",
             "",
-            describe(shrunk.scenario),
+            describe_scenario(shrunk.scenario),
             "the last steps:",
             *(f"{seconds:9.3f} {who}: {what}" for seconds, who, what in shrunk.trace),
             "",

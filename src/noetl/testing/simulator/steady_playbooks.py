@@ -13,15 +13,15 @@ from noetl.testing.simulator.playbook_fragments import (
     PYTHON,
     SIGNALLED,
     STEADY_GUARDS,
-    joined,
-    retry,
-    rules,
+    join_entries,
+    policy_rules,
+    retry_rule,
 )
-from noetl.testing.simulator.playbook_pieces import ArcPiece, Document, StepPiece, TaskPiece
-from noetl.testing.simulator.wild_playbooks import valid
+from noetl.testing.simulator.playbook_pieces import ArcPiece, SimulatedPlaybook, StepPiece, TaskPiece
+from noetl.testing.simulator.wild_playbooks import first_valid
 
 
-class Theme(Struct, frozen=True, kw_only=True):
+class PlaybookTheme(Struct, frozen=True, kw_only=True):
     """What a playbook has much of. Numbers are chances."""
 
     waits: float = 0.1
@@ -32,21 +32,21 @@ class Theme(Struct, frozen=True, kw_only=True):
     """One step, several after it, and one that joins them."""
 
 
-MIXED = Theme()
+MIXED = PlaybookTheme()
 THEMES = (
-    Theme(parallel=0.8, sequential=0.1),
-    Theme(fan=True, passes=0.7, parallel=0.1),
-    Theme(waits=0.8, passes=0, parallel=0.2, sequential=0),
-    Theme(sequential=0.7, parallel=0.1, passes=0),
+    PlaybookTheme(parallel=0.8, sequential=0.1),
+    PlaybookTheme(fan=True, passes=0.7, parallel=0.1),
+    PlaybookTheme(waits=0.8, passes=0, parallel=0.2, sequential=0),
+    PlaybookTheme(sequential=0.7, parallel=0.1, passes=0),
     MIXED,
-    Theme(waits=0.8, passes=0, parallel=0.2, sequential=0),
-    Theme(fan=True, passes=0.9, parallel=0.1),
+    PlaybookTheme(waits=0.8, passes=0, parallel=0.2, sequential=0),
+    PlaybookTheme(fan=True, passes=0.9, parallel=0.1),
 )
 
 
-def steady(random: Random, theme: Theme) -> Document:
+def steady_playbook(random: Random, theme: PlaybookTheme) -> SimulatedPlaybook:
     """A playbook without cycles in which no run sees what another one happens to have written by then."""
-    return valid(lambda: _Maker(random, theme).document())
+    return first_valid(lambda: _Maker(random, theme).document())
 
 
 class _Place(Struct):
@@ -68,7 +68,7 @@ class _Maker:
     in the one step before it. What a pass-through step passes on must not depend on who came first.
     """
 
-    def __init__(self, random: Random, theme: Theme) -> None:
+    def __init__(self, random: Random, theme: PlaybookTheme) -> None:
         self.random = random
         self.theme = theme
         self.size = random.choice((2, 3, 3, 4, 4, 5))
@@ -82,7 +82,7 @@ class _Maker:
             middle = list(range(1, self.size - 1))
             self.places = [_Place([]), *(_Place([0]) for _ in middle), _Place(middle)]
 
-    def document(self) -> Document:
+    def document(self) -> SimulatedPlaybook:
         steps = [self._step(number) for number in range(self.size)]
         executor = ["max_step_runs: 200"]
         if self.random.random() < 0.2:
@@ -94,7 +94,7 @@ class _Maker:
             executor.append("no_next_is_error: true")
         if self.random.random() < 0.2:
             executor.append('output: "{{ ctx.k0t0 | default(0) }}"')
-        return Document("random/steady", ", ".join(executor), tuple(steps))
+        return SimulatedPlaybook("random/steady", ", ".join(executor), tuple(steps))
 
     def _step(self, number: int) -> StepPiece:
         random, place = self.random, self.places[number]
@@ -114,7 +114,7 @@ class _Maker:
         elif not loop and not may_pass and all(task.kind == NOOP for task in tasks):
             tasks = (TaskPiece("t0", PYTHON),)
         arcs = [
-            ArcPiece(f"s{target}", joined(self._arc_args(number), random.choice(STEADY_GUARDS)))
+            ArcPiece(f"s{target}", join_entries(self._arc_args(number), random.choice(STEADY_GUARDS)))
             for target in range(number + 1, self.size)
             for _ in range(self.places[target].sources.count(number))
         ]
@@ -144,7 +144,7 @@ class _Maker:
         admit = random.choice(("",) * 8 + (f"{when}, on_deny: {deny}", SIGNALLED))
         if self.theme.fan and join and random.random() < 0.3:
             admit = SIGNALLED
-        policy = joined(join, f"admit: {{{admit}}}" if admit else "")
+        policy = join_entries(join, f"admit: {{{admit}}}" if admit else "")
         return f"policy: {{{policy}}}" if policy else ""
 
     def _loop(self, number: int) -> tuple[str, str]:
@@ -179,7 +179,7 @@ class _Maker:
         args = f"args: {{{seen}}}" if seen else ""
         value = "outcome.result" if not reduce else "outcome.result if outcome.result is number else 7"
         writes = self._writes(number, label, value)
-        return TaskPiece(label, kind, joined(args, writes, self._policy(position)))
+        return TaskPiece(label, kind, join_entries(args, writes, self._policy(position)))
 
     def _writes(self, number: int, label: str, value: str) -> str:
         keys = {f"ctx.k{number}{label}": value} if self.random.random() < 0.7 else {}
@@ -208,7 +208,7 @@ class _Maker:
 
     def _policy(self, position: int) -> str:
         failed = f'{{when: "{FAILED}", then: {{do: DO}}}}'
-        polling = retry("{{ outcome.status == 'ok' and outcome.result == 3 }}", ", attempts: 4")
+        polling = retry_rule("{{ outcome.status == 'ok' and outcome.result == 3 }}", ", attempts: 4")
         jump = f'{{when: "{{{{ outcome.result == 4 }}}}", then: {{do: jump, to: t{max(position - 1, 0)}}}}}'
         end = self.random.choice(
             (
@@ -219,7 +219,7 @@ class _Maker:
             )
         )
         delay = self.random.choice((0, 1, 4, 12))
-        again = retry(FAILED, f", attempts: {self.random.randint(2, 4)}, delay: {delay}")
+        again = retry_rule(FAILED, f", attempts: {self.random.randint(2, 4)}, delay: {delay}")
         first = self.random.choice(("", "", again, again, polling, jump))
         found = [rule for rule in (first, end if first != again else "") if rule]
-        return rules(*found) if found else ""
+        return policy_rules(*found) if found else ""

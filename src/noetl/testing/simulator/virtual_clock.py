@@ -10,7 +10,7 @@ Action: TypeAlias = Callable[[], None]
 SECOND = 1_000_000
 
 
-class Clock:
+class VirtualClock:
     """`now` is in microseconds. What is due at the same moment happens in the order it was asked for."""
 
     def __init__(self) -> None:

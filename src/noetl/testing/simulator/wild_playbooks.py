@@ -12,24 +12,30 @@ from noetl.testing.simulator.playbook_fragments import (
     PYTHON,
     SPECS,
     WILD_GUARDS,
-    joined,
+    join_entries,
 )
-from noetl.testing.simulator.playbook_pieces import ArcPiece, Document, StepPiece, TaskPiece, playbook_of
+from noetl.testing.simulator.playbook_pieces import (
+    ArcPiece,
+    SimulatedPlaybook,
+    StepPiece,
+    TaskPiece,
+    playbook_of,
+)
 
 
-def wild(random: Random) -> Document:
+def wild_playbook(random: Random) -> SimulatedPlaybook:
     """Any small playbook that loads."""
-    return valid(lambda: sketch(random))
+    return first_valid(lambda: sketch_playbook(random))
 
 
-def child(random: Random) -> Document:
+def child_playbook(random: Random) -> SimulatedPlaybook:
     """A short playbook for others to start."""
     second = TaskPiece("t1", random.choice(KINDS[:3]), random.choice(POLICIES[:2]))
     tasks = (TaskPiece("t0", PYTHON), second)[: random.randint(1, 2)]
-    return Document(CHILD, "max_step_runs: 25", (StepPiece("s0", tasks=tasks),))
+    return SimulatedPlaybook(CHILD, "max_step_runs: 25", (StepPiece("s0", tasks=tasks),))
 
 
-def valid(make: Callable[[], Document]) -> Document:
+def first_valid(make: Callable[[], SimulatedPlaybook]) -> SimulatedPlaybook:
     """The first of them that loads."""
     while True:
         document = make()
@@ -37,7 +43,7 @@ def valid(make: Callable[[], Document]) -> Document:
             return document
 
 
-def sketch(random: Random) -> Document:
+def sketch_playbook(random: Random) -> SimulatedPlaybook:
     """Any small playbook; a few are not valid."""
     size = random.randint(1, 4)
     final = random.random() < 0.4
@@ -46,13 +52,14 @@ def sketch(random: Random) -> Document:
         steps.append(StepPiece("last", tasks=(TaskPiece("t0", NOOP),)))
     timeout = random.choice(("", "", "", ", timeout: 90"))
     executor = "max_step_runs: 8" + (", final_step: last" if final else "") + timeout
-    return Document("random/wild", executor, tuple(steps))
+    return SimulatedPlaybook("random/wild", executor, tuple(steps))
 
 
 def _wild_step(random: Random, number: int, size: int) -> StepPiece:
     arcs = tuple(
         ArcPiece(
-            f"s{random.randrange(size)}", joined(f"args: {{from: s{number}}}", random.choice(WILD_GUARDS))
+            f"s{random.randrange(size)}",
+            join_entries(f"args: {{from: s{number}}}", random.choice(WILD_GUARDS)),
         )
         for _ in range(random.randint(0, 3))
     )

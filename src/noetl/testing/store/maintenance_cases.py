@@ -1,19 +1,26 @@
 import pytest
 
 from noetl.ports.store import Append, Committed, Effects, Row, Snapshot, Store
-from noetl.testing.store.store_fixtures import accepted, append, begin, derive, rows, scenario
+from noetl.testing.store.store_fixtures import (
+    begin_execution,
+    commit_accepted,
+    effects_in_row,
+    new_append,
+    new_rows,
+    store_test,
+)
 
 FULL = Effects(status="ended", path="p", labels={"k": "v"}, ended_at=50, timers={"t": 9}, outbox={"m": b"1"})
 EMPTY = Effects()
 
 
-class Upkeep:
+class MaintenanceCases:
     """Deleting, checking, rebuilding."""
 
-    @scenario
+    @store_test
     async def test_deleting_leaves_nothing_behind(self, store: Store) -> None:
-        await begin(store, "kept", FULL)
-        await accepted(store, append("a", 0, FULL, start_key="key"))
+        await begin_execution(store, "kept", FULL)
+        await commit_accepted(store, new_append("a", 0, FULL, start_key="key"))
         await store.send("a", b"letter")
         await store.put_snapshot("a", Snapshot(1, 1, b"state"))
         assert await store.delete("a")
@@ -25,71 +32,73 @@ class Upkeep:
         assert [timer.execution_id for timer in await store.timers()] == ["kept"]
         assert [message.execution_id for message in await store.outbox()] == ["kept"]
         assert [entry.execution_id for entry in await store.feed()] == ["kept"]
-        assert await store.check(derive) == []
+        assert await store.check(effects_in_row) == []
 
-    @scenario
+    @store_test
     async def test_a_deleted_execution_can_begin_again(self, store: Store) -> None:
-        await accepted(store, append("a", 0, FULL, EMPTY, start_key="key"))
+        await commit_accepted(store, new_append("a", 0, FULL, EMPTY, start_key="key"))
         await store.delete("a")
-        assert await store.commit([append("a", 0, start_key="key")]) == [Committed(1)]
+        assert await store.commit([new_append("a", 0, start_key="key")]) == [Committed(1)]
         assert await store.timers() == []
-        assert await store.check(derive) == []
+        assert await store.check(effects_in_row) == []
 
-    @scenario
+    @store_test
     async def test_the_oldest_that_ended_before_come_first(self, store: Store) -> None:
         for name, ended_at in (("a", 30), ("b", 10), ("c", 20), ("d", 40), ("running", 0)):
-            await begin(store, name, Effects(ended_at=ended_at, root=name))
+            await begin_execution(store, name, Effects(ended_at=ended_at, root=name))
         assert await store.ended(before=40, limit=2) == ["b", "c"]
         assert await store.ended(before=40) == ["b", "c", "a"]
         assert await store.ended(before=10) == []
 
-    @scenario
+    @store_test
     async def test_what_belongs_to_an_execution_that_runs_is_not_among_those_that_ended(
         self, store: Store
     ) -> None:
-        await begin(store, "running", Effects(root="running"))
-        await begin(store, "over", Effects(ended_at=10, root="over"))
+        await begin_execution(store, "running", Effects(root="running"))
+        await begin_execution(store, "over", Effects(ended_at=10, root="over"))
         for name, parent, root in (
             ("child", "running", "running"),
             ("grandchild", "over", "running"),
             ("forgotten", "deleted", "deleted"),
             ("other", "over", "over"),
         ):
-            await begin(store, name, Effects(ended_at=20, parent=parent, root=root))
+            await begin_execution(store, name, Effects(ended_at=20, parent=parent, root=root))
         assert await store.ended(before=40) == ["over", "forgotten", "other"]
 
-    @scenario
+    @store_test
     async def test_a_sound_store_has_no_inconsistencies(self, store: Store) -> None:
         await store.put_playbook("h", b"document")
-        await begin(store, "a", FULL, Effects(playbook="h", timers={"t": None}))
-        await begin(store, "b", FULL, EMPTY)
+        await begin_execution(store, "a", FULL, Effects(playbook="h", timers={"t": None}))
+        await begin_execution(store, "b", FULL, EMPTY)
         await store.sent(await store.outbox())
         assert await store.check() == []
-        assert await store.check(derive) == []
+        assert await store.check(effects_in_row) == []
 
-    @scenario
+    @store_test
     async def test_a_document_that_is_missing_is_found(self, store: Store) -> None:
-        await begin(store, "a", Effects(playbook="h"))
+        await begin_execution(store, "a", Effects(playbook="h"))
         [found] = await store.check()
         assert found.execution_id == "a"
         assert "h" in found.message
 
-    @scenario
+    @store_test
     async def test_derived_facts_that_do_not_follow_from_the_rows_are_found_and_rebuilt(
         self, store: Store
     ) -> None:
-        await begin(store, "sound", FULL)
+        await begin_execution(store, "sound", FULL)
         for name, wrong in (
             ("a", Effects(status="wrong", labels={"other": "1"})),
             ("b", Effects(path="p", timers={"t": 8, "u": 1})),
             ("c", Effects(outbox={"n": b"2"})),
         ):
-            written = rows(0, FULL, Effects(status="last"))
-            await accepted(store, Append(execution_id=name, expected_version=0, rows=written, effects=wrong))
+            written = new_rows(0, FULL, Effects(status="last"))
+            await commit_accepted(
+                store, Append(execution_id=name, expected_version=0, rows=written, effects=wrong)
+            )
         assert await store.check() == []
-        assert {found.execution_id for found in await store.check(derive)} == {"a", "b", "c"}
-        assert await store.rebuild(derive) == 4
-        assert await store.check(derive) == []
+        assert {found.execution_id for found in await store.check(effects_in_row)} == {"a", "b", "c"}
+        assert await store.rebuild(effects_in_row) == 4
+        assert await store.check(effects_in_row) == []
         for name in "abc":
             record = await store.execution(name)
             assert record
@@ -98,12 +107,12 @@ class Upkeep:
             (name, "t", 9) for name in ("sound", "a", "b", "c")
         }
 
-    @scenario
+    @store_test
     async def test_rebuilding_a_sound_store_changes_nothing(self, store: Store) -> None:
-        await begin(store, "a", FULL, EMPTY)
-        await begin(store, "b", Effects(status="running", timers={"t": 1}))
+        await begin_execution(store, "a", FULL, EMPTY)
+        await begin_execution(store, "b", Effects(status="running", timers={"t": 1}))
         before = (await store.executions(), await store.timers(), await store.outbox(), await store.feed())
-        assert await store.rebuild(derive) == 2
+        assert await store.rebuild(effects_in_row) == 2
         assert before == (
             await store.executions(),
             await store.timers(),
@@ -111,13 +120,13 @@ class Upkeep:
             await store.feed(),
         )
 
-    @scenario
+    @store_test
     async def test_what_cannot_be_derived_leaves_the_store_as_it_is(self, store: Store) -> None:
         def puzzled(row: Row) -> Effects:
             raise LookupError(f"kind {row.kind}")
 
-        await begin(store, "a", FULL)
+        await begin_execution(store, "a", FULL)
         with pytest.raises(LookupError, match="kind 1"):
             await store.rebuild(puzzled)
-        assert await store.check(derive) == []
-        await accepted(store, append("a", 1))
+        assert await store.check(effects_in_row) == []
+        await commit_accepted(store, new_append("a", 1))

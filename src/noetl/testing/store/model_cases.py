@@ -8,8 +8,18 @@ from typing import NamedTuple, TypeAlias
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noetl.ports.store import Append, Committed, Conflict, Effects, KeyTaken, Row, Store, Verdict, merge
-from noetl.testing.store.store_fixtures import Opener, append, derive
+from noetl.ports.store import (
+    Append,
+    Committed,
+    Conflict,
+    Effects,
+    KeyTaken,
+    Row,
+    Store,
+    Verdict,
+    merge_effects,
+)
+from noetl.testing.store.store_fixtures import StoreOpener, effects_in_row, new_append
 
 _NAMES = "abc"
 _KEYS = ("", "", "k", "l")
@@ -57,7 +67,7 @@ class _Model:
         known = self.rows.get(attempt.execution, [])
         expected = max(0, len(known) - attempt.off)
         key = "" if expected else attempt.key
-        made = append(attempt.execution, expected, *attempt.effects, start_key=key)
+        made = new_append(attempt.execution, expected, *attempt.effects, start_key=key)
         if key in self.keys:
             return made, KeyTaken(self.keys[key])
         if expected != len(known):
@@ -78,13 +88,13 @@ class _Model:
         assert found.keys() == self.rows.keys()
         timers, outbox = set(), set()
         for name, rows in self.rows.items():
-            effects = reduce(merge, map(derive, rows))
+            effects = reduce(merge_effects, map(effects_in_row, rows))
             assert (found[name].version, found[name].status) == (len(rows), effects.status or "")
             timers |= {(due, name, key) for key, due in effects.timers.items() if due is not None}
             outbox |= {(name, key, body) for key, body in effects.outbox.items() if body is not None}
         assert set(await store.timers()) == timers
         assert {message[1:] for message in await store.outbox()} == outbox
-        assert await store.check(derive) == []
+        assert await store.check(effects_in_row) == []
 
 
 async def _behave(stores: Sequence[Store], steps: _Steps) -> None:
@@ -103,7 +113,7 @@ async def _behave(stores: Sequence[Store], steps: _Steps) -> None:
     await model.compare(stores[-1])
 
 
-def _try_all(open_store: Opener, writers: int) -> None:
+def _try_all(open_store: StoreOpener, writers: int) -> None:
     with asyncio.Runner() as runner:
 
         async def open_all() -> list[Store]:
@@ -123,15 +133,15 @@ def _try_all(open_store: Opener, writers: int) -> None:
                 runner.run(store.close())
 
 
-class Model:
+class ModelCases:
     """One store, many commits at once."""
 
-    def test_a_store_is_a_dictionary_of_lists(self, open_store: Opener) -> None:
+    def test_a_store_is_a_dictionary_of_lists(self, open_store: StoreOpener) -> None:
         _try_all(open_store, 1)
 
 
-class SharedModel:
+class SharedModelCases:
     """Three stores that take turns."""
 
-    def test_several_stores_are_one_dictionary_of_lists(self, open_store: Opener) -> None:
+    def test_several_stores_are_one_dictionary_of_lists(self, open_store: StoreOpener) -> None:
         _try_all(open_store, 3)

@@ -1,13 +1,13 @@
 import pytest
 
-from noetl.ports.store import Effects, ExecutionRecord, Query, Store
-from noetl.testing.store.store_fixtures import accepted, append, begin, scenario
+from noetl.ports.store import Effects, ExecutionQuery, ExecutionRecord, Store
+from noetl.testing.store.store_fixtures import begin_execution, commit_accepted, new_append, store_test
 
 
-class Listing:
+class QueryCases:
     """What is known about executions without reading their rows."""
 
-    @scenario
+    @store_test
     async def test_an_execution_has_the_facts_of_its_rows(self, store: Store) -> None:
         facts = Effects(
             status="running",
@@ -23,7 +23,7 @@ class Listing:
             ended_at=8,
             expires_at=9,
         )
-        await begin(store, "a", facts, ts=100)
+        await begin_execution(store, "a", facts, ts=100)
         assert await store.execution("a") == ExecutionRecord(
             execution_id="a",
             version=1,
@@ -43,100 +43,106 @@ class Listing:
             expires_at=9,
         )
 
-    @scenario
+    @store_test
     async def test_what_is_not_given_stays_and_what_is_empty_is_taken_away(self, store: Store) -> None:
-        await begin(store, "a", Effects(status="running", path="p", labels={"k": "v"}, next_wake=5), ts=100)
-        await accepted(store, append("a", 1, Effects(status="paused", next_wake=0), ts=200))
+        await begin_execution(
+            store, "a", Effects(status="running", path="p", labels={"k": "v"}, next_wake=5), ts=100
+        )
+        await commit_accepted(store, new_append("a", 1, Effects(status="paused", next_wake=0), ts=200))
         record = await store.execution("a")
         assert record
         assert (record.version, record.started_at, record.updated_at) == (2, 101, 202)
         assert (record.status, record.path, record.labels, record.next_wake) == ("paused", "p", {"k": "v"}, 0)
 
-    @scenario
+    @store_test
     async def test_facts_of_several_appends_in_one_commit_follow_their_order(self, store: Store) -> None:
-        await accepted(
+        await commit_accepted(
             store,
-            append("a", 0, Effects(status="one", path="p")),
-            append("a", 1, Effects(status="two", labels={"k": "v"})),
-            append("a", 2, Effects(labels={})),
+            new_append("a", 0, Effects(status="one", path="p")),
+            new_append("a", 1, Effects(status="two", labels={"k": "v"})),
+            new_append("a", 2, Effects(labels={})),
         )
         record = await store.execution("a")
         assert record
         assert (record.version, record.status, record.path, record.labels) == (3, "two", "p", {})
 
-    @scenario
+    @store_test
     async def test_an_unknown_execution_is_none(self, store: Store) -> None:
         assert await store.execution("a") is None
         assert (await store.executions()).executions == []
 
-    @scenario
+    @store_test
     async def test_the_newest_come_first(self, store: Store) -> None:
         for name in ("b", "a", "c"):
-            await begin(store, name)
-        await accepted(store, append("b", 1))
-        assert await _names(store, Query()) == ["c", "a", "b"]
+            await begin_execution(store, name)
+        await commit_accepted(store, new_append("b", 1))
+        assert await _names(store, ExecutionQuery()) == ["c", "a", "b"]
 
-    @scenario
+    @store_test
     async def test_pages_show_each_execution_once(self, store: Store) -> None:
-        await accepted(store, *(append(f"x{number}", 0) for number in range(7)))
+        await commit_accepted(store, *(new_append(f"x{number}", 0) for number in range(7)))
         seen: list[str] = []
         cursor = ""
         for size in (3, 3, 1):
-            page = await store.executions(Query(limit=3, cursor=cursor))
+            page = await store.executions(ExecutionQuery(limit=3, cursor=cursor))
             assert len(page.executions) == size
             seen += [record.execution_id for record in page.executions]
             cursor = page.next
-            await begin(store, f"new{size}{len(seen)}")
+            await begin_execution(store, f"new{size}{len(seen)}")
         assert cursor == ""
         assert seen == [f"x{number}" for number in reversed(range(7))]
 
-    @scenario
+    @store_test
     async def test_a_wrong_cursor_is_refused(self, store: Store) -> None:
         for cursor in ("x", "-1", "1.5", "9" * 30, "٣"):
             with pytest.raises(ValueError, match="cursor"):
-                await store.executions(Query(cursor=cursor))
+                await store.executions(ExecutionQuery(cursor=cursor))
 
-    @scenario
+    @store_test
     async def test_filters(self, store: Store) -> None:
-        await accepted(
+        await commit_accepted(
             store,
-            append("a", 0, Effects(status="failed", path="etl/load", labels={"k": "1", "l": "x"}), ts=10),
-            append("b", 0, Effects(status="running", path="etl/loads", labels={"k": "1"}, parent="a"), ts=20),
-            append("c", 0, Effects(status="failed", path="other", labels={"k": "2", '"$.k': "'%_"}), ts=30),
-            append("d", 0, Effects(status="ended", path="étl/%", parent="a"), ts=40),
+            new_append("a", 0, Effects(status="failed", path="etl/load", labels={"k": "1", "l": "x"}), ts=10),
+            new_append(
+                "b", 0, Effects(status="running", path="etl/loads", labels={"k": "1"}, parent="a"), ts=20
+            ),
+            new_append(
+                "c", 0, Effects(status="failed", path="other", labels={"k": "2", '"$.k': "'%_"}), ts=30
+            ),
+            new_append("d", 0, Effects(status="ended", path="étl/%", parent="a"), ts=40),
         )
         for query, expected in (
-            (Query(status=("failed",)), "ca"),
-            (Query(status=("failed", "ended")), "dca"),
-            (Query(status=("nothing",)), ""),
-            (Query(path="etl/load"), "ba"),
-            (Query(path="etl/loads"), "b"),
-            (Query(path="ét"), "d"),
-            (Query(path="%"), ""),
-            (Query(execution_id="b"), "b"),
-            (Query(execution_id="bb"), ""),
-            (Query(execution_id="%"), ""),
-            (Query(execution_id="a", status=("failed",)), "a"),
-            (Query(labels={"k": "1"}), "ba"),
-            (Query(labels={"k": "1", "l": "x"}), "a"),
-            (Query(labels={'"$.k': "'%_"}), "c"),
-            (Query(labels={"k": "x"}), ""),
-            (Query(since=31), "dc"),
-            (Query(since=32), "d"),
-            (Query(parent="a"), "db"),
-            (Query(status=("failed",), path="etl", labels={"k": "1"}, since=1), "a"),
-            (Query(status=("failed",), path="etl", parent="a"), ""),
+            (ExecutionQuery(status=("failed",)), "ca"),
+            (ExecutionQuery(status=("failed", "ended")), "dca"),
+            (ExecutionQuery(status=("nothing",)), ""),
+            (ExecutionQuery(path="etl/load"), "ba"),
+            (ExecutionQuery(path="etl/loads"), "b"),
+            (ExecutionQuery(path="ét"), "d"),
+            (ExecutionQuery(path="%"), ""),
+            (ExecutionQuery(execution_id="b"), "b"),
+            (ExecutionQuery(execution_id="bb"), ""),
+            (ExecutionQuery(execution_id="%"), ""),
+            (ExecutionQuery(execution_id="a", status=("failed",)), "a"),
+            (ExecutionQuery(labels={"k": "1"}), "ba"),
+            (ExecutionQuery(labels={"k": "1", "l": "x"}), "a"),
+            (ExecutionQuery(labels={'"$.k': "'%_"}), "c"),
+            (ExecutionQuery(labels={"k": "x"}), ""),
+            (ExecutionQuery(since=31), "dc"),
+            (ExecutionQuery(since=32), "d"),
+            (ExecutionQuery(parent="a"), "db"),
+            (ExecutionQuery(status=("failed",), path="etl", labels={"k": "1"}, since=1), "a"),
+            (ExecutionQuery(status=("failed",), path="etl", parent="a"), ""),
         ):
             assert await _names(store, query) == list(expected), query
 
-    @scenario
+    @store_test
     async def test_filters_follow_changes(self, store: Store) -> None:
-        await begin(store, "a", Effects(status="running", labels={"k": "1"}))
-        await accepted(store, append("a", 1, Effects(status="ended", labels={"k": "2"})))
-        assert await _names(store, Query(status=("running",))) == []
-        assert await _names(store, Query(labels={"k": "1"})) == []
-        assert await _names(store, Query(status=("ended",), labels={"k": "2"})) == ["a"]
+        await begin_execution(store, "a", Effects(status="running", labels={"k": "1"}))
+        await commit_accepted(store, new_append("a", 1, Effects(status="ended", labels={"k": "2"})))
+        assert await _names(store, ExecutionQuery(status=("running",))) == []
+        assert await _names(store, ExecutionQuery(labels={"k": "1"})) == []
+        assert await _names(store, ExecutionQuery(status=("ended",), labels={"k": "2"})) == ["a"]
 
 
-async def _names(store: Store, query: Query) -> list[str]:
+async def _names(store: Store, query: ExecutionQuery) -> list[str]:
     return [record.execution_id for record in (await store.executions(query)).executions]

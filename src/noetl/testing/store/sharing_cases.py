@@ -1,19 +1,26 @@
 import asyncio
 
 from noetl.ports.store import Committed, Conflict, Effects, KeyTaken, Snapshot, Store
-from noetl.testing.store.store_fixtures import Opener, accepted, append, begin, derive, shared_scenario
+from noetl.testing.store.store_fixtures import (
+    StoreOpener,
+    begin_execution,
+    commit_accepted,
+    effects_in_row,
+    new_append,
+    two_store_test,
+)
 
 NOTHING = Effects()
 
 
-class Sharing:
+class SharingCases:
     """Several stores on the same data, at once and one after the other."""
 
-    def test_everything_is_there_when_it_is_opened_again(self, open_store: Opener) -> None:
+    def test_everything_is_there_when_it_is_opened_again(self, open_store: StoreOpener) -> None:
         async def write() -> None:
             store = open_store()
             facts = Effects(status="running", labels={"k": "v"}, timers={"t": 1}, outbox={"m": b"1"})
-            await accepted(store, append("a", 0, facts, NOTHING, start_key="key"))
+            await commit_accepted(store, new_append("a", 0, facts, NOTHING, start_key="key"))
             await store.put_snapshot("a", Snapshot(2, 1, b"state"))
             await store.put_playbook("h", b"document")
             await store.send("a", b"letter")
@@ -30,41 +37,43 @@ class Sharing:
             assert [letter.body for letter in await store.inbox(["a"])] == [b"letter"]
             assert await store.snapshot("a", state_format=1) == (2, 1, b"state")
             assert await store.playbook("h") == b"document"
-            assert await store.commit([append("b", 0, start_key="key")]) == [KeyTaken("a")]
-            assert await store.check(derive) == []
+            assert await store.commit([new_append("b", 0, start_key="key")]) == [KeyTaken("a")]
+            assert await store.check(effects_in_row) == []
             await store.close()
 
         asyncio.run(write())
         asyncio.run(read())
 
-    @shared_scenario
+    @two_store_test
     async def test_each_sees_what_the_other_wrote(self, one: Store, other: Store) -> None:
-        await begin(one, "a")
+        await begin_execution(one, "a")
         assert len(await other.read("a")) == 1
-        await accepted(other, append("a", 1))
+        await commit_accepted(other, new_append("a", 1))
         assert [row.seq for row in await one.read("a")] == [1, 2]
         assert len(await one.feed()) == 2
 
-    @shared_scenario
+    @two_store_test
     async def test_the_version_is_judged_over_all(self, one: Store, other: Store) -> None:
-        await begin(one, "a")
-        assert await other.commit([append("a", 0)]) == [Conflict(1)]
-        assert await other.commit([append("a", 1)]) == [Committed(2)]
-        assert await one.commit([append("a", 1)]) == [Conflict(2)]
+        await begin_execution(one, "a")
+        assert await other.commit([new_append("a", 0)]) == [Conflict(1)]
+        assert await other.commit([new_append("a", 1)]) == [Committed(2)]
+        assert await one.commit([new_append("a", 1)]) == [Conflict(2)]
 
-    @shared_scenario
+    @two_store_test
     async def test_what_the_other_deleted_is_gone(self, one: Store, other: Store) -> None:
-        await begin(one, "a")
+        await begin_execution(one, "a")
         await other.delete("a")
-        assert await one.commit([append("a", 1)]) == [Conflict(0)]
-        assert await one.commit([append("a", 0)]) == [Committed(1)]
+        assert await one.commit([new_append("a", 1)]) == [Conflict(0)]
+        assert await one.commit([new_append("a", 0)]) == [Committed(1)]
 
-    @shared_scenario
+    @two_store_test
     async def test_those_who_append_at_once_lose_nothing(self, one: Store, other: Store) -> None:
         async def write(store: Store) -> int:
             version = refused = 0
             for _ in range(100):
-                while (verdict := (await store.commit([append("a", version)]))[0]) != Committed(version + 1):
+                while (verdict := (await store.commit([new_append("a", version)]))[0]) != Committed(
+                    version + 1
+                ):
                     assert isinstance(verdict, Conflict)
                     version = verdict.version
                     refused += 1
@@ -74,28 +83,29 @@ class Sharing:
 
         await asyncio.gather(write(one), write(other))
         assert [row.seq for row in await one.read("a")] == [*range(1, 201)]
-        assert await one.check(derive) == []
+        assert await one.check(effects_in_row) == []
 
-    @shared_scenario
+    @two_store_test
     async def test_a_start_key_starts_one_execution_over_all(self, one: Store, other: Store) -> None:
         verdicts = await asyncio.gather(
-            one.commit([append("a", 0, start_key="key")]), other.commit([append("b", 0, start_key="key")])
+            one.commit([new_append("a", 0, start_key="key")]),
+            other.commit([new_append("b", 0, start_key="key")]),
         )
         assert sorted(type(verdict).__name__ for [verdict] in verdicts) == ["Committed", "KeyTaken"]
 
-    @shared_scenario
+    @two_store_test
     async def test_changes_ring_at_once_and_after_the_other_wrote(self, one: Store, other: Store) -> None:
-        await begin(one, "a")
+        await begin_execution(one, "a")
         rings = aiter(one.changes())
         await anext(rings)
         await other.send("a", b"cancel")
         await asyncio.wait_for(anext(rings), 10)
         assert [letter.body for letter in await one.inbox(["a"])] == [b"cancel"]
 
-    @shared_scenario
+    @two_store_test
     async def test_changes_end_when_the_store_is_closed(self, one: Store, other: Store) -> None:
         rings = aiter(one.changes())
         await anext(rings)
         await one.close()
         assert [ring async for ring in rings] == []
-        await begin(other, "a")
+        await begin_execution(other, "a")

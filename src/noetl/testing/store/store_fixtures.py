@@ -7,15 +7,15 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from noetl.ports.store import NO_EFFECTS, Append, Committed, Effects, Row, Store, merge
+from noetl.ports.store import NO_EFFECTS, Append, Committed, Effects, Row, Store, merge_effects
 
-Opener: TypeAlias = Callable[[], Store]
+StoreOpener: TypeAlias = Callable[[], Store]
 
 
-def scenario(test: Callable[[Any, Store], Awaitable[None]]) -> Callable[[Any, Opener], None]:
+def store_test(test: Callable[[Any, Store], Awaitable[None]]) -> Callable[[Any, StoreOpener], None]:
     """A test of one store, which is open while it runs."""
 
-    def run(self: Any, open_store: Opener) -> None:
+    def run(self: Any, open_store: StoreOpener) -> None:
         async def play() -> None:
             store = open_store()
             try:
@@ -29,10 +29,12 @@ def scenario(test: Callable[[Any, Store], Awaitable[None]]) -> Callable[[Any, Op
     return run
 
 
-def shared_scenario(test: Callable[[Any, Store, Store], Awaitable[None]]) -> Callable[[Any, Opener], None]:
+def two_store_test(
+    test: Callable[[Any, Store, Store], Awaitable[None]],
+) -> Callable[[Any, StoreOpener], None]:
     """A test of two stores on the same data."""
 
-    def run(self: Any, open_store: Opener) -> None:
+    def run(self: Any, open_store: StoreOpener) -> None:
         async def play() -> None:
             one, other = open_store(), open_store()
             try:
@@ -47,12 +49,12 @@ def shared_scenario(test: Callable[[Any, Store, Store], Awaitable[None]]) -> Cal
     return run
 
 
-def derive(row: Row) -> Effects:
+def effects_in_row(row: Row) -> Effects:
     """Rows of these tests say in their bodies what they change."""
     return msgspec.json.decode(row.body, type=Effects)
 
 
-def append(
+def new_append(
     execution_id: str,
     expected_version: int,
     *effects: Effects,
@@ -65,14 +67,14 @@ def append(
     return Append(
         execution_id=execution_id,
         expected_version=expected_version,
-        rows=rows(expected_version, *changes, ts=ts),
-        effects=reduce(merge, changes),
+        rows=new_rows(expected_version, *changes, ts=ts),
+        effects=reduce(merge_effects, changes),
         start_key=start_key,
-        taken=taken,
+        answers=taken,
     )
 
 
-def rows(after: int, *effects: Effects, ts: int = 0) -> list[Row]:
+def new_rows(after: int, *effects: Effects, ts: int = 0) -> list[Row]:
     last = after + len(effects)
     return [
         Row(seq, ts + seq, seq % 7, 1 + seq % 2, msgspec.json.encode(effect), seq == last)
@@ -80,12 +82,12 @@ def rows(after: int, *effects: Effects, ts: int = 0) -> list[Row]:
     ]
 
 
-async def begin(store: Store, execution_id: str, *effects: Effects, ts: int = 0) -> None:
+async def begin_execution(store: Store, execution_id: str, *effects: Effects, ts: int = 0) -> None:
     """Makes an execution with its first append."""
-    await accepted(store, append(execution_id, 0, *effects, ts=ts))
+    await commit_accepted(store, new_append(execution_id, 0, *effects, ts=ts))
 
 
-async def accepted(store: Store, *appends: Append) -> None:
+async def commit_accepted(store: Store, *appends: Append) -> None:
     """Commits what must not be refused."""
     verdicts = await store.commit(appends)
     assert all(isinstance(verdict, Committed) for verdict in verdicts), verdicts

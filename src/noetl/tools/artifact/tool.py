@@ -6,19 +6,19 @@ from pathlib import Path
 from typing import Any
 
 from noetl.model.outcome import Outcome, ToolError
-from noetl.model.reference import Stored, stored_object
+from noetl.model.reference import StoredReference, object_reference
 from noetl.ports.tool import Call
 from noetl.tools.artifact.kind import ArtifactInputs, check
 from noetl.tools.host.tool_attempt import inputs_of
-from noetl.tools.objects.content import MEDIA_TYPES, content_file, preview_of
-from noetl.tools.objects.operation import bounded, value_in
+from noetl.tools.objects.content import MEDIA_TYPES, content_file, file_preview
+from noetl.tools.objects.operation import read_value, run_operation
 
 
 class ArtifactTool:
     """Objects with names that every execution can read."""
 
     async def run(self, call: Call) -> Outcome:
-        return await bounded(call, _work)
+        return await run_operation(call, _work)
 
     async def close(self) -> None:
         """Nothing is held."""
@@ -47,21 +47,21 @@ async def _work(call: Call) -> Any:
         raise ToolError("input", str(error)) from None
 
 
-async def _put(call: Call, inputs: ArtifactInputs, store: str) -> Stored:
+async def _put(call: Call, inputs: ArtifactInputs, store: str) -> StoredReference:
     content = call.inputs.get("content")
     form = inputs.format
     async with content_file(call.objects, content, form) as (path, media_type):
-        same = isinstance(content, Stored) and content["media_type"] == media_type
-        reference = content if isinstance(content, Stored) and same else None
+        same = isinstance(content, StoredReference) and content["media_type"] == media_type
+        reference = content if isinstance(content, StoredReference) and same else None
         if reference is None:
             async with call.objects.draft() as draft:
-                preview = preview_of(path, media_type)
+                preview = file_preview(path, media_type)
                 await asyncio.to_thread(_linked, path, draft.path)
                 reference = await draft.keep(media_type, preview=preview)
     if not inputs.key:
         return reference
     about = await call.objects.publish(inputs.key, reference, store)
-    return Stored({**reference, "name": inputs.key, "created_at": about["created_at"]})
+    return StoredReference({**reference, "name": inputs.key, "created_at": about["created_at"]})
 
 
 def _linked(path: Path, to: Path) -> None:
@@ -77,27 +77,27 @@ async def _get(call: Call, inputs: ArtifactInputs, store: str) -> Any:
         if found is None:
             where = f" in the store `{store}`" if store else ""
             raise ToolError("not_found", f"there is no artifact `{inputs.key}`{where}")
-        reference = Stored({**found, "name": inputs.key})
+        reference = StoredReference({**found, "name": inputs.key})
     else:
         reference = await _given(call, call.inputs.get("ref"))
     if inputs.format in (None, "bytes"):
         return reference
     assert inputs.format is not None  # noqa: S101 -- as above
     async with call.objects.local(reference) as path:
-        return await value_in(call, path, inputs.format)
+        return await read_value(call, path, inputs.format)
 
 
-async def _given(call: Call, ref: Any) -> Stored:
-    if isinstance(ref, Stored):
+async def _given(call: Call, ref: Any) -> StoredReference:
+    if isinstance(ref, StoredReference):
         return ref
     if isinstance(ref, str):
         async with call.objects.local({"key": ref}) as path:
-            return stored_object(ref, size=path.stat().st_size, media_type=MEDIA_TYPES["bytes"])
+            return object_reference(ref, size=path.stat().st_size, media_type=MEDIA_TYPES["bytes"])
     raise ToolError("input", "`ref` is a reference that an earlier task gave, or the key in it")
 
 
 def _name_in(ref: Any) -> str:
-    name = ref.get("name") if isinstance(ref, Stored) else None
+    name = ref.get("name") if isinstance(ref, StoredReference) else None
     if not isinstance(name, str):
         raise ToolError("input", "`ref` is no artifact with a name: only those can be deleted")
     return name

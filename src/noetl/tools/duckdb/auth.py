@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from noetl.model.outcome import ToolError
-from noetl.tools.duckdb.text import quoted_name, quoted_text
+from noetl.tools.duckdb.text import quote_literal, quote_name
 
 _SERVER = {
     "HOST": ("host", "db_host"),
@@ -43,13 +43,13 @@ def attachment_of(auth: Mapping[str, Any], folder: Path) -> Attachment:
     """
     kind = str(auth.get("type") or auth.get("kind") or "").removesuffix("_credential").lower()
     name = str(auth.get("alias") or kind)
-    alias = quoted_name(name)
+    alias = quote_name(name)
     if kind in _FILES:
         path = _first(auth, _PATH)
         if path is None:
             raise ToolError("credential", f"the `{kind}` credential names no file: give it `database`")
         options = f" (TYPE {kind})" if kind != "duckdb" else _encryption(auth)
-        return Attachment(name, None, f"{quoted_text(str(folder / str(path)))} AS {alias}{options}")
+        return Attachment(name, None, f"{quote_literal(str(folder / str(path)))} AS {alias}{options}")
     if kind not in _SECRETS:
         known = ", ".join(f"`{one}`" for one in (*_SECRETS, *_FILES))
         message = (
@@ -57,10 +57,10 @@ def attachment_of(auth: Mapping[str, Any], folder: Path) -> Attachment:
         )
         raise ToolError("credential", f"{message}: DuckDB takes {known}")
     if kind == "postgres" and (whole := _first(auth, _WHOLE)) is not None:
-        return Attachment(name, None, f"{quoted_text(str(whole))} AS {alias} (TYPE {kind})")
+        return Attachment(name, None, f"{quote_literal(str(whole))} AS {alias} (TYPE {kind})")
     given = {option: _first(auth, keys) for option, keys in _SECRETS[kind].items()}
     fields = "".join(
-        f", {option} {quoted_text(str(value))}" for option, value in given.items() if value is not None
+        f", {option} {quote_literal(str(value))}" for option, value in given.items() if value is not None
     )
     secret = f"CREATE OR REPLACE TEMPORARY SECRET {alias} (TYPE {kind}{fields})"
     if kind == "s3":
@@ -72,7 +72,7 @@ def attachment_of(auth: Mapping[str, Any], folder: Path) -> Attachment:
 
 def _encryption(auth: Mapping[str, Any]) -> str:
     key = auth.get("encryption_key")
-    return f" (ENCRYPTION_KEY {quoted_text(str(key))})" if key is not None else ""
+    return f" (ENCRYPTION_KEY {quote_literal(str(key))})" if key is not None else ""
 
 
 def _first(auth: Mapping[str, Any], keys: tuple[str, ...]) -> Any:

@@ -11,7 +11,7 @@ import duckdb
 from noetl.model.outcome import ToolError
 from noetl.tools.duckdb.auth import Attachment
 
-MOST_IN_MEMORY = 128
+MAX_IN_MEMORY = 128
 """Databases in memory that are kept; beyond that, those unused for longest go first."""
 _CONFIG: dict[str, Any] = {
     "autoinstall_known_extensions": "false",  # nothing is downloaded that nobody asked for
@@ -19,7 +19,7 @@ _CONFIG: dict[str, Any] = {
 }
 
 
-class Database:
+class DuckdbDatabase:
     """An open database. `users` counts the tasks at work in it; `kept` says that it stays without any."""
 
     def __init__(self, file: Path | None) -> None:
@@ -60,35 +60,35 @@ class Database:
             shutil.rmtree(self._spill, ignore_errors=True)
 
 
-class Connection(NamedTuple):
+class DuckdbConnection(NamedTuple):
     """A task's own connection."""
 
     key: str
-    database: Database
+    database: DuckdbDatabase
     cursor: duckdb.DuckDBPyConnection
 
 
-class Databases:
+class DuckdbDatabases:
     """May be used from any thread."""
 
     def __init__(self) -> None:
-        self._open: dict[str, Database] = {}
+        self._open: dict[str, DuckdbDatabase] = {}
         self._forgotten: set[str] = set()
         self._lock = Lock()
 
-    def begin(self, execution_id: str, file: Path | None, folder: Path) -> Connection:
+    def connect(self, execution_id: str, file: Path | None, folder: Path) -> DuckdbConnection:
         """A connection to the file, or to the execution's database in memory. Raises `duckdb.Error`."""
         key = f"file:{file}" if file else execution_id
         with self._lock:
             self._sweep()
-            database = self._open.pop(key, None) or Database(file)
+            database = self._open.pop(key, None) or DuckdbDatabase(file)
             self._open[key] = database  # the one used last is last
-            connection = Connection(key, database, database.cursor(folder))
+            connection = DuckdbConnection(key, database, database.cursor(folder))
             database.users += 1
             self._shrink()
             return connection
 
-    def end(self, connection: Connection) -> None:
+    def disconnect(self, connection: DuckdbConnection) -> None:
         """Closes the connection; what it did not commit is gone."""
         connection.cursor.close()
         with self._lock:
@@ -115,7 +115,7 @@ class Databases:
 
     def _shrink(self) -> None:
         idle = [key for key, database in self._open.items() if not database.users]
-        for key in idle[: max(len(self._open) - MOST_IN_MEMORY, 0)]:
+        for key in idle[: max(len(self._open) - MAX_IN_MEMORY, 0)]:
             self._drop(key)
 
     def _drop(self, key: str) -> None:
@@ -123,7 +123,7 @@ class Databases:
             database.kept = False
             self._release(key, database)
 
-    def _release(self, key: str, database: Database) -> None:
+    def _release(self, key: str, database: DuckdbDatabase) -> None:
         if not database.users and not database.kept:
             if self._open.get(key) is database:
                 del self._open[key]

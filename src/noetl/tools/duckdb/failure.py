@@ -27,15 +27,15 @@ _IN_USE = ("Could not set lock", "Unique file handle conflict")
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
-class Place(NamedTuple):
+class StatementPosition(NamedTuple):
     """Where in a task's SQL a statement stands: which it is, and the lines of its text before it."""
 
     number: int = 0
     lines: int = 0
 
 
-def failure_of(
-    error: Exception, place: Place, labels: Mapping[str, str], unfit: Mapping[str, str]
+def duckdb_failure(
+    error: Exception, place: StatementPosition, labels: Mapping[str, str], unfit: Mapping[str, str]
 ) -> Outcome:
     """The outcome that an error of DuckDB is, or of a file that rows were written to.
 

@@ -8,43 +8,43 @@ import duckdb
 import msgspec
 import pyarrow as pa
 
-from noetl.tools.duckdb.relation import relation_of
-from noetl.tools.sql.arrow_table import column_of
-from noetl.tools.sql.input_rows import listed
-from noetl.tools.sql.result_table import bytes_of
-from noetl.tools.sql.target_table import Into, quote
+from noetl.tools.duckdb.relation import run_to_relation
+from noetl.tools.sql.arrow_table import arrow_column
+from noetl.tools.sql.input_rows import rows_from_list
+from noetl.tools.sql.result_table import bytes_from_text
+from noetl.tools.sql.target_table import TargetTable, quote_identifier
 
-ROWS = "__noetl_rows__"
+ROWS_TABLE = "__noetl_rows__"
 """The table of the rows that are loaded."""
 _INTERVAL = re.compile(
     r"P(?:(?P<months>-?\d+)M)?(?:(?P<days>-?\d+)D)?(?:T(?:(?P<seconds>-?\d+(?:\.\d+)?)S)?)?"
 )
 
 
-def insertion(cursor: duckdb.DuckDBPyConnection, into: Into, rows: Any) -> str:
+def insert_statement(cursor: duckdb.DuckDBPyConnection, into: TargetTable, rows: Any) -> str:
     """The statement that loads the rows: mappings and tables by name, lists by position.
 
     A stored table is known as `ROWS` already; values become one here, as the columns take them. Raises
     `duckdb.Error`, and ToolError of kind `input`.
     """
-    names = ", ".join(map(quote, into.columns))
+    names = ", ".join(map(quote_identifier, into.columns))
     if not isinstance(rows, list):
         if names:
-            return f"INSERT INTO {into.table} ({names}) SELECT {names} FROM {ROWS}"  # noqa: S608  # quoted
-        return f"INSERT INTO {into.table} BY NAME FROM {ROWS}"
-    relation = relation_of(cursor, f"FROM {into.table}")
+            return f"INSERT INTO {into.table} ({names}) SELECT {names} FROM {ROWS_TABLE}"  # noqa: S608  # quoted
+        return f"INSERT INTO {into.table} BY NAME FROM {ROWS_TABLE}"
+    relation = run_to_relation(cursor, f"FROM {into.table}")
     if not rows:
         return f"INSERT INTO {into.table} FROM {into.table} LIMIT 0"
     types = {name.lower(): str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
-    given = listed(rows)
-    columns = given.chosen(into.columns)
-    values = zip(*(row for batch in given.loaded(columns) for row in batch), strict=True)
+    given = rows_from_list(rows)
+    columns = given.columns_to_load(into.columns)
+    values = zip(*(row for batch in given.load_batches(columns) for row in batch), strict=True)
     kinds = [types.get(name.lower(), "") for name in columns] if columns else list(types.values())
     kinds += [""] * (len(rows[0]) - len(kinds))  # too many values: DuckDB says so
-    arrays = [column_of(_fitted(column, kind)) for column, kind in zip(values, kinds, strict=False)]
-    cursor.register(ROWS, pa.table(arrays, names=[f"column_{n}" for n in range(len(arrays))]))
-    names = f" ({', '.join(map(quote, columns))})" if columns else ""
-    return f"INSERT INTO {into.table}{names} FROM {ROWS}"
+    arrays = [arrow_column(_fitted(column, kind)) for column, kind in zip(values, kinds, strict=False)]
+    cursor.register(ROWS_TABLE, pa.table(arrays, names=[f"column_{n}" for n in range(len(arrays))]))
+    names = f" ({', '.join(map(quote_identifier, columns))})" if columns else ""
+    return f"INSERT INTO {into.table}{names} FROM {ROWS_TABLE}"
 
 
 def _fitted(values: Sequence[Any], kind: str) -> list[Any]:
@@ -54,7 +54,7 @@ def _fitted(values: Sequence[Any], kind: str) -> list[Any]:
 
 
 def _blob(value: Any) -> Any:
-    return bytes_of(value, "BLOB")
+    return bytes_from_text(value, "BLOB")
 
 
 def _json(value: Any) -> Any:

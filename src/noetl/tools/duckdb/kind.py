@@ -6,8 +6,8 @@ from msgspec import Meta
 from noetl.dsl.document.kinds import Fault, Kind
 from noetl.model import Json
 from noetl.tools.duckdb.text import names_in
-from noetl.tools.host.input_rules import Inputs, Size, literal
-from noetl.tools.sql.sql_inputs import DEFAULTS, RESULT, SPELLINGS, SqlInputs, SqlSpec, check_sql
+from noetl.tools.host.input_rules import Inputs, Size, literal_text
+from noetl.tools.sql.sql_inputs import DEFAULTS, RESULT, SPELLINGS, SqlInputs, SqlSpec, check_sql_inputs
 
 
 class DuckdbInputs(SqlInputs, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -38,15 +38,15 @@ class DuckdbSpec(SqlSpec, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
     """Statements, or rows and where they go; and a database that is a file."""
-    database = literal(inputs.get("database"))
+    database = literal_text(inputs.get("database"))
     if database is not None and "://" in database:
         yield Fault(
             "a database is a file of this machine", key="database", hint="`ATTACH` others in a command"
         )
-    yield from check_sql(inputs)
+    yield from check_sql_inputs(inputs)
 
 
-def reads(inputs: Inputs) -> Iterable[str]:
+def labels_in_sql(inputs: Inputs) -> Iterable[str]:
     """The names in the SQL: some may be labels."""
     return {name for key in ("command", "query", "commands") for name in _names(inputs.get(key))}
 
@@ -75,7 +75,7 @@ KIND = Kind(
     defaults=DEFAULTS,
     spellings=SPELLINGS,
     check=check,
-    reads_labels=reads,
+    reads_labels=labels_in_sql,
     takes_references=frozenset({"tables", "rows", "labels", "args"}),
     reads=frozenset(),
     extra="duckdb",

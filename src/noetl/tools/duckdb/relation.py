@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from noetl.tools.duckdb.text import quoted_name
+from noetl.tools.duckdb.text import quote_name
 
 BATCH = 8_192
 """Rows of a result that are in memory at a time."""
@@ -17,7 +17,7 @@ _WITHOUT_ARROW = re.compile(r"(?:UHUGEINT|BIGNUM|BIT|TIME WITH TIME ZONE)((?:\[\
 """Types that Arrow has no form for: DuckDB would give other values for them."""
 
 
-def relation_of(
+def run_to_relation(
     cursor: duckdb.DuckDBPyConnection,
     text: str,
     values: Mapping[str, Any] | None = None,
@@ -31,31 +31,31 @@ def relation_of(
     return eval(_RUN, {**(variables or {}), **names})  # noqa: S307  # a text of ours
 
 
-def reader_of(relation: Any) -> pa.RecordBatchReader:
+def batch_reader(relation: Any) -> pa.RecordBatchReader:
     """The rows, with columns as text where Arrow has no type for them. Raises `duckdb.Error`."""
     unfit = [_WITHOUT_ARROW.fullmatch(str(kind)) for kind in relation.types]
     if any(unfit):
         casts = [f"::VARCHAR{found[1]}" if found else "" for found in unfit]
         columns = enumerate(zip(casts, relation.columns, strict=True), start=1)
         relation = relation.project(
-            ", ".join(f"#{n}{cast} AS {quoted_name(name)}" for n, (cast, name) in columns)
+            ", ".join(f"#{n}{cast} AS {quote_name(name)}" for n, (cast, name) in columns)
         )
     return relation.to_arrow_reader(BATCH)
 
 
-def joined(first: Any, others: Iterable[Any]) -> pa.RecordBatchReader:
+def chain_relations(first: Any, others: Iterable[Any]) -> pa.RecordBatchReader:
     """The rows of all runs of one statement, each of which is done when its turn comes."""
-    reader = reader_of(first)
+    reader = batch_reader(first)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for one in chain([reader], map(reader_of, others)):
+        for one in chain([reader], map(batch_reader, others)):
             for batch in one:
                 yield batch.cast(reader.schema)
 
     return pa.RecordBatchReader.from_batches(reader.schema, batches())
 
 
-def counted(reader: pa.RecordBatchReader, *, rows: int) -> tuple[pa.RecordBatchReader, int]:
+def count_rows(reader: pa.RecordBatchReader, *, rows: int) -> tuple[pa.RecordBatchReader, int]:
     """The first rows, all from one batch, and how many there are; reads everything."""
     kept: list[pa.RecordBatch] = []
     count = 0

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import duckdb
 
-from noetl.tools.duckdb.databases import Connection, Databases
+from noetl.tools.duckdb.databases import DuckdbConnection, DuckdbDatabases
 
 _NUDGE = 0.02
 """Seconds between two interruptions of a statement: one that comes before it begins is lost."""
@@ -19,17 +19,17 @@ _PATIENCE = 1.0
 T = TypeVar("T")
 
 
-class Session:
+class DuckdbSession:
     """Does one piece of work after the other in a thread."""
 
-    def __init__(self, connection: Connection, threads: ThreadPoolExecutor) -> None:
+    def __init__(self, connection: DuckdbConnection, threads: ThreadPoolExecutor) -> None:
         self.connection = connection
         self.cursor: duckdb.DuckDBPyConnection = connection.cursor
         self.last: Future[Any] | None = None
         """The work that was begun last."""
         self._threads = threads
 
-    async def do(self, work: Callable[[], T]) -> T:
+    async def run_in_thread(self, work: Callable[[], T]) -> T:
         """What the work gives. If the waiting is cut short, it is interrupted, or never begins."""
         job = self.last = self._threads.submit(work)
         waiting = asyncio.wrap_future(job)
@@ -46,29 +46,33 @@ class Session:
 
 
 @asynccontextmanager
-async def session(
-    databases: Databases, threads: ThreadPoolExecutor, execution_id: str, file: Path | None, folder: Path
-) -> AsyncIterator[Session]:
+async def open_session(
+    databases: DuckdbDatabases,
+    threads: ThreadPoolExecutor,
+    execution_id: str,
+    file: Path | None,
+    folder: Path,
+) -> AsyncIterator[DuckdbSession]:
     """A connection to the file, or to the execution's database in memory. Raises `duckdb.Error`."""
-    opening = threads.submit(databases.begin, execution_id, file, folder)
+    opening = threads.submit(databases.connect, execution_id, file, folder)
     try:
         connection = await asyncio.shield(asyncio.wrap_future(opening))
     except asyncio.CancelledError:
         opening.add_done_callback(lambda done: _end_unheard(databases, done))
         raise
-    found = Session(connection, threads)
+    found = DuckdbSession(connection, threads)
     try:
         yield found
     finally:
         if found.last is not None and not found.last.done():
-            found.last.add_done_callback(lambda _: databases.end(connection))
+            found.last.add_done_callback(lambda _: databases.disconnect(connection))
         else:
-            await asyncio.shield(asyncio.wrap_future(threads.submit(databases.end, connection)))
+            await asyncio.shield(asyncio.wrap_future(threads.submit(databases.disconnect, connection)))
 
 
-def _end_unheard(databases: Databases, opening: "Future[Connection]") -> None:
+def _end_unheard(databases: DuckdbDatabases, opening: "Future[DuckdbConnection]") -> None:
     if not opening.cancelled() and opening.exception() is None:
-        databases.end(opening.result())
+        databases.disconnect(opening.result())
 
 
 def _heard(waiting: "asyncio.Future[Any]") -> None:

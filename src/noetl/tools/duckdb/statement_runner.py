@@ -9,34 +9,39 @@ import pyarrow as pa
 
 from noetl.model.outcome import ToolError
 from noetl.model.table_reader import batch_rows
-from noetl.model.table_stream import Stream, gathered
+from noetl.model.table_stream import TableStream, read_batches
 from noetl.tools.duckdb.auth import attachment_of
-from noetl.tools.duckdb.databases import Connection
-from noetl.tools.duckdb.failure import Place
-from noetl.tools.duckdb.insert import ROWS, insertion
+from noetl.tools.duckdb.databases import DuckdbConnection
+from noetl.tools.duckdb.failure import StatementPosition
+from noetl.tools.duckdb.insert import ROWS_TABLE, insert_statement
 from noetl.tools.duckdb.kind import DuckdbInputs, DuckdbSpec
-from noetl.tools.duckdb.relation import counted, joined, reader_of, relation_of
-from noetl.tools.duckdb.statements import Binding, Statement, statements_of
-from noetl.tools.duckdb.tables import Tables, as_variable, register
+from noetl.tools.duckdb.relation import batch_reader, chain_relations, count_rows, run_to_relation
+from noetl.tools.duckdb.statements import DuckdbStatement, ParameterBinding, extract_statements
+from noetl.tools.duckdb.tables import SourceTables, as_variable, register_table
 from noetl.tools.host.input_rules import byte_count
-from noetl.tools.sql.statement_result import Answer, distinct
-from noetl.tools.sql.target_table import into_of
+from noetl.tools.sql.statement_result import StatementResult, distinct_names
+from noetl.tools.sql.target_table import parse_target_table
 
 
-class Work:
+class StatementRunner:
     """What a task asks of its database. `place` says which statement is at work."""
 
     def __init__(
-        self, inputs: DuckdbInputs, spec: DuckdbSpec, folder: Path, tables: Tables, variables: Tables
+        self,
+        inputs: DuckdbInputs,
+        spec: DuckdbSpec,
+        folder: Path,
+        tables: SourceTables,
+        variables: SourceTables,
     ) -> None:
         self.inputs = inputs
-        self.place = Place()
-        self.statements: list[Statement] = []
+        self.position = StatementPosition()
+        self.statements: list[DuckdbStatement] = []
         self.warnings: list[str] = []
-        self.counted: int | None = None
+        self.total_rows: int | None = None
         """How many rows the statement gave, where not all of them are kept."""
         self.unfit = {**variables.unfit, **tables.unfit}
-        self.words = {name.lower(): name for name in (*variables.sources, *variables.unfit)}
+        self.labels = {name.lower(): name for name in (*variables.sources, *variables.unfit)}
         self._spec = spec
         self._folder = folder
         self._tables = tables
@@ -44,7 +49,7 @@ class Work:
         self._variables: dict[str, Any] = {}
         self._open = False
 
-    def begin(self, connection: Connection) -> None:
+    def begin(self, connection: DuckdbConnection) -> None:
         """Prepares the connection. Raises `duckdb.Error` and ToolError."""
         self._cursor = cursor = connection.cursor
         if self._spec.memory is not None:
@@ -54,7 +59,7 @@ class Work:
         if self.inputs.auth is not None:
             self._attach(connection, self.inputs.auth)
         for name, source in self._tables.sources.items():
-            register(cursor, name, source)
+            register_table(cursor, name, source)
         for name, source in self._labels.sources.items():
             self._variables[name] = as_variable(cursor, source)
         self.statements = self._statements()
@@ -64,10 +69,10 @@ class Work:
             cursor.execute("BEGIN")
             self._open = True
 
-    def run(self, statement: Statement, limit: int) -> Answer | Stream:
+    def run(self, statement: DuckdbStatement, limit: int) -> StatementResult | TableStream:
         """What one statement gives. Raises `duckdb.Error`, and what pyarrow makes of it."""
-        self.place = Place(self.statements.index(statement), statement.lines)
-        self.counted = None
+        self.position = StatementPosition(self.statements.index(statement), statement.lines)
+        self.total_rows = None
         if self.inputs.rows is not None and self.inputs.into is None:
             return self._run_each(statement, limit)
         try:
@@ -80,47 +85,49 @@ class Work:
         if self._open:
             self._cursor.execute("COMMIT")
 
-    def _attach(self, connection: Connection, auth: str | dict[str, Any]) -> None:
+    def _attach(self, connection: DuckdbConnection, auth: str | dict[str, Any]) -> None:
         if isinstance(auth, str):
             raise ToolError("credential", f"the credential `{auth}` is not known")
         connection.database.attach(connection.cursor, attachment_of(auth, self._folder))
 
-    def _statements(self) -> list[Statement]:
+    def _statements(self) -> list[DuckdbStatement]:
         given = self.inputs
         sql = given.command or given.query or given.commands or ()
         if given.into is not None:
-            sql = insertion(self._cursor, into_of(given.into), given.rows)
-        binding = Binding(given.params) if given.rows is None else None
-        found = statements_of(self._cursor, [sql] if isinstance(sql, str) else sql, binding, self._folder)
+            sql = insert_statement(self._cursor, parse_target_table(given.into), given.rows)
+        binding = ParameterBinding(given.params) if given.rows is None else None
+        found = extract_statements(
+            self._cursor, [sql] if isinstance(sql, str) else sql, binding, self._folder
+        )
         if not found:
             raise ToolError("input", "there is no SQL to run: the text is empty")
         if given.rows is not None and len(found) != 1:
             raise ToolError("input", f"rows go through one statement, and here are {len(found)}")
         return found
 
-    def _relation(self, statement: Statement, values: Mapping[str, Any]) -> Any:
-        return relation_of(self._cursor, statement.text, values, self._variables)
+    def _relation(self, statement: DuckdbStatement, values: Mapping[str, Any]) -> Any:
+        return run_to_relation(self._cursor, statement.text, values, self._variables)
 
-    def _answer(self, statement: Statement, relation: Any, limit: int) -> Answer | Stream:
+    def _answer(self, statement: DuckdbStatement, relation: Any, limit: int) -> StatementResult | TableStream:
         if relation is None:
-            return Answer()
+            return StatementResult()
         if statement.only_counts and list(relation.columns) == ["Count"]:
-            return Answer(row_count=_count(relation))
+            return StatementResult(row_count=_count(relation))
         if list(relation.columns) == ["Success"] and not statement.reads:
-            return Answer()
-        return self._read(reader_of(relation), limit)
+            return StatementResult()
+        return self._read(batch_reader(relation), limit)
 
-    def _read(self, reader: pa.RecordBatchReader, limit: int) -> Answer | Stream:
+    def _read(self, reader: pa.RecordBatchReader, limit: int) -> StatementResult | TableStream:
         if self._spec.fetch in ("one", "none"):
-            reader, self.counted = counted(reader, rows=1 if self._spec.fetch == "one" else 0)
-        found = gathered(reader, distinct(reader.schema.names), limit)
-        if isinstance(found, Stream):
+            reader, self.total_rows = count_rows(reader, rows=1 if self._spec.fetch == "one" else 0)
+        found = read_batches(reader, distinct_names(reader.schema.names), limit)
+        if isinstance(found, TableStream):
             return found
         for name, count in found.lost.items():
             self.warnings.append(f"column `{name}`: {count} values are null, for there is no form for them")
-        return Answer(found.columns, found.rows, len(found.rows))
+        return StatementResult(found.columns, found.rows, len(found.rows))
 
-    def _placed(self, error: duckdb.Error, statement: Statement) -> duckdb.Error:
+    def _placed(self, error: duckdb.Error, statement: DuckdbStatement) -> duckdb.Error:
         """The error with its place in the statement, which DuckDB tells only where it runs it at once."""
         if not statement.reads or "LINE " in str(error):
             return error
@@ -134,20 +141,20 @@ class Work:
             return again if str(again).startswith(str(error).strip()) else error
         return error
 
-    def _run_each(self, statement: Statement, limit: int) -> Answer | Stream:
+    def _run_each(self, statement: DuckdbStatement, limit: int) -> StatementResult | TableStream:
         """Runs the statement with the values of each row, one after the other."""
         relations = (relation for relation in self._runs(statement) if relation is not None)
         if statement.only_counts:
-            return Answer(row_count=sum(map(_count, relations)))
+            return StatementResult(row_count=sum(map(_count, relations)))
         first = next(relations, None)
         if first is None:
-            return Answer()
-        return self._read(joined(first, relations), limit)
+            return StatementResult()
+        return self._read(chain_relations(first, relations), limit)
 
-    def _runs(self, statement: Statement) -> Iterator[Any]:
+    def _runs(self, statement: DuckdbStatement) -> Iterator[Any]:
         for number, row in enumerate(self._rows(), start=1):
             try:
-                values = statement.bound(row)
+                values = statement.bind_row(row)
             except ToolError as error:
                 raise ToolError("input", f"row {number}: {error}") from None
             yield self._relation(statement, values)
@@ -155,9 +162,9 @@ class Work:
     def _rows(self) -> Iterable[Any]:
         if isinstance(self.inputs.rows, list):
             return self.inputs.rows
-        if ROWS in self.unfit:
-            raise ToolError("input", f"`rows` is no table: {self.unfit[ROWS]}")
-        return (row for batch in self._tables.sources[ROWS].to_batches() for row in batch_rows(batch))
+        if ROWS_TABLE in self.unfit:
+            raise ToolError("input", f"`rows` is no table: {self.unfit[ROWS_TABLE]}")
+        return (row for batch in self._tables.sources[ROWS_TABLE].to_batches() for row in batch_rows(batch))
 
 
 def _count(relation: Any) -> int:

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple, TypeAlias
 import duckdb
 
 from noetl.model.outcome import ToolError
-from noetl.tools.duckdb.text import tokens, with_folder
+from noetl.tools.duckdb.text import resolve_file_paths, sql_tokens
 
 Values: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
 
-class Statement(NamedTuple):
+class DuckdbStatement(NamedTuple):
     """One statement. `lines` stand before it in its text, `values` are bound to it."""
 
     source: duckdb.Statement
@@ -36,35 +36,38 @@ class Statement(NamedTuple):
     def only_counts(self) -> bool:
         """Whether it changes rows and says nothing but how many."""
         counts = duckdb.ExpectedResultType.CHANGED_ROWS in self.source.expected_result_type
-        return counts and not any(token.text.lower() == "returning" for token in tokens(self.text))
+        return counts and not any(token.text.lower() == "returning" for token in sql_tokens(self.text))
 
-    def bound(self, row: Values) -> dict[str, Any]:
+    def bind_row(self, row: Values) -> dict[str, Any]:
         """The values that it takes of a row. ToolError `input` if one is not there."""
-        return Binding(row).values(self.source)
+        return ParameterBinding(row).values(self.source)
 
 
-def statements_of(
-    connection: duckdb.DuckDBPyConnection, texts: Iterable[str], binding: "Binding | None", folder: Path
-) -> list[Statement]:
+def extract_statements(
+    connection: duckdb.DuckDBPyConnection,
+    texts: Iterable[str],
+    binding: "ParameterBinding | None",
+    folder: Path,
+) -> list[DuckdbStatement]:
     """All statements of the texts. `duckdb.Error` if one is none, ToolError `input` if values do not fit.
 
     Without a binding their values come later.
     """
-    found: list[Statement] = []
+    found: list[DuckdbStatement] = []
     for text in texts:
-        rest = whole = with_folder(text, folder)
+        rest = whole = resolve_file_paths(text, folder)
         for source in connection.extract_statements(whole):
             own = source.query.strip()
             start = max(rest.find(own), 0)
             lines = whole.count("\n", 0, len(whole) - len(rest) + start)
             rest = rest[start + len(own) :]
-            found.append(Statement(source, lines, binding.values(source) if binding else {}))
+            found.append(DuckdbStatement(source, lines, binding.values(source) if binding else {}))
     if binding:
         binding.finish()
     return found
 
 
-class Binding:
+class ParameterBinding:
     """Which values go to which statement.
 
     A list is given out to the `?` of all statements in turn; `$1` is always its first value.
@@ -80,7 +83,7 @@ class Binding:
     def values(self, source: duckdb.Statement) -> dict[str, Any]:
         """The values for the next statement. ToolError `input` if one is not there."""
         names = source.named_parameters
-        in_turn = any(token.text == "?" for token in tokens(source.query))
+        in_turn = any(token.text == "?" for token in sql_tokens(source.query))
         first = self._next if in_turn else 0
         if in_turn:
             self._next += len(names)

@@ -28,7 +28,7 @@ _ELSEWHERE = re.compile(
 """How a name begins that is no path, or no relative one: an address, or a connection string."""
 
 
-class Token(NamedTuple):
+class SqlToken(NamedTuple):
     """A piece of SQL that is no blank. `text` of a quoted name is without its quotes."""
 
     kind: str
@@ -37,32 +37,32 @@ class Token(NamedTuple):
     end: int
 
 
-def tokens(sql: str) -> Iterator[Token]:
+def sql_tokens(sql: str) -> Iterator[SqlToken]:
     for match in _TOKEN.finditer(sql):
         kind = match.lastgroup
         text = match.group()
         if kind == "quoted":
             text = text.strip('"').replace('""', '"')
         if kind and kind != "blank":
-            yield Token(kind, text, match.start(), match.end())
+            yield SqlToken(kind, text, match.start(), match.end())
 
 
 def names_in(sql: str) -> set[str]:
     """The words and quoted names of the text: all that could be the name of a table."""
-    return {token.text for token in tokens(sql) if token.kind in ("word", "quoted")}
+    return {token.text for token in sql_tokens(sql) if token.kind in ("word", "quoted")}
 
 
-def quoted_name(name: str) -> str:
+def quote_name(name: str) -> str:
     """The name as an identifier, whatever is in it."""
     return '"' + name.replace('"', '""') + '"'
 
 
-def quoted_text(text: str) -> str:
+def quote_literal(text: str) -> str:
     """The text as a string of SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 
-def with_folder(sql: str, folder: Path) -> str:
+def resolve_file_paths(sql: str, folder: Path) -> str:
     """The text with the relative paths of files that it names in `folder`.
 
     A file is named by a string where a table, the target of a COPY or an attached database stands, or
@@ -72,7 +72,7 @@ def with_folder(sql: str, folder: Path) -> str:
     for token in _file_names(sql):
         path = token.text[1:-1]
         if not _ELSEWHERE.match(path):
-            parts += [sql[done : token.start], f"{quoted_text(str(folder))[:-1]}/{path}'"]
+            parts += [sql[done : token.start], f"{quote_literal(str(folder))[:-1]}/{path}'"]
             done = token.end
     return "".join([*parts, sql[done:]]) if parts else sql
 
@@ -106,7 +106,7 @@ class _Place:
                 return function.startswith(_READERS)
         return False
 
-    def pass_by(self, token: Token) -> None:
+    def pass_by(self, token: SqlToken) -> None:
         text = token.text.lower() if token.kind == "word" else token.text
         if token.kind not in ("word", "other"):
             text = ""
@@ -127,9 +127,9 @@ class _Place:
         self.before = (self.before[1], text)
 
 
-def _file_names(sql: str) -> Iterator[Token]:
+def _file_names(sql: str) -> Iterator[SqlToken]:
     place = _Place()
-    for token in tokens(sql):
+    for token in sql_tokens(sql):
         if token.kind == "string" and place.names_file:
             yield token
         place.pass_by(token)

@@ -12,20 +12,20 @@ import pyarrow as pa
 from msgspec import structs
 
 from noetl.model.outcome import Outcome, ToolError, succeeded
-from noetl.model.reference import MEDIA_TYPE, Stored
-from noetl.model.table_stream import Stream
-from noetl.ports.results import Objects, ResultError
+from noetl.model.reference import JSON_MEDIA_TYPE, StoredReference
+from noetl.model.table_stream import TableStream
+from noetl.ports.results import ExecutionObjects, ResultError
 from noetl.ports.tool import Call
-from noetl.tools.duckdb.databases import Databases
-from noetl.tools.duckdb.failure import failure_of
-from noetl.tools.duckdb.insert import ROWS
+from noetl.tools.duckdb.databases import DuckdbDatabases
+from noetl.tools.duckdb.failure import duckdb_failure
+from noetl.tools.duckdb.insert import ROWS_TABLE
 from noetl.tools.duckdb.kind import DuckdbInputs, DuckdbSpec
-from noetl.tools.duckdb.session import Session, session
-from noetl.tools.duckdb.statement_runner import Work
-from noetl.tools.duckdb.tables import tables_of
-from noetl.tools.host.read_reference import value_of
-from noetl.tools.host.tool_attempt import attempted, failure, inputs_of
-from noetl.tools.sql.statement_result import Answer, inline_limit, keep_table, result_of
+from noetl.tools.duckdb.session import DuckdbSession, open_session
+from noetl.tools.duckdb.statement_runner import StatementRunner
+from noetl.tools.duckdb.tables import source_tables
+from noetl.tools.host.read_reference import read_reference
+from noetl.tools.host.tool_attempt import as_outcome, error_outcome, inputs_of
+from noetl.tools.sql.statement_result import StatementResult, inline_limit, sql_task_result, store_table
 
 THREADS = 32
 """Tasks at work at the same time."""
@@ -36,11 +36,11 @@ class DuckdbTool:
     """SQL in DuckDB, each task in a thread and on a connection of its own."""
 
     def __init__(self) -> None:
-        self._databases = Databases()
+        self._databases = DuckdbDatabases()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="noetl-duckdb")
 
     async def run(self, call: Call) -> Outcome:
-        return await attempted(self._attempt(call))
+        return await as_outcome(self._attempt(call))
 
     def forget(self, execution_id: str) -> None:
         """Frees what was kept for an execution that has ended."""
@@ -61,73 +61,73 @@ class DuckdbTool:
         try:
             spec = msgspec.convert({name: call.spec.get(name) for name in _KNOBS}, DuckdbSpec)
         except msgspec.ValidationError as error:
-            return failure("input", str(error))
+            return error_outcome("input", str(error))
         try:
             async with asyncio.timeout(call.timeout), AsyncExitStack() as files:
                 inputs = await _with_rows(inputs, call.objects)
-                tables = await tables_of(_given(inputs), call.objects, files)
-                variables = await tables_of(labels, call.objects, files)
-                return await self._done(call, Work(inputs, spec, call.folder, tables, variables))
+                tables = await source_tables(_given(inputs), call.objects, files)
+                variables = await source_tables(labels, call.objects, files)
+                return await self._done(call, StatementRunner(inputs, spec, call.folder, tables, variables))
         except TimeoutError:
-            return failure("timeout", f"the SQL was not done within {call.timeout:g} s", retryable=True)
+            return error_outcome("timeout", f"the SQL was not done within {call.timeout:g} s", retryable=True)
         except UnicodeError as error:
-            return failure("input", f"a value that DuckDB cannot hold: {error}")
+            return error_outcome("input", f"a value that DuckDB cannot hold: {error}")
         except ResultError as error:
-            return failure("not_found", f"a stored value cannot be read: {error}")
+            return error_outcome("not_found", f"a stored value cannot be read: {error}")
 
-    async def _done(self, call: Call, work: Work) -> Outcome:
+    async def _done(self, call: Call, work: StatementRunner) -> Outcome:
         database = work.inputs.database
         file = None if database in (None, "", ":memory:") else (call.folder / str(database)).resolve()
         place = (call.execution_id, file, call.folder)
         try:
-            async with session(self._databases, self._threads, *place) as own:
+            async with open_session(self._databases, self._threads, *place) as own:
                 outcome = succeeded(await _answers(call, own, work))
         except (duckdb.Error, OSError, pa.ArrowException) as error:
-            return failure_of(error, work.place, work.words, work.unfit)
+            return duckdb_failure(error, work.position, work.labels, work.unfit)
         return structs.replace(outcome, meta={"warnings": work.warnings}) if work.warnings else outcome
 
 
-async def _answers(call: Call, own: Session, work: Work) -> Any:
+async def _answers(call: Call, own: DuckdbSession, work: StatementRunner) -> Any:
     """Runs everything, statement by statement, and gives the task's result."""
     limit = inline_limit(call)
-    await own.do(partial(work.begin, own.connection))
-    answers: list[Answer] = []
+    await own.run_in_thread(partial(work.begin, own.connection))
+    answers: list[StatementResult] = []
     for statement in work.statements:
-        found = await own.do(partial(work.run, statement, limit))
-        answer = await _kept(call, own, found) if isinstance(found, Stream) else found
-        answers.append(answer if work.counted is None else answer._replace(row_count=work.counted))
-    await own.do(work.finish)
-    return result_of(answers)
+        found = await own.run_in_thread(partial(work.run, statement, limit))
+        answer = await _kept(call, own, found) if isinstance(found, TableStream) else found
+        answers.append(answer if work.total_rows is None else answer._replace(row_count=work.total_rows))
+    await own.run_in_thread(work.finish)
+    return sql_task_result(answers)
 
 
-async def _kept(call: Call, own: Session, stream: Stream) -> Answer:
+async def _kept(call: Call, own: DuckdbSession, stream: TableStream) -> StatementResult:
     """The rows as a stored table."""
-    first = stream.first
+    first = stream.preview_rows
     async with call.objects.draft() as draft:
-        count = await own.do(partial(stream.write, draft.path))
-        stored = await keep_table(call, draft, stream.columns, count, first)
-    return Answer(stream.columns, stored, count)
+        count = await own.run_in_thread(partial(stream.write, draft.path))
+        stored = await store_table(call, draft, stream.columns, count, first)
+    return StatementResult(stream.columns, stored, count)
 
 
-async def _with_rows(inputs: DuckdbInputs, objects: Objects) -> DuckdbInputs:
+async def _with_rows(inputs: DuckdbInputs, objects: ExecutionObjects) -> DuckdbInputs:
     """The inputs, with rows that are stored as values in place of their reference. Raises ResultError."""
     rows = inputs.rows
-    if not isinstance(rows, Stored) or rows.get("media_type", MEDIA_TYPE) != MEDIA_TYPE:
+    if not isinstance(rows, StoredReference) or rows.get("media_type", JSON_MEDIA_TYPE) != JSON_MEDIA_TYPE:
         return inputs
-    found = await value_of(rows, objects)
+    found = await read_reference(rows, objects)
     return structs.replace(inputs, rows=found) if isinstance(found, list) else inputs
 
 
 def _given(inputs: DuckdbInputs) -> dict[str, Any]:
     """What the task itself gives as tables."""
     tables = dict(inputs.tables or {})
-    if isinstance(inputs.rows, Stored):
-        tables[ROWS] = inputs.rows
+    if isinstance(inputs.rows, StoredReference):
+        tables[ROWS_TABLE] = inputs.rows
     return tables
 
 
-def _reference(rows: Any) -> Stored:
+def _reference(rows: Any) -> StoredReference:
     """Rows that are no list are a reference as it came in. ToolError of kind `input` if it is none."""
-    if not isinstance(rows, Stored):
+    if not isinstance(rows, StoredReference):
         raise ToolError("input", "`rows` is a mapping: give a list of rows, or the reference to a table")
     return rows

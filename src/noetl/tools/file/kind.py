@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 from noetl.dsl.document.kinds import Fault, Kind
 from noetl.tools.host.input_rules import Inputs
-from noetl.tools.objects.object_inputs import RESULT, ObjectInputs, check_objects
+from noetl.tools.objects.object_inputs import RESULT, ObjectInputs, check_object_inputs
 
 
 class FileInputs(ObjectInputs, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -15,7 +15,7 @@ def _is_path(url: str) -> bool:
 
 def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
     """What the action needs, at paths or `file://` addresses."""
-    yield from check_objects(inputs, _is_path, hint="give a path, relative to the playbook")
+    yield from check_object_inputs(inputs, _is_path, hint="give a path, relative to the playbook")
     if inputs.get("auth") is not None:
         yield Fault(
             "nobody signs in to files", key="auth", hint="the worker's own rights count; leave it out"

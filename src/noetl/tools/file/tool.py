@@ -14,9 +14,9 @@ from noetl.model.outcome import Outcome, ToolError
 from noetl.ports.tool import Call
 from noetl.tools.file.kind import FileInputs, check
 from noetl.tools.host.tool_attempt import inputs_of
-from noetl.tools.objects.content import media_type_of
-from noetl.tools.objects.operation import bounded, kept, value_in
-from noetl.tools.objects.put_source import local_path, to_put
+from noetl.tools.objects.content import media_type_by_suffix
+from noetl.tools.objects.operation import read_value, run_operation, store_file
+from noetl.tools.objects.put_source import local_path, open_put_source
 
 MOST_LISTED = 100_000
 
@@ -25,7 +25,7 @@ class FileTool:
     """Files of the machine that the worker runs on."""
 
     async def run(self, call: Call) -> Outcome:
-        return await bounded(call, _work)
+        return await run_operation(call, _work)
 
     async def close(self) -> None:
         """Nothing is held."""
@@ -40,7 +40,7 @@ async def _work(call: Call) -> Any:
         case "get":
             return await _get(call, inputs, path)
         case "put":
-            async with to_put(call, inputs) as (source, _):
+            async with open_put_source(call, inputs) as (source, _):
                 return _about(call, path, await asyncio.to_thread(_replace, source, path))
         case "copy":
             to = local_path(call, inputs.to or "")
@@ -53,11 +53,11 @@ async def _work(call: Call) -> Any:
 
 async def _get(call: Call, inputs: FileInputs, path: Path) -> Any:
     if inputs.format not in (None, "bytes"):
-        return await value_in(call, _found(path), inputs.format)
+        return await read_value(call, _found(path), inputs.format)
     async with call.objects.draft() as draft:
         await asyncio.to_thread(shutil.copyfile, _found(path), draft.path)
-        media_type = media_type_of(path.name)
-        return await kept(call, draft.path, media_type, name=path.name, url=_shown(call, path))
+        media_type = media_type_by_suffix(path.name)
+        return await store_file(call, draft.path, media_type, name=path.name, url=_shown(call, path))
 
 
 def _found(path: Path) -> Path:

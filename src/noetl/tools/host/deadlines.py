@@ -8,7 +8,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-class Late(Exception):
+class DeadlineExceeded(Exception):
     """Work was interrupted because its time was over."""
 
 
@@ -34,7 +34,7 @@ class Deadlines:
             return await work
         except asyncio.CancelledError:
             if task in self._late and task.cancelling() == cancelled + 1:
-                raise Late from None
+                raise DeadlineExceeded from None
             raise
         finally:
             if self._due.pop(task, None) is None:

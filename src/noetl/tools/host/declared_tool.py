@@ -10,9 +10,9 @@ from noetl.dsl.document.kinds import NoInputs
 from noetl.model.normalisation import NotJson, normalise
 from noetl.model.outcome import ERROR_KINDS, Outcome, ToolError, succeeded
 from noetl.ports.tool import Call
-from noetl.tools.host.deadlines import Deadlines, Late
-from noetl.tools.host.input_rules import own
-from noetl.tools.host.tool_attempt import attempted, inputs_of
+from noetl.tools.host.deadlines import DeadlineExceeded, Deadlines
+from noetl.tools.host.input_rules import private_copy
+from noetl.tools.host.tool_attempt import as_outcome, inputs_of
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ class FunctionTool:
         self._deadlines = Deadlines()
 
     async def run(self, call: Call) -> Outcome:
-        return await attempted(self._attempt(call))
+        return await as_outcome(self._attempt(call))
 
     async def close(self) -> None:
         """Nothing is held."""
@@ -44,7 +44,7 @@ class FunctionTool:
         if self._takes_call:
             call = arguments[self._takes_call] = _for_others(call)
         elif call.inputs:
-            call = structs.replace(call, inputs=own(call.inputs))
+            call = structs.replace(call, inputs=private_copy(call.inputs))
         given = inputs_of(call, self._inputs)
         for name, parameter in self._parameters.items():
             if name in call.inputs:  # the function has its defaults itself
@@ -62,7 +62,7 @@ class ClassTool:
         self._deadlines = Deadlines()
 
     async def run(self, call: Call) -> Outcome:
-        return await attempted(self._attempt(call))
+        return await as_outcome(self._attempt(call))
 
     async def close(self) -> None:
         if (close := getattr(self._tool, "close", None)) is not None:
@@ -93,7 +93,11 @@ class ClassTool:
 def _for_others(call: Call) -> Call:
     """The call with values of its own, which the tool may change."""
     return structs.replace(
-        call, inputs=own(call.inputs), args=own(call.args), spec=own(call.spec), prev=own(call.prev)
+        call,
+        inputs=private_copy(call.inputs),
+        args=private_copy(call.args),
+        spec=private_copy(call.spec),
+        prev=private_copy(call.prev),
     )
 
 
@@ -103,7 +107,7 @@ async def _within(
     """What the code of others gives, within the time of the call, and without ending the worker."""
     try:
         return await deadlines.within(call.timeout, work(*args, **named))
-    except Late:
+    except DeadlineExceeded:
         raise ToolError("timeout", f"it was not done within {call.timeout:g} s", retryable=True) from None
     except asyncio.CancelledError:
         task = asyncio.current_task()

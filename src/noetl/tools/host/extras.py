@@ -14,7 +14,7 @@ def install_command(extra: str) -> str:
     return f"pip install 'noetl[{extra}]'"
 
 
-def missing_of(extra: str) -> tuple[str, ...]:
+def missing_packages(extra: str) -> tuple[str, ...]:
     """The packages of an extra that are not installed. Imports none of them."""
     return tuple(dict.fromkeys(name for name in _packages(extra) if not _is_installed(name)))
 

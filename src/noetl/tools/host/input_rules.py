@@ -11,7 +11,7 @@ from noetl.model import Json
 Scalar: TypeAlias = str | int | float | bool
 
 
-def as_text(value: Scalar) -> str:
+def input_text(value: Scalar) -> str:
     """The value as headers, forms and environments hold it: `true`, not `True`."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -37,11 +37,11 @@ def byte_count(size: int | str) -> int:
     return int(digits) * factor
 
 
-def own(value: Any) -> Any:
+def private_copy(value: Any) -> Any:
     """A copy for code of others that runs in this process: what it changes there changes nothing else."""
     if type(value) is dict:
-        return {key: own(item) for key, item in value.items()}
-    return [own(item) for item in value] if type(value) is list else value
+        return {key: private_copy(item) for key, item in value.items()}
+    return [private_copy(item) for item in value] if type(value) is list else value
 
 
 Format: TypeAlias = Literal["json", "text", "bytes", "csv", "parquet"]
@@ -49,22 +49,22 @@ Format: TypeAlias = Literal["json", "text", "bytes", "csv", "parquet"]
 Inputs: TypeAlias = Mapping[str, Json]
 
 
-def templated(value: Json) -> bool:
+def has_template(value: Json) -> bool:
     """Whether the value is known only when the task runs."""
     return isinstance(value, str) and ("{{" in value or "{%" in value)
 
 
-def literal(value: Json) -> str | None:
+def literal_text(value: Json) -> str | None:
     """The text of an input that holds no expression; None for anything else."""
-    return value if isinstance(value, str) and not templated(value) else None
+    return value if isinstance(value, str) and not has_template(value) else None
 
 
-def given(inputs: Inputs, *names: str) -> list[str]:
+def present_names(inputs: Inputs, *names: str) -> list[str]:
     """Those of the names that have a value, in the order asked."""
     return [name for name in names if inputs.get(name) is not None]
 
 
-def quoted(names: tuple[str, ...], word: str) -> str:
+def name_phrase(names: tuple[str, ...], word: str) -> str:
     """The names as a phrase: `a`, `b` or `c`."""
     *head, last = [f"`{name}`" for name in names]
     return f"{', '.join(head)} {word} {last}" if head else last
@@ -72,15 +72,15 @@ def quoted(names: tuple[str, ...], word: str) -> str:
 
 def at_most_one(inputs: Inputs, *names: str, hint: str = "") -> Iterator[Fault]:
     """A fault at the second of the names, if more than one is given."""
-    present = given(inputs, *names)
+    present = present_names(inputs, *names)
     if len(present) > 1:
         yield Fault(f"`{present[1]}` cannot stand beside `{present[0]}`", key=present[1], hint=hint)
 
 
 def exactly_one(inputs: Inputs, *names: str, hint: str = "") -> Iterator[Fault]:
     """A fault unless one, and only one, of the names is given."""
-    if not given(inputs, *names):
-        yield Fault(f"{quoted(names, 'or')} is missing", hint=hint)
+    if not present_names(inputs, *names):
+        yield Fault(f"{name_phrase(names, 'or')} is missing", hint=hint)
     yield from at_most_one(inputs, *names, hint=hint)
 
 
@@ -98,17 +98,17 @@ class Action(Struct, frozen=True):
 
 def check_action(actions: Mapping[str, Action], inputs: Inputs) -> Iterator[Fault]:
     """Faults for inputs that the chosen action lacks or has no use for; none while it is unknown."""
-    verb = literal(inputs.get("action"))
+    verb = literal_text(inputs.get("action"))
     if verb is None or verb not in actions:
         return
     action = actions[verb]
     for group in action.needs:
-        yield from exactly_one(inputs, *group, hint=f"`action: {verb}` needs {quoted(group, 'or')}")
+        yield from exactly_one(inputs, *group, hint=f"`action: {verb}` needs {name_phrase(group, 'or')}")
     for name in sorted(set().union(*(other.names for other in actions.values())) - action.names):
         if inputs.get(name) is not None:
             users = tuple(other for other in actions if name in actions[other].names)
             yield Fault(
                 f"`{name}` means nothing to `action: {verb}`",
                 key=name,
-                hint=f"it belongs to the action {quoted(users, 'or')}",
+                hint=f"it belongs to the action {name_phrase(users, 'or')}",
             )

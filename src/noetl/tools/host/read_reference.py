@@ -3,14 +3,14 @@
 import asyncio
 from typing import Any
 
-from noetl.kernel import resolve
-from noetl.model.reference import MARK, Stored, decode_value
-from noetl.ports.results import Objects
+from noetl.kernel import resolve_references
+from noetl.model.reference import MARKER, StoredReference, decode_value
+from noetl.ports.results import ExecutionObjects
 
-_MARK = MARK.encode()
+_MARK = MARKER.encode()
 
 
-async def value_of(reference: Stored, objects: Objects) -> Any:
+async def read_reference(reference: StoredReference, objects: ExecutionObjects) -> Any:
     """The value that a reference to JSON stands for; tables and files in it stay references.
 
     Raises ResultError.
@@ -22,4 +22,4 @@ async def value_of(reference: Stored, objects: Objects) -> Any:
 
     data = await get(reference["key"])
     value = await asyncio.to_thread(decode_value, data)
-    return await resolve(value, get, largest_table=0) if _MARK in data else value
+    return await resolve_references(value, get, largest_table=0) if _MARK in data else value

@@ -26,7 +26,7 @@ def inputs_of(call: Call, model: type[Inputs]) -> Inputs:
         raise ToolError("input", str(error)) from None
 
 
-async def attempted(work: Awaitable[Outcome]) -> Outcome:
+async def as_outcome(work: Awaitable[Outcome]) -> Outcome:
     """The outcome of the work. An exception of it is told as an error, `tool` if unnamed.
 
     A result store that fails is part of the world: what it misses is `not_found`, else it may be tried again.
@@ -36,17 +36,17 @@ async def attempted(work: Awaitable[Outcome]) -> Outcome:
     except ToolError as error:
         return failed(error.info)
     except ResultMissing as error:
-        return failure("not_found", _hinted(error))
+        return error_outcome("not_found", _hinted(error))
     except ResultError as error:
-        return failure("connection", _hinted(error), retryable=True)
+        return error_outcome("connection", _hinted(error), retryable=True)
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
-        return failure("limit" if full else "tool", in_words(error), retryable=full)
+        return error_outcome("limit" if full else "tool", describe_error(error), retryable=full)
     except Exception as error:  # noqa: BLE001  # a tool never raises: this is a fault of its own, told as one
-        return failure("tool", in_words(error))
+        return error_outcome("tool", describe_error(error))
 
 
-def failure(
+def error_outcome(
     kind: ErrorKind, message: str, *, retryable: bool = False, details: dict[str, Json] | None = None
 ) -> Outcome:
     """An error outcome of this kind."""
@@ -57,7 +57,7 @@ def _hinted(error: ResultError) -> str:
     return f"{error}; {error.hint}" if error.hint else str(error)
 
 
-def in_words(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """The exception in words that an event can hold, whatever its message is."""
     try:
         message = str(error).encode(errors="replace").decode()

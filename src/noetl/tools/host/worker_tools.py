@@ -8,10 +8,10 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from noetl.dsl.document.kinds import Kind, Kinds
-from noetl.dsl.document.playbook import Place, Playbook
+from noetl.dsl.document.playbook import Playbook, Position
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, Outcome, failed
-from noetl.ports.tool import Call, Keeping, Tool
+from noetl.ports.tool import Call, ExecutionScoped, Tool
 from noetl.tools.host.deadlines import Deadlines
 from noetl.tools.host.extras import install_command
 
@@ -26,7 +26,7 @@ class Tools:
         self.kinds = kinds
         self.deadlines = Deadlines()
         self._made: dict[str, Tool] = {}
-        self._keeping: list[Keeping] = []
+        self._keeping: list[ExecutionScoped] = []
         self._effects: dict[str, Literal["pure", "write"]] = {}
         self._closed = False
 
@@ -60,7 +60,7 @@ class Tools:
         except Exception as error:  # noqa: BLE001  # packages of others may raise anything on import
             return _Failing(ErrorInfo(kind="tool", message=f"{_unmade(known, error)}; {_install(known)}"))
         self._made[kind] = tool
-        if isinstance(tool, Keeping):
+        if isinstance(tool, ExecutionScoped):
             self._keeping.append(tool)
         return tool
 
@@ -78,18 +78,18 @@ class Tools:
             raise ExceptionGroup("tools could not be closed", errors)
 
 
-class Unrunnable(Struct, frozen=True):
+class UnrunnableTask(Struct, frozen=True):
     """A task that cannot be run here: what is missing, and what to do about it."""
 
     step: str
     task: str
     kind: str
-    place: Place
+    position: Position
     reason: str
     hint: str
 
 
-def unrunnable(playbook: Playbook, kinds: Kinds) -> tuple[Unrunnable, ...]:
+def unrunnable_tasks(playbook: Playbook, kinds: Kinds) -> tuple[UnrunnableTask, ...]:
     """The tasks of a playbook whose kind cannot be run here, in document order.
 
     Imports what runs the others, for only that tells whether its driver is installed.
@@ -101,7 +101,7 @@ def unrunnable(playbook: Playbook, kinds: Kinds) -> tuple[Unrunnable, ...]:
             if task.kind not in reasons:
                 reasons[task.kind] = _obstacle(task.kind, kinds)
             if (obstacle := reasons[task.kind]) is not None:
-                found.append(Unrunnable(step.name, task.label, task.kind, task.place, *obstacle))
+                found.append(UnrunnableTask(step.name, task.label, task.kind, task.position, *obstacle))
     return tuple(found)
 
 

@@ -10,20 +10,20 @@ from msgspec import Struct
 from noetl.model.outcome import ToolError
 
 
-class Bearer(Struct, frozen=True, kw_only=True, tag_field="type", tag="bearer"):
+class BearerAuth(Struct, frozen=True, kw_only=True, tag_field="type", tag="bearer"):
     """Sent as `Authorization: Bearer`."""
 
     token: str
 
 
-class Basic(Struct, frozen=True, kw_only=True, tag_field="type", tag="basic"):
+class BasicAuth(Struct, frozen=True, kw_only=True, tag_field="type", tag="basic"):
     """Sent as `Authorization: Basic`."""
 
     username: str
     password: str
 
 
-class ApiKey(Struct, frozen=True, kw_only=True, tag_field="type", tag="api_key"):
+class ApiKeyAuth(Struct, frozen=True, kw_only=True, tag_field="type", tag="api_key"):
     """Sent in a header, or in the query if that is named."""
 
     value: str
@@ -31,13 +31,13 @@ class ApiKey(Struct, frozen=True, kw_only=True, tag_field="type", tag="api_key")
     query: str | None = None
 
 
-class OAuth2(Struct, frozen=True, kw_only=True, tag_field="type", tag="oauth2"):
+class OAuth2Auth(Struct, frozen=True, kw_only=True, tag_field="type", tag="oauth2"):
     """Sent as `Authorization: Bearer`; the worker has had the token for the client's credentials."""
 
     access_token: str
 
 
-Auth: TypeAlias = Bearer | Basic | ApiKey | OAuth2
+HttpAuth: TypeAlias = BearerAuth | BasicAuth | ApiKeyAuth | OAuth2Auth
 
 _OTHERS: dict[str, dict[str, str]] = {
     "bearer": {"value": "token"},
@@ -83,24 +83,24 @@ def signature_of(auth: str | Mapping[str, Any] | None) -> Signature:
         )
     given = _read(auth)
     match given:
-        case Bearer():
+        case BearerAuth():
             return Signature(header=("Authorization", f"Bearer {given.token}"))
-        case OAuth2():
+        case OAuth2Auth():
             return Signature(header=("Authorization", f"Bearer {given.access_token}"))
-        case Basic():
+        case BasicAuth():
             pair = f"{given.username}:{given.password}".encode()
             return Signature(header=("Authorization", f"Basic {base64.b64encode(pair).decode()}"))
-        case ApiKey(header=str(), query=str()):
+        case ApiKeyAuth(header=str(), query=str()):
             raise ToolError("credential", "`auth` has a `header` and a `query`: an API key goes into one")
-        case ApiKey(query=None):
+        case ApiKeyAuth(query=None):
             return Signature(header=(given.header or "X-API-Key", given.value))
-        case ApiKey():
+        case ApiKeyAuth():
             return Signature(query=(given.query or "", given.value))
         case _:
             assert_never(given)
 
 
-def _read(auth: Mapping[str, Any]) -> Auth:
+def _read(auth: Mapping[str, Any]) -> HttpAuth:
     """The mapping, typed. Of a keychain entry only what signs in is looked at."""
     entry = dict(auth)
     kind = entry.pop("kind", None)
@@ -119,7 +119,7 @@ def _read(auth: Mapping[str, Any]) -> Auth:
         if other in entry:
             entry.setdefault(name, entry[other])
     try:
-        return msgspec.convert(entry, Bearer | Basic | ApiKey | OAuth2)
+        return msgspec.convert(entry, BearerAuth | BasicAuth | ApiKeyAuth | OAuth2Auth)
     except msgspec.ValidationError as error:
         raise ToolError("credential", f"`auth` is no credential of type `{entry['type']}`: {error}") from None
 

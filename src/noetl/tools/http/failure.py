@@ -6,7 +6,7 @@ from aiohttp.http_exceptions import ContentEncodingError, HttpProcessingError
 from noetl.model.outcome import ErrorInfo
 
 
-def failure_of(error: aiohttp.ClientError, place: str) -> ErrorInfo:
+def http_error(error: aiohttp.ClientError, place: str) -> ErrorInfo:
     """The error that stands for what the client raised; `place` is the request, for the message."""
     kind, why, retryable = _told(error)
     if kind == "input":
@@ -25,29 +25,38 @@ def _told(error: aiohttp.ClientError) -> tuple[str, str, bool]:
             return "timeout", "no data within the time that `spec.timeout.read` gives", True
         case aiohttp.TooManyRedirects():
             last = error.history[-1].headers.get("Location", "") if error.history else ""
-            why = f"it redirects more than {len(error.history) - 1} times, the last to `{cut(last)}`"
+            times = len(error.history) - 1
+            why = f"it redirects more than {times} times, the last to `{shorten_message(last)}`"
             return "connection", why, False
         case aiohttp.RedirectClientError():
-            return "connection", f"it redirects to what is no HTTP address: {cut(str(error))}", False
+            return (
+                "connection",
+                f"it redirects to what is no HTTP address: {shorten_message(str(error))}",
+                False,
+            )
         case aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
-            return "input", f"`url` is no address: {cut(str(error))}", False
+            return "input", f"`url` is no address: {shorten_message(str(error))}", False
         case aiohttp.ClientConnectorError():
             return "connection", *_unconnected(error)
         case aiohttp.ClientHttpProxyError():
             busy = error.status in (408, 425, 429) or error.status >= 500
-            return "connection", f"the proxy answers {error.status} {cut(error.message)}", busy
+            return "connection", f"the proxy answers {error.status} {shorten_message(error.message)}", busy
         case aiohttp.ClientPayloadError(__cause__=ContentEncodingError(message=why)):
-            return "connection", f"the body cannot be unpacked: {cut(why)}", True
+            return "connection", f"the body cannot be unpacked: {shorten_message(why)}", True
         case aiohttp.ClientPayloadError():
             return "connection", "the connection ended before the whole body was there", True
         case aiohttp.ClientResponseError(__cause__=HttpProcessingError(__cause__=ContentEncodingError())):
-            return "connection", f"the body cannot be unpacked: {cut(error.message)}", True
+            return "connection", f"the body cannot be unpacked: {shorten_message(error.message)}", True
         case aiohttp.ClientResponseError():
-            return "connection", f"what the server sent is not HTTP: {cut(error.message)}", True
+            return "connection", f"what the server sent is not HTTP: {shorten_message(error.message)}", True
         case aiohttp.ServerDisconnectedError():
             return "connection", "the server closed the connection without an answer", True
         case _:
-            return "connection", f"the connection broke: {cut(str(error) or type(error).__name__)}", True
+            return (
+                "connection",
+                f"the connection broke: {shorten_message(str(error) or type(error).__name__)}",
+                True,
+            )
 
 
 def _unconnected(error: aiohttp.ClientConnectorError) -> tuple[str, bool]:
@@ -70,10 +79,10 @@ def _unconnected(error: aiohttp.ClientConnectorError) -> tuple[str, bool]:
 def _reason(error: OSError) -> str:
     if isinstance(error, ConnectionRefusedError):
         return "it is refused, so nothing may be listening there"
-    return cut(error.strerror or str(error) or type(error).__name__)
+    return shorten_message(error.strerror or str(error) or type(error).__name__)
 
 
-def cut(text: str) -> str:
+def shorten_message(text: str) -> str:
     """The text in one line, and not too much of it."""
     plain = " ".join(text.encode(errors="replace").decode().split())
     return plain if len(plain) <= 200 else plain[:199] + "…"

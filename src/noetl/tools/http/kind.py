@@ -5,7 +5,7 @@ from msgspec import Meta, Struct
 
 from noetl.dsl.document.kinds import Auth, Fault, Kind, Seconds, TaskSpec
 from noetl.model import Json
-from noetl.tools.host.input_rules import Inputs, Scalar, at_most_one, exactly_one, literal
+from noetl.tools.host.input_rules import Inputs, Scalar, at_most_one, exactly_one, literal_text
 
 Method = Literal[
     "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS",
@@ -107,7 +107,7 @@ def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
     yield from at_most_one(inputs, "json", "body", "form", hint="a request has one body")
     yield from at_most_one(inputs, "files", "json", hint="send the other fields with `form`")
     yield from at_most_one(inputs, "files", "body", hint="send the other fields with `form`")
-    url = literal(inputs.get("url"))
+    url = literal_text(inputs.get("url"))
     if url is not None and not url.lower().startswith(("http://", "https://")):
         yield Fault(f"`{url}` is not an HTTP address", key="url", hint="begin it with `https://`")
     files = inputs.get("files")

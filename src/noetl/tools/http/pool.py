@@ -26,11 +26,11 @@ _FILES = 65_536
 _OTHERS = 256
 """Of these, what is left to stores, processes and other tools: without any they fail."""
 
-Checked: TypeAlias = ssl.SSLContext | bool
+TlsOption: TypeAlias = ssl.SSLContext | bool
 """What the certificate of a server is checked against, and what the client shows of its own."""
 
 
-class Connections:
+class HttpConnections:
     """Keeps connections alive between calls, to any number of hosts. Belongs to the running loop."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Connections:
         if self._connector is not None:
             await self._connector.close()
 
-    def checked(self, spec: HttpSpec, folder: Path) -> Checked:
+    def tls_option(self, spec: HttpSpec, folder: Path) -> TlsOption:
         """As `verify` and `cert` say. One context for each set of files: connections are kept by it."""
         if spec.cert is None and not isinstance(spec.verify, str):
             return spec.verify is not False

@@ -14,9 +14,9 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from noetl.model.outcome import ToolError
-from noetl.model.reference import Stored
+from noetl.model.reference import StoredReference
 from noetl.ports.tool import Call
-from noetl.tools.host.input_rules import Scalar, as_text
+from noetl.tools.host.input_rules import Scalar, input_text
 from noetl.tools.http.auth import Signature, signature_of
 from noetl.tools.http.kind import HttpInputs, Upload
 
@@ -25,7 +25,7 @@ _LENGTHS = ("Content-Length", "Transfer-Encoding")
 _CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
-class Request(NamedTuple):
+class HttpRequest(NamedTuple):
     """One request, ready to be sent. `signature` is what must not be shown or follow a redirect."""
 
     method: str
@@ -35,18 +35,18 @@ class Request(NamedTuple):
     signature: Signature
 
     @property
-    def place(self) -> str:
+    def label(self) -> str:
         """Method and address for messages, without user, query and fragment."""
         return f"{self.method} {self.url.with_user(None).with_query(None).with_fragment(None)}"
 
-    def shown(self, url: URL) -> str:
+    def mask_url(self, url: URL) -> str:
         """The address without secrets."""
         if self.signature.query and self.signature.query[0] in url.query:
             url = url.update_query({self.signature.query[0]: "***"})
         return str(url.with_user(None))
 
 
-async def request_of(call: Call, inputs: HttpInputs, open_files: AsyncExitStack) -> Request:
+async def build_request(call: Call, inputs: HttpInputs, open_files: AsyncExitStack) -> HttpRequest:
     """What the inputs ask for. ToolError if it cannot be sent; files it sends are left to `open_files`."""
     signature = signature_of(inputs.auth)
     headers = _headers(inputs.headers or {}, signature)
@@ -58,24 +58,26 @@ async def request_of(call: Call, inputs: HttpInputs, open_files: AsyncExitStack)
         headers.popall("Content-Type", None)  # only the form knows what separates its parts
     elif content_type:
         headers.setdefault("Content-Type", content_type)
-    url = address(inputs.url, "url").extend_query(_pairs(inputs.params or {}, "params"))
+    url = parse_http_url(inputs.url, "url").extend_query(_pairs(inputs.params or {}, "params"))
     if url.user is not None and (signature.header or "Authorization" in headers):
         raise ToolError("input", "`url` holds a user, and the request signs in otherwise: drop one of them")
     if signature.query:
         url = url.update_query([signature.query])
-    return Request(method, url, headers, body, signature)
+    return HttpRequest(method, url, headers, body, signature)
 
 
-def with_references(call: Call) -> Call:
+def wrap_file_references(call: Call) -> Call:
     """The call with every reference among its `files` in the place that typed inputs have for it."""
     files = call.inputs.get("files")
-    if not isinstance(files, dict) or not any(isinstance(part, Stored) for part in files.values()):
+    if not isinstance(files, dict) or not any(isinstance(part, StoredReference) for part in files.values()):
         return call
-    parts = {name: {"content": part} if isinstance(part, Stored) else part for name, part in files.items()}
+    parts = {
+        name: {"content": part} if isinstance(part, StoredReference) else part for name, part in files.items()
+    }
     return structs.replace(call, inputs={**call.inputs, "files": parts})
 
 
-def address(text: str, what: str) -> URL:
+def parse_http_url(text: str, what: str) -> URL:
     """The HTTP address that the text is. ToolError if it is none; `what` names the input."""
     try:
         url = URL(text.strip())
@@ -93,7 +95,7 @@ def _headers(given: Mapping[str, Scalar | None], signature: Signature) -> CIMult
     headers: CIMultiDict[str] = CIMultiDict()
     for name, value in given.items():
         if value is not None:
-            headers[name] = _sendable(name, as_text(value).strip())
+            headers[name] = _sendable(name, input_text(value).strip())
     for name in _LENGTHS:
         headers.popall(name, None)
     if signature.header:
@@ -121,7 +123,7 @@ def _pairs(values: Mapping[str, Any], what: str) -> list[tuple[str, str]]:
             if isinstance(one, dict | list):
                 raise ToolError("input", f"`{what}.{name}` must be text, a number or a list of such values")
             if one is not None:
-                found.append((name, as_text(one)))
+                found.append((name, input_text(one)))
     return found
 
 
@@ -135,7 +137,7 @@ async def _body(
     if inputs.form is not None:
         form = urlencode(_pairs(inputs.form, "form")).encode()
         return form, "application/x-www-form-urlencoded"
-    if isinstance(given, Stored):
+    if isinstance(given, StoredReference):
         return await _referred(call, given, open_files), given["media_type"]
     if isinstance(inputs.body, str):
         return inputs.body.encode(), "text/plain; charset=utf-8"
@@ -160,7 +162,7 @@ async def _multipart(
             path = call.folder / upload.path
             content = open_files.enter_context(_opened(path, name))
             filename = filename or path.name
-        elif isinstance(upload.content, Stored):
+        elif isinstance(upload.content, StoredReference):
             content = await _referred(call, upload.content, open_files)
             content_type = content_type or upload.content["media_type"]
             filename = filename or upload.content.get("filename")
@@ -176,7 +178,7 @@ async def _multipart(
     return form
 
 
-async def _referred(call: Call, reference: Stored, open_files: AsyncExitStack) -> BinaryIO:
+async def _referred(call: Call, reference: StoredReference, open_files: AsyncExitStack) -> BinaryIO:
     """The stored object as a file, sent as it is read. Raises ResultError."""
     path = await open_files.enter_async_context(call.objects.local(reference))
     return open_files.enter_context(path.open("rb"))

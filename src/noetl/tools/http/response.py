@@ -34,7 +34,7 @@ _NOT_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-es
 """Codecs of Python that no server means; some take very long."""
 
 
-class Content(NamedTuple):
+class BodyContent(NamedTuple):
     """The body as a value, and what was odd about it."""
 
     data: Json
@@ -61,18 +61,18 @@ def is_binary(content_type: str) -> bool:
     return not (about.is_json or about.is_text)
 
 
-def content_of(body: bytes, content_type: str) -> Content:
+def decode_body(body: bytes, content_type: str) -> BodyContent:
     """The body as its content type says, JSON or text; null if it is empty.
 
     Never fails on what a server may call JSON or text: what is not JSON stays text.
     """
     if not body:
-        return Content(None)
+        return BodyContent(None)
     about = _about(content_type)
     return _json(body, about.charset) if about.is_json else _text(body, about.charset)
 
 
-def retry_after(text: str | None, now: datetime | None = None) -> float | None:
+def parse_retry_after(text: str | None, now: datetime | None = None) -> float | None:
     """The seconds that a `Retry-After` asks for, given as a number or as a date; None if it says neither."""
     if text is None:
         return None
@@ -113,25 +113,25 @@ def _ascii(raw: bytes) -> str:
         return raw.decode("latin-1")
 
 
-def _json(body: bytes, charset: str) -> Content:
+def _json(body: bytes, charset: str) -> BodyContent:
     text = _text(body, charset)
     assert isinstance(text.data, str)  # noqa: S101  # what `_text` gives
     try:
-        return Content(normalise(msgspec.json.decode(text.data)), text.warning)
+        return BodyContent(normalise(msgspec.json.decode(text.data)), text.warning)
     except (msgspec.DecodeError, UnicodeError, RecursionError, NotJson) as error:
-        return Content(text.data, f"the body is not the JSON that its content type says: {error}")
+        return BodyContent(text.data, f"the body is not the JSON that its content type says: {error}")
 
 
-def _text(body: bytes, charset: str) -> Content:
+def _text(body: bytes, charset: str) -> BodyContent:
     encoding, warning = _codec(charset)
     try:
-        return Content(_checked(body.decode(encoding)), warning)
+        return BodyContent(_checked(body.decode(encoding)), warning)
     except UnicodeError:
         pass
     if charset and not warning:
         text = body.decode(encoding, errors="replace").encode(errors="replace").decode()
-        return Content(text, f"the body is not the {charset} that it says: what is not was replaced")
-    return Content(body.decode("latin-1"), warning or "the body is not UTF-8: it was read as latin-1")
+        return BodyContent(text, f"the body is not the {charset} that it says: what is not was replaced")
+    return BodyContent(body.decode("latin-1"), warning or "the body is not UTF-8: it was read as latin-1")
 
 
 def _codec(charset: str) -> tuple[str, str]:

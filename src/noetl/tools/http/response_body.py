@@ -7,17 +7,17 @@ from aiohttp import ClientResponse
 
 from noetl.model import Json
 from noetl.model.outcome import ToolError
-from noetl.model.reference import MEDIA_TYPE
-from noetl.ports.results import Objects
-from noetl.tools.http.failure import cut
-from noetl.tools.http.response import Content, content_of, is_binary
+from noetl.model.reference import JSON_MEDIA_TYPE
+from noetl.ports.results import ExecutionObjects
+from noetl.tools.http.failure import shorten_message
+from noetl.tools.http.response import BodyContent, decode_body, is_binary
 
 _LARGE = 1024 * 1024
 """Bytes that are no longer worked on between two turns of the loop."""
 _PREVIEW = 1_024
 
 
-async def read(response: ClientResponse, limit: int) -> bytes:
+async def read_body(response: ClientResponse, limit: int) -> bytes:
     """The whole body, unpacked. ToolError of kind `limit` if it is longer."""
     length = response.content_length or 0
     body = bytearray()
@@ -31,27 +31,31 @@ async def read(response: ClientResponse, limit: int) -> bytes:
     raise ToolError("limit", f"the body is longer than {limit:,} bytes: `spec.save_as: file` can store it")
 
 
-async def value_of(response: ClientResponse, objects: Objects, *, most: int, limit: int) -> Content:
+async def body_content(
+    response: ClientResponse, objects: ExecutionObjects, *, most: int, limit: int
+) -> BodyContent:
     """The body as its content type says. What is neither JSON nor text is stored, up to `most` bytes."""
     content_type = response.headers.get("Content-Type", "")
     if is_binary(content_type):
-        return await stored(response, objects, most=most)
-    body = await read(response, limit)
+        return await store_body(response, objects, most=most)
+    body = await read_body(response, limit)
     if not content_type and not _is_utf8(body):
-        return Content(await _kept(objects, response, body))
+        return BodyContent(await _kept(objects, response, body))
     if len(body) > _LARGE:
-        return await asyncio.to_thread(content_of, body, content_type)
-    return content_of(body, content_type)
+        return await asyncio.to_thread(decode_body, body, content_type)
+    return decode_body(body, content_type)
 
 
-async def stored(response: ClientResponse, objects: Objects, *, most: int, empty: bool = False) -> Content:
+async def store_body(
+    response: ClientResponse, objects: ExecutionObjects, *, most: int, empty: bool = False
+) -> BodyContent:
     """A reference to the body; null if there is none, unless `empty` asks for one all the same.
 
     Holds little of it at any time. ToolError of kind `limit` if it is longer than `most` bytes.
     """
     first = await response.content.readany()
     if not first and (not empty or response.method == "HEAD"):
-        return Content(None)
+        return BodyContent(None)
     too_long = ToolError("limit", f"the body is longer than {most:,} bytes")
     if (response.content_length or 0) > most:
         raise too_long
@@ -66,10 +70,10 @@ async def stored(response: ClientResponse, objects: Objects, *, most: int, empty
                 if len(waiting) >= _LARGE or not more:
                     size += await asyncio.to_thread(file.write, waiting)
                     waiting = bytearray()
-        return Content(await draft.keep(**_about(response, first)))
+        return BodyContent(await draft.keep(**_about(response, first)))
 
 
-async def _kept(objects: Objects, response: ClientResponse, body: bytes) -> Json:
+async def _kept(objects: ExecutionObjects, response: ClientResponse, body: bytes) -> Json:
     async with objects.draft() as draft:
         await asyncio.to_thread(draft.path.write_bytes, body)
         return await draft.keep(**_about(response, body))
@@ -77,15 +81,15 @@ async def _kept(objects: Objects, response: ClientResponse, body: bytes) -> Json
 
 def _about(response: ClientResponse, first: bytes) -> dict[str, str]:
     """Media type, preview and file name of what is stored."""
-    content_type = cut(response.headers.get("Content-Type", ""))
+    content_type = shorten_message(response.headers.get("Content-Type", ""))
     kind = content_type or "application/octet-stream"
-    if kind == MEDIA_TYPE:
+    if kind == JSON_MEDIA_TYPE:
         kind += "; charset=utf-8"  # alone it would stand for the value, and this is a file
     told = response.content_disposition.filename if response.content_disposition else None
-    name = cut(PurePosixPath((told or response.url.name).replace("\\", "/")).name)
+    name = shorten_message(PurePosixPath((told or response.url.name).replace("\\", "/")).name)
     found = {"media_type": kind, "preview": ""}
     if not is_binary(content_type):
-        text = content_of(first[:_PREVIEW], "text/plain").data
+        text = decode_body(first[:_PREVIEW], "text/plain").data
         found["preview"] = text if isinstance(text, str) else ""
     if name:
         found["filename"] = name

@@ -12,13 +12,13 @@ import msgspec
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, Outcome, ToolError, failed
 from noetl.ports.tool import Call
-from noetl.tools.host.tool_attempt import attempted, failure, inputs_of
-from noetl.tools.http.failure import cut, failure_of
+from noetl.tools.host.tool_attempt import as_outcome, error_outcome, inputs_of
+from noetl.tools.http.failure import http_error, shorten_message
 from noetl.tools.http.kind import HttpInputs, HttpSpec, HttpTimeout, check
-from noetl.tools.http.pool import Checked, Connections
-from noetl.tools.http.request import Request, address, request_of, with_references
-from noetl.tools.http.response import Content, headers_of, retry_after
-from noetl.tools.http.response_body import stored, value_of
+from noetl.tools.http.pool import HttpConnections, TlsOption
+from noetl.tools.http.request import HttpRequest, build_request, parse_http_url, wrap_file_references
+from noetl.tools.http.response import BodyContent, headers_of, parse_retry_after
+from noetl.tools.http.response_body import body_content, store_body
 
 MAX_BODY = 64 * 1024 * 1024
 """Bytes of one body, unpacked."""
@@ -34,12 +34,12 @@ class HttpTool:
     """HTTP requests over one pool of connections. A cookie lives as long as the run that got it."""
 
     def __init__(self, *, max_body: int = MAX_BODY, max_file: int = MAX_FILE) -> None:
-        self._connections = Connections()
+        self._connections = HttpConnections()
         self._max_body = max_body
         self._max_file = max_file
 
     async def run(self, call: Call) -> Outcome:
-        return await attempted(self._attempt(call))
+        return await as_outcome(self._attempt(call))
 
     async def close(self) -> None:
         await self._connections.close()
@@ -47,25 +47,30 @@ class HttpTool:
     async def _attempt(self, call: Call) -> Outcome:
         inputs, spec = _typed(call)
         async with AsyncExitStack() as open_files:
-            request = await request_of(call, inputs, open_files)
-            checked = self._connections.checked(spec, call.folder)
+            request = await build_request(call, inputs, open_files)
+            checked = self._connections.tls_option(spec, call.folder)
             session = open_files.enter_context(self._connections.session(call))
             try:
                 async with asyncio.timeout(call.timeout):
                     answer = await self._answer(call, session, request, spec, checked)
             except aiohttp.ClientError as error:
                 if self._connections.closed:
-                    return failure("cancelled", "the worker is ending")
-                return failed(failure_of(error, request.place))
+                    return error_outcome("cancelled", "the worker is ending")
+                return failed(http_error(error, request.label))
             except TimeoutError:
-                message = f"{request.place}: no whole answer within {call.timeout:g} s"
-                return failure("timeout", message, retryable=True)
+                message = f"{request.label}: no whole answer within {call.timeout:g} s"
+                return error_outcome("timeout", message, retryable=True)
         if answer.content.warning:
             call.log(f"warning: {answer.content.warning}")
         return _outcome(request, answer, ok=_succeeds(answer.status, spec.success))
 
     async def _answer(
-        self, call: Call, session: aiohttp.ClientSession, request: Request, spec: HttpSpec, checked: Checked
+        self,
+        call: Call,
+        session: aiohttp.ClientSession,
+        request: HttpRequest,
+        spec: HttpSpec,
+        checked: TlsOption,
     ) -> "_Answer":
         began = time.perf_counter()
         limits = spec.timeout if isinstance(spec.timeout, HttpTimeout) else HttpTimeout()
@@ -89,22 +94,22 @@ class HttpTool:
             status=response.status,
             reason=response.reason or "",
             headers=headers_of(response),
-            url=request.shown(response.url),
+            url=request.mask_url(response.url),
             elapsed_ms=round((time.perf_counter() - began) * 1e3, 3),
             content=content,
         )
 
-    async def _content(self, call: Call, response: aiohttp.ClientResponse, spec: HttpSpec) -> Content:
+    async def _content(self, call: Call, response: aiohttp.ClientResponse, spec: HttpSpec) -> BodyContent:
         ok = _succeeds(response.status, spec.success)
         most = self._max_file if ok else self._max_body
         try:
             if ok and spec.save_as is not None:
-                return await stored(response, call.objects, most=most, empty=True)
-            return await value_of(response, call.objects, most=most, limit=self._max_body)
+                return await store_body(response, call.objects, most=most, empty=True)
+            return await body_content(response, call.objects, most=most, limit=self._max_body)
         except ToolError as error:
             if ok:
                 raise
-            return Content(None, str(error))  # the status says more than the size
+            return BodyContent(None, str(error))  # the status says more than the size
 
 
 class _Answer(NamedTuple):
@@ -113,11 +118,11 @@ class _Answer(NamedTuple):
     headers: dict[str, str]
     url: str
     elapsed_ms: float
-    content: Content
+    content: BodyContent
 
 
 def _typed(call: Call) -> tuple[HttpInputs, HttpSpec]:
-    call = with_references(call)
+    call = wrap_file_references(call)
     inputs = inputs_of(call, HttpInputs)
     try:
         spec = msgspec.convert({name: call.spec.get(name) for name in _KNOBS}, HttpSpec)
@@ -126,11 +131,11 @@ def _typed(call: Call) -> tuple[HttpInputs, HttpSpec]:
     for fault in check(call.inputs, call.spec):
         raise ToolError("input", f"{fault.message}: {fault.hint}" if fault.hint else fault.message)
     if spec.proxy is not None:
-        address(spec.proxy, "spec.proxy")
+        parse_http_url(spec.proxy, "spec.proxy")
     return inputs, spec
 
 
-def _signing(request: Request) -> tuple[aiohttp.ClientMiddlewareType, ...]:
+def _signing(request: HttpRequest) -> tuple[aiohttp.ClientMiddlewareType, ...]:
     """Signs what goes to the host that was asked for; a redirect to another gets no credential."""
     if (header := request.signature.header) is None:
         return ()
@@ -150,7 +155,7 @@ def _succeeds(status: int, success: list[int | str] | None) -> bool:
     return any(one in (status, f"{status // 100}xx") for one in success)
 
 
-def _outcome(request: Request, answer: _Answer, *, ok: bool) -> Outcome:
+def _outcome(request: HttpRequest, answer: _Answer, *, ok: bool) -> Outcome:
     """The outcome of an answer. One that is no success has its result, too: policies may want the body."""
     headers: dict[str, Json] = dict(answer.headers)
     result: dict[str, Json] = {
@@ -170,14 +175,14 @@ def _outcome(request: Request, answer: _Answer, *, ok: bool) -> Outcome:
     )
 
 
-def _unsuccessful(request: Request, answer: _Answer) -> ErrorInfo:
+def _unsuccessful(request: HttpRequest, answer: _Answer) -> ErrorInfo:
     said = answer.content.data
     excerpt = said if isinstance(said, str) else msgspec.json.encode(said).decode() if said else ""
-    message = " ".join(f"{request.place}: {answer.status} {answer.reason}".split())
+    message = " ".join(f"{request.label}: {answer.status} {answer.reason}".split())
     return ErrorInfo(
         kind="http_status",
-        message=f"{message}: {cut(excerpt)}" if excerpt else message,
+        message=f"{message}: {shorten_message(excerpt)}" if excerpt else message,
         retryable=answer.status in _RETRYABLE or answer.status >= 500,
-        retry_after=retry_after(answer.headers.get("retry-after"), datetime.now(UTC)),
+        retry_after=parse_retry_after(answer.headers.get("retry-after"), datetime.now(UTC)),
         details={"status": answer.status},
     )

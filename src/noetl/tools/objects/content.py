@@ -16,14 +16,21 @@ import msgspec
 from noetl.model import Json
 from noetl.model.normalisation import NotJson, normalise
 from noetl.model.outcome import ToolError
-from noetl.model.reference import ARROW, MEDIA_TYPE, Stored, held, mentions, unescape
-from noetl.ports.results import Objects
+from noetl.model.reference import (
+    ARROW_MEDIA_TYPE,
+    JSON_MEDIA_TYPE,
+    StoredReference,
+    may_hold_marker,
+    unescape,
+    wrap_references,
+)
+from noetl.ports.results import ExecutionObjects
 from noetl.tools.host.input_rules import Format
-from noetl.tools.objects.table_conversion import table_from_parquet, table_from_rows, written_table
+from noetl.tools.objects.table_conversion import convert_table, read_parquet, write_parquet
 
-MOST = 64 << 20
+MAX_VALUE_BYTES = 64 << 20
 """The most bytes that are read as a value; more is worked on by reference."""
-PREVIEW = 1_024
+PREVIEW_BYTES = 1_024
 
 MEDIA_TYPES: dict[str, str] = {
     # Not the type of values in the log: a user's file never stands for one.
@@ -43,51 +50,55 @@ _SUFFIXES: dict[str, Format] = {
 }
 
 
-def format_of(address: str) -> Format | None:
+def format_by_suffix(address: str) -> Format | None:
     """What the end of an address says."""
     return _SUFFIXES.get(Path(address).suffix.lower())
 
 
-def media_type_of(address: str) -> str:
-    return MEDIA_TYPES[format_of(address) or "bytes"]
+def media_type_by_suffix(address: str) -> str:
+    return MEDIA_TYPES[format_by_suffix(address) or "bytes"]
 
 
 @asynccontextmanager
 async def content_file(
-    objects: Objects, content: Any, form: Format | None
+    objects: ExecutionObjects, content: Any, form: Format | None
 ) -> AsyncIterator[tuple[Path, str]]:
     """A file with a value, or with what a reference stands for, in this format; and its media type.
 
     Raises ToolError, ResultError.
     """
-    if isinstance(content, Stored) and (kind := _as_it_is(content, form)):
+    if isinstance(content, StoredReference) and (kind := _as_it_is(content, form)):
         async with objects.local(content) as path:
-            if content["media_type"] != MEDIA_TYPE or not await asyncio.to_thread(_has_marks, path):
+            if content["media_type"] != JSON_MEDIA_TYPE or not await asyncio.to_thread(_has_marks, path):
                 yield path, kind
                 return
     async with objects.draft() as draft:
         yield draft.path, await _written(objects, content, form, draft.path)
 
 
-def _as_it_is(reference: Stored, form: Format | None) -> str:
+def _as_it_is(reference: StoredReference, form: Format | None) -> str:
     """The media type of what a reference stands for, if its bytes are in this format already."""
     kind: str = reference["media_type"]
-    if kind == MEDIA_TYPE:
+    if kind == JSON_MEDIA_TYPE:
         return MEDIA_TYPES["json"] if form in (None, "json") else ""
-    if form == "bytes" and kind != ARROW:
+    if form == "bytes" and kind != ARROW_MEDIA_TYPE:
         return kind
     return kind if form is None or kind == MEDIA_TYPES[form] else ""
 
 
-async def _written(objects: Objects, content: Any, form: Format | None, to: Path) -> str:
-    if isinstance(content, Stored) and content["media_type"] == ARROW and form is not None:
+async def _written(objects: ExecutionObjects, content: Any, form: Format | None, to: Path) -> str:
+    if (
+        isinstance(content, StoredReference)
+        and content["media_type"] == ARROW_MEDIA_TYPE
+        and form is not None
+    ):
         if form == "text" or form == "bytes":  # noqa: PLR1714 -- so that the types follow
             raise ToolError("input", f"a table cannot be written as {form}: choose csv, json or parquet")
         async with objects.local(content) as path:
-            await asyncio.to_thread(written_table, path, form, to)
+            await asyncio.to_thread(convert_table, path, form, to)
         return MEDIA_TYPES[form]
     whole = await _whole(objects, content)
-    if isinstance(whole, Stored):
+    if isinstance(whole, StoredReference):
         raise ToolError("input", f"the object is `{whole['media_type']}`: it cannot be written as {form}")
     form = form or ("text" if isinstance(whole, str) else "json")
     await asyncio.to_thread(_write_value, whole, form, to)
@@ -107,7 +118,7 @@ def _write_value(value: Any, form: Format, to: Path) -> None:
         case "csv":
             _write_csv(_rows(value, form), to)
         case "parquet":
-            table_from_rows(_rows(value, form), to)
+            write_parquet(_rows(value, form), to)
 
 
 def read_content(path: Path, form: Format, to: Path) -> Json | int:
@@ -116,10 +127,10 @@ def read_content(path: Path, form: Format, to: Path) -> Json | int:
     Raises ToolError.
     """
     if form == "parquet":
-        return table_from_parquet(path, to)
-    if (size := path.stat().st_size) > MOST:
+        return read_parquet(path, to)
+    if (size := path.stat().st_size) > MAX_VALUE_BYTES:
         hint = "leave out `format` and hand on the reference"
-        raise ToolError("limit", f"{size:,} bytes are too many for a value ({MOST:,}): {hint}")
+        raise ToolError("limit", f"{size:,} bytes are too many for a value ({MAX_VALUE_BYTES:,}): {hint}")
     try:
         match form:
             case "json":
@@ -135,17 +146,17 @@ def read_content(path: Path, form: Format, to: Path) -> Json | int:
         raise ToolError("input", f"it is not {form}: {error}") from None
 
 
-def preview_of(path: Path, media_type: str) -> str:
+def file_preview(path: Path, media_type: str) -> str:
     """A readable beginning of a file, if it is text."""
     if not media_type.endswith("charset=utf-8"):
         return ""
     with path.open("rb") as file:
-        text = file.read(PREVIEW).decode(errors="ignore")
+        text = file.read(PREVIEW_BYTES).decode(errors="ignore")
         return f"{text}…" if file.read(1) else text
 
 
 def _csv_rows(file: TextIOWrapper) -> Iterator[dict[str, Json]]:
-    csv.field_size_limit(MOST)
+    csv.field_size_limit(MAX_VALUE_BYTES)
     rows = csv.DictReader(file, restkey="…")
     for row in rows:
         if None in row.values() or "…" in row:
@@ -191,17 +202,17 @@ def _called(value: Any) -> str:
     return names.get(type(value), "a number")
 
 
-async def _whole(objects: Objects, value: Any) -> Any:
+async def _whole(objects: ExecutionObjects, value: Any) -> Any:
     """The value with what is stored apart in its place; objects that are no values stay references."""
-    if isinstance(value, Stored):
-        if value["media_type"] not in (ARROW, MEDIA_TYPE):
+    if isinstance(value, StoredReference):
+        if value["media_type"] not in (ARROW_MEDIA_TYPE, JSON_MEDIA_TYPE):
             return value
-        if value["size"] > MOST:
+        if value["size"] > MAX_VALUE_BYTES:
             raise ToolError("limit", f"a part of {value['size']:,} bytes is too large: hand it on by itself")
         async with objects.local(value) as path:
-            found = _stored_rows(path) if value["media_type"] == ARROW else _stored_value(path)
+            found = _stored_rows(path) if value["media_type"] == ARROW_MEDIA_TYPE else _stored_value(path)
         return await _whole(objects, found)
-    if not mentions(value):
+    if not may_hold_marker(value):
         return value
     if isinstance(value, dict):
         return {key: await _whole(objects, item) for key, item in value.items()}
@@ -209,17 +220,17 @@ async def _whole(objects: Objects, value: Any) -> Any:
 
 
 def _stored_rows(path: Path) -> Json:
-    from noetl.model.table_reader import rows_of  # noqa: PLC0415 -- only tables need it
+    from noetl.model.table_reader import table_rows  # noqa: PLC0415 -- only tables need it
 
-    return list(rows_of(path.read_bytes()))
+    return list(table_rows(path.read_bytes()))
 
 
 def _stored_value(path: Path) -> Any:
-    if path.stat().st_size > MOST:
+    if path.stat().st_size > MAX_VALUE_BYTES:
         raise ToolError(
             "limit", f"a value of {path.stat().st_size:,} bytes cannot be turned into that format"
         )
-    return unescape(held(msgspec.json.decode(path.read_bytes())))
+    return unescape(wrap_references(msgspec.json.decode(path.read_bytes())))
 
 
 def _has_marks(path: Path) -> bool:

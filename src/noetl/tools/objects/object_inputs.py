@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from noetl.dsl.document.kinds import Auth, Fault
-from noetl.tools.host.input_rules import Action, Format, Inputs, check_action, literal
+from noetl.tools.host.input_rules import Action, Format, Inputs, check_action, literal_text
 
 
 class ObjectInputs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -46,10 +46,10 @@ ACTIONS = {
 }
 
 
-def check_objects(inputs: Inputs, fits: Callable[[str], bool], hint: str) -> Iterator[Fault]:
+def check_object_inputs(inputs: Inputs, fits: Callable[[str], bool], hint: str) -> Iterator[Fault]:
     """What the action needs, at addresses that fit; `hint` says how those look."""
     yield from check_action(ACTIONS, inputs)
     for key in ("url", "to"):
-        address = literal(inputs.get(key))
+        address = literal_text(inputs.get(key))
         if address is not None and not fits(address):
             yield Fault(f"`{address}` is no address for this kind", key=key, hint=hint)

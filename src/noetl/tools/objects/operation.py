@@ -7,16 +7,16 @@ from typing import Any
 
 from noetl.model import Json
 from noetl.model.outcome import Outcome, ToolError, succeeded
-from noetl.model.reference import ARROW, Stored
+from noetl.model.reference import ARROW_MEDIA_TYPE, StoredReference
 from noetl.ports.results import ResultError
 from noetl.ports.tool import Call
 from noetl.tools.host.input_rules import Format
-from noetl.tools.host.tool_attempt import attempted
-from noetl.tools.objects.content import preview_of, read_content
-from noetl.tools.objects.table_conversion import columns_of
+from noetl.tools.host.tool_attempt import as_outcome
+from noetl.tools.objects.content import file_preview, read_content
+from noetl.tools.objects.table_conversion import arrow_columns
 
 
-async def bounded(call: Call, work: Callable[[Call], Awaitable[Json]]) -> Outcome:
+async def run_operation(call: Call, work: Callable[[Call], Awaitable[Json]]) -> Outcome:
     """The outcome of the work, within the time of the call."""
 
     async def within() -> Outcome:
@@ -38,7 +38,7 @@ async def bounded(call: Call, work: Callable[[Call], Awaitable[Json]]) -> Outcom
         except (IsADirectoryError, FileExistsError) as error:
             raise ToolError("input", _said(error)) from None
 
-    return await attempted(within())
+    return await as_outcome(within())
 
 
 def _said(error: OSError) -> str:
@@ -48,19 +48,19 @@ def _said(error: OSError) -> str:
     return f"{name}{error.strerror or error}"
 
 
-async def kept(call: Call, path: Path, media_type: str, **about: Json) -> Stored:
+async def store_file(call: Call, path: Path, media_type: str, **about: Json) -> StoredReference:
     """A file as an object of the execution; it is gone afterwards if it was a draft."""
-    preview = await asyncio.to_thread(preview_of, path, media_type)
+    preview = await asyncio.to_thread(file_preview, path, media_type)
     async with call.objects.draft() as draft:
         path.rename(draft.path)
         return await draft.keep(media_type, preview=preview, **about)
 
 
-async def value_in(call: Call, path: Path, form: Format) -> Any:
+async def read_value(call: Call, path: Path, form: Format) -> Any:
     """What a file holds, in this format: a value, or the reference to a large table."""
     async with call.objects.draft() as draft:
         found = await asyncio.to_thread(read_content, path, form, draft.path)
         if form != "parquet":
             return found
-        columns = await asyncio.to_thread(columns_of, draft.path)
-        return await draft.keep(ARROW, type="list", length=found, columns=list(columns))
+        columns = await asyncio.to_thread(arrow_columns, draft.path)
+        return await draft.keep(ARROW_MEDIA_TYPE, type="list", length=found, columns=list(columns))

@@ -15,7 +15,7 @@ ROWS = 65_536
 """Rows that are read at a time."""
 
 
-def written_table(source: Path, form: Literal["csv", "json", "parquet"], to: Path) -> None:
+def convert_table(source: Path, form: Literal["csv", "json", "parquet"], to: Path) -> None:
     """Writes the table in a file of Arrow's in another format. Raises ToolError."""
     arrow = _arrow()
     # Not mapped into memory: all of it would count as ours.
@@ -35,7 +35,7 @@ def written_table(source: Path, form: Literal["csv", "json", "parquet"], to: Pat
                 _write_json(stream, to)
 
 
-def table_from_rows(rows: list[dict[str, Json]], to: Path) -> None:
+def write_parquet(rows: list[dict[str, Json]], to: Path) -> None:
     """Writes rows as Parquet. Raises ToolError."""
     arrow = _arrow()
     from pyarrow import parquet  # noqa: PLC0415
@@ -44,7 +44,7 @@ def table_from_rows(rows: list[dict[str, Json]], to: Path) -> None:
         parquet.write_table(arrow.Table.from_pylist(rows), str(to))
 
 
-def table_from_parquet(source: Path, to: Path) -> int:
+def read_parquet(source: Path, to: Path) -> int:
     """Writes a file of Parquet as a table of Arrow's; how many rows it has. Raises ToolError."""
     arrow = _arrow()
     from pyarrow import parquet  # noqa: PLC0415
@@ -62,7 +62,7 @@ def table_from_parquet(source: Path, to: Path) -> int:
     return total
 
 
-def columns_of(table: Path) -> list[str]:
+def arrow_columns(table: Path) -> list[str]:
     """The names of the columns of a table of Arrow's."""
     arrow = _arrow()
     with _told("arrow"), arrow.OSFile(str(table)) as file, arrow.ipc.open_stream(file) as stream:

@@ -7,7 +7,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import Conninfo
 
 from noetl.model.outcome import ToolError
-from noetl.tools.host.input_rules import quoted
+from noetl.tools.host.input_rules import name_phrase
 from noetl.tools.postgres.kind import PostgresInputs
 
 _WHOLE = ("dsn", "url", "connection_string", "value")
@@ -54,7 +54,7 @@ def _credential(auth: dict[str, Any]) -> str:
             raise ToolError("credential", f"the credential has two values for `{option}`")
     if not found.keys() & {"host", "hostaddr", "service"}:
         raise ToolError(
-            "credential", f"the credential has no `host`, and no {quoted(_WHOLE[:2], 'or')} either"
+            "credential", f"the credential has no `host`, and no {name_phrase(_WHOLE[:2], 'or')} either"
         )
     return make_conninfo(**{"application_name": "noetl", **found})
 

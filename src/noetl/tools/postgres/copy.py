@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from noetl.tools.postgres.pool import Connection
-from noetl.tools.postgres.types import Target
-from noetl.tools.sql.input_rows import Given
-from noetl.tools.sql.result_table import Row
-from noetl.tools.sql.target_table import Into, quote
+from noetl.tools.postgres.pool import PostgresConnection
+from noetl.tools.postgres.types import TargetType
+from noetl.tools.sql.input_rows import InputRows
+from noetl.tools.sql.result_table import DriverRow
+from noetl.tools.sql.target_table import TargetTable, quote_identifier
 
 _COLUMNS = """
 SELECT a.attname::text, t.typname::text, CASE WHEN t.typcategory = 'A' THEN e.typname::text END
@@ -21,16 +21,16 @@ ORDER BY a.attnum
 """
 
 
-async def copy_rows(connection: Connection, given: Given, into: Into) -> int:
+async def copy_rows(connection: PostgresConnection, given: InputRows, into: TargetTable) -> int:
     """Loads the rows and says how many they were. Raises psycopg.Error and ToolError."""
     cursor = await connection.cursor().execute(_COLUMNS, [into.table])
-    targets = {name: Target(kind, items) for name, kind, items in await cursor.fetchall()}
-    columns = given.chosen(into.columns) or list(targets)
+    targets = {name: TargetType(kind, items) for name, kind, items in await cursor.fetchall()}
+    columns = given.columns_to_load(into.columns) or list(targets)
     writes = [targets[name].write if name in targets else None for name in columns]
-    names = ", ".join(map(quote, columns))
+    names = ", ".join(map(quote_identifier, columns))
     async with cursor.copy(f"COPY {into.table} ({names}) FROM STDIN") as copy:
         formatted = copy.formatter.write_row  # what `copy.write_row` calls, but without awaiting each row
-        for batch in given.loaded(columns):
+        for batch in given.load_batches(columns):
             for row in _written(batch, writes):
                 if data := formatted(row):
                     await copy.write(data)
@@ -38,7 +38,9 @@ async def copy_rows(connection: Connection, given: Given, into: Into) -> int:
     return cursor.rowcount
 
 
-def _written(batch: Sequence[Row], writes: Sequence[Callable[[Any], Any] | None]) -> Sequence[Row]:
+def _written(
+    batch: Sequence[DriverRow], writes: Sequence[Callable[[Any], Any] | None]
+) -> Sequence[DriverRow]:
     if not any(writes):
         return batch
     columns = [

@@ -7,7 +7,7 @@ import psycopg
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, ErrorKind, Outcome, failed
 from noetl.ports.tool import Call
-from noetl.tools.sql.sql_task import Bound
+from noetl.tools.sql.sql_task import BoundStatement
 
 OK: dict[str, Json] = {
     "code": "00000",
@@ -54,7 +54,7 @@ _REFUSALS = (
 """Those with many words come first: some of them name a role or a database, too."""
 
 
-def failure_of(error: psycopg.Error, at: Bound | None, *, connected: bool) -> Outcome:
+def postgres_failure(error: psycopg.Error, at: BoundStatement | None, *, connected: bool) -> Outcome:
     """The outcome of an error, which came while the statement `at` ran.
 
     `connected` says that the connection was there and is fine.
@@ -71,7 +71,7 @@ def failure_of(error: psycopg.Error, at: Bound | None, *, connected: bool) -> Ou
     if (context := diagnosis.context) and context.startswith("COPY "):
         message = f"{message} ({context.splitlines()[0]})"
     if at is not None:
-        message = f"{at.at(_line(diagnosis.statement_position, at))}: {message}"
+        message = f"{at.position(_line(diagnosis.statement_position, at))}: {message}"
     if diagnosis.message_hint:
         message = f"{message}. {diagnosis.message_hint}"
     kind, retryable = _kind(error, state, connected=connected)
@@ -87,10 +87,10 @@ def failure_of(error: psycopg.Error, at: Bound | None, *, connected: bool) -> Ou
     )
 
 
-def late(call: Call, at: Bound | None) -> Outcome:
+def postgres_timeout(call: Call, at: BoundStatement | None) -> Outcome:
     """The outcome of a task whose time was over while the statement `at` ran, or before any did."""
     message = f"not done within {call.timeout:g} s"
-    told = ErrorInfo(kind="timeout", message=f"{at.at()}: {message}" if at else message, retryable=True)
+    told = ErrorInfo(kind="timeout", message=f"{at.position()}: {message}" if at else message, retryable=True)
     return (
         failed(told, pg={**OK, "code": "57014", "sqlstate": "57014", "message": message})
         if at
@@ -117,6 +117,6 @@ def _refusal(error: psycopg.Error) -> str | None:
     return next((one.sqlstate for one in _REFUSALS if one.words in said), None)
 
 
-def _line(position: str | None, at: Bound) -> int:
+def _line(position: str | None, at: BoundStatement) -> int:
     """The line of the statement that the server points to, from 1."""
     return at.text.count("\n", 0, int(position) - 1) + 1 if position else 1

@@ -5,7 +5,7 @@ from msgspec import Meta, Struct
 
 from noetl.dsl.document.kinds import Fault, Kind, Seconds
 from noetl.tools.host.input_rules import Inputs, exactly_one
-from noetl.tools.sql.sql_inputs import DEFAULTS, RESULT, SPELLINGS, SqlInputs, SqlSpec, check_sql
+from noetl.tools.sql.sql_inputs import DEFAULTS, RESULT, SPELLINGS, SqlInputs, SqlSpec, check_sql_inputs
 
 
 class PostgresInputs(SqlInputs, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -43,7 +43,7 @@ class PostgresSpec(SqlSpec, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 def check(inputs: Inputs, spec: Inputs) -> Iterator[Fault]:
     """SQL, and one way to reach the server."""
     yield from exactly_one(inputs, "auth", "dsn", hint="name a `keychain` entry with `auth`")
-    yield from check_sql(inputs)
+    yield from check_sql_inputs(inputs)
     pool = spec.get("pool")
     least, most = (pool.get("min"), pool.get("max")) if isinstance(pool, dict) else (None, None)
     if isinstance(least, int) and isinstance(most, int) and least > most:

@@ -14,17 +14,17 @@ from psycopg.pq import ExecStatus, TransactionStatus
 from noetl.model.outcome import ToolError
 from noetl.tools.postgres.types import ADAPTERS
 
-IDLE = 60.0
+IDLE_SECONDS = 60.0
 """Seconds after which a connection that nobody uses is closed."""
 _PATIENCE = 2.0
 """Seconds for a server to hear that a query is to end."""
 
 logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it warns of, outcomes say
 
-Connection: TypeAlias = psycopg.AsyncConnection[tuple[Any, ...]]
+PostgresConnection: TypeAlias = psycopg.AsyncConnection[tuple[Any, ...]]
 
 
-class Size(NamedTuple):
+class PoolSize(NamedTuple):
     """How many connections there may be. `timeout` bounds the wait for a free one, in seconds."""
 
     min: int = 0
@@ -56,21 +56,21 @@ class StreamCursor(psycopg.AsyncRawCursor[tuple[Any, ...]]):
         return result
 
 
-class Pool:
+class PostgresPool:
     """Connections in autocommit mode, each lent to one task at a time, without what the last one left."""
 
-    def __init__(self, conninfo: str, size: Size) -> None:
+    def __init__(self, conninfo: str, size: PoolSize) -> None:
         self._conninfo = conninfo
         self._size = size
         self._free = asyncio.Semaphore(size.max)
-        self._idle: list[tuple[float, Connection]] = []
-        self._lent: set[Connection] = set()
+        self._idle: list[tuple[float, PostgresConnection]] = []
+        self._lent: set[PostgresConnection] = set()
         self._cleaning: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[Connection]:
+    async def connection(self) -> AsyncIterator[PostgresConnection]:
         """A connection for one task. Raises psycopg.Error, and ToolError if none comes free."""
         await self._turn()
         try:
@@ -113,7 +113,7 @@ class Pool:
             message = f"all {self._size.max} connections were busy for {self._size.timeout:g} s"
             raise ToolError("timeout", f"{message}: `spec.pool.max` allows more", retryable=True) from None
 
-    def _ready(self) -> Connection | None:
+    def _ready(self) -> PostgresConnection | None:
         """One that is open; those that the server has closed meanwhile are dropped."""
         while self._idle:
             _, connection = self._idle.pop()
@@ -122,13 +122,13 @@ class Pool:
             connection.pgconn.finish()
         return None
 
-    async def _give_back(self, connection: Connection) -> None:
+    async def _give_back(self, connection: PostgresConnection) -> None:
         self._lent.discard(connection)
         try:
             if connection.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
                 await connection.rollback()
             if connection.info.transaction_status == TransactionStatus.IDLE and not self._closed:
-                await clean(connection)
+                await reset_connection(connection)
                 self._idle.append((asyncio.get_running_loop().time(), connection))
                 self._watch()
                 return
@@ -145,26 +145,26 @@ class Pool:
 
     def _watch(self) -> None:
         if self._timer is None and len(self._idle) > self._size.min:
-            self._timer = asyncio.get_running_loop().call_later(IDLE, self._trim)
+            self._timer = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._trim)
 
     def _trim(self) -> None:
         """Closes those that were idle for long, the longest first."""
         self._timer = None
-        before = asyncio.get_running_loop().time() - IDLE
+        before = asyncio.get_running_loop().time() - IDLE_SECONDS
         while len(self._idle) > self._size.min and self._idle[0][0] <= before:
             _, connection = self._idle.pop(0)
             self._later(connection.close())
         self._watch()
 
 
-def _has_input(connection: Connection) -> bool:
+def _has_input(connection: PostgresConnection) -> bool:
     """Whether something came in that nobody asked for: the last words of a server that has hung up."""
     waiting = select.poll()
     waiting.register(connection.fileno(), select.POLLIN)
     return bool(waiting.poll(0))
 
 
-async def _connect(conninfo: str) -> Connection:
+async def _connect(conninfo: str) -> PostgresConnection:
     # What the driver prepares by itself would be forgotten with the session, and the driver not know it.
     connection = await psycopg.AsyncConnection.connect(
         conninfo, autocommit=True, prepare_threshold=None, context=ADAPTERS, cursor_factory=StreamCursor
@@ -173,13 +173,13 @@ async def _connect(conninfo: str) -> Connection:
     return connection
 
 
-async def clean(connection: Connection) -> None:
+async def reset_connection(connection: PostgresConnection) -> None:
     """Forgets settings, temporary tables, locks and all else that a session keeps."""
     await connection.execute("DISCARD ALL")
     await _iso_dates(connection)
 
 
-async def _iso_dates(connection: Connection) -> None:
+async def _iso_dates(connection: PostgresConnection) -> None:
     """Has the server write dates as the rest of the tool reads them, whatever its settings are."""
     if not (connection.info.parameter_status("DateStyle") or "").startswith("ISO"):
         await connection.execute("SET datestyle = ISO")

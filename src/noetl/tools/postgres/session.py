@@ -12,21 +12,21 @@ from noetl.model.outcome import ToolError
 from noetl.ports.tool import Call
 from noetl.tools.postgres.copy import copy_rows
 from noetl.tools.postgres.kind import PostgresInputs, PostgresSpec
-from noetl.tools.postgres.pool import Connection, StreamCursor
-from noetl.tools.postgres.types import Target, column_of
-from noetl.tools.sql.input_rows import Given, given_rows
-from noetl.tools.sql.result_table import Row, Table
+from noetl.tools.postgres.pool import PostgresConnection, StreamCursor
+from noetl.tools.postgres.types import TargetType, result_column
+from noetl.tools.sql.input_rows import InputRows, open_input_rows
+from noetl.tools.sql.result_table import DriverRow, ResultTable
 from noetl.tools.sql.sql_task import (
-    Bound,
-    bound_of,
+    BoundStatement,
+    bind_statements,
     controls_transaction,
     in_one_transaction,
-    most_rows,
-    one_statement,
+    row_limit,
+    single_statement,
 )
-from noetl.tools.sql.statement_result import Answer
-from noetl.tools.sql.target_table import into_of
-from noetl.tools.sql.text import POSTGRES, Statement, plan_of
+from noetl.tools.sql.statement_result import StatementResult
+from noetl.tools.sql.target_table import parse_target_table
+from noetl.tools.sql.text import POSTGRES, Statement, plan_binding
 
 CHUNK = 100 if capabilities.has_stream_chunked() else 1
 """Rows that the driver hands over at a time."""
@@ -44,17 +44,17 @@ ORDER BY u.place
 """
 
 
-class Session:
+class PostgresSession:
     """One attempt. `current` is the statement that runs, `warnings` what its values lost."""
 
     def __init__(self, call: Call, inputs: PostgresInputs, spec: PostgresSpec) -> None:
-        self.current: Bound | None = None
-        self._connection: Connection | None = None
+        self.current: BoundStatement | None = None
+        self._connection: PostgresConnection | None = None
         self.warnings: list[str] = []
         self._call = call
         self._inputs = inputs
         self._spec = spec
-        self._most = most_rows(spec)
+        self._most = row_limit(spec)
         self._drafts = AsyncExitStack()
 
     @property
@@ -62,22 +62,22 @@ class Session:
         """Whether there is a connection, and it outlived the attempt."""
         return self._connection is not None and not self._connection.closed
 
-    async def run(self, connection: Connection) -> list[Answer]:
+    async def run(self, connection: PostgresConnection) -> list[StatementResult]:
         """What each statement gave. Raises psycopg.Error, ToolError and ResultError."""
         self._connection = connection
         async with self._drafts:
             if self._call.inputs.get("rows") is None:
                 answers = await self._statements(connection)
             else:
-                async with given_rows(self._call) as given:
+                async with open_input_rows(self._call) as given:
                     answers = [await self._rows(connection, given)]
         if connection.info.transaction_status != TransactionStatus.IDLE:
             message = "the SQL leaves a transaction open, which is rolled back: end it with COMMIT"
             raise ToolError("sql", message)
         return answers
 
-    async def _statements(self, connection: Connection) -> list[Answer]:
-        bound = bound_of(self._inputs, POSTGRES)
+    async def _statements(self, connection: PostgresConnection) -> list[StatementResult]:
+        bound = bind_statements(self._inputs, POSTGRES)
         if not in_one_transaction([one.statement for one in bound], self._spec):
             return [await self._statement(connection, one) for one in bound]
         async with connection.transaction():
@@ -85,16 +85,16 @@ class Session:
             self.current = None
         return answers
 
-    async def _statement(self, connection: Connection, bound: Bound) -> Answer:
+    async def _statement(self, connection: PostgresConnection, bound: BoundStatement) -> StatementResult:
         self.current = bound
-        values: Row | None = bound.values
+        values: DriverRow | None = bound.values
         if values is not None and _has_lists([values]):
             (values,) = _fitted([values], await self._parameters(connection, bound.text))
         cursor = StreamCursor(connection)
-        table: Table | None = None
-        pending: list[Row] = []
+        table: ResultTable | None = None
+        pending: list[DriverRow] = []
         count = 0
-        stream = cast("AsyncGenerator[Row]", cursor.stream(bound.text, values, size=CHUNK))
+        stream = cast("AsyncGenerator[DriverRow]", cursor.stream(bound.text, values, size=CHUNK))
         async with aclosing(stream) as rows:
             async for row in rows:
                 if table is None:
@@ -103,19 +103,21 @@ class Session:
                 if self._most is not None and count > self._most:
                     continue
                 pending.append(row)
-                if len(pending) >= table.batch:
+                if len(pending) >= table.batch_size:
                     await self._add(table, pending)
                     pending = []
         if cursor.description is None:
-            return Answer(row_count=max(cursor.rowcount, 0))
+            return StatementResult(row_count=max(cursor.rowcount, 0))
         table = table or self._table(cursor)
         await self._add(table, pending)
         return (await self._answer(table))._replace(row_count=count)
 
-    async def _rows(self, connection: Connection, given: Given) -> Answer:
+    async def _rows(self, connection: PostgresConnection, given: InputRows) -> StatementResult:
         if self._inputs.into is not None:
-            return Answer(row_count=await copy_rows(connection, given, into_of(self._inputs.into)))
-        statement = one_statement(self._inputs, POSTGRES)
+            return StatementResult(
+                row_count=await copy_rows(connection, given, parse_target_table(self._inputs.into))
+            )
+        statement = single_statement(self._inputs, POSTGRES)
         if self._spec.transaction is False or controls_transaction(statement):
             return await self._each(connection, given, statement, alone=True)
         async with connection.transaction():
@@ -124,17 +126,17 @@ class Session:
         return answer
 
     async def _each(
-        self, connection: Connection, given: Given, statement: Statement, *, alone: bool
-    ) -> Answer:
+        self, connection: PostgresConnection, given: InputRows, statement: Statement, *, alone: bool
+    ) -> StatementResult:
         """Runs the statement with every row, one after the other or, in a transaction, in a pipeline."""
-        plan = plan_of(statement, POSTGRES, named=given.columns is not None)
-        self.current = Bound(statement, plan.text, None, "")
+        plan = plan_binding(statement, POSTGRES, named=given.columns is not None)
+        self.current = BoundStatement(statement, plan.text, None, "")
         returning = statement.returning or statement.words[0] not in _CHANGES
         cursor = StreamCursor(connection)
-        targets: list[Target] = []
-        table: Table | None = None
+        targets: list[TargetType] = []
+        table: ResultTable | None = None
         count = 0
-        for batch in given.picked(plan.keys):
+        for batch in given.pick(plan.keys):
             if _has_lists(batch):
                 targets = targets or await self._parameters(connection, plan.text)
                 batch = _fitted(batch, targets)  # noqa: PLW2901
@@ -148,36 +150,36 @@ class Session:
                 await self._add(table, rows if self._most is None else rows[: self._most - table.count])
                 count += len(rows)
         if table is None:
-            return Answer(row_count=count)
+            return StatementResult(row_count=count)
         return (await self._answer(table))._replace(row_count=count)
 
-    async def _parameters(self, connection: Connection, text: str) -> list[Target]:
+    async def _parameters(self, connection: PostgresConnection, text: str) -> list[TargetType]:
         """What the server takes each parameter of a statement for. Raises psycopg.Error."""
         await connection.execute(f"PREPARE noetl_parameters AS {text}")
         found = await (await connection.execute(_PARAMETERS)).fetchall()
         await connection.execute("DEALLOCATE noetl_parameters")
-        return [Target(*one) for one in found]
+        return [TargetType(*one) for one in found]
 
-    def _table(self, cursor: StreamCursor) -> Table:
-        return Table(self._call, [column_of(column) for column in cursor.description or ()])
+    def _table(self, cursor: StreamCursor) -> ResultTable:
+        return ResultTable(self._call, [result_column(column) for column in cursor.description or ()])
 
-    async def _add(self, table: Table, rows: list[Row]) -> None:
-        if table.stored or len(rows) > _AT_ONCE:
+    async def _add(self, table: ResultTable, rows: list[DriverRow]) -> None:
+        if table.is_spilled or len(rows) > _AT_ONCE:
             await asyncio.to_thread(table.add, rows)
         else:
             table.add(rows)
-        if table.full and (path := await table.open(self._drafts)):
+        if table.must_spill and (path := await table.open_spill_file(self._drafts)):
             await asyncio.to_thread(table.spill, path)
 
-    async def _answer(self, table: Table) -> Answer:
-        table.end()
+    async def _answer(self, table: ResultTable) -> StatementResult:
+        table.finish()
         self.warnings += table.warnings
-        return await table.answer()
+        return await table.result()
 
 
-async def _all(cursor: StreamCursor) -> list[Row]:
+async def _all(cursor: StreamCursor) -> list[DriverRow]:
     """The rows of all runs of a statement."""
-    found: list[Row] = [*await cursor.fetchall()]
+    found: list[DriverRow] = [*await cursor.fetchall()]
     while cursor.nextset():
         found += await cursor.fetchall()
     return found
@@ -191,14 +193,14 @@ def _changed(cursor: StreamCursor) -> int:
     return found
 
 
-def _has_lists(rows: Sequence[Row]) -> bool:
+def _has_lists(rows: Sequence[DriverRow]) -> bool:
     return any(isinstance(value, list) for row in rows for value in row)
 
 
-def _fitted(rows: Sequence[Row], targets: Sequence[Target]) -> list[Row]:
+def _fitted(rows: Sequence[DriverRow], targets: Sequence[TargetType]) -> list[DriverRow]:
     """The rows with lists as arrays where the server takes them for such; elsewhere they go as JSON."""
     arrays = {place: target.write for place, target in enumerate(targets) if target.items is not None}
-    found: list[Row] = []
+    found: list[DriverRow] = []
     for row in rows:
         own: list[Any] = list(row)
         for place, write in arrays.items():

@@ -13,7 +13,14 @@ from psycopg.types.json import set_json_loads
 from psycopg.types.string import TextLoader
 
 from noetl.model import Json
-from noetl.tools.sql.result_table import Column, Lost, base64_text, bytes_of, number, plain
+from noetl.tools.sql.result_table import (
+    Column,
+    Unrepresentable,
+    base64_text,
+    bytes_from_text,
+    finite_number,
+    json_from_driver,
+)
 
 _RANGES = [
     f"{name}{ending}"
@@ -34,20 +41,20 @@ _AS_TEXT = [
 ]
 
 
-class Type(NamedTuple):
+class PostgresType(NamedTuple):
     """How values of a type are read: as in `Column`."""
 
-    json: Callable[[Any], Json] | None = None
-    arrow: Callable[[Any], Any] = lambda pa: pa.string()
-    store: Callable[[Any], Any] | None = None
+    to_json: Callable[[Any], Json] | None = None
+    arrow_type: Callable[[Any], Any] = lambda pa: pa.string()
+    to_arrow: Callable[[Any], Any] | None = None
 
 
-def column_of(described: psycopg.Column) -> Column:
+def result_column(described: psycopg.Column) -> Column:
     """The column of a result."""
     found = postgres.types.get(described.type_code)
     if found is None:
-        return Column(described.name, *Type())
-    own = _numeric(described) if found.name == "numeric" else _TYPES.get(found.name, Type())
+        return Column(described.name, *PostgresType())
+    own = _numeric(described) if found.name == "numeric" else _TYPES.get(found.name, PostgresType())
     if found.array_oid == described.type_code and own is not _JSON:
         own = _array(own)
     return Column(described.name, *own)
@@ -55,7 +62,7 @@ def column_of(described: psycopg.Column) -> Column:
 
 def _day(text: str) -> str:
     if len(text) != 10 or not text[0].isdigit():
-        raise Lost
+        raise Unrepresentable
     return text
 
 
@@ -64,7 +71,7 @@ def _read(reads: Callable[[str], Any]) -> Callable[[str], Any]:
         try:
             return reads(text)
         except ValueError:
-            raise Lost from None
+            raise Unrepresentable from None
 
     return store
 
@@ -79,7 +86,7 @@ def _moment(text: str) -> str:
 
 def _finite(value: Decimal) -> Decimal:
     if not value.is_finite():
-        raise Lost
+        raise Unrepresentable
     return value
 
 
@@ -87,19 +94,19 @@ def _json_text(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _numeric(described: psycopg.Column) -> Type:
+def _numeric(described: psycopg.Column) -> PostgresType:
     """Exact in Arrow, too: a decimal where precision and scale are declared, else text."""
     precision, scale = described.precision, described.scale
     if precision and scale is not None and 0 <= scale <= precision <= 38:
-        return Type(number, lambda pa: pa.decimal128(precision, scale), _finite)
-    return Type(number, store=lambda value: str(_finite(value)))
+        return PostgresType(finite_number, lambda pa: pa.decimal128(precision, scale), _finite)
+    return PostgresType(finite_number, to_arrow=lambda value: str(_finite(value)))
 
 
-def _array(item: Type) -> Type:
-    return Type(
-        json=None if item.json is None else _each(item.json),
-        arrow=lambda pa: pa.list_(item.arrow(pa)),
-        store=None if item.store is None else _each(item.store),
+def _array(item: PostgresType) -> PostgresType:
+    return PostgresType(
+        to_json=None if item.to_json is None else _each(item.to_json),
+        arrow_type=lambda pa: pa.list_(item.arrow_type(pa)),
+        to_arrow=None if item.to_arrow is None else _each(item.to_arrow),
     )
 
 
@@ -112,23 +119,23 @@ def _each(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return items
 
 
-_JSON = Type(None, lambda pa: pa.json_() if hasattr(pa, "json_") else pa.string(), _json_text)
+_JSON = PostgresType(None, lambda pa: pa.json_() if hasattr(pa, "json_") else pa.string(), _json_text)
 _TYPES = {
-    "bool": Type(arrow=lambda pa: pa.bool_()),
-    "int2": Type(arrow=lambda pa: pa.int16()),
-    "int4": Type(arrow=lambda pa: pa.int32()),
-    "int8": Type(arrow=lambda pa: pa.int64()),
-    "oid": Type(arrow=lambda pa: pa.int64()),
-    "float4": Type(number, lambda pa: pa.float32()),
-    "float8": Type(number, lambda pa: pa.float64()),
-    "bytea": Type(base64_text, lambda pa: pa.binary()),
-    "date": Type(_day, lambda pa: pa.date32(), _read(date.fromisoformat)),
-    "time": Type(None, lambda pa: pa.time64("us"), _read(time.fromisoformat)),
-    "timestamp": Type(_moment, lambda pa: pa.timestamp("us"), _datetime),
-    "timestamptz": Type(_moment, lambda pa: pa.timestamp("us", "UTC"), _datetime),
+    "bool": PostgresType(arrow_type=lambda pa: pa.bool_()),
+    "int2": PostgresType(arrow_type=lambda pa: pa.int16()),
+    "int4": PostgresType(arrow_type=lambda pa: pa.int32()),
+    "int8": PostgresType(arrow_type=lambda pa: pa.int64()),
+    "oid": PostgresType(arrow_type=lambda pa: pa.int64()),
+    "float4": PostgresType(finite_number, lambda pa: pa.float32()),
+    "float8": PostgresType(finite_number, lambda pa: pa.float64()),
+    "bytea": PostgresType(base64_text, lambda pa: pa.binary()),
+    "date": PostgresType(_day, lambda pa: pa.date32(), _read(date.fromisoformat)),
+    "time": PostgresType(None, lambda pa: pa.time64("us"), _read(time.fromisoformat)),
+    "timestamp": PostgresType(_moment, lambda pa: pa.timestamp("us"), _datetime),
+    "timestamptz": PostgresType(_moment, lambda pa: pa.timestamp("us", "UTC"), _datetime),
     "json": _JSON,
     "jsonb": _JSON,
-    "record": Type(plain, store=lambda value: _json_text(plain(value))),
+    "record": PostgresType(json_from_driver, to_arrow=lambda value: _json_text(json_from_driver(value))),
 }
 
 
@@ -159,7 +166,7 @@ def _adapters() -> AdaptersMap:
 ADAPTERS = _adapters()
 
 
-class Target(NamedTuple):
+class TargetType(NamedTuple):
     """What a value is written to: the type's name, and that of its items if it is an array."""
 
     type: str
@@ -169,11 +176,11 @@ class Target(NamedTuple):
     def write(self) -> Callable[[Any], Any] | None:
         """What makes of a value what the driver can send; None if it can any."""
         if self.items is not None:
-            return lambda value: array_text(value, whole=self.items in ("json", "jsonb"))
+            return lambda value: array_literal(value, whole=self.items in ("json", "jsonb"))
         return {"json": _json_value, "jsonb": _json_value, "bytea": _bytes}.get(self.type)
 
 
-def array_text(value: Any, *, whole: bool) -> Any:
+def array_literal(value: Any, *, whole: bool) -> Any:
     """A list as the server reads arrays. With `whole`, its items are JSON, lists among them too."""
     if whole and isinstance(value, str) and value.startswith("["):
         value = msgspec.json.decode(value)  # as a table has it
@@ -187,7 +194,7 @@ def _item(value: Any, *, whole: bool) -> str:
         case None:
             return "NULL"
         case list() if not whole:
-            return str(array_text(value, whole=False))
+            return str(array_literal(value, whole=False))
         case str() if not whole:
             text = value
         case bytes():
@@ -206,4 +213,4 @@ def _json_value(value: Any) -> Any:
 
 
 def _bytes(value: Any) -> Any:
-    return bytes_of(value, "bytea")
+    return bytes_from_text(value, "bytea")

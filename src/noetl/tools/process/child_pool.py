@@ -10,7 +10,7 @@ _GRACE = 1.0
 """Seconds in which an idle child may end by itself."""
 
 
-class Lease:
+class ChildLease:
     """A child in use. Set `spent` if it is not to be used again."""
 
     def __init__(self, child: WarmChild) -> None:
@@ -18,7 +18,7 @@ class Lease:
         self.spent = False
 
 
-class Pool:
+class ChildPool:
     """At most `size` children. One is idle for at most `idle` seconds, and replaced after `uses` tasks."""
 
     def __init__(self, start: Callable[[], WarmChild], *, size: int, idle: float, uses: int) -> None:
@@ -34,17 +34,17 @@ class Pool:
         self.closed = False
 
     @asynccontextmanager
-    async def child(self) -> AsyncIterator[Lease]:
+    async def lease(self) -> AsyncIterator[ChildLease]:
         """A child for one task; waits while all are busy. It is killed if the block raises."""
         async with self._free:
-            lease = Lease(self._take())
+            lease = ChildLease(self._take())
             whole = False
             try:
                 yield lease
                 whole = not lease.spent
             finally:
                 self._busy.discard(lease.child)
-                if whole and lease.child.used < self._uses and not self.closed:
+                if whole and lease.child.task_count < self._uses and not self.closed:
                     self._keep(lease.child)
                 else:
                     self._end(lease.child)

@@ -10,10 +10,10 @@ from typing import Literal, TypeAlias
 
 from msgspec import MsgspecError, Struct
 
-from noetl.guest.frame import Answer, Frames, unpack
-from noetl.tools.process.log_lines import Lines
+from noetl.guest.frame import CodeAnswer, FrameReader, unpack
+from noetl.tools.process.log_lines import LogLines
 from noetl.tools.process.pipe import write_all
-from noetl.tools.process.process_tree import HAS_PROC, exit_handle, kill_family, resident
+from noetl.tools.process.process_tree import HAS_PROC, exit_handle, kill_tree, resident_bytes
 
 Isolation: TypeAlias = Literal["pool", "fork"]
 
@@ -28,7 +28,7 @@ _WEIGH = 0.02 if HAS_PROC else 0.5
 """Seconds between two looks at a child's memory."""
 
 
-class ChildEnded(Exception):
+class ChildExited(Exception):
     """The child is gone, or of no more use, before it answered. `started`: it was able to run code."""
 
     def __init__(self, *, started: bool) -> None:
@@ -36,11 +36,11 @@ class ChildEnded(Exception):
         self.started = started
 
 
-class LimitPassed(Exception):
+class LimitExceeded(Exception):
     """The code used more than it may; the text says what of."""
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class ChildLimits(Struct, frozen=True, kw_only=True):
     """What one task may use: bytes of memory and of output, and of the frame with its answer."""
 
     memory: int | None
@@ -71,16 +71,16 @@ class WarmChild:
         finally:
             os.close(notice)
         self.pid = self._process.pid
-        self.used = 0
+        self.task_count = 0
         """Tasks so far."""
         self.idle_since = 0.0
         self._loop = asyncio.get_running_loop()
         self._isolation = isolation
         self._started = False
-        self._frames = Frames()
-        self._lines: Lines | None = None
-        self._limits: Limits | None = None
-        self._answer: asyncio.Future[Answer] | None = None
+        self._frames = FrameReader()
+        self._lines: LogLines | None = None
+        self._limits: ChildLimits | None = None
+        self._answer: asyncio.Future[CodeAnswer] | None = None
         self._gone = asyncio.Event()
         self._forgotten = False
         pipes = (self._process.stdin, self._process.stdout, self._process.stderr)
@@ -98,21 +98,21 @@ class WarmChild:
     def alive(self) -> bool:
         return not self._gone.is_set()
 
-    async def ask(self, frame: bytes, log: Callable[[str], None], limits: Limits) -> Answer:
+    async def ask(self, frame: bytes, log: Callable[[str], None], limits: ChildLimits) -> CodeAnswer:
         """Sends a request and waits for its answer. ChildEnded or LimitPassed if none comes.
 
         After either, or if the waiting is cut short, the child must be killed.
         """
-        self.used += 1
-        self._lines, self._limits = Lines(log), limits
-        answer: asyncio.Future[Answer] = self._loop.create_future()
+        self.task_count += 1
+        self._lines, self._limits = LogLines(log), limits
+        answer: asyncio.Future[CodeAnswer] = self._loop.create_future()
         self._answer = answer
         weighing = self._loop.create_task(self._weigh(limits.memory)) if limits.memory else None
         try:
             await write_all(self._requests, frame)
             return await answer
         except BrokenPipeError:
-            raise ChildEnded(started=self._started) from None
+            raise ChildExited(started=self._started) from None
         finally:
             if weighing:
                 weighing.cancel()
@@ -125,7 +125,7 @@ class WarmChild:
     def kill(self) -> None:
         """Ends the process and all it started, at once. A second call does nothing."""
         if self._process.returncode is None:
-            kill_family(self.pid)
+            kill_tree(self.pid)
 
     async def reap(self) -> int:
         """Waits for the end of a process that was killed or ended; its exit code, or minus its signal."""
@@ -152,12 +152,12 @@ class WarmChild:
         """Fails the answer once the child holds that much more than at its beginning."""
         before = 0
         while True:
-            held = resident(self.pid)
+            held = resident_bytes(self.pid)
             if not self._started or not before:
                 # A copy shares its memory with the process it was forked from, and both are counted.
                 before = held * 2 if self._isolation == "fork" else held
             elif held - before > limit:
-                self._fail(LimitPassed(f"the code used more than {limit:,} bytes of memory"))
+                self._fail(LimitExceeded(f"the code used more than {limit:,} bytes of memory"))
                 return
             await asyncio.sleep(_WEIGH)
 
@@ -168,23 +168,23 @@ class WarmChild:
             return
         if not data:
             self._loop.remove_reader(self._answers)
-            self._fail(ChildEnded(started=self._started))
+            self._fail(ChildExited(started=self._started))
             if self._exit is None:
                 self._gone.set()
             return
         for body in self._frames.feed(data):
             self._take(body)
         if self._limits and self._frames.size > self._limits.answer:  # the code wrote into our pipe
-            self._fail(ChildEnded(started=self._started))
+            self._fail(ChildExited(started=self._started))
 
     def _take(self, body: bytearray) -> None:
         if not self._started and not body:
             self._started = True
             return
         try:
-            answer = unpack(body, Answer)
+            answer = unpack(body, CodeAnswer)
         except (MsgspecError, ValueError):  # likewise
-            self._fail(ChildEnded(started=self._started))
+            self._fail(ChildExited(started=self._started))
             return
         if self._answer and not self._answer.done():
             self._answer.set_result(answer)
@@ -200,7 +200,7 @@ class WarmChild:
         elif self._lines and self._limits:
             self._lines.feed(data)
             if self._lines.total > self._limits.output:
-                self._fail(LimitPassed(f"the code printed more than {self._limits.output:,} bytes"))
+                self._fail(LimitExceeded(f"the code printed more than {self._limits.output:,} bytes"))
         return bool(data)
 
     def _drain(self) -> None:
@@ -213,7 +213,7 @@ class WarmChild:
         if self._exit is not None:
             self._loop.remove_reader(self._exit)
         self._on_answer()
-        self._fail(ChildEnded(started=self._started))
+        self._fail(ChildExited(started=self._started))
         self._gone.set()
 
     def _fail(self, error: Exception) -> None:

@@ -6,7 +6,7 @@ MAX_LINE = 8_192
 """Bytes of one line; the rest of it is left out."""
 
 
-class Lines:
+class LogLines:
     """Cuts bytes into lines and hands each over as soon as it is whole."""
 
     def __init__(self, log: Callable[[str], None]) -> None:

@@ -7,7 +7,7 @@ import sys
 from noetl.tools.process import process_tree
 
 
-class Guard:
+class OrphanKiller:
     """A small process that kills the programs it was told of when this one is gone, however it ends.
 
     The end of its standard input tells it. It is started when it is first needed.

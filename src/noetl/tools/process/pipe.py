@@ -21,7 +21,7 @@ async def write_all(pipe: int, data: bytes) -> None:
                 loop.remove_writer(pipe)
 
 
-async def reading(pipe: IO[bytes], room: int) -> tuple[asyncio.StreamReader, asyncio.ReadTransport]:
+async def open_pipe_reader(pipe: IO[bytes], room: int) -> tuple[asyncio.StreamReader, asyncio.ReadTransport]:
     """A reader of the pipe that holds about `room` bytes at most; closing the transport closes the pipe."""
     reader = asyncio.StreamReader(limit=room)
     loop = asyncio.get_running_loop()

@@ -15,22 +15,22 @@ HAS_PROC = (_PROC / "self" / "statm").exists()
 """Whether the system tells about processes in files; elsewhere `ps` does, which takes far longer."""
 
 
-def family(pid: int) -> list[int]:
+def tree_pids(pid: int) -> list[int]:
     """The process and all that descend from it."""
     return _family_in_proc(pid) if HAS_PROC else list(_family_by_ps(pid))
 
 
-def resident(pid: int) -> int:
+def resident_bytes(pid: int) -> int:
     """Bytes of memory that the process and its descendants hold."""
     return _resident_in_proc(pid) if HAS_PROC else sum(_family_by_ps(pid).values())
 
 
-def kill_family(leader: int) -> None:
+def kill_tree(leader: int) -> None:
     """Kills a process group by its leader, and descendants that have left the group.
 
     The leader must not have been reaped, or its number may be another's by now.
     """
-    members = family(leader)
+    members = tree_pids(leader)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
     for pid in members[1:]:
@@ -48,7 +48,7 @@ def exit_handle(pid: int) -> int | None:
         return None
 
 
-def guard() -> None:
+def kill_orphans() -> None:
     """Keeps a list of leaders, `+PID` or `-PID` a line of standard input; its end is the end of them all.
 
     `?INODE` announces the next leader: whoever holds this pipe, until a `+PID` follows.
@@ -65,13 +65,13 @@ def guard() -> None:
             case _:
                 leaders.pop(number, None)
     for leader in leaders:
-        kill_family(leader)
-    for pid in holders(expected):
+        kill_tree(leader)
+    for pid in pipe_holders(expected):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
 
 
-def holders(pipe: int) -> list[int]:
+def pipe_holders(pipe: int) -> list[int]:
     """The processes that have an end of the pipe with this inode; none where the system does not tell."""
     if not pipe or not HAS_PROC:
         return []
@@ -130,4 +130,4 @@ def _rows() -> Iterator[tuple[int, int, int]]:
 
 
 if __name__ == "__main__":
-    guard()
+    kill_orphans()

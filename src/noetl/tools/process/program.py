@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import IO
 
 from noetl.model.outcome import ToolError
-from noetl.tools.process.orphan_killer import Guard
-from noetl.tools.process.process_tree import exit_handle, family, kill_family
+from noetl.tools.process.orphan_killer import OrphanKiller
+from noetl.tools.process.process_tree import exit_handle, kill_tree, tree_pids
 
 _LOOK = 0.02
 """Seconds between two looks at a process where the system has no descriptor for it."""
@@ -31,7 +31,7 @@ class Program:
         folder: Path,
         env: Mapping[str, str],
         stdin: int,
-        guard: Guard,
+        guard: OrphanKiller,
     ) -> None:
         whole_env = {**os.environ, **env}
         executable = _located(command[0], folder, whole_env)
@@ -79,7 +79,7 @@ class Program:
         assert err is not None  # noqa: S101  # as `__init__` asks for
         return self._out, err
 
-    async def ended(self) -> None:
+    async def wait(self) -> None:
         """Waits for the end of the process itself; those it started may go on."""
         if self._exit is not None:
             await self._gone.wait()
@@ -90,19 +90,19 @@ class Program:
     def kill(self) -> None:
         """Ends the whole group at once."""
         if self._process.returncode is None or self._exit is None:
-            kill_family(self.pid)
+            kill_tree(self.pid)
 
     async def stop(self, grace: float) -> None:
         """Asks the whole group to end by `SIGTERM`, and kills it if that takes more than `grace` seconds.
 
         Processes that left the group are killed, too: they are known by the one that started them.
         """
-        strays = family(self.pid)[1:]
+        strays = tree_pids(self.pid)[1:]
         try:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGTERM)
             async with asyncio.timeout(grace):
-                await self.ended()
+                await self.wait()
         except TimeoutError:
             pass
         finally:

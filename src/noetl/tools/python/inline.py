@@ -11,44 +11,44 @@ from typing import Any
 
 from msgspec import structs
 
-from noetl.guest.frame import Answer, Request
+from noetl.guest.frame import CodeAnswer, CodeRequest
 from noetl.guest.process_state import MODULE
-from noetl.guest.task import answer_to
-from noetl.tools.host.input_rules import own
-from noetl.tools.process.log_lines import Lines
+from noetl.guest.task import answer_request
+from noetl.tools.host.input_rules import private_copy
+from noetl.tools.process.log_lines import LogLines
 
 
-class Inline:
+class InlineRunner:
     """Runs code in threads of this process. All of them have one environment and one folder."""
 
     def __init__(self) -> None:
         self._env = asyncio.Lock()
         """Held by the one task that adds to the environment."""
 
-    async def run(self, request: Request, log: Callable[[str], None]) -> Answer:
+    async def run(self, request: CodeRequest, log: Callable[[str], None]) -> CodeAnswer:
         """The answer to the request. If the waiting is cut short, the code goes on to its end unheard."""
-        request = structs.replace(request, args=own(request.args))
+        request = structs.replace(request, args=private_copy(request.args))
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Answer] = loop.create_future()
+        answer: asyncio.Future[CodeAnswer] = loop.create_future()
         if request.env:
             await self._env.acquire()
 
         def hand_over(line: str) -> None:
             loop.call_soon_threadsafe(log, line)
 
-        def settle(found: Answer) -> None:
+        def settle(found: CodeAnswer) -> None:
             if request.env:
                 self._env.release()
             if not answer.done():
                 answer.set_result(found)
 
         def work() -> None:
-            lines = Lines(hand_over)
+            lines = LogLines(hand_over)
             module = ModuleType(MODULE)
             module.__dict__["print"] = _printer(lines)
             with suppress(RuntimeError):  # the loop may be closed by now
                 with _added(request.env):
-                    found = answer_to(request, module)
+                    found = answer_request(request, module)
                 lines.finish()
                 loop.call_soon_threadsafe(settle, found)
 
@@ -71,7 +71,7 @@ def _added(env: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _printer(lines: Lines) -> Callable[..., None]:
+def _printer(lines: LogLines) -> Callable[..., None]:
     """A `print` for this code alone; the stream that the worker prints to is not its log."""
 
     def log_print(*values: object, file: Any = None, flush: bool = False, **style: Any) -> None:

@@ -5,8 +5,8 @@ from msgspec import Meta, Struct, field
 
 from noetl.dsl.document.kinds import Auth, Code, Fault, Kind, Seconds, TaskSpec
 from noetl.model import Json
-from noetl.tools.host.input_rules import Inputs, Scalar, Size, exactly_one, given, literal
-from noetl.tools.python.side_effects import is_contained
+from noetl.tools.host.input_rules import Inputs, Scalar, Size, exactly_one, literal_text, present_names
+from noetl.tools.python.side_effects import is_side_effect_free
 from noetl.tools.syntax import syntax_error
 
 
@@ -94,13 +94,13 @@ def _script(script: Json) -> Iterator[Fault]:
     if place.get("type") == "inline":
         if code is None:
             yield Fault("an inline script needs `source.code`", key="script")
-    elif not given(script, "uri") and not given(place, "endpoint"):
+    elif not present_names(script, "uri") and not present_names(place, "endpoint"):
         yield Fault("the script has no `uri`", key="script", hint="say where it is, for example `./clean.py`")
 
 
 def _libs(libs: Json) -> Iterator[Fault]:
     for name, lib in libs.items() if isinstance(libs, dict) else ():
-        module = literal(lib.get("from") if isinstance(lib, dict) else lib)
+        module = literal_text(lib.get("from") if isinstance(lib, dict) else lib)
         if not name.isidentifier():
             yield Fault(f"`{name}` is not a name in Python", key="libs")
         elif module is not None and not all(part.isidentifier() for part in module.split(".")):
@@ -110,7 +110,7 @@ def _libs(libs: Json) -> Iterator[Fault]:
 def _limits(spec: Inputs) -> Iterator[Fault]:
     if spec.get("isolation") != "inline":
         return
-    for knob in given(spec, "timeout", "memory"):
+    for knob in present_names(spec, "timeout", "memory"):
         yield Fault(
             f"`spec.{knob}` cannot be kept with `isolation: inline`",
             key=knob,
@@ -132,7 +132,7 @@ def check(inputs: Inputs, spec: Inputs) -> Iterator[Fault]:
 def repeatable(inputs: Inputs) -> bool:
     """Code that stands in the task, imports nothing by `libs`, and touches nothing but its own values."""
     code = inputs.get("code")
-    return isinstance(code, str) and not inputs.get("libs") and is_contained(code)
+    return isinstance(code, str) and not inputs.get("libs") and is_side_effect_free(code)
 
 
 EXAMPLE = """\

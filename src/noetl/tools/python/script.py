@@ -8,7 +8,7 @@ from msgspec import structs
 
 from noetl.model import Json
 from noetl.model.outcome import ToolError
-from noetl.model.reference import Stored
+from noetl.model.reference import StoredReference
 from noetl.ports.tool import Call, Tool
 from noetl.tools.python.kind import PythonInputs, Script, ScriptSource
 
@@ -16,7 +16,7 @@ MAX_SCRIPT = 16 * 1024 * 1024
 """Bytes of one script."""
 
 
-class Source(NamedTuple):
+class ScriptCode(NamedTuple):
     """Code, its name in tracebacks, and the file it came from."""
 
     code: str
@@ -24,16 +24,16 @@ class Source(NamedTuple):
     path: Path | None = None
 
 
-class Scripts:
+class ScriptLoader:
     """Gets the code of tasks. What fetches it from web servers is made when it is first needed."""
 
     def __init__(self) -> None:
         self._http: Tool | None = None
 
-    async def source(self, call: Call, inputs: PythonInputs) -> Source:
+    async def load_code(self, call: Call, inputs: PythonInputs) -> ScriptCode:
         """The code of the inputs; a relative path starts at the folder. ToolError if there is none."""
         if inputs.code is not None:
-            return Source(inputs.code)
+            return ScriptCode(inputs.code)
         script = inputs.script
         if script is None:
             raise ToolError("input", "neither `code` nor `script` is given")
@@ -42,7 +42,7 @@ class Scripts:
         source = script.source or ScriptSource(type=_place(script.uri or ""))
         match source.type:
             case "inline":
-                return Source(source.code or "")
+                return ScriptCode(source.code or "")
             case "file":
                 return _read((script.uri or source.endpoint or "").removeprefix("file://"), call.folder)
             case "http":
@@ -54,7 +54,7 @@ class Scripts:
         if self._http is not None:
             await self._http.close()
 
-    async def _fetched(self, call: Call, url: str, source: ScriptSource) -> Source:
+    async def _fetched(self, call: Call, url: str, source: ScriptSource) -> ScriptCode:
         if self._http is None:
             from noetl.tools.http.tool import HttpTool  # noqa: PLC0415  # few scripts need it: it takes long
 
@@ -79,12 +79,12 @@ class Scripts:
         name = PurePosixPath(urlsplit(url).path).name or url
         match outcome.result["data"]:
             case None:
-                return Source("", name)
+                return ScriptCode("", name)
             case str() as code:
-                return Source(code, name)
-            case Stored() as reference:  # many servers have no type for Python
+                return ScriptCode(code, name)
+            case StoredReference() as reference:  # many servers have no type for Python
                 async with call.objects.local(reference) as path:
-                    return Source(_decoded(path.read_bytes(), name), name)
+                    return ScriptCode(_decoded(path.read_bytes(), name), name)
             case _:
                 raise ToolError("input", f"the script `{url}` is JSON, and no Python")
 
@@ -95,7 +95,7 @@ def _place(uri: str) -> Literal["file", "http", "catalog"]:
     return "catalog" if uri.startswith("catalog:") else "file"
 
 
-def _read(name: str, folder: Path) -> Source:
+def _read(name: str, folder: Path) -> ScriptCode:
     path = folder / name
     try:
         with path.open("rb") as file:
@@ -108,7 +108,7 @@ def _read(name: str, folder: Path) -> Source:
         raise ToolError("input", f"the script `{name}` cannot be read: {error.strerror}") from None
     if len(data) > MAX_SCRIPT:
         raise ToolError("limit", f"the script `{name}` has more than {MAX_SCRIPT:,} bytes")
-    return Source(_decoded(data, name), name, path.absolute())
+    return ScriptCode(_decoded(data, name), name, path.absolute())
 
 
 def _decoded(data: bytes, name: str) -> str:

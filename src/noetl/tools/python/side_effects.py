@@ -3,7 +3,7 @@
 import ast
 from functools import lru_cache
 
-from noetl.guest.code import parsed
+from noetl.guest.code import parse_code
 
 MODULES = frozenset(
     {
@@ -68,13 +68,13 @@ _REACHING = frozenset(
 
 
 @lru_cache(maxsize=1_024)
-def is_contained(code: str) -> bool:
+def is_side_effect_free(code: str) -> bool:
     """Whether running it twice instead of once could be noticed by nobody.
 
     It need not give the same each time. The proof is for honest code: whoever wants to deceive it can,
     and gains nothing.
     """
-    tree = parsed(code)
+    tree = parse_code(code)
     return tree is not None and all(_stays_inside(node) for node in ast.walk(tree))
 
 

@@ -10,24 +10,24 @@ from typing import Any, Literal
 from msgspec import structs
 
 from noetl.model.outcome import ErrorInfo, ToolError
-from noetl.ports.results import Objects, ResultError
+from noetl.ports.results import ExecutionObjects, ResultError
 from noetl.ports.tool import Call
 from noetl.tools.python.tool import PythonTool
 
-KEPT = 256
+MAX_ENDED_JOBS = 256
 """Jobs whose results are kept; those that ended first are forgotten first."""
 
 _CODE = "from noetl.guest.quantum import perform\nresult = perform(order)"
 
 
-class Files:
+class JobFiles:
     """Where a child writes a result, and every shot if they are kept: drafts, swept after a crash."""
 
     def __init__(self) -> None:
         self._drafts = AsyncExitStack()
         self.result = self.shots = Path()
 
-    async def open(self, objects: Objects) -> dict[str, str]:
+    async def open(self, objects: ExecutionObjects) -> dict[str, str]:
         """Makes room for both; what an order says of them. Raises ResultError."""
         drafts = [await self._drafts.enter_async_context(objects.draft()) for _ in range(2)]
         self.result, self.shots = (draft.path.absolute() for draft in drafts)
@@ -38,13 +38,13 @@ class Files:
         await self._drafts.aclose()
 
 
-class Job:
+class QuantumJob:
     """One job. `about` is everything that its result depends on; `lines` are what it printed."""
 
     def __init__(self, job_id: str, about: Mapping[str, Any]) -> None:
         self.id = job_id
         self.about = about
-        self.files = Files()
+        self.files = JobFiles()
         self.state: Literal["queued", "running", "done", "failed", "cancelled"] = "queued"
         self.error: ErrorInfo | None = None
         self.lines: list[str] = []
@@ -60,7 +60,7 @@ class Job:
         return self.state == "done" and not self.files.result.exists()
 
 
-class Children:
+class SimulatorChildren:
     """The child processes, which know Qiskit. `size` is how many may simulate at the same time."""
 
     def __init__(self) -> None:
@@ -92,34 +92,34 @@ class Children:
         await self._python.close()
 
 
-class Jobs:
+class QuantumJobs:
     """Every job of this worker by its id."""
 
-    def __init__(self, children: Children) -> None:
+    def __init__(self, children: SimulatorChildren) -> None:
         self._children = children
         self._free = asyncio.Semaphore(children.size)
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, QuantumJob] = {}
 
-    def find(self, job_id: str) -> Job | None:
+    def find(self, job_id: str) -> QuantumJob | None:
         job = self._jobs.get(job_id)
         return None if job is None or job.lost else job
 
-    async def start(self, call: Call, job_id: str, about: Mapping[str, Any], *, seconds: float) -> Job:
+    async def start(self, call: Call, job_id: str, about: Mapping[str, Any], *, seconds: float) -> QuantumJob:
         """The job, begun unless it is known and has not failed. It goes on when the call is over."""
         known = self.find(job_id)
         if known is not None and known.state not in ("failed", "cancelled"):
             return known
-        job = self._jobs[job_id] = Job(job_id, about)
+        job = self._jobs[job_id] = QuantumJob(job_id, about)
         job.work = asyncio.get_running_loop().create_task(self._run(call, job, seconds))
         await self._forget()
         return job
 
-    async def end(self, job: Job) -> None:
+    async def wait(self, job: QuantumJob) -> None:
         """Waits for the end of a job. Being cut short does nothing to it."""
         if job.work is not None:
             await asyncio.wait([job.work])
 
-    async def cancel(self, job: Job) -> None:
+    async def cancel(self, job: QuantumJob) -> None:
         """Ends a job that has not ended."""
         if job.work is not None:
             job.work.cancel()
@@ -132,7 +132,7 @@ class Jobs:
             await self.cancel(job)
             await job.files.close()
 
-    async def _run(self, call: Call, job: Job, seconds: float) -> None:
+    async def _run(self, call: Call, job: QuantumJob, seconds: float) -> None:
         try:
             async with self._free:
                 job.state = "running"
@@ -151,7 +151,7 @@ class Jobs:
 
     async def _forget(self) -> None:
         ended = [job for job in self._jobs.values() if job.ended]
-        for job in ended[: max(0, len(ended) + 1 - KEPT)]:
+        for job in ended[: max(0, len(ended) + 1 - MAX_ENDED_JOBS)]:
             del self._jobs[job.id]
             await job.files.close()
 

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from noetl.dsl.document.kinds import Auth, Fault, Kind, Seconds, TaskSpec
-from noetl.guest.quantum import PROVIDERS, version_of
+from noetl.guest.quantum import PROVIDERS, qasm_version
 from noetl.model import Json
-from noetl.tools.host.input_rules import Action, Inputs, check_action, literal
+from noetl.tools.host.input_rules import Action, Inputs, check_action, literal_text
 
 SIMULATORS = ("aer", "statevector")
 UNASKED = "a simulator asks for no `auth`"
@@ -70,13 +70,13 @@ ACTIONS = {
 def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
     """What the action needs, in a language and with observables and a backend that exist."""
     yield from check_action(ACTIONS, inputs)
-    program = literal(inputs.get("program"))
-    if program is not None and version_of(program) is None:
+    program = literal_text(inputs.get("program"))
+    if program is not None and qasm_version(program) is None:
         hint = "begin it with `OPENQASM 3.0;` or `OPENQASM 2.0;`"
         yield Fault("the program does not say which OpenQASM it is", key="program", hint=hint)
     yield from _observables(inputs.get("observables"))
-    backend = literal(inputs.get("backend"))
-    if backend is not None and (hint := unknown_backend(backend)):
+    backend = literal_text(inputs.get("backend"))
+    if backend is not None and (hint := backend_hint(backend)):
         yield Fault(f"there is no backend `{backend}`", key="backend", hint=hint)
     if inputs.get("auth") is not None and (inputs.get("backend") is None or backend in SIMULATORS):
         yield Fault(UNASKED, key="auth", hint="name the `backend` that it is for, or leave it out")
@@ -84,13 +84,13 @@ def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
 
 def _observables(observables: Json) -> Iterator[Fault]:
     for observable in observables if isinstance(observables, list) else ():
-        text = literal(observable)
+        text = literal_text(observable)
         if text is not None and not _PAULI.fullmatch(text):
             hint = "one of the letters I, X, Y and Z for each qubit, such as `ZZI`"
             yield Fault(f"`{text}` is not a Pauli string", key="observables", hint=hint)
 
 
-def unknown_backend(name: str) -> str:
+def backend_hint(name: str) -> str:
     """Which backends there are, if there is none of this name."""
     if name in SIMULATORS:
         return ""

@@ -12,12 +12,12 @@ import msgspec
 
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, Outcome, ToolError, failed, succeeded
-from noetl.model.reference import ARROW, Stored, stored_object
+from noetl.model.reference import ARROW_MEDIA_TYPE, StoredReference, object_reference
 from noetl.ports.results import ResultMissing
 from noetl.ports.tool import Call
-from noetl.tools.host.tool_attempt import attempted, inputs_of
-from noetl.tools.quantum.jobs import Children, Files, Job, Jobs
-from noetl.tools.quantum.kind import SIMULATORS, UNASKED, QuantumInputs, unknown_backend
+from noetl.tools.host.tool_attempt import as_outcome, inputs_of
+from noetl.tools.quantum.jobs import JobFiles, QuantumJob, QuantumJobs, SimulatorChildren
+from noetl.tools.quantum.kind import SIMULATORS, UNASKED, QuantumInputs, backend_hint
 
 for _driver in ("qiskit", "qiskit_aer", "qiskit_qasm3_import", "pyarrow"):
     # They are imported in child processes only, but without them there is no point in one.
@@ -44,12 +44,12 @@ class QuantumTool:
     """
 
     def __init__(self) -> None:
-        self._children = Children()
-        self._jobs = Jobs(self._children)
+        self._children = SimulatorChildren()
+        self._jobs = QuantumJobs(self._children)
         self._ending: set[asyncio.Task[None]] = set()
 
     async def run(self, call: Call) -> Outcome:
-        return await attempted(self._attempt(call))
+        return await as_outcome(self._attempt(call))
 
     async def close(self) -> None:
         await self._jobs.close()
@@ -60,7 +60,7 @@ class QuantumTool:
     async def _attempt(self, call: Call) -> Outcome:
         inputs = inputs_of(call, QuantumInputs)
         backend = inputs.backend or "aer"
-        if hint := unknown_backend(backend):
+        if hint := backend_hint(backend):
             raise ToolError("input", f"there is no backend `{backend}`: {hint}")
         if inputs.auth is not None and backend in SIMULATORS:
             raise ToolError("input", UNASKED)
@@ -95,23 +95,23 @@ class QuantumTool:
                 )
             case "result":
                 job = await self._job(call, inputs, seconds)
-                await self._jobs.end(job)
+                await self._jobs.wait(job)
                 return await _result_of(call, job)
             case "cancel":
                 job = await self._job(call, inputs, seconds)
                 await self._jobs.cancel(job)
                 return succeeded(_state(call, job), quantum=_helper(job))
 
-    async def _whole(self, call: Call, job: Job) -> Outcome:
+    async def _whole(self, call: Call, job: QuantumJob) -> Outcome:
         """The result of a job that nobody else waits for: it ends with the call."""
         try:
-            await self._jobs.end(job)
+            await self._jobs.wait(job)
         except asyncio.CancelledError:
             await self._jobs.cancel(job)
             raise
         return await _result_of(call, job)
 
-    async def _job(self, call: Call, inputs: QuantumInputs, seconds: float) -> Job:
+    async def _job(self, call: Call, inputs: QuantumInputs, seconds: float) -> QuantumJob:
         """The job of this id, begun again if this worker does not know it."""
         job_id = str(inputs.job_id)
         job = self._jobs.find(job_id) or await self._jobs.start(
@@ -141,7 +141,7 @@ class QuantumTool:
             case "cancel":
                 await self._ask(call, "cancel", order)
                 return succeeded({"state": "cancelled"}, quantum={**helper, "state": "cancelled"})
-        files = Files()
+        files = JobFiles()
         try:
             await self._ask(call, "result", {**order, **await files.open(call.objects)})
             return succeeded(await _read(call, files, helper), quantum={**helper, "state": "done"})
@@ -185,7 +185,7 @@ def _about(call: Call, inputs: QuantumInputs, backend: str) -> dict[str, Any]:
     }
 
 
-async def _described(call: Call, about: dict[str, Any]) -> Stored:
+async def _described(call: Call, about: dict[str, Any]) -> StoredReference:
     async with call.objects.draft() as draft:
         draft.path.write_bytes(msgspec.json.encode(about, order="sorted"))
         return await draft.keep(DESCRIPTION, preview=about["program"][:200])
@@ -196,31 +196,31 @@ async def _recalled(call: Call, job_id: str) -> dict[str, Any]:
     store, digest = job_id[:-64], job_id[-64:]
     key = f"{store}{call.execution_id}/{digest}"
     try:
-        async with call.objects.local(stored_object(key, size=0, media_type=DESCRIPTION)) as path:
+        async with call.objects.local(object_reference(key, size=0, media_type=DESCRIPTION)) as path:
             about: dict[str, Any] = msgspec.json.decode(path.read_bytes())
             return about
     except (ResultMissing, ValueError):
         raise ToolError("not_found", f"no job `{job_id}` was submitted by this execution") from None
 
 
-def _helper(job: Job) -> dict[str, Json]:
+def _helper(job: QuantumJob) -> dict[str, Json]:
     return {"job_id": job.id, "backend": job.about["backend"], "state": job.state}
 
 
-def _state(call: Call, job: Job) -> dict[str, Json]:
+def _state(call: Call, job: QuantumJob) -> dict[str, Json]:
     _tell(call, job)
     if job.error is None:
         return {"state": job.state}
     return {"state": job.state, "error": job.error.as_value()}
 
 
-def _tell(call: Call, job: Job) -> None:
+def _tell(call: Call, job: QuantumJob) -> None:
     """Hands what the job printed to the log of the first task that asks."""
     while job.lines:
         call.log(job.lines.pop(0))
 
 
-async def _result_of(call: Call, job: Job) -> Outcome:
+async def _result_of(call: Call, job: QuantumJob) -> Outcome:
     _tell(call, job)
     if job.error is not None:
         return failed(job.error, quantum=_helper(job))
@@ -230,7 +230,7 @@ async def _result_of(call: Call, job: Job) -> Outcome:
     return succeeded(await _read(call, job.files, about), quantum=_helper(job))
 
 
-async def _read(call: Call, files: Files, about: dict[str, Json]) -> dict[str, Json]:
+async def _read(call: Call, files: JobFiles, about: dict[str, Json]) -> dict[str, Json]:
     """The result that a child wrote, its shots as a stored table."""
     if files.result.stat().st_size > MAX_RESULT:
         raise ToolError("limit", f"the result has more than {MAX_RESULT >> 20} MiB: ask for fewer shots")
@@ -238,7 +238,9 @@ async def _read(call: Call, files: Files, about: dict[str, Json]) -> dict[str, J
     if files.shots.exists():
         async with call.objects.draft() as draft:
             await asyncio.to_thread(shutil.copyfile, files.shots, draft.path)
-            result["memory"] = await draft.keep(ARROW, type="list", length=_total(result), columns=["bits"])
+            result["memory"] = await draft.keep(
+                ARROW_MEDIA_TYPE, type="list", length=_total(result), columns=["bits"]
+            )
     return result
 
 

@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 from noetl.dsl.document.kinds import Fault, Kind
 from noetl.tools.host.input_rules import Inputs
-from noetl.tools.objects.object_inputs import RESULT, ObjectInputs, check_objects
+from noetl.tools.objects.object_inputs import RESULT, ObjectInputs, check_object_inputs
 
 
 class S3Inputs(ObjectInputs, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -11,7 +11,7 @@ class S3Inputs(ObjectInputs, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
     """What the action needs, at `s3://` addresses."""
-    return check_objects(inputs, lambda url: url.startswith("s3://"), hint="begin it with `s3://`")
+    return check_object_inputs(inputs, lambda url: url.startswith("s3://"), hint="begin it with `s3://`")
 
 
 EXAMPLE = """\

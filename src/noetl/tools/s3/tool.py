@@ -15,9 +15,9 @@ from noetl.model import Json
 from noetl.model.outcome import Outcome, ToolError
 from noetl.ports.tool import Call
 from noetl.tools.host.tool_attempt import inputs_of
-from noetl.tools.objects.content import media_type_of
-from noetl.tools.objects.operation import bounded, kept, value_in
-from noetl.tools.objects.put_source import to_put
+from noetl.tools.objects.content import media_type_by_suffix
+from noetl.tools.objects.operation import read_value, run_operation, store_file
+from noetl.tools.objects.put_source import open_put_source
 from noetl.tools.s3.kind import S3Inputs, check
 
 PART = 8 << 20
@@ -38,7 +38,7 @@ _SPELLINGS = {
 }
 
 
-class Address(NamedTuple):
+class S3Address(NamedTuple):
     bucket: str
     name: str
 
@@ -51,7 +51,7 @@ class S3Tool:
     """Objects in buckets, streamed both ways."""
 
     async def run(self, call: Call) -> Outcome:
-        return await bounded(call, _work)
+        return await run_operation(call, _work)
 
     async def close(self) -> None:
         """Nothing is held: a client lives as long as its call."""
@@ -61,7 +61,7 @@ async def _work(call: Call) -> Any:
     inputs = inputs_of(call, S3Inputs)
     for fault in check({**call.inputs, "auth": None}, {}):
         raise ToolError("input", fault.message)
-    config = credential_of(call.inputs.get("auth"))
+    config = s3_client_config(call.inputs.get("auth"))
     at = _address(inputs.url, whole=inputs.action != "list")
     with _told(at):
         store = _opened(at.bucket, config)
@@ -69,7 +69,7 @@ async def _work(call: Call) -> Any:
             case "get":
                 return await _get(call, inputs, store, at)
             case "put":
-                async with to_put(call, inputs) as (path, media_type):
+                async with open_put_source(call, inputs) as (path, media_type):
                     return await _put(store, at, path, media_type)
             case "copy":
                 return await _copy(call, store, config, at, _address(inputs.to or ""))
@@ -79,16 +79,16 @@ async def _work(call: Call) -> Any:
                 return await _list(store, at)
 
 
-async def _get(call: Call, inputs: S3Inputs, store: S3Store, at: Address) -> Any:
+async def _get(call: Call, inputs: S3Inputs, store: S3Store, at: S3Address) -> Any:
     async with call.objects.draft() as draft:
         await _download(store, at.name, draft.path)
         if inputs.format not in (None, "bytes"):
-            return await value_in(call, draft.path, inputs.format)
+            return await read_value(call, draft.path, inputs.format)
         name = at.name.rpartition("/")[2]
-        return await kept(call, draft.path, media_type_of(name), name=name, url=at.url)
+        return await store_file(call, draft.path, media_type_by_suffix(name), name=name, url=at.url)
 
 
-async def _put(store: S3Store, at: Address, path: Path, media_type: str) -> Json:
+async def _put(store: S3Store, at: S3Address, path: Path, media_type: str) -> Json:
     size = path.stat().st_size
     done = await obstore.put_async(
         store,
@@ -101,17 +101,17 @@ async def _put(store: S3Store, at: Address, path: Path, media_type: str) -> Json
     return {"url": at.url, "size": size, "etag": _etag(done["e_tag"]), "media_type": media_type}
 
 
-async def _copy(call: Call, store: S3Store, config: dict[str, Any], at: Address, to: Address) -> Json:
+async def _copy(call: Call, store: S3Store, config: dict[str, Any], at: S3Address, to: S3Address) -> Json:
     if to.bucket == at.bucket:
         await obstore.copy_async(store, at.name, to.name)
         size = (await obstore.head_async(store, to.name))["size"]
         return {"url": to.url, "size": size}
     async with call.objects.draft() as draft:
         await _download(store, at.name, draft.path)
-        return await _put(_opened(to.bucket, config), to, draft.path, media_type_of(to.name))
+        return await _put(_opened(to.bucket, config), to, draft.path, media_type_by_suffix(to.name))
 
 
-async def _delete(store: S3Store, at: Address) -> Json:
+async def _delete(store: S3Store, at: S3Address) -> Json:
     try:
         await obstore.head_async(store, at.name)
     except FileNotFoundError:
@@ -120,7 +120,7 @@ async def _delete(store: S3Store, at: Address) -> Json:
     return {"url": at.url, "deleted": True}
 
 
-async def _list(store: S3Store, at: Address) -> Json:
+async def _list(store: S3Store, at: S3Address) -> Json:
     found: list[Json] = []
     folder, _, _ = at.name.rpartition("/")
     async for page in obstore.list(store, prefix=folder or None):
@@ -130,7 +130,7 @@ async def _list(store: S3Store, at: Address) -> Json:
             moment = one["last_modified"].astimezone(UTC).isoformat(timespec="seconds")
             found.append(
                 {
-                    "url": Address(at.bucket, one["path"]).url,
+                    "url": S3Address(at.bucket, one["path"]).url,
                     "name": one["path"].rpartition("/")[2],
                     "size": one["size"],
                     "modified_at": moment,
@@ -153,7 +153,7 @@ def _etag(text: str | None) -> str | None:
     return text.strip('"') if text else None
 
 
-def _address(url: str, *, whole: bool = True) -> Address:
+def _address(url: str, *, whole: bool = True) -> S3Address:
     bucket, _, name = url.removeprefix("s3://").partition("/")
     if not url.startswith("s3://") or not bucket or (whole and not name.strip("/")):
         raise ToolError("input", f"`{url}` names no object: s3://BUCKET/NAME")
@@ -161,10 +161,10 @@ def _address(url: str, *, whole: bool = True) -> Address:
         raise ToolError("input", f"`{bucket}` cannot be the name of a bucket")
     if whole and (name.startswith("/") or name.endswith("/")):
         raise ToolError("input", f"`{url}` names no object: its name begins or ends with `/`")
-    return Address(bucket, name)
+    return S3Address(bucket, name)
 
 
-def credential_of(auth: Any) -> dict[str, Any]:
+def s3_client_config(auth: Any) -> dict[str, Any]:
     """What a credential says, in the words of the client; empty: the environment says it."""
     if auth is None:
         return {}
@@ -204,7 +204,7 @@ def _opened(bucket: str, config: dict[str, Any]) -> S3Store:
 
 
 @contextmanager
-def _told(at: Address) -> Iterator[None]:
+def _told(at: S3Address) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
@@ -226,7 +226,7 @@ def _told(at: Address) -> Iterator[None]:
         raise ToolError("credential", "the environment does not say where S3 is: see AWS_ENDPOINT") from None
 
 
-def _failure(at: Address, said: str) -> ToolError:
+def _failure(at: S3Address, said: str) -> ToolError:
     if "NoSuchBucket" in said:
         return ToolError("not_found", f"there is no bucket `{at.bucket}`")
     if said.startswith("Generic S3 error: Missing") or _INSTANCE.search(said):

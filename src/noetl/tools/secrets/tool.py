@@ -2,7 +2,7 @@
 
 from noetl.model.outcome import Outcome, ToolError, succeeded
 from noetl.ports.tool import Call
-from noetl.tools.host.tool_attempt import attempted, inputs_of
+from noetl.tools.host.tool_attempt import as_outcome, inputs_of
 from noetl.tools.secrets.kind import SecretsInputs, check
 
 
@@ -10,7 +10,7 @@ class SecretsTool:
     """Proves that secrets can be had, and gives what stands for them: no value leaves the keychain."""
 
     async def run(self, call: Call) -> Outcome:
-        return await attempted(_found(call))
+        return await as_outcome(_found(call))
 
     async def close(self) -> None:
         """Nothing is held."""

@@ -6,10 +6,10 @@ from contextlib import AsyncExitStack
 from io import BufferedWriter
 from typing import NamedTuple
 
-from noetl.model.reference import Stored
-from noetl.ports.results import Draft
+from noetl.model.reference import StoredReference
+from noetl.ports.results import ObjectDraft
 from noetl.ports.tool import Call
-from noetl.tools.process.log_lines import Lines
+from noetl.tools.process.log_lines import LogLines
 
 MAX_TEXT = 1024 * 1024
 """Bytes of one stream that are a text of the result; of a longer one it is the tail."""
@@ -22,28 +22,28 @@ _CHUNK = 256 * 1024
 _PREVIEW = 1_024
 
 
-class Printed(NamedTuple):
+class CapturedStream(NamedTuple):
     """The text, which is the tail if the stream is longer, and the whole if the text is not it."""
 
     text: str
-    whole: Stored | None
+    whole: StoredReference | None
 
 
-class Capture:
+class StreamCapture:
     """Takes one stream. Never holds more than `MAX_TEXT` of it; the rest is in a file, open in `stack`."""
 
     def __init__(self, call: Call, stack: AsyncExitStack) -> None:
         self._call = call
         self._stack = stack
-        self._lines = Lines(call.log)
+        self._lines = LogLines(call.log)
         self._held = bytearray()
         self._preview = ""
-        self._draft: Draft | None = None
+        self._draft: ObjectDraft | None = None
         self._file: BufferedWriter | None = None
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._is_text = True
 
-    async def take(self, reader: asyncio.StreamReader) -> None:
+    async def read(self, reader: asyncio.StreamReader) -> None:
         """Takes everything up to the end of the stream."""
         try:
             while data := await reader.read(_CHUNK):
@@ -55,19 +55,19 @@ class Capture:
         finally:
             self._lines.finish()
 
-    async def printed(self) -> Printed:
+    async def result(self) -> CapturedStream:
         """What came so far."""
         self._check(b"", final=True)
         if self._file is None and not self._is_text:
             await self._spill(0)
         if self._file is None or self._draft is None:
-            return Printed(self._held.decode(), None)
+            return CapturedStream(self._held.decode(), None)
         await asyncio.to_thread(self._file.close)
         media_type = "text/plain; charset=utf-8" if self._is_text else "application/octet-stream"
         whole = await self._draft.keep(media_type, preview=self._preview)
         # A cut may fall inside a character.
         tail = bytes(self._held).lstrip(bytes(range(0x80, 0xC0))) if self._is_text else self._held
-        return Printed(tail.decode(errors="replace"), whole)
+        return CapturedStream(tail.decode(errors="replace"), whole)
 
     async def _spill(self, new: int) -> None:
         """Writes what is not in the file yet, and keeps only the tail."""

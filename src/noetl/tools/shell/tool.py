@@ -11,15 +11,15 @@ import msgspec
 
 from noetl.model import Json
 from noetl.model.outcome import Outcome, ToolError, succeeded
-from noetl.model.reference import Stored
+from noetl.model.reference import StoredReference
 from noetl.ports.tool import Call
-from noetl.tools.host.input_rules import as_text
-from noetl.tools.host.tool_attempt import attempted, failure, inputs_of
-from noetl.tools.process.orphan_killer import Guard
-from noetl.tools.process.pipe import reading, write_all
+from noetl.tools.host.input_rules import input_text
+from noetl.tools.host.tool_attempt import as_outcome, error_outcome, inputs_of
+from noetl.tools.process.orphan_killer import OrphanKiller
+from noetl.tools.process.pipe import open_pipe_reader, write_all
 from noetl.tools.process.program import Program
 from noetl.tools.shell.kind import ShellInputs, check
-from noetl.tools.shell.stream_capture import Capture, Printed
+from noetl.tools.shell.stream_capture import CapturedStream, StreamCapture
 
 _ROOM = 64 * 1024
 """Bytes that wait in memory to be taken from a stream."""
@@ -37,12 +37,12 @@ class ShellTool:
     """Programs in process groups of their own, none of which outlives its task or the worker."""
 
     def __init__(self, *, grace: float = GRACE) -> None:
-        self._guard = Guard()
+        self._guard = OrphanKiller()
         self._grace = grace
         self._closed = False
 
     async def run(self, call: Call) -> Outcome:
-        return await attempted(self._attempt(call))
+        return await as_outcome(self._attempt(call))
 
     async def close(self) -> None:
         self._closed = True
@@ -50,12 +50,12 @@ class ShellTool:
 
     async def _attempt(self, call: Call) -> Outcome:
         if self._closed:
-            return failure("cancelled", "the worker is ending")
+            return error_outcome("cancelled", "the worker is ending")
         inputs = inputs_of(call, ShellInputs)
         for fault in check(call.inputs, call.spec):
             raise ToolError("input", f"{fault.message}: {fault.hint}" if fault.hint else fault.message)
         async with AsyncExitStack() as stack:
-            streams = Capture(call, stack), Capture(call, stack)
+            streams = StreamCapture(call, stack), StreamCapture(call, stack)
             try:
                 async with asyncio.timeout(call.timeout) as bound:
                     stdin, given = await _stdin(call, stack)
@@ -64,39 +64,41 @@ class ShellTool:
                         await self._follow(program, given, *streams)
                     finally:
                         code = program.end()
-                    out, err = [await stream.printed() for stream in streams]
+                    out, err = [await stream.result() for stream in streams]
             except TimeoutError:
                 if not bound.expired():
                     raise
                 message = f"the command was not done within {call.timeout:g} s"
-                return failure("timeout", message, retryable=True)
+                return error_outcome("timeout", message, retryable=True)
         return _outcome(code, out, err)
 
     def _start(self, call: Call, inputs: ShellInputs, stdin: int) -> Program:
         command = inputs.command
         return Program(
-            ["/bin/sh", "-c", command] if isinstance(command, str) else [as_text(part) for part in command],
+            ["/bin/sh", "-c", command]
+            if isinstance(command, str)
+            else [input_text(part) for part in command],
             folder=call.folder / (inputs.cwd or ""),
-            env={name: as_text(value) for name, value in (inputs.env or {}).items()},
+            env={name: input_text(value) for name, value in (inputs.env or {}).items()},
             stdin=stdin,
             guard=self._guard,
         )
 
-    async def _follow(self, program: Program, given: bytes, out: Capture, err: Capture) -> None:
+    async def _follow(self, program: Program, given: bytes, out: StreamCapture, err: StreamCapture) -> None:
         """Feeds the program and takes what it prints, until it and those it leaves behind have ended."""
         async with AsyncExitStack() as open_streams:
             readers = []
             for stream in program.streams:
-                reader, transport = await reading(stream, _ROOM)
+                reader, transport = await open_pipe_reader(stream, _ROOM)
                 open_streams.callback(transport.close)
                 readers.append(reader)
             taking = [
-                asyncio.create_task(capture.take(reader))
+                asyncio.create_task(capture.read(reader))
                 for capture, reader in zip((out, err), readers, strict=True)
             ]
             feeding = asyncio.create_task(_fed(program, given))
             try:
-                await program.ended()
+                await program.wait()
                 await asyncio.wait(taking, timeout=_LINGER)
                 program.kill()
                 await asyncio.wait(taking, timeout=_DRAIN)
@@ -118,13 +120,13 @@ async def _stdin(call: Call, stack: AsyncExitStack) -> tuple[int, bytes]:
     match call.inputs.get("stdin"):
         case None:
             return subprocess.DEVNULL, b""
-        case Stored() as reference:
+        case StoredReference() as reference:
             path = await stack.enter_async_context(call.objects.local(reference))
             return stack.enter_context(path.open("rb")).fileno(), b""
         case dict() | list() as value:
             return subprocess.PIPE, msgspec.json.encode(value)
         case value:
-            return subprocess.PIPE, as_text(value).encode()
+            return subprocess.PIPE, input_text(value).encode()
 
 
 async def _fed(program: Program, given: bytes) -> None:
@@ -136,7 +138,7 @@ async def _fed(program: Program, given: bytes) -> None:
         await write_all(pipe.fileno(), given)
 
 
-def _outcome(code: int, out: Printed, err: Printed) -> Outcome:
+def _outcome(code: int, out: CapturedStream, err: CapturedStream) -> Outcome:
     result: dict[str, Json] = {"exit_code": code, "stdout": out.text, "stderr": err.text}
     for name, printed in (("stdout_ref", out), ("stderr_ref", err)):
         if printed.whole is not None:
@@ -152,7 +154,7 @@ def _outcome(code: int, out: Printed, err: Printed) -> Outcome:
         # Nobody but the system or an operator sends these: another try may end well.
         foreign = -code in (signal.SIGKILL, signal.SIGTERM)
     message = f"{message}: {said[:200]}" if said else message
-    failed = failure("process_exit", message, retryable=foreign, details=about)
+    failed = error_outcome("process_exit", message, retryable=foreign, details=about)
     return msgspec.structs.replace(failed, result=result)
 
 

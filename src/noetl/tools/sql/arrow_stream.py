@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from noetl.model.outcome import ToolError
 from noetl.tools.sql.arrow_table import ArrowFile
-from noetl.tools.sql.result_table import Column, Lost, Row, base64_text
+from noetl.tools.sql.result_table import Column, DriverRow, Unrepresentable, base64_text
 
 _EXACT = 1 << 53
 """Beyond this, up and down, a float does not hold every integer."""
@@ -21,14 +21,14 @@ class ArrowWriter:
         self.lost: dict[str, int] = {}
         self._path = path
         self._columns = columns
-        self._types = [column.arrow(pa) if column.arrow else pa.null() for column in columns]
+        self._types = [column.arrow_type(pa) if column.arrow_type else pa.null() for column in columns]
         self._wide: set[str] = set()
         self._writer: pa.RecordBatchStreamWriter | None = None
 
-    def write(self, rows: Sequence[Row]) -> None:
+    def write(self, rows: Sequence[DriverRow]) -> None:
         values = [self._stored(*pair) for pair in zip(self._columns, zip(*rows, strict=True), strict=True)]
         types = [
-            known if column.arrow else self._wider(column.name, known, found)
+            known if column.arrow_type else self._wider(column.name, known, found)
             for column, known, found in zip(self._columns, self._types, values, strict=True)
         ]
         if types != self._types:
@@ -53,7 +53,7 @@ class ArrowWriter:
         """The type that holds these values, too: text where floats are among integers too wide for them."""
         if any(isinstance(value, int) and abs(value) > _EXACT for value in values):
             self._wide.add(name)
-        found = wider(known, values)
+        found = widest_type(known, values)
         return pa.string() if found == pa.float64() and name in self._wide else found
 
     def _retype(self, types: list[pa.DataType]) -> None:
@@ -73,19 +73,19 @@ class ArrowWriter:
             old.unlink()
 
     def _stored(self, column: Column, values: Sequence[Any]) -> Sequence[Any]:
-        if (store := column.store) is None:
+        if (store := column.to_arrow) is None:
             return values
         found = []
         for value in values:
             try:
                 found.append(None if value is None else store(value))
-            except Lost:
+            except Unrepresentable:
                 self.lost[column.name] = self.lost.get(column.name, 0) + 1
                 found.append(None)
         return found
 
 
-def wider(known: pa.DataType, values: Sequence[Any]) -> pa.DataType:
+def widest_type(known: pa.DataType, values: Sequence[Any]) -> pa.DataType:
     """The narrowest type that holds these values and all that the known one holds."""
     kinds = {type(value) for value in values} - {type(None)}
     if not kinds:
@@ -100,7 +100,7 @@ def wider(known: pa.DataType, values: Sequence[Any]) -> pa.DataType:
 
 
 def _array(column: Column, values: Sequence[Any], type_: pa.DataType) -> pa.Array:
-    if column.arrow is None and type_ == pa.string():
+    if column.arrow_type is None and type_ == pa.string():
         values = [_text(value) for value in values]
     try:
         return pa.array(values, type_)
@@ -118,7 +118,7 @@ def _text(value: Any) -> str | None:
     return base64_text(value) if isinstance(value, bytes) else str(value)
 
 
-def read_rows(path: Path) -> tuple[list[str], Callable[[], Iterator[list[tuple[Any, ...]]]]]:
+def read_arrow_rows(path: Path) -> tuple[list[str], Callable[[], Iterator[list[tuple[Any, ...]]]]]:
     """The columns of an Arrow stream, and its rows batch by batch. ToolError if it is none."""
     try:
         with pa.OSFile(str(path)) as source:

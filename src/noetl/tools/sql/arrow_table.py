@@ -27,7 +27,7 @@ class ArrowFile:
             yield from pa.ipc.open_stream(file)
 
 
-def table_of(value: Json, columns: Sequence[str] = ()) -> pa.Table:
+def arrow_table(value: Json, columns: Sequence[str] = ()) -> pa.Table:
     """A list of mappings as rows, a mapping as one; anything else in a column `value`.
 
     `columns` are those of an empty list.
@@ -36,15 +36,15 @@ def table_of(value: Json, columns: Sequence[str] = ()) -> pa.Table:
     if not rows:
         return pa.table({name: pa.nulls(0) for name in columns or ("value",)})
     if not all(isinstance(row, dict) and row for row in rows):
-        return pa.table({"value": column_of(rows)})
+        return pa.table({"value": arrow_column(rows)})
     names = dict.fromkeys(name for row in rows for name in row)
-    return pa.table({name: column_of([row.get(name) for row in rows]) for name in names})
+    return pa.table({name: arrow_column([row.get(name) for row in rows]) for name in names})
 
 
 _UNFIT = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError)
 
 
-def column_of(values: list[Any]) -> pa.Array:
+def arrow_column(values: list[Any]) -> pa.Array:
     """Values of one type as they are, wide integers as decimals; of others, what is not text as its JSON."""
     try:
         return pa.array(values)

@@ -8,29 +8,29 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from noetl.model.outcome import ToolError
-from noetl.model.reference import ARROW, MEDIA_TYPE, Stored, decode_value, unescape
+from noetl.model.reference import ARROW_MEDIA_TYPE, JSON_MEDIA_TYPE, StoredReference, decode_value, unescape
 from noetl.ports.tool import Call
 from noetl.tools.host.extras import install_command
-from noetl.tools.sql.result_table import Row
+from noetl.tools.sql.result_table import DriverRow
 
 BATCH = 1_000
 
 Keys: TypeAlias = Sequence[str | int]
 
 
-class Given:
+class InputRows:
     """Rows in batches. `columns` are the names of all their values; None if the rows are lists."""
 
     def __init__(self, columns: list[str] | None, batches: Callable[[], Iterator[Sequence[Any]]]) -> None:
         self.columns = columns
         self._batches = batches
 
-    def picked(self, keys: Keys, *, lenient: bool = False) -> Iterator[Sequence[Row]]:
+    def pick(self, keys: Keys, *, lenient: bool = False) -> Iterator[Sequence[DriverRow]]:
         """The values under these keys of each row. A missing one is null, or a ToolError if not lenient."""
         if not keys:
             yield from ([()] * len(batch) for batch in self._batches())
             return
-        pick: Callable[[Any], Row] = itemgetter(*keys) if len(keys) > 1 else lambda row: (row[keys[0]],)
+        pick: Callable[[Any], DriverRow] = itemgetter(*keys) if len(keys) > 1 else lambda row: (row[keys[0]],)
         start = 0
         for batch in self._batches():
             try:
@@ -39,7 +39,7 @@ class Given:
                 yield [_value_by_value(row, keys, start + n, lenient) for n, row in enumerate(batch, start=1)]
             start += len(batch)
 
-    def chosen(self, named: list[str]) -> list[str]:
+    def columns_to_load(self, named: list[str]) -> list[str]:
         """The columns to load: those that are named, or all that the rows have; none of rows that are lists.
 
         ToolError if there are rows and nothing in them.
@@ -48,13 +48,13 @@ class Given:
             raise ToolError("input", "the rows are mappings without keys: there is nothing to load")
         return named or self.columns or []
 
-    def loaded(self, columns: Sequence[str]) -> Iterator[Sequence[Row]]:
+    def load_batches(self, columns: Sequence[str]) -> Iterator[Sequence[DriverRow]]:
         """The rows as values for these columns: by name, and null where there is none; lists as they are.
 
         ToolError if a list has too many values or too few; without columns the first says how many.
         """
         if self.columns is not None:
-            yield from self.picked([self._key(name) for name in columns], lenient=True)
+            yield from self.pick([self._key(name) for name in columns], lenient=True)
             return
         start, width = 0, len(columns)
         for batch in self._batches():
@@ -73,7 +73,7 @@ class Given:
         return alike[0] if name not in known and len(alike) == 1 else name
 
 
-def _value_by_value(row: Any, keys: Keys, number: int, lenient: bool) -> Row:  # noqa: FBT001
+def _value_by_value(row: Any, keys: Keys, number: int, lenient: bool) -> DriverRow:  # noqa: FBT001
     found = []
     for key in keys:
         try:
@@ -88,47 +88,47 @@ def _value_by_value(row: Any, keys: Keys, number: int, lenient: bool) -> Row:  #
 
 
 @asynccontextmanager
-async def given_rows(call: Call) -> AsyncIterator[Given]:
+async def open_input_rows(call: Call) -> AsyncIterator[InputRows]:
     """The input `rows` of a call. ToolError if they are no rows, ResultError if they cannot be read."""
     rows: Any = call.inputs["rows"]
-    if not isinstance(rows, Stored):
-        yield listed(rows)
+    if not isinstance(rows, StoredReference):
+        yield rows_from_list(rows)
         return
     media_type = rows.get("media_type")
-    if media_type not in (ARROW, MEDIA_TYPE):
+    if media_type not in (ARROW_MEDIA_TYPE, JSON_MEDIA_TYPE):
         message = f"`rows` is a stored object of type `{media_type}`, which is no table"
         raise ToolError("input", f"{message}: read it with `duckdb` or `python` first")
     async with call.objects.local(rows) as path:
-        yield await asyncio.to_thread(_stored_list if media_type == MEDIA_TYPE else _table, path)
+        yield await asyncio.to_thread(_stored_list if media_type == JSON_MEDIA_TYPE else _table, path)
 
 
-def _stored_list(path: Path) -> Given:
-    return listed(unescape(decode_value(path.read_bytes())))
+def _stored_list(path: Path) -> InputRows:
+    return rows_from_list(unescape(decode_value(path.read_bytes())))
 
 
-def _table(path: Path) -> Given:
+def _table(path: Path) -> InputRows:
     try:
-        from noetl.tools.sql.arrow_stream import read_rows  # noqa: PLC0415  # imports pyarrow
+        from noetl.tools.sql.arrow_stream import read_arrow_rows  # noqa: PLC0415  # imports pyarrow
     except ImportError:
         message = f"`rows` is an Arrow table, and pyarrow is not installed: {install_command('arrow')}"
         raise ToolError("tool", message) from None
-    names, batches = read_rows(path)
+    names, batches = read_arrow_rows(path)
     return _Positioned(names, batches)
 
 
-class _Positioned(Given):
+class _Positioned(InputRows):
     """Rows as tuples in the order of the columns."""
 
-    def picked(self, keys: Keys, *, lenient: bool = False) -> Iterator[Sequence[Row]]:
+    def pick(self, keys: Keys, *, lenient: bool = False) -> Iterator[Sequence[DriverRow]]:
         assert self.columns is not None  # noqa: S101 -- an Arrow table has names
         places = {name: place for place, name in enumerate(self.columns)}
         for key in keys:
             if isinstance(key, str) and key not in places:
                 raise ToolError("input", f"the table has no column `{key}`: it has {', '.join(places)}")
-        return super().picked([places[key] if isinstance(key, str) else key for key in keys], lenient=lenient)
+        return super().pick([places[key] if isinstance(key, str) else key for key in keys], lenient=lenient)
 
 
-def listed(rows: Any) -> Given:
+def rows_from_list(rows: Any) -> InputRows:
     """Rows that are values. ToolError of kind `input` if they are none."""
     if not isinstance(rows, list):
         raise ToolError("input", f"`rows` is no list of rows, but of type `{type(rows).__name__}`")
@@ -147,8 +147,8 @@ def listed(rows: Any) -> Given:
             yield batch
 
     if kind is list:
-        return Given(None, batches)
-    return Given(_names(batches()), batches)
+        return InputRows(None, batches)
+    return InputRows(_names(batches()), batches)
 
 
 def _names(batches: Iterator[Sequence[Any]]) -> list[str]:

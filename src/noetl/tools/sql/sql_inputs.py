@@ -7,8 +7,8 @@ from msgspec import Meta, Struct
 
 from noetl.dsl.document.kinds import Auth, Fault, Spelling, Sql, TaskSpec
 from noetl.model import Json
-from noetl.model.reference import MARK
-from noetl.tools.host.input_rules import Inputs, at_most_one, given
+from noetl.model.reference import MARKER
+from noetl.tools.host.input_rules import Inputs, at_most_one, present_names
 
 Statements: TypeAlias = Sql | Annotated[list[Sql], Meta(min_length=1)]
 
@@ -61,12 +61,12 @@ RESULT = (
 SPELLINGS: dict[str, Spelling] = {"credential": "auth"}
 
 
-def check_sql(inputs: Inputs) -> Iterator[Fault]:
+def check_sql_inputs(inputs: Inputs) -> Iterator[Fault]:
     """Either statements, or rows and where they go."""
     yield from at_most_one(
         inputs, "command", "query", "commands", hint="they mean the same: keep one, with a list if need be"
     )
-    statements = given(inputs, "command", "query", "commands")
+    statements = present_names(inputs, "command", "query", "commands")
     rows, into = inputs.get("rows"), inputs.get("into")
     if rows is None:
         if into is not None:
@@ -82,7 +82,7 @@ def check_sql(inputs: Inputs) -> Iterator[Fault]:
             key="into",
             hint="rows are loaded `into` a table or run through a command; use two tasks for both",
         )
-    if isinstance(rows, dict) and MARK not in rows:
+    if isinstance(rows, dict) and MARKER not in rows:
         yield Fault("`rows` is no list", key="rows", hint="give a list of mappings or lists")
     if len(statements) == 1 and isinstance(commands := inputs[statements[0]], list) and len(commands) > 1:
         yield Fault("rows run through one statement", key=statements[0], hint="use a task for each")

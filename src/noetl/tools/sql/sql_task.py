@@ -12,7 +12,7 @@ from noetl.model.outcome import ToolError
 from noetl.ports.tool import Call
 from noetl.tools.host.tool_attempt import inputs_of
 from noetl.tools.sql.sql_inputs import SqlInputs, SqlSpec
-from noetl.tools.sql.text import Dialect, Statement, plan_of, statements_of
+from noetl.tools.sql.text import SqlDialect, Statement, plan_binding, split_statements
 
 Inputs = TypeVar("Inputs", bound=SqlInputs)
 Spec = TypeVar("Spec", bound=SqlSpec)
@@ -21,7 +21,7 @@ KNOBS = ("transaction", "fetch", "pool")
 _CONTROL = {"BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT"}
 
 
-def typed(
+def decode_sql_task(
     call: Call,
     inputs: type[Inputs],
     spec: type[Spec],
@@ -38,7 +38,7 @@ def typed(
     return inputs_of(few, inputs), knobs
 
 
-class Bound(NamedTuple):
+class BoundStatement(NamedTuple):
     """A statement with the values that go into it, in its database's own words.
 
     `values` is None where nothing is bound. `place` says which of the task's statements it is.
@@ -47,39 +47,41 @@ class Bound(NamedTuple):
     statement: Statement
     text: str
     values: list[Any] | None
-    place: str
+    prefix: str
 
-    def at(self, line: int = 1) -> str:
+    def position(self, line: int = 1) -> str:
         """The place of a line of the statement, counted from 1, for a message."""
-        return f"{self.place}line {self.statement.line + line - 1}"
+        return f"{self.prefix}line {self.statement.line + line - 1}"
 
 
-def bound_of(inputs: SqlInputs, dialect: Dialect) -> list[Bound]:
+def bind_statements(inputs: SqlInputs, dialect: SqlDialect) -> list[BoundStatement]:
     """The statements of a task in order, values bound. ToolError of kind `input`."""
     statements = _statements(inputs, dialect)
     total = len(statements)
     places = [f"statement {number} of {total}, " if total > 1 else "" for number in range(1, total + 1)]
     params = inputs.params
     if params is None:
-        return [Bound(one, one.text, None, place) for one, place in zip(statements, places, strict=True)]
+        return [
+            BoundStatement(one, one.text, None, place) for one, place in zip(statements, places, strict=True)
+        ]
     found = []
     taken = highest = 0
     for one, place in zip(statements, places, strict=True):
         try:
-            plan = plan_of(one, dialect, named=isinstance(params, dict), first=taken)
-            found.append(Bound(one, plan.text, plan.values(params), place))
+            plan = plan_binding(one, dialect, named=isinstance(params, dict), first=taken)
+            found.append(BoundStatement(one, plan.text, plan.values(params), place))
         except ToolError as error:
             raise ToolError("input", f"{place}{error}") from None
-        if any(slot.key is None and slot.style != "%%" for slot in one.slots):
+        if any(slot.key is None and slot.style != "%%" for slot in one.placeholders):
             taken += len(plan.keys)
         highest = max([highest, taken, *(key + 1 for key in plan.keys if isinstance(key, int))])
     if isinstance(params, list) and highest < len(params):
         message = f"`params` holds {len(params)}, and the SQL has placeholders for {highest}"
-        raise ToolError("input", f"{message}: use {dialect.styles}")
+        raise ToolError("input", f"{message}: use {dialect.placeholder_styles}")
     return found
 
 
-def one_statement(inputs: SqlInputs, dialect: Dialect) -> Statement:
+def single_statement(inputs: SqlInputs, dialect: SqlDialect) -> Statement:
     """The statement that rows run through. ToolError of kind `input` if there are more."""
     statements = _statements(inputs, dialect)
     if len(statements) > 1:
@@ -87,16 +89,16 @@ def one_statement(inputs: SqlInputs, dialect: Dialect) -> Statement:
     return statements[0]
 
 
-def _statements(inputs: SqlInputs, dialect: Dialect) -> list[Statement]:
+def _statements(inputs: SqlInputs, dialect: SqlDialect) -> list[Statement]:
     given = inputs.command or inputs.query or inputs.commands or []
     texts = [given] if isinstance(given, str) else given
-    found = [one for text in texts for one in statements_of(text, dialect)]
+    found = [one for text in texts for one in split_statements(text, dialect)]
     if not found:
         raise ToolError("input", "there is no SQL to run: the text is empty")
     return found
 
 
-def most_rows(spec: SqlSpec) -> int | None:
+def row_limit(spec: SqlSpec) -> int | None:
     """How many rows of a statement go into the result; None: all."""
     return {"one": 1, "none": 0}.get(spec.fetch or "all")
 

@@ -3,30 +3,30 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from noetl.kernel.references.reference_builder import preview_of
+from noetl.kernel.references.reference_builder import value_preview
 from noetl.kernel.result_rules import INLINE_MAX_BYTES, PREVIEW_MAX_BYTES
 from noetl.model import Json
 from noetl.model.outcome import Outcome
-from noetl.model.reference import ARROW, Stored, encode_value
-from noetl.ports.results import Draft
+from noetl.model.reference import ARROW_MEDIA_TYPE, StoredReference, encode_value
+from noetl.ports.results import ObjectDraft
 from noetl.ports.tool import Call
 
 
-class Answer(NamedTuple):
+class StatementResult(NamedTuple):
     """What one statement gave. `rows` are mappings or a stored Arrow table; None if it returns no rows.
 
     `row_count` is the number of rows, or of those that the statement changed.
     """
 
     columns: Sequence[str] = ()
-    rows: list[dict[str, Json]] | Stored | None = None
+    rows: list[dict[str, Json]] | StoredReference | None = None
     row_count: int = 0
 
 
-def result_of(answers: Sequence[Answer]) -> dict[str, Json]:
+def sql_task_result(answers: Sequence[StatementResult]) -> dict[str, Json]:
     """The result of a task: the last answer with rows, and each by its number, as `command_0`."""
     last = next((one for one in reversed(answers) if one.rows is not None), None)
-    last = last or (answers[-1] if answers else Answer())
+    last = last or (answers[-1] if answers else StatementResult())
     return {
         **_shape(last),
         "statements": len(answers),
@@ -34,17 +34,17 @@ def result_of(answers: Sequence[Answer]) -> dict[str, Json]:
     }
 
 
-def outcome_of(
-    call: Call, answers: Sequence[Answer], warnings: list[str], **helpers: dict[str, Json]
+def sql_outcome(
+    call: Call, answers: Sequence[StatementResult], warnings: list[str], **helpers: dict[str, Json]
 ) -> Outcome:
     """The outcome of a task that went well; its warnings go into the log, too."""
     for warning in warnings:
         call.log(f"warning: {warning}")
     meta: dict[str, Any] = {"warnings": warnings} if warnings else {}
-    return Outcome(status="ok", result=result_of(answers), meta=meta, helpers=helpers)
+    return Outcome(status="ok", result=sql_task_result(answers), meta=meta, helpers=helpers)
 
 
-def _shape(answer: Answer) -> dict[str, Any]:
+def _shape(answer: StatementResult) -> dict[str, Any]:
     rows = [] if answer.rows is None else answer.rows
     return {"rows": rows, "row_count": answer.row_count, "columns": list(answer.columns)}
 
@@ -61,12 +61,14 @@ def preview_limit(call: Call) -> int:
     return PREVIEW_MAX_BYTES if limit is None else limit
 
 
-async def keep_table(
-    call: Call, draft: Draft, columns: Sequence[str], row_count: int, first: list[dict[str, Json]]
-) -> Stored:
+async def store_table(
+    call: Call, draft: ObjectDraft, columns: Sequence[str], row_count: int, first: list[dict[str, Json]]
+) -> StoredReference:
     """Stores the Arrow stream that the draft's file holds; `first` are rows of it, for the preview."""
-    preview = preview_of(encode_value(first), preview_limit(call))
-    return await draft.keep(ARROW, preview=preview, type="list", length=row_count, columns=list(columns))
+    preview = value_preview(encode_value(first), preview_limit(call))
+    return await draft.keep(
+        ARROW_MEDIA_TYPE, preview=preview, type="list", length=row_count, columns=list(columns)
+    )
 
 
 def _kept(call: Call, knob: str) -> int | None:
@@ -75,7 +77,7 @@ def _kept(call: Call, knob: str) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def distinct(names: Sequence[str]) -> list[str]:
+def distinct_names(names: Sequence[str]) -> list[str]:
     """The names of columns, each once: a second `id` is `id_2`."""
     found: dict[str, None] = {}
     for name in names:

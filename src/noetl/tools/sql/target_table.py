@@ -11,24 +11,24 @@ _INTO = re.compile(
 )
 
 
-class Into(NamedTuple):
+class TargetTable(NamedTuple):
     """A table as SQL names it, and the columns that are named with it."""
 
     table: str
     columns: list[str]
 
 
-def into_of(text: str) -> Into:
+def parse_target_table(text: str) -> TargetTable:
     """ToolError of kind `input` if the text names no table."""
     found = _INTO.fullmatch(text)
     if found is None:
         message = f"`into` names no table: {text!r}"
         raise ToolError("input", f'{message}: write `table`, `schema.table` or `"Table" (a, b)`')
     columns = re.findall(_NAME, found["columns"] or "")
-    return Into(found["table"], [_plain(name) for name in columns])
+    return TargetTable(found["table"], [_plain(name) for name in columns])
 
 
-def quote(name: str) -> str:
+def quote_identifier(name: str) -> str:
     """A column's name as SQL, whatever is in it."""
     doubled = name.replace('"', '""')
     return f'"{doubled}"'

@@ -13,16 +13,16 @@ _PERCENT = r"(?P<percent>%(?:\((?P<key>[^()]*)\)s(?!\w)|s(?!\w)|%))"
 _REST = r"(?P<word>\w[\w$]*)|(?P<mark>[;()])"
 
 
-class Dialect(NamedTuple):
+class SqlDialect(NamedTuple):
     """How a database reads SQL. `native` is the placeholder that it numbers, `styles` those it is told of."""
 
     tokens: re.Pattern[str]
     nested_comments: bool
-    native: str
-    styles: str
+    native_placeholder: str
+    placeholder_styles: str
 
 
-POSTGRES = Dialect(
+POSTGRES = SqlDialect(
     tokens=re.compile(
         rf"{_LINE_COMMENT}|(?P<comment>/\*)"
         r"|[eE]'[^'\\]*+(?:(?:''|\\.)[^'\\]*+)*+(?:'|\Z)"
@@ -32,11 +32,11 @@ POSTGRES = Dialect(
         re.DOTALL,
     ),
     nested_comments=True,
-    native="$",
-    styles="`%s` or `$1` for a list, `%(name)s` or `:name` for a mapping",
+    native_placeholder="$",
+    placeholder_styles="`%s` or `$1` for a list, `%(name)s` or `:name` for a mapping",
 )
 
-SQLITE = Dialect(
+SQLITE = SqlDialect(
     tokens=re.compile(
         rf"{_LINE_COMMENT}|(?P<comment>/\*)|{_TEXT}|{_NAME}"
         r"|`[^`]*+(?:``[^`]*+)*+(?:`|\Z)|\[[^\]]*(?:\]|\Z)"
@@ -44,12 +44,12 @@ SQLITE = Dialect(
         re.DOTALL,
     ),
     nested_comments=False,
-    native="?",
-    styles="`?` or `?1` for a list, `:name` for a mapping",
+    native_placeholder="?",
+    placeholder_styles="`?` or `?1` for a list, `:name` for a mapping",
 )
 
 
-class Slot(NamedTuple):
+class Placeholder(NamedTuple):
     """A placeholder: where it stands, and what it asks for: a name, a number from 1, or just the next."""
 
     start: int
@@ -64,12 +64,12 @@ class Statement(NamedTuple):
     text: str
     line: int
     words: tuple[str, ...]
-    slots: tuple[Slot, ...]
+    placeholders: tuple[Placeholder, ...]
     returning: bool = False
     """Whether the word RETURNING is in it."""
 
 
-def statements_of(text: str, dialect: Dialect) -> list[Statement]:
+def split_statements(text: str, dialect: SqlDialect) -> list[Statement]:
     """The statements of a text, in order, without the semicolons between them."""
     found = []
     scan = _Scan()
@@ -88,7 +88,7 @@ class _Scan:
     def __init__(self) -> None:
         self.began: int | None = None
         self.words: list[str] = []
-        self.slots: list[Slot] = []
+        self.slots: list[Placeholder] = []
         self.last = ""
         self.parentheses = 0
         self.body = 0
@@ -126,7 +126,7 @@ class _Scan:
         self.last = word
 
 
-def _tokens(text: str, dialect: Dialect) -> Iterator[re.Match[str]]:
+def _tokens(text: str, dialect: SqlDialect) -> Iterator[re.Match[str]]:
     place = 0
     while match := dialect.tokens.search(text, place):
         yield match
@@ -147,17 +147,17 @@ def _after_comment(text: str, place: int, *, nested: bool) -> int:
     return len(text)
 
 
-def _slot(match: re.Match[str]) -> Slot:
+def _slot(match: re.Match[str]) -> Placeholder:
     start, end = match.span()
     group = match.groupdict()
     if group["percent"]:
         if match[0] == "%%":
-            return Slot(start, end, "%%", None)
-        return Slot(start, end, "%(name)s" if group["key"] is not None else "%s", group["key"])
+            return Placeholder(start, end, "%%", None)
+        return Placeholder(start, end, "%(name)s" if group["key"] is not None else "%s", group["key"])
     if group["name"]:
-        return Slot(start, end, f"{match[0][0]}name", group["name"])
+        return Placeholder(start, end, f"{match[0][0]}name", group["name"])
     number = group["number"]
-    return Slot(start, end, f"{match[0][0]}1" if number else "?", int(number) if number else None)
+    return Placeholder(start, end, f"{match[0][0]}1" if number else "?", int(number) if number else None)
 
 
 def _statement(text: str, start: int, end: int, scan: _Scan) -> Statement:
@@ -167,12 +167,14 @@ def _statement(text: str, start: int, end: int, scan: _Scan) -> Statement:
         text=text[begin:end].rstrip(),
         line=text.count("\n", 0, begin) + 1,
         words=tuple(scan.words),
-        slots=tuple(slot._replace(start=slot.start - begin, end=slot.end - begin) for slot in scan.slots),
+        placeholders=tuple(
+            slot._replace(start=slot.start - begin, end=slot.end - begin) for slot in scan.slots
+        ),
         returning=scan.returning,
     )
 
 
-class Plan(NamedTuple):
+class BindPlan(NamedTuple):
     """A statement with the placeholders of its database, and what each of them asks for."""
 
     text: str
@@ -191,12 +193,12 @@ class Plan(NamedTuple):
             raise ToolError("input", message) from None
 
 
-def plan_of(statement: Statement, dialect: Dialect, *, named: bool, first: int = 0) -> Plan:
+def plan_binding(statement: Statement, dialect: SqlDialect, *, named: bool, first: int = 0) -> BindPlan:
     """How to bind values to the statement: of a mapping by name, or of a list from position `first` on.
 
     ToolError of kind `input` if the statement is written for the other, or in several styles.
     """
-    slots = [slot for slot in statement.slots if slot.style != "%%"]
+    slots = [slot for slot in statement.placeholders if slot.style != "%%"]
     styles = sorted({slot.style for slot in slots})
     if len(styles) > 1:
         mixed = " and ".join(f"`{style}`" for style in styles)
@@ -204,24 +206,24 @@ def plan_of(statement: Statement, dialect: Dialect, *, named: bool, first: int =
     if slots and isinstance(slots[0].key, str) != named:
         given = "a mapping" if named else "a list"
         message = f"the statement has placeholders such as `{styles[0]}`, and the values are {given}"
-        raise ToolError("input", f"{message}: use {dialect.styles}")
+        raise ToolError("input", f"{message}: use {dialect.placeholder_styles}")
     if not slots:
-        return Plan(statement.text, ())
+        return BindPlan(statement.text, ())
     undouble = styles[0].startswith("%")
     keys: dict[str | int, int] = {}
     parts, place = [], 0
-    for slot in statement.slots:
+    for slot in statement.placeholders:
         parts.append(statement.text[place : slot.start])
         place = slot.end
         if slot.style == "%%":
             parts.append("%" if undouble else "%%")
             continue
         key = _wanted(slot, first + len(keys))
-        parts.append(f"{dialect.native}{keys.setdefault(key, len(keys)) + 1}")
-    return Plan("".join([*parts, statement.text[place:]]), tuple(keys))
+        parts.append(f"{dialect.native_placeholder}{keys.setdefault(key, len(keys)) + 1}")
+    return BindPlan("".join([*parts, statement.text[place:]]), tuple(keys))
 
 
-def _wanted(slot: Slot, following: int) -> str | int:
+def _wanted(slot: Placeholder, following: int) -> str | int:
     if slot.key is None:
         return following
     return slot.key if isinstance(slot.key, str) else slot.key - 1

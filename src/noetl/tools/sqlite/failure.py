@@ -6,7 +6,7 @@ import apsw
 
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, ErrorKind, Outcome, failed
-from noetl.tools.sql.sql_task import Bound
+from noetl.tools.sql.sql_task import BoundStatement
 
 OK: dict[str, Json] = {"code": "SQLITE_OK", "message": None}
 """`outcome.sqlite` of a success."""
@@ -22,14 +22,14 @@ _KINDS: dict[int, ErrorKind] = {
 _RETRYABLE = {apsw.SQLITE_BUSY, apsw.SQLITE_LOCKED}
 
 
-def failure_of(error: apsw.Error, at: Bound | None, database: Path | None) -> Outcome:
+def sqlite_failure(error: apsw.Error, at: BoundStatement | None, database: Path | None) -> Outcome:
     """The outcome of an error, which came while the statement `at` ran."""
     result = getattr(error, "result", 0)
     message = str(error)
     if result in (apsw.SQLITE_CANTOPEN, apsw.SQLITE_NOTADB) and database is not None:
         message = f"{message}: {database}"
     if at is not None:
-        message = f"{at.at(_line(error, at))}: {message}"
+        message = f"{at.position(_line(error, at))}: {message}"
     # What the driver refuses has no code: values that do not go with the statement.
     kind = _KINDS.get(result, "sql") if result else "input"
     code = _code(error)
@@ -46,7 +46,7 @@ def _code(error: apsw.Error) -> Json:
     return name
 
 
-def _line(error: apsw.Error, at: Bound) -> int:
+def _line(error: apsw.Error, at: BoundStatement) -> int:
     """The line of the statement that SQLite points to, from 1."""
     offset = getattr(error, "error_offset", -1)
     return at.text.encode()[:offset].count(b"\n") + 1 if offset >= 0 else 1

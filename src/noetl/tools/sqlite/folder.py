@@ -10,7 +10,7 @@ MEMORY = ":memory:"
 _numbers = count(1)
 
 
-def connect(database: Path | None, folder: Path) -> apsw.Connection:
+def connect_in_folder(database: Path | None, folder: Path) -> apsw.Connection:
     """Opens the file, or a database in memory. What it attaches or writes by name is in the folder.
 
     Raises apsw.Error.

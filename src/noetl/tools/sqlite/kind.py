@@ -5,7 +5,7 @@ from msgspec import Meta
 
 from noetl.dsl.document.kinds import Fault, Kind
 from noetl.tools.host.input_rules import Inputs, at_most_one
-from noetl.tools.sql.sql_inputs import DEFAULTS, RESULT, SPELLINGS, SqlInputs, SqlSpec, check_sql
+from noetl.tools.sql.sql_inputs import DEFAULTS, RESULT, SPELLINGS, SqlInputs, SqlSpec, check_sql_inputs
 
 
 class SqliteInputs(SqlInputs, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -22,7 +22,7 @@ class SqliteInputs(SqlInputs, frozen=True, kw_only=True, forbid_unknown_fields=T
 def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
     """SQL, and at most one database."""
     yield from at_most_one(inputs, "database", "auth", hint="a credential names the file itself")
-    yield from check_sql(inputs)
+    yield from check_sql_inputs(inputs)
 
 
 EXAMPLE = """\

@@ -14,21 +14,21 @@ import msgspec
 from noetl.model.normalisation import normalise
 from noetl.model.outcome import ToolError
 from noetl.ports.tool import Call
-from noetl.tools.sql.input_rows import Given
-from noetl.tools.sql.result_table import Column, Row, Table, bytes_of, plain
+from noetl.tools.sql.input_rows import InputRows
+from noetl.tools.sql.result_table import Column, DriverRow, ResultTable, bytes_from_text, json_from_driver
 from noetl.tools.sql.sql_inputs import SqlSpec
 from noetl.tools.sql.sql_task import (
-    Bound,
-    bound_of,
+    BoundStatement,
+    bind_statements,
     controls_transaction,
     in_one_transaction,
-    most_rows,
-    one_statement,
+    row_limit,
+    single_statement,
 )
-from noetl.tools.sql.statement_result import Answer
-from noetl.tools.sql.target_table import into_of, quote
-from noetl.tools.sql.text import SQLITE, Statement, plan_of
-from noetl.tools.sqlite.folder import connect
+from noetl.tools.sql.statement_result import StatementResult
+from noetl.tools.sql.target_table import parse_target_table, quote_identifier
+from noetl.tools.sql.text import SQLITE, Statement, plan_binding
+from noetl.tools.sqlite.folder import connect_in_folder
 from noetl.tools.sqlite.kind import SqliteInputs
 
 T = TypeVar("T")
@@ -39,33 +39,33 @@ _LONGEST_PAUSE = 0.1
 """Seconds between two looks whether a locked database is free."""
 
 
-class Session:
+class SqliteSession:
     """One attempt. `current` is the statement that runs; `warnings` what its values lost."""
 
     def __init__(
-        self, call: Call, inputs: SqliteInputs, spec: SqlSpec, given: Given | None, drafts: AsyncExitStack
+        self, call: Call, inputs: SqliteInputs, spec: SqlSpec, given: InputRows | None, drafts: AsyncExitStack
     ) -> None:
-        self.current: Bound | None = None
+        self.current: BoundStatement | None = None
         self.warnings: list[str] = []
         self._call = call
         self._inputs = inputs
         self._spec = spec
         self._given = given
         self._drafts = drafts
-        self._most = most_rows(spec)
+        self._most = row_limit(spec)
         self._loop = asyncio.get_running_loop()
         self._stopped = Event()
         self._connection: apsw.Connection | None = None
 
-    def on_file(self, path: Path) -> list[Answer]:
+    def run_on_file(self, path: Path) -> list[StatementResult]:
         """The same as `run`, on a connection of its own."""
-        connection = connect(path, self._call.folder)
+        connection = connect_in_folder(path, self._call.folder)
         try:
             return self.run(connection)
         finally:
             connection.close()
 
-    def run(self, connection: apsw.Connection) -> list[Answer]:
+    def run(self, connection: apsw.Connection) -> list[StatementResult]:
         """What each statement gave. Raises apsw.Error, ToolError and ResultError."""
         self._connection = connection
         connection.set_busy_handler(self._wait)
@@ -93,8 +93,8 @@ class Session:
         """Waits for a lock of somebody else, as long as the attempt may take."""
         return not self._stopped.wait(min(0.001 * 2 ** min(looks, 10), _LONGEST_PAUSE))
 
-    def _statements(self, connection: apsw.Connection) -> list[Answer]:
-        bound = bound_of(self._inputs, SQLITE)
+    def _statements(self, connection: apsw.Connection) -> list[StatementResult]:
+        bound = bind_statements(self._inputs, SQLITE)
         statements = [one.statement for one in bound]
         if not in_one_transaction(statements, self._spec):
             return [self._statement(connection, one) for one in bound]
@@ -114,43 +114,45 @@ class Session:
         self.current = None
         connection.execute("COMMIT")
 
-    def _statement(self, connection: apsw.Connection, bound: Bound) -> Answer:
+    def _statement(self, connection: apsw.Connection, bound: BoundStatement) -> StatementResult:
         self.current = bound
         self._check()
         rows, columns = _started(connection, bound.text, bound.values or ())
-        table = Table(self._call, columns)
-        pending: list[Row] = []
+        table = ResultTable(self._call, columns)
+        pending: list[DriverRow] = []
         count = 0
         for row in rows:
             count += 1
             if self._most is not None and count > self._most:
                 continue
             pending.append(row)
-            if len(pending) >= table.batch:
+            if len(pending) >= table.batch_size:
                 self._add(table, pending)
                 pending = []
         if not columns:
-            return Answer(row_count=connection.changes() if bound.statement.words[0] in _CHANGES else 0)
+            return StatementResult(
+                row_count=connection.changes() if bound.statement.words[0] in _CHANGES else 0
+            )
         self._add(table, pending)
         return self._answer(table)._replace(row_count=count)
 
-    def _rows(self, connection: apsw.Connection, given: Given) -> Answer:
+    def _rows(self, connection: apsw.Connection, given: InputRows) -> StatementResult:
         if self._inputs.into is not None:
             with self._transaction(connection):
-                return Answer(row_count=self._insert(connection, given, self._inputs.into))
-        statement = one_statement(self._inputs, SQLITE)
+                return StatementResult(row_count=self._insert(connection, given, self._inputs.into))
+        statement = single_statement(self._inputs, SQLITE)
         if self._spec.transaction is False or controls_transaction(statement):
             return self._each(connection, given, statement)
         with self._transaction(connection):
             return self._each(connection, given, statement)
 
-    def _insert(self, connection: apsw.Connection, given: Given, text: str) -> int:
-        into = into_of(text)
-        columns = given.chosen(into.columns)
-        names = f" ({', '.join(map(quote, columns))})" if columns else ""
+    def _insert(self, connection: apsw.Connection, given: InputRows, text: str) -> int:
+        into = parse_target_table(text)
+        columns = given.columns_to_load(into.columns)
+        names = f" ({', '.join(map(quote_identifier, columns))})" if columns else ""
         blobs: list[bool] | None = None
         count = 0
-        for batch in given.loaded(columns):
+        for batch in given.load_batches(columns):
             self._check()
             marks = ", ".join("?" * len(batch[0]))
             insert = f"INSERT INTO {into.table}{names} VALUES ({marks})"  # noqa: S608  # names are quoted
@@ -162,19 +164,19 @@ class Session:
             count += len(batch)
         return count
 
-    def _each(self, connection: apsw.Connection, given: Given, statement: Statement) -> Answer:
+    def _each(self, connection: apsw.Connection, given: InputRows, statement: Statement) -> StatementResult:
         """Runs the statement with every row, one after the other."""
-        plan = plan_of(statement, SQLITE, named=given.columns is not None)
-        self.current = Bound(statement, plan.text, None, "")
-        table: Table | None = None
+        plan = plan_binding(statement, SQLITE, named=given.columns is not None)
+        self.current = BoundStatement(statement, plan.text, None, "")
+        table: ResultTable | None = None
         count = 0
-        for batch in given.picked(plan.keys):
+        for batch in given.pick(plan.keys):
             self._check()
-            found: list[Row] = []
+            found: list[DriverRow] = []
             for row in batch:
                 rows, columns = _started(connection, plan.text, row)
                 if columns:
-                    table = table or Table(self._call, columns)
+                    table = table or ResultTable(self._call, columns)
                     found += rows
                 else:
                     count += connection.changes()
@@ -182,19 +184,19 @@ class Session:
             if table is not None:
                 self._add(table, found if self._most is None else found[: self._most - table.count])
         if table is None:
-            return Answer(row_count=count)
+            return StatementResult(row_count=count)
         return self._answer(table)._replace(row_count=count)
 
-    def _add(self, table: Table, rows: list[Row]) -> None:
+    def _add(self, table: ResultTable, rows: list[DriverRow]) -> None:
         self._check()
         table.add(rows)
-        if table.full and (path := self._awaited(table.open(self._drafts))):
+        if table.must_spill and (path := self._awaited(table.open_spill_file(self._drafts))):
             table.spill(path)
 
-    def _answer(self, table: Table) -> Answer:
-        table.end()
+    def _answer(self, table: ResultTable) -> StatementResult:
+        table.finish()
         self.warnings += table.warnings
-        return self._awaited(table.answer())
+        return self._awaited(table.result())
 
     def _check(self) -> None:
         if self._stopped.is_set():
@@ -206,13 +208,13 @@ class Session:
 
 
 def _started(
-    connection: apsw.Connection, text: str, values: Row
+    connection: apsw.Connection, text: str, values: DriverRow
 ) -> tuple[Iterator[tuple[Any, ...]], list[Column]]:
     """The rows that a statement gives, and their columns, known before the first of them."""
     columns: list[Column] = []
 
     def note(cursor: apsw.Cursor, _text: str, _values: Any) -> bool:
-        columns.extend(Column(name, plain) for name, _ in cursor.get_description())
+        columns.extend(Column(name, json_from_driver) for name, _ in cursor.get_description())
         return True
 
     cursor = connection.cursor()
@@ -235,13 +237,13 @@ def _declared(connection: apsw.Connection, table: str) -> dict[str, str | None]:
     return {name.lower(): kind and kind.upper() for name, kind in found}
 
 
-def _with_bytes(row: Row, blobs: Sequence[bool]) -> Row:
+def _with_bytes(row: DriverRow, blobs: Sequence[bool]) -> DriverRow:
     """The row with bytes where the text for a blob stands."""
     places = zip_longest(row, blobs[: len(row)], fillvalue=False)
-    return [bytes_of(value, "BLOB") if is_blob else value for value, is_blob in places]
+    return [bytes_from_text(value, "BLOB") if is_blob else value for value, is_blob in places]
 
 
-def _values(values: Row) -> tuple[Any, ...]:
+def _values(values: DriverRow) -> tuple[Any, ...]:
     return tuple(map(_value, values))
 
 

@@ -11,16 +11,16 @@ import apsw
 
 from noetl.model.outcome import Outcome, ToolError
 from noetl.ports.tool import Call
-from noetl.tools.host.input_rules import quoted
-from noetl.tools.host.tool_attempt import attempted, failure
-from noetl.tools.sql.input_rows import given_rows
+from noetl.tools.host.input_rules import name_phrase
+from noetl.tools.host.tool_attempt import as_outcome, error_outcome
+from noetl.tools.sql.input_rows import open_input_rows
 from noetl.tools.sql.sql_inputs import SqlSpec
-from noetl.tools.sql.sql_task import typed
-from noetl.tools.sql.statement_result import Answer, outcome_of
-from noetl.tools.sqlite.failure import OK, failure_of
-from noetl.tools.sqlite.folder import MEMORY, connect
+from noetl.tools.sql.sql_task import decode_sql_task
+from noetl.tools.sql.statement_result import StatementResult, sql_outcome
+from noetl.tools.sqlite.failure import OK, sqlite_failure
+from noetl.tools.sqlite.folder import MEMORY, connect_in_folder
 from noetl.tools.sqlite.kind import SqliteInputs, check
-from noetl.tools.sqlite.session import Session
+from noetl.tools.sqlite.session import SqliteSession
 
 THREADS = 32
 _PAUSE = 0.02
@@ -35,11 +35,11 @@ class SqliteTool:
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="noetl-sqlite")
         self._memory: dict[str, _Memory] = {}
-        self._sessions: set[Session] = set()
+        self._sessions: set[SqliteSession] = set()
         self._closed = False
 
     async def run(self, call: Call) -> Outcome:
-        return await attempted(self._attempt(call))
+        return await as_outcome(self._attempt(call))
 
     async def close(self) -> None:
         self._closed = True
@@ -58,40 +58,44 @@ class SqliteTool:
             memory.connection.close()
 
     async def _attempt(self, call: Call) -> Outcome:
-        inputs, spec = typed(call, SqliteInputs, SqlSpec, check)
+        inputs, spec = decode_sql_task(call, SqliteInputs, SqlSpec, check)
         path = _path(call, inputs)
         async with AsyncExitStack() as around:
             given = None
             if call.inputs.get("rows") is not None:
-                given = await around.enter_async_context(given_rows(call))
-            session = Session(call, inputs, spec, given, around)
+                given = await around.enter_async_context(open_input_rows(call))
+            session = SqliteSession(call, inputs, spec, given, around)
             try:
                 async with asyncio.timeout(call.timeout):
                     answers = await self._answers(call, path, session)
             except apsw.Error as error:
                 if self._closed:
-                    return failure("cancelled", "the worker is ending")
-                return failure_of(error, session.current, path)
+                    return error_outcome("cancelled", "the worker is ending")
+                return sqlite_failure(error, session.current, path)
             except UnicodeDecodeError as error:
-                return failure("sql", f"text that is not UTF-8, which a CAST to BLOB would give: {error}")
+                return error_outcome(
+                    "sql", f"text that is not UTF-8, which a CAST to BLOB would give: {error}"
+                )
             except (OverflowError, UnicodeError) as error:
-                return failure("input", f"a value that SQLite cannot hold: {error}")
+                return error_outcome("input", f"a value that SQLite cannot hold: {error}")
             except TimeoutError:
-                at = f"{session.current.at()}: " if session.current else ""
-                return failure("timeout", f"{at}not done within {call.timeout:g} s", retryable=True)
-            return outcome_of(call, answers, session.warnings, sqlite=dict(OK))
+                at = f"{session.current.position()}: " if session.current else ""
+                return error_outcome("timeout", f"{at}not done within {call.timeout:g} s", retryable=True)
+            return sql_outcome(call, answers, session.warnings, sqlite=dict(OK))
 
-    async def _answers(self, call: Call, path: Path | None, session: Session) -> list[Answer]:
+    async def _answers(self, call: Call, path: Path | None, session: SqliteSession) -> list[StatementResult]:
         if self._closed:
             raise ToolError("cancelled", "the worker is ending")
         if path is not None:
-            return await self._in_thread(session, partial(session.on_file, path))
+            return await self._in_thread(session, partial(session.run_on_file, path))
         if (memory := self._memory.get(call.execution_id)) is None:
             memory = self._memory[call.execution_id] = _Memory(call.folder)
         async with memory.lock:
             return await self._in_thread(session, partial(session.run, memory.connection))
 
-    async def _in_thread(self, session: Session, work: Callable[[], list[Answer]]) -> list[Answer]:
+    async def _in_thread(
+        self, session: SqliteSession, work: Callable[[], list[StatementResult]]
+    ) -> list[StatementResult]:
         """What the work gives. If this is cancelled, it ends when the thread has."""
         task = self._threads.submit(work)
         running = asyncio.wrap_future(task)
@@ -113,7 +117,7 @@ class _Memory:
     """A database that lives as long as its execution does here; tasks take turns."""
 
     def __init__(self, folder: Path) -> None:
-        self.connection = connect(None, folder)
+        self.connection = connect_in_folder(None, folder)
         self.lock = asyncio.Lock()
 
 
@@ -125,7 +129,7 @@ def _path(call: Call, inputs: SqliteInputs) -> Path | None:
             raise ToolError("credential", f"the credential `{inputs.auth}` is not known here")
         named = next((inputs.auth[name] for name in _NAMES if isinstance(inputs.auth.get(name), str)), None)
         if not named:
-            raise ToolError("credential", f"the credential has no {quoted(_NAMES[:2], 'or')}")
+            raise ToolError("credential", f"the credential has no {name_phrase(_NAMES[:2], 'or')}")
         named = named.removeprefix("sqlite:///")
     if named is not None and "\0" in named:
         raise ToolError("input", f"`database` is no path: {named!r}")

@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from noetl.dsl.document.kinds import Fault, Kind, Seconds
-from noetl.tools.host.input_rules import Inputs, exactly_one, literal
+from noetl.tools.host.input_rules import Inputs, exactly_one, literal_text
 
 
 class WaitInputs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,7 +34,7 @@ def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
     yield from exactly_one(
         inputs, "seconds", "until", "signal", hint="to bound the wait for a signal use `spec.timeout`"
     )
-    until = literal(inputs.get("until"))
+    until = literal_text(inputs.get("until"))
     if until is not None and not _is_time(until):
         yield Fault(f"`{until}` is not a time", key="until", hint="write it as `2030-01-31T09:00:00Z`")
 

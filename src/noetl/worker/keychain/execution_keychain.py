@@ -10,21 +10,41 @@ from typing import Any
 from msgspec import structs
 
 from noetl.credentials.credential import Credential, secrets_of
-from noetl.credentials.field_path import field_at, marked, value_at, with_value
+from noetl.credentials.field_path import (
+    credential_field,
+    mark_fields,
+    replace_at_field_path,
+    value_at_field_path,
+)
 from noetl.credentials.masker import Masker
-from noetl.credentials.providers import Entry
-from noetl.credentials.resolver import Resolver, entry_for, unavailable
+from noetl.credentials.providers import CredentialRequest
+from noetl.credentials.resolver import CredentialResolver, credential_request, unavailable_message
 from noetl.dsl.document.selection import Selection
 from noetl.kernel import Secrets
 from noetl.kernel.pipeline.moves import RunTask
 from noetl.model.outcome import ErrorInfo, Outcome, ToolError, failed
 from noetl.model.reference import encode_value
-from noetl.model.secret import MASK, Origin, forms_of, lost, origin_in, text_of_secret, whole, woven
-from noetl.ports.credentials import CredentialError, Found
+from noetl.model.secret import (
+    MASK,
+    SecretOrigin,
+    form_pairs,
+    lost_part,
+    origin_of_key,
+    secret_marker,
+    secret_text,
+    secret_text_marker,
+)
+from noetl.ports.credentials import CredentialError, FoundCredential
 from noetl.ports.ledger import Ledger
 from noetl.ports.store import StoreError
-from noetl.worker.keychain.keychain_views import Alike, Failures, Real, Revealed, Shown
-from noetl.worker.keychain.secret_memory import Memory
+from noetl.worker.keychain.keychain_views import (
+    DecoyValues,
+    FetchFailures,
+    MaskedValues,
+    RevealedValues,
+    SecretValues,
+)
+from noetl.worker.keychain.secret_memory import SecretMemory
 
 LARGEST = 65_536
 """Bytes of a value with secrets in it, as JSON, that is held in memory where it cannot be made again."""
@@ -37,28 +57,28 @@ HEADERS = frozenset({"authorization", "cookie", "proxy-authorization", "set-cook
 class Keychain:
     """Made when an execution first needs one. Nothing of it runs before `open` is done."""
 
-    def __init__(self, ledger: Ledger, resolver: Resolver, memory: Memory) -> None:
+    def __init__(self, ledger: Ledger, resolver: CredentialResolver, memory: SecretMemory) -> None:
         self._ledger = ledger
         self._resolver = resolver
         self._memory = memory
-        self._entries: dict[str, Entry] = {}
-        self._known: dict[Origin, Credential] = {}
+        self._entries: dict[str, CredentialRequest] = {}
+        self._known: dict[SecretOrigin, Credential] = {}
         self._warnings: list[str] = []
         self._stand_ins: dict[Any, str] = {}
         self.masker = Masker(self._kept)
-        self.failures = Failures(time.monotonic)
+        self.failures = FetchFailures(time.monotonic)
         self.asked: set[str] = set()
         """The keys of secrets in the log that were needed so far."""
         self.opened = False
         self.secrets = Secrets(
-            Real(self),
-            Shown(self),
-            alike=Alike(self),
+            SecretValues(self),
+            MaskedValues(self),
+            decoys=DecoyValues(self),
             disguise=self.disguised,
-            revealed=Revealed(self),
+            revealed=RevealedValues(self),
             failures=self.failures,
             mask=self._recorded,
-            told=self._told,
+            mask_message=self._told,
         )
 
     @property
@@ -75,12 +95,12 @@ class Keychain:
 
     def key_of(self, name: str) -> str:
         """Under which a declared entry is asked for."""
-        return Origin(name, playbook=self._ledger.playbook.hash).key
+        return SecretOrigin(name, playbook=self._ledger.playbook.hash).key
 
     async def fetch(self, keys: tuple[str, ...]) -> None:
         """Has these secrets at hand, or knows why not."""
         for key in keys:
-            asked = origin_in(key)
+            asked = origin_of_key(key)
             origin = structs.replace(asked, path=())
             if asked != origin or origin.execution:
                 self.asked.add(key)
@@ -93,47 +113,51 @@ class Keychain:
                 entry = self._entries[origin.key] = await self._entry(origin)
                 found = await self._resolver.resolve(entry)
                 self._know(found, origin)
-                field_at(found.fields, asked.path)
+                credential_field(found.fields, asked.path)
             except KeyError:
                 self.failures.add(key, f"the credential `{origin.name}` has no `{asked.path[-1]}` any more")
             except CredentialError as error:
-                self.failures.add(key, self.masker.text(unavailable(origin.name, error)))
+                self.failures.add(key, self.masker.mask_text(unavailable_message(origin.name, error)))
             except StoreError as error:
                 self.failures.add(key, f"the credential `{origin.name}` cannot be had: {error}")
 
-    def at_hand(self, origin: Origin) -> Credential | None:
+    def at_hand(self, origin: SecretOrigin) -> Credential | None:
         """The credential of an origin, if nobody has to be asked."""
         whole_origin = structs.replace(origin, path=())
         entry = self._entries.get(whole_origin.key)
-        found = self._resolver.at_hand(entry) if entry is not None else None
+        found = self._resolver.cached(entry) if entry is not None else None
         if found is not None:
             self._know(found, whole_origin)
         return found
 
     def last_known(self, name: str) -> Credential | None:
         """What a declared entry was when it was last had."""
-        return self._known.get(Origin(name, playbook=self._ledger.playbook.hash))
+        return self._known.get(SecretOrigin(name, playbook=self._ledger.playbook.hash))
 
     def revealed(self, key: str) -> Any:
         """The value of a secret. Raises KeyError if it is not at hand."""
-        origin = origin_in(key)
+        origin = origin_of_key(key)
         if origin.execution:
             return self._memory[key]
         found = self.at_hand(origin)
         if found is None:
             raise KeyError(key)
         self.failures.forget(key)
-        return field_at(found.fields, origin.path)
+        return credential_field(found.fields, origin.path)
 
-    async def find(self, name: str, provider: str = "") -> Found:
+    async def find(self, name: str, provider: str = "") -> FoundCredential:
         """See `noetl.ports.credentials.Lookup`."""
         try:
             credential, origin = await self._named(name, provider)
         except CredentialError as error:
-            raise ToolError("credential", unavailable(name, error), retryable=error.retryable) from None
-        return Found(credential.fields, marked(credential.fields, origin), credential.kind)
+            raise ToolError(
+                "credential", unavailable_message(name, error), retryable=error.retryable
+            ) from None
+        return FoundCredential(credential.fields, mark_fields(credential.fields, origin), credential.kind)
 
-    async def signed_in(self, inputs: Mapping[str, Any]) -> tuple[Mapping[str, Any], Entry | None]:
+    async def signed_in(
+        self, inputs: Mapping[str, Any]
+    ) -> tuple[Mapping[str, Any], CredentialRequest | None]:
         """The inputs with their `auth` as a mapping, and what was asked for a token, if so.
 
         Raises CredentialError.
@@ -142,25 +166,25 @@ class Keychain:
         auth, asked = await self._sign_in(part.get("auth"))
         return (inputs if auth is part.get("auth") else _replaced(inputs, {**part, "auth": auth})), asked
 
-    async def _sign_in(self, auth: Any) -> tuple[Any, Entry | None]:
+    async def _sign_in(self, auth: Any) -> tuple[Any, CredentialRequest | None]:
         if isinstance(auth, str):
             try:
                 credential, origin = await self._named(auth)
             except CredentialError as error:
-                raise CredentialError(unavailable(auth, error), retryable=error.retryable) from None
+                raise CredentialError(unavailable_message(auth, error), retryable=error.retryable) from None
             asked = self._entries[origin.key] if credential.kind == "oauth2" else None
-            return credential.sign_in, asked
+            return credential.auth_fields, asked
         if isinstance(auth, Mapping) and _wants_token(auth):
             fields = {name: value for name, value in auth.items() if name not in ("kind", "type")}
-            entry = Entry("auth", "oauth2", fields, str(self._ledger.folder))
+            entry = CredentialRequest("auth", "oauth2", fields, str(self._ledger.folder))
             credential = await self._resolver.resolve(entry)
             self._learn(credential.fields, "auth")
-            return credential.sign_in, entry
+            return credential.auth_fields, entry
         return auth, None
 
-    def refused(self, entry: Entry) -> None:
+    def refused(self, entry: CredentialRequest) -> None:
         """A token was not accepted: the next attempt gets a new one."""
-        self._resolver.forget(entry)
+        self._resolver.invalidate(entry)
 
     def masked(self, move: RunTask, outcome: Outcome) -> Outcome:
         """The outcome as it may be written and as expressions see it."""
@@ -169,17 +193,17 @@ class Keychain:
                 result = self._hidden(outcome.result, paths, move.task.label)
             except ValueError as error:
                 message = f"`spec.secret` holds what is no path: {error}"
-                return failed(ErrorInfo(kind="input", message=self.masker.text(message)))
+                return failed(ErrorInfo(kind="input", message=self.masker.mask_text(message)))
             outcome = structs.replace(outcome, result=result)
         masker = self.masker
         if masker.empty:
             return outcome
-        helpers = masker.value if outcome.status == "ok" else masker.told
+        helpers = masker.mask_value if outcome.status == "ok" else masker.mask_for_display
         warnings, self._warnings = self._warnings, []
-        meta = masker.told(outcome.meta)
+        meta = masker.mask_for_display(outcome.meta)
         return structs.replace(
             outcome,
-            result=masker.value(outcome.result),
+            result=masker.mask_value(outcome.result),
             error=_told(outcome.error, masker),
             meta={**meta, "warnings": [*meta.get("warnings", []), *warnings]} if warnings else meta,
             helpers=helpers(outcome.helpers),
@@ -191,7 +215,7 @@ class Keychain:
         if found is None:
             if len(self._stand_ins) >= STAND_INS:
                 del self._stand_ins[next(iter(self._stand_ins))]
-            found = self._stand_ins[value] = _random_text(max(len(text_of_secret(value)), 16))
+            found = self._stand_ins[value] = _random_text(max(len(secret_text(value)), 16))
         return found
 
     def disguised(self, value: Any) -> Any:
@@ -209,14 +233,14 @@ class Keychain:
             start = _shared(message, told)
             end = _shared(message[:start:-1], told[:start:-1])
             message = message[:start] + MASK + message[len(message) - end :]
-        return self.masker.text(message)
+        return self.masker.mask_text(message)
 
     def _undisguised(self, text: str) -> Any:
         """The text, or the secret, of which this was made with other texts in place of secrets."""
         for secret, other in self._stand_ins.items():
             if text == other:
                 return secret
-            for made in forms_of(text_of_secret(secret), other):
+            for made in form_pairs(secret_text(secret), other):
                 text = text.replace(*made)
         return text
 
@@ -229,10 +253,10 @@ class Keychain:
         if isinstance(auth, Mapping):
             self._learn(auth, "auth")
         if isinstance(headers, Mapping) and any(name.lower() in HEADERS for name in headers):
-            hidden = dict(woven([lost()]))
+            hidden = dict(secret_text_marker([lost_part()]))
             kept = {name: hidden if name.lower() in HEADERS else value for name, value in headers.items()}
             inputs = _replaced(inputs, {**part, "headers": kept})
-        recorded: dict[str, Any] = self.masker.recorded(inputs)
+        recorded: dict[str, Any] = self.masker.mask_recorded(inputs)
         return recorded
 
     def _underived(self, value: Any, alike: Any, name: str) -> Any:
@@ -245,29 +269,29 @@ class Keychain:
             alike = self._undisguised(alike)
         if value == alike:
             return value
-        origin = self._memory.keep(value, Origin(name, execution=self._ledger.execution_id))
+        origin = self._memory.keep(value, SecretOrigin(name, execution=self._ledger.execution_id))
         self.masker.learn(value, origin)
-        return whole(origin)
+        return secret_marker(origin)
 
-    async def _entry(self, origin: Origin) -> Entry:
+    async def _entry(self, origin: SecretOrigin) -> CredentialRequest:
         ledger = self._ledger
         playbook, folder = ledger.playbook, ledger.folder
         if origin.playbook and origin.playbook != playbook.hash:
             playbook, folder = await ledger.playbook_of(origin.playbook)
         provider = "keychain" if origin.playbook else origin.provider
-        return entry_for(playbook, str(folder), origin.name, provider)
+        return credential_request(playbook, str(folder), origin.name, provider)
 
-    async def _named(self, name: str, provider: str = "") -> tuple[Credential, Origin]:
+    async def _named(self, name: str, provider: str = "") -> tuple[Credential, SecretOrigin]:
         """A credential by its name. Raises CredentialError."""
         ours = provider in ("", "keychain") and name in self.names
         playbook = self._ledger.playbook.hash if ours else ""
-        origin = Origin(name, playbook=playbook, provider="" if ours else provider or "store")
+        origin = SecretOrigin(name, playbook=playbook, provider="" if ours else provider or "store")
         entry = self._entries[origin.key] = await self._entry(origin)
         credential = await self._resolver.resolve(entry)
         self._know(credential, origin)
         return credential, origin
 
-    def _know(self, credential: Credential, origin: Origin) -> None:
+    def _know(self, credential: Credential, origin: SecretOrigin) -> None:
         if self._known.get(origin) is credential:
             return
         self._known[origin] = credential
@@ -281,28 +305,28 @@ class Keychain:
         """Masks the secrets of a credential that stands in the inputs of a task."""
         new = [(path, value) for path, value in secrets_of(fields) if not self.masker.knows(value)]
         if new:
-            origin = self._memory.keep(dict(fields), Origin(name, execution=self._ledger.execution_id))
+            origin = self._memory.keep(dict(fields), SecretOrigin(name, execution=self._ledger.execution_id))
             for path, value in new:
                 self.masker.add(value, structs.replace(origin, path=path))
 
-    def _kept(self, value: Any) -> Origin | None:
+    def _kept(self, value: Any) -> SecretOrigin | None:
         """Where a value with secrets in it can be had again; None if it is too large to be held."""
         if len(encode_value(value)) > LARGEST:
             return None
-        return self._memory.keep(value, Origin("text", execution=self._ledger.execution_id))
+        return self._memory.keep(value, SecretOrigin("text", execution=self._ledger.execution_id))
 
     def _hidden(self, result: Any, paths: Any, name: str) -> Any:
         """The result with what stands at these paths masked, and known in memory only."""
-        places = {place for path in paths for place in Selection(str(path)).places(result)}
+        places = {place for path in paths for place in Selection(str(path)).find_locations(result)}
         hidden: set[tuple[str | int, ...]] = set()
         for place in sorted(places, key=len):
             if any(place[:length] in hidden for length in range(len(place))):
                 continue
             hidden.add(place)
-            value = value_at(result, place)
-            origin = self._memory.keep(value, Origin(name, execution=self._ledger.execution_id))
+            value = value_at_field_path(result, place)
+            origin = self._memory.keep(value, SecretOrigin(name, execution=self._ledger.execution_id))
             self.masker.learn(value, origin)
-            result = with_value(result, place, whole(origin))
+            result = replace_at_field_path(result, place, secret_marker(origin))
         return result
 
 
@@ -332,7 +356,9 @@ def _random_text(length: int) -> str:
 def _told(error: ErrorInfo | None, masker: Masker) -> ErrorInfo | None:
     if error is None:
         return None
-    return structs.replace(error, message=masker.text(error.message), details=masker.told(error.details))
+    return structs.replace(
+        error, message=masker.mask_text(error.message), details=masker.mask_for_display(error.details)
+    )
 
 
 def _wants_token(auth: Mapping[str, Any]) -> bool:

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from noetl.credentials.credential import secrets_of
-from noetl.credentials.field_path import marked, with_value
+from noetl.credentials.field_path import mark_fields, replace_at_field_path
 from noetl.kernel import Unfetched
 from noetl.model.reference import escape
-from noetl.model.secret import PREFIX, lost, origin_in, woven
+from noetl.model.secret import SECRET_KEY_PREFIX, lost_part, origin_of_key, secret_text_marker
 
 if TYPE_CHECKING:
     from noetl.worker.keychain.execution_keychain import Keychain
@@ -16,7 +16,7 @@ MEMORY_OF_FAILURE = 2.0
 """Seconds in which what could not be had is not asked for again: long enough to fail a task for it."""
 
 
-class Real(Mapping[str, Any]):
+class SecretValues(Mapping[str, Any]):
     """`keychain` for the inputs of tools. Raises Unfetched for an entry that is not at hand."""
 
     def __init__(self, keychain: "Keychain") -> None:
@@ -26,7 +26,7 @@ class Real(Mapping[str, Any]):
         if name not in self._keychain.names:
             raise KeyError(name)
         key = self._keychain.key_of(name)
-        found = self._keychain.at_hand(origin_in(key))
+        found = self._keychain.at_hand(origin_of_key(key))
         if found is None:
             raise Unfetched((key,))
         self._keychain.failures.forget(key)
@@ -42,7 +42,7 @@ class Real(Mapping[str, Any]):
         return len(self._keychain.names)
 
 
-class Shown(Real):
+class MaskedValues(SecretValues):
     """`keychain` for everything else: what stands for the secrets."""
 
     def __getitem__(self, name: str) -> Any:
@@ -50,12 +50,12 @@ class Shown(Real):
             raise KeyError(name)
         found = self._keychain.last_known(name)
         if found is None:
-            return dict(woven([lost()]))
-        origin = origin_in(self._keychain.key_of(name))
-        return escape({**marked(found.fields, origin, public=True), "kind": found.kind})
+            return dict(secret_text_marker([lost_part()]))
+        origin = origin_of_key(self._keychain.key_of(name))
+        return escape({**mark_fields(found.fields, origin, public=True), "kind": found.kind})
 
 
-class Alike(Real):
+class DecoyValues(SecretValues):
     """`keychain` with other texts in place of the secrets: what differs then was made from them."""
 
     def __getitem__(self, name: str) -> Any:
@@ -64,18 +64,18 @@ class Alike(Real):
         found = self._keychain.last_known(name)
         fields: Any = dict(found.fields) if found is not None else {}
         for path, value in secrets_of(found.fields) if found is not None else ():
-            fields = with_value(fields, path, self._keychain.stand_in(value))
+            fields = replace_at_field_path(fields, path, self._keychain.stand_in(value))
         return escape({**fields, "kind": found.kind if found is not None else ""})
 
 
-class Revealed(Mapping[str, Any]):
+class RevealedValues(Mapping[str, Any]):
     """The values of secrets that stand in the log, by key."""
 
     def __init__(self, keychain: "Keychain") -> None:
         self._keychain = keychain
 
     def __getitem__(self, key: str) -> Any:
-        if not key.startswith(PREFIX):
+        if not key.startswith(SECRET_KEY_PREFIX):
             raise KeyError(key)
         return self._keychain.revealed(key)
 
@@ -86,7 +86,7 @@ class Revealed(Mapping[str, Any]):
         return len(self._keychain.asked)
 
 
-class Failures(Mapping[str, str]):
+class FetchFailures(Mapping[str, str]):
     """Why secrets cannot be had, by key, for a short time."""
 
     def __init__(self, clock: Callable[[], float]) -> None:

@@ -1,11 +1,11 @@
 """The keychains of the executions that a worker runs; most executions have none."""
 
-from noetl.credentials.resolver import Resolver, concerns_secrets
+from noetl.credentials.resolver import CredentialResolver, uses_secrets
 from noetl.dsl.document.playbook import Playbook
 from noetl.model.outcome import ErrorInfo
 from noetl.ports.ledger import Ledger
 from noetl.worker.keychain.execution_keychain import Keychain
-from noetl.worker.keychain.secret_memory import Memory
+from noetl.worker.keychain.secret_memory import SecretMemory
 
 KNOWN = 1_000
 """Playbooks of which it is remembered whether they have to do with secrets."""
@@ -14,9 +14,9 @@ KNOWN = 1_000
 class Keychains:
     """One keychain for each execution that needs one, until it is forgotten."""
 
-    def __init__(self, resolver: Resolver) -> None:
+    def __init__(self, resolver: CredentialResolver) -> None:
         self._resolver = resolver
-        self._memory = Memory()
+        self._memory = SecretMemory()
         self._made: dict[str, Keychain] = {}
         self._concerned: dict[str, bool] = {}
 
@@ -48,5 +48,5 @@ class Keychains:
         if found is None:
             if len(self._concerned) >= KNOWN:
                 self._concerned.clear()
-            found = self._concerned[playbook.hash] = concerns_secrets(playbook)
+            found = self._concerned[playbook.hash] = uses_secrets(playbook)
         return found

@@ -11,8 +11,8 @@ from noetl.credentials.file_masker import holds_secret, is_textual, mask_file
 from noetl.credentials.masker import Masker
 from noetl.model import Json
 from noetl.model.outcome import ToolError
-from noetl.model.reference import MEDIA_TYPE, SECRET_SIGN, Stored
-from noetl.ports.results import Draft, Objects
+from noetl.model.reference import JSON_MEDIA_TYPE, SECRET_MARKER_BYTES, StoredReference
+from noetl.ports.results import ExecutionObjects, ObjectDraft
 
 _MASKED = "masked"
 
@@ -20,7 +20,7 @@ _MASKED = "masked"
 class MaskedObjects:
     """In text, `***` takes the place of secrets, and no tool reads it again; anything else is refused."""
 
-    def __init__(self, objects: Objects, masker: Masker) -> None:
+    def __init__(self, objects: ExecutionObjects, masker: Masker) -> None:
         self._objects = objects
         self._masker = masker
 
@@ -33,15 +33,15 @@ class MaskedObjects:
     async def local(self, reference: Mapping[str, Any]) -> AsyncIterator[Path]:
         _refuse_masked(reference)
         async with self._objects.local(reference) as path:
-            if reference.get("media_type", MEDIA_TYPE) == MEDIA_TYPE:
+            if reference.get("media_type", JSON_MEDIA_TYPE) == JSON_MEDIA_TYPE:
                 await asyncio.to_thread(_refuse_markers, path)
             yield path
 
-    async def publish(self, name: str, reference: Stored, store: str = "") -> dict[str, Json]:
+    async def publish(self, name: str, reference: StoredReference, store: str = "") -> dict[str, Json]:
         _refuse_masked(reference)
         return await self._objects.publish(name, reference, store)
 
-    async def published(self, name: str, store: str = "") -> Stored | None:
+    async def published(self, name: str, store: str = "") -> StoredReference | None:
         return await self._objects.published(name, store)
 
     async def artifacts(self, prefix: str = "", store: str = "") -> list[dict[str, Json]]:
@@ -54,7 +54,7 @@ class MaskedObjects:
 class MaskedDraft:
     """A file that is looked through before it is kept. ToolError of kind `credential` if it cannot be."""
 
-    def __init__(self, draft: Draft, masker: Masker) -> None:
+    def __init__(self, draft: ObjectDraft, masker: Masker) -> None:
         self._draft = draft
         self._masker = masker
 
@@ -62,17 +62,17 @@ class MaskedDraft:
     def path(self) -> Path:
         return self._draft.path
 
-    async def keep(self, media_type: str, *, preview: str = "", **about: Json) -> Stored:
+    async def keep(self, media_type: str, *, preview: str = "", **about: Json) -> StoredReference:
         masker = self._masker
         if masker.empty or not await asyncio.to_thread(holds_secret, self.path, masker):
-            about = masker.told(about)
-            return await self._draft.keep(media_type, preview=masker.text(preview), **about)
+            about = masker.mask_for_display(about)
+            return await self._draft.keep(media_type, preview=masker.mask_text(preview), **about)
         if not is_textual(media_type):
             message = f"the object of type {media_type} holds a secret, and cannot be stored without it"
             raise ToolError("credential", message)
         await asyncio.to_thread(mask_file, self.path, masker)
-        told = {**masker.told(about), _MASKED: True}
-        return await self._draft.keep(media_type, preview=masker.text(preview), **told)
+        told = {**masker.mask_for_display(about), _MASKED: True}
+        return await self._draft.keep(media_type, preview=masker.mask_text(preview), **told)
 
 
 def _refuse_masked(reference: Mapping[str, Any]) -> None:
@@ -86,7 +86,7 @@ def _refuse_markers(path: Path) -> None:
     kept = b""
     with path.open("rb") as file:
         while data := file.read(CHUNK):
-            if SECRET_SIGN in kept + data:
+            if SECRET_MARKER_BYTES in kept + data:
                 message = "the stored value holds secrets, and a file of it would not: give the parts needed"
                 raise ToolError("credential", message)
-            kept = data[-len(SECRET_SIGN) :]
+            kept = data[-len(SECRET_MARKER_BYTES) :]

@@ -7,20 +7,20 @@ from typing import Any
 from msgspec import structs
 
 from noetl.model.reference import encode_value
-from noetl.model.secret import Origin, origin_in
+from noetl.model.secret import SecretOrigin, origin_of_key
 
 ROOM = 64 << 20
 """Bytes, as JSON, of what is known at a time; the oldest go first."""
 
 
-class Memory(Mapping[str, Any]):
+class SecretMemory(Mapping[str, Any]):
     """By key. One for all executions: children get what their parents know."""
 
     def __init__(self, room: int = ROOM) -> None:
-        self._values: dict[Origin, tuple[Any, int]] = {}
+        self._values: dict[SecretOrigin, tuple[Any, int]] = {}
         self._left = room
 
-    def keep(self, value: Any, origin: Origin) -> Origin:
+    def keep(self, value: Any, origin: SecretOrigin) -> SecretOrigin:
         """Under a number that no other process will ever use for something else."""
         origin = structs.replace(origin, path=(), number=secrets.randbits(48))
         size = len(encode_value(value))
@@ -32,7 +32,7 @@ class Memory(Mapping[str, Any]):
         return origin
 
     def __getitem__(self, key: str) -> Any:
-        origin = origin_in(key)
+        origin = origin_of_key(key)
         value, _ = self._values[structs.replace(origin, path=())]
         for step in origin.path:
             value = value[step]

@@ -6,11 +6,11 @@ import click
 
 from noetl.cli import console
 from noetl.cli.command.executions import execution_options
-from noetl.cli.command.executions.follow_events import follow as follow_events
-from noetl.cli.command_failure import Failure
-from noetl.cli.executions.places import Places
-from noetl.cli.report.event_line import line_of
-from noetl.cli.store_access import consult
+from noetl.cli.command.executions.follow_events import follow_events
+from noetl.cli.command_failure import CommandFailure
+from noetl.cli.executions.places import EventSteps
+from noetl.cli.report.event_line import event_line
+from noetl.cli.store_access import with_store
 from noetl.engine.history.lookup import find_execution, read_events
 from noetl.events.bodies import PlaybookExecutionRequested
 from noetl.events.errors import EventNameUnknown
@@ -34,7 +34,7 @@ from noetl.stores.home_folder import Home
 )
 @execution_options.step
 @execution_options.follow
-@execution_options.place
+@execution_options.store_options
 def command(
     *, name: str, after: int, names: tuple[str, ...], step: str | None, follow: bool, **place: str | None
 ) -> None:
@@ -42,7 +42,7 @@ def command(
 
     JSON is one document; with --follow it is one for each event, each on a line of its own.
     """
-    configuration = execution_options.configured(**place)
+    configuration = execution_options.read_configuration(**place)
     chosen = _Chosen(after, names, step)
 
     async def work(home: Home, store: Store) -> None:
@@ -51,7 +51,7 @@ def command(
         pages = (follow_events if follow else _all)(home, store, execution_id)
         await _Printer(execution_id, configuration.settings, streaming=follow).print(pages, chosen)
 
-    consult(configuration, work)
+    with_store(configuration, work)
 
 
 async def _all(_home: Home, store: Store, execution_id: str) -> AsyncIterator[list[Event]]:
@@ -66,10 +66,12 @@ class _Chosen:
         try:
             self._kinds = tuple(kind_named(name).body for name in names)
         except EventNameUnknown as error:
-            raise Failure("argument", f"--name: there is no event `{error.name}`", hint=error.hint) from None
+            raise CommandFailure(
+                "argument", f"--name: there is no event `{error.name}`", hint=error.hint
+            ) from None
         self._after = after
         self._step = step
-        self._places = Places()
+        self._places = EventSteps()
 
     def step_if(self, event: Event) -> str | None:
         """The step of an event that is wanted, empty if it has none; None if it is not wanted."""
@@ -86,7 +88,7 @@ class _Printer:
         self._execution_id = execution_id
         self._json = settings.output == "json"
         self._streaming = streaming
-        self._paint = console.paint_of_stdout(color=settings.color)
+        self._paint = console.stdout_paint(color=settings.color)
         self._trace_id = ""
         self._collected: list[dict[str, Json]] = []
 
@@ -108,7 +110,7 @@ class _Printer:
         """False if nobody reads any more."""
         if not self._json:
             return console.write_text(
-                "".join(f"{line_of(event, step, self._paint)}\n" for event, step in events)
+                "".join(f"{event_line(event, step, self._paint)}\n" for event, step in events)
             )
         envelopes = [envelope(event, self._execution_id, self._trace_id) for event, _ in events]
         if self._streaming:

@@ -8,19 +8,19 @@ import click
 from msgspec import Struct
 
 from noetl.cli import options
-from noetl.settings import Configuration, read
+from noetl.settings import Configuration, read_settings
 
 if TYPE_CHECKING:
-    from noetl.cli.command.run.foreground import Order
+    from noetl.cli.command.run.foreground import ExecutionRequest
 
-execution = click.argument("name", type=options.Text(), metavar="ID")
+execution = click.argument("name", type=options.TextArgument(), metavar="ID")
 follow = click.option(
     "-f", "--follow", is_flag=True, help="Go on until the execution ends or nobody runs it."
 )
 step = click.option("--step", metavar="STEP", help="Only what belongs to this step.")
 
 
-def place(function: Callable[..., Any]) -> Callable[..., Any]:
+def store_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Where to look, and how to print: `--home`, `--store`, `--output`."""
     return options.home(options.store(options.output(function)))
 
@@ -28,7 +28,7 @@ def place(function: Callable[..., Any]) -> Callable[..., Any]:
 no_run = click.option("--no-run", is_flag=True, help="Only record it; `noetl run --resume` goes on.")
 
 
-class Here(Struct, frozen=True):
+class RunOptions(Struct, frozen=True):
     """How an execution is to be run by this command, and where."""
 
     configuration: Configuration
@@ -36,14 +36,14 @@ class Here(Struct, frozen=True):
     quiet: bool
     verbose: bool
 
-    def go(self, order: "Order") -> int:
+    def execute(self, order: "ExecutionRequest") -> int:
         """Runs it to its end; the exit code. Raises Failure."""
-        from noetl.cli.command.run.execute import go
+        from noetl.cli.command.run.execute import execute
 
-        return go(order, self.configuration, self.catalogs, quiet=self.quiet, verbose=self.verbose)
+        return execute(order, self.configuration, self.catalogs, quiet=self.quiet, verbose=self.verbose)
 
 
-def running(function: Callable[..., int]) -> Callable[..., Any]:
+def run_options(function: Callable[..., int]) -> Callable[..., Any]:
     """For verbs that run the execution here: `--catalog`, `--slots`, `-q`, `-v` and `place`, as `here`."""
 
     @wraps(function)
@@ -51,11 +51,13 @@ def running(function: Callable[..., int]) -> Callable[..., Any]:
         *, catalogs: tuple[str, ...], slots: int | None, quiet: bool, verbose: bool, **others: Any
     ) -> int:
         where = {name: others.pop(name) for name in ("home", "store", "output")}
-        return function(here=Here(read({**where, "slots": slots}), catalogs, quiet, verbose), **others)
+        return function(
+            here=RunOptions(read_settings({**where, "slots": slots}), catalogs, quiet, verbose), **others
+        )
 
-    return options.catalogs(options.slots(options.quiet(options.verbose(place(packed)))))
+    return options.catalogs(options.slots(options.quiet(options.verbose(store_options(packed)))))
 
 
-def configured(*, home: str | None, store: str | None, output: str | None) -> Configuration:
+def read_configuration(*, home: str | None, store: str | None, output: str | None) -> Configuration:
     """What these options and the settings amount to."""
-    return read({"home": home, "store": store, "output": output})
+    return read_settings({"home": home, "store": store, "output": output})

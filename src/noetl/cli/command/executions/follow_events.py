@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from noetl.cli.execution_owner import ENDED, owner_of, when_released
+from noetl.cli.execution_owner import ENDED, call_when_released, find_owner
 from noetl.engine.history.lookup import read_events
 from noetl.events.event import Event
 from noetl.ports.store import Store
 from noetl.stores.home_folder import Home
 
 
-async def follow(
+async def follow_events(
     home: Home, store: Store, execution_id: str, *, after: int = 0
 ) -> AsyncIterator[list[Event]]:
     """Pages of events above `after`, until the execution is over or nobody runs it.
@@ -30,7 +30,7 @@ async def follow(
             bell.clear()
             # Asked before reading: what an owner wrote before it went is read, too.
             record = await store.execution(execution_id)
-            owner = await owner_of(home, store, record) if record else None
+            owner = await find_owner(home, store, record) if record else None
             async for page in read_events(store, execution_id, after=after):
                 after = page[-1].seq
                 yield page
@@ -38,7 +38,7 @@ async def follow(
                 return
             if not watching:
                 watching = True
-                when_released(home, owner, released)
+                call_when_released(home, owner, released)
             await bell.wait()
 
 

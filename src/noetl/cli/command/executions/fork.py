@@ -6,11 +6,11 @@ import click
 
 from noetl.cli import console, input_files
 from noetl.cli import options as shared
-from noetl.cli.arguments import mapping_of, with_sets
+from noetl.cli.arguments import apply_sets, parse_mapping
 from noetl.cli.command.executions import execution_options
-from noetl.cli.execution.argument import text_of
-from noetl.cli.report.follow_up import Again, who
-from noetl.engine.catalog.playbook_record import Source
+from noetl.cli.execution.argument import read_argument
+from noetl.cli.report.follow_up import FollowUp, current_user
+from noetl.engine.catalog.playbook_record import PlaybookSource
 
 
 @click.command("fork")
@@ -27,7 +27,7 @@ from noetl.engine.catalog.playbook_record import Source
 @click.option("--playbook", type=shared.FileName(), metavar="FILE", help="Go on with this playbook.")
 @shared.dialect
 @execution_options.no_run
-@execution_options.running
+@execution_options.run_options
 def command(
     *,
     name: str,
@@ -37,38 +37,40 @@ def command(
     playbook: str | None,
     dialect: str | None,
     no_run: bool,
-    here: execution_options.Here,
+    here: execution_options.RunOptions,
 ) -> int:
     """Run a copy of an execution from one of its events on.
 
     The original is left alone. With another playbook, the steps that ran so far must be in it under the
     same names.
     """
-    from noetl.cli.command.run.foreground import Fork, record_fork
+    from noetl.cli.command.run.foreground import ForkRequest, record_fork
 
-    order = Fork(
+    order = ForkRequest(
         name=name,
         at=at,
         source=_source(playbook, dialect),
-        workload=with_sets({}, sets),
-        ctx={} if ctx is None else mapping_of(text_of(ctx, "--ctx"), "--ctx"),
-        by=who(),
+        workload=apply_sets({}, sets),
+        ctx={} if ctx is None else parse_mapping(read_argument(ctx, "--ctx"), "--ctx"),
+        by=current_user(),
     )
     if not no_run:
-        return here.go(order)
+        return here.execute(order)
     execution_id = record_fork(order, here.configuration)
     if here.configuration.settings.output == "json":
         console.write_json({"execution_id": execution_id, "status": "running", "recorded": True})
     else:
-        resume = Again(here.configuration).resume(execution_id)
+        resume = FollowUp(here.configuration).resume_command(execution_id)
         console.say(f"{execution_id}: recorded; this runs it: {resume}")
     return 0
 
 
-def _source(playbook: str | None, dialect: str | None) -> Source | None:
+def _source(playbook: str | None, dialect: str | None) -> PlaybookSource | None:
     if playbook is None:
         if dialect is not None:
             raise click.UsageError("--dialect says how --playbook is read, which is missing")
         return None
-    name, text = input_files.read(playbook)
-    return Source(text, name, "" if playbook == input_files.STDIN else os.path.abspath(playbook), dialect)
+    name, text = input_files.read_input(playbook)
+    return PlaybookSource(
+        text, name, "" if playbook == input_files.STDIN else os.path.abspath(playbook), dialect
+    )

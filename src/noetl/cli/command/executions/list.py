@@ -7,12 +7,12 @@ import click
 from noetl.cli import console
 from noetl.cli import options as shared
 from noetl.cli.command.executions import execution_options
-from noetl.cli.command_failure import Failure
-from noetl.cli.execution_owner import Owner, owner_of, shown_status
-from noetl.cli.report.format import duration
-from noetl.cli.store_access import consult, has_store
-from noetl.cli.timestamps import clock, iso, moment, now
-from noetl.ports.store import ExecutionRecord, Page, Query, Store
+from noetl.cli.command_failure import CommandFailure
+from noetl.cli.execution_owner import ExecutionOwner, find_owner, status_text
+from noetl.cli.report.format import duration_text
+from noetl.cli.store_access import has_store, with_store
+from noetl.cli.timestamps import iso_time, local_time, now_micros, parse_time
+from noetl.ports.store import ExecutionPage, ExecutionQuery, ExecutionRecord, Store
 from noetl.stores.home_folder import Home
 
 STATUSES = ("running", "paused", "completed", "failed", "cancelled")
@@ -23,7 +23,7 @@ LIMIT = 50
 @click.option("--status", type=click.Choice(STATUSES), multiple=True, help="Only these. May be repeated.")
 @click.option(
     "--path",
-    type=shared.Text(empty=True),
+    type=shared.TextArgument(empty=True),
     default="",
     metavar="PATH",
     help="Only playbooks whose path begins so.",
@@ -31,7 +31,7 @@ LIMIT = 50
 @click.option(
     "--label",
     "labels",
-    type=shared.Text(),
+    type=shared.TextArgument(),
     multiple=True,
     metavar="K=V",
     help="Only with this label. May be repeated.",
@@ -41,7 +41,7 @@ LIMIT = 50
     "--limit", type=click.IntRange(1, 10_000), default=LIMIT, help=f"At most so many.  [default: {LIMIT}]"
 )
 @click.option("--cursor", default="", metavar="CURSOR", help="Go on where the page before ended.")
-@execution_options.place
+@execution_options.store_options
 def command(
     *,
     status: tuple[str, ...],
@@ -56,20 +56,20 @@ def command(
 
     A running one that no process works on is shown as interrupted.
     """
-    configuration = execution_options.configured(**place)
-    query = Query(
+    configuration = execution_options.read_configuration(**place)
+    query = ExecutionQuery(
         status=status,
         path=path,
         labels=dict(map(_label, labels)),
-        since=moment(since, "--since") if since is not None else 0,
+        since=parse_time(since, "--since") if since is not None else 0,
         limit=limit,
         cursor=cursor,
     )
-    page, owners = Page([], ""), dict[str, Owner]()
+    page, owners = ExecutionPage([], ""), dict[str, ExecutionOwner]()
     if has_store(configuration):
-        page, owners = consult(configuration, lambda home, store: _find(home, store, query))
+        page, owners = with_store(configuration, lambda home, store: _find(home, store, query))
     if configuration.settings.output == "json":
-        shown = [as_json(record, owners.get(record.execution_id)) for record in page.executions]
+        shown = [record_json(record, owners.get(record.execution_id)) for record in page.executions]
         console.write_json({"executions": shown, "next": page.next or None})
         return
     if not page.executions:
@@ -79,27 +79,31 @@ def command(
         console.say(f"there are more: --cursor {page.next}")
 
 
-async def _find(home: Home, store: Store, query: Query) -> tuple[Page, dict[str, Owner]]:
+async def _find(
+    home: Home, store: Store, query: ExecutionQuery
+) -> tuple[ExecutionPage, dict[str, ExecutionOwner]]:
     try:
         page = await store.executions(query)
     except ValueError as error:
-        raise Failure("argument", f"--cursor: {error}", hint="`list -o json` prints it as `next`") from None
+        raise CommandFailure(
+            "argument", f"--cursor: {error}", hint="`list -o json` prints it as `next`"
+        ) from None
     owners = {}
     for record in page.executions:
-        if record.status in ("running", "paused") and (owner := await owner_of(home, store, record)):
+        if record.status in ("running", "paused") and (owner := await find_owner(home, store, record)):
             owners[record.execution_id] = owner
     return page, owners
 
 
-def as_json(record: ExecutionRecord, owner: Owner | None) -> dict[str, Any]:
+def record_json(record: ExecutionRecord, owner: ExecutionOwner | None) -> dict[str, Any]:
     """An execution in a list."""
     return {
         "execution_id": record.execution_id,
         "status": record.status,
         "path": record.path,
-        "started_at": iso(record.started_at),
-        "ended_at": iso(record.ended_at) if record.ended_at else None,
-        "duration_ms": duration_of(record) // 1_000,
+        "started_at": iso_time(record.started_at),
+        "ended_at": iso_time(record.ended_at) if record.ended_at else None,
+        "duration_ms": record_duration(record) // 1_000,
         "labels": record.labels,
         "parent": record.parent or None,
         "events": record.version,
@@ -107,7 +111,7 @@ def as_json(record: ExecutionRecord, owner: Owner | None) -> dict[str, Any]:
     }
 
 
-def duration_of(record: ExecutionRecord) -> int:
+def record_duration(record: ExecutionRecord) -> int:
     """Microseconds from the first event to the last."""
     return max(0, (record.ended_at or record.updated_at) - record.started_at)
 
@@ -115,22 +119,24 @@ def duration_of(record: ExecutionRecord) -> int:
 def _label(word: str) -> tuple[str, str]:
     name, equals, value = word.partition("=")
     if not equals or not name:
-        raise Failure(
+        raise CommandFailure(
             "argument", f"--label {word}: a name, `=` and a value are needed", hint="--label team=data"
         )
     return name, value
 
 
-def _table(records: list[ExecutionRecord], owners: dict[str, Owner]) -> str:
+def _table(records: list[ExecutionRecord], owners: dict[str, ExecutionOwner]) -> str:
     rows = [
         (
             record.execution_id,
-            shown_status(record, owners.get(record.execution_id)),
-            clock(record.started_at),
-            duration(now() - record.started_at if record.execution_id in owners else duration_of(record)),
+            status_text(record, owners.get(record.execution_id)),
+            local_time(record.started_at),
+            duration_text(
+                now_micros() - record.started_at if record.execution_id in owners else record_duration(record)
+            ),
             console.visible(record.path),
             console.visible(" ".join(f"{key}={value}" for key, value in record.labels.items())),
         )
         for record in records
     ]
-    return console.table(("EXECUTION", "STATUS", "STARTED", "DURATION", "PATH", "LABELS"), rows)
+    return console.table_text(("EXECUTION", "STATUS", "STARTED", "DURATION", "PATH", "LABELS"), rows)

@@ -8,8 +8,8 @@ import msgspec
 
 from noetl.cli import console
 from noetl.cli.command.executions import execution_options
-from noetl.cli.command.executions.follow_events import follow as follow_events
-from noetl.cli.store_access import consult
+from noetl.cli.command.executions.follow_events import follow_events
+from noetl.cli.store_access import with_store
 from noetl.engine.history.lookup import find_execution
 from noetl.engine.task_log import LogLine, TaskLog
 from noetl.ports.store import Store
@@ -22,13 +22,13 @@ from noetl.stores.home_folder import Home
 @execution_options.step
 @click.option("--task", metavar="TASK", help="Only what this task wrote.")
 @execution_options.follow
-@execution_options.place
+@execution_options.store_options
 def command(*, name: str, step: str | None, task: str | None, follow: bool, **place: str | None) -> None:
     """Print what the tasks of an execution wrote.
 
     JSON is one document; with --follow it is one for each line, each on a line of its own.
     """
-    configuration = execution_options.configured(**place)
+    configuration = execution_options.read_configuration(**place)
     settings = configuration.settings
 
     def wanted(lines: Iterable[LogLine]) -> list[LogLine]:
@@ -50,7 +50,7 @@ def command(*, name: str, step: str | None, task: str | None, follow: bool, **pl
                 return
         await ending
 
-    consult(configuration, work)
+    with_store(configuration, work)
 
 
 async def _end(home: Home, store: Store, execution_id: str, ended: asyncio.Event) -> None:
@@ -74,7 +74,7 @@ def _print(lines: list[LogLine], settings: Settings) -> None:
 def _print_more(lines: list[LogLine], settings: Settings) -> bool:
     if settings.output == "json":
         return console.write_json_lines(msgspec.to_builtins(line) for line in lines)
-    paint = console.paint_of_stdout(color=settings.color)
+    paint = console.stdout_paint(color=settings.color)
     return console.write_text("".join(f"{_text(line, paint)}\n" for line in lines))
 
 

@@ -6,11 +6,11 @@ import click
 
 from noetl.cli import console
 from noetl.cli.command.executions import execution_options
-from noetl.cli.command_failure import Failure
-from noetl.cli.report.execution_report import report_json
+from noetl.cli.command_failure import CommandFailure
+from noetl.cli.report.execution_report import execution_json
 from noetl.cli.report.format import yaml_lines
 from noetl.cli.report.state_json import marking_json, run_json, token_json
-from noetl.cli.store_access import consult
+from noetl.cli.store_access import with_store
 from noetl.engine.history.read import History, read_history
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.ports.store import Store
@@ -22,22 +22,22 @@ from noetl.stores.home_folder import Home
 @click.option(
     "--at", type=click.IntRange(1), metavar="SEQ", help="After this event.  [default: the last one]"
 )
-@execution_options.place
+@execution_options.store_options
 def command(*, name: str, at: int | None, **place: str | None) -> None:
     """Show the state of an execution as it was.
 
     The events up to SEQ are folded again: status, ctx, tokens and runs as they were then.
     """
-    configuration = execution_options.configured(**place)
+    configuration = execution_options.read_configuration(**place)
 
     async def work(_home: Home, store: Store) -> History:
         return await read_history(store, name, configuration.settings.allow_kinds)
 
-    history = consult(configuration, work)
+    history = with_store(configuration, work)
     seq = len(history.events) if at is None else at
     if seq > len(history.events):
         message = f"--at {seq}: {history.record.execution_id} has {len(history.events)} events"
-        raise Failure("argument", message, hint=f"a number from 1 to {len(history.events)}")
+        raise CommandFailure("argument", message, hint=f"a number from 1 to {len(history.events)}")
     document = _document(history, history.state_at(seq), seq)
     if configuration.settings.output == "json":
         console.write_json(document)
@@ -48,10 +48,10 @@ def command(*, name: str, at: int | None, **place: str | None) -> None:
 def _document(history: History, state: ExecutionState, seq: int) -> dict[str, Any]:
     last = history.events[seq - 1].ts
     return {
-        **report_json(state, version=history.request.version or None, last=last),
+        **execution_json(state, version=history.request.version or None, last_ts=last),
         "at": seq,
         "of": len(history.events),
-        "workload": state.given.workload,
+        "workload": state.inputs.workload,
         "marking": marking_json(state),
         "tokens": [token_json(state, token) for token in state.tokens.values()],
         "runs": [run_json(run) for run in state.runs.values()],

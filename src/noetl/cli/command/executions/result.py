@@ -9,47 +9,47 @@ import click
 from noetl.cli import console
 from noetl.cli import options as shared
 from noetl.cli.command.executions import execution_options
-from noetl.cli.command_failure import Failure
-from noetl.cli.output_files import pieces_of, write_file, write_pieces
-from noetl.cli.store_access import consult
+from noetl.cli.command_failure import CommandFailure
+from noetl.cli.output_files import read_pieces, write_file, write_pieces
+from noetl.cli.store_access import with_store
 from noetl.engine.history.read import History, read_history
 from noetl.events.bodies import LoopDone, StepDone, StepFailed, StepScheduled
 from noetl.events.identifiers import run_id
-from noetl.home import results_of
-from noetl.kernel.references import resolve
+from noetl.home import result_store_of
+from noetl.kernel.references import resolve_references
 from noetl.local import LARGEST_TABLE
-from noetl.model.reference import is_object, is_table
+from noetl.model.reference import is_object_reference, is_table_reference
 from noetl.ports.store import Store
 from noetl.stores.home_folder import Home
-from noetl.stores.results import read_stored
+from noetl.stores.results import read_result
 
 
 @click.command("result")
 @execution_options.execution
 @click.argument("step", required=False)
 @shared.out
-@execution_options.place
+@execution_options.store_options
 def command(*, name: str, step: str | None, out: str | None, **place: str | None) -> None:
     """Print the result of an execution or a step, whole.
 
     STEP is the name of a step: the result of its last run. Text is printed as it is, everything else
     as JSON. A stored object is printed as its reference, and written to a file as it is.
     """
-    configuration = execution_options.configured(**place)
+    configuration = execution_options.read_configuration(**place)
 
     async def work(home: Home, store: Store) -> tuple[str, Any, int | None]:
         history = await read_history(store, name, configuration.settings.allow_kinds)
         execution_id = history.record.execution_id
         result = _of_execution(history) if step is None else _of_step(history, step)
-        results = results_of(configuration, home, store)
-        if out is not None and (is_object(result) or is_table(result)):
+        results = result_store_of(configuration, home, store)
+        if out is not None and (is_object_reference(result) or is_table_reference(result)):
             async with results.local(result["key"]) as path:
-                write_pieces(out, pieces_of(path))
+                write_pieces(out, read_pieces(path))
                 return execution_id, result, path.stat().st_size
-        get = partial(read_stored, results)
-        return execution_id, await resolve(result, get, largest_table=LARGEST_TABLE), None
+        get = partial(read_result, results)
+        return execution_id, await resolve_references(result, get, largest_table=LARGEST_TABLE), None
 
-    execution_id, result, written = consult(configuration, work)
+    execution_id, result, written = with_store(configuration, work)
     data = b""
     if written is None:
         data = (
@@ -76,21 +76,23 @@ def _print(result: Any, data: bytes) -> None:
         lines = "\n".join(map(console.visible, result.split("\n")))
         data = lines.encode("utf-8", "backslashreplace") if on_terminal else data
         data += b"\n"
-    console.write(data)
+    console.write_bytes(data)
 
 
 def _of_execution(history: History) -> Any:
     state = history.state
     if not state.over:
         hint = "name a step that has ended, or wait: `noetl executions watch`"
-        raise Failure("no-result", f"{state.execution_id} has no result yet: it is {state.status}", hint=hint)
+        raise CommandFailure(
+            "no-result", f"{state.execution_id} has no result yet: it is {state.status}", hint=hint
+        )
     return state.result
 
 
 def _of_step(history: History, step: str) -> Any:
     if step not in history.playbook.steps:
         hint = f"its steps are {', '.join(history.playbook.steps)}"
-        raise Failure("no-result", f"the playbook has no step `{step}`", hint=hint)
+        raise CommandFailure("no-result", f"the playbook has no step `{step}`", hint=hint)
     runs: set[str] = set()
     last: StepDone | LoopDone | StepFailed | None = None
     for event in history.events:
@@ -102,7 +104,7 @@ def _of_step(history: History, step: str) -> Any:
             case _:
                 pass
     if last is None:
-        raise Failure("no-result", f"no run of step `{step}` has ended")
+        raise CommandFailure("no-result", f"no run of step `{step}` has ended")
     if isinstance(last, StepFailed):
-        raise Failure("no-result", f"the last run of step `{step}` failed: {last.error.message}")
+        raise CommandFailure("no-result", f"the last run of step `{step}` failed: {last.error.message}")
     return last.result

@@ -4,15 +4,15 @@ from collections.abc import Awaitable, Callable
 from typing import Literal
 
 from noetl.cli import console
-from noetl.cli.command_failure import Failure
-from noetl.cli.report.follow_up import Again
-from noetl.cli.store_access import consult
+from noetl.cli.command_failure import CommandFailure
+from noetl.cli.report.follow_up import FollowUp
+from noetl.cli.store_access import with_store
 from noetl.engine.catalog.playbooks import Playbooks
 from noetl.engine.history.lookup import find_execution
-from noetl.engine.inbox import Order
-from noetl.engine.remote_control import Desk
+from noetl.engine.inbox import RemoteCommand
+from noetl.engine.remote_control import RemoteControl
 from noetl.engine.service import AlreadyRunning
-from noetl.home import results_of
+from noetl.home import result_store_of
 from noetl.kernel import Refused
 from noetl.ports.store import ExecutionRecord, Store
 from noetl.settings import Configuration
@@ -20,34 +20,38 @@ from noetl.stores.home_folder import Home
 from noetl.stores.ownership import Owners
 
 
-def ask(configuration: Configuration, name: str, order: Order, said: str) -> int:
+def send_command(configuration: Configuration, name: str, order: RemoteCommand, said: str) -> int:
     """Has it recorded by whoever runs the execution, or here if nobody does. Raises Failure."""
-    return tell(configuration, name, said, lambda desk, found: desk.ask(found, order))
+    return control_execution(configuration, name, said, lambda desk, found: desk.send(found, order))
 
 
-def tell(
+def control_execution(
     configuration: Configuration,
     name: str,
     said: str,
-    work: Callable[[Desk, str], Awaitable[Literal["done", "sent"]]],
+    work: Callable[[RemoteControl, str], Awaitable[Literal["done", "sent"]]],
 ) -> int:
     """Does something at the desk of the store, and says what has become of the execution. Raises Failure."""
 
     async def whole(home: Home, store: Store) -> tuple[ExecutionRecord, str]:
         found = (await find_execution(store, name)).execution_id
         playbooks = Playbooks(allow_kinds=configuration.settings.allow_kinds)
-        desk = Desk(store, Owners(home.owners), results_of(configuration, home, store), playbooks)
+        desk = RemoteControl(
+            store, Owners(home.owners), result_store_of(configuration, home, store), playbooks
+        )
         answer = await work(desk, found)
         record = await store.execution(found)
         assert record is not None  # noqa: S101 -- it was found
         return record, answer
 
     try:
-        record, answer = consult(configuration, whole, writing=True)
+        record, answer = with_store(configuration, whole, writing=True)
     except Refused as refusal:
-        raise Failure("refused", str(refusal)) from None
+        raise CommandFailure("refused", str(refusal)) from None
     except AlreadyRunning as running:
-        raise Failure("running", str(running), hint="one process at a time runs an execution") from None
+        raise CommandFailure(
+            "running", str(running), hint="one process at a time runs an execution"
+        ) from None
     _say(configuration, record, answer, said)
     return 0
 
@@ -63,5 +67,5 @@ def _say(configuration: Configuration, record: ExecutionRecord, answer: str, sai
         return
     console.say(f"{record.execution_id}: {said}; it is {record.status}")
     if not record.ended_at and record.status == "running":
-        show = Again(configuration).executions("show", record.execution_id)
+        show = FollowUp(configuration).executions_command("show", record.execution_id)
         console.say(f"  how it is, and how to go on: {show}")

@@ -5,12 +5,12 @@ import msgspec
 
 from noetl.cli import console
 from noetl.cli.command.executions import execution_options
-from noetl.cli.problem_text import counted
+from noetl.cli.problem_text import pluralize
 from noetl.cli.report.format import yaml_lines
-from noetl.cli.store_access import consult
+from noetl.cli.store_access import with_store
 from noetl.engine.history.read import read_history
 from noetl.engine.history.verify_history import verify_history
-from noetl.home import results_of
+from noetl.home import result_store_of
 from noetl.kernel.verify.verification import Difference, Verification
 from noetl.ports.store import Store
 from noetl.stores.home_folder import Home
@@ -18,20 +18,20 @@ from noetl.stores.home_folder import Home
 
 @click.command("verify")
 @execution_options.execution
-@execution_options.place
+@execution_options.store_options
 def command(*, name: str, **place: str | None) -> int:
     """Decide an execution again and compare.
 
     Everything that was decided (admission, arcs, arguments, policies) is decided once more on the state
     before it. Exits with 1 at a difference.
     """
-    configuration = execution_options.configured(**place)
+    configuration = execution_options.read_configuration(**place)
 
     async def work(home: Home, store: Store) -> Verification:
         history = await read_history(store, name, configuration.settings.allow_kinds)
-        return await verify_history(history, results_of(configuration, home, store))
+        return await verify_history(history, result_store_of(configuration, home, store))
 
-    found = consult(configuration, work)
+    found = with_store(configuration, work)
     ok = not found.differences
     if configuration.settings.output == "json":
         console.write_json({"ok": ok, **msgspec.to_builtins(found)})
@@ -46,7 +46,7 @@ def _print(found: Verification) -> None:
     for note in found.notes:
         console.say(f"note: {console.visible(note)}")
     verdict = "comes out the same" if not found.differences else "comes out differently"
-    counts = f"{counted(found.events, 'event')}, {found.verdicts} decided again"
+    counts = f"{pluralize(found.events, 'event')}, {found.verdicts} decided again"
     console.write_text(f"{found.execution_id} {verdict}: {counts}\n")
 
 

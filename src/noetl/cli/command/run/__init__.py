@@ -7,14 +7,14 @@ import click
 from msgspec import Struct
 
 from noetl.cli import console, input_files, options
-from noetl.cli.command_failure import invalid
-from noetl.settings import Configuration, read
+from noetl.cli.command_failure import invalid_playbook
+from noetl.settings import Configuration, read_settings
 
 if TYPE_CHECKING:
-    from noetl.cli.command.run.foreground import Order, Start
+    from noetl.cli.command.run.foreground import ExecutionRequest, StartRequest
 
 
-class Given(Struct, frozen=True):
+class StartArguments(Struct, frozen=True):
     """What a new execution is started with, as it was typed."""
 
     file: str
@@ -31,7 +31,7 @@ class Given(Struct, frozen=True):
 @click.argument("file", type=options.FileName(), required=False)
 @click.option(
     "--resume",
-    type=options.Text(),
+    type=options.TextArgument(),
     metavar="ID",
     help="Go on with an execution that a crash or Ctrl-C interrupted.",
 )
@@ -49,7 +49,7 @@ class Given(Struct, frozen=True):
 )
 @click.option(
     "--idempotency-key",
-    type=options.Text(),
+    type=options.TextArgument(),
     metavar="KEY",
     help="Start it once: a second run with this key shows the first one's execution.",
 )
@@ -80,20 +80,20 @@ def run(
     or was interrupted. Ctrl-C stops after the attempts in flight, twice kills.
     """
     flags = {"output": output, "allow_kinds": allow_kinds, "store": store, "home": home, "slots": slots}
-    configuration = read(flags)
+    configuration = read_settings(flags)
     if dry_run:
         return _plan(_given(file, resume, start, dry_run=True), configuration)
-    from noetl.cli.command.run.execute import go
-    from noetl.cli.command.run.foreground import Resume
+    from noetl.cli.command.run.execute import execute
+    from noetl.cli.command.run.foreground import ResumeRequest
 
     given = _given(file, resume, start)
-    order: Order = Resume(resume) if resume is not None else _start(given)
-    return go(order, configuration, catalogs, quiet=quiet, verbose=verbose)
+    order: ExecutionRequest = ResumeRequest(resume) if resume is not None else _start(given)
+    return execute(order, configuration, catalogs, quiet=quiet, verbose=verbose)
 
 
 def _given(
     file: str | None, resume: str | None, start: dict[str, Any], *, dry_run: bool = False
-) -> Given | None:
+) -> StartArguments | None:
     """What to start with; None if there is an execution to resume. Raises UsageError."""
     if resume is not None:
         if file is not None:
@@ -107,7 +107,7 @@ def _given(
         return None
     if file is None:
         raise click.UsageError("Missing argument 'FILE': a playbook, `-`, or --resume ID")
-    given = Given(file, **start)
+    given = StartArguments(file, **start)
     from noetl.cli.execution.argument import reads_stdin
 
     if (file == input_files.STDIN) + reads_stdin(given.payload) + reads_stdin(given.ctx) > 1:
@@ -121,25 +121,25 @@ def _spelling(name: str) -> str:
     return "--" + {"sets": "set", "labels": "label"}.get(name, name.replace("_", "-"))
 
 
-def _start(given: Given | None) -> "Start":
+def _start(given: StartArguments | None) -> "StartRequest":
     """Everything that was typed, read and checked. Raises Failure."""
     from noetl.cli import arguments
-    from noetl.cli.command.run.foreground import Start
-    from noetl.cli.execution.argument import text_of
-    from noetl.local import Source
+    from noetl.cli.command.run.foreground import StartRequest
+    from noetl.cli.execution.argument import read_argument
+    from noetl.local import PlaybookSource
 
     assert given is not None  # noqa: S101 -- asked only where there is nothing to resume
-    labels = arguments.labels_of(given.labels)
-    timeout = None if given.timeout is None else arguments.seconds_of(given.timeout, "--timeout")
+    labels = arguments.parse_labels(given.labels)
+    timeout = None if given.timeout is None else arguments.parse_seconds(given.timeout, "--timeout")
     payload, ctx = (
-        {} if text is None else arguments.mapping_of(text_of(text, name), name)
+        {} if text is None else arguments.parse_mapping(read_argument(text, name), name)
         for name, text in (("--payload", given.payload), ("--ctx", given.ctx))
     )
-    workload = arguments.with_sets(payload, given.sets)
-    name, text = input_files.read(given.file)
+    workload = arguments.apply_sets(payload, given.sets)
+    name, text = input_files.read_input(given.file)
     file = "" if given.file == input_files.STDIN else os.path.abspath(given.file)
-    return Start(
-        source=Source(text, name, file, given.dialect),
+    return StartRequest(
+        source=PlaybookSource(text, name, file, given.dialect),
         workload=workload,
         ctx=ctx,
         labels=labels,
@@ -148,7 +148,7 @@ def _start(given: Given | None) -> "Start":
     )
 
 
-def _plan(given: Given | None, configuration: Configuration) -> int:
+def _plan(given: StartArguments | None, configuration: Configuration) -> int:
     """Show what would run."""
     import time
 
@@ -163,8 +163,8 @@ def _plan(given: Given | None, configuration: Configuration) -> int:
         allow_kinds=configuration.settings.allow_kinds,
     )
     if examined.playbook is None:
-        raise invalid(examined.problems, start.source.text)
-    kinds = installed_kinds().allowing(configuration.settings.allow_kinds)
+        raise invalid_playbook(examined.problems, start.source.text)
+    kinds = installed_kinds().with_allowed(configuration.settings.allow_kinds)
     plan = plan_json(examined.playbook, start.workload, start.ctx, kinds, time.time_ns() // 1_000)
     if configuration.settings.output == "json":
         console.write_json(plan)

@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 from typing import Any
 
-from noetl.cli.command_failure import Failure
+from noetl.cli.command_failure import CommandFailure
 from noetl.cli.console import visible
 from noetl.cli.report.format import yaml_lines
 from noetl.dsl.document.kinds import Kinds
 from noetl.dsl.document.playbook import Arc, Loop, Playbook, Step, Task
-from noetl.expr import Constant, Expression, uses_of
-from noetl.kernel.net.execution_request import merged_workload
+from noetl.expr import Constant, Expression, template_uses
+from noetl.kernel.net.execution_request import render_workload
 from noetl.kernel.plan import Plan
 from noetl.kernel.state.execution_state import new_state
 from noetl.model import ExpressionError
-from noetl.tools.host.worker_tools import unrunnable
+from noetl.tools.host.worker_tools import unrunnable_tasks
 
 NO_EXECUTION = "00000000-0000-7000-8000-000000000000"
 """What `execution_id` is where there is none yet."""
@@ -24,9 +24,9 @@ def plan_json(
 ) -> dict[str, Any]:
     """The merged workload, and the steps in their order. Raises Failure if a default cannot be rendered."""
     try:
-        merged = merged_workload(new_state(Plan(playbook), NO_EXECUTION), workload, now)
+        merged = render_workload(new_state(Plan(playbook), NO_EXECUTION), workload, now)
     except ExpressionError as error:
-        raise Failure("expression", f"workload: {error.message}", hint=error.hint) from None
+        raise CommandFailure("expression", f"workload: {error.message}", hint=error.hint) from None
     return {
         "playbook": playbook.metadata.path,
         "version": playbook.metadata.version,
@@ -42,7 +42,7 @@ def plan_json(
         ],
         "cannot_run": [
             {"step": one.step, "task": one.task, "kind": one.kind, "reason": one.reason, "hint": one.hint}
-            for one in unrunnable(playbook, kinds)
+            for one in unrunnable_tasks(playbook, kinds)
         ],
         "steps": [_step(step) for step in playbook.workflow],
     }
@@ -51,14 +51,14 @@ def plan_json(
 def _step(step: Step) -> dict[str, Any]:
     found: dict[str, Any] = {
         "step": step.name,
-        "line": step.place.line,
-        "tasks": [{"task": task.label, "kind": task.kind, "line": task.place.line} for task in step.tasks],
+        "line": step.position.line,
+        "tasks": [{"task": task.label, "kind": task.kind, "line": task.position.line} for task in step.tasks],
         "arcs": [_arc(arc) for arc in step.arcs],
     }
     if step.desc:
         found["desc"] = step.desc
     if step.arcs:
-        found["mode"] = "exclusive" if step.exclusive else "inclusive"
+        found["mode"] = "exclusive" if step.is_exclusive else "inclusive"
     if step.loop is not None:
         found["loop"] = _loop(step.loop)
     if step.join is not None:
@@ -93,7 +93,7 @@ def _credentials(playbook: Playbook) -> list[str]:
 
 def _named(task: Task) -> Iterator[str]:
     for data in (*task.inputs.values(), *(task.args or {}).values()):
-        for use in uses_of(data):
+        for use in template_uses(data):
             if use.path[0] == "keychain" and len(use.path) > 1:
                 yield str(use.path[1])
     auth = task.inputs.get("auth")

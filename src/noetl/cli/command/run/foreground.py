@@ -12,27 +12,27 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from noetl.api import dedicate_process, opened
-from noetl.cli.command_failure import Failure, invalid
+from noetl.api import dedicate_process, open_local
+from noetl.cli.command_failure import CommandFailure, invalid_playbook
 from noetl.cli.progress.display import Progress
-from noetl.cli.report.failed_attempts import Evidence
-from noetl.cli.report.follow_up import Again, who
+from noetl.cli.report.failed_attempts import FailedAttempts
+from noetl.cli.report.follow_up import FollowUp, current_user
 from noetl.dsl.document.problem import PlaybookInvalid
 from noetl.engine.catalog.playbooks import Playbooks
-from noetl.engine.catalog.preflight import Fitness
+from noetl.engine.catalog.preflight import Preflight
 from noetl.engine.history.fork import CannotFork
 from noetl.engine.history.lookup import find_execution, read_events
-from noetl.engine.history.retention import forget, tidy
+from noetl.engine.history.retention import delete_ended, drop_expired
 from noetl.events.event import Event
-from noetl.home import home_of, result_store_names, results_of, store_url
+from noetl.home import home_of, result_store_names, result_store_of, store_url
 from noetl.kernel import Refused
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.loader import installed_kinds
-from noetl.local import AlreadyRunning, CannotRun, Local, Source
+from noetl.local import AlreadyRunning, CannotRun, Local, PlaybookSource
 from noetl.model import NoetlError, ResultError
 from noetl.ports.store import ExecutionUnknown, Store, StoreError, StoreFull
 from noetl.settings import Configuration
-from noetl.stores import file_of
+from noetl.stores import store_file_of
 from noetl.stores.home_folder import Home
 
 PATIENCE = 3.0
@@ -45,21 +45,21 @@ _DAY = 86_400 * 1_000_000
 _ELSEWHERE = "--home or --store name another place; `noetl executions list` shows what is there"
 
 
-class Order(Protocol):
+class ExecutionRequest(Protocol):
     """What is asked of the engine. `source` is the document that comes with it, if one does."""
 
     @property
-    def source(self) -> Source | None: ...
+    def source(self) -> PlaybookSource | None: ...
 
     async def begin(self, local: Local, store: Store) -> str:
         """The id of the execution that runs from here on. Raises NoetlError."""
         ...
 
 
-class Start(Struct, frozen=True, kw_only=True):
+class StartRequest(Struct, frozen=True, kw_only=True):
     """Run this playbook."""
 
-    source: Source
+    source: PlaybookSource
     workload: dict[str, Any] = {}
     ctx: dict[str, Any] = {}
     labels: dict[str, str] = {}
@@ -74,11 +74,11 @@ class Start(Struct, frozen=True, kw_only=True):
             labels=self.labels,
             idempotency_key=self.idempotency_key,
             timeout=self.timeout,
-            by=who(),
+            by=current_user(),
         )
 
 
-class Resume(Struct, frozen=True):
+class ResumeRequest(Struct, frozen=True):
     """Go on with an execution that was interrupted. `name` is its id, the beginning of it, or `latest`."""
 
     name: str
@@ -88,7 +88,7 @@ class Resume(Struct, frozen=True):
         return await local.resume((await find_execution(store, self.name)).execution_id)
 
 
-class Retry(Struct, frozen=True):
+class RetryRequest(Struct, frozen=True):
     """Go on with a failed execution at what failed."""
 
     name: str
@@ -99,12 +99,12 @@ class Retry(Struct, frozen=True):
         return await local.retry((await find_execution(store, self.name)).execution_id, by=self.by)
 
 
-class Fork(Struct, frozen=True, kw_only=True):
+class ForkRequest(Struct, frozen=True, kw_only=True):
     """Run a copy of an execution from one of its events on."""
 
     name: str
     at: int
-    source: Source | None = None
+    source: PlaybookSource | None = None
     workload: dict[str, Any] = {}
     ctx: dict[str, Any] = {}
     by: str = ""
@@ -121,17 +121,17 @@ class Fork(Struct, frozen=True, kw_only=True):
         )
 
 
-class Ended(Struct, frozen=True):
+class ForegroundEnd(Struct, frozen=True):
     """How far an execution came, and what its playbook was read from."""
 
     state: ExecutionState
-    evidence: Evidence
-    source: Source
+    failed_attempts: FailedAttempts
+    source: PlaybookSource
 
 
-def run_here(
-    order: Order, configuration: Configuration, progress: Progress, catalogs: Sequence[Path]
-) -> Ended:
+def run_in_foreground(
+    order: ExecutionRequest, configuration: Configuration, progress: Progress, catalogs: Sequence[Path]
+) -> ForegroundEnd:
     """Runs until the end, or until it is interrupted. Raises Failure.
 
     The first SIGINT or SIGTERM stops after the attempts in flight, the second at once.
@@ -145,11 +145,11 @@ def run_here(
         progress.close()
 
 
-def record_fork(order: Fork, configuration: Configuration) -> str:
+def record_fork(order: ForkRequest, configuration: Configuration) -> str:
     """The copy alone, which nothing runs yet; its id. Raises Failure."""
 
     async def record() -> str:
-        async with opened(configuration) as (local, store):
+        async with open_local(configuration) as (local, store):
             return await order.begin(local, store, run=False)
 
     try:
@@ -159,103 +159,103 @@ def record_fork(order: Fork, configuration: Configuration) -> str:
 
 
 async def _run(
-    order: Order, configuration: Configuration, progress: Progress, catalogs: Sequence[Path]
-) -> Ended:
-    evidence = Evidence()
+    order: ExecutionRequest, configuration: Configuration, progress: Progress, catalogs: Sequence[Path]
+) -> ForegroundEnd:
+    evidence = FailedAttempts()
     home = home_of(configuration)
 
     teller = _Teller(evidence, progress)
     _look_first(order, configuration, catalogs)
-    async with opened(configuration, catalogs=catalogs, watch=teller.watch) as (local, store):
+    async with open_local(configuration, catalogs=catalogs, watch=teller.watch) as (local, store):
         with _stoppable(local, progress), _drawn(progress):
             state = await _finished(local, store, order, configuration, teller)
-        source = (await local.playbooks.stored(store, state.plan.playbook.hash)).source
+        source = (await local.playbooks.read_stored(store, state.plan.playbook.hash)).source
         await _complete(evidence, state, store)
         await _forget(home, store, configuration)
-    return Ended(state, evidence, order.source or source)
+    return ForegroundEnd(state, evidence, order.source or source)
 
 
-def _look_first(order: Order, configuration: Configuration, catalogs: Sequence[Path]) -> None:
+def _look_first(order: ExecutionRequest, configuration: Configuration, catalogs: Sequence[Path]) -> None:
     """A home is made only for a playbook that can run. Raises Failure, PlaybookInvalid, CannotRun."""
     home, settings = home_of(configuration), configuration.settings
-    if file_of(store_url(configuration)) is None or home.exists:
+    if store_file_of(store_url(configuration)) is None or home.exists:
         return
     if order.source is None:
         where = settings.store or home.folder
-        raise Failure("unknown-execution", f"there are no executions in {where}", hint=_ELSEWHERE)
+        raise CommandFailure("unknown-execution", f"there are no executions in {where}", hint=_ELSEWHERE)
     playbooks = Playbooks(catalogs, settings.allow_kinds)
-    kinds = installed_kinds().allowing(settings.allow_kinds)
-    Fitness(playbooks, kinds, result_store_names(configuration)).check(playbooks.read(order.source))
+    kinds = installed_kinds().with_allowed(settings.allow_kinds)
+    Preflight(playbooks, kinds, result_store_names(configuration)).check(playbooks.read(order.source))
 
 
 class _Teller:
     """Passes on what happens, but nothing before it is said which execution it is."""
 
-    def __init__(self, evidence: Evidence, progress: Progress) -> None:
+    def __init__(self, evidence: FailedAttempts, progress: Progress) -> None:
         self._evidence = evidence
         self._progress = progress
         self._early: list[tuple[str, Sequence[Event], ExecutionState]] | None = []
 
     def watch(self, execution_id: str, events: Sequence[Event], state: ExecutionState) -> None:
-        self._evidence.see(execution_id, events)
+        self._evidence.observe(execution_id, events)
         if self._early is not None:
             self._early.append((execution_id, events, state))
         else:
-            self._progress.see(execution_id, events, state)
+            self._progress.observe(execution_id, events, state)
 
     def say(self, message: str) -> None:
         self._progress.say(message)
         early, self._early = self._early or [], None
         for one in early:
-            self._progress.see(*one)
+            self._progress.observe(*one)
 
 
 async def _finished(
-    local: Local, store: Store, order: Order, configuration: Configuration, teller: _Teller
+    local: Local, store: Store, order: ExecutionRequest, configuration: Configuration, teller: _Teller
 ) -> ExecutionState:
     """From the order to the end. Raises Failure."""
     execution_id = ""
     try:
         begun = await order.begin(local, store)
-        await local.settled()
+        await local.flush()
         execution_id = begun  # from here on it can be resumed
         where = configuration.settings.store or str(home_of(configuration).folder)
         teller.say(f"execution {execution_id}, kept in {where}")
-        return await local.finished(execution_id)
+        return await local.wait_for_end(execution_id)
     except StoreError as error:
         if not execution_id:
             raise
         code = "store-full" if isinstance(error, StoreFull) else "store"
         message = f"{error}; what was recorded before is safe, and the execution can be resumed"
         hint = f"{error.hint}; then: " if error.hint else ""
-        resume = Again(configuration).resume(execution_id)
-        raise Failure(code, message, hint=hint + resume, exit_code=3) from None
+        resume = FollowUp(configuration).resume_command(execution_id)
+        raise CommandFailure(code, message, hint=hint + resume, exit_code=3) from None
 
 
-def _failure(error: NoetlError, order: Order) -> Failure | None:
+def _failure(error: NoetlError, order: ExecutionRequest) -> CommandFailure | None:
     """What an error of the engine means to the caller; None if any command knows that."""
     match error:
         case PlaybookInvalid():
-            return invalid(error.problems, order.source.text if order.source else "")
+            return invalid_playbook(error.problems, order.source.text if order.source else "")
         case CannotRun():
             return _unfit(error, order.source)
         case AlreadyRunning():
-            return Failure("running", str(error), hint="one process at a time runs an execution")
+            return CommandFailure("running", str(error), hint="one process at a time runs an execution")
         case Refused():
-            return Failure("refused", str(error))
+            return CommandFailure("refused", str(error))
         case CannotFork():
-            return Failure("cannot-fork", str(error), hint=error.hint)
+            return CommandFailure("cannot-fork", str(error), hint=error.hint)
         case ExecutionUnknown():
-            return Failure("unknown-execution", str(error), hint=error.hint or _ELSEWHERE)
+            return CommandFailure("unknown-execution", str(error), hint=error.hint or _ELSEWHERE)
         case _:
             return None
 
 
-def _unfit(error: CannotRun, source: Source | None) -> Failure:
+def _unfit(error: CannotRun, source: PlaybookSource | None) -> CommandFailure:
     """With the lines that lack something, unless they stand in the files of children."""
     here = source is not None and {problem.file for problem in error.problems} == {source.file or source.name}
     text = source.text if source is not None and here else ""
-    return Failure("cannot-run", str(error), hint=error.hint, problems=error.problems, text=text)
+    return CommandFailure("cannot-run", str(error), hint=error.hint, problems=error.problems, text=text)
 
 
 @contextlib.contextmanager
@@ -309,11 +309,11 @@ def _drawn(progress: Progress) -> Iterator[None]:
         task.cancel()
 
 
-async def _complete(evidence: Evidence, state: ExecutionState, store: Store) -> None:
+async def _complete(evidence: FailedAttempts, state: ExecutionState, store: Store) -> None:
     """Of what failed before this process began, only the log knows."""
-    if state.failures and evidence.attempt(state.execution_id, state.failures[0].run) is None:
+    if state.failures and evidence.attempt_of(state.execution_id, state.failures[0].run) is None:
         async for page in read_events(store, state.execution_id):
-            evidence.see(state.execution_id, page)
+            evidence.observe(state.execution_id, page)
 
 
 async def _forget(home: Home, store: Store, configuration: Configuration) -> None:
@@ -323,7 +323,7 @@ async def _forget(home: Home, store: Store, configuration: Configuration) -> Non
         return
     now = time.time_ns() // 1_000
     with contextlib.suppress(StoreError, ResultError, OSError):
-        results = results_of(configuration, home, store)
+        results = result_store_of(configuration, home, store)
         if days:
-            await forget(home, store, results, now - days * _DAY, MOST_FORGOTTEN)
-        await tidy(home, store, results, now, MOST_FORGOTTEN)
+            await delete_ended(home, store, results, now - days * _DAY, MOST_FORGOTTEN)
+        await drop_expired(home, store, results, now, MOST_FORGOTTEN)

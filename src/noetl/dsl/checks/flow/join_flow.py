@@ -9,33 +9,33 @@ may be kept out, counts as far as that.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from noetl.dsl.checks.flow.step_routes import Choice, Routes
+from noetl.dsl.checks.flow.step_routes import ArcChoice, StepRoutes
 from noetl.dsl.document.playbook import Step
-from noetl.dsl.document.step_graph import Edges, ancestors, immediate_dominators
+from noetl.dsl.document.step_graph import Edges, ancestor_masks, immediate_dominators
 
 _EVERYTHING = -1
 _VISITS_PER_STEP = 20
 """Bound on the work for nets in which very many joins lie far from their forks."""
 
 
-class Part(NamedTuple):
+class BranchStep(NamedTuple):
     """A step as joins see it. `ends` and `writes` are what it and its arcs set."""
 
     step: Step
-    routes: Routes
+    routes: StepRoutes
     ends: tuple[int, int]
     targets: tuple[int, ...]
     writes: tuple[int, ...]
 
 
-def set_before_join(parts: Sequence[Part], order: Sequence[int]) -> list[int]:
+def set_before_join(parts: Sequence[BranchStep], order: Sequence[int]) -> list[int]:
     """For each join of mode `all` what it waits for; nothing for other steps. `order` runs forward."""
     after = [
         [target for choices in part.routes for choice in choices if (target := part.targets[choice.arc]) >= 0]
         for part in parts
     ]
     dominators = immediate_dominators(after, order)
-    reaching = ancestors(after)
+    reaching = ancestor_masks(after)
     rank = {node: position for position, node in enumerate(order)}
     gathered = [0] * len(parts)
     visits = _VISITS_PER_STEP * (len(parts) + 50)
@@ -67,7 +67,7 @@ def _between(after: Edges, fork: int, inside: int, most: int) -> list[int]:
     return found
 
 
-def _gathered(parts: Sequence[Part], fork: int, between: Sequence[int]) -> int:
+def _gathered(parts: Sequence[BranchStep], fork: int, between: Sequence[int]) -> int:
     sure = {node: 0 if _may_not_run(parts[node].step) else _EVERYTHING for node in between}
     changed = True
     while changed:
@@ -79,7 +79,7 @@ def _gathered(parts: Sequence[Part], fork: int, between: Sequence[int]) -> int:
     return _surely_set(parts[fork], sure)
 
 
-def _surely_set(part: Part, sure: dict[int, int]) -> int:
+def _surely_set(part: BranchStep, sure: dict[int, int]) -> int:
     """What the step sets, and what follows it in any case."""
     succeeded, failed = part.ends
     found = succeeded | _follows(part, part.routes.succeeded, sure)
@@ -88,10 +88,10 @@ def _surely_set(part: Part, sure: dict[int, int]) -> int:
     return found
 
 
-def _follows(part: Part, choices: Sequence[Choice], sure: dict[int, int]) -> int:
+def _follows(part: BranchStep, choices: Sequence[ArcChoice], sure: dict[int, int]) -> int:
     branches = [(certain, part.writes[arc] | sure.get(part.targets[arc], 0)) for arc, certain in choices]
     found = 0
-    if not part.step.exclusive:
+    if not part.step.is_exclusive:
         for certain, branch in branches:
             found |= branch if certain else 0
     elif branches and branches[-1][0]:

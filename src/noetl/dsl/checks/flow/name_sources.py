@@ -4,56 +4,56 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from noetl.dsl.checks.flow.path_sets import Path, Paths
-from noetl.dsl.checks.flow.rule_effects import writes_of
+from noetl.dsl.checks.flow.path_sets import Path, PathSet
+from noetl.dsl.checks.flow.rule_effects import step_writes
 from noetl.dsl.document.playbook import Playbook, Task
 
 
-class Local(NamedTuple):
+class StepNameSources(NamedTuple):
     """What is set for one step: by the arcs that lead to it, and by itself."""
 
-    args: Paths
-    iter: Paths
-    run: Paths
+    args: PathSet
+    iter: PathSet
+    run: PathSet
     labels: frozenset[str]
 
 
-class Sources:
+class NameSources:
     """Everything that can set a name, found out when it is asked for."""
 
     def __init__(self, playbook: Playbook, given: frozenset[str]) -> None:
         self._playbook = playbook
-        self._local: dict[str, Local] = {}
+        self._local: dict[str, StepNameSources] = {}
         self.workload = given | frozenset(playbook.workload)
 
     @cached_property
-    def ctx(self) -> Paths:
-        writes = (write for step in self._playbook.workflow for write in writes_of(step))
-        return Paths(write.path for write in writes if write.scope == "ctx")
+    def ctx(self) -> PathSet:
+        writes = (write for step in self._playbook.workflow for write in step_writes(step))
+        return PathSet(write.path for write in writes if write.scope == "ctx")
 
     @cached_property
-    def everywhere(self) -> Local:
+    def everywhere(self) -> StepNameSources:
         """What is set for any step at all."""
         parts = [self.of_step(step.name) for step in self._playbook.workflow]
-        args = Paths(path for part in parts for path in part.args)
+        args = PathSet(path for part in parts for path in part.args)
         for step in self._playbook.workflow:
             for task in step.tasks:
-                args.update(own_args(task))
-        return Local(
+                args.update(task_arg_paths(task))
+        return StepNameSources(
             args=args,
-            iter=Paths(path for part in parts for path in part.iter),
-            run=Paths(path for part in parts for path in part.run),
+            iter=PathSet(path for part in parts for path in part.iter),
+            run=PathSet(path for part in parts for path in part.run),
             labels=frozenset(label for part in parts for label in part.labels),
         )
 
-    def of_step(self, name: str) -> Local:
+    def of_step(self, name: str) -> StepNameSources:
         found = self._local.get(name)
         if found is None:
             step = self._playbook.steps[name]
-            found = self._local[name] = Local(
-                args=Paths(map(argument, (*step.args, *self._brought.get(name, ())))),
-                iter=Paths(write.path for write in writes_of(step) if write.scope == "iter"),
-                run=Paths(write.path for write in writes_of(step) if write.scope == "run"),
+            found = self._local[name] = StepNameSources(
+                args=PathSet(map(argument_path, (*step.args, *self._brought.get(name, ())))),
+                iter=PathSet(write.path for write in step_writes(step) if write.scope == "iter"),
+                run=PathSet(write.path for write in step_writes(step) if write.scope == "run"),
                 labels=frozenset(task.label for task in step.tasks),
             )
             if step.loop is not None:
@@ -70,10 +70,10 @@ class Sources:
         return brought
 
 
-def argument(key: str) -> Path:
+def argument_path(key: str) -> Path:
     """An arg's key as a path: arcs may set parts of one."""
     return tuple(key.split("."))
 
 
-def own_args(task: Task) -> Iterator[Path]:
-    return map(argument, task.args or ())
+def task_arg_paths(task: Task) -> Iterator[Path]:
+    return map(argument_path, task.args or ())

@@ -2,20 +2,20 @@
 
 from collections.abc import Sequence
 
-from noetl.dsl.checks.flow.name_reads import Read
-from noetl.dsl.checks.flow.name_sources import own_args
-from noetl.dsl.checks.flow.playbook_flow import Flow, StepFlow
-from noetl.dsl.document.playbook import Place, Write
-from noetl.dsl.reader.reader_context import Role
+from noetl.dsl.checks.flow.name_reads import NameRead
+from noetl.dsl.checks.flow.name_sources import task_arg_paths
+from noetl.dsl.checks.flow.playbook_flow import PlaybookFlow, StepFlow
+from noetl.dsl.document.playbook import Position, Write
+from noetl.dsl.reader.reader_context import ExpressionRole
 
 
-def is_set(flow: Flow, read: Read) -> bool:
+def is_set(flow: PlaybookFlow, read: NameRead) -> bool:
     """Whether every way to the place sets the name."""
-    wanted = flow.bits.of(read)
+    wanted = flow.bits.bit_of(read)
     return _state(flow, read) & wanted == wanted
 
 
-def _state(flow: Flow, read: Read) -> int:
+def _state(flow: PlaybookFlow, read: NameRead) -> int:
     where = read.site.where
     position = flow.number[where.step]
     here = flow.steps[position]
@@ -23,9 +23,9 @@ def _state(flow: Flow, read: Read) -> int:
     if where.task >= 0:
         return begun | _in_pipeline(here, read)
     match where.role:
-        case Role.STEP_WRITE:
+        case ExpressionRole.STEP_WRITE:
             return begun | here.pipeline.done | _set_before(here, here.step.writes, read)
-        case Role.ARC_ARGS | Role.ARC_WRITE:
+        case ExpressionRole.ARC_ARGS | ExpressionRole.ARC_WRITE:
             taken = here.arcs[where.arc]
             if taken is None:
                 return flow.bits.all
@@ -34,17 +34,17 @@ def _state(flow: Flow, read: Read) -> int:
             return begun
 
 
-def _in_pipeline(here: StepFlow, read: Read) -> int:
+def _in_pipeline(here: StepFlow, read: NameRead) -> int:
     where = read.site.where
     task = here.step.tasks[where.task]
     state = here.pipeline.before[where.task]
-    if where.role is not Role.TASK_ARGS:
-        for path in own_args(task):
+    if where.role is not ExpressionRole.TASK_ARGS:
+        for path in task_arg_paths(task):
             state |= here.writer.bits.arg(path)
     match where.role:
-        case Role.TASK_WRITE:
+        case ExpressionRole.TASK_WRITE:
             return state | here.writer.bits.label(task.label) | _set_before(here, task.writes, read)
-        case Role.POLICY | Role.POLICY_WRITE:
+        case ExpressionRole.POLICY | ExpressionRole.POLICY_WRITE:
             if here.pipeline.matched is None:
                 return state
             matched = here.pipeline.matched[where.task].get(where.rule)
@@ -55,18 +55,18 @@ def _in_pipeline(here: StepFlow, read: Read) -> int:
             return state
 
 
-def _set_before(here: StepFlow, writes: Sequence[Write], read: Read) -> int:
+def _set_before(here: StepFlow, writes: Sequence[Write], read: NameRead) -> int:
     """What the writes set that are made before the one whose value is read; all, if it is none of them.
 
     Only those that could set the name: a list of writes may be long, and each of them read names.
     """
     holder = read.site.where.write
-    return here.writer.writes(
+    return here.writer.write_bits(
         write
         for write in writes
-        if write.path[0] == read.path[0] and (holder is None or _order(write.place) < _order(holder))
+        if write.path[0] == read.path[0] and (holder is None or _order(write.position) < _order(holder))
     )
 
 
-def _order(place: Place) -> tuple[int, int]:
+def _order(place: Position) -> tuple[int, int]:
     return place.line, place.column

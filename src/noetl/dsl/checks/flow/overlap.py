@@ -10,17 +10,17 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from noetl.dsl.checks.flow.step_routes import Routes, routes_of
+from noetl.dsl.checks.flow.step_routes import StepRoutes, step_routes
 from noetl.dsl.document.guard_verdicts import possible_events
 from noetl.dsl.document.playbook import Arc, Playbook, Step
-from noetl.dsl.document.step_graph import ancestors, forward_order, reversed_edges
-from noetl.expr import Expression, exclude_each_other
+from noetl.dsl.document.step_graph import ancestor_masks, forward_order, reverse_edges
+from noetl.expr import Expression, mutually_exclusive
 
 _COMPARED = 64
 """Arcs of one router whose guards are compared; of more, all are taken to fire together."""
 
 
-class Fork(NamedTuple):
+class TokenFork(NamedTuple):
     """A step with arcs that may fire together: their targets, and for each arc the others as bits."""
 
     step: int
@@ -28,19 +28,19 @@ class Fork(NamedTuple):
     together: tuple[int, ...]
 
 
-class Places(NamedTuple):
+class TokenNet(NamedTuple):
     """Steps by position; a join has a second place, where its tokens wait.
 
     `before` are the places that each can be reached from, as bits; forks stand in forward order.
     """
 
-    after: list[list[int]]
-    before: list[int]
+    successors: list[list[int]]
+    ancestors: list[int]
     order: list[int]
-    forks: tuple[Fork, ...]
+    forks: tuple[TokenFork, ...]
 
 
-def places_of(playbook: Playbook, *, precise: bool) -> Places:
+def token_net(playbook: Playbook, *, precise: bool) -> TokenNet:
     """The net for tokens. Without `precise` guards are not compared: more arcs fire together, faster."""
     number = {step.name: position for position, step in enumerate(playbook.workflow)}
     after: list[list[int]] = [[] for _ in playbook.workflow]
@@ -49,19 +49,19 @@ def places_of(playbook: Playbook, *, precise: bool) -> Places:
         if step.join is not None:
             enter[step.name] = len(after)
             after.append([number[step.name]])
-    forks: dict[int, Fork] = {}
+    forks: dict[int, TokenFork] = {}
     for position, step in enumerate(playbook.workflow):
-        arcs = _live_arcs(step, routes_of(step), enter)
+        arcs = _live_arcs(step, step_routes(step), enter)
         after[position] = [enter[arc.step] for arc in arcs]
-        together = () if step.exclusive else _together(step, arcs, precise=precise)
+        together = () if step.is_exclusive else _together(step, arcs, precise=precise)
         if any(together):
-            forks[position] = Fork(position, tuple(after[position]), together)
+            forks[position] = TokenFork(position, tuple(after[position]), together)
     order = forward_order(after, number[playbook.entry])
     ordered = tuple(forks[place] for place in order if place in forks)
-    return Places(after, ancestors(after) if ordered else [], order, ordered)
+    return TokenNet(after, ancestor_masks(after) if ordered else [], order, ordered)
 
 
-def _live_arcs(step: Step, routes: Routes, enter: dict[str, int]) -> list[Arc]:
+def _live_arcs(step: Step, routes: StepRoutes, enter: dict[str, int]) -> list[Arc]:
     taken = {choice.arc for choices in routes for choice in choices}
     return [arc for at, arc in enumerate(step.arcs) if at in taken and arc.step in enter]
 
@@ -82,15 +82,15 @@ def _together(step: Step, arcs: Sequence[Arc], *, precise: bool) -> tuple[int, .
     if precise and len(arcs) <= _COMPARED:
         guarded = [(at, arc.when) for at, arc in enumerate(arcs) if isinstance(arc.when, Expression)]
         for (at, one), (other, another) in combinations(guarded, 2):
-            if exclude_each_other(one, another):
+            if mutually_exclusive(one, another):
                 found[at] &= ~(1 << other)
                 found[other] &= ~(1 << at)
     return tuple(found)
 
 
-def overlaps(playbook: Playbook, places: Places) -> list[int]:
+def overlapping_steps(playbook: Playbook, places: TokenNet) -> list[int]:
     """For each step the steps that may run while it does, as bits."""
-    rows = [0] * len(places.after)
+    rows = [0] * len(places.successors)
     if not places.forks:
         return rows[: len(playbook.workflow)]
     for fork in places.forks:
@@ -106,7 +106,7 @@ def overlaps(playbook: Playbook, places: Places) -> list[int]:
     return [row & ((1 << steps) - 1) for row in rows[:steps]]
 
 
-def _start(rows: list[int], fork: Fork) -> None:
+def _start(rows: list[int], fork: TokenFork) -> None:
     """Puts a token at the target of each arc, beside those of the arcs that fire with it."""
     counts: dict[int, Counter[int]] = {}
     masks: dict[int, int] = {}
@@ -119,16 +119,16 @@ def _start(rows: list[int], fork: Fork) -> None:
         rows[target] |= masks[arcs] & ~(1 << target) if alone else masks[arcs]
 
 
-def _closed_doors(playbook: Playbook, places: Places) -> dict[int, int]:
+def _closed_doors(playbook: Playbook, places: TokenNet) -> dict[int, int]:
     """For each join the places of another token that keep it from running."""
     joins = {at: step.join for at, step in enumerate(playbook.workflow) if step.join is not None}
     if not joins:
         return {}
-    behind = ancestors(reversed_edges(places.after))
-    return {at: places.before[at] if join.mode == "all" else behind[at] for at, join in joins.items()}
+    behind = ancestor_masks(reverse_edges(places.successors))
+    return {at: places.ancestors[at] if join.mode == "all" else behind[at] for at, join in joins.items()}
 
 
-def _move(rows: list[int], places: Places, closed: dict[int, int]) -> None:
+def _move(rows: list[int], places: TokenNet, closed: dict[int, int]) -> None:
     """Lets one of two tokens move as far as it can while the other stays."""
     changed = True
     while changed:
@@ -136,7 +136,7 @@ def _move(rows: list[int], places: Places, closed: dict[int, int]) -> None:
         for place in places.order:
             if not rows[place]:
                 continue
-            for target in places.after[place]:
+            for target in places.successors[place]:
                 row = rows[target] | (rows[place] & ~closed.get(target, 0))
                 if row != rows[target]:
                     rows[target] = row

@@ -6,7 +6,7 @@ from typing import TypeAlias
 Path: TypeAlias = tuple[str, ...]
 
 
-class Paths:
+class PathSet:
     """Paths that something sets.
 
     `a.b` is in the set if `a`, `a.b` or `a.b.c` was added: a whole value brings its keys, and a key
@@ -36,7 +36,7 @@ class Paths:
         return iter(self._set)
 
 
-class Wanted:
+class PathBits:
     """Bits of paths that are read, found by the paths that set them."""
 
     __slots__ = ("_exact", "_under")

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, assert_never
 
-from noetl.dsl.checks.flow.name_bits import Bits
+from noetl.dsl.checks.flow.name_bits import NameBits
 from noetl.dsl.checks.flow.path_sets import Path
-from noetl.dsl.checks.flow.rule_effects import outcomes_of, task_writes
+from noetl.dsl.checks.flow.rule_effects import possible_statuses, task_writes
 from noetl.dsl.document.guard_verdicts import ERROR, OK, matches_on
 from noetl.dsl.document.playbook import (
     Break,
@@ -14,7 +14,7 @@ from noetl.dsl.document.playbook import (
     Fail,
     Guard,
     Jump,
-    Retry,
+    RetryTask,
     Step,
     Task,
     Write,
@@ -24,7 +24,7 @@ from noetl.dsl.reader.reader_context import ELSE
 NOTHING = 0
 
 
-class Way(NamedTuple):
+class TaskContinuation(NamedTuple):
     """How a task may go on: what is set when it is chosen, and what its rule's writes add."""
 
     do: Directive
@@ -33,12 +33,12 @@ class Way(NamedTuple):
     rule: int | None = None
 
 
-class Edge(NamedTuple):
+class PipelineEdge(NamedTuple):
     target: int
     sets: int
 
 
-class Pipeline(NamedTuple):
+class PipelineFlow(NamedTuple):
     """What is set, beside what was when the step began.
 
     An edge leads to a task's position, to the number of tasks for success, to one more for failure.
@@ -47,25 +47,25 @@ class Pipeline(NamedTuple):
     matched: tuple[dict[int | None, int], ...] | None
     """For each task what is set when one of its rules has matched, by the rule's position. Of a
     pipeline that sets nothing that is read they were not looked at."""
-    edges: tuple[tuple[Edge, ...], ...]
+    edges: tuple[tuple[PipelineEdge, ...], ...]
     before: tuple[int, ...]
     done: int
     failed: int
 
 
-class Writer(NamedTuple):
+class NameEncoder(NamedTuple):
     """Turns what a step says into bits. Guards count only if their proofs are asked for."""
 
-    bits: Bits
+    bits: NameBits
     prove: bool
 
-    def writes(self, writes: Iterable[Write]) -> int:
+    def write_bits(self, writes: Iterable[Write]) -> int:
         sets = NOTHING
         for write in writes:
             sets |= self.bits.write(write)
         return sets
 
-    def proofs(self, guard: Guard, *, holds: bool) -> int:
+    def proof_bits(self, guard: Guard, *, holds: bool) -> int:
         """What is set, given the guard's verdict."""
         sets = NOTHING
         if not isinstance(guard, bool) and self.may_prove(guard):
@@ -93,10 +93,10 @@ class Writer(NamedTuple):
                 return self.bits.bare(path)
 
 
-def flow_through(step: Step, writer: Writer) -> Pipeline:
+def pipeline_flow(step: Step, writer: NameEncoder) -> PipelineFlow:
     """The least that every way through the pipeline sets."""
     if not _sets_anything(step, writer):
-        return Pipeline(None, (), (NOTHING,) * len(step.tasks), NOTHING, NOTHING)
+        return PipelineFlow(None, (), (NOTHING,) * len(step.tasks), NOTHING, NOTHING)
     positions = {task.label: position for position, task in enumerate(step.tasks)}
     done = len(step.tasks)
     ways = [list(_ways(task, writer)) for task in step.tasks]
@@ -105,49 +105,52 @@ def flow_through(step: Step, writer: Writer) -> Pipeline:
     for position, found in enumerate(ways):
         targets = (_target(way.do, position, positions, done) for way in found)
         edges.append(
-            tuple(Edge(target, way.sets | way.writes) for target, way in zip(targets, found, strict=True))
+            tuple(
+                PipelineEdge(target, way.sets | way.writes)
+                for target, way in zip(targets, found, strict=True)
+            )
         )
     before, seen = _solve(edges, done + 2, writer.bits.all)
     failed = before[done + 1] if done + 1 in seen and not _fails_anywhere(step) else NOTHING
-    return Pipeline(matched, tuple(edges), tuple(before[:done]), before[done], failed)
+    return PipelineFlow(matched, tuple(edges), tuple(before[:done]), before[done], failed)
 
 
-def _sets_anything(step: Step, writer: Writer) -> bool:
+def _sets_anything(step: Step, writer: NameEncoder) -> bool:
     for task in step.tasks:
-        if writer.bits.label(task.label) or writer.writes(task_writes(task)):
+        if writer.bits.label(task.label) or writer.write_bits(task_writes(task)):
             return True
         if task.policy is not None and any(writer.may_prove(rule.when) for rule in task.policy.rules):
             return True
     return False
 
 
-def _ways(task: Task, writer: Writer) -> Iterator[Way]:
+def _ways(task: Task, writer: NameEncoder) -> Iterator[TaskContinuation]:
     """Every way to go on from a task.
 
     A rule is taken to see a success unless it can only match an error.
     """
     ran = writer.bits.label(task.label)
-    after = {OK: ran | writer.writes(task.writes), ERROR: ran}
-    open_ = set(outcomes_of(task))
+    after = {OK: ran | writer.write_bits(task.writes), ERROR: ran}
+    open_ = set(possible_statuses(task))
     refuted = NOTHING
     policy = task.policy
     for position, rule in enumerate(policy.rules if policy else ()):
         verdicts = {status: matches_on(rule.when, status) for status in open_}
         if any(verdict is not False for verdict in verdicts.values()):
             seen = OK if verdicts.get(OK, False) is not False else ERROR
-            sets = after[seen] | refuted | writer.proofs(rule.when, holds=True)
-            yield Way(rule.then.do, sets, writer.writes(rule.then.writes), position)
+            sets = after[seen] | refuted | writer.proof_bits(rule.when, holds=True)
+            yield TaskContinuation(rule.then.do, sets, writer.write_bits(rule.then.writes), position)
         open_ -= {status for status, verdict in verdicts.items() if verdict is True}
-        refuted |= writer.proofs(rule.when, holds=False)
+        refuted |= writer.proof_bits(rule.when, holds=False)
     if policy is not None and policy.otherwise is not None and open_:
         sets = after[OK if OK in open_ else ERROR] | refuted
-        yield Way(policy.otherwise.do, sets, writer.writes(policy.otherwise.writes), ELSE)
+        yield TaskContinuation(policy.otherwise.do, sets, writer.write_bits(policy.otherwise.writes), ELSE)
         return
     falls_through = policy is not None and policy.on_unmatched == "continue"
     if OK in open_ or (ERROR in open_ and falls_through):
-        yield Way(Continue(), after[OK if OK in open_ else ERROR] | refuted)
+        yield TaskContinuation(Continue(), after[OK if OK in open_ else ERROR] | refuted)
     if ERROR in open_ and not falls_through:
-        yield Way(Fail(), after[ERROR] | refuted)
+        yield TaskContinuation(Fail(), after[ERROR] | refuted)
 
 
 def _target(do: Directive, position: int, positions: dict[str, int], done: int) -> int:
@@ -158,14 +161,14 @@ def _target(do: Directive, position: int, positions: dict[str, int], done: int) 
             return positions.get(do.to, done + 1)
         case Break():
             return done
-        case Fail() | Retry():
+        case Fail() | RetryTask():
             # Trying again changes nothing that was set; giving up fails.
             return done + 1
         case _:
             assert_never(do)
 
 
-def _solve(edges: Sequence[Sequence[Edge]], size: int, everything: int) -> tuple[list[int], set[int]]:
+def _solve(edges: Sequence[Sequence[PipelineEdge]], size: int, everything: int) -> tuple[list[int], set[int]]:
     """For each node what all ways to it set, everything where no way leads; and where ways lead."""
     before = [everything] * size
     before[0] = NOTHING

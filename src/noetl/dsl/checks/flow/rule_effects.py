@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from noetl.dsl.document.guard_verdicts import ERROR, OK, matches_on
-from noetl.dsl.document.playbook import Fail, Policy, Retry, Step, Task, Then, Write
+from noetl.dsl.document.playbook import Fail, Policy, RetryTask, Step, Task, Then, Write
 
 
 def possible_thens(policy: Policy, status: str) -> Iterator[Then | None]:
@@ -17,12 +17,12 @@ def possible_thens(policy: Policy, status: str) -> Iterator[Then | None]:
     yield policy.otherwise
 
 
-def outcomes_of(task: Task) -> tuple[str, ...]:
+def possible_statuses(task: Task) -> tuple[str, ...]:
     """The statuses its tool can give; `noop` has no errors of its own."""
     return (OK,) if task.kind == "noop" else (OK, ERROR)
 
 
-def may_fail(step: Step) -> bool:
+def step_may_fail(step: Step) -> bool:
     """Whether a run may fail in the ordinary way: a tool's error, a rule, a gate that says so."""
     if step.admit is not None and step.admit.may_fail:
         return True
@@ -34,12 +34,12 @@ def may_fail(step: Step) -> bool:
 def _may_fail(task: Task) -> bool:
     if task.policy is None:
         return task.kind != "noop"
-    for status in outcomes_of(task):
+    for status in possible_statuses(task):
         for then in possible_thens(task.policy, status):
             if then is None:
                 if status == ERROR and task.policy.on_unmatched == "fail":
                     return True
-            elif isinstance(then.do, Fail | Retry):
+            elif isinstance(then.do, Fail | RetryTask):
                 return True
     return False
 
@@ -58,7 +58,7 @@ def run_writes(step: Step) -> Iterator[Write]:
     yield from step.writes
 
 
-def writes_of(step: Step) -> Iterator[Write]:
+def step_writes(step: Step) -> Iterator[Write]:
     """Every write that the step and its arcs may make."""
     yield from run_writes(step)
     for arc in step.arcs:

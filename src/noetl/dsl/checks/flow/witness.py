@@ -3,17 +3,17 @@
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from noetl.dsl.checks.flow.name_reads import Read
-from noetl.dsl.checks.flow.pipeline_flow import Pipeline
-from noetl.dsl.checks.flow.playbook_flow import Flow
-from noetl.dsl.reader.reader_context import Role
+from noetl.dsl.checks.flow.name_reads import NameRead
+from noetl.dsl.checks.flow.pipeline_flow import PipelineFlow
+from noetl.dsl.checks.flow.playbook_flow import PlaybookFlow
+from noetl.dsl.reader.reader_context import ExpressionRole
 
 _SHOWN = 6
 
 
-def steps_without(flow: Flow, read: Read) -> list[str]:
+def steps_without(flow: PlaybookFlow, read: NameRead) -> list[str]:
     """The steps from the entry to the one that reads the name, none of which sets it."""
-    wanted, lasting = flow.bits.of(read), flow.bits.in_execution(read)
+    wanted, lasting = flow.bits.bit_of(read), flow.bits.lasting_bit_of(read)
     last = flow.number[read.site.where.step]
     came_from = {flow.entry: flow.entry}
     waiting = deque([flow.entry] if last != flow.entry else [])
@@ -30,20 +30,20 @@ def steps_without(flow: Flow, read: Read) -> list[str]:
     return [flow.steps[last].step.name]
 
 
-def tasks_without(flow: Flow, read: Read) -> list[str]:
+def tasks_without(flow: PlaybookFlow, read: NameRead) -> list[str]:
     """The tasks from the first to the one that reads the name, none of which sets it."""
     where = read.site.where
     here = flow.steps[flow.number[where.step]]
     labels = [task.label for task in here.step.tasks]
-    wanted = flow.bits.of(read)
+    wanted = flow.bits.bit_of(read)
     last = where.task if where.task >= 0 else len(labels)
-    if where.role in (Role.ARC_ARGS, Role.ARC_WRITE):
+    if where.role in (ExpressionRole.ARC_ARGS, ExpressionRole.ARC_WRITE):
         after_failure = all(choice.arc != where.arc for choice in here.routes.succeeded)
         last = len(labels) + after_failure
     return [labels[node] for node in _walk(here.pipeline, wanted, last) if node < len(labels)]
 
 
-def _walk(pipeline: Pipeline, wanted: int, last: int) -> list[int]:
+def _walk(pipeline: PipelineFlow, wanted: int, last: int) -> list[int]:
     came_from = {0: 0}
     waiting = deque([0])
     while waiting:
@@ -66,7 +66,7 @@ def _trail(came_from: dict[int, int], node: int) -> Iterator[int]:
     return reversed(trail)
 
 
-def shown(names: Sequence[str]) -> str:
+def quote_route(names: Sequence[str]) -> str:
     """The way in words; the middle of a long one is left out."""
     quoted = [f"`{name}`" for name in names]
     if len(quoted) > _SHOWN:

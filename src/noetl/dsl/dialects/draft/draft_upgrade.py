@@ -2,25 +2,32 @@
 
 import re
 
-from noetl.dsl.dialects.draft.draft_tasks import Tasks
-from noetl.dsl.dialects.draft.draft_variables import Variables, is_parallel, to_run
-from noetl.dsl.dialects.nodes import entry, mapping, merged, present, sequence, without
-from noetl.dsl.dialects.template_edits import renamed, rewritten_node
-from noetl.dsl.document.shape_check import Report, kind_of
-from noetl.dsl.document.source import Entry, Mapping, Node, Scalar, Sequence, node_of
+from noetl.dsl.dialects.draft.draft_tasks import DraftTasks
+from noetl.dsl.dialects.draft.draft_variables import DraftVariables, is_parallel, run_variable
+from noetl.dsl.dialects.nodes import (
+    new_entry,
+    new_mapping,
+    new_sequence,
+    with_entry,
+    without_keys,
+    without_nulls,
+)
+from noetl.dsl.dialects.template_edits import edit_node, name_edits
+from noetl.dsl.document.shape_check import ProblemReporter, describe_node
+from noetl.dsl.document.source import Mapping, MappingEntry, Node, Scalar, Sequence, node_of
 
 _TRUE = re.compile(r"\{\{\s*true\s*\}\}\Z", re.IGNORECASE)
-_RUN = renamed(to_run)
+_RUN = name_edits(run_variable)
 
 
-def upgrade_draft(root: Mapping, report: Report) -> Mapping:
+def upgrade_draft(root: Mapping, report: ProblemReporter) -> Mapping:
     """The canonical document. What 003 itself refuses is passed through for the canonical reader."""
     parallel = _parallel_only(root.get("workflow"))
-    entries: list[Entry] = []
+    entries: list[MappingEntry] = []
     for item in root:
         match item.key, item.value:
             case "metadata", Mapping() as metadata:
-                entries.append(entry("metadata", without(metadata, "dialect"), item))
+                entries.append(new_entry("metadata", without_keys(metadata, "dialect"), item))
             case "keychain", _:
                 report(
                     "unknown-key",
@@ -31,51 +38,51 @@ def upgrade_draft(root: Mapping, report: Report) -> Mapping:
             case "workflow", Sequence() as steps:
                 tasks = _catalog(root.get("workbook"))
                 upgraded = [_step(step, tasks, report) for step in steps.items]
-                entries.append(entry("workflow", sequence(upgraded, steps), item))
+                entries.append(new_entry("workflow", new_sequence(upgraded, steps), item))
             case "workbook", workbook:
-                entries.append(entry("workbook", _workbook(workbook, parallel, report), item))
+                entries.append(new_entry("workbook", _workbook(workbook, parallel, report), item))
             case _:
                 entries.append(item)
-    return mapping(entries, root)
+    return new_mapping(entries, root)
 
 
-def _step(step: Node, catalog: dict[str, Node], report: Report) -> Node:
+def _step(step: Node, catalog: dict[str, Node], report: ProblemReporter) -> Node:
     if not isinstance(step, Mapping):
         return step
-    step = present(step)
-    variables = Variables(_with_named(step, catalog), report)
-    tasks = Tasks(variables, report)
+    step = without_nulls(step)
+    variables = DraftVariables(_with_named(step, catalog), report)
+    tasks = DraftTasks(variables, report)
     spec = _step_spec(step, report)
-    entries: list[Entry] = []
+    entries: list[MappingEntry] = []
     for item in step:
         match item.key:
             case "when" | "spec":
                 pass
             case "loop":
-                entries.append(entry("loop", _loop(item.value, variables), item))
+                entries.append(new_entry("loop", _loop(item.value, variables), item))
             case "tool":
-                entries.append(entry("tool", tasks.pipeline(item.value), item))
+                entries.append(new_entry("tool", tasks.upgrade_pipeline(item.value), item))
             case "next":
-                entries.append(entry("next", _router(item.value, step, report), item))
+                entries.append(new_entry("next", _router(item.value, step, report), item))
             case _:
                 entries.append(item)
         if item.key == "step" and spec is not None:
             entries.append(spec)
     if spec is not None and "step" not in step:
         entries.append(spec)
-    return mapping(entries, step)
+    return new_mapping(entries, step)
 
 
-def _step_spec(step: Mapping, report: Report) -> Entry | None:
+def _step_spec(step: Mapping, report: ProblemReporter) -> MappingEntry | None:
     """`spec` without the routing mode and with the admission that `when` asks for."""
     given = step.entries.get("spec")
     when = step.entries.get("when")
     spec: Node | None = given.value if given else None
     if isinstance(spec, Mapping):
         _check_mode(spec.get("next_mode"), step, report)
-        spec = without(spec, "next_mode")
+        spec = without_keys(spec, "next_mode")
     if when is None or _always(when.value):
-        return entry("spec", spec, given) if spec is not None and not _is_empty(spec) else None
+        return new_entry("spec", spec, given) if spec is not None and not _is_empty(spec) else None
     if spec is not None and not isinstance(spec, Mapping):
         return given
     policy = spec.get("policy") if spec else None
@@ -83,46 +90,61 @@ def _step_spec(step: Mapping, report: Report) -> Entry | None:
         report(
             "conflicting-keys", when, "the step has both `when` and `spec.policy.admit`", "keep one of them"
         )
-        return entry("spec", spec, given) if spec else None
-    admit = entry("admit", _admission(when), when)
-    return entry("spec", merged(spec, entry("policy", merged(policy, admit), when)), given or when)
+        return new_entry("spec", spec, given) if spec else None
+    admit = new_entry("admit", _admission(when), when)
+    return new_entry(
+        "spec", with_entry(spec, new_entry("policy", with_entry(policy, admit), when)), given or when
+    )
 
 
-def _check_mode(mode: Node | None, step: Mapping, report: Report) -> None:
+def _check_mode(mode: Node | None, step: Mapping, report: ProblemReporter) -> None:
     """A mode without `next` goes nowhere, so nobody else would look at it."""
     if mode is None or "next" in step:
         return
     if not isinstance(mode, Scalar) or mode.value not in ("exclusive", "inclusive"):
-        report("bad-value", mode, f"`next_mode` cannot be {kind_of(mode)}", "one of `exclusive`, `inclusive`")
+        report(
+            "bad-value",
+            mode,
+            f"`next_mode` cannot be {describe_node(mode)}",
+            "one of `exclusive`, `inclusive`",
+        )
 
 
-def _admission(when: Entry) -> Mapping:
+def _admission(when: MappingEntry) -> Mapping:
     # A draft token that is not let in waits for its guard to change, whatever the guard reads.
     rules = [
-        mapping([entry("when", when.value, when), entry("then", node_of({"allow": True}, when))], when),
+        new_mapping(
+            [new_entry("when", when.value, when), new_entry("then", node_of({"allow": True}, when))], when
+        ),
         node_of({"else": {"then": {"allow": False}}}, when),
     ]
-    return mapping([entry("rules", sequence(rules, when)), entry("on_deny", node_of("park", when))], when)
+    return new_mapping(
+        [new_entry("rules", new_sequence(rules, when)), new_entry("on_deny", node_of("park", when))], when
+    )
 
 
-def _loop(loop: Node, variables: Variables) -> Node:
+def _loop(loop: Node, variables: DraftVariables) -> Node:
     if not isinstance(loop, Mapping):
         return loop
     entries = [
-        entry(item.key, rewritten_node(item.value, _RUN) if item.key == "in" else item.value, item)
+        new_entry(item.key, edit_node(item.value, _RUN) if item.key == "in" else item.value, item)
         for item in loop
     ]
     if variables.reducers:
-        reduce = mapping((entry(f"run.{key}", name) for key, name in variables.reducers.items()), loop)
+        reduce = new_mapping(
+            (new_entry(f"run.{key}", name) for key, name in variables.reducers.items()), loop
+        )
         spec = loop.get("spec")
         known = spec.get("reduce") if isinstance(spec, Mapping) else None
         if isinstance(known, Mapping):
-            reduce = mapping([*reduce, *known], known)
-        entries.append(entry("spec", merged(spec, entry("reduce", reduce)), loop.entries.get("spec")))
-    return mapping(entries, loop)
+            reduce = new_mapping([*reduce, *known], known)
+        entries.append(
+            new_entry("spec", with_entry(spec, new_entry("reduce", reduce)), loop.entries.get("spec"))
+        )
+    return new_mapping(entries, loop)
 
 
-def _router(node: Node, step: Mapping, report: Report) -> Node:
+def _router(node: Node, step: Mapping, report: ProblemReporter) -> Node:
     spec = step.get("spec")
     mode = spec.entries.get("next_mode") if isinstance(spec, Mapping) else None
     arcs = _arcs(node)
@@ -137,16 +159,16 @@ def _router(node: Node, step: Mapping, report: Report) -> Node:
                 "keep one of them",
             )
             mode = None
-        router = rewritten_node(node, _RUN)
+        router = edit_node(node, _RUN)
         if mode is None or not isinstance(router, Mapping):
             return router
-        added = entry("mode", mode.value, mode)
-        return mapping([*router, entry("spec", merged(router.get("spec"), added), mode)], router)
+        added = new_entry("mode", mode.value, mode)
+        return new_mapping([*router, new_entry("spec", with_entry(router.get("spec"), added), mode)], router)
     value = mode.value if mode else node_of("exclusive", node)
-    return mapping(
+    return new_mapping(
         [
-            entry("spec", mapping([entry("mode", value, mode or node)], mode or node)),
-            entry("arcs", sequence((rewritten_node(arc, _RUN) for arc in arcs), node)),
+            new_entry("spec", new_mapping([new_entry("mode", value, mode or node)], mode or node)),
+            new_entry("arcs", new_sequence((edit_node(arc, _RUN) for arc in arcs), node)),
         ],
         node,
     )
@@ -167,7 +189,7 @@ def _arcs(node: Node) -> list[Node] | None:
 
 def _arc(node: Node) -> Node:
     if isinstance(node, Scalar) and isinstance(node.value, str):
-        return mapping([entry("step", node)], node)
+        return new_mapping([new_entry("step", node)], node)
     return node
 
 
@@ -183,33 +205,33 @@ def _with_named(step: Mapping, catalog: dict[str, Node]) -> Mapping:
     used = [catalog[name] for name in _references(tool) if name in catalog]
     if tool is None or not used:
         return step
-    return mapping([*step, entry("tool", sequence([tool, *used], tool))], step)
+    return new_mapping([*step, new_entry("tool", new_sequence([tool, *used], tool))], step)
 
 
-def _workbook(node: Node, parallel: set[str], report: Report) -> Node:
+def _workbook(node: Node, parallel: set[str], report: ProblemReporter) -> Node:
     """The catalog of tasks, as the mapping `tasks` or as a list."""
     if isinstance(node, Sequence):
-        return Tasks(Variables(mapping([], node), report), report).pipeline(node)
+        return DraftTasks(DraftVariables(new_mapping([], node), report), report).upgrade_pipeline(node)
     if not isinstance(node, Mapping):
         return node
-    entries: list[Entry] = []
+    entries: list[MappingEntry] = []
     for item in node:
         if item.key == "tasks" and isinstance(item.value, Mapping):
-            tasks = (entry(task.key, _named(task, parallel, report), task) for task in item.value)
-            entries.append(entry("tasks", mapping(tasks, item.value), item))
+            tasks = (new_entry(task.key, _named(task, parallel, report), task) for task in item.value)
+            entries.append(new_entry("tasks", new_mapping(tasks, item.value), item))
         else:
             entries.append(item)
-    return mapping(entries, node)
+    return new_mapping(entries, node)
 
 
-def _named(task: Entry, parallel: set[str], report: Report) -> Node:
+def _named(task: MappingEntry, parallel: set[str], report: ProblemReporter) -> Node:
     if not isinstance(task.value, Mapping):
         return task.value
-    owner = [entry("tool", task.value)]
+    owner = [new_entry("tool", task.value)]
     if task.key in parallel:
         # The variables of a task that only parallel loops use belong to their iterations.
-        owner.append(entry("loop", node_of({"spec": {"mode": "parallel"}}, task)))
-    return Tasks(Variables(mapping(owner, task), report), report).body(task.value)
+        owner.append(new_entry("loop", node_of({"spec": {"mode": "parallel"}}, task)))
+    return DraftTasks(DraftVariables(new_mapping(owner, task), report), report).upgrade_task(task.value)
 
 
 def _parallel_only(workflow: Node | None) -> set[str]:

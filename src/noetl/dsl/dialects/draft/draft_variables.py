@@ -6,13 +6,19 @@ iteration: `iter`. What `set_shared` writes is always `run`; in a parallel loop 
 
 from typing import get_args
 
-from noetl.dsl.dialects.expression_text import as_expression, atom, conjunct, member, template
-from noetl.dsl.dialects.nodes import text
-from noetl.dsl.dialects.template_edits import Finder, Path, renamed
+from noetl.dsl.dialects.expression_text import (
+    as_conjunct,
+    as_expression,
+    as_operand,
+    as_template,
+    member_expression,
+)
+from noetl.dsl.dialects.nodes import new_text
+from noetl.dsl.dialects.template_edits import EditFinder, KeyPath, name_edits
 from noetl.dsl.document.playbook import Reducer
-from noetl.dsl.document.shape_check import Report
-from noetl.dsl.document.source import Entry, Mapping, Node, Scalar, Sequence
-from noetl.expr import BUILTIN_ITER, Use
+from noetl.dsl.document.shape_check import ProblemReporter
+from noetl.dsl.document.source import Mapping, MappingEntry, Node, Scalar, Sequence
+from noetl.expr import BUILTIN_ITER_KEYS, Use
 
 _REDUCERS = frozenset(get_args(Reducer))
 
@@ -30,7 +36,7 @@ _AT_ONCE = {
 }
 
 
-def to_run(path: Path, _use: Use) -> tuple[int, str] | None:
+def run_variable(path: KeyPath, _use: Use) -> tuple[int, str] | None:
     """`vars` where only the step run's own scope can be meant."""
     return (1, "run") if path[0] == "vars" else None
 
@@ -43,10 +49,10 @@ def is_parallel(step: Mapping) -> bool:
     return isinstance(mode, Scalar) and mode.value == "parallel"
 
 
-class Variables:
+class DraftVariables:
     """The variables of one step: where each is read and written."""
 
-    def __init__(self, step: Mapping, report: Report) -> None:
+    def __init__(self, step: Mapping, report: ProblemReporter) -> None:
         self._report = report
         loop = step.get("loop")
         self.parallel = is_parallel(step)
@@ -55,17 +61,17 @@ class Variables:
         if self.parallel and isinstance(loop, Mapping):
             self._survey(loop, step.get("tool"))
 
-    def finder(self) -> Finder:
+    def read_edits(self) -> EditFinder:
         """Renames the reads of `vars` in this step's tasks."""
-        return renamed(self._resolve)
+        return name_edits(self._resolve)
 
-    def written(self, key: str) -> tuple[str, str]:
+    def write_target(self, key: str) -> tuple[str, str]:
         """The `set_…` that writes a variable here, and its key there."""
         if not self.parallel:
             return "set_run", key
         return "set_iter", f"vars_{key}" if _root(key) in self._clashing else key
 
-    def shared(self, item: Entry) -> list[tuple[str, Node]]:
+    def shared_writes(self, item: MappingEntry) -> list[tuple[str, Node]]:
         """What `set_run` writes for one entry of `set_shared`: keys and values."""
         form = _reduced(item.value)
         if form is None:
@@ -84,21 +90,21 @@ class Variables:
                 "give plain data, or an expression without `{% %}`",
             )
             return []
-        owner = f"run.{item.key}" if "." in item.key else member("run", item.key)
+        owner = f"run.{item.key}" if "." in item.key else member_expression("run", item.key)
         operand = _operand(given.value, expression)
-        result = template(pattern.format(k=owner, v=conjunct(expression), o=operand))
-        return [(item.key, text(result, given))]
+        result = as_template(pattern.format(k=owner, v=as_conjunct(expression), o=operand))
+        return [(item.key, new_text(result, given))]
 
-    def _resolve(self, path: Path, use: Use) -> tuple[int, str] | None:
+    def _resolve(self, path: KeyPath, use: Use) -> tuple[int, str] | None:
         if path[0] != "vars" or not self.parallel or (len(path) > 1 and path[1] in self._shared_roots):
-            return to_run(path, use)
+            return run_variable(path, use)
         if len(path) > 1 and path[1] in self._clashing:
-            return 2, member("iter", f"vars_{path[1]}")
+            return 2, member_expression("iter", f"vars_{path[1]}")
         return 1, "iter"
 
     def _survey(self, loop: Mapping, tool: Node | None) -> None:
         iterator = loop.get("iterator")
-        self._clashing |= BUILTIN_ITER
+        self._clashing |= BUILTIN_ITER_KEYS
         if isinstance(iterator, Scalar) and isinstance(iterator.value, str):
             self._clashing.add(iterator.value)
         for write in _writes(tool):
@@ -108,7 +114,7 @@ class Variables:
                 for item in write.value:
                     self._reduce(item)
 
-    def _reduce(self, item: Entry) -> None:
+    def _reduce(self, item: MappingEntry) -> None:
         form = _reduced(item.value)
         name = form[0] if form else "last"
         known = self.reducers.setdefault(item.key, Scalar(name, item.line, item.column))
@@ -125,7 +131,7 @@ class Variables:
         return {_root(key) for key in self.reducers}
 
 
-def _reduced(node: Node) -> tuple[str, Entry] | None:
+def _reduced(node: Node) -> tuple[str, MappingEntry] | None:
     """The reducer and the value of a form such as `{sum: 1}`."""
     if isinstance(node, Mapping) and len(node.entries) == 1:
         item = next(iter(node))
@@ -137,12 +143,12 @@ def _reduced(node: Node) -> tuple[str, Entry] | None:
 def _operand(value: Node, expression: str) -> str:
     """What comes, beside a `+`; plain data needs no brackets there."""
     plain = not isinstance(value, Scalar) or not isinstance(value.value, str)
-    return expression if plain else atom(expression)
+    return expression if plain else as_operand(expression)
 
 
-def _writes(node: Node | None) -> list[Entry]:
+def _writes(node: Node | None) -> list[MappingEntry]:
     """Every `set_…` entry anywhere in a pipeline's rules."""
-    found: list[Entry] = []
+    found: list[MappingEntry] = []
     open_nodes = [node] if node is not None else []
     while open_nodes:
         part = open_nodes.pop()

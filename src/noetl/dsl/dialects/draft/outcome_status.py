@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from noetl.dsl.dialects.template_edits import Edit, Source, constant
-from noetl.expr import Token
+from noetl.dsl.dialects.template_edits import Edit, TemplateTokens, string_constant
+from noetl.expr import SourceToken
 
 _GENERAL = "('success' if outcome.status == 'ok' else outcome.status)"
 _STATUS = {("outcome", "status"), ("output", "status")}
@@ -16,35 +16,35 @@ _WORDS_BEFORE = frozenset({"and", "or", "not", "if", "elif", "else", "set"})
 _WORDS_AFTER = frozenset({"and", "or", "if", "else"})
 
 
-def status_edits(source: Source) -> Iterator[Edit]:
+def status_edits(source: TemplateTokens) -> Iterator[Edit]:
     """Gives every `outcome.status` its draft meaning; a comparison with constants changes those instead."""
     for use in source.uses:
         if use.path[:2] not in _STATUS:
             continue
-        steps = source.steps(use)
+        steps = source.path_tokens(use)
         if len(steps) < 2:
             continue
         _, last, end = steps[1]
         first = last - 2 if source.token(last).type == "name" else last - 3
         constants = _compared(source, first, last) if len(steps) == 2 else None
         if constants is None:
-            yield Edit(use.offset, end, source.fitting(_GENERAL, source.index(use), last))
+            yield Edit(use.offset, end, source.operand_text(_GENERAL, source.index_of(use), last))
             continue
         for token in constants:
-            if constant(token) == "success":
+            if string_constant(token) == "success":
                 yield Edit(token.offset, token.offset + len(token.text), token.text[0] + "ok" + token.text[0])
 
 
-def _compared(source: Source, first: int, last: int) -> list[Token] | None:
+def _compared(source: TemplateTokens, first: int, last: int) -> list[SourceToken] | None:
     """The constants the status is compared with, or None if that is not all there is to it."""
     constants = _right_of(source, first, last) or _left_of(source, first, last)
     # The draft's status is never `ok`: a comparison with it must stay false.
-    if constants is None or any(constant(token) == "ok" for token in constants):
+    if constants is None or any(string_constant(token) == "ok" for token in constants):
         return None
     return constants
 
 
-def _right_of(source: Source, first: int, last: int) -> list[Token] | None:
+def _right_of(source: TemplateTokens, first: int, last: int) -> list[SourceToken] | None:
     if not _opens(source.token(first - 1)):
         return None
     index = last + 1
@@ -59,10 +59,10 @@ def _right_of(source: Source, first: int, last: int) -> list[Token] | None:
     return _listed(source, index + 1)
 
 
-def _listed(source: Source, index: int) -> list[Token] | None:
+def _listed(source: TemplateTokens, index: int) -> list[SourceToken] | None:
     """The strings of a list or tuple that starts at `index` and has nothing else in it."""
     closing = {"lbracket": "rbracket", "lparen": "rparen"}.get(source.token(index).type)
-    found: list[Token] = []
+    found: list[SourceToken] = []
     while closing is not None:
         index += 1
         token = source.token(index)
@@ -79,16 +79,16 @@ def _listed(source: Source, index: int) -> list[Token] | None:
     return None
 
 
-def _left_of(source: Source, first: int, last: int) -> list[Token] | None:
+def _left_of(source: TemplateTokens, first: int, last: int) -> list[SourceToken] | None:
     value, operator = source.token(first - 2), source.token(first - 1)
     if operator.type not in ("eq", "ne") or value.type != "string":
         return None
     return [value] if _opens(source.token(first - 3)) and _closes(source.token(last + 1)) else None
 
 
-def _opens(token: Token) -> bool:
+def _opens(token: SourceToken) -> bool:
     return token.type in _BEFORE or (token.type == "name" and token.text in _WORDS_BEFORE)
 
 
-def _closes(token: Token) -> bool:
+def _closes(token: SourceToken) -> bool:
     return token.type in _AFTER or (token.type == "name" and token.text in _WORDS_AFTER)

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, field
 from functools import partial
 
-from noetl.dsl.dialects.expression_text import as_expression, atom, member, template
-from noetl.dsl.dialects.template_edits import Finder, Path, renamed, rewritten_node
+from noetl.dsl.dialects.expression_text import as_expression, as_operand, as_template, member_expression
+from noetl.dsl.dialects.template_edits import EditFinder, KeyPath, edit_node, name_edits
 from noetl.dsl.document.source import Node
 from noetl.expr import NAMESPACES, Use
 
@@ -19,19 +19,19 @@ def _nothing() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
+class NameBinding:
     """The expression a name stands for.
 
     After a result, `.result` means the same; `parts` are keys that stand for something of their
     own. `used` is called when the name is read.
     """
 
-    text: str
+    expression: str
     is_result: bool = False
-    parts: dict[str, "Binding"] = field(default_factory=dict)
-    used: Callable[[], None] = _nothing
+    parts: dict[str, "NameBinding"] = field(default_factory=dict)
+    on_read: Callable[[], None] = _nothing
 
-    def at(self, path: Path) -> tuple[int, str]:
+    def resolve(self, path: KeyPath) -> tuple[int, str]:
         """How much of the path this stands for, and the expression."""
         count, binding = 1, self
         while count < len(path) and path[count] in binding.parts:
@@ -39,91 +39,91 @@ class Binding:
             count += 1
         if binding.is_result and path[count : count + 1] == ("result",):
             count += 1
-        binding.used()
-        return count, binding.text
+        binding.on_read()
+        return count, binding.expression
 
 
-class Scope:
+class V1NameScope:
     """Names, and around them the names of the outer scope."""
 
-    def __init__(self, names: dict[str, Binding], outer: "Scope | None" = None) -> None:
+    def __init__(self, names: dict[str, NameBinding], outer: "V1NameScope | None" = None) -> None:
         self.names = names
         self._outer = outer
 
-    def resolve(self, path: Path, *, optional: bool) -> tuple[int, str] | None:
+    def resolve(self, path: KeyPath, *, optional: bool) -> tuple[int, str] | None:
         """How many keys of the path are replaced, and by what; None where nobody knows the name."""
         binding = self.names.get(path[0])
         if binding is not None:
-            return binding.at(path)
+            return binding.resolve(path)
         return self._outer.resolve(path, optional=optional) if self._outer else None
 
-    def value(self, node: Node) -> Node:
+    def rewrite_value(self, node: Node) -> Node:
         """The value with the names of its expressions replaced."""
-        return rewritten_node(node, self._finder())
+        return edit_node(node, self._finder())
 
-    def guard(self, node: Node) -> Node:
+    def rewrite_guard(self, node: Node) -> Node:
         """The condition likewise; what is absent there is no error."""
-        return rewritten_node(node, renamed(lambda path, _: self.resolve(path, optional=True)))
+        return edit_node(node, name_edits(lambda path, _: self.resolve(path, optional=True)))
 
-    def _finder(self) -> Finder:
-        def resolve(path: Path, use: Use) -> tuple[int, str] | None:
+    def _finder(self) -> EditFinder:
+        def resolve(path: KeyPath, use: Use) -> tuple[int, str] | None:
             return self.resolve(path, optional=use.optional)
 
-        return renamed(resolve)
+        return name_edits(resolve)
 
 
 @dataclass(slots=True)
-class Capture:
+class CapturedName:
     """A name that travels into a nested document: `key` of its workload."""
 
     key: str
     optional: bool
 
 
-class Closure(Scope):
+class Closure(V1NameScope):
     """The scope of a nested document: whatever it reads from outside travels in its workload.
 
     Keys that are `taken` there mean something else.
     """
 
-    def __init__(self, own: dict[str, Binding], outer: Scope, taken: Iterable[str]) -> None:
+    def __init__(self, own: dict[str, NameBinding], outer: V1NameScope, taken: Iterable[str]) -> None:
         super().__init__(own, outer)
         self._around = outer
-        self._captures: dict[str, Capture] = {}
+        self._captures: dict[str, CapturedName] = {}
         self._keys = {*own, *taken}
 
-    def resolve(self, path: Path, *, optional: bool) -> tuple[int, str] | None:
+    def resolve(self, path: KeyPath, *, optional: bool) -> tuple[int, str] | None:
         if path[0] in self.names:
-            return self.names[path[0]].at(path)
+            return self.names[path[0]].resolve(path)
         if path[0] in _AT_HAND:
             return None
         count, text = self._around.resolve(path, optional=optional) or (1, path[0])
         if text in _SPACES and len(path) > count:
-            text = member(text, path[count])
+            text = member_expression(text, path[count])
             count += 1
         name = path[count - 1] if path[count - 1] != "result" else path[0]
         return count, self._captured(text, name, optional=optional)
 
-    def carry(self, name: str, expression: str) -> str:
+    def capture(self, name: str, expression: str) -> str:
         """An expression of the document around, as the nested one can read it."""
         return self._captured(expression, name, optional=False)
 
-    def arguments(self) -> Iterable[tuple[str, str]]:
+    def captured_arguments(self) -> Iterable[tuple[str, str]]:
         """The workload of the nested document: keys, and the values that travel."""
         for text, capture in self._captures.items():
-            yield capture.key, template(f"{text} | default(none)" if capture.optional else text)
+            yield capture.key, as_template(f"{text} | default(none)" if capture.optional else text)
 
     def _captured(self, text: str, name: str, *, optional: bool) -> str:
         capture = self._captures.get(text)
         if capture is None:
-            key = unique(name, self._keys)
+            key = unique_name(name, self._keys)
             self._keys.add(key)
-            capture = self._captures[text] = Capture(key, optional)
+            capture = self._captures[text] = CapturedName(key, optional)
         capture.optional &= optional
-        return member("workload", capture.key)
+        return member_expression("workload", capture.key)
 
 
-def unique(name: str, taken: Set[str]) -> str:
+def unique_name(name: str, taken: Set[str]) -> str:
     """The name, with `_2`, `_3`, … if it is taken."""
     number, found = 1, name
     while found in taken:
@@ -132,24 +132,24 @@ def unique(name: str, taken: Set[str]) -> str:
     return found
 
 
-def inputs(keys: Iterable[str], used: Callable[[str], None] | None = None) -> dict[str, Binding]:
+def bind_inputs(keys: Iterable[str], used: Callable[[str], None] | None = None) -> dict[str, NameBinding]:
     """Names that `args` answers for; those that a namespace hides are spelt out."""
-    found: dict[str, Binding] = {}
+    found: dict[str, NameBinding] = {}
     for key in keys:
-        text = member("args", key) if key in NAMESPACES else key
-        found[key] = Binding(text, used=partial(used, key) if used else _nothing)
+        text = member_expression("args", key) if key in NAMESPACES else key
+        found[key] = NameBinding(text, on_read=partial(used, key) if used else _nothing)
     return found
 
 
-def substituted(
+def bind_values(
     values: Iterable[tuple[str, Node]], copied: Callable[[str], None], inexpressible: Callable[[Node], None]
-) -> dict[str, Binding]:
+) -> dict[str, NameBinding]:
     """Names that stand for the values themselves, where `args` are not there to answer."""
-    found: dict[str, Binding] = {}
+    found: dict[str, NameBinding] = {}
     for key, node in values:
         expression = as_expression(node)
         if expression is None:
-            found[key] = Binding(key, used=partial(inexpressible, node))
+            found[key] = NameBinding(key, on_read=partial(inexpressible, node))
         else:
-            found[key] = Binding(atom(expression), used=partial(copied, expression))
+            found[key] = NameBinding(as_operand(expression), on_read=partial(copied, expression))
     return found

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from noetl.dsl.dialects.nodes import entry, mapping, sequence, text
-from noetl.dsl.document.source import Entry, Located, Mapping, Node, Sequence, node_of
+from noetl.dsl.dialects.nodes import new_entry, new_mapping, new_sequence, new_text
+from noetl.dsl.document.source import Located, Mapping, MappingEntry, Node, Sequence, node_of
 from noetl.model import Json
 
-PUBLISHED = "task_results"
+RESULTS_KEY = "task_results"
 """The key of ctx under which results are kept that other steps read."""
 
 _FAILED = "{{ outcome.status == 'error' }}"
@@ -15,29 +15,29 @@ _RESULT = "{{ outcome.result }}"
 
 
 @dataclass(slots=True)
-class Task:
+class PipelineTask:
     """A task to be written. `errors` are its rules for errors; `name` is what v1 calls its result."""
 
     label: str
     kind: str
-    at: Mapping
-    inputs: list[Entry] = field(default_factory=list)
+    source: Mapping
+    inputs: list[MappingEntry] = field(default_factory=list)
     errors: list[Node] = field(default_factory=list)
-    name: str = ""
+    result_name: str = ""
 
 
 @dataclass(slots=True)
-class Guard:
+class GuardTask:
     """A `noop` that skips the tasks before index `past` unless its condition holds."""
 
     label: str
-    at: Entry
+    source: MappingEntry
     when: Node
-    desc: Entry | None
-    past: int = 0
+    desc: MappingEntry | None
+    end: int = 0
 
 
-class Pipeline:
+class PipelineBuilder:
     """Tasks in order, with labels of their own. A result under a reserved name could not be read.
 
     `kept` are the tasks whose results the step's own routing reads: they are put into `run`.
@@ -45,12 +45,12 @@ class Pipeline:
 
     def __init__(self, is_reserved: Callable[[str], bool]) -> None:
         self.is_reserved = is_reserved
-        self.kept: set[str] = set()
-        self.tasks: list[Task | Guard] = []
+        self.run_results: set[str] = set()
+        self.tasks: list[PipelineTask | GuardTask] = []
         self._labels: set[str] = set()
         self._counts: dict[str, int] = {}
 
-    def label(self, name: str) -> str:
+    def new_label(self, name: str) -> str:
         """A label for a name that no task has yet: `name`, `name_2` and so on."""
         base = f"{name}_task" if self.is_reserved(name) else name
         found = base
@@ -60,42 +60,47 @@ class Pipeline:
         self._labels.add(found)
         return found
 
-    def node(self, at: Located, published: set[str]) -> Sequence:
+    def build(self, at: Located, published: set[str]) -> Sequence:
         """The pipeline as a node. Results of `published` tasks are put into ctx as well."""
         found = [
-            self._guard(task) if isinstance(task, Guard) else _task(task, self._writes(task.name, published))
+            self._guard(task)
+            if isinstance(task, GuardTask)
+            else _task(task, self._writes(task.result_name, published))
             for task in self.tasks
         ]
-        return sequence(found or [node_of({"name": self.label("done"), "kind": "noop"}, at)], at)
+        return new_sequence(found or [node_of({"name": self.new_label("done"), "kind": "noop"}, at)], at)
 
     def _writes(self, name: str, published: set[str]) -> dict[str, Json]:
         """Where the result of a task is put for those who read it outside the pipeline."""
         found: dict[str, Json] = {}
-        if name in self.kept:
+        if name in self.run_results:
             found["set_run"] = {name: _RESULT}
         if name in published:
-            found["set_ctx"] = {f"{PUBLISHED}.{name}": _RESULT}
+            found["set_ctx"] = {f"{RESULTS_KEY}.{name}": _RESULT}
         return found
 
-    def _guard(self, guard: Guard) -> Mapping:
+    def _guard(self, guard: GuardTask) -> Mapping:
         skip: Json = {"do": "break"}
-        if guard.past < len(self.tasks):
-            skip = {"do": "jump", "to": self.tasks[guard.past].label}
+        if guard.end < len(self.tasks):
+            skip = {"do": "jump", "to": self.tasks[guard.end].label}
         rules = [
-            mapping(
-                [entry("when", guard.when, guard.at), entry("then", node_of({"do": "continue"}, guard.at))],
-                guard.at,
+            new_mapping(
+                [
+                    new_entry("when", guard.when, guard.source),
+                    new_entry("then", node_of({"do": "continue"}, guard.source)),
+                ],
+                guard.source,
             ),
-            node_of({"else": {"then": skip}}, guard.at),
+            node_of({"else": {"then": skip}}, guard.source),
         ]
-        return mapping(
+        return new_mapping(
             [
-                entry("name", text(guard.label, guard.at)),
-                entry("kind", text("noop", guard.at)),
+                new_entry("name", new_text(guard.label, guard.source)),
+                new_entry("kind", new_text("noop", guard.source)),
                 *([guard.desc] if guard.desc else []),
-                _policy(rules, guard.at),
+                _policy(rules, guard.source),
             ],
-            guard.at,
+            guard.source,
         )
 
 
@@ -115,35 +120,42 @@ def error_rules(node: Mapping) -> list[Node]:
         rules.append(node_of({"when": when, "then": then}, retry))
     if rules or on_error is not None:
         place = on_error or retry or node
-        do = on_error.value if on_error else text("fail", place)
-        then_node = mapping([entry("do", do)], place)
-        rules.append(mapping([entry("when", text(_FAILED, place)), entry("then", then_node)], place))
+        do = on_error.value if on_error else new_text("fail", place)
+        then_node = new_mapping([new_entry("do", do)], place)
+        rules.append(
+            new_mapping([new_entry("when", new_text(_FAILED, place)), new_entry("then", then_node)], place)
+        )
     return rules
 
 
-def _number(item: Entry | None) -> int:
+def _number(item: MappingEntry | None) -> int:
     value = getattr(item.value, "value", None) if item else None
     return value if isinstance(value, int) else 0
 
 
-def _task(task: Task, writes: dict[str, Json]) -> Mapping:
+def _task(task: PipelineTask, writes: dict[str, Json]) -> Mapping:
     rules = list(task.errors)
     if writes:
-        rules = rules or [node_of({"when": _FAILED, "then": {"do": "fail"}}, task.at)]
-        rules.append(node_of({"else": {"then": {"do": "continue", **writes}}}, task.at))
-    return mapping(
+        rules = rules or [node_of({"when": _FAILED, "then": {"do": "fail"}}, task.source)]
+        rules.append(node_of({"else": {"then": {"do": "continue", **writes}}}, task.source))
+    return new_mapping(
         [
-            entry("name", text(task.label, _place(task.at, "task"))),
-            entry("kind", text(task.kind, _place(task.at, "type"))),
+            new_entry("name", new_text(task.label, _place(task.source, "task"))),
+            new_entry("kind", new_text(task.kind, _place(task.source, "type"))),
             *task.inputs,
-            *([_policy(rules, task.at)] if rules else []),
+            *([_policy(rules, task.source)] if rules else []),
         ],
-        task.at,
+        task.source,
     )
 
 
-def _policy(rules: list[Node], at: Located) -> Entry:
-    return entry("spec", mapping([entry("policy", mapping([entry("rules", sequence(rules, at))], at))], at))
+def _policy(rules: list[Node], at: Located) -> MappingEntry:
+    return new_entry(
+        "spec",
+        new_mapping(
+            [new_entry("policy", new_mapping([new_entry("rules", new_sequence(rules, at))], at))], at
+        ),
+    )
 
 
 def _place(node: Mapping, key: str) -> Located:

@@ -8,26 +8,26 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from noetl.dsl.dialects.expression_text import as_expression, conjunct, member, template
-from noetl.dsl.dialects.nodes import entry, mapping, sequence, text
-from noetl.dsl.dialects.v1.name_scope import Binding, Closure, Scope, inputs, substituted
-from noetl.dsl.dialects.v1.pipeline_builder import Guard, Pipeline, Task, error_rules
-from noetl.dsl.dialects.v1.v1_workbook import Definition, giving_main
-from noetl.dsl.document.shape_check import Report
-from noetl.dsl.document.source import Entry, Located, Mapping, Node, Scalar, node_of
-from noetl.expr import BUILTIN_ITER, NAMESPACES
+from noetl.dsl.dialects.expression_text import as_conjunct, as_expression, as_template, member_expression
+from noetl.dsl.dialects.nodes import new_entry, new_mapping, new_sequence, new_text
+from noetl.dsl.dialects.v1.name_scope import Closure, NameBinding, V1NameScope, bind_inputs, bind_values
+from noetl.dsl.dialects.v1.pipeline_builder import GuardTask, PipelineBuilder, PipelineTask, error_rules
+from noetl.dsl.dialects.v1.v1_workbook import TaskDefinition, code_with_main_result
+from noetl.dsl.document.shape_check import ProblemReporter
+from noetl.dsl.document.source import Located, Mapping, MappingEntry, Node, Scalar, node_of
+from noetl.expr import BUILTIN_ITER_KEYS, NAMESPACES
 from noetl.model import NoetlError
 
 MAX_PARTS = 50_000
 MAX_COPIED = 5_000_000
 
 
-class TooLarge(NoetlError):
+class UpgradeTooLarge(NoetlError):
     """Written out, the tasks of a document take more room than any document may."""
 
 
 @dataclass(frozen=True, slots=True)
-class Incoming:
+class TokenKeys:
     """What the step's token brings: keys that are always there, and keys that may be."""
 
     certain: frozenset[str] = frozenset()
@@ -35,7 +35,7 @@ class Incoming:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TaskContext:
     """Where a task stands.
 
     `scope` holds the names of its block, `given` the inputs it inherits, `ambient` what python's
@@ -43,193 +43,228 @@ class Place:
     the front of its label.
     """
 
-    pipeline: Pipeline
-    scope: Scope
-    given: dict[str, Entry]
-    ambient: dict[str, str]
+    pipeline: PipelineBuilder
+    scope: V1NameScope
+    inputs: dict[str, MappingEntry]
+    python_inputs: dict[str, str]
     path: str
-    prefix: str = ""
+    label_prefix: str = ""
 
 
-class Lowering:
+class V1TaskUpgrade:
     """Writes tasks into pipelines, within a limit on how much one document may grow."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: ProblemReporter) -> None:
         self._report = report
         self._parts = 0
         self._copied = 0
 
-    def invocation(self, task: Definition, call: Mapping, place: Place, incoming: Incoming) -> None:
+    def add_invocation(
+        self, task: TaskDefinition, call: Mapping, place: TaskContext, incoming: TokenKeys
+    ) -> None:
         """One entry of a step's `run`. Raises TooLarge."""
-        given = self.effective(task, call, place.scope, incoming)
+        given = self.effective_inputs(task, call, place.scope, incoming)
         self._task(task, place, given, set(given))
         closing = place.pipeline.tasks[-1] if place.pipeline.tasks else None
-        if isinstance(closing, Task):
-            closing.name = task.name
+        if isinstance(closing, PipelineTask):
+            closing.result_name = task.name
 
-    def effective(
-        self, task: Definition, call: Mapping, scope: Scope, incoming: Incoming
-    ) -> dict[str, Entry]:
+    def effective_inputs(
+        self, task: TaskDefinition, call: Mapping, scope: V1NameScope, incoming: TokenKeys
+    ) -> dict[str, MappingEntry]:
         """The inputs of a workbook task: definition < step < token args < invocation.
 
         The step's `with` are defaults under the token's args, and `args` of a task lie over both. So
         a key of the definition is left out where the step always has it, and where a token may bring
         it the token is asked first.
         """
-        called = {item.key: entry(item.key, scope.value(item.value), item) for item in call}
-        inside = Scope(self._substituted(called), scope)
-        found: dict[str, Entry] = {}
-        for item in task.given:
+        called = {item.key: new_entry(item.key, scope.rewrite_value(item.value), item) for item in call}
+        inside = V1NameScope(self._substituted(called), scope)
+        found: dict[str, MappingEntry] = {}
+        for item in task.inputs:
             if item.key in called or item.key in incoming.certain:
                 continue
-            value = inside.value(item.value)
+            value = inside.rewrite_value(item.value)
             if item.key in incoming.possible:
                 value = self._unless_given(item.key, value)
-            found[item.key] = entry(item.key, value, item)
+            found[item.key] = new_entry(item.key, value, item)
         return found | called
 
-    def looped(self, task: Definition, given: dict[str, Entry], place: Place) -> Mapping:
+    def add_loop(self, task: TaskDefinition, given: dict[str, MappingEntry], place: TaskContext) -> Mapping:
         """The canonical `loop` for a loop task; its tasks go into the pipeline. Raises TooLarge."""
-        outside = Scope(self._substituted(given), place.scope)
-        return self._loop(task, outside, replace(place, given=given))
+        outside = V1NameScope(self._substituted(given), place.scope)
+        return self._loop(task, outside, replace(place, inputs=given))
 
-    def _task(self, task: Definition, place: Place, given: dict[str, Entry], own: set[str]) -> Binding | None:
+    def _task(
+        self, task: TaskDefinition, place: TaskContext, given: dict[str, MappingEntry], own: set[str]
+    ) -> NameBinding | None:
         """Write one task; what its name stands for afterwards."""
-        self._parts += 1 + len(given) + len(place.ambient)
+        self._parts += 1 + len(given) + len(place.python_inputs)
         if self._parts > MAX_PARTS:
-            raise TooLarge
+            raise UpgradeTooLarge
         pipeline = place.pipeline
-        label = pipeline.label(place.prefix + task.name)
+        label = pipeline.new_label(place.label_prefix + task.name)
         guard = self._guard(task, label, place, given)
         match task.kind:
             case "http":
                 self._http(task, label, place, given, own)
-                binding: Binding | None = Binding(label, is_result=True)
+                binding: NameBinding | None = NameBinding(label, is_result=True)
             case "python":
                 self._python(task, label, place, given)
-                binding = Binding(label, is_result=True)
+                binding = NameBinding(label, is_result=True)
             case "task":
                 binding = self._composite(task, label, place, given)
             case "loop":
                 self._nested_loop(task, label, place, given)
-                binding = Binding(label, is_result=True)
+                binding = NameBinding(label, is_result=True)
         if guard is not None:
-            guard.past = len(pipeline.tasks)
+            guard.end = len(pipeline.tasks)
         if binding is not None:
             self._bind(task.name, binding, place)
         return binding
 
-    def _bind(self, name: str, binding: Binding, place: Place) -> None:
+    def _bind(self, name: str, binding: NameBinding, place: TaskContext) -> None:
         """Inputs and iterators hide results, so there only `NAME.result` is the result."""
-        if not place.prefix and name not in NAMESPACES and place.pipeline.is_reserved(name):
+        if not place.label_prefix and name not in NAMESPACES and place.pipeline.is_reserved(name):
             _, hiding = place.scope.resolve((name,), optional=True) or (1, name)
-            binding = Binding(hiding, parts={"result": binding})
+            binding = NameBinding(hiding, parts={"result": binding})
         place.scope.names[name] = binding
 
-    def _guard(self, task: Definition, label: str, place: Place, given: dict[str, Entry]) -> Guard | None:
+    def _guard(
+        self, task: TaskDefinition, label: str, place: TaskContext, given: dict[str, MappingEntry]
+    ) -> GuardTask | None:
         when = task.node.entries.get("when")
         if when is None:
             return None
-        condition = Scope(self._substituted(given), place.scope).guard(when.value)
+        condition = V1NameScope(self._substituted(given), place.scope).rewrite_guard(when.value)
         desc = task.node.entries.get("desc") if task.kind == "task" else None
-        guard = Guard(place.pipeline.label(f"{label}__when"), when, condition, desc)
+        guard = GuardTask(place.pipeline.new_label(f"{label}__when"), when, condition, desc)
         place.pipeline.tasks.append(guard)
         return guard
 
     def _http(
-        self, task: Definition, label: str, place: Place, given: dict[str, Entry], own: set[str]
+        self,
+        task: TaskDefinition,
+        label: str,
+        place: TaskContext,
+        given: dict[str, MappingEntry],
+        own: set[str],
     ) -> None:
         used = set(own)
-        scope = Scope(inputs(given, used.add), place.scope)
-        fields: list[Entry] = []
+        scope = V1NameScope(bind_inputs(given, used.add), place.scope)
+        fields: list[MappingEntry] = []
         for item in task.node:
             match item.key:
                 case "desc":
                     fields.append(item)
                 case "method":
-                    fields.append(entry("method", _upper(item.value), item))
+                    fields.append(new_entry("method", _upper(item.value), item))
                 case "endpoint":
-                    fields.append(entry("url", scope.value(item.value), item))
+                    fields.append(new_entry("url", scope.rewrite_value(item.value), item))
                 case "payload":
                     # `body` sends text as it is, and the mapping an expression gives as JSON.
                     is_text = isinstance(item.value, Scalar) and isinstance(item.value.value, str)
                     key = "body" if is_text else "json"
-                    fields.append(entry(key, scope.value(item.value), item))
+                    fields.append(new_entry(key, scope.rewrite_value(item.value), item))
                 case "params" | "headers" | "auth":
-                    fields.append(entry(item.key, scope.value(item.value), item))
+                    fields.append(new_entry(item.key, scope.rewrite_value(item.value), item))
                 case _:
                     pass
         args = {key: item for key, item in given.items() if key in used}
-        found = Task(label, "http", task.node, [*_args(args, task.node), *fields], error_rules(task.node))
+        found = PipelineTask(
+            label, "http", task.node, [*_args(args, task.node), *fields], error_rules(task.node)
+        )
         place.pipeline.tasks.append(found)
 
-    def _python(self, task: Definition, label: str, place: Place, given: dict[str, Entry]) -> None:
+    def _python(
+        self, task: TaskDefinition, label: str, place: TaskContext, given: dict[str, MappingEntry]
+    ) -> None:
         # `main(input)` gets everything in one mapping, so everything is named.
-        args = {key: entry(key, text(template(value), task.node)) for key, value in place.ambient.items()}
+        args = {
+            key: new_entry(key, new_text(as_template(value), task.node))
+            for key, value in place.python_inputs.items()
+        }
         fields = [item for item in task.node if item.key == "desc"]
         code = task.node.entries["code"]
-        fields.append(entry("code", _code(code.value), code))
-        found = Task(label, "python", task.node, [*_args(args | given, task.node), *fields])
+        fields.append(new_entry("code", _code(code.value), code))
+        found = PipelineTask(label, "python", task.node, [*_args(args | given, task.node), *fields])
         place.pipeline.tasks.append(found)
 
     def _composite(
-        self, task: Definition, label: str, place: Place, given: dict[str, Entry]
-    ) -> Binding | None:
-        block = Scope({}, place.scope)
-        inside = replace(place, scope=block, given=given, prefix=f"{label}__")
+        self, task: TaskDefinition, label: str, place: TaskContext, given: dict[str, MappingEntry]
+    ) -> NameBinding | None:
+        block = V1NameScope({}, place.scope)
+        inside = replace(place, scope=block, inputs=given, label_prefix=f"{label}__")
         last = self._run(task.run, inside)
         if last is None:
             return None
         if task.run[-1].when is not None:
             # The last task may be skipped; the composite still has the result of the one before.
-            place.pipeline.tasks.append(Task(label, "noop", task.node))
-            last = Binding(label, is_result=True)
-        return Binding(last.text, is_result=True, parts=dict(block.names))
+            place.pipeline.tasks.append(PipelineTask(label, "noop", task.node))
+            last = NameBinding(label, is_result=True)
+        return NameBinding(last.expression, is_result=True, parts=dict(block.names))
 
-    def _run(self, tasks: Iterable[Definition], place: Place) -> Binding | None:
+    def _run(self, tasks: Iterable[TaskDefinition], place: TaskContext) -> NameBinding | None:
         """Nested tasks, each with its own `with` over what it inherits."""
-        last: Binding | None = None
+        last: NameBinding | None = None
         for task in tasks:
-            scope = Scope(self._substituted(place.given), place.scope)
-            own = {item.key: entry(item.key, scope.value(item.value), item) for item in task.given}
-            last = self._task(task, place, place.given | own, set(own)) or last
+            scope = V1NameScope(self._substituted(place.inputs), place.scope)
+            own = {
+                item.key: new_entry(item.key, scope.rewrite_value(item.value), item) for item in task.inputs
+            }
+            last = self._task(task, place, place.inputs | own, set(own)) or last
         return last
 
-    def _nested_loop(self, task: Definition, label: str, place: Place, given: dict[str, Entry]) -> None:
+    def _nested_loop(
+        self, task: TaskDefinition, label: str, place: TaskContext, given: dict[str, MappingEntry]
+    ) -> None:
         used: set[str] = set()
-        own = {key: Binding(member("workload", key), used=partial(used.add, key)) for key in given}
+        own = {
+            key: NameBinding(member_expression("workload", key), on_read=partial(used.add, key))
+            for key in given
+        }
         closure = Closure(own, place.scope, {nested.name for nested in task.run})
         ambient: dict[str, str] = {}
         if task.has_python:
             used |= set(given)
             hidden = {task.iterator, *given}
             ambient = {
-                key: closure.carry(key, value) for key, value in place.ambient.items() if key not in hidden
+                key: closure.capture(key, value)
+                for key, value in place.python_inputs.items()
+                if key not in hidden
             }
-            ambient |= {key: member("workload", key) for key in given}
-        pipeline = Pipeline((NAMESPACES | {task.iterator, iterator_of(task), *given}).__contains__)
-        inside = Place(pipeline, closure, {}, ambient, f"{place.path}/{label}")
+            ambient |= {key: member_expression("workload", key) for key in given}
+        pipeline = PipelineBuilder(
+            (NAMESPACES | {task.iterator, canonical_iterator_of(task), *given}).__contains__
+        )
+        inside = TaskContext(pipeline, closure, {}, ambient, f"{place.path}/{label}")
         loop = self._loop(task, closure, inside)
         document = _document(task, inside.path, label, loop, pipeline)
         args = {key: item for key, item in given.items() if key in used}
-        args |= {key: entry(key, text(value, task.node)) for key, value in closure.arguments()}
-        found = Task(label, "playbook", task.node, [*_args(args, task.node), document])
+        args |= {
+            key: new_entry(key, new_text(value, task.node)) for key, value in closure.captured_arguments()
+        }
+        found = PipelineTask(label, "playbook", task.node, [*_args(args, task.node), document])
         place.pipeline.tasks.append(found)
 
-    def _loop(self, task: Definition, outside: Scope, place: Place) -> Mapping:
+    def _loop(self, task: TaskDefinition, outside: V1NameScope, place: TaskContext) -> Mapping:
         """The `loop` of a canonical step; the tasks go into the pipeline of `place`."""
-        name = iterator_of(task)
-        around = Scope({task.iterator: Binding(member("iter", name))}, place.scope)
-        given = {key: item for key, item in place.given.items() if key != task.iterator}
-        ambient = place.ambient | {task.iterator: member("iter", name)}
-        self._run(task.run, replace(place, scope=Scope({}, around), given=given, ambient=ambient))
+        name = canonical_iterator_of(task)
+        around = V1NameScope({task.iterator: NameBinding(member_expression("iter", name))}, place.scope)
+        given = {key: item for key, item in place.inputs.items() if key != task.iterator}
+        ambient = place.python_inputs | {task.iterator: member_expression("iter", name)}
+        self._run(
+            task.run, replace(place, scope=V1NameScope({}, around), inputs=given, python_inputs=ambient)
+        )
         items, iterator = task.node.entries["in"], task.node.entries["iterator"]
-        return mapping(
+        return new_mapping(
             [
                 *(item for item in task.node if item.key == "desc"),
-                entry("in", outside.value(items.value), items),
-                entry(
-                    "iterator", iterator.value if name == task.iterator else text(name, iterator), iterator
+                new_entry("in", outside.rewrite_value(items.value), items),
+                new_entry(
+                    "iterator",
+                    iterator.value if name == task.iterator else new_text(name, iterator),
+                    iterator,
                 ),
             ],
             task.node,
@@ -241,12 +276,12 @@ class Lowering:
         if expression is None:
             self._inexpressible(value)
             return value
-        owner = member("args", key)
-        return text(template(f"{owner} if {owner} is defined else {conjunct(expression)}"), value)
+        owner = member_expression("args", key)
+        return new_text(as_template(f"{owner} if {owner} is defined else {as_conjunct(expression)}"), value)
 
-    def _substituted(self, given: dict[str, Entry]) -> dict[str, Binding]:
+    def _substituted(self, given: dict[str, MappingEntry]) -> dict[str, NameBinding]:
         values = ((key, item.value) for key, item in given.items())
-        return substituted(values, self._copy, self._inexpressible)
+        return bind_values(values, self._copy, self._inexpressible)
 
     def _inexpressible(self, node: Node) -> None:
         self._report(
@@ -259,42 +294,49 @@ class Lowering:
     def _copy(self, expression: str) -> None:
         self._copied += len(expression)
         if self._copied > MAX_COPIED:
-            raise TooLarge
+            raise UpgradeTooLarge
 
 
-def _document(task: Definition, path: str, label: str, loop: Mapping, pipeline: Pipeline) -> Entry:
+def _document(
+    task: TaskDefinition, path: str, label: str, loop: Mapping, pipeline: PipelineBuilder
+) -> MappingEntry:
     """A playbook of one step, the loop."""
     at = task.node
-    step = mapping(
-        [entry("step", text(label, at)), entry("loop", loop), entry("tool", pipeline.node(at, set()))], at
+    step = new_mapping(
+        [
+            new_entry("step", new_text(label, at)),
+            new_entry("loop", loop),
+            new_entry("tool", pipeline.build(at, set())),
+        ],
+        at,
     )
     root = [
-        entry("apiVersion", text("noetl.io/v2", at)),
-        entry("kind", text("Playbook", at)),
-        entry("metadata", node_of({"name": label, "path": path}, at)),
-        entry("workflow", sequence([step], at)),
+        new_entry("apiVersion", new_text("noetl.io/v2", at)),
+        new_entry("kind", new_text("Playbook", at)),
+        new_entry("metadata", node_of({"name": label, "path": path}, at)),
+        new_entry("workflow", new_sequence([step], at)),
     ]
-    return entry("document", mapping(root, at))
+    return new_entry("document", new_mapping(root, at))
 
 
-def iterator_of(task: Definition) -> str:
+def canonical_iterator_of(task: TaskDefinition) -> str:
     """The iterator's canonical name: some names are taken there."""
-    return f"{task.iterator}_item" if task.iterator in NAMESPACES | BUILTIN_ITER else task.iterator
+    return f"{task.iterator}_item" if task.iterator in NAMESPACES | BUILTIN_ITER_KEYS else task.iterator
 
 
-def _args(args: dict[str, Entry], at: Located) -> list[Entry]:
-    return [entry("args", mapping(args.values(), at))] if args else []
+def _args(args: dict[str, MappingEntry], at: Located) -> list[MappingEntry]:
+    return [new_entry("args", new_mapping(args.values(), at))] if args else []
 
 
 def _upper(node: Node) -> Node:
     if isinstance(node, Scalar) and isinstance(node.value, str) and not node.value.isupper():
-        return text(node.value.upper(), node)
+        return new_text(node.value.upper(), node)
     return node
 
 
 def _code(node: Node) -> Node:
     """The code itself, unless its own global `result` would hide what `main` gives."""
     code = node.value if isinstance(node, Scalar) else None
-    if not isinstance(code, str) or (giving := giving_main(code)) == code:
+    if not isinstance(code, str) or (giving := code_with_main_result(code)) == code:
         return node
-    return text(giving, node)
+    return new_text(giving, node)

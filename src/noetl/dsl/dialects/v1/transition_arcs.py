@@ -1,35 +1,37 @@
 """Transitions as arcs (004 §4.3, §6): the first that holds fires all its steps, errors go their own way."""
 
-from noetl.dsl.dialects.expression_text import conjunct, inner, negation, template
-from noetl.dsl.dialects.nodes import entry, mapping, sequence, text
-from noetl.dsl.dialects.v1.name_scope import Scope
-from noetl.dsl.dialects.v1.v1_steps import ERROR_HANDLER, StepSource, Target, Transition
-from noetl.dsl.document.shape_check import Report
+from noetl.dsl.dialects.expression_text import as_conjunct, as_template, inner_expression, negate_guard
+from noetl.dsl.dialects.nodes import new_entry, new_mapping, new_sequence, new_text
+from noetl.dsl.dialects.v1.name_scope import V1NameScope
+from noetl.dsl.dialects.v1.v1_steps import ERROR_HANDLER, Transition, TransitionTarget, V1Step
+from noetl.dsl.document.shape_check import ProblemReporter
 from noetl.dsl.document.source import Mapping, Node, Scalar, node_of
 
 _DONE = "event.name != 'step.failed'"
 _FAILED = "event.name == 'step.failed'"
 
 
-def router(step: StepSource, scope: Scope, *, handled: bool, report: Report) -> Mapping | None:
+def upgrade_transitions(
+    step: V1Step, scope: V1NameScope, *, handled: bool, report: ProblemReporter
+) -> Mapping | None:
     """The step's `next`. `handled`: its failures go to the error handler without being told to."""
     routing = _Routing(step, scope, report)
     arcs = routing.done() + routing.failed()
     if handled and not any(_is_always(transition.when) for transition in routing.errors):
         guard = routing.guard(_FAILED) or _FAILED
-        arcs.append(node_of({"step": ERROR_HANDLER, "when": template(guard)}, step.node))
+        arcs.append(node_of({"step": ERROR_HANDLER, "when": as_template(guard)}, step.node))
     if not arcs:
         return None
     at = step.node.entries.get("next") or step.node
     mode = "inclusive" if routing.fans_out else "exclusive"
-    spec = mapping([entry("mode", text(mode, at))], at)
-    return mapping([entry("spec", spec), entry("arcs", sequence(arcs, at))], at)
+    spec = new_mapping([new_entry("mode", new_text(mode, at))], at)
+    return new_mapping([new_entry("spec", spec), new_entry("arcs", new_sequence(arcs, at))], at)
 
 
 class _Routing:
     """The transitions of one step. `before` are the conditions that must not have held."""
 
-    def __init__(self, step: StepSource, scope: Scope, report: Report) -> None:
+    def __init__(self, step: V1Step, scope: V1NameScope, report: ProblemReporter) -> None:
         self._transitions = step.transitions
         self._scope = scope
         self._report = report
@@ -82,14 +84,14 @@ class _Routing:
 
     def guard(self, head: str | None, condition: str | None = None) -> str | None:
         """The event, none of the conditions before, and this one; None where nothing is asked for."""
-        parts = [negation(earlier) for earlier in self._before]
+        parts = [negate_guard(earlier) for earlier in self._before]
         if head is not None:
             parts.insert(0, head)
         if condition is not None:
-            parts.append(conjunct(condition) if parts else condition)
+            parts.append(as_conjunct(condition) if parts else condition)
         return " and ".join(parts) or None
 
-    def _arcs(self, transition: Transition, targets: list[Target], head: str | None) -> list[Node]:
+    def _arcs(self, transition: Transition, targets: list[TransitionTarget], head: str | None) -> list[Node]:
         condition = self._condition(transition.when)
         guard = self.guard(head, condition)
         when: Node | None
@@ -97,20 +99,20 @@ class _Routing:
             # No single expression: the canonical reader says what is wrong with it.
             when = transition.when
         else:
-            when = text(template(guard), transition.when or transition.node) if guard else None
+            when = new_text(as_template(guard), transition.when or transition.node) if guard else None
         arcs = [self._arc(target, when) for target in targets]
         # Exclusive arcs are tried in order, so only inclusive ones must exclude each other.
         if arcs and condition is not None and self.fans_out:
             self._before.append(condition)
         return arcs
 
-    def _arc(self, target: Target, when: Node | None) -> Node:
-        entries = [entry("step", target.node)]
+    def _arc(self, target: TransitionTarget, when: Node | None) -> Node:
+        entries = [new_entry("step", target.node)]
         if when is not None:
-            entries.append(entry("when", when))
-        if target.given is not None:
-            entries.append(entry("args", self._scope.value(target.given.value), target.given))
-        return mapping(entries, target.node)
+            entries.append(new_entry("when", when))
+        if target.inputs is not None:
+            entries.append(new_entry("args", self._scope.rewrite_value(target.inputs.value), target.inputs))
+        return new_mapping(entries, target.node)
 
     def _condition(self, when: Node | None) -> str | None:
         """The condition as an expression; None where there is none, or none that can be combined."""
@@ -120,11 +122,11 @@ class _Routing:
             return "false"
         if not isinstance(when.value, str):
             return None
-        rewritten = self._scope.guard(when)
-        return inner(str(rewritten.value)) if isinstance(rewritten, Scalar) else None
+        rewritten = self._scope.rewrite_guard(when)
+        return inner_expression(str(rewritten.value)) if isinstance(rewritten, Scalar) else None
 
 
-def _to(transition: Transition, *, handler: bool) -> list[Target]:
+def _to(transition: Transition, *, handler: bool) -> list[TransitionTarget]:
     """The targets that are the error handler, or those that are not."""
     return [target for target in transition.targets if (target.name == ERROR_HANDLER) is handler]
 

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from noetl.dsl.dialects.node_reader import Reader
-from noetl.dsl.dialects.nodes import mapping, present
-from noetl.dsl.dialects.v1.v1_workbook import Definition, Workbook
+from noetl.dsl.dialects.node_reader import NodeReader
+from noetl.dsl.dialects.nodes import new_mapping, without_nulls
+from noetl.dsl.dialects.v1.v1_workbook import TaskDefinition, V1Workbook
 from noetl.dsl.document.shape_check import did_you_mean
-from noetl.dsl.document.source import Entry, Mapping, Node, Scalar
+from noetl.dsl.document.source import Mapping, MappingEntry, Node, Scalar
 
 ERROR_HANDLER = "error_handler"
 
@@ -15,68 +15,68 @@ _STEP = ["step", "desc", "run", "with", "next"]
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    task: Definition
-    given: Mapping
+    task: TaskDefinition
+    inputs: Mapping
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class TransitionTarget:
     """A step that a transition leads to, and what the token carries."""
 
     name: str
     node: Node
-    given: Entry | None
+    inputs: MappingEntry | None
 
 
 @dataclass(frozen=True, slots=True)
 class Transition:
     node: Mapping
     when: Node | None
-    targets: tuple[Target, ...]
+    targets: tuple[TransitionTarget, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class StepSource:
+class V1Step:
     """A step as it is written. `runs` tells whether it has a `run`, sound or not."""
 
     name: str
     node: Mapping
-    given: Mapping
-    runs: bool
+    inputs: Mapping
+    has_run: bool
     invocations: tuple[Invocation, ...]
     transitions: tuple[Transition, ...]
 
     @property
     def can_fail(self) -> bool:
         """A step that runs nothing and renders nothing always succeeds."""
-        return self.runs or bool(self.given.entries)
+        return self.has_run or bool(self.inputs.entries)
 
     @property
-    def loop(self) -> Definition | None:
+    def loop(self) -> TaskDefinition | None:
         """The loop that is all the step runs."""
-        if len(self.invocations) == 1 and self.runs:
+        if len(self.invocations) == 1 and self.has_run:
             task = self.invocations[0].task
             return task if task.kind == "loop" and task.when is None else None
         return None
 
 
-class Steps:
+class V1StepReader:
     """Reads steps; what is wrong is reported and left out."""
 
-    def __init__(self, workbook: Workbook, read: Reader) -> None:
+    def __init__(self, workbook: V1Workbook, read: NodeReader) -> None:
         self._workbook = workbook
         self._read = read
 
-    def read(self, node: Node) -> StepSource | None:
+    def read(self, node: Node) -> V1Step | None:
         step = self._read.mapping(node, "a step")
         if step is None:
             return None
-        step = present(step)
-        self._read.only(step, _STEP, "a step", {"tool": "v1 steps `run` tasks of the workbook"})
+        step = without_nulls(step)
+        self._read.check_keys(step, _STEP, "a step", {"tool": "v1 steps `run` tasks of the workbook"})
         name = self._read.text(self._read.required(step, "step", "a step"), "the name of a step")
         if name is None:
             return None
-        return StepSource(
+        return V1Step(
             name,
             step,
             self._with(step, f"`with` of `{name}`"),
@@ -88,7 +88,7 @@ class Steps:
     def _with(self, owner: Mapping, what: str) -> Mapping:
         node = owner.get("with")
         found = self._read.mapping(node, what) if node is not None else None
-        return found or mapping([], owner)
+        return found or new_mapping([], owner)
 
     def _run(self, step: Mapping, name: str) -> tuple[Invocation, ...]:
         items = self._read.sequence(step.get("run"), f"`run` of `{name}`") or []
@@ -98,20 +98,20 @@ class Steps:
     def _invocation(self, item: Node) -> Invocation | None:
         if isinstance(item, Scalar) and isinstance(item.value, str):
             task = self._task(item)
-            return Invocation(task, mapping([], item)) if task else None
+            return Invocation(task, new_mapping([], item)) if task else None
         call = self._read.mapping(item, "an entry of `run`")
         if call is None:
             return None
-        call = present(call)
+        call = without_nulls(call)
         hint = "tasks are defined in the workbook"
-        self._read.only(
+        self._read.check_keys(
             call, ["task", "with"], "an entry of `run`", {"type": hint, "code": hint, "run": hint}
         )
         node = self._read.required(call, "task", "an entry of `run`")
         task = self._task(node) if node is not None else None
         return Invocation(task, self._with(call, "`with` of a task")) if task else None
 
-    def _task(self, node: Node) -> Definition | None:
+    def _task(self, node: Node) -> TaskDefinition | None:
         name = self._read.text(node, "the name of a task")
         workbook = self._workbook
         if name is None or name in workbook.tasks:
@@ -143,12 +143,12 @@ class Steps:
         node = self._read.mapping(item, "a transition")
         if node is None:
             return None
-        node = present(node)
+        node = without_nulls(node)
         hints = {
             "else": "write `then` without `when`: that is the fallback",
             "step": "write `then: [{step: …}]`",
         }
-        self._read.only(node, ["when", "then"], "a transition", hints)
+        self._read.check_keys(node, ["when", "then"], "a transition", hints)
         then = node.get("then")
         if then is None:
             if not set(hints) & set(node.entries):
@@ -158,18 +158,18 @@ class Steps:
         targets = [target for item in items if (target := self._target(item)) is not None]
         return Transition(node, node.get("when"), tuple(targets))
 
-    def _target(self, item: Node) -> Target | None:
+    def _target(self, item: Node) -> TransitionTarget | None:
         if isinstance(item, Scalar) and isinstance(item.value, str):
-            return Target(item.value, item, None)
+            return TransitionTarget(item.value, item, None)
         node = self._read.mapping(item, "a step in `then`")
         if node is None:
             return None
-        node = present(node)
-        self._read.only(node, ["step", "with"], "a step in `then`")
+        node = without_nulls(node)
+        self._read.check_keys(node, ["step", "with"], "a step in `then`")
         name_node = self._read.required(node, "step", "a step in `then`")
         name = self._read.text(name_node, "the name of a step")
         if name is None or name_node is None:
             return None
         given = node.entries.get("with")
         sound = given is not None and self._read.mapping(given.value, "`with` of a step") is not None
-        return Target(name, name_node, given if sound else None)
+        return TransitionTarget(name, name_node, given if sound else None)

@@ -4,26 +4,26 @@ import ast
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from noetl.dsl.dialects.node_reader import Reader
-from noetl.dsl.dialects.nodes import mapping, present
+from noetl.dsl.dialects.node_reader import NodeReader
+from noetl.dsl.dialects.nodes import new_mapping, without_nulls
 from noetl.dsl.document.shape_check import did_you_mean
 from noetl.dsl.document.source import Mapping, Node, Scalar
-from noetl.guest.code import parsed
+from noetl.guest.code import parse_code
 
-Kind: TypeAlias = Literal["http", "python", "loop", "task"]
+V1TaskKind: TypeAlias = Literal["http", "python", "loop", "task"]
 
 MAX_NESTING = 40
 
 _COMMON = ["task", "type", "desc", "with", "when", "run"]
 # 004 lists no headers and no credentials, but requests need them and playbooks have them.
 _HTTP = ["method", "endpoint", "params", "payload", "retry", "retry_delay", "on_error", "headers", "auth"]
-_KEYS: dict[Kind, list[str]] = {
+_KEYS: dict[V1TaskKind, list[str]] = {
     "http": [*_COMMON, *_HTTP],
     "python": [*_COMMON, "code"],
     "loop": [*_COMMON, "in", "iterator"],
     "task": _COMMON,
 }
-_REQUIRED: dict[Kind, tuple[str, ...]] = {
+_REQUIRED: dict[V1TaskKind, tuple[str, ...]] = {
     "http": ("method", "endpoint"),
     "python": ("code",),
     "loop": ("in", "iterator", "run"),
@@ -33,16 +33,16 @@ _METHODS = ("GET", "POST", "PUT", "DELETE")
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class TaskDefinition:
     """A task as it is defined. `run` is empty where the type does not run nested tasks."""
 
     name: str
-    kind: Kind
+    kind: V1TaskKind
     node: Mapping
-    given: Mapping
-    run: tuple["Definition", ...]
+    inputs: Mapping
+    run: tuple["TaskDefinition", ...]
     iterator: str
-    names: frozenset[str]
+    bound_names: frozenset[str]
     """Every name it brings into a pipeline: tasks, inputs, iterators."""
     has_python: bool
 
@@ -51,15 +51,15 @@ class Definition:
         return self.node.get("when")
 
 
-class Workbook:
+class V1Workbook:
     """The top-level tasks by name. `nested` are names that exist only inside others.
 
     `broken` are names whose definition was reported: what refers to them needs no second report.
     """
 
-    def __init__(self, node: Node | None, read: Reader) -> None:
+    def __init__(self, node: Node | None, read: NodeReader) -> None:
         self._read = read
-        self.tasks: dict[str, Definition] = {}
+        self.tasks: dict[str, TaskDefinition] = {}
         self.nested: set[str] = set()
         self.broken: set[str] = set()
         for item in read.sequence(node, "`workbook`") or ():
@@ -84,20 +84,20 @@ class Workbook:
             return None
         return self._read.text(self._read.required(node, "task", "a task"), "the name of a task")
 
-    def _definition(self, item: Node, depth: int) -> Definition | None:
+    def _definition(self, item: Node, depth: int) -> TaskDefinition | None:
         read, name = self._read, self._name(item)
         if name is None or not isinstance(item, Mapping):
             return None
-        item = present(item)
+        item = without_nulls(item)
         kind = self._kind(item, name)
         if kind is None:
             return None
         what = f"the {kind} task `{name}`" if kind != "task" else f"the task `{name}`"
-        read.only(item, _KEYS[kind], what)
+        read.check_keys(item, _KEYS[kind], what)
         values = [read.required(item, key, what) for key in _REQUIRED[kind]]
         given = item.get("with")
         inputs = read.mapping(given, f"`with` of `{name}`") if given else None
-        run: tuple[Definition, ...] = ()
+        run: tuple[TaskDefinition, ...] = ()
         if kind in ("loop", "task"):
             run = self._run(item, name, depth)
         elif (ignored := item.entries.get("run")) is not None:
@@ -109,10 +109,10 @@ class Workbook:
             )
         if not all(values) or not self._is_sound(item, kind, what):
             return None
-        return _defined(name, kind, item, inputs or mapping([], item), run)
+        return _defined(name, kind, item, inputs or new_mapping([], item), run)
 
-    def _kind(self, item: Mapping, name: str) -> Kind | None:
-        known: list[Kind] = ["http", "python", "loop", "task"]
+    def _kind(self, item: Mapping, name: str) -> V1TaskKind | None:
+        known: list[V1TaskKind] = ["http", "python", "loop", "task"]
         node = item.get("type")
         if node is None:
             if name in self.tasks and len(item.entries) <= 2:
@@ -134,7 +134,7 @@ class Workbook:
             self._read.report("bad-value", node, f"there is no task type `{text}`", hint)
         return None
 
-    def _run(self, item: Mapping, parent: str, depth: int) -> tuple[Definition, ...]:
+    def _run(self, item: Mapping, parent: str, depth: int) -> tuple[TaskDefinition, ...]:
         node = item.get("run")
         items = self._read.sequence(node, f"`run` of `{parent}`") or []
         if node is not None and not items:
@@ -142,7 +142,7 @@ class Workbook:
         if depth >= MAX_NESTING:
             self._read.report("upgrade-limit", item, f"tasks are nested deeper than {MAX_NESTING} levels")
             return ()
-        found: dict[str, Definition] = {}
+        found: dict[str, TaskDefinition] = {}
         for nested in items:
             definition = self._definition(nested, depth + 1)
             if definition is None:
@@ -156,7 +156,7 @@ class Workbook:
             found[definition.name] = definition
         return tuple(found.values())
 
-    def _is_sound(self, item: Mapping, kind: Kind, what: str) -> bool:
+    def _is_sound(self, item: Mapping, kind: V1TaskKind, what: str) -> bool:
         match kind:
             case "http":
                 return self._check_http(item, what)
@@ -176,7 +176,7 @@ class Workbook:
             problems += 1
         for key in ("retry", "retry_delay"):
             node = item.get(key)
-            problems += node is not None and read.whole(node, f"`{key}`") is None
+            problems += node is not None and read.whole_number(node, f"`{key}`") is None
         on_error = item.get("on_error")
         said = read.text(on_error, "`on_error`")
         if on_error is not None and said not in ("continue", "fail"):
@@ -188,7 +188,7 @@ class Workbook:
     def _check_python(self, item: Mapping, what: str) -> bool:
         node = item.get("code")
         code = self._read.text(node, "`code`")
-        if node and code and main_of(code) is None:
+        if node and code and main_function_of(code) is None:
             self._read.report(
                 "v1-python-main",
                 node,
@@ -198,17 +198,19 @@ class Workbook:
         return code is not None
 
 
-def _defined(name: str, kind: Kind, node: Mapping, given: Mapping, run: tuple[Definition, ...]) -> Definition:
+def _defined(
+    name: str, kind: V1TaskKind, node: Mapping, given: Mapping, run: tuple[TaskDefinition, ...]
+) -> TaskDefinition:
     iterator = node.get("iterator") if kind == "loop" else None
     bound = str(iterator.value) if isinstance(iterator, Scalar) else ""
-    names = frozenset({name, bound, *given.entries}).union(*(nested.names for nested in run))
+    names = frozenset({name, bound, *given.entries}).union(*(nested.bound_names for nested in run))
     has_python = kind == "python" or any(nested.has_python for nested in run)
-    return Definition(name, kind, node, given, run, bound, names, has_python)
+    return TaskDefinition(name, kind, node, given, run, bound, names, has_python)
 
 
-def main_of(code: str) -> ast.FunctionDef | ast.AsyncFunctionDef | Literal["unreadable"] | None:
+def main_function_of(code: str) -> ast.FunctionDef | ast.AsyncFunctionDef | Literal["unreadable"] | None:
     """The function `main(input)` of the code; code that is no Python is for others to report."""
-    tree = parsed(code)
+    tree = parse_code(code)
     if tree is None:
         return "unreadable"
     for statement in reversed(tree.body):
@@ -217,9 +219,9 @@ def main_of(code: str) -> ast.FunctionDef | ast.AsyncFunctionDef | Literal["unre
     return None
 
 
-def giving_main(code: str) -> str:
+def code_with_main_result(code: str) -> str:
     """The code, so that its result is what `main` gives even if the module sets a global `result`."""
-    main = main_of(code)
+    main = main_function_of(code)
     if main is None or main == "unreadable" or not _sets_result(code):
         return code
     call = "main(args)" if isinstance(main, ast.FunctionDef) else "__import__('asyncio').run(main(args))"
@@ -227,7 +229,7 @@ def giving_main(code: str) -> str:
 
 
 def _sets_result(code: str) -> bool:
-    tree = parsed(code)
+    tree = parse_code(code)
     open_nodes: list[ast.AST] = list(tree.body) if tree else []
     while open_nodes:
         node = open_nodes.pop()

@@ -4,15 +4,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
-from noetl.dsl.dialects.expression_text import member
-from noetl.dsl.dialects.nodes import entry, mapping
-from noetl.dsl.dialects.v1.name_scope import Binding, Scope, inputs
-from noetl.dsl.dialects.v1.pipeline_builder import PUBLISHED, Pipeline
-from noetl.dsl.dialects.v1.task_upgrade import Incoming, Lowering, Place, TooLarge, iterator_of
-from noetl.dsl.dialects.v1.transition_arcs import router
-from noetl.dsl.dialects.v1.v1_steps import ERROR_HANDLER, StepSource
-from noetl.dsl.document.shape_check import Report
-from noetl.dsl.document.source import Entry, Mapping
+from noetl.dsl.dialects.expression_text import member_expression
+from noetl.dsl.dialects.nodes import new_entry, new_mapping
+from noetl.dsl.dialects.v1.name_scope import NameBinding, V1NameScope, bind_inputs
+from noetl.dsl.dialects.v1.pipeline_builder import RESULTS_KEY, PipelineBuilder
+from noetl.dsl.dialects.v1.task_upgrade import (
+    TaskContext,
+    TokenKeys,
+    UpgradeTooLarge,
+    V1TaskUpgrade,
+    canonical_iterator_of,
+)
+from noetl.dsl.dialects.v1.transition_arcs import upgrade_transitions
+from noetl.dsl.dialects.v1.v1_steps import ERROR_HANDLER, V1Step
+from noetl.dsl.document.shape_check import ProblemReporter
+from noetl.dsl.document.source import Mapping, MappingEntry
 from noetl.expr import NAMESPACES
 
 
@@ -20,21 +26,23 @@ from noetl.expr import NAMESPACES
 class _Draft:
     """A step whose pipeline is still open: what others read of it is not yet known."""
 
-    source: StepSource
-    pipeline: Pipeline
-    args: Entry | None
+    source: V1Step
+    pipeline: PipelineBuilder
+    args: MappingEntry | None
     loop: Mapping | None
     next: Mapping | None
 
 
-class Workflow:
+class WorkflowUpgrade:
     """All steps together: what a name means depends on who runs what, and on what tokens bring."""
 
-    def __init__(self, steps: list[StepSource], workload: frozenset[str], path: str, report: Report) -> None:
+    def __init__(
+        self, steps: list[V1Step], workload: frozenset[str], path: str, report: ProblemReporter
+    ) -> None:
         self._steps = steps
         self._workload = workload
         self._path = path
-        self._lowering = Lowering(report)
+        self._lowering = V1TaskUpgrade(report)
         self._report = report
         self._names = {step.name for step in steps}
         self._runners = _runners(steps)
@@ -42,41 +50,55 @@ class Workflow:
         self._handled = self._handled_steps()
         self._published: set[str] = set()
 
-    def nodes(self) -> list[Mapping]:
+    def step_nodes(self) -> list[Mapping]:
         """The canonical steps, in order."""
         drafts: list[_Draft] = []
         for step in self._steps:
             try:
                 drafts.append(self._draft(step))
-            except TooLarge:
+            except UpgradeTooLarge:
                 self._report(
                     "upgrade-limit", step.node, "written out, the tasks take more room than a document may"
                 )
                 break
         return [self._node(draft) for draft in drafts]
 
-    def _draft(self, step: StepSource) -> _Draft:
-        token = self._incoming.get(step.name, Incoming())
-        incoming = Incoming(token.certain | set(step.given.entries), token.possible - set(step.given.entries))
-        outside = Scope(inputs(token.certain | token.possible), _Document(self, step))
-        scope = Scope(inputs(incoming.certain | incoming.possible), _Document(self, step))
+    def _draft(self, step: V1Step) -> _Draft:
+        token = self._incoming.get(step.name, TokenKeys())
+        incoming = TokenKeys(
+            token.certain | set(step.inputs.entries), token.possible - set(step.inputs.entries)
+        )
+        outside = V1NameScope(bind_inputs(token.certain | token.possible), _Document(self, step))
+        scope = V1NameScope(bind_inputs(incoming.certain | incoming.possible), _Document(self, step))
         hiding = NAMESPACES | self._workload | set(scope.names)
         if step.loop is not None:
-            hiding |= {step.loop.iterator, iterator_of(step.loop)}
-        pipeline = Pipeline(hiding.__contains__)
-        place = Place(pipeline, Scope({}, scope), {}, _ambient(incoming), f"{self._path}/{step.name}")
+            hiding |= {step.loop.iterator, canonical_iterator_of(step.loop)}
+        pipeline = PipelineBuilder(hiding.__contains__)
+        place = TaskContext(
+            pipeline, V1NameScope({}, scope), {}, _ambient(incoming), f"{self._path}/{step.name}"
+        )
         loop: Mapping | None = None
         if step.loop is not None:
-            given = self._lowering.effective(step.loop, step.invocations[0].given, place.scope, incoming)
-            loop = self._lowering.looped(step.loop, given, place)
+            given = self._lowering.effective_inputs(
+                step.loop, step.invocations[0].inputs, place.scope, incoming
+            )
+            loop = self._lowering.add_loop(step.loop, given, place)
         else:
             for call in step.invocations:
-                self._lowering.invocation(call.task, call.given, place, incoming)
+                self._lowering.add_invocation(call.task, call.inputs, place, incoming)
         given_args = step.node.entries.get("with")
-        args = entry("args", outside.value(step.given), given_args) if step.given.entries else None
-        routing = Scope(self._routing_names(step, pipeline), scope)
+        args = (
+            new_entry("args", outside.rewrite_value(step.inputs), given_args) if step.inputs.entries else None
+        )
+        routing = V1NameScope(self._routing_names(step, pipeline), scope)
         handled = step.name in self._handled
-        return _Draft(step, pipeline, args, loop, router(step, routing, handled=handled, report=self._report))
+        return _Draft(
+            step,
+            pipeline,
+            args,
+            loop,
+            upgrade_transitions(step, routing, handled=handled, report=self._report),
+        )
 
     def _node(self, draft: _Draft) -> Mapping:
         node = draft.source.node
@@ -84,62 +106,66 @@ class Workflow:
         if draft.args is not None:
             entries.append(draft.args)
         if draft.loop is not None:
-            entries.append(entry("loop", draft.loop))
-        if draft.source.runs or draft.next is None:
+            entries.append(new_entry("loop", draft.loop))
+        if draft.source.has_run or draft.next is None:
             at = node.entries.get("run") or node
-            entries.append(entry("tool", draft.pipeline.node(at, self._published), at))
+            entries.append(new_entry("tool", draft.pipeline.build(at, self._published), at))
         if draft.next is not None:
-            entries.append(entry("next", draft.next))
-        return mapping(entries, node)
+            entries.append(new_entry("next", draft.next))
+        return new_mapping(entries, node)
 
-    def _routing_names(self, step: StepSource, pipeline: Pipeline) -> dict[str, Binding]:
+    def _routing_names(self, step: V1Step, pipeline: PipelineBuilder) -> dict[str, NameBinding]:
         """In `next`, the step's own result is the event's; results inside its pipeline come through `run`.
 
         Not through ctx: another run of the step, earlier or at the same time, writes there as well.
         """
-        own = Binding("event.result", is_result=True)
-        found: dict[str, Binding] = {}
+        own = NameBinding("event.result", is_result=True)
+        found: dict[str, NameBinding] = {}
         for number, call in enumerate(step.invocations, 1):
             name = call.task.name
             settled = number == len(step.invocations) and call.task.when is None
-            kept = Binding(member("run", name), is_result=True, used=partial(pipeline.kept.add, name))
+            kept = NameBinding(
+                member_expression("run", name),
+                is_result=True,
+                on_read=partial(pipeline.run_results.add, name),
+            )
             found[name] = own if settled else kept
-        return found | {step.name: own, "result": Binding("event.result")}
+        return found | {step.name: own, "result": NameBinding("event.result")}
 
-    def elsewhere(self, name: str, step: StepSource) -> Binding | None:
+    def document_binding(self, name: str, step: V1Step) -> NameBinding | None:
         """What a name means that the step itself does not know: workload, results of steps and tasks."""
         result = self._result(name, step)
         if name not in self._workload:
             return result
-        own = Binding(member("workload", name) if name in NAMESPACES else name)
-        return Binding(own.text, parts={"result": result}) if result else own
+        own = NameBinding(member_expression("workload", name) if name in NAMESPACES else name)
+        return NameBinding(own.expression, parts={"result": result}) if result else own
 
-    def _result(self, name: str, step: StepSource) -> Binding | None:
+    def _result(self, name: str, step: V1Step) -> NameBinding | None:
         if name in self._names:
-            return Binding(self._result_of_step(name, step), is_result=True)
+            return NameBinding(self._result_of_step(name, step), is_result=True)
         runners = self._runners.get(name)
         if runners is None:
             return None
         if len(runners) == 1 and runners[0][1]:
-            return Binding(self._result_of_step(runners[0][0], step), is_result=True)
+            return NameBinding(self._result_of_step(runners[0][0], step), is_result=True)
         return self._through_ctx(name)
 
-    def _result_of_step(self, name: str, reader: StepSource) -> str:
+    def _result_of_step(self, name: str, reader: V1Step) -> str:
         """The bare name, unless something nearer has it where it is read."""
-        token = self._incoming.get(reader.name, Incoming())
+        token = self._incoming.get(reader.name, TokenKeys())
         hidden = (
             name in self._workload
             or name in NAMESPACES
             or name in token.certain | token.possible
-            or name in reader.given
+            or name in reader.inputs
             or not name.isidentifier()
-            or any(name in call.task.names or name in call.given for call in reader.invocations)
+            or any(name in call.task.bound_names or name in call.inputs for call in reader.invocations)
         )
-        return member(member("steps", name), "result") if hidden else name
+        return member_expression(member_expression("steps", name), "result") if hidden else name
 
-    def _through_ctx(self, name: str) -> Binding:
-        text = member(f"ctx.{PUBLISHED}", name)
-        return Binding(text, is_result=True, used=partial(self._published.add, name))
+    def _through_ctx(self, name: str) -> NameBinding:
+        text = member_expression(f"ctx.{RESULTS_KEY}", name)
+        return NameBinding(text, is_result=True, on_read=partial(self._published.add, name))
 
     def _handled_steps(self) -> set[str]:
         """Steps whose failure goes to the error handler.
@@ -156,25 +182,27 @@ class Workflow:
         }
 
 
-class _Document(Scope):
+class _Document(V1NameScope):
     """The names that belong to no step: the outermost scope of each."""
 
-    def __init__(self, workflow: Workflow, step: StepSource) -> None:
-        super().__init__({"workload": Binding("workload"), "context": Binding("ctx")})
+    def __init__(self, workflow: WorkflowUpgrade, step: V1Step) -> None:
+        super().__init__({"workload": NameBinding("workload"), "context": NameBinding("ctx")})
         self._workflow = workflow
         self._step = step
 
     def resolve(self, path: tuple[str, ...], *, optional: bool) -> tuple[int, str] | None:  # noqa: ARG002
-        binding = self.names.get(path[0]) or self._workflow.elsewhere(path[0], self._step)
-        return binding.at(path) if binding else None
+        binding = self.names.get(path[0]) or self._workflow.document_binding(path[0], self._step)
+        return binding.resolve(path) if binding else None
 
 
-def _ambient(incoming: Incoming) -> dict[str, str]:
-    certain = {key: member("args", key) for key in sorted(incoming.certain)}
-    return certain | {key: f"{member('args', key)} | default(none)" for key in sorted(incoming.possible)}
+def _ambient(incoming: TokenKeys) -> dict[str, str]:
+    certain = {key: member_expression("args", key) for key in sorted(incoming.certain)}
+    return certain | {
+        key: f"{member_expression('args', key)} | default(none)" for key in sorted(incoming.possible)
+    }
 
 
-def _runners(steps: Iterable[StepSource]) -> dict[str, list[tuple[str, bool]]]:
+def _runners(steps: Iterable[V1Step]) -> dict[str, list[tuple[str, bool]]]:
     """By task: the steps that run it, and whether its result is always the step's."""
     found: dict[str, list[tuple[str, bool]]] = {}
     for step in steps:
@@ -184,23 +212,23 @@ def _runners(steps: Iterable[StepSource]) -> dict[str, list[tuple[str, bool]]]:
     return found
 
 
-def _incoming(steps: Iterable[StepSource]) -> dict[str, Incoming]:
+def _incoming(steps: Iterable[V1Step]) -> dict[str, TokenKeys]:
     """By step: the keys that its tokens bring, always or sometimes."""
     brought: dict[str, list[frozenset[str]]] = {"start": [frozenset()], ERROR_HANDLER: [frozenset()]}
     for step in steps:
         for transition in step.transitions:
             for target in transition.targets:
-                given = target.given.value if target.given else None
+                given = target.inputs.value if target.inputs else None
                 keys = frozenset(given.entries) if isinstance(given, Mapping) else frozenset()
                 brought.setdefault(target.name, []).append(keys)
-    found: dict[str, Incoming] = {}
+    found: dict[str, TokenKeys] = {}
     for name, keys_list in brought.items():
         certain = frozenset.intersection(*keys_list)
-        found[name] = Incoming(certain, frozenset().union(*keys_list) - certain)
+        found[name] = TokenKeys(certain, frozenset().union(*keys_list) - certain)
     return found
 
 
-def _reached(steps: list[StepSource]) -> set[str]:
+def _reached(steps: list[V1Step]) -> set[str]:
     """The steps that lie on a way from `start` without the error handler; all, if there is no `start`."""
     by_name = {step.name: step for step in steps}
     if "start" not in by_name:
