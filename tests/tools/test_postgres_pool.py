@@ -23,7 +23,7 @@ def connections(dsn: str, name: str) -> int:
 def test_what_nobody_uses_is_closed_but_for_the_least(
     dsn: str, least: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool, "IDLE", 0.05)
+    monkeypatch.setattr(pool, "IDLE_SECONDS", 0.05)
     name = f"keeping_{least}"
     db = postgres_at(f"{dsn}&application_name={name}")
 
