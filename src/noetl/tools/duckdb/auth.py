@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from noetl.model.outcome import ToolError
-from noetl.tools.duckdb.text import quote_literal, quote_name
+from noetl.tools.duckdb.text import quote_literal
+from noetl.tools.sql.target_table import quote_identifier
 
 _SERVER = {
     "HOST": ("host", "db_host"),
@@ -43,7 +44,7 @@ def attachment_of(auth: Mapping[str, Any], folder: Path) -> Attachment:
     """
     kind = str(auth.get("type") or auth.get("kind") or "").removesuffix("_credential").lower()
     name = str(auth.get("alias") or kind)
-    alias = quote_name(name)
+    alias = quote_identifier(name)
     if kind in _FILES:
         path = _first(auth, _PATH)
         if path is None:

@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from noetl.tools.duckdb.text import quote_name
+from noetl.tools.sql.target_table import quote_identifier
 
 BATCH = 8_192
 """Rows of a result that are in memory at a time."""
@@ -38,7 +38,7 @@ def batch_reader(relation: Any) -> pa.RecordBatchReader:
         casts = [f"::VARCHAR{found[1]}" if found else "" for found in unfit]
         columns = enumerate(zip(casts, relation.columns, strict=True), start=1)
         relation = relation.project(
-            ", ".join(f"#{n}{cast} AS {quote_name(name)}" for n, (cast, name) in columns)
+            ", ".join(f"#{n}{cast} AS {quote_identifier(name)}" for n, (cast, name) in columns)
         )
     return relation.to_arrow_reader(BATCH)
 

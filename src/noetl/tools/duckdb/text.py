@@ -52,11 +52,6 @@ def names_in(sql: str) -> set[str]:
     return {token.text for token in sql_tokens(sql) if token.kind in ("word", "quoted")}
 
 
-def quote_name(name: str) -> str:
-    """The name as an identifier, whatever is in it."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def quote_literal(text: str) -> str:
     """The text as a string of SQL."""
     return "'" + text.replace("'", "''") + "'"

@@ -15,8 +15,7 @@ from noetl.ports.tool import Call
 from noetl.tools.file.kind import FileInputs, check
 from noetl.tools.host.tool_attempt import inputs_of
 from noetl.tools.objects.content import media_type_by_suffix
-from noetl.tools.objects.operation import read_value, run_operation, store_file
-from noetl.tools.objects.put_source import local_path, open_put_source
+from noetl.tools.objects.operation import local_path, open_put_source, read_value, run_operation, store_file
 
 MOST_LISTED = 100_000
 

@@ -16,8 +16,7 @@ from noetl.model.outcome import Outcome, ToolError
 from noetl.ports.tool import Call
 from noetl.tools.host.tool_attempt import inputs_of
 from noetl.tools.objects.content import media_type_by_suffix
-from noetl.tools.objects.operation import read_value, run_operation, store_file
-from noetl.tools.objects.put_source import open_put_source
+from noetl.tools.objects.operation import open_put_source, read_value, run_operation, store_file
 from noetl.tools.s3.kind import S3Inputs, check
 
 PART = 8 << 20

@@ -7,7 +7,6 @@ from typing import Any
 import pyarrow as pa
 
 from noetl.model.outcome import ToolError
-from noetl.tools.sql.arrow_table import ArrowFile
 from noetl.tools.sql.result_table import Column, DriverRow, Unrepresentable, base64_text
 
 _EXACT = 1 << 53
@@ -133,3 +132,18 @@ def read_arrow_rows(path: Path) -> tuple[list[str], Callable[[], Iterator[list[t
                 yield list(zip(*(column.to_pylist() for column in part.columns), strict=True))
 
     return names, batches
+
+
+class ArrowFile:
+    """A stored Arrow stream that can be read any number of times, some rows at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The table from its beginning, for whoever speaks Arrow's interface."""
+        return pa.ipc.open_stream(pa.OSFile(str(self._path))).__arrow_c_stream__(requested_schema)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        with pa.OSFile(str(self._path)) as file:
+            yield from pa.ipc.open_stream(file)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
-from itertools import zip_longest
+from itertools import count, zip_longest
 from pathlib import Path
 from threading import Event
 from typing import Any, TypeVar
@@ -28,7 +28,6 @@ from noetl.tools.sql.sql_task import (
 from noetl.tools.sql.statement_result import StatementResult
 from noetl.tools.sql.target_table import parse_target_table, quote_identifier
 from noetl.tools.sql.text import SQLITE, Statement, plan_binding
-from noetl.tools.sqlite.folder import connect_in_folder
 from noetl.tools.sqlite.kind import SqliteInputs
 
 T = TypeVar("T")
@@ -255,3 +254,29 @@ def _value(value: Any) -> Any:
         case dict() | list():
             return msgspec.json.encode(value).decode()
     return normalise(value)
+
+
+MEMORY = ":memory:"
+
+_numbers = count(1)
+
+
+def connect_in_folder(database: Path | None, folder: Path) -> apsw.Connection:
+    """Opens the file, or a database in memory. What it attaches or writes by name is in the folder.
+
+    Raises apsw.Error.
+    """
+    files = _Folder(folder)
+    return apsw.Connection(MEMORY if database is None else str(database), vfs=files.name)
+
+
+class _Folder(apsw.VFS):
+    """The files of the machine, seen from a folder. It is known to SQLite while a connection uses it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.name = f"noetl-{next(_numbers)}"
+        self._folder = folder.absolute()
+        super().__init__(self.name, "")
+
+    def xFullPathname(self, name: str) -> str:  # noqa: N802  # as SQLite calls it
+        return str(self._folder / name)

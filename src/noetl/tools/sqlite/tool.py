@@ -9,18 +9,17 @@ from pathlib import Path
 
 import apsw
 
-from noetl.model.outcome import Outcome, ToolError
+from noetl.model import Json
+from noetl.model.outcome import ErrorInfo, ErrorKind, Outcome, ToolError, failed
 from noetl.ports.tool import Call
 from noetl.tools.host.input_rules import name_phrase
 from noetl.tools.host.tool_attempt import as_outcome, error_outcome
 from noetl.tools.sql.input_rows import open_input_rows
 from noetl.tools.sql.sql_inputs import SqlSpec
-from noetl.tools.sql.sql_task import decode_sql_task
+from noetl.tools.sql.sql_task import BoundStatement, decode_sql_task
 from noetl.tools.sql.statement_result import StatementResult, sql_outcome
-from noetl.tools.sqlite.failure import OK, sqlite_failure
-from noetl.tools.sqlite.folder import MEMORY, connect_in_folder
 from noetl.tools.sqlite.kind import SqliteInputs, check
-from noetl.tools.sqlite.session import SqliteSession
+from noetl.tools.sqlite.session import MEMORY, SqliteSession, connect_in_folder
 
 THREADS = 32
 _PAUSE = 0.02
@@ -134,3 +133,47 @@ def _path(call: Call, inputs: SqliteInputs) -> Path | None:
     if named is not None and "\0" in named:
         raise ToolError("input", f"`database` is no path: {named!r}")
     return None if named in (None, "", MEMORY) else call.folder / str(named)
+
+
+OK: dict[str, Json] = {"code": "SQLITE_OK", "message": None}
+"""`outcome.sqlite` of a success."""
+
+_KINDS: dict[int, ErrorKind] = {
+    apsw.SQLITE_AUTH: "permission",
+    apsw.SQLITE_PERM: "permission",
+    apsw.SQLITE_READONLY: "permission",
+    apsw.SQLITE_CANTOPEN: "not_found",
+    apsw.SQLITE_TOOBIG: "limit",
+    apsw.SQLITE_FULL: "limit",
+}
+_RETRYABLE = {apsw.SQLITE_BUSY, apsw.SQLITE_LOCKED}
+
+
+def sqlite_failure(error: apsw.Error, at: BoundStatement | None, database: Path | None) -> Outcome:
+    """The outcome of an error, which came while the statement `at` ran."""
+    result = getattr(error, "result", 0)
+    message = str(error)
+    if result in (apsw.SQLITE_CANTOPEN, apsw.SQLITE_NOTADB) and database is not None:
+        message = f"{message}: {database}"
+    if at is not None:
+        message = f"{at.position(_line(error, at))}: {message}"
+    # What the driver refuses has no code: values that do not go with the statement.
+    kind = _KINDS.get(result, "sql") if result else "input"
+    code = _code(error)
+    return failed(
+        ErrorInfo(kind=kind, message=message, retryable=result in _RETRYABLE, details={"code": code}),
+        sqlite={"code": code, "message": str(error)},
+    )
+
+
+def _code(error: apsw.Error) -> Json:
+    """The name of the code, the extended one if there is."""
+    extended = apsw.mapping_extended_result_codes.get(getattr(error, "extendedresult", 0))
+    name: Json = extended or apsw.mapping_result_codes.get(getattr(error, "result", 0))
+    return name
+
+
+def _line(error: apsw.Error, at: BoundStatement) -> int:
+    """The line of the statement that SQLite points to, from 1."""
+    offset = getattr(error, "error_offset", -1)
+    return at.text.encode()[:offset].count(b"\n") + 1 if offset >= 0 else 1
