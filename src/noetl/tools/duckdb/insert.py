@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from noetl.tools.duckdb.relation import run_to_relation
 from noetl.tools.duckdb.tables import arrow_column
+from noetl.tools.sql.column import bytes_from_text
 from noetl.tools.sql.input_rows import rows_from_list
-from noetl.tools.sql.result_table import bytes_from_text
 from noetl.tools.sql.target_table import TargetTable, quote_identifier
 
 ROWS_TABLE = "__noetl_rows__"

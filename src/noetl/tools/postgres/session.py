@@ -13,8 +13,9 @@ from noetl.ports.tool import Call
 from noetl.tools.postgres.kind import PostgresInputs, PostgresSpec
 from noetl.tools.postgres.pool import PostgresConnection, StreamCursor
 from noetl.tools.postgres.types import TargetType, result_column
+from noetl.tools.sql.column import DriverRow
 from noetl.tools.sql.input_rows import InputRows, open_input_rows
-from noetl.tools.sql.result_table import DriverRow, ResultTable
+from noetl.tools.sql.result_table import ResultTable
 from noetl.tools.sql.sql_task import (
     BoundStatement,
     bind_statements,

@@ -13,7 +13,7 @@ from psycopg.types.json import set_json_loads
 from psycopg.types.string import TextLoader
 
 from noetl.model import Json
-from noetl.tools.sql.result_table import (
+from noetl.tools.sql.column import (
     Column,
     Unrepresentable,
     base64_text,

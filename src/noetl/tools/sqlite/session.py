@@ -14,8 +14,9 @@ import msgspec
 from noetl.model.normalisation import normalise
 from noetl.model.outcome import ToolError
 from noetl.ports.tool import Call
+from noetl.tools.sql.column import Column, DriverRow, bytes_from_text, json_from_driver
 from noetl.tools.sql.input_rows import InputRows
-from noetl.tools.sql.result_table import Column, DriverRow, ResultTable, bytes_from_text, json_from_driver
+from noetl.tools.sql.result_table import ResultTable
 from noetl.tools.sql.sql_inputs import SqlSpec
 from noetl.tools.sql.sql_task import (
     BoundStatement,
