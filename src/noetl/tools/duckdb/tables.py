@@ -26,6 +26,7 @@ _READERS = {
     "application/x-ndjson": "read_json",
     "application/jsonl": "read_json",
 }
+_NO_ARROW_TYPE = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError)
 
 
 class QueriedFile(NamedTuple):
@@ -58,39 +59,39 @@ async def source_tables(
     for name, value in values.items():
         try:
             source = await _source(value, objects, files)
-        except _Unfit as reason:
+        except _NotTable as reason:
             tables.unfit[name] = str(reason)
         else:
             tables.sources[name] = source
     return tables
 
 
-class _Unfit(Exception):
+class _NotTable(Exception):
     """Why a value is no table."""
 
 
 async def _source(value: Any, objects: ExecutionObjects, files: AsyncExitStack) -> Any:
     if value is None:
-        raise _Unfit("nothing has set it")
+        raise _NotTable("nothing has set it")
     if isinstance(value, StoredReference):
-        return await _stored(value, objects, files)
+        return await _stored_source(value, objects, files)
     if not isinstance(value, dict):
         return await asyncio.to_thread(arrow_table, value)
     for key in ("rows", "data"):
         inner = value.get(key)
         if isinstance(inner, StoredReference):
-            return await _stored(inner, objects, files)
+            return await _stored_source(inner, objects, files)
         if isinstance(inner, list):
             columns = value.get("columns")
             return await asyncio.to_thread(arrow_table, inner, columns if isinstance(columns, list) else ())
     return await asyncio.to_thread(arrow_table, value)
 
 
-async def _stored(reference: StoredReference, objects: ExecutionObjects, files: AsyncExitStack) -> Any:
+async def _stored_source(reference: StoredReference, objects: ExecutionObjects, files: AsyncExitStack) -> Any:
     media_type = str(reference.get("media_type", JSON_MEDIA_TYPE)).partition(";")[0].strip().lower()
     reader = _READERS.get(media_type)
     if media_type not in (ARROW_MEDIA_TYPE, JSON_MEDIA_TYPE) and reader is None:
-        raise _Unfit(f"it is a file of type `{media_type}`, and no table")
+        raise _NotTable(f"it is a file of type `{media_type}`, and no table")
     if media_type == JSON_MEDIA_TYPE:
         return await _source(await read_reference(reference, objects), objects, files)
     path = await files.enter_async_context(objects.local(reference))
@@ -124,16 +125,13 @@ def arrow_table(value: Json, columns: Sequence[str] = ()) -> pa.Table:
     return pa.table({name: arrow_column([row.get(name) for row in rows]) for name in names})
 
 
-_UNFIT = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError)
-
-
 def arrow_column(values: list[Any]) -> pa.Array:
     """Values of one type as they are, wide integers as decimals; of others, what is not text as its JSON."""
     try:
         return pa.array(values)
-    except _UNFIT:
+    except _NO_ARROW_TYPE:
         if all(value is None or type(value) is int for value in values):
-            with suppress(*_UNFIT):
+            with suppress(*_NO_ARROW_TYPE):
                 return pa.array([value if value is None else Decimal(value) for value in values])
     return pa.array(
         [
