@@ -56,7 +56,7 @@ async def _put(call: Call, inputs: ArtifactInputs, store: str) -> StoredReferenc
         if reference is None:
             async with call.objects.draft() as draft:
                 preview = file_preview(path, media_type)
-                await asyncio.to_thread(_linked, path, draft.path)
+                await asyncio.to_thread(_link_or_copy, path, draft.path)
                 reference = await draft.keep(media_type, preview=preview)
     if not inputs.key:
         return reference
@@ -64,7 +64,7 @@ async def _put(call: Call, inputs: ArtifactInputs, store: str) -> StoredReferenc
     return StoredReference({**reference, "name": inputs.key, "created_at": about["created_at"]})
 
 
-def _linked(path: Path, to: Path) -> None:
+def _link_or_copy(path: Path, to: Path) -> None:
     try:
         to.hardlink_to(path)
     except OSError:
@@ -73,21 +73,20 @@ def _linked(path: Path, to: Path) -> None:
 
 async def _get(call: Call, inputs: ArtifactInputs, store: str) -> Any:
     if inputs.key is not None:
-        found = await call.objects.published(inputs.key, store)
-        if found is None:
+        published = await call.objects.published(inputs.key, store)
+        if published is None:
             where = f" in the store `{store}`" if store else ""
             raise ToolError("not_found", f"there is no artifact `{inputs.key}`{where}")
-        reference = StoredReference({**found, "name": inputs.key})
+        reference = StoredReference({**published, "name": inputs.key})
     else:
-        reference = await _given(call, call.inputs.get("ref"))
-    if inputs.format in (None, "bytes"):
+        reference = await _reference_from(call, call.inputs.get("ref"))
+    if inputs.format is None or inputs.format == "bytes":
         return reference
-    assert inputs.format is not None  # noqa: S101 -- as above
     async with call.objects.local(reference) as path:
         return await read_value(call, path, inputs.format)
 
 
-async def _given(call: Call, ref: Any) -> StoredReference:
+async def _reference_from(call: Call, ref: Any) -> StoredReference:
     if isinstance(ref, StoredReference):
         return ref
     if isinstance(ref, str):

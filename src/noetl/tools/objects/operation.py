@@ -1,4 +1,4 @@
-"""What the kinds for stored objects do alike: keep what was read, and tell what went wrong."""
+"""What the kinds for stored objects share: the run of one operation, what it reads, and what `put` writes."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from noetl.model import Json
 from noetl.model.outcome import Outcome, ToolError, succeeded
-from noetl.model.reference import ARROW_MEDIA_TYPE, StoredReference
+from noetl.model.reference import ARROW_MEDIA_TYPE, JSON_MEDIA_TYPE, StoredReference
 from noetl.ports.results import ResultError
 from noetl.ports.tool import Call
 from noetl.tools.host.input_rules import Format
@@ -34,23 +34,23 @@ async def run_operation(call: Call, work: Callable[[Call], Awaitable[Json]]) -> 
                 return succeeded(await work(call))
         except TimeoutError:
             if not bound.expired():
-                raise
+                raise  # of a client, not of ours
             message = f"it was not done within {call.timeout:g} s"
             raise ToolError("timeout", message, retryable=True) from None
         except ResultError as error:
             message = f"{error}; {error.hint}" if error.hint else str(error)
             raise ToolError(error.kind, message) from None
         except (FileNotFoundError, NotADirectoryError) as error:
-            raise ToolError("not_found", _said(error)) from None
+            raise ToolError("not_found", _describe_os_error(error)) from None
         except PermissionError as error:
-            raise ToolError("permission", _said(error)) from None
+            raise ToolError("permission", _describe_os_error(error)) from None
         except (IsADirectoryError, FileExistsError) as error:
-            raise ToolError("input", _said(error)) from None
+            raise ToolError("input", _describe_os_error(error)) from None
 
     return await as_outcome(within())
 
 
-def _said(error: OSError) -> str:
+def _describe_os_error(error: OSError) -> str:
     if isinstance(error, FileExistsError):  # where a folder was to be made
         return f"{error.filename} is a file, not a folder"
     name = f"{error.filename}: " if error.filename else ""
@@ -68,11 +68,11 @@ async def store_file(call: Call, path: Path, media_type: str, **about: Json) -> 
 async def read_value(call: Call, path: Path, form: Format) -> Any:
     """What a file holds, in this format: a value, or the reference to a large table."""
     async with call.objects.draft() as draft:
-        found = await asyncio.to_thread(read_content, path, form, draft.path)
+        content = await asyncio.to_thread(read_content, path, form, draft.path)
         if form != "parquet":
-            return found
+            return content
         columns = await asyncio.to_thread(arrow_columns, draft.path)
-        return await draft.keep(ARROW_MEDIA_TYPE, type="list", length=found, columns=list(columns))
+        return await draft.keep(ARROW_MEDIA_TYPE, type="list", length=content, columns=list(columns))
 
 
 @asynccontextmanager
@@ -88,8 +88,9 @@ async def open_put_source(call: Call, inputs: ObjectInputs) -> AsyncIterator[tup
     if source is not None and not isinstance(source, StoredReference):
         raise ToolError("input", "`source` is a file, or a reference that an earlier task gave")
     content = call.inputs.get("content") if source is None else source
-    async with content_file(call.objects, content, inputs.format or _told_by(inputs.url, content)) as found:
-        yield found
+    form = inputs.format or _format_for(inputs.url, content)
+    async with content_file(call.objects, content, form) as (path, media_type):
+        yield path, media_type
 
 
 def local_path(call: Call, url: str) -> Path:
@@ -103,11 +104,10 @@ def local_path(call: Call, url: str) -> Path:
     return call.folder / path
 
 
-def _told_by(url: str, content: object) -> Format | None:
+def _format_for(url: str, content: object) -> Format | None:
     """The format that an address asks for, where the content does not say otherwise."""
     form = format_by_suffix(url)
     if form == "text" or not isinstance(content, StoredReference):
         return form if form != "text" or isinstance(content, str) else None
     # Objects are written as they are; only what stands for a value has a form to choose.
-    values = ("application/json", "application/vnd.apache.arrow.stream")
-    return form if content["media_type"] in values else None
+    return form if content["media_type"] in (JSON_MEDIA_TYPE, ARROW_MEDIA_TYPE) else None

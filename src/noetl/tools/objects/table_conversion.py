@@ -17,41 +17,41 @@ ROWS = 65_536
 
 def convert_table(source: Path, form: Literal["csv", "json", "parquet"], to: Path) -> None:
     """Writes the table in a file of Arrow's in another format. Raises ToolError."""
-    arrow = _arrow()
+    arrow = _import_arrow()
     # Not mapped into memory: all of it would count as ours.
-    with _told(form), arrow.OSFile(str(source)) as file, arrow.ipc.open_stream(file) as stream:
+    with _as_tool_error(form), arrow.OSFile(str(source)) as file, arrow.ipc.open_stream(file) as stream:
         match form:
             case "csv":
-                from pyarrow import csv  # noqa: PLC0415 -- as in `_arrow`
+                from pyarrow import csv  # noqa: PLC0415 - as in `_import_arrow`
 
                 with csv.CSVWriter(str(to), stream.schema) as out:
-                    _each(stream, out.write_batch)
+                    _write_batches(stream, out.write_batch)
             case "parquet":
-                from pyarrow import parquet  # noqa: PLC0415
+                from pyarrow import parquet  # noqa: PLC0415 - as in `_import_arrow`
 
                 with parquet.ParquetWriter(str(to), stream.schema) as out:
-                    _each(stream, out.write_batch)
+                    _write_batches(stream, out.write_batch)
             case "json":
                 _write_json(stream, to)
 
 
 def write_parquet(rows: list[dict[str, Json]], to: Path) -> None:
     """Writes rows as Parquet. Raises ToolError."""
-    arrow = _arrow()
-    from pyarrow import parquet  # noqa: PLC0415
+    arrow = _import_arrow()
+    from pyarrow import parquet  # noqa: PLC0415 - as in `_import_arrow`
 
-    with _told("parquet"):
+    with _as_tool_error("parquet"):
         parquet.write_table(arrow.Table.from_pylist(rows), str(to))
 
 
 def read_parquet(source: Path, to: Path) -> int:
     """Writes a file of Parquet as a table of Arrow's; how many rows it has. Raises ToolError."""
-    arrow = _arrow()
-    from pyarrow import parquet  # noqa: PLC0415
+    arrow = _import_arrow()
+    from pyarrow import parquet  # noqa: PLC0415 - as in `_import_arrow`
 
     total = 0
     with (
-        _told("parquet"),
+        _as_tool_error("parquet"),
         parquet.ParquetFile(str(source)) as file,
         arrow.OSFile(str(to), "wb") as sink,
         arrow.ipc.new_stream(sink, file.schema_arrow) as out,
@@ -64,12 +64,12 @@ def read_parquet(source: Path, to: Path) -> int:
 
 def arrow_columns(table: Path) -> list[str]:
     """The names of the columns of a table of Arrow's."""
-    arrow = _arrow()
-    with _told("arrow"), arrow.OSFile(str(table)) as file, arrow.ipc.open_stream(file) as stream:
+    arrow = _import_arrow()
+    with _as_tool_error("arrow"), arrow.OSFile(str(table)) as file, arrow.ipc.open_stream(file) as stream:
         return list(stream.schema.names)
 
 
-def _each(stream: Any, write: Callable[[Any], None]) -> None:
+def _write_batches(stream: Any, write: Callable[[Any], None]) -> None:
     for batch in stream:
         write(batch)
 
@@ -85,18 +85,18 @@ def _write_json(stream: Any, to: Path) -> None:
         file.write(b"[]" if before == b"[" else b"]")
 
 
-def _arrow() -> Any:
+def _import_arrow() -> Any:
     try:
-        import pyarrow as arrow  # noqa: PLC0415 -- only who has tables needs it
-        import pyarrow.ipc  # noqa: PLC0415
+        import pyarrow as arrow  # noqa: PLC0415 - an extra: only who has tables needs it
+        import pyarrow.ipc  # noqa: PLC0415 - the same extra
     except ImportError:
         raise ToolError("tool", "tables need pyarrow: pip install 'noetl[arrow]'") from None
     return arrow
 
 
 @contextmanager
-def _told(form: str) -> Iterator[None]:
+def _as_tool_error(form: str) -> Iterator[None]:
     try:
         yield
-    except (_arrow().ArrowException, OSError, TypeError) as error:
+    except (_import_arrow().ArrowException, OSError, TypeError) as error:
         raise ToolError("input", f"the table cannot be read or written as {form}: {error}") from None
