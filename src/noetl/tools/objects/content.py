@@ -25,6 +25,7 @@ from noetl.model.reference import (
     unescape,
     wrap_references,
 )
+from noetl.model.table_reader import table_rows
 from noetl.ports.results import ExecutionObjects
 from noetl.tools.host.input_rules import Format
 from noetl.tools.objects.table_conversion import convert_table, read_parquet, write_parquet
@@ -225,8 +226,6 @@ async def _resolve(objects: ExecutionObjects, value: Any) -> Any:
 
 
 def _stored_rows(path: Path) -> Json:
-    from noetl.model.table_reader import table_rows  # noqa: PLC0415 - imports pyarrow, an extra
-
     return list(table_rows(path.read_bytes()))
 
 

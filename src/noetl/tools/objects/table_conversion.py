@@ -10,6 +10,7 @@ import msgspec
 from noetl.model import Json
 from noetl.model.outcome import ToolError
 from noetl.model.table_reader import batch_rows
+from noetl.tools.host.extras import install_command
 
 ROWS = 65_536
 """Rows that are read at a time."""
@@ -90,7 +91,7 @@ def _import_arrow() -> Any:
         import pyarrow as arrow  # noqa: PLC0415 - an extra: only who has tables needs it
         import pyarrow.ipc  # noqa: PLC0415 - the same extra
     except ImportError:
-        raise ToolError("tool", "tables need pyarrow: pip install 'noetl[arrow]'") from None
+        raise ToolError("tool", f"tables need pyarrow: {install_command('arrow')}") from None
     return arrow
 
 
