@@ -34,11 +34,11 @@ class DuckdbCalls:
         execution: str = "x",
         **inputs: Any,
     ) -> Outcome:
-        given = inputs if query is None else {"query": query, **inputs}
+        all_inputs = inputs if query is None else {"query": query, **inputs}
         return await self.tool.run(
             call_of(
                 "duckdb",
-                given,
+                all_inputs,
                 spec=spec,
                 execution_id=execution,
                 timeout=timeout,
@@ -68,11 +68,11 @@ class DuckdbCalls:
 def with_duckdb(folder: Path, work: Callable[[DuckdbCalls], Awaitable[T]]) -> T:
     """What the work gives, with a tool that is closed at the end."""
 
-    async def whole() -> T:
+    async def run_and_close() -> T:
         tool = DuckdbTool()
         try:
             return await work(DuckdbCalls(folder, tool))
         finally:
             await tool.close()
 
-    return asyncio.run(whole())
+    return asyncio.run(run_and_close())
