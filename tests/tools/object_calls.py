@@ -59,12 +59,12 @@ class ObjectCalls:
         return outcome.error.kind, outcome.error.message
 
     def object(
-        self, data: bytes, media_type: str = "application/octet-stream", **about: Any
+        self, data: bytes, media_type: str = "application/octet-stream", **attributes: Any
     ) -> StoredReference:
         async def store() -> StoredReference:
             async with self.objects.draft() as draft:
                 draft.path.write_bytes(data)
-                return await draft.keep(media_type, **about)
+                return await draft.keep(media_type, **attributes)
 
         return asyncio.run(store())
 

@@ -54,26 +54,26 @@ class SqlDatabase:
 
         return asyncio.run(run_and_close())
 
-    def outcome(self, **about: Any) -> Outcome:
-        return self.outcomes(self.call(**about))[0]
+    def outcome(self, **options: Any) -> Outcome:
+        return self.outcomes(self.call(**options))[0]
 
-    def run(self, text: str | None = None, **about: Any) -> dict[str, Any]:
+    def run(self, text: str | None = None, **options: Any) -> dict[str, Any]:
         """The result of a task that goes well."""
         if text is not None:
-            about["command"] = text
-        outcome = self.outcome(**about)
+            options["command"] = text
+        outcome = self.outcome(**options)
         assert outcome.error is None, outcome.error
         result: dict[str, Any] = outcome.result
         return result
 
-    def rows(self, text: str, **about: Any) -> list[dict[str, Any]]:
-        result: list[dict[str, Any]] = self.run(text, **about)["rows"]
+    def rows(self, text: str, **options: Any) -> list[dict[str, Any]]:
+        result: list[dict[str, Any]] = self.run(text, **options)["rows"]
         return result
 
-    def error(self, text: str | None = None, **about: Any) -> ErrorInfo:
+    def error(self, text: str | None = None, **options: Any) -> ErrorInfo:
         if text is not None:
-            about["command"] = text
-        outcome = self.outcome(**about)
+            options["command"] = text
+        outcome = self.outcome(**options)
         assert outcome.error is not None, outcome.result
         return outcome.error
 

@@ -46,7 +46,11 @@ def duckdb_failure(
     lines = [int(line) + position.lines for line in _LINE.findall(text)]
     text = _LINE.sub(lambda match: f"LINE {int(match[1]) + position.lines}:", text)
     name = _type(error, text)
-    where: dict[str, Json] = {"type": name, "statement": position.number, "line": lines[0] if lines else None}
+    details: dict[str, Json] = {
+        "type": name,
+        "statement": position.number,
+        "line": lines[0] if lines else None,
+    }
     if hint := _hint(name, text, labels, unfit):
         text = f"{text}\n{hint}"
     conflict = name == "TransactionContext" and "onflict" in text
@@ -54,9 +58,9 @@ def duckdb_failure(
         kind=_kind(error, name, text),
         message=text,
         retryable=conflict or _in_use(text),
-        details=where,
+        details=details,
     )
-    return failed(info, duckdb={**where, "message": text})
+    return failed(info, duckdb={**details, "message": text})
 
 
 def _type(error: Exception, text: str) -> str:

@@ -59,7 +59,7 @@ async def open_session(
         connection = await asyncio.shield(asyncio.wrap_future(opening))
     except asyncio.CancelledError:
         # The thread opens it all the same, and nobody is there to take it.
-        opening.add_done_callback(lambda done: _disconnect_unclaimed(databases, done))
+        opening.add_done_callback(lambda future: _disconnect_unclaimed(databases, future))
         raise
     session = DuckdbSession(connection, threads)
     try:

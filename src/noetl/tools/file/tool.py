@@ -24,13 +24,13 @@ class FileTool:
     """Files of the machine that the worker runs on."""
 
     async def run(self, call: Call) -> Outcome:
-        return await run_operation(call, _work)
+        return await run_operation(call, _run_action)
 
     async def close(self) -> None:
         """Nothing is held."""
 
 
-async def _work(call: Call) -> Any:
+async def _run_action(call: Call) -> Any:
     inputs = inputs_of(call, FileInputs)
     for fault in check(dict(call.inputs), {}):
         raise ToolError("input", fault.message)
@@ -42,8 +42,8 @@ async def _work(call: Call) -> Any:
             async with open_put_source(call, inputs) as (source, _):
                 return _describe(call, path, await asyncio.to_thread(_replace, source, path))
         case "copy":
-            to = local_path(call, inputs.to or "")
-            return _describe(call, to, await asyncio.to_thread(_replace, _check_exists(path), to))
+            target = local_path(call, inputs.to or "")
+            return _describe(call, target, await asyncio.to_thread(_replace, _check_exists(path), target))
         case "delete":
             return {"url": _playbook_path(call, path), "deleted": _delete(path)}
         case "list":

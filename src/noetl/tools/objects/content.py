@@ -65,7 +65,7 @@ def media_type_by_suffix(address: str) -> str:
 
 @asynccontextmanager
 async def content_file(
-    objects: ExecutionObjects, content: Any, form: Format | None
+    objects: ExecutionObjects, content: Any, file_format: Format | None
 ) -> AsyncIterator[tuple[Path, str]]:
     """A file with a value, or with what a reference stands for, in this format; and its media type.
 
@@ -73,72 +73,78 @@ async def content_file(
     """
     # The fast path of `_write_content`: bytes that are in the format already are not read, parsed and written
     # anew, so that an object of any size passes through.
-    if isinstance(content, StoredReference) and (media_type := _unchanged_media_type(content, form)):
+    if isinstance(content, StoredReference) and (media_type := _unchanged_media_type(content, file_format)):
         async with objects.local(content) as path:
             if content["media_type"] != JSON_MEDIA_TYPE or not await asyncio.to_thread(_has_marker, path):
                 yield path, media_type
                 return
     async with objects.draft() as draft:
-        yield draft.path, await _write_content(objects, content, form, draft.path)
+        yield draft.path, await _write_content(objects, content, file_format, draft.path)
 
 
-def _unchanged_media_type(reference: StoredReference, form: Format | None) -> str:
+def _unchanged_media_type(reference: StoredReference, file_format: Format | None) -> str:
     """The media type of what a reference stands for, if its bytes are in this format already."""
     media_type: str = reference["media_type"]
     if media_type == JSON_MEDIA_TYPE:
-        return MEDIA_TYPES["json"] if form in (None, "json") else ""
-    if form == "bytes" and media_type != ARROW_MEDIA_TYPE:
+        return MEDIA_TYPES["json"] if file_format in (None, "json") else ""
+    if file_format == "bytes" and media_type != ARROW_MEDIA_TYPE:
         return media_type
-    return media_type if form is None or media_type == MEDIA_TYPES[form] else ""
+    return media_type if file_format is None or media_type == MEDIA_TYPES[file_format] else ""
 
 
-async def _write_content(objects: ExecutionObjects, content: Any, form: Format | None, to: Path) -> str:
+async def _write_content(
+    objects: ExecutionObjects, content: Any, file_format: Format | None, target: Path
+) -> str:
     if (
         isinstance(content, StoredReference)
         and content["media_type"] == ARROW_MEDIA_TYPE
-        and form is not None
+        and file_format is not None
     ):
-        if form == "text" or form == "bytes":  # noqa: PLR1714 - only so do the types follow
-            raise ToolError("input", f"a table cannot be written as {form}: choose csv, json or parquet")
+        if file_format == "text" or file_format == "bytes":  # noqa: PLR1714 - only so do the types follow
+            raise ToolError(
+                "input", f"a table cannot be written as {file_format}: choose csv, json or parquet"
+            )
         async with objects.local(content) as path:
-            await asyncio.to_thread(convert_table, path, form, to)
-        return MEDIA_TYPES[form]
+            await asyncio.to_thread(convert_table, path, file_format, target)
+        return MEDIA_TYPES[file_format]
     value = await _resolve(objects, content)
     if isinstance(value, StoredReference):
-        raise ToolError("input", f"the object is `{value['media_type']}`: it cannot be written as {form}")
-    form = form or ("text" if isinstance(value, str) else "json")
-    await asyncio.to_thread(_write_value, value, form, to)
-    return MEDIA_TYPES[form]
+        raise ToolError(
+            "input", f"the object is `{value['media_type']}`: it cannot be written as {file_format}"
+        )
+    file_format = file_format or ("text" if isinstance(value, str) else "json")
+    await asyncio.to_thread(_write_value, value, file_format, target)
+    return MEDIA_TYPES[file_format]
 
 
-def _write_value(value: Any, form: Format, to: Path) -> None:
-    match form:
+def _write_value(value: Any, file_format: Format, target: Path) -> None:
+    match file_format:
         case "json":
-            to.write_bytes(msgspec.json.encode(value))
+            target.write_bytes(msgspec.json.encode(value))
         case "text":
             if not isinstance(value, str):
                 raise ToolError("input", f"`format: text` writes text, not {_describe_type(value)}")
-            to.write_bytes(value.encode())
+            target.write_bytes(value.encode())
         case "bytes":
-            to.write_bytes(_decode_base64(value))
+            target.write_bytes(_decode_base64(value))
         case "csv":
-            _write_csv(_row_list(value, form), to)
+            _write_csv(_row_list(value, file_format), target)
         case "parquet":
-            write_parquet(_row_list(value, form), to)
+            write_parquet(_row_list(value, file_format), target)
 
 
-def read_content(path: Path, form: Format, to: Path) -> Json | int:
-    """The value that a file holds; for parquet, its number of rows, which are written to `to` as a table.
+def read_content(path: Path, file_format: Format, target: Path) -> Json | int:
+    """The value that a file holds; for parquet, its number of rows, which are written to `target` as a table.
 
     Raises ToolError.
     """
-    if form == "parquet":
-        return read_parquet(path, to)
+    if file_format == "parquet":
+        return read_parquet(path, target)
     if (size := path.stat().st_size) > MAX_VALUE_BYTES:
         hint = "leave out `format` and hand on the reference"
         raise ToolError("limit", f"{size:,} bytes are too many for a value ({MAX_VALUE_BYTES:,}): {hint}")
     try:
-        match form:
+        match file_format:
             case "json":
                 return normalise(json.loads(path.read_bytes()))
             case "text":
@@ -147,9 +153,11 @@ def read_content(path: Path, form: Format, to: Path) -> Json | int:
                 with path.open(encoding="utf-8-sig", newline="") as file:
                     return list(_csv_rows(file))
     except UnicodeDecodeError as error:
-        raise ToolError("input", f"it is not {form} in UTF-8: {error.reason} at byte {error.start}") from None
+        raise ToolError(
+            "input", f"it is not {file_format} in UTF-8: {error.reason} at byte {error.start}"
+        ) from None
     except (ValueError, csv.Error, NotJson, RecursionError) as error:
-        raise ToolError("input", f"it is not {form}: {error}") from None
+        raise ToolError("input", f"it is not {file_format}: {error}") from None
 
 
 def file_preview(path: Path, media_type: str) -> str:
@@ -170,9 +178,9 @@ def _csv_rows(file: TextIOWrapper) -> Iterator[dict[str, Json]]:
         yield dict(row)
 
 
-def _write_csv(rows: list[dict[str, Json]], to: Path) -> None:
+def _write_csv(rows: list[dict[str, Json]], target: Path) -> None:
     names = list(dict.fromkeys(name for row in rows for name in row))
-    with to.open("w", encoding="utf-8", newline="") as file:
+    with target.open("w", encoding="utf-8", newline="") as file:
         out = csv.writer(file)
         out.writerow(names)
         for row in rows:
@@ -185,12 +193,12 @@ def _cell(value: Json) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _row_list(value: Any, form: str) -> list[dict[str, Json]]:
+def _row_list(value: Any, file_format: str) -> list[dict[str, Json]]:
     if isinstance(value, Mapping) and isinstance(value.get("rows"), list):
         value = value["rows"]
     if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
         actual = "a list of other values" if isinstance(value, list) else _describe_type(value)
-        raise ToolError("input", f"`format: {form}` writes a list of mappings, not {actual}")
+        raise ToolError("input", f"`format: {file_format}` writes a list of mappings, not {actual}")
     return value
 
 

@@ -57,19 +57,19 @@ def _describe_os_error(error: OSError) -> str:
     return f"{name}{error.strerror or error}"
 
 
-async def store_file(call: Call, path: Path, media_type: str, **about: Json) -> StoredReference:
+async def store_file(call: Call, path: Path, media_type: str, **attributes: Json) -> StoredReference:
     """A file as an object of the execution; it is gone afterwards if it was a draft."""
     preview = await asyncio.to_thread(file_preview, path, media_type)
     async with call.objects.draft() as draft:
         path.rename(draft.path)
-        return await draft.keep(media_type, preview=preview, **about)
+        return await draft.keep(media_type, preview=preview, **attributes)
 
 
-async def read_value(call: Call, path: Path, form: Format) -> Any:
+async def read_value(call: Call, path: Path, file_format: Format) -> Any:
     """What a file holds, in this format: a value, or the reference to a large table."""
     async with call.objects.draft() as draft:
-        content = await asyncio.to_thread(read_content, path, form, draft.path)
-        if form != "parquet":
+        content = await asyncio.to_thread(read_content, path, file_format, draft.path)
+        if file_format != "parquet":
             return content
         columns = await asyncio.to_thread(arrow_columns, draft.path)
         return await draft.keep(ARROW_MEDIA_TYPE, type="list", length=content, columns=list(columns))
@@ -88,8 +88,8 @@ async def open_put_source(call: Call, inputs: ObjectInputs) -> AsyncIterator[tup
     if source is not None and not isinstance(source, StoredReference):
         raise ToolError("input", "`source` is a file, or a reference that an earlier task gave")
     content = call.inputs.get("content") if source is None else source
-    form = inputs.format or _format_for(inputs.url, content)
-    async with content_file(call.objects, content, form) as (path, media_type):
+    file_format = inputs.format or _format_for(inputs.url, content)
+    async with content_file(call.objects, content, file_format) as (path, media_type):
         yield path, media_type
 
 
@@ -106,8 +106,8 @@ def local_path(call: Call, url: str) -> Path:
 
 def _format_for(url: str, content: object) -> Format | None:
     """The format that an address asks for, where the content does not say otherwise."""
-    form = format_by_suffix(url)
-    if form == "text" or not isinstance(content, StoredReference):
-        return form if form != "text" or isinstance(content, str) else None
+    file_format = format_by_suffix(url)
+    if file_format == "text" or not isinstance(content, StoredReference):
+        return file_format if file_format != "text" or isinstance(content, str) else None
     # Objects are written as they are; only what stands for a value has a form to choose.
-    return form if content["media_type"] in (JSON_MEDIA_TYPE, ARROW_MEDIA_TYPE) else None
+    return file_format if content["media_type"] in (JSON_MEDIA_TYPE, ARROW_MEDIA_TYPE) else None

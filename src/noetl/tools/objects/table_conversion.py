@@ -16,36 +16,40 @@ ROWS = 65_536
 """Rows that are read at a time."""
 
 
-def convert_table(source: Path, form: Literal["csv", "json", "parquet"], to: Path) -> None:
+def convert_table(source: Path, file_format: Literal["csv", "json", "parquet"], target: Path) -> None:
     """Writes the table in a file of Arrow's in another format. Raises ToolError."""
     arrow = _import_arrow()
     # Not mapped into memory: all of it would count as ours.
-    with _as_tool_error(form), arrow.OSFile(str(source)) as file, arrow.ipc.open_stream(file) as stream:
-        match form:
+    with (
+        _as_tool_error(file_format),
+        arrow.OSFile(str(source)) as file,
+        arrow.ipc.open_stream(file) as stream,
+    ):
+        match file_format:
             case "csv":
                 from pyarrow import csv  # noqa: PLC0415 - as in `_import_arrow`
 
-                with csv.CSVWriter(str(to), stream.schema) as out:
+                with csv.CSVWriter(str(target), stream.schema) as out:
                     _write_batches(stream, out.write_batch)
             case "parquet":
                 from pyarrow import parquet  # noqa: PLC0415 - as in `_import_arrow`
 
-                with parquet.ParquetWriter(str(to), stream.schema) as out:
+                with parquet.ParquetWriter(str(target), stream.schema) as out:
                     _write_batches(stream, out.write_batch)
             case "json":
-                _write_json(stream, to)
+                _write_json(stream, target)
 
 
-def write_parquet(rows: list[dict[str, Json]], to: Path) -> None:
+def write_parquet(rows: list[dict[str, Json]], target: Path) -> None:
     """Writes rows as Parquet. Raises ToolError."""
     arrow = _import_arrow()
     from pyarrow import parquet  # noqa: PLC0415 - as in `_import_arrow`
 
     with _as_tool_error("parquet"):
-        parquet.write_table(arrow.Table.from_pylist(rows), str(to))
+        parquet.write_table(arrow.Table.from_pylist(rows), str(target))
 
 
-def read_parquet(source: Path, to: Path) -> int:
+def read_parquet(source: Path, target: Path) -> int:
     """Writes a file of Parquet as a table of Arrow's; how many rows it has. Raises ToolError."""
     arrow = _import_arrow()
     from pyarrow import parquet  # noqa: PLC0415 - as in `_import_arrow`
@@ -54,7 +58,7 @@ def read_parquet(source: Path, to: Path) -> int:
     with (
         _as_tool_error("parquet"),
         parquet.ParquetFile(str(source)) as file,
-        arrow.OSFile(str(to), "wb") as sink,
+        arrow.OSFile(str(target), "wb") as sink,
         arrow.ipc.new_stream(sink, file.schema_arrow) as out,
     ):
         for batch in file.iter_batches(batch_size=ROWS):
@@ -75,9 +79,9 @@ def _write_batches(stream: Any, write: Callable[[Any], None]) -> None:
         write(batch)
 
 
-def _write_json(stream: Any, to: Path) -> None:
+def _write_json(stream: Any, target: Path) -> None:
     before = b"["
-    with to.open("wb") as file:
+    with target.open("wb") as file:
         for batch in stream:
             for start in range(0, batch.num_rows, 1_000):
                 rows = msgspec.json.encode(batch_rows(batch.slice(start, 1_000)))
@@ -96,8 +100,8 @@ def _import_arrow() -> Any:
 
 
 @contextmanager
-def _as_tool_error(form: str) -> Iterator[None]:
+def _as_tool_error(file_format: str) -> Iterator[None]:
     try:
         yield
     except (_import_arrow().ArrowException, OSError, TypeError) as error:
-        raise ToolError("input", f"the table cannot be read or written as {form}: {error}") from None
+        raise ToolError("input", f"the table cannot be read or written as {file_format}: {error}") from None

@@ -50,87 +50,91 @@ class S3Tool:
     """Objects in buckets, streamed both ways."""
 
     async def run(self, call: Call) -> Outcome:
-        return await run_operation(call, _work)
+        return await run_operation(call, _run_action)
 
     async def close(self) -> None:
         """Nothing is held: a client lives as long as its call."""
 
 
-async def _work(call: Call) -> Any:
+async def _run_action(call: Call) -> Any:
     inputs = inputs_of(call, S3Inputs)
     for fault in check({**call.inputs, "auth": None}, {}):
         raise ToolError("input", fault.message)
     config = s3_client_config(call.inputs.get("auth"))
-    at = _parse_address(inputs.url, needs_name=inputs.action != "list")
-    with _as_tool_error(at):
-        store = _open_store(at.bucket, config)
+    address = _parse_address(inputs.url, needs_name=inputs.action != "list")
+    with _as_tool_error(address):
+        store = _open_store(address.bucket, config)
         match inputs.action:
             case "get":
-                return await _get(call, inputs, store, at)
+                return await _get(call, inputs, store, address)
             case "put":
                 async with open_put_source(call, inputs) as (path, media_type):
-                    return await _put(store, at, path, media_type)
+                    return await _put(store, address, path, media_type)
             case "copy":
-                return await _copy(call, store, config, at, _parse_address(inputs.to or ""))
+                return await _copy(call, store, config, address, _parse_address(inputs.to or ""))
             case "delete":
-                return await _delete(store, at)
+                return await _delete(store, address)
             case "list":
-                return await _list(store, at)
+                return await _list(store, address)
 
 
-async def _get(call: Call, inputs: S3Inputs, store: S3Store, at: S3Address) -> Any:
+async def _get(call: Call, inputs: S3Inputs, store: S3Store, address: S3Address) -> Any:
     async with call.objects.draft() as draft:
-        await _download(store, at.name, draft.path)
+        await _download(store, address.name, draft.path)
         if inputs.format not in (None, "bytes"):
             return await read_value(call, draft.path, inputs.format)
-        name = at.name.rpartition("/")[2]
-        return await store_file(call, draft.path, media_type_by_suffix(name), name=name, url=at.url)
+        name = address.name.rpartition("/")[2]
+        return await store_file(call, draft.path, media_type_by_suffix(name), name=name, url=address.url)
 
 
-async def _put(store: S3Store, at: S3Address, path: Path, media_type: str) -> Json:
+async def _put(store: S3Store, address: S3Address, path: Path, media_type: str) -> Json:
     size = path.stat().st_size
     stored = await obstore.put_async(
         store,
-        at.name,
+        address.name,
         path,
         attributes={"Content-Type": media_type},
         chunk_size=PART,
         max_concurrency=PARTS_AT_ONCE,
     )
-    return {"url": at.url, "size": size, "etag": _etag(stored["e_tag"]), "media_type": media_type}
+    return {"url": address.url, "size": size, "etag": _etag(stored["e_tag"]), "media_type": media_type}
 
 
-async def _copy(call: Call, store: S3Store, config: dict[str, Any], at: S3Address, to: S3Address) -> Json:
-    if to.bucket == at.bucket:
-        await obstore.copy_async(store, at.name, to.name)
-        size = (await obstore.head_async(store, to.name))["size"]
-        return {"url": to.url, "size": size}
+async def _copy(
+    call: Call, store: S3Store, config: dict[str, Any], address: S3Address, target: S3Address
+) -> Json:
+    if target.bucket == address.bucket:
+        await obstore.copy_async(store, address.name, target.name)
+        size = (await obstore.head_async(store, target.name))["size"]
+        return {"url": target.url, "size": size}
     async with call.objects.draft() as draft:
-        await _download(store, at.name, draft.path)
-        return await _put(_open_store(to.bucket, config), to, draft.path, media_type_by_suffix(to.name))
+        await _download(store, address.name, draft.path)
+        return await _put(
+            _open_store(target.bucket, config), target, draft.path, media_type_by_suffix(target.name)
+        )
 
 
-async def _delete(store: S3Store, at: S3Address) -> Json:
+async def _delete(store: S3Store, address: S3Address) -> Json:
     try:
-        await obstore.head_async(store, at.name)
+        await obstore.head_async(store, address.name)
     except FileNotFoundError:
-        return {"url": at.url, "deleted": False}
-    await obstore.delete_async(store, at.name)
-    return {"url": at.url, "deleted": True}
+        return {"url": address.url, "deleted": False}
+    await obstore.delete_async(store, address.name)
+    return {"url": address.url, "deleted": True}
 
 
-async def _list(store: S3Store, at: S3Address) -> Json:
+async def _list(store: S3Store, address: S3Address) -> Json:
     objects: list[Json] = []
     # The client lists by whole folders: what begins with the rest of the name is chosen here.
-    folder, _, _ = at.name.rpartition("/")
+    folder, _, _ = address.name.rpartition("/")
     async for page in obstore.list(store, prefix=folder or None):
         for meta in page:
-            if not meta["path"].startswith(at.name):
+            if not meta["path"].startswith(address.name):
                 continue
             modified_at = meta["last_modified"].astimezone(UTC).isoformat(timespec="seconds")
             objects.append(
                 {
-                    "url": S3Address(at.bucket, meta["path"]).url,
+                    "url": S3Address(address.bucket, meta["path"]).url,
                     "name": meta["path"].rpartition("/")[2],
                     "size": meta["size"],
                     "modified_at": modified_at,
@@ -138,13 +142,13 @@ async def _list(store: S3Store, at: S3Address) -> Json:
                 }
             )
         if len(objects) > MAX_LISTED:
-            raise ToolError("limit", f"more than {MAX_LISTED:,} objects begin with `{at.url}`")
+            raise ToolError("limit", f"more than {MAX_LISTED:,} objects begin with `{address.url}`")
     return sorted(objects, key=lambda item: str(item["url"]) if isinstance(item, dict) else "")
 
 
-async def _download(store: S3Store, name: str, to: Path) -> None:
+async def _download(store: S3Store, name: str, target: Path) -> None:
     response = await obstore.get_async(store, name)
-    with to.open("wb") as file:
+    with target.open("wb") as file:
         async for piece in response.stream(min_chunk_size=PART):
             file.write(piece)
 
@@ -205,34 +209,36 @@ def _open_store(bucket: str, config: dict[str, Any]) -> S3Store:
 
 
 @contextmanager
-def _as_tool_error(at: S3Address) -> Iterator[None]:
+def _as_tool_error(address: S3Address) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
         if error.filename is not None:
             raise  # a file here
         message = (
-            f"there is no bucket `{at.bucket}`" if "NoSuchBucket" in str(error) else f"there is no {at.url}"
+            f"there is no bucket `{address.bucket}`"
+            if "NoSuchBucket" in str(error)
+            else f"there is no {address.url}"
         )
         raise ToolError("not_found", message) from None
     except (PermissionDeniedError, UnauthenticatedError):
-        raise ToolError("permission", f"the credential does not allow this on {at.url}") from None
+        raise ToolError("permission", f"the credential does not allow this on {address.url}") from None
     except BaseError as error:
-        raise _client_error(at, str(error).strip("'\" \n")) from None
+        raise _client_error(address, str(error).strip("'\" \n")) from None
     except ValueError as error:
-        raise ToolError("input", f"`{at.url}` names no object: {error}") from None
+        raise ToolError("input", f"`{address.url}` names no object: {error}") from None
     except Exception as error:  # the client's own panic, a class that cannot be imported
         if type(error).__name__ != "RustPanic":
             raise
         raise ToolError("credential", "the environment does not say where S3 is: see AWS_ENDPOINT") from None
 
 
-def _client_error(at: S3Address, message: str) -> ToolError:
+def _client_error(address: S3Address, message: str) -> ToolError:
     if "NoSuchBucket" in message:
-        return ToolError("not_found", f"there is no bucket `{at.bucket}`")
+        return ToolError("not_found", f"there is no bucket `{address.bucket}`")
     if message.startswith("Generic S3 error: Missing") or _INSTANCE_METADATA.search(message):
         hint = "give `auth`, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
         return ToolError("credential", f"there is nothing to sign in to S3 with: {hint}")
     if " 403 " in message or " 401 " in message:
-        return ToolError("permission", f"the credential does not allow this on {at.url}")
-    return ToolError("connection", f"{at.url}: {message.partition(chr(10))[0]}", retryable=True)
+        return ToolError("permission", f"the credential does not allow this on {address.url}")
+    return ToolError("connection", f"{address.url}: {message.partition(chr(10))[0]}", retryable=True)

@@ -31,12 +31,14 @@ def decode_sql_task(
     for fault in check(call.inputs, call.spec):
         raise ToolError("input", f"{fault.message}: {fault.hint}" if fault.hint else fault.message)
     # Millions of rows would be copied and looked into one by one: `open_input_rows` checks them as they go.
-    few = structs.replace(call, inputs={name: value for name, value in call.inputs.items() if name != "rows"})
+    without_rows = structs.replace(
+        call, inputs={name: value for name, value in call.inputs.items() if name != "rows"}
+    )
     try:
         knobs = msgspec.convert({name: call.spec.get(name) for name in KNOBS}, spec)
     except msgspec.ValidationError as error:
         raise ToolError("input", f"`spec`: {error}") from None
-    return inputs_of(few, inputs), knobs
+    return inputs_of(without_rows, inputs), knobs
 
 
 class BoundStatement(NamedTuple):
