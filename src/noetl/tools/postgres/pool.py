@@ -63,7 +63,11 @@ class StreamCursor(psycopg.AsyncRawCursor[tuple[Any, ...]]):
 
 
 class PostgresPool:
-    """Connections in autocommit mode, each lent to one task at a time, without what the last one left."""
+    """Connections in autocommit mode, each lent to one task at a time, without what the last one left.
+
+    Not `psycopg_pool`: that connects in the background, so that a task would learn of a wrong password by a
+    timeout only, and its end waits for the queries that run instead of cancelling them.
+    """
 
     def __init__(self, conninfo: str, size: PoolSize) -> None:
         self._conninfo = conninfo
@@ -116,7 +120,7 @@ class PostgresPool:
                 await self._slots.acquire()
         except TimeoutError:
             if self._size.timeout is None:
-                raise  # the attempt's own time is over
+                raise  # not of this wait
             message = f"all {self._size.max} connections were busy for {self._size.timeout:g} s"
             raise ToolError("timeout", f"{message}: `spec.pool.max` allows more", retryable=True) from None
 

@@ -18,6 +18,7 @@ Inputs = TypeVar("Inputs", bound=SqlInputs)
 Spec = TypeVar("Spec", bound=SqlSpec)
 
 KNOBS = ("transaction", "fetch", "pool")
+"""What of `spec` is for the tool; the rest is the engine's."""
 _CONTROL = {"BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT"}
 
 
