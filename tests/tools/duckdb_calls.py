@@ -34,11 +34,11 @@ class DuckdbCalls:
         execution: str = "x",
         **inputs: Any,
     ) -> Outcome:
-        given = inputs if query is None else {"query": query, **inputs}
+        all_inputs = inputs if query is None else {"query": query, **inputs}
         return await self.tool.run(
             call_of(
                 "duckdb",
-                given,
+                all_inputs,
                 spec=spec,
                 execution_id=execution,
                 timeout=timeout,
@@ -48,18 +48,18 @@ class DuckdbCalls:
             )
         )
 
-    async def result(self, query: Any = None, **about: Any) -> Any:
+    async def result(self, query: Any = None, **options: Any) -> Any:
         """The result of a call that succeeds."""
-        outcome = await self.outcome(query, **about)
+        outcome = await self.outcome(query, **options)
         assert outcome.error is None, outcome.error
         return outcome.result
 
-    async def rows(self, query: Any = None, **about: Any) -> Any:
-        return (await self.result(query, **about))["rows"]
+    async def rows(self, query: Any = None, **options: Any) -> Any:
+        return (await self.result(query, **options))["rows"]
 
-    async def error(self, query: Any = None, **about: Any) -> tuple[str, str]:
+    async def error(self, query: Any = None, **options: Any) -> tuple[str, str]:
         """Kind and message of the error of a call that fails. After it the tool runs another call well."""
-        outcome = await self.outcome(query, **about)
+        outcome = await self.outcome(query, **options)
         assert outcome.error is not None, outcome.result
         assert await self.rows("select 1 as one") == [{"one": 1}]
         return outcome.error.kind, outcome.error.message
@@ -68,11 +68,11 @@ class DuckdbCalls:
 def with_duckdb(folder: Path, work: Callable[[DuckdbCalls], Awaitable[T]]) -> T:
     """What the work gives, with a tool that is closed at the end."""
 
-    async def whole() -> T:
+    async def run_and_close() -> T:
         tool = DuckdbTool()
         try:
             return await work(DuckdbCalls(folder, tool))
         finally:
             await tool.close()
 
-    return asyncio.run(whole())
+    return asyncio.run(run_and_close())

@@ -69,7 +69,7 @@ def peak() -> int:
 
 
 if __name__ == "__main__":
-    place, count, sign_in, bucket_name = sys.argv[1:]
+    folder_path, count, sign_in, bucket_name = sys.argv[1:]
     before = peak()
-    asyncio.run(work(Path(place), int(count), json.loads(sign_in), bucket_name))
-    print(peak() - before)  # noqa: T201
+    asyncio.run(work(Path(folder_path), int(count), json.loads(sign_in), bucket_name))
+    print(peak() - before)  # noqa: T201 - what the parent reads

@@ -30,7 +30,7 @@ class ObjectCalls:
         self.objects = ResultStoreObjects(self.results, ID)
 
     def call(self, *, timeout: float = 60, execution_id: str = ID, **inputs: Any) -> Outcome:
-        async def whole() -> Outcome:
+        async def run_and_close() -> Outcome:
             tool = self.make()
             try:
                 return await tool.run(
@@ -46,7 +46,7 @@ class ObjectCalls:
             finally:
                 await tool.close()
 
-        return asyncio.run(whole())
+        return asyncio.run(run_and_close())
 
     def ok(self, **inputs: Any) -> Any:
         outcome = self.call(**inputs)
@@ -59,14 +59,14 @@ class ObjectCalls:
         return outcome.error.kind, outcome.error.message
 
     def object(
-        self, data: bytes, media_type: str = "application/octet-stream", **about: Any
+        self, data: bytes, media_type: str = "application/octet-stream", **attributes: Any
     ) -> StoredReference:
-        async def whole() -> StoredReference:
+        async def store() -> StoredReference:
             async with self.objects.draft() as draft:
                 draft.path.write_bytes(data)
-                return await draft.keep(media_type, **about)
+                return await draft.keep(media_type, **attributes)
 
-        return asyncio.run(whole())
+        return asyncio.run(store())
 
     def table(self, rows: list[dict[str, Any]]) -> StoredReference:
         table = pa.Table.from_pylist(rows)
@@ -77,9 +77,9 @@ class ObjectCalls:
         return self.object(data, ARROW_MEDIA_TYPE, type="list", length=len(rows), columns=table.column_names)
 
     def data(self, reference: StoredReference, execution_id: str = ID) -> bytes:
-        async def whole() -> bytes:
+        async def read() -> bytes:
             async with ResultStoreObjects(self.results, execution_id).local(reference) as path:
                 return path.read_bytes()
 
         assert isinstance(reference, StoredReference)
-        return asyncio.run(whole())
+        return asyncio.run(read())

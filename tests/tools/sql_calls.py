@@ -45,38 +45,37 @@ class SqlDatabase:
     def outcomes(self, *calls: Call) -> list[Outcome]:
         """Those of calls one after the other, on one tool."""
 
-        async def whole() -> list[Outcome]:
+        async def run_and_close() -> list[Outcome]:
             tool = self.make()
             try:
-                return [await tool.run(one) for one in calls]
+                return [await tool.run(call) for call in calls]
             finally:
                 await tool.close()
 
-        return asyncio.run(whole())
+        return asyncio.run(run_and_close())
 
-    def outcome(self, **about: Any) -> Outcome:
-        (found,) = self.outcomes(self.call(**about))
-        return found
+    def outcome(self, **options: Any) -> Outcome:
+        return self.outcomes(self.call(**options))[0]
 
-    def run(self, text: str | None = None, **about: Any) -> dict[str, Any]:
+    def run(self, text: str | None = None, **options: Any) -> dict[str, Any]:
         """The result of a task that goes well."""
         if text is not None:
-            about["command"] = text
-        found = self.outcome(**about)
-        assert found.error is None, found.error
-        result: dict[str, Any] = found.result
+            options["command"] = text
+        outcome = self.outcome(**options)
+        assert outcome.error is None, outcome.error
+        result: dict[str, Any] = outcome.result
         return result
 
-    def rows(self, text: str, **about: Any) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.run(text, **about)["rows"]
-        return found
+    def rows(self, text: str, **options: Any) -> list[dict[str, Any]]:
+        result: list[dict[str, Any]] = self.run(text, **options)["rows"]
+        return result
 
-    def error(self, text: str | None = None, **about: Any) -> ErrorInfo:
+    def error(self, text: str | None = None, **options: Any) -> ErrorInfo:
         if text is not None:
-            about["command"] = text
-        found = self.outcome(**about)
-        assert found.error is not None, found.result
-        return found.error
+            options["command"] = text
+        outcome = self.outcome(**options)
+        assert outcome.error is not None, outcome.result
+        return outcome.error
 
     def table(self, reference: Any) -> pa.Table:
         """The Arrow table that a reference stands for."""
@@ -88,9 +87,9 @@ class SqlDatabase:
                 with pa.OSFile(str(path)) as source:
                     return pa.ipc.open_stream(source).read_all()
 
-        found = asyncio.run(read())
-        assert (reference["length"], reference["columns"]) == (found.num_rows, found.column_names)
-        return found
+        content = asyncio.run(read())
+        assert (reference["length"], reference["columns"]) == (content.num_rows, content.column_names)
+        return content
 
     def stored(self, table: pa.Table, media_type: str = ARROW_MEDIA_TYPE) -> StoredReference:
         """The reference to a table that another task kept."""

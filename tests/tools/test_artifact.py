@@ -24,19 +24,19 @@ ROWS: list[dict[str, Any]] = [{"id": 1, "name": "a,b"}, {"id": 2, "name": None}]
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> ObjectCalls:
+def calls(tmp_path: Path) -> ObjectCalls:
     return ObjectCalls(ArtifactTool, tmp_path, "artifact")
 
 
-def test_what_is_put_by_name_can_be_got_by_every_execution(desk: ObjectCalls) -> None:
-    put = desk.ok(action="put", key="reports/may.json", content={"n": 1})
+def test_what_is_put_by_name_can_be_got_by_every_execution(calls: ObjectCalls) -> None:
+    put = calls.ok(action="put", key="reports/may.json", content={"n": 1})
     assert is_object_reference(escape(put))
     assert (put["name"], put["media_type"]) == ("reports/may.json", "application/json; charset=utf-8")
     assert put["preview"] == '{"n":1}'
-    got = desk.ok(action="get", key="reports/may.json", execution_id=OTHER)
-    assert desk.data(got, OTHER) == b'{"n":1}'
+    got = calls.ok(action="get", key="reports/may.json", execution_id=OTHER)
+    assert calls.data(got, OTHER) == b'{"n":1}'
     assert got["key"].startswith(f"{OTHER}/")
-    assert desk.ok(action="get", key="reports/may.json", format="json", execution_id=OTHER) == {"n": 1}
+    assert calls.ok(action="get", key="reports/may.json", format="json", execution_id=OTHER) == {"n": 1}
 
 
 @pytest.mark.parametrize(
@@ -53,25 +53,25 @@ def test_what_is_put_by_name_can_be_got_by_every_execution(desk: ObjectCalls) ->
     ],
 )
 def test_content_is_written_in_its_format(
-    desk: ObjectCalls, content: Any, form: str | None, data: bytes
+    calls: ObjectCalls, content: Any, form: str | None, data: bytes
 ) -> None:
-    assert desk.data(desk.ok(action="put", content=content, format=form)) == data
+    assert calls.data(calls.ok(action="put", content=content, format=form)) == data
 
 
-def test_rows_can_be_parquet_and_back(desk: ObjectCalls) -> None:
-    put = desk.ok(action="put", key="rows", content=ROWS, format="parquet")
-    assert desk.data(put)[:4] == b"PAR1"
-    got = desk.ok(action="get", key="rows", format="parquet")
+def test_rows_can_be_parquet_and_back(calls: ObjectCalls) -> None:
+    put = calls.ok(action="put", key="rows", content=ROWS, format="parquet")
+    assert calls.data(put)[:4] == b"PAR1"
+    got = calls.ok(action="get", key="rows", format="parquet")
     assert is_table_reference(dict(got))
     assert got["length"] == 2
-    assert table_rows(desk.data(got)) == ROWS
+    assert table_rows(calls.data(got)) == ROWS
 
 
 @pytest.mark.parametrize("form", ["csv", "json", "parquet"])
-def test_a_table_is_written_from_its_reference(desk: ObjectCalls, tmp_path: Path, form: str) -> None:
+def test_a_table_is_written_from_its_reference(calls: ObjectCalls, tmp_path: Path, form: str) -> None:
     rows = [{"id": number, "name": f"row {number}"} for number in range(2_500)]
-    put = desk.ok(action="put", content=desk.table(rows), format=form)
-    data = desk.data(put)
+    put = calls.ok(action="put", content=calls.table(rows), format=form)
+    data = calls.data(put)
     if form == "json":
         assert json.loads(data) == rows
     elif form == "csv":
@@ -81,72 +81,72 @@ def test_a_table_is_written_from_its_reference(desk: ObjectCalls, tmp_path: Path
         assert pq.read_table(tmp_path / "t").to_pylist() == rows
 
 
-def test_an_empty_table_is_an_empty_list(desk: ObjectCalls) -> None:
-    empty = desk.ok(action="put", content=[{"id": 1}], format="parquet")
-    table = desk.ok(action="get", ref=empty, format="parquet")
+def test_an_empty_table_is_an_empty_list(calls: ObjectCalls) -> None:
+    empty = calls.ok(action="put", content=[{"id": 1}], format="parquet")
+    table = calls.ok(action="get", ref=empty, format="parquet")
     assert is_table_reference(dict(table))
-    none = desk.object(desk.data(desk.table([])), ARROW_MEDIA_TYPE, type="list", length=0)
-    assert desk.data(desk.ok(action="put", content=none, format="json")) == b"[]"
+    none = calls.object(calls.data(calls.table([])), ARROW_MEDIA_TYPE, type="list", length=0)
+    assert calls.data(calls.ok(action="put", content=none, format="json")) == b"[]"
 
 
-def test_an_object_is_kept_as_it_is_and_not_copied(desk: ObjectCalls) -> None:
-    given = desk.object(b"\x00" * 100_000, "image/png")
-    put = desk.ok(action="put", key="picture", content=given)
-    assert (put["key"], put["media_type"]) == (given["key"], "image/png")
-    got = desk.ok(action="get", key="picture", execution_id=OTHER)
+def test_an_object_is_kept_as_it_is_and_not_copied(calls: ObjectCalls) -> None:
+    picture = calls.object(b"\x00" * 100_000, "image/png")
+    put = calls.ok(action="put", key="picture", content=picture)
+    assert (put["key"], put["media_type"]) == (picture["key"], "image/png")
+    got = calls.ok(action="get", key="picture", execution_id=OTHER)
     assert got["media_type"] == "image/png"
-    files = {path.stat().st_ino for path in desk.folder.rglob(f"*{given['hash']}*") if path.is_file()}
+    files = {path.stat().st_ino for path in calls.folder.rglob(f"*{picture['hash']}*") if path.is_file()}
     assert len(files) == 1, "three names of the same file"
 
 
-def test_a_stored_value_is_written_as_users_know_it(desk: ObjectCalls) -> None:
-    table = desk.table(ROWS)
+def test_a_stored_value_is_written_as_users_know_it(calls: ObjectCalls) -> None:
+    table = calls.table(ROWS)
     value = {"$noetl": "mine", "table": table}
-    stored = desk.object(encode_value(escape(value)), JSON_MEDIA_TYPE)
-    assert json.loads(desk.data(desk.ok(action="put", content=stored))) == {"$noetl": "mine", "table": ROWS}
-    plain = desk.object(b'{"a":1}', JSON_MEDIA_TYPE)
-    assert desk.data(desk.ok(action="put", content=plain)) == b'{"a":1}'
-    assert desk.data(desk.ok(action="put", content={"a": plain, "t": table}, format="json")) == (
+    stored = calls.object(encode_value(escape(value)), JSON_MEDIA_TYPE)
+    assert json.loads(calls.data(calls.ok(action="put", content=stored))) == {"$noetl": "mine", "table": ROWS}
+    plain = calls.object(b'{"a":1}', JSON_MEDIA_TYPE)
+    assert calls.data(calls.ok(action="put", content=plain)) == b'{"a":1}'
+    assert calls.data(calls.ok(action="put", content={"a": plain, "t": table}, format="json")) == (
         b'{"a":{"a":1},"t":[{"id":1,"name":"a,b"},{"id":2,"name":null}]}'
     )
 
 
-def test_names_can_be_listed_replaced_and_deleted(desk: ObjectCalls) -> None:
+def test_names_can_be_listed_replaced_and_deleted(calls: ObjectCalls) -> None:
     for name in ("a/1", "a/2", "b"):
-        desk.ok(action="put", key=name, content=name)
-    listed = desk.ok(action="list", key="a/")
-    assert [one["key"] for one in listed] == ["a/1", "a/2"]
+        calls.ok(action="put", key=name, content=name)
+    listed = calls.ok(action="list", key="a/")
+    assert [artifact["key"] for artifact in listed] == ["a/1", "a/2"]
     assert listed[0].keys() == {"key", "store", "size", "media_type", "hash", "created_at"}
-    assert len(desk.ok(action="list")) == 3
-    desk.ok(action="put", key="a/1", content="new")
-    assert desk.ok(action="get", key="a/1", format="text") == "new"
-    put = desk.ok(action="put", key="a/2", content="again")
-    assert desk.ok(action="delete", ref=put) == {"key": "a/2", "deleted": True}
-    assert desk.ok(action="delete", key="a/2") == {"key": "a/2", "deleted": False}
-    assert desk.error(action="get", key="a/2") == ("not_found", "there is no artifact `a/2`")
-    bodies = list((desk.folder / ".results").glob("artifact-*/*"))
+    assert len(calls.ok(action="list")) == 3
+    calls.ok(action="put", key="a/1", content="new")
+    assert calls.ok(action="get", key="a/1", format="text") == "new"
+    put = calls.ok(action="put", key="a/2", content="again")
+    assert calls.ok(action="delete", ref=put) == {"key": "a/2", "deleted": True}
+    assert calls.ok(action="delete", key="a/2") == {"key": "a/2", "deleted": False}
+    assert calls.error(action="get", key="a/2") == ("not_found", "there is no artifact `a/2`")
+    bodies = list((calls.folder / ".results").glob("artifact-*/*"))
     assert len(bodies) == 2, "those that were replaced or deleted are gone"
 
 
-def test_another_store_can_be_named(desk: ObjectCalls) -> None:
-    desk.ok(action="put", key="x", content="here")
-    desk.ok(action="put", key="x", content="there", store="archive")
-    assert desk.ok(action="get", key="x", format="text", store="archive") == "there"
-    assert desk.ok(action="get", key="x", format="text", store="auto") == "here"
-    assert [one["store"] for one in desk.ok(action="list", store="archive")] == ["archive"]
-    kind, message = desk.error(action="list", store="nowhere")
+def test_another_store_can_be_named(calls: ObjectCalls) -> None:
+    calls.ok(action="put", key="x", content="here")
+    calls.ok(action="put", key="x", content="there", store="archive")
+    assert calls.ok(action="get", key="x", format="text", store="archive") == "there"
+    assert calls.ok(action="get", key="x", format="text", store="auto") == "here"
+    assert [artifact["store"] for artifact in calls.ok(action="list", store="archive")] == ["archive"]
+    kind, message = calls.error(action="list", store="nowhere")
     assert kind == "not_found"
     assert "no result store `nowhere`" in message
 
 
-def test_a_reference_can_be_read_by_its_key(desk: ObjectCalls) -> None:
-    given = desk.object(b'{"a": 1}')
-    assert desk.ok(action="get", ref=given["key"], format="json") == {"a": 1}
-    assert desk.ok(action="get", ref=given)["key"] == given["key"]
+def test_a_reference_can_be_read_by_its_key(calls: ObjectCalls) -> None:
+    stored = calls.object(b'{"a": 1}')
+    assert calls.ok(action="get", ref=stored["key"], format="json") == {"a": 1}
+    assert calls.ok(action="get", ref=stored)["key"] == stored["key"]
 
 
 @pytest.mark.parametrize(
-    ("inputs", "kind", "said"),
+    ("inputs", "kind", "words"),
     [
         ({"action": "put", "content": {"a": 1}, "format": "text"}, "input", "writes text, not a mapping"),
         ({"action": "put", "content": [1], "format": "csv"}, "input", "mappings, not a list of other values"),
@@ -163,15 +163,15 @@ def test_a_reference_can_be_read_by_its_key(desk: ObjectCalls) -> None:
     ],
 )
 def test_what_cannot_be_done_is_an_error(
-    desk: ObjectCalls, inputs: dict[str, Any], kind: str, said: str
+    calls: ObjectCalls, inputs: dict[str, Any], kind: str, words: str
 ) -> None:
-    found, message = desk.error(**inputs)
-    assert found == kind
-    assert said in message
+    actual, message = calls.error(**inputs)
+    assert actual == kind
+    assert words in message
 
 
 @pytest.mark.parametrize(
-    ("data", "form", "said"),
+    ("data", "form", "words"),
     [
         (b"{", "json", "it is not json"),
         (b"[NaN]", "json", "it is not json"),
@@ -180,18 +180,20 @@ def test_what_cannot_be_done_is_an_error(
         (b"PAR", "parquet", "cannot be read"),
     ],
 )
-def test_what_is_not_in_the_format_is_an_error(desk: ObjectCalls, data: bytes, form: str, said: str) -> None:
-    kind, message = desk.error(action="get", ref=desk.object(data), format=form)
+def test_what_is_not_in_the_format_is_an_error(
+    calls: ObjectCalls, data: bytes, form: str, words: str
+) -> None:
+    kind, message = calls.error(action="get", ref=calls.object(data), format=form)
     assert kind == "input"
-    assert said in message
+    assert words in message
 
 
-def test_csv_is_read_as_rows(desk: ObjectCalls) -> None:
-    given = desk.object(b'\xef\xbb\xbfid,name\n1,"a\nb"\n')
-    assert desk.ok(action="get", ref=given, format="csv") == [{"id": "1", "name": "a\nb"}]
+def test_csv_is_read_as_rows(calls: ObjectCalls) -> None:
+    stored = calls.object(b'\xef\xbb\xbfid,name\n1,"a\nb"\n')
+    assert calls.ok(action="get", ref=stored, format="csv") == [{"id": "1", "name": "a\nb"}]
 
 
-def test_a_long_field_of_csv_is_read(desk: ObjectCalls) -> None:
+def test_a_long_field_of_csv_is_read(calls: ObjectCalls) -> None:
     rows = [{"text": "x" * 200_000}]
-    put = desk.ok(action="put", content=rows, format="csv")
-    assert desk.ok(action="get", ref=put, format="csv") == rows
+    put = calls.ok(action="put", content=rows, format="csv")
+    assert calls.ok(action="get", ref=put, format="csv") == rows

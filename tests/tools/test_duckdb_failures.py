@@ -15,9 +15,9 @@ ENDLESS = "select count(*) from range(1000000000000)"
 
 
 def test_an_error_tells_its_line_in_the_sql_and_its_statement(tmp_path: Path) -> None:
-    async def work(desk: DuckdbCalls) -> None:
-        await desk.result("create table t(a int primary key)")
-        outcome = await desk.outcome(["select 1", "select\n1;\n\nselect a,\n  nope\nfrom t"])
+    async def work(calls: DuckdbCalls) -> None:
+        await calls.result("create table t(a int primary key)")
+        outcome = await calls.outcome(["select 1", "select\n1;\n\nselect a,\n  nope\nfrom t"])
         assert outcome.error is not None
         assert (outcome.error.kind, outcome.error.retryable) == ("sql", False)
         assert outcome.error.message.startswith('Binder Error: Referenced column "nope" not found')
@@ -42,9 +42,9 @@ def test_an_error_tells_its_line_in_the_sql_and_its_statement(tmp_path: Path) ->
     ],
 )
 def test_errors_of_duckdb_have_a_kind(tmp_path: Path, query: str, kind: str, beginning: str) -> None:
-    async def work(desk: DuckdbCalls) -> None:
-        found, message = await desk.error(query)
-        assert (found, message[: len(beginning)]) == (kind, beginning)
+    async def work(calls: DuckdbCalls) -> None:
+        actual, message = await calls.error(query)
+        assert (actual, message[: len(beginning)]) == (kind, beginning)
 
     with_duckdb(tmp_path, work)
 
@@ -62,9 +62,9 @@ def test_errors_of_duckdb_have_a_kind(tmp_path: Path, query: str, kind: str, beg
 def test_an_extension_that_is_not_installed_is_named_with_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: str
 ) -> None:
-    async def work(desk: DuckdbCalls) -> None:
-        await desk.result(f"set home_directory = '{tmp_path}'")
-        kind, message = await desk.error(query)
+    async def work(calls: DuckdbCalls) -> None:
+        await calls.result(f"set home_directory = '{tmp_path}'")
+        kind, message = await calls.error(query)
         assert kind == "not_found"
         assert message.endswith(
             "install it on the worker's machine, with `INSTALL` in DuckDB, while that is online"
@@ -76,21 +76,21 @@ def test_an_extension_that_is_not_installed_is_named_with_what_to_do(
 def test_a_database_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "other.db").write_text("no database " * 1_000)
 
-    async def work(desk: DuckdbCalls) -> None:
-        kind, message = await desk.error("select 1", database="nowhere/x.db")
+    async def work(calls: DuckdbCalls) -> None:
+        kind, message = await calls.error("select 1", database="nowhere/x.db")
         assert (kind, message[:26]) == ("not_found", "IO Error: Cannot open file")
-        kind, message = await desk.error("select 1", database="other.db")
+        kind, message = await calls.error("select 1", database="other.db")
         assert (kind, "not a valid DuckDB database file" in message) == ("sql", True)
 
     with_duckdb(tmp_path, work)
 
 
 def test_an_error_in_the_middle_of_a_large_result_is_that_of_the_statement(tmp_path: Path) -> None:
-    async def work(desk: DuckdbCalls) -> None:
+    async def work(calls: DuckdbCalls) -> None:
         late = "select case when range = 60000 then error('late') else range end as n from range(100000)"
-        assert await desk.error(late) == ("sql", "Invalid Input Error: late")
+        assert await calls.error(late) == ("sql", "Invalid Input Error: late")
         query = "select range, repeat('x', 1000) as pad from range(1000000) order by hash(range)"
-        kind, _ = await desk.error(query, spec={"memory": "30MB"})
+        kind, _ = await calls.error(query, spec={"memory": "30MB"})
         assert kind == "limit"
 
     with_duckdb(tmp_path, work)
@@ -102,8 +102,8 @@ def test_a_file_that_another_process_has_can_be_tried_again(tmp_path: Path) -> N
     )
     holder = [sys.executable, "-c", code, str(tmp_path / "x.db")]
 
-    async def work(desk: DuckdbCalls) -> None:
-        outcome = await desk.outcome("select 1", database="x.db")
+    async def work(calls: DuckdbCalls) -> None:
+        outcome = await calls.outcome("select 1", database="x.db")
         assert outcome.error is not None
         assert (outcome.error.kind, outcome.error.retryable) == ("connection", True)
 
@@ -118,14 +118,14 @@ def test_a_file_that_another_process_has_can_be_tried_again(tmp_path: Path) -> N
 
 
 def test_a_write_conflict_can_be_tried_again(tmp_path: Path) -> None:
-    async def work(desk: DuckdbCalls) -> None:
-        await desk.result("create table t as select 1 as a", database="x.db")
-        slow = desk.outcome("update t set a = 2; select count(*) from range(300000000)", database="x.db")
+    async def work(calls: DuckdbCalls) -> None:
+        await calls.result("create table t as select 1 as a", database="x.db")
+        slow = calls.outcome("update t set a = 2; select count(*) from range(300000000)", database="x.db")
         first = asyncio.ensure_future(slow)
         outcome = None
         while outcome is None or outcome.error is None:  # until the first has made its change
             assert not first.done()
-            outcome = await desk.outcome("update t set a = a", database="x.db")
+            outcome = await calls.outcome("update t set a = a", database="x.db")
         assert (outcome.error.kind, outcome.error.retryable) == ("sql", True)
         assert (await first).error is None
 
@@ -133,32 +133,32 @@ def test_a_write_conflict_can_be_tried_again(tmp_path: Path) -> None:
 
 
 def test_a_transaction_that_cannot_hold_a_statement_says_how_to_go_without(tmp_path: Path) -> None:
-    async def work(desk: DuckdbCalls) -> None:
+    async def work(calls: DuckdbCalls) -> None:
         both = "attach 'a.db' as a; attach 'b.db' as b; create table a.t(x int); create table b.t(x int)"
-        _, message = await desk.error(both)
+        _, message = await calls.error(both)
         assert message.endswith("`spec: { transaction: false }` runs each statement by itself")
-        assert (await desk.outcome(both, spec={"transaction": False})).error is None
+        assert (await calls.outcome(both, spec={"transaction": False})).error is None
 
     with_duckdb(tmp_path, work)
 
 
 def test_a_statement_is_interrupted_at_its_timeout(tmp_path: Path) -> None:
-    async def work(desk: DuckdbCalls) -> None:
+    async def work(calls: DuckdbCalls) -> None:
         began = time.monotonic()
-        outcome = await desk.outcome(f"create table t as select 1; {ENDLESS}", timeout=0.1)
+        outcome = await calls.outcome(f"create table t as select 1; {ENDLESS}", timeout=0.1)
         assert time.monotonic() - began < 5
         assert outcome.error is not None
         assert (outcome.error.kind, outcome.error.retryable) == ("timeout", True)
         assert outcome.error.message == "the SQL was not done within 0.1 s"
-        kind, _ = await desk.error("from t")
+        kind, _ = await calls.error("from t")
         assert kind == "sql"
 
     with_duckdb(tmp_path, work)
 
 
 def test_a_large_result_is_interrupted_while_it_is_written(tmp_path: Path) -> None:
-    async def work(desk: DuckdbCalls) -> None:
-        outcome = await desk.outcome("select range as a from range(100000000000)", timeout=0.3)
+    async def work(calls: DuckdbCalls) -> None:
+        outcome = await calls.outcome("select range as a from range(100000000000)", timeout=0.3)
         assert outcome.error is not None
         assert outcome.error.kind == "timeout"
 
@@ -167,16 +167,16 @@ def test_a_large_result_is_interrupted_while_it_is_written(tmp_path: Path) -> No
 
 
 def test_cancelling_stops_the_work(tmp_path: Path) -> None:
-    async def work(desk: DuckdbCalls) -> None:
-        await desk.rows("select 1", database="x.db")
-        task = asyncio.ensure_future(desk.outcome(ENDLESS, database="x.db"))
-        await desk.rows("select 1")
+    async def work(calls: DuckdbCalls) -> None:
+        await calls.rows("select 1", database="x.db")
+        task = asyncio.ensure_future(calls.outcome(ENDLESS, database="x.db"))
+        await calls.rows("select 1")
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         # Nobody has it open any more, or it could not be opened otherwise.
         duckdb.connect(str(tmp_path / "x.db"), read_only=True).close()
-        assert await desk.rows("select 1 as one") == [{"one": 1}]
+        assert await calls.rows("select 1 as one") == [{"one": 1}]
 
     with_duckdb(tmp_path, work)
 
@@ -197,53 +197,53 @@ def test_cancelling_stops_the_work(tmp_path: Path) -> None:
 def test_a_credential_that_cannot_be_attached_is_an_error(
     tmp_path: Path, auth: dict[str, str], kind: str, message: str
 ) -> None:
-    async def work(desk: DuckdbCalls) -> None:
-        await desk.result(f"set home_directory = '{tmp_path}'")
-        found, text = await desk.error("select 1", auth=auth)
-        assert (found, message in text) == (kind, True)
+    async def work(calls: DuckdbCalls) -> None:
+        await calls.result(f"set home_directory = '{tmp_path}'")
+        actual, text = await calls.error("select 1", auth=auth)
+        assert (actual, message in text) == (kind, True)
 
     with_duckdb(tmp_path, work)
 
 
 def test_the_file_of_a_credential_is_attached_under_its_alias(tmp_path: Path) -> None:
-    async def work(desk: DuckdbCalls) -> None:
-        await desk.result("create table t as select 1 as a", database="shop.db")
+    async def work(calls: DuckdbCalls) -> None:
+        await calls.result("create table t as select 1 as a", database="shop.db")
         auth = {"type": "duckdb", "database": "shop.db", "alias": "shop"}
         for _ in range(2):
-            assert await desk.rows("from shop.t", auth=auth) == [{"a": 1}]
+            assert await calls.rows("from shop.t", auth=auth) == [{"a": 1}]
 
     with_duckdb(tmp_path, work)
 
 
 def test_another_credential_of_one_alias_is_another_database(tmp_path: Path) -> None:
-    async def work(desk: DuckdbCalls) -> None:
+    async def work(calls: DuckdbCalls) -> None:
         shops = [{"type": "duckdb", "database": f"{name}.db"} for name in ("bern", "oslo")]
         for shop in shops:
-            await desk.result(
+            await calls.result(
                 "create table t as select $name as name",
                 params={"name": shop["database"]},
                 database=shop["database"],
             )
         for shop in (*shops, *shops):
-            assert await desk.rows("from duckdb.t", auth=shop) == [{"name": shop["database"]}]
+            assert await calls.rows("from duckdb.t", auth=shop) == [{"name": shop["database"]}]
 
     with_duckdb(tmp_path, work)
 
 
 def test_an_alias_that_another_task_uses_is_not_replaced(tmp_path: Path) -> None:
-    async def work(desk: DuckdbCalls) -> None:
+    async def work(calls: DuckdbCalls) -> None:
         shops = [{"type": "duckdb", "database": f"{name}.db"} for name in ("bern", "oslo")]
         long = "select count(*) from range(1000000000000)"
-        at_work = asyncio.create_task(desk.outcome(long, auth=shops[0]))
-        while (await desk.rows("from duckdb_databases() where database_name = 'duckdb'")) == []:
+        at_work = asyncio.create_task(calls.outcome(long, auth=shops[0]))
+        while (await calls.rows("from duckdb_databases() where database_name = 'duckdb'")) == []:
             pass
-        outcome = await desk.outcome("select 1", auth=shops[1])
+        outcome = await calls.outcome("select 1", auth=shops[1])
         assert outcome.error is not None
         assert (outcome.error.kind, outcome.error.message) == (
             "credential",
             "`duckdb` is another database for a task that is at work: give one of the credentials an `alias`",
         )
-        assert await desk.rows("select 1 as a", auth={**shops[1], "alias": "oslo"}) == [{"a": 1}]
+        assert await calls.rows("select 1 as a", auth={**shops[1], "alias": "oslo"}) == [{"a": 1}]
         at_work.cancel()
         await asyncio.wait([at_work])
 
@@ -251,9 +251,9 @@ def test_an_alias_that_another_task_uses_is_not_replaced(tmp_path: Path) -> None
 
 
 def test_a_name_that_is_taken_is_told(tmp_path: Path) -> None:
-    async def work(desk: DuckdbCalls) -> None:
-        await desk.result("attach ':memory:' as shop")
-        kind, message = await desk.error(
+    async def work(calls: DuckdbCalls) -> None:
+        await calls.result("attach ':memory:' as shop")
+        kind, message = await calls.error(
             "select 1", auth={"type": "duckdb", "database": "x.db", "alias": "shop"}
         )
         assert (kind, 'database with name "shop" already exists' in message) == ("sql", True)
@@ -262,32 +262,32 @@ def test_a_name_that_is_taken_is_told(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_attached_elsewhere_can_be_tried_again(tmp_path: Path) -> None:
-    async def work(desk: DuckdbCalls) -> None:
-        await desk.result("attach 'shop.db' as shop", execution="other")
-        outcome = await desk.outcome("select 1", database="shop.db")
+    async def work(calls: DuckdbCalls) -> None:
+        await calls.result("attach 'shop.db' as shop", execution="other")
+        outcome = await calls.outcome("select 1", database="shop.db")
         assert outcome.error is not None
         assert (outcome.error.kind, outcome.error.retryable) == ("connection", True)
-        desk.tool.forget("other")
-        assert await desk.rows("select 1 as a", database="shop.db") == [{"a": 1}]
+        calls.tool.forget("other")
+        assert await calls.rows("select 1 as a", database="shop.db") == [{"a": 1}]
 
     with_duckdb(tmp_path, work)
 
 
 def test_text_that_is_none_is_an_error_of_the_inputs(tmp_path: Path) -> None:
-    async def work(desk: DuckdbCalls) -> None:
-        kind, message = await desk.error("from x", tables={"x": [{"a": "\ud800"}]})
+    async def work(calls: DuckdbCalls) -> None:
+        kind, message = await calls.error("from x", tables={"x": [{"a": "\ud800"}]})
         assert (kind, message[:31]) == ("input", "a value that DuckDB cannot hold")
 
     with_duckdb(tmp_path, work)
 
 
 def test_a_knob_of_the_wrong_type_is_an_error_of_the_inputs(tmp_path: Path) -> None:
-    async def work(desk: DuckdbCalls) -> None:
-        kind, message = await desk.error("select 1", spec={"threads": "many"})
+    async def work(calls: DuckdbCalls) -> None:
+        kind, message = await calls.error("select 1", spec={"threads": "many"})
         assert (kind, "threads" in message) == ("input", True)
-        kind, _ = await desk.error("select 1", tables=7)
+        kind, _ = await calls.error("select 1", tables=7)
         assert kind == "input"
-        kind, message = await desk.error(rows={"a": 1}, into="t")
+        kind, message = await calls.error(rows={"a": 1}, into="t")
         assert (kind, message[:20]) == ("input", "`rows` is a mapping:")
 
     with_duckdb(tmp_path, work)

@@ -14,17 +14,17 @@ from tests.tools.duckdb_calls import DuckdbCalls, with_duckdb
 ORDERS = [{"id": 1, "amount": 10}, {"id": 2, "amount": 32.5, "note": "gift"}]
 
 
-async def kept(desk: DuckdbCalls, data: bytes, media_type: str) -> StoredReference:
-    async with desk.objects().draft() as draft:
+async def store_object(calls: DuckdbCalls, data: bytes, media_type: str) -> StoredReference:
+    async with calls.objects().draft() as draft:
         draft.path.write_bytes(data)
         return await draft.keep(media_type)
 
 
-@pytest.mark.parametrize("given", ["tables", "labels"])
-def test_values_are_tables(tmp_path: Path, given: str) -> None:
-    async def work(desk: DuckdbCalls) -> None:
+@pytest.mark.parametrize("input_name", ["tables", "labels"])
+def test_values_are_tables(tmp_path: Path, input_name: str) -> None:
+    async def work(calls: DuckdbCalls) -> None:
         async def rows(value: Any) -> Any:
-            return await desk.rows("from t", **{given: {"t": value}})
+            return await calls.rows("from t", **{input_name: {"t": value}})
 
         assert await rows(ORDERS) == [
             {"id": 1, "amount": 10.0, "note": None},
@@ -36,7 +36,7 @@ def test_values_are_tables(tmp_path: Path, given: str) -> None:
         assert await rows(["x", "y"]) == [{"value": "x"}, {"value": "y"}]
         assert await rows(7) == [{"value": 7}]
         assert await rows([]) == []
-        assert (await desk.result("from t", **{given: {"t": {"rows": [], "columns": ["a", "b"]}}}))[
+        assert (await calls.result("from t", **{input_name: {"t": {"rows": [], "columns": ["a", "b"]}}}))[
             "columns"
         ] == [
             "a",
@@ -47,13 +47,13 @@ def test_values_are_tables(tmp_path: Path, given: str) -> None:
 
 
 def test_types_of_rows_are_kept_and_mixed_ones_are_text(tmp_path: Path) -> None:
-    async def work(desk: DuckdbCalls) -> None:
+    async def work(calls: DuckdbCalls) -> None:
         rows = [
             {"text": "007", "wide": 2**70, "mixed": 1, "nested": {"a": [1]}, "flag": True},
             {"text": "2026-03-01", "wide": 1, "mixed": "x", "nested": None, "flag": None},
         ]
         query = "select typeof(columns(*)) from t limit 1"
-        assert await desk.rows(query, tables={"t": rows}) == [
+        assert await calls.rows(query, tables={"t": rows}) == [
             {
                 "text": "VARCHAR",
                 "wide": "DECIMAL(22,0)",
@@ -62,87 +62,87 @@ def test_types_of_rows_are_kept_and_mixed_ones_are_text(tmp_path: Path) -> None:
                 "flag": "BOOLEAN",
             }
         ]
-        assert await desk.rows("select wide::text as wide, mixed from t limit 1", tables={"t": rows}) == [
+        assert await calls.rows("select wide::text as wide, mixed from t limit 1", tables={"t": rows}) == [
             {"wide": str(2**70), "mixed": "1"}
         ]
 
     with_duckdb(tmp_path, work)
 
 
-@pytest.mark.parametrize("given", ["tables", "labels"])
-def test_stored_tables_are_read_from_their_files_any_number_of_times(tmp_path: Path, given: str) -> None:
-    async def work(desk: DuckdbCalls) -> None:
-        big = await desk.result("select range as id, range % 7 as day from range(30000)")
+@pytest.mark.parametrize("input_name", ["tables", "labels"])
+def test_stored_tables_are_read_from_their_files_any_number_of_times(tmp_path: Path, input_name: str) -> None:
+    async def work(calls: DuckdbCalls) -> None:
+        big = await calls.result("select range as id, range % 7 as day from range(30000)")
         assert isinstance(big["rows"], StoredReference)
         for value in (big, big["rows"]):
             query = "select count(*) as n from t as a join t as b using (id); select sum(day) as s from t where id < 8"
-            found = await desk.result(query, **{given: {"t": value}})
-            assert (found["command_0"]["rows"], found["rows"]) == ([{"n": 30_000}], [{"s": 21}])
+            result = await calls.result(query, **{input_name: {"t": value}})
+            assert (result["command_0"]["rows"], result["rows"]) == ([{"n": 30_000}], [{"s": 21}])
 
     with_duckdb(tmp_path, work)
 
 
-@pytest.mark.parametrize("given", ["tables", "labels"])
-def test_stored_files_are_read_by_their_media_type(tmp_path: Path, given: str) -> None:
-    async def work(desk: DuckdbCalls) -> None:
+@pytest.mark.parametrize("input_name", ["tables", "labels"])
+def test_stored_files_are_read_by_their_media_type(tmp_path: Path, input_name: str) -> None:
+    async def work(calls: DuckdbCalls) -> None:
         sink = pa.BufferOutputStream()
         pyarrow.parquet.write_table(pa.table({"a": [1, 2]}), sink)
         files = [
-            await kept(desk, sink.getvalue().to_pybytes(), "application/vnd.apache.parquet"),
-            await kept(desk, b"a\n1\n2\n", "text/csv; charset=utf-8"),
-            await kept(desk, b'{"a": 1}\n{"a": 2}\n', "application/x-ndjson"),
-            await kept(desk, b'[{"a": 1}, {"a": 2}]', "application/json"),
-            await kept(desk, b'{"rows": [{"a": 1}, {"a": 2}]}', "application/json"),
+            await store_object(calls, sink.getvalue().to_pybytes(), "application/vnd.apache.parquet"),
+            await store_object(calls, b"a\n1\n2\n", "text/csv; charset=utf-8"),
+            await store_object(calls, b'{"a": 1}\n{"a": 2}\n', "application/x-ndjson"),
+            await store_object(calls, b'[{"a": 1}, {"a": 2}]', "application/json"),
+            await store_object(calls, b'{"rows": [{"a": 1}, {"a": 2}]}', "application/json"),
         ]
         for file in files:
-            assert await desk.rows("from t order by a", **{given: {"t": file}}) == [{"a": 1}, {"a": 2}]
-        image = await kept(desk, b"...", "image/png")
-        _, message = await desk.error("from t", **{given: {"t": image}})
+            assert await calls.rows("from t order by a", **{input_name: {"t": file}}) == [{"a": 1}, {"a": 2}]
+        image = await store_object(calls, b"...", "image/png")
+        _, message = await calls.error("from t", **{input_name: {"t": image}})
         assert message.endswith("`t` is not a table here: it is a file of type `image/png`, and no table")
-        damaged = await kept(desk, b"no stream", ARROW_MEDIA_TYPE)
-        kind, _ = await desk.error("from t", **{given: {"t": damaged}})
+        damaged = await store_object(calls, b"no stream", ARROW_MEDIA_TYPE)
+        kind, _ = await calls.error("from t", **{input_name: {"t": damaged}})
         assert kind == "sql"
 
     with_duckdb(tmp_path, work)
 
 
 def test_a_stored_result_may_hold_the_reference_to_its_rows(tmp_path: Path) -> None:
-    async def work(desk: DuckdbCalls) -> None:
-        big = await desk.result("select range as id from range(30000)")
-        stored = await kept(desk, encode_value({**big, "$$noetl": "mine"}), "application/json")
-        assert await desk.rows("select count(*) as n from t", labels={"t": stored}) == [{"n": 30_000}]
+    async def work(calls: DuckdbCalls) -> None:
+        big = await calls.result("select range as id from range(30000)")
+        stored = await store_object(calls, encode_value({**big, "$$noetl": "mine"}), "application/json")
+        assert await calls.rows("select count(*) as n from t", labels={"t": stored}) == [{"n": 30_000}]
 
     with_duckdb(tmp_path, work)
 
 
 def test_a_table_of_the_database_hides_a_label_and_not_a_table_of_the_task(tmp_path: Path) -> None:
-    async def work(desk: DuckdbCalls) -> None:
-        await desk.result("create table orders as select 'real' as which")
-        given = [{"which": "given"}]
-        assert await desk.rows("from orders", labels={"orders": given}) == [{"which": "real"}]
-        assert await desk.rows("from orders", tables={"orders": given}) == [{"which": "given"}]
-        assert await desk.rows("from orders") == [{"which": "real"}]
+    async def work(calls: DuckdbCalls) -> None:
+        await calls.result("create table orders as select 'real' as which")
+        orders = [{"which": "given"}]
+        assert await calls.rows("from orders", labels={"orders": orders}) == [{"which": "real"}]
+        assert await calls.rows("from orders", tables={"orders": orders}) == [{"which": "given"}]
+        assert await calls.rows("from orders") == [{"which": "real"}]
         made = "create table made as from given; from made"
-        assert await desk.rows(made, labels={"given": given, "made": [{"which": "label"}]}) == given
+        assert await calls.rows(made, labels={"given": orders, "made": [{"which": "label"}]}) == orders
 
     with_duckdb(tmp_path, work)
 
 
 def test_nothing_of_the_tool_itself_can_be_queried(tmp_path: Path) -> None:
-    async def work(desk: DuckdbCalls) -> None:
+    async def work(calls: DuckdbCalls) -> None:
         for name in ("self", "statement", "duckdb", "values", "cursor"):
-            kind, message = await desk.error(f'from "{name}"')
+            kind, message = await calls.error(f'from "{name}"')
             assert (kind, "does not exist" in message) == ("sql", True)
 
     with_duckdb(tmp_path, work)
 
 
 def test_a_label_that_is_a_word_of_sql_must_be_quoted(tmp_path: Path) -> None:
-    async def work(desk: DuckdbCalls) -> None:
+    async def work(calls: DuckdbCalls) -> None:
         labels = {"fetch": ORDERS[:1]}
-        _, message = await desk.error("select * from fetch", labels=labels)
+        _, message = await calls.error("select * from fetch", labels=labels)
         assert message.endswith('`fetch` is a word of SQL: write "fetch" for the result of that name')
-        assert await desk.rows('select * from "fetch"', labels=labels) == ORDERS[:1]
+        assert await calls.rows('select * from "fetch"', labels=labels) == ORDERS[:1]
 
     with_duckdb(tmp_path, work)
 
@@ -151,22 +151,22 @@ def test_files_are_read_and_written_beside_the_playbook(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, elsewhere = tmp_path / "it's here", tmp_path / "elsewhere"
-    for place in (folder, elsewhere):
-        (place / "data").mkdir(parents=True)
-        (place / "data" / "in.csv").write_text(f"a\n{place.name}\n")
+    for base in (folder, elsewhere):
+        (base / "data").mkdir(parents=True)
+        (base / "data" / "in.csv").write_text(f"a\n{base.name}\n")
     monkeypatch.chdir(elsewhere)
 
-    async def work(desk: DuckdbCalls) -> None:
+    async def work(calls: DuckdbCalls) -> None:
         here = [{"a": "it's here"}]
-        assert await desk.rows("from 'data/in.csv'") == here
-        assert await desk.rows("from read_csv(['data/*.csv'], header = true)") == here
+        assert await calls.rows("from 'data/in.csv'") == here
+        assert await calls.rows("from read_csv(['data/*.csv'], header = true)") == here
         for name in ("out.csv", "out.json", "out.parquet"):
-            assert (await desk.result(f"copy (from 'data/in.csv') to '{name}'"))["row_count"] == 1
-            assert await desk.rows(f"from './{name}'") == here
+            assert (await calls.result(f"copy (from 'data/in.csv') to '{name}'"))["row_count"] == 1
+            assert await calls.rows(f"from './{name}'") == here
         (folder / "only.csv").write_text("a\nby name\n")
-        assert await desk.rows("from read_csv($file)", params={"file": "only.csv"}) == [{"a": "by name"}]
-        await desk.result("attach 'more.db' as more; create table more.t as select 1 as a")
-        assert await desk.rows("from more.t") == [{"a": 1}]
+        assert await calls.rows("from read_csv($file)", params={"file": "only.csv"}) == [{"a": "by name"}]
+        await calls.result("attach 'more.db' as more; create table more.t as select 1 as a")
+        assert await calls.rows("from more.t") == [{"a": 1}]
 
     with_duckdb(folder, work)
     assert sorted(path.name for path in elsewhere.rglob("*")) == ["data", "in.csv"]
@@ -174,7 +174,7 @@ def test_files_are_read_and_written_beside_the_playbook(
 
 
 @pytest.mark.parametrize(
-    ("sql", "found"),
+    ("sql", "expected"),
     [
         ("from 'a.csv' join 'b.csv' using (x)", "from '/p/a.csv' join '/p/b.csv' using (x)"),
         ("from read_csv('a', sep = 'x')", "from read_csv('/p/a', sep = 'x')"),
@@ -184,8 +184,8 @@ def test_files_are_read_and_written_beside_the_playbook(
         ("export database 'dump'", "export database '/p/dump'"),
     ],
 )  # fmt: skip
-def test_relative_paths_are_found_in_sql(sql: str, found: str) -> None:
-    assert resolve_file_paths(sql, Path("/p")) == found
+def test_relative_paths_are_found_in_sql(sql: str, expected: str) -> None:
+    assert resolve_file_paths(sql, Path("/p")) == expected
 
 
 @pytest.mark.parametrize(

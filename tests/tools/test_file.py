@@ -15,19 +15,19 @@ from tests.tools.object_calls import ObjectCalls
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> ObjectCalls:
+def calls(tmp_path: Path) -> ObjectCalls:
     return ObjectCalls(FileTool, tmp_path, "file")
 
 
-def test_what_is_put_can_be_got(desk: ObjectCalls, tmp_path: Path) -> None:
-    put = desk.ok(action="put", url="out/report.json", content={"n": 1})
+def test_what_is_put_can_be_got(calls: ObjectCalls, tmp_path: Path) -> None:
+    put = calls.ok(action="put", url="out/report.json", content={"n": 1})
     assert put == {"url": "out/report.json", "name": "report.json", "size": 7}
     assert (tmp_path / "out" / "report.json").read_bytes() == b'{"n":1}'
-    got = desk.ok(action="get", url="out/report.json")
+    got = calls.ok(action="get", url="out/report.json")
     assert is_object_reference(escape(got))
     assert (got["size"], got["name"], got["preview"]) == (7, "report.json", '{"n":1}')
-    assert desk.data(got) == b'{"n":1}'
-    assert desk.ok(action="get", url=f"file://{tmp_path}/out/report.json", format="json") == {"n": 1}
+    assert calls.data(got) == b'{"n":1}'
+    assert calls.ok(action="get", url=f"file://{tmp_path}/out/report.json", format="json") == {"n": 1}
     assert os.listdir(tmp_path / "out") == ["report.json"]
 
 
@@ -43,42 +43,42 @@ def test_what_is_put_can_be_got(desk: ObjectCalls, tmp_path: Path) -> None:
     ],
 )
 def test_the_address_tells_the_format(
-    desk: ObjectCalls, tmp_path: Path, url: str, content: Any, data: bytes
+    calls: ObjectCalls, tmp_path: Path, url: str, content: Any, data: bytes
 ) -> None:
-    desk.ok(action="put", url=url, content=content)
+    calls.ok(action="put", url=url, content=content)
     assert (tmp_path / url).read_bytes() == data
 
 
-def test_a_reference_is_written_to_a_file(desk: ObjectCalls, tmp_path: Path) -> None:
-    given = desk.object(b"\x00\x01" * 100_000)
-    desk.ok(action="put", url="a.bin", source=given)
+def test_a_reference_is_written_to_a_file(calls: ObjectCalls, tmp_path: Path) -> None:
+    stored = calls.object(b"\x00\x01" * 100_000)
+    calls.ok(action="put", url="a.bin", source=stored)
     assert (tmp_path / "a.bin").read_bytes() == b"\x00\x01" * 100_000
-    table = desk.table([{"a": 1}, {"a": 2}])
-    desk.ok(action="put", url="a.csv", content=table)
+    table = calls.table([{"a": 1}, {"a": 2}])
+    calls.ok(action="put", url="a.csv", content=table)
     assert (tmp_path / "a.csv").read_bytes() == b'"a"\n1\n2\n'
-    desk.ok(action="put", url="a.json", content=table)
+    calls.ok(action="put", url="a.json", content=table)
     assert json.loads((tmp_path / "a.json").read_bytes()) == [{"a": 1}, {"a": 2}]
 
 
-def test_a_file_is_written_from_another(desk: ObjectCalls, tmp_path: Path) -> None:
+def test_a_file_is_written_from_another(calls: ObjectCalls, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a")
-    desk.ok(action="put", url="b/b.txt", source="a.txt")
-    assert desk.ok(action="copy", url="b/b.txt", to="c/c.txt")["url"] == "c/c.txt"
+    calls.ok(action="put", url="b/b.txt", source="a.txt")
+    assert calls.ok(action="copy", url="b/b.txt", to="c/c.txt")["url"] == "c/c.txt"
     assert (tmp_path / "c" / "c.txt").read_text() == "a"
-    assert desk.ok(action="delete", url="c/c.txt") == {"url": "c/c.txt", "deleted": True}
-    assert desk.ok(action="delete", url="c/c.txt") == {"url": "c/c.txt", "deleted": False}
+    assert calls.ok(action="delete", url="c/c.txt") == {"url": "c/c.txt", "deleted": True}
+    assert calls.ok(action="delete", url="c/c.txt") == {"url": "c/c.txt", "deleted": False}
 
 
-def test_files_are_listed_by_how_they_begin(desk: ObjectCalls, tmp_path: Path) -> None:
+def test_files_are_listed_by_how_they_begin(calls: ObjectCalls, tmp_path: Path) -> None:
     for name in ("data/a1.txt", "data/a2/b.txt", "data/b.txt", "other.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
-    urls = [one["url"] for one in desk.ok(action="list", url="data/")]
+    urls = [file["url"] for file in calls.ok(action="list", url="data/")]
     assert urls == ["data/a1.txt", "data/a2/b.txt", "data/b.txt"]
-    found = desk.ok(action="list", url="data/a")
-    assert [one["url"] for one in found] == ["data/a1.txt", "data/a2/b.txt"]
-    assert (found[0]["name"], found[0]["size"], "modified_at" in found[0]) == ("a1.txt", 11, True)
-    assert desk.ok(action="list", url="nowhere/x") == []
+    files = calls.ok(action="list", url="data/a")
+    assert [file["url"] for file in files] == ["data/a1.txt", "data/a2/b.txt"]
+    assert (files[0]["name"], files[0]["size"], "modified_at" in files[0]) == ("a1.txt", 11, True)
+    assert calls.ok(action="list", url="nowhere/x") == []
 
 
 @pytest.mark.parametrize(
@@ -104,13 +104,13 @@ def test_files_are_listed_by_how_they_begin(desk: ObjectCalls, tmp_path: Path) -
     ],
 )
 def test_what_cannot_be_done_is_an_error(
-    desk: ObjectCalls, tmp_path: Path, inputs: dict[str, Any], kind: str
+    calls: ObjectCalls, tmp_path: Path, inputs: dict[str, Any], kind: str
 ) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "file.txt").write_text("x")
     os.mkfifo(tmp_path / "pipe")
-    found, message = desk.error(**inputs)
-    assert (found, bool(message)) == (kind, True)
+    actual, message = calls.error(**inputs)
+    assert (actual, bool(message)) == (kind, True)
     assert sorted(path.name for path in tmp_path.iterdir() if path.name[0] != ".") == [
         "file.txt",
         "folder",
@@ -119,16 +119,16 @@ def test_what_cannot_be_done_is_an_error(
     assert (tmp_path / "pipe").is_fifo()
 
 
-def test_addresses_of_files_may_be_quoted(desk: ObjectCalls, tmp_path: Path) -> None:
+def test_addresses_of_files_may_be_quoted(calls: ObjectCalls, tmp_path: Path) -> None:
     (tmp_path / "my file.txt").write_text("a")
     address = f"file://{tmp_path}/my%20"
-    assert desk.ok(action="put", url=f"{address}copy.txt", source=f"{address}file.txt")["size"] == 1
+    assert calls.ok(action="put", url=f"{address}copy.txt", source=f"{address}file.txt")["size"] == 1
     assert (tmp_path / "my copy.txt").read_text() == "a"
 
 
-def test_a_link_that_leads_nowhere_can_be_deleted(desk: ObjectCalls, tmp_path: Path) -> None:
+def test_a_link_that_leads_nowhere_can_be_deleted(calls: ObjectCalls, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("nowhere")
-    assert desk.ok(action="delete", url="link") == {"url": "link", "deleted": True}
+    assert calls.ok(action="delete", url="link") == {"url": "link", "deleted": True}
     assert not (tmp_path / "link").is_symlink()
 
 

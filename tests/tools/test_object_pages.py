@@ -13,16 +13,16 @@ from tests.s3_server import S3Server
 DOCS = Path(__file__).parents[2] / "docs" / "tools"
 
 
-def shown(page: str, name: str) -> tuple[str, object]:
+def playbook_and_result(page: str, name: str) -> tuple[str, object]:
     text = (DOCS / f"{page}.md").read_text("utf-8")
-    found = re.search(r"^```yaml\n(.*?)^```\n\n^```json\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    assert found
-    return document_of(found[1].replace("s3://reports/", f"s3://{name}/")), json.loads(found[2])
+    match = re.search(r"^```yaml\n(.*?)^```\n\n^```json\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    assert match
+    return document_of(match[1].replace("s3://reports/", f"s3://{name}/")), json.loads(match[2])
 
 
 def test_the_example_on_files_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    playbook, result = shown("file", "")
+    playbook, result = playbook_and_result("file", "")
     assert noetl.run(playbook, store="sqlite:///:memory:").result == result
     assert json.loads((tmp_path / "out" / "report.json").read_bytes()) == result
 
@@ -30,6 +30,6 @@ def test_the_example_on_files_works(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_the_example_on_s3_works(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {**s3.environment, "AWS_ENDPOINT": s3.endpoint, "AWS_REGION": "us-east-1"}.items():
         monkeypatch.setenv(name, value)
-    playbook, result = shown("s3", s3.bucket)
+    playbook, result = playbook_and_result("s3", s3.bucket)
     execution = noetl.run(playbook, store="sqlite:///:memory:")
     assert (execution.error, execution.result) == (None, result)

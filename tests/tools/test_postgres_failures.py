@@ -40,19 +40,21 @@ def db(dsn: str) -> SqlDatabase:
 def test_an_error_has_its_sqlstate_and_kind(
     db: SqlDatabase, sql: str, state: str | None, kind: str, retryable: bool
 ) -> None:
-    found = db.outcome(command=sql)
-    assert found.error is not None
-    assert (found.error.kind, found.error.retryable) == (kind, retryable), found.error
-    assert (found.helpers["pg"]["code"], found.helpers["pg"]["sqlstate"]) == (state, state)
-    assert found.error.as_value()["sqlstate"] == state
+    outcome = db.outcome(command=sql)
+    assert outcome.error is not None
+    assert (outcome.error.kind, outcome.error.retryable) == (kind, retryable), outcome.error
+    assert (outcome.helpers["pg"]["code"], outcome.helpers["pg"]["sqlstate"]) == (state, state)
+    assert outcome.error.as_value()["sqlstate"] == state
 
 
 def test_an_error_says_where_it_is_and_which_constraint(db: SqlDatabase) -> None:
     db.run("CREATE TABLE t (a int CONSTRAINT positive CHECK (a > 0), b int UNIQUE)")
-    found = db.outcome(command="SELECT 1;\n\nINSERT INTO t\nVALUES (-1)")
-    assert found.error is not None
-    assert found.error.message.startswith('statement 2 of 2, line 3: new row for relation "t" violates check')
-    assert (found.helpers["pg"]["code"], found.helpers["pg"]["constraint"]) == ("23514", "positive")
+    outcome = db.outcome(command="SELECT 1;\n\nINSERT INTO t\nVALUES (-1)")
+    assert outcome.error is not None
+    assert outcome.error.message.startswith(
+        'statement 2 of 2, line 3: new row for relation "t" violates check'
+    )
+    assert (outcome.helpers["pg"]["code"], outcome.helpers["pg"]["constraint"]) == ("23514", "positive")
     db.run("INSERT INTO t VALUES (1, 1)")
     detail = db.outcome(command="INSERT INTO t VALUES (1, %s)", params=[1]).helpers["pg"]["detail"]
     assert detail == "Key (b)=(1) already exists."
@@ -61,8 +63,8 @@ def test_an_error_says_where_it_is_and_which_constraint(db: SqlDatabase) -> None
 
 def test_an_error_at_the_commit_is_told(db: SqlDatabase) -> None:
     db.run("CREATE TABLE t (a int UNIQUE DEFERRABLE INITIALLY DEFERRED)")
-    found = db.outcome(command="INSERT INTO t VALUES (1); INSERT INTO t VALUES (1)")
-    assert found.helpers["pg"]["code"] == "23505"
+    outcome = db.outcome(command="INSERT INTO t VALUES (1); INSERT INTO t VALUES (1)")
+    assert outcome.helpers["pg"]["code"] == "23505"
     assert db.rows("SELECT * FROM t") == []
 
 
@@ -76,7 +78,7 @@ def test_an_error_at_the_commit_is_told(db: SqlDatabase) -> None:
         ({"host": "/nowhere"}, "connection", None, True, "No such file or directory"),
     ],
 )
-def test_a_server_that_lets_nobody_in_is_told(  # noqa: PLR0917 -- a column of the table each
+def test_a_server_that_lets_nobody_in_is_told(  # noqa: PLR0917 - a column of the table each
     postgres: PostgresServer,
     options: dict[str, str],
     kind: str,
@@ -84,11 +86,11 @@ def test_a_server_that_lets_nobody_in_is_told(  # noqa: PLR0917 -- a column of t
     retryable: bool,
     message: str,
 ) -> None:
-    found = postgres_at(postgres.dsn(**options)).outcome(query="SELECT 1")
-    assert found.error is not None
-    assert (found.error.kind, found.error.retryable) == (kind, retryable)
-    assert found.helpers["pg"]["code"] == state
-    assert message in found.error.message
+    outcome = postgres_at(postgres.dsn(**options)).outcome(query="SELECT 1")
+    assert outcome.error is not None
+    assert (outcome.error.kind, outcome.error.retryable) == (kind, retryable)
+    assert outcome.helpers["pg"]["code"] == state
+    assert message in outcome.error.message
 
 
 def test_a_refusal_that_names_a_role_or_a_database_has_its_own_sqlstate(
@@ -108,10 +110,10 @@ def test_a_refusal_that_names_a_role_or_a_database_has_its_own_sqlstate(
             ({"user": "mute"}, "28000", "credential"),
             ({"dbname": "shut"}, "55000", "sql"),
         ):
-            found = postgres_at(postgres.dsn(**options)).outcome(query="SELECT 1")
-            assert found.error is not None
-            assert (found.helpers["pg"]["sqlstate"], found.error.kind) == (state, kind)
-            assert found.error.retryable == (kind == "connection")
+            outcome = postgres_at(postgres.dsn(**options)).outcome(query="SELECT 1")
+            assert outcome.error is not None
+            assert (outcome.helpers["pg"]["sqlstate"], outcome.error.kind) == (state, kind)
+            assert outcome.error.retryable == (kind == "connection")
     finally:
         for name in ("small", "private", "shut"):
             db.run(f"DROP DATABASE {name}")
@@ -122,10 +124,10 @@ def test_a_refusal_that_names_a_role_or_a_database_has_its_own_sqlstate(
     "state", ["starting up", "shutting down", "in recovery mode", "not yet accepting connections"]
 )
 def test_a_server_that_is_not_up_yet_can_be_tried_again(state: str) -> None:
-    said = f'connection to server at "db" failed: FATAL:  the database system is {state}'
-    found = postgres_failure(psycopg.OperationalError(said), None, connected=False)
-    assert found.error is not None
-    assert (found.helpers["pg"]["sqlstate"], found.error.kind, found.error.retryable) == (
+    words = f'connection to server at "db" failed: FATAL:  the database system is {state}'
+    outcome = postgres_failure(psycopg.OperationalError(words), None, connected=False)
+    assert outcome.error is not None
+    assert (outcome.helpers["pg"]["sqlstate"], outcome.error.kind, outcome.error.retryable) == (
         "57P03",
         "connection",
         True,
@@ -163,10 +165,8 @@ def test_a_credential_names_the_server_in_any_spelling(postgres: PostgresServer)
         {"url": postgres.dsn()},
         {"kind": "env", "value": postgres.dsn()},
     ):
-        found = SqlDatabase(PostgresTool, postgres.folder, auth=auth).rows(
-            "SELECT current_user::text AS name"
-        )
-        assert found == [{"name": "postgres"}]
+        rows = SqlDatabase(PostgresTool, postgres.folder, auth=auth).rows("SELECT current_user::text AS name")
+        assert rows == [{"name": "postgres"}]
 
 
 @pytest.mark.parametrize(
@@ -197,8 +197,8 @@ def test_a_target_that_is_none_is_refused_without_its_secrets(
 def asleep(dsn: str, seconds: int) -> bool:
     """Whether a query that sleeps so long runs on the server."""
     with psycopg.connect(dsn) as connection:
-        found = connection.execute(SLEEPING, [f"%pg_sleep({seconds})%"]).fetchone()
-        return found is not None and found[0] > 0
+        row = connection.execute(SLEEPING, [f"%pg_sleep({seconds})%"]).fetchone()
+        return row is not None and row[0] > 0
 
 
 def test_a_task_that_takes_too_long_is_stopped_on_the_server(db: SqlDatabase, dsn: str) -> None:
@@ -213,12 +213,12 @@ def test_a_task_that_takes_too_long_is_stopped_on_the_server(db: SqlDatabase, ds
 
 
 def test_a_connection_is_used_again_after_a_timeout(db: SqlDatabase) -> None:
-    one = {"pool": {"max": 1}}
+    spec = {"pool": {"max": 1}}
     query = "SELECT pg_backend_pid() AS pid"
     before, late, after = db.outcomes(
-        db.call(query=query, spec=one),
-        db.call(query="SELECT pg_sleep(1002)", spec=one, timeout=0.1),
-        db.call(query=query, spec=one),
+        db.call(query=query, spec=spec),
+        db.call(query="SELECT pg_sleep(1002)", spec=spec, timeout=0.1),
+        db.call(query=query, spec=spec),
     )
     assert late.error is not None
     assert before.result["rows"] == after.result["rows"]
@@ -227,7 +227,7 @@ def test_a_connection_is_used_again_after_a_timeout(db: SqlDatabase) -> None:
 def cancelled(dsn: str, run: Callable[[PostgresTool], Awaitable[Outcome]], seconds: int) -> None:
     """Cancels the run when the server sleeps in it."""
 
-    async def whole() -> None:
+    async def run_and_cancel() -> None:
         tool = PostgresTool()
         task = asyncio.ensure_future(run(tool))
         try:
@@ -239,7 +239,7 @@ def cancelled(dsn: str, run: Callable[[PostgresTool], Awaitable[Outcome]], secon
         finally:
             await tool.close()
 
-    asyncio.run(whole())
+    asyncio.run(run_and_cancel())
     assert not asleep(dsn, seconds)
 
 
@@ -254,7 +254,7 @@ def test_cancelling_a_bulk_run_cancels_it(db: SqlDatabase, dsn: str) -> None:
 
 
 def test_connections_that_the_server_closed_are_replaced(db: SqlDatabase, dsn: str) -> None:
-    async def whole() -> tuple[Any, Any]:
+    async def run_twice() -> tuple[Any, Any]:
         tool = PostgresTool()
         call = db.call(query="SELECT pg_backend_pid() AS pid")
         try:
@@ -265,13 +265,13 @@ def test_connections_that_the_server_closed_are_replaced(db: SqlDatabase, dsn: s
         finally:
             await tool.close()
 
-    first, second = asyncio.run(whole())
+    first, second = asyncio.run(run_twice())
     assert second.error is None
     assert second.result["rows"][0]["pid"] != first
 
 
 def test_a_wait_for_a_free_connection_ends(db: SqlDatabase) -> None:
-    async def whole() -> list[Outcome]:
+    async def run_both() -> list[Outcome]:
         tool = PostgresTool()
         busy = db.call(query="SELECT pg_sleep(1005)", spec={"pool": {"max": 1, "timeout": 0.05}}, timeout=0.5)
         try:
@@ -279,7 +279,7 @@ def test_a_wait_for_a_free_connection_ends(db: SqlDatabase) -> None:
         finally:
             await tool.close()
 
-    _, second = asyncio.run(whole())
+    _, second = asyncio.run(run_both())
     assert second.error is not None
     assert (second.error.kind, second.error.retryable) == ("timeout", True)
     assert second.error.message == "all 1 connections were busy for 0.05 s: `spec.pool.max` allows more"
@@ -295,7 +295,7 @@ def test_a_worker_pool_is_no_connection_pool(db: SqlDatabase) -> None:
 
 
 def test_nothing_runs_after_the_end(db: SqlDatabase, dsn: str) -> None:
-    async def whole() -> list[Outcome]:
+    async def run_and_close() -> list[Outcome]:
         tool = PostgresTool()
         running = asyncio.ensure_future(tool.run(db.call(query="SELECT pg_sleep(1006)")))
         while not await asyncio.to_thread(asleep, dsn, 1006):
@@ -304,5 +304,8 @@ def test_nothing_runs_after_the_end(db: SqlDatabase, dsn: str) -> None:
         await tool.close()
         return [await running, await tool.run(db.call(query="SELECT 1"))]
 
-    assert [found.error.kind for found in asyncio.run(whole()) if found.error] == ["cancelled", "cancelled"]
+    assert [outcome.error.kind for outcome in asyncio.run(run_and_close()) if outcome.error] == [
+        "cancelled",
+        "cancelled",
+    ]
     assert not asleep(dsn, 1006)

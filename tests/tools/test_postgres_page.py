@@ -11,5 +11,5 @@ PAGE = (Path(__file__).parents[2] / "docs" / "tools" / "postgres.md").read_text(
 
 
 def test_the_example_gives_the_result_that_is_shown(dsn: str) -> None:
-    found = noetl.run(document_of(block_of(PAGE, "yaml")), {"dsn": dsn}, store="sqlite:///:memory:")
-    assert (found.error, found.result) == (None, json.loads(block_of(PAGE, "json")))
+    execution = noetl.run(document_of(block_of(PAGE, "yaml")), {"dsn": dsn}, store="sqlite:///:memory:")
+    assert (execution.error, execution.result) == (None, json.loads(block_of(PAGE, "json")))

@@ -14,32 +14,32 @@ OPEN = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s"
 
 def connections(dsn: str, name: str) -> int:
     with psycopg.connect(dsn) as connection:
-        found = connection.execute(OPEN, [name]).fetchone()
-        assert found is not None
-        return int(found[0])
+        row = connection.execute(OPEN, [name]).fetchone()
+        assert row is not None
+        return int(row[0])
 
 
 @pytest.mark.parametrize("least", [0, 1])
 def test_what_nobody_uses_is_closed_but_for_the_least(
     dsn: str, least: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool, "IDLE", 0.05)
+    monkeypatch.setattr(pool, "IDLE_SECONDS", 0.05)
     name = f"keeping_{least}"
     db = postgres_at(f"{dsn}&application_name={name}")
 
-    async def whole() -> int:
+    async def open_connections() -> int:
         tool = PostgresTool()
         call = db.call(query="SELECT pg_sleep(0.01)", spec={"pool": {"min": least, "max": 3}})
         try:
             await asyncio.gather(*(tool.run(call) for _ in range(3)))
-            while (found := await asyncio.to_thread(connections, dsn, name)) > least:
+            while (count := await asyncio.to_thread(connections, dsn, name)) > least:
                 pass
             assert (await tool.run(call)).error is None
-            return found
+            return count
         finally:
             await tool.close()
 
-    assert asyncio.run(whole()) == least
+    assert asyncio.run(open_connections()) == least
     while connections(dsn, name):
         pass
 
@@ -53,16 +53,16 @@ def test_a_connection_does_the_same_again_and_again(dsn: str) -> None:
         db.call(rows=rows, command="INSERT INTO t VALUES (:a, :b)"),
         db.call(command="INSERT INTO t VALUES (%s, %s); SELECT count(*) AS n FROM t", params=[1, ["y"]]),
     ]
-    found = db.outcomes(*calls * 20)
-    assert [one.error for one in found if one.error] == []
-    assert found[-1].result["rows"] == [{"n": 60}]
+    outcomes = db.outcomes(*calls * 20)
+    assert [outcome.error for outcome in outcomes if outcome.error] == []
+    assert outcomes[-1].result["rows"] == [{"n": 60}]
 
 
 def test_pools_differ_by_server_and_size(dsn: str) -> None:
     name = "apart"
     db = postgres_at(f"{dsn}&application_name={name}")
 
-    async def whole() -> int:
+    async def open_connections() -> int:
         tool = PostgresTool()
         try:
             for size in ({"max": 1}, {"max": 2}, {"max": 1}):
@@ -71,4 +71,4 @@ def test_pools_differ_by_server_and_size(dsn: str) -> None:
         finally:
             await tool.close()
 
-    assert asyncio.run(whole()) == 2
+    assert asyncio.run(open_connections()) == 2

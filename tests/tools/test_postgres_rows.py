@@ -11,15 +11,15 @@ from tests.tools.sql_calls import SqlDatabase, postgres_at
 
 @pytest.fixture
 def db(dsn: str) -> SqlDatabase:
-    found = postgres_at(dsn)
-    found.run(
+    database = postgres_at(dsn)
+    database.run(
         "CREATE TABLE item (id int PRIMARY KEY, name text DEFAULT 'new', tags text[], doc jsonb, raw bytea)"
     )
-    return found
+    return database
 
 
 def items(db: SqlDatabase, columns: str = "id, name") -> list[dict[str, Any]]:
-    return db.rows(f"SELECT {columns} FROM item ORDER BY id")  # noqa: S608 -- of the test itself
+    return db.rows(f"SELECT {columns} FROM item ORDER BY id")  # noqa: S608 - of the test itself
 
 
 def test_mappings_are_loaded_by_the_names_of_columns(db: SqlDatabase) -> None:
@@ -172,22 +172,22 @@ def test_lists_go_through_a_statement_by_position(db: SqlDatabase) -> None:
     ("fetch", "rows"), [("all", [{"id": 1}, {"id": 2}]), ("one", [{"id": 1}]), ("none", [])]
 )
 def test_what_the_statements_return_comes_back(db: SqlDatabase, fetch: str, rows: list[Any]) -> None:
-    found = db.run(
+    result = db.run(
         rows=[{"id": 1}, {"id": 2}],
         command="INSERT INTO item (id) VALUES (:id) RETURNING id",
         spec={"fetch": fetch},
     )
-    assert (found["rows"], found["row_count"]) == (rows, 2)
+    assert (result["rows"], result["row_count"]) == (rows, 2)
 
 
 def test_statements_of_any_kind_run_with_every_row(db: SqlDatabase) -> None:
     rows = [{"id": 1}, {"id": 2}, {"id": 3}]
-    found = db.run(
+    result = db.run(
         rows=rows, command="WITH new AS (SELECT :id::int AS id) INSERT INTO item (id) SELECT id FROM new"
     )
-    assert (found["rows"], found["row_count"]) == ([], 3)
-    found = db.run(rows=rows, command="WITH old AS (SELECT :id::int AS id) SELECT id FROM old")
-    assert (found["rows"], found["row_count"]) == (rows, 3)
+    assert (result["rows"], result["row_count"]) == ([], 3)
+    result = db.run(rows=rows, command="WITH old AS (SELECT :id::int AS id) SELECT id FROM old")
+    assert (result["rows"], result["row_count"]) == (rows, 3)
     db.run("CREATE PROCEDURE doubled(INOUT n int) LANGUAGE plpgsql AS $$ BEGIN n := 2 * n; END $$")
     assert db.rows("CALL doubled(:id::int)", rows=rows) == [{"n": 2}, {"n": 4}, {"n": 6}]
 

@@ -16,41 +16,41 @@ def db(dsn: str) -> SqlDatabase:
 
 
 def test_a_query_gives_rows_as_mappings(db: SqlDatabase) -> None:
-    found = db.outcome(query="SELECT 1 AS id, 'Ada' AS name UNION ALL SELECT 2, NULL ORDER BY 1")
+    outcome = db.outcome(query="SELECT 1 AS id, 'Ada' AS name UNION ALL SELECT 2, NULL ORDER BY 1")
     answer = {
         "rows": [{"id": 1, "name": "Ada"}, {"id": 2, "name": None}],
         "row_count": 2,
         "columns": ["id", "name"],
     }
-    assert found.result == {**answer, "statements": 1, "command_0": answer}
-    assert found.helpers == {
+    assert outcome.result == {**answer, "statements": 1, "command_0": answer}
+    assert outcome.helpers == {
         "pg": {"code": "00000", "sqlstate": "00000", "message": None, "constraint": None, "detail": None}
     }
 
 
 def test_the_last_statement_with_rows_is_the_result_and_each_has_its_number(db: SqlDatabase) -> None:
-    found = db.run(
+    result = db.run(
         """
         CREATE TABLE item (id int, name text);
         INSERT INTO item VALUES (1, 'a;b'), (2, 'c') RETURNING id;
         UPDATE item SET name = 'd' WHERE id > 0;
         """
     )
-    assert (found["rows"], found["row_count"], found["columns"]) == ([{"id": 1}, {"id": 2}], 2, ["id"])
-    assert found["statements"] == 3
-    assert found["command_0"] == {"rows": [], "row_count": 0, "columns": []}
-    assert found["command_1"]["rows"] == [{"id": 1}, {"id": 2}]
-    assert found["command_2"] == {"rows": [], "row_count": 2, "columns": []}
+    assert (result["rows"], result["row_count"], result["columns"]) == ([{"id": 1}, {"id": 2}], 2, ["id"])
+    assert result["statements"] == 3
+    assert result["command_0"] == {"rows": [], "row_count": 0, "columns": []}
+    assert result["command_1"]["rows"] == [{"id": 1}, {"id": 2}]
+    assert result["command_2"] == {"rows": [], "row_count": 2, "columns": []}
 
 
 def test_without_rows_the_count_is_what_the_last_statement_changed(db: SqlDatabase) -> None:
-    found = db.run(commands=["CREATE TABLE t (a int)", "INSERT INTO t SELECT generate_series(1, 7)"])
-    assert (found["rows"], found["row_count"], found["columns"]) == ([], 7, [])
+    result = db.run(commands=["CREATE TABLE t (a int)", "INSERT INTO t SELECT generate_series(1, 7)"])
+    assert (result["rows"], result["row_count"], result["columns"]) == ([], 7, [])
 
 
 def test_an_empty_result_has_its_columns(db: SqlDatabase) -> None:
-    found = db.run("SELECT 1 AS a, 2 AS b WHERE false")
-    assert (found["rows"], found["row_count"], found["columns"]) == ([], 0, ["a", "b"])
+    result = db.run("SELECT 1 AS a, 2 AS b WHERE false")
+    assert (result["rows"], result["row_count"], result["columns"]) == ([], 0, ["a", "b"])
 
 
 def test_two_columns_of_one_name_are_both_there(db: SqlDatabase) -> None:
@@ -79,8 +79,8 @@ def test_values_are_bound(db: SqlDatabase, text: str, params: Any, row: dict[str
 
 
 def test_values_go_through_several_statements_in_order(db: SqlDatabase) -> None:
-    found = db.run("SELECT %s::int AS a; SELECT %s::int AS b, %s::int AS c", params=[1, 2, 3])
-    assert [found["command_0"]["rows"], found["rows"]] == [[{"a": 1}], [{"b": 2, "c": 3}]]
+    result = db.run("SELECT %s::int AS a; SELECT %s::int AS b, %s::int AS c", params=[1, 2, 3])
+    assert [result["command_0"]["rows"], result["rows"]] == [[{"a": 1}], [{"b": 2, "c": 3}]]
     named = db.run(commands=["SELECT :a::int AS x", "SELECT :b::int AS x"], params={"a": 1, "b": 2})
     assert [named["command_0"]["rows"], named["rows"]] == [[{"x": 1}], [{"x": 2}]]
 
@@ -162,18 +162,18 @@ def test_a_statement_alone_may_be_one_that_no_transaction_takes(db: SqlDatabase)
 
 
 def test_savepoints_work_inside_the_transaction(db: SqlDatabase) -> None:
-    found = db.run(
+    result = db.run(
         "CREATE TABLE t (a int); SAVEPOINT s; INSERT INTO t VALUES (1); ROLLBACK TO s; SELECT count(*) AS n FROM t"
     )
-    assert found["rows"] == [{"n": 0}]
+    assert result["rows"] == [{"n": 0}]
 
 
 @pytest.mark.parametrize(
     ("fetch", "rows"), [("all", [{"a": 1}, {"a": 2}, {"a": 3}]), ("one", [{"a": 1}]), ("none", [])]
 )
 def test_fetch_says_which_rows_come_back(db: SqlDatabase, fetch: str, rows: list[dict[str, int]]) -> None:
-    found = db.run("SELECT generate_series(1, 3) AS a", spec={"fetch": fetch})
-    assert (found["rows"], found["row_count"], found["columns"]) == (rows, 3, ["a"])
+    result = db.run("SELECT generate_series(1, 3) AS a", spec={"fetch": fetch})
+    assert (result["rows"], result["row_count"], result["columns"]) == (rows, 3, ["a"])
 
 
 def test_notices_go_into_the_log(db: SqlDatabase) -> None:
@@ -182,7 +182,7 @@ def test_notices_go_into_the_log(db: SqlDatabase) -> None:
 
 
 def test_functions_with_bodies_of_statements_can_be_made(db: SqlDatabase) -> None:
-    found = db.run(
+    result = db.run(
         """
         CREATE FUNCTION twice(n int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN n * 2; END; $$;
         CREATE FUNCTION thrice(n int) RETURNS int LANGUAGE sql BEGIN ATOMIC SELECT 1; SELECT n * 3; END;
@@ -191,7 +191,7 @@ def test_functions_with_bodies_of_statements_can_be_made(db: SqlDatabase) -> Non
         SELECT twice(2) AS a, thrice(2) AS b;
         """
     )
-    assert (found["command_3"]["rows"], found["rows"]) == ([{"n": 42}], [{"a": 4, "b": 6}])
+    assert (result["command_3"]["rows"], result["rows"]) == ([{"n": 42}], [{"a": 4, "b": 6}])
 
 
 def test_a_session_leaves_nothing_behind(db: SqlDatabase) -> None:
@@ -217,7 +217,7 @@ def test_dates_are_read_whatever_the_server_writes(dsn: str) -> None:
 
 
 def test_a_hundred_tasks_at_once_share_the_connections(db: SqlDatabase, dsn: str) -> None:
-    async def whole() -> list[Any]:
+    async def run_all() -> list[Any]:
         tool = PostgresTool()
         calls = [
             db.call(
@@ -227,15 +227,15 @@ def test_a_hundred_tasks_at_once_share_the_connections(db: SqlDatabase, dsn: str
         ]
         try:
             return [
-                (await found).result["rows"][0]
-                for found in [asyncio.ensure_future(tool.run(one)) for one in calls]
+                (await running).result["rows"][0]
+                for running in [asyncio.ensure_future(tool.run(call)) for call in calls]
             ]
         finally:
             await tool.close()
 
-    found = asyncio.run(whole())
-    assert [one["n"] for one in found] == list(range(100))
-    pids = {one["pid"] for one in found}
+    rows = asyncio.run(run_all())
+    assert [row["n"] for row in rows] == list(range(100))
+    pids = {row["pid"] for row in rows}
     assert len(pids) <= 4
     with psycopg.connect(dsn) as connection:
         alive = connection.execute("SELECT count(*) FROM pg_stat_activity WHERE pid = ANY(%s)", [list(pids)])

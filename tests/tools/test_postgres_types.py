@@ -62,14 +62,14 @@ def test_what_json_cannot_hold_is_null_with_a_warning(db: SqlDatabase) -> None:
             ('NaN'::float8, 'infinity'::timestamp, '-infinity'::date), ('Infinity', '0044-03-15 BC', '2026-01-31'),
             (1.5, '2026-01-31', '20260-01-31')) AS v (x, t, d)
     """
-    found = db.outcome(query=query)
-    assert [list(row.values()) for row in found.result["rows"]] == [
+    outcome = db.outcome(query=query)
+    assert [list(row.values()) for row in outcome.result["rows"]] == [
         [None, None, None, None, None],
         [None, None, None, None, "2026-01-31"],
         [1.5, 1.5, [1.5], "2026-01-31T00:00:00", None],
     ]
     expected = [f"column `{name}`: null in place of 2 values that JSON cannot hold" for name in "xnatd"]
-    assert found.meta["warnings"] == expected
+    assert outcome.meta["warnings"] == expected
     assert db.log == [f"warning: {warning}" for warning in expected]
 
 
@@ -87,11 +87,11 @@ WIDE = """
 
 
 def test_a_large_result_is_an_arrow_table_of_the_same_types(db: SqlDatabase) -> None:
-    found = db.run(WIDE)
-    assert found["row_count"] == 3000
-    table = db.table(found["rows"])
-    assert found["columns"] == table.column_names
-    assert found["command_0"]["rows"] == found["rows"]
+    result = db.run(WIDE)
+    assert result["row_count"] == 3000
+    table = db.table(result["rows"])
+    assert result["columns"] == table.column_names
+    assert result["command_0"]["rows"] == result["rows"]
     types = {field.name: str(field.type) for field in table.schema}
     assert types == {
         "id": "int32",
@@ -139,33 +139,35 @@ def test_a_large_result_is_an_arrow_table_of_the_same_types(db: SqlDatabase) -> 
         "pair": '["2","x"]',
     }
     assert table.column("id").to_pylist() == list(range(1, 3001))
-    assert json.loads(found["rows"]["preview"].removesuffix("…").rpartition(",{")[0] + "]")[0]["name"] == "n1"
+    assert (
+        json.loads(result["rows"]["preview"].removesuffix("…").rpartition(",{")[0] + "]")[0]["name"] == "n1"
+    )
 
 
 def test_the_limit_of_values_can_be_set(db: SqlDatabase) -> None:
     query = "SELECT generate_series(1, 10) AS n"
     assert db.rows(query) == [{"n": n} for n in range(1, 11)]
     spec = {"result": {"inline_max_bytes": 50, "preview_max_bytes": 5}}
-    found = db.run(query, spec=spec)
-    assert db.table(found["rows"]).to_pydict() == {"n": list(range(1, 11))}
-    assert found["rows"]["preview"] == '[{"n"…'
+    result = db.run(query, spec=spec)
+    assert db.table(result["rows"]).to_pydict() == {"n": list(range(1, 11))}
+    assert result["rows"]["preview"] == '[{"n"…'
 
 
 def test_each_statement_has_a_table_of_its_own(db: SqlDatabase) -> None:
     spec = {"result": {"inline_max_bytes": 10}}
-    found = db.run("SELECT 1 AS a, 2 AS b; SELECT NULL AS c", spec=spec)
-    assert db.table(found["command_0"]["rows"]).to_pydict() == {"a": [1], "b": [2]}
-    assert db.table(found["rows"]).to_pydict() == {"c": [None]}
+    result = db.run("SELECT 1 AS a, 2 AS b; SELECT NULL AS c", spec=spec)
+    assert db.table(result["command_0"]["rows"]).to_pydict() == {"a": [1], "b": [2]}
+    assert db.table(result["rows"]).to_pydict() == {"c": [None]}
 
 
 def test_values_without_end_stay_in_an_arrow_table_where_it_has_them(db: SqlDatabase) -> None:
-    found = db.outcome(
+    outcome = db.outcome(
         query="SELECT 'NaN'::float8 AS x, 'infinity'::timestamp AS t, 'NaN'::numeric AS n FROM generate_series(1, 5000)"
     )
-    table = db.table(found.result["rows"])
+    table = db.table(outcome.result["rows"])
     assert str(table.column("x")[0]) == "nan"
     assert table.column("t").null_count == table.column("n").null_count == 5000
-    assert found.meta["warnings"] == [
+    assert outcome.meta["warnings"] == [
         f"column `{name}`: null in place of 5000 values that JSON cannot hold" for name in "tn"
     ]
 
@@ -179,8 +181,8 @@ def test_arrays_that_differ_in_depth_do_not_make_a_table(db: SqlDatabase) -> Non
 
 
 def test_large_values_are_few_in_memory_at_a_time(db: SqlDatabase) -> None:
-    found = db.run("SELECT g AS id, repeat('x', 200000) AS text FROM generate_series(1, 300) g")
-    batches = db.table(found["rows"]).to_batches()
+    result = db.run("SELECT g AS id, repeat('x', 200000) AS text FROM generate_series(1, 300) g")
+    batches = db.table(result["rows"]).to_batches()
     assert sum(batch.num_rows for batch in batches) == 300
     assert max(batch.nbytes for batch in batches) < 25_000_000
 

@@ -15,7 +15,7 @@ from tests.tools.object_calls import ObjectCalls
 
 
 class Bucket(ObjectCalls):
-    """A desk with a place of its own in the bucket."""
+    """Calls in a folder of their own in the bucket."""
 
     def __init__(self, folder: Path, server: S3Server) -> None:
         super().__init__(S3Tool, folder, "s3")
@@ -67,11 +67,11 @@ def test_a_table_becomes_parquet_and_a_table_again(bucket: Bucket) -> None:
 def test_objects_are_listed_copied_and_deleted(bucket: Bucket) -> None:
     for name in ("a/1.txt", "a/2/3.txt", "ab.txt", "b.txt"):
         bucket.ok(action="put", url=name, content=name)
-    urls = [one["url"] for one in bucket.ok(action="list", url="a")]
+    urls = [item["url"] for item in bucket.ok(action="list", url="a")]
     assert urls == [f"{bucket.place}/{name}" for name in ("a/1.txt", "a/2/3.txt", "ab.txt")]
-    found = bucket.ok(action="list", url="a/")
-    assert [(one["name"], one["size"]) for one in found] == [("1.txt", 7), ("3.txt", 9)]
-    assert {"modified_at", "etag"} <= found[0].keys()
+    objects = bucket.ok(action="list", url="a/")
+    assert [(item["name"], item["size"]) for item in objects] == [("1.txt", 7), ("3.txt", 9)]
+    assert {"modified_at", "etag"} <= objects[0].keys()
     assert bucket.ok(action="copy", url="a/1.txt", to="c.txt")["size"] == 7
     assert bucket.ok(action="get", url="c.txt", format="text") == "a/1.txt"
     assert bucket.ok(action="delete", url="c.txt")["deleted"] is True
@@ -99,7 +99,7 @@ def test_without_a_credential_the_environment_says_it(
 
 
 @pytest.mark.parametrize(
-    ("inputs", "kind", "said"),
+    ("inputs", "kind", "words"),
     [
         ({"action": "get", "url": "none.txt"}, "not_found", "none.txt"),
         ({"action": "get", "url": "s3://no-such-bucket/a"}, "not_found", "no bucket `no-such-bucket`"),
@@ -119,11 +119,11 @@ def test_without_a_credential_the_environment_says_it(
     ],
 )
 def test_what_cannot_be_done_is_an_error(
-    bucket: Bucket, inputs: dict[str, Any], kind: str, said: str
+    bucket: Bucket, inputs: dict[str, Any], kind: str, words: str
 ) -> None:
-    found, message = bucket.error(**inputs)
-    assert found == kind, message
-    assert said in message
+    actual, message = bucket.error(**inputs)
+    assert actual == kind, message
+    assert words in message
     assert "\n" not in message
 
 
@@ -136,7 +136,7 @@ def test_a_wrong_key_is_no_permission(bucket: Bucket, inputs: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
+    ("field", "value", "words"),
     [
         ("endpoint", "127.0.0.1:9000", "`endpoint` does not begin with `http://`"),
         ("endpoint", "http://my host:9000", "a space or a line break in the credential's `endpoint`"),
@@ -145,16 +145,16 @@ def test_a_wrong_key_is_no_permission(bucket: Bucket, inputs: dict[str, Any]) ->
     ],
 )
 def test_a_credential_that_cannot_be_used_is_told(
-    bucket: Bucket, capfd: pytest.CaptureFixture[str], field: str, value: str, said: str
+    bucket: Bucket, capfd: pytest.CaptureFixture[str], field: str, value: str, words: str
 ) -> None:
     kind, message = bucket.error(action="get", url="a", auth={**bucket.server.auth, field: value})
     assert kind == "credential"
-    assert said in message
+    assert words in message
     assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize(
-    ("environment", "said"),
+    ("environment", "words"),
     [
         ({"AWS_METADATA_ENDPOINT": "http://127.0.0.1:1"}, "nothing to sign in to S3 with: give `auth`"),
         ({"AWS_ACCESS_KEY_ID": "x"}, "nothing to sign in to S3 with: give `auth`"),
@@ -165,7 +165,7 @@ def test_a_credential_that_cannot_be_used_is_told(
     ],
 )
 def test_an_environment_that_does_not_say_enough_is_told(
-    bucket: Bucket, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], said: str
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], words: str
 ) -> None:
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
@@ -173,7 +173,7 @@ def test_an_environment_that_does_not_say_enough_is_told(
         monkeypatch.setenv(name, value)
     kind, message = bucket.error(action="get", url="a", auth=None)
     assert kind == "credential"
-    assert said in message
+    assert words in message
 
 
 def test_a_server_that_is_not_there_can_be_tried_again(bucket: Bucket) -> None:

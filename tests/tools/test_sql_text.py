@@ -9,11 +9,11 @@ from noetl.tools.sql.text import POSTGRES, SQLITE, SqlDialect, plan_binding, spl
 
 
 def texts(text: str, dialect: SqlDialect = POSTGRES) -> list[str]:
-    return [one.text for one in split_statements(text, dialect)]
+    return [statement.text for statement in split_statements(text, dialect)]
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("select 1", ["select 1"]),
         ("select 1;", ["select 1"]),
@@ -45,12 +45,12 @@ def texts(text: str, dialect: SqlDialect = POSTGRES) -> list[str]:
         ("begin; select 1; commit", ["begin", "select 1", "commit"]),
     ],
 )
-def test_a_text_is_split_where_postgres_would(text: str, found: list[str]) -> None:
-    assert texts(text) == found
+def test_a_text_is_split_where_postgres_would(text: str, expected: list[str]) -> None:
+    assert texts(text) == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ('select [a;b], `c;d`, "e;"; x', ['select [a;b], `c;d`, "e;"', "x"]),
         ("a /* /* ; */ ; b", ["a /* /* ; */", "b"]),
@@ -64,8 +64,8 @@ def test_a_text_is_split_where_postgres_would(text: str, found: list[str]) -> No
         ("begin; create table trigger_log (a); end", ["begin", "create table trigger_log (a)", "end"]),
     ],
 )
-def test_a_text_is_split_where_sqlite_would(text: str, found: list[str]) -> None:
-    assert texts(text, SQLITE) == found
+def test_a_text_is_split_where_sqlite_would(text: str, expected: list[str]) -> None:
+    assert texts(text, SQLITE) == expected
 
 
 def test_a_statement_knows_its_line_with_its_comment_and_its_first_words() -> None:
@@ -99,16 +99,18 @@ PIECES = [
 
 @given(st.lists(st.sampled_from(PIECES)).map(" ".join), st.sampled_from([POSTGRES, SQLITE]))
 def test_any_text_is_taken_apart_without_loss(text: str, dialect: SqlDialect) -> None:
-    place = 0
-    for one in split_statements(text, dialect):
-        place = text.index(one.text, place)
-        assert one.line == text.count("\n", 0, place) + 1
-        assert all(one.text[slot.start : slot.end] for slot in one.placeholders)
-        place += len(one.text)
+    offset = 0
+    for statement in split_statements(text, dialect):
+        offset = text.index(statement.text, offset)
+        assert statement.line == text.count("\n", 0, offset) + 1
+        assert all(
+            statement.text[placeholder.start : placeholder.end] for placeholder in statement.placeholders
+        )
+        offset += len(statement.text)
 
 
 @pytest.mark.parametrize(
-    ("text", "given", "bound", "values"),
+    ("text", "params", "bound", "values"),
     [
         ("select %s, %s", [1, 2], "select $1, $2", [1, 2]),
         ("select $2, $1, $2", [1, 2], "select $1, $2, $1", [2, 1]),
@@ -128,15 +130,15 @@ def test_any_text_is_taken_apart_without_loss(text: str, dialect: SqlDialect) ->
     ],
 )
 def test_placeholders_become_those_of_postgres(
-    text: str, given: list[int], bound: str, values: list[int]
+    text: str, params: list[int], bound: str, values: list[int]
 ) -> None:
     (statement,) = split_statements(text, POSTGRES)
-    plan = plan_binding(statement, POSTGRES, named=isinstance(given, dict))
-    assert (plan.text, plan.values(given)) == (bound, values)
+    plan = plan_binding(statement, POSTGRES, named=isinstance(params, dict))
+    assert (plan.text, plan.values(params)) == (bound, values)
 
 
 @pytest.mark.parametrize(
-    ("text", "given", "bound", "values"),
+    ("text", "params", "bound", "values"),
     [
         ("select ?, ?", [1, 2], "select ?1, ?2", [1, 2]),
         ("select ?2, ?1", [1, 2], "select ?1, ?2", [2, 1]),
@@ -149,15 +151,15 @@ def test_placeholders_become_those_of_postgres(
     ],
 )
 def test_placeholders_become_those_of_sqlite(
-    text: str, given: list[int], bound: str, values: list[int]
+    text: str, params: list[int], bound: str, values: list[int]
 ) -> None:
     (statement,) = split_statements(text, SQLITE)
-    plan = plan_binding(statement, SQLITE, named=isinstance(given, dict))
-    assert (plan.text, plan.values(given)) == (bound, values)
+    plan = plan_binding(statement, SQLITE, named=isinstance(params, dict))
+    assert (plan.text, plan.values(params)) == (bound, values)
 
 
 @pytest.mark.parametrize(
-    ("text", "given", "message"),
+    ("text", "params", "message"),
     [
         ("select %s, $1", [1], "the statement has the placeholders `$1` and `%s`: use one style"),
         (
@@ -172,10 +174,10 @@ def test_placeholders_become_those_of_sqlite(
     ],
 )
 def test_values_that_do_not_go_with_the_statement_are_refused(
-    text: str, given: list[int], message: str
+    text: str, params: list[int], message: str
 ) -> None:
     (statement,) = split_statements(text, POSTGRES)
     with pytest.raises(ToolError) as refused:
-        plan_binding(statement, POSTGRES, named=isinstance(given, dict)).values(given)
+        plan_binding(statement, POSTGRES, named=isinstance(params, dict)).values(params)
     assert message in str(refused.value)
     assert refused.value.info.kind == "input"

@@ -47,13 +47,13 @@ def test_what_cannot_run_is_told(db: SqlDatabase, about: dict[str, Any], kind: s
 
 def test_an_error_has_its_code(db: SqlDatabase) -> None:
     db.run("CREATE TABLE t (a INTEGER UNIQUE)")
-    found = db.outcome(command="INSERT INTO t VALUES (1), (1)")
-    assert found.helpers["sqlite"] == {
+    outcome = db.outcome(command="INSERT INTO t VALUES (1), (1)")
+    assert outcome.helpers["sqlite"] == {
         "code": "SQLITE_CONSTRAINT_UNIQUE",
         "message": "UNIQUE constraint failed: t.a",
     }
-    assert found.error is not None
-    assert (found.error.kind, found.error.retryable) == ("sql", False)
+    assert outcome.error is not None
+    assert (outcome.error.kind, outcome.error.retryable) == ("sql", False)
 
 
 def test_a_file_that_is_no_database_or_may_not_be_written_is_told(db: SqlDatabase, tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_locked_database_is_waited_for(db: SqlDatabase, tmp_path: Path) -> Non
     error = db.error("INSERT INTO t VALUES (1); INSERT INTO t VALUES (2)", timeout=0.2)
     assert (error.kind, error.retryable) == ("timeout", True)
 
-    async def whole() -> Outcome:
+    async def run_while_locked() -> Outcome:
         tool = SqliteTool()
         task = asyncio.ensure_future(tool.run(db.call(command="INSERT INTO t VALUES (1)")))
         await asyncio.sleep(0)
@@ -104,13 +104,13 @@ def test_a_locked_database_is_waited_for(db: SqlDatabase, tmp_path: Path) -> Non
         finally:
             await tool.close()
 
-    assert asyncio.run(whole()).error is None
+    assert asyncio.run(run_while_locked()).error is None
     other.close()
     assert db.rows("SELECT * FROM t") == [{"a": 1}]
 
 
 def test_cancelling_a_task_and_ending_the_worker_stop_it(db: SqlDatabase) -> None:
-    async def whole() -> list[Outcome]:
+    async def run_and_close() -> list[Outcome]:
         tool = SqliteTool()
         first = asyncio.ensure_future(tool.run(db.call(query=ENDLESS)))
         second = asyncio.ensure_future(tool.run(db.call(query=ENDLESS)))
@@ -122,4 +122,7 @@ def test_cancelling_a_task_and_ending_the_worker_stop_it(db: SqlDatabase) -> Non
         await tool.close()
         return [await second, await tool.run(db.call(query="SELECT 1"))]
 
-    assert [found.error.kind for found in asyncio.run(whole()) if found.error] == ["cancelled", "cancelled"]
+    assert [outcome.error.kind for outcome in asyncio.run(run_and_close()) if outcome.error] == [
+        "cancelled",
+        "cancelled",
+    ]

@@ -11,18 +11,21 @@ from tests.tools.sql_calls import SqlDatabase
 
 
 def counted(columns: str) -> str:
-    return f"WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT :most) SELECT {columns} FROM n"  # noqa: S608
+    return f"WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT :most) SELECT {columns} FROM n"  # noqa: S608 - of the test itself
 
 
 @pytest.mark.parametrize(
     ("fetch", "rows"), [("all", [{"x": 1}, {"x": 2}]), ("one", [{"x": 1}]), ("none", [])]
 )
 def test_fetch_says_which_rows_come_back(db: SqlDatabase, fetch: str, rows: list[Any]) -> None:
-    found = db.run(counted("x"), params={"most": 2}, spec={"fetch": fetch})
-    assert (found["rows"], found["row_count"]) == (rows, 2)
+    result = db.run(counted("x"), params={"most": 2}, spec={"fetch": fetch})
+    assert (result["rows"], result["row_count"]) == (rows, 2)
     db.run("CREATE TABLE t (x)")
-    given: dict[str, Any] = {"rows": [{"x": 1}, {"x": 2}], "command": "INSERT INTO t VALUES (:x) RETURNING x"}
-    assert db.run(**given, spec={"fetch": fetch})["rows"] == rows
+    inputs: dict[str, Any] = {
+        "rows": [{"x": 1}, {"x": 2}],
+        "command": "INSERT INTO t VALUES (:x) RETURNING x",
+    }
+    assert db.run(**inputs, spec={"fetch": fetch})["rows"] == rows
 
 
 def test_rows_are_loaded_in_bulk(db: SqlDatabase, tmp_path: Path) -> None:
@@ -68,9 +71,9 @@ def test_an_arrow_table_is_loaded(db: SqlDatabase) -> None:
 def test_a_large_result_is_an_arrow_table(db: SqlDatabase) -> None:
     columns = """x, x / 2.0 AS half, 'n' || x AS name, x'00' AS raw, NULL AS empty, NULLIF(x, 2) AS gap,
         iif(x > 15000, 0.5, x) AS mixed, iif(x > 15000, 'text', x) AS any_, iif(x > 15000, x, NULL) AS late"""
-    found = db.run(counted(columns), params={"most": 20_000})
-    assert found["row_count"] == 20_000
-    table = db.table(found["rows"])
+    result = db.run(counted(columns), params={"most": 20_000})
+    assert result["row_count"] == 20_000
+    table = db.table(result["rows"])
     assert {field.name: str(field.type) for field in table.schema} == {
         "x": "int64",
         "half": "double",
@@ -101,18 +104,18 @@ def test_a_large_result_is_an_arrow_table(db: SqlDatabase) -> None:
 
 @pytest.mark.parametrize("beginning", ["x % 2", "x < 19000", "x > 19000"])
 def test_wide_integers_among_floats_stay_exact_in_an_arrow_table(db: SqlDatabase, beginning: str) -> None:
-    found = db.run(
+    result = db.run(
         counted(f"iif({beginning}, 9007199254740993, 0.5) AS n, 'name' || x AS name"), params={"most": 20_000}
     )
-    assert set(db.table(found["rows"]).column("n").to_pylist()) == {"9007199254740993", "0.5"}
+    assert set(db.table(result["rows"]).column("n").to_pylist()) == {"9007199254740993", "0.5"}
 
 
 def test_without_arrow_rows_stay_values_up_to_a_limit(
     db: SqlDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    found = db.run(counted("x"), params={"most": 20_000})
-    assert (len(found["rows"]), found["rows"][-1]) == (20_000, {"x": 20_000})
+    result = db.run(counted("x"), params={"most": 20_000})
+    assert (len(result["rows"]), result["rows"][-1]) == (20_000, {"x": 20_000})
     error = db.error(counted("zeroblob(100000) AS z"), params={"most": 400})
     assert (error.kind, error.message) == (
         "limit",
@@ -121,9 +124,9 @@ def test_without_arrow_rows_stay_values_up_to_a_limit(
 
 
 def test_a_number_without_end_is_null_with_a_warning(db: SqlDatabase) -> None:
-    found = db.outcome(query="SELECT 9e999 AS x")
-    assert found.result["rows"] == [{"x": None}]
-    assert found.meta["warnings"] == ["column `x`: null in place of a value that JSON cannot hold"]
+    outcome = db.outcome(query="SELECT 9e999 AS x")
+    assert outcome.result["rows"] == [{"x": None}]
+    assert outcome.meta["warnings"] == ["column `x`: null in place of a value that JSON cannot hold"]
 
 
 def test_blobs_go_back_as_they_came(db: SqlDatabase) -> None:

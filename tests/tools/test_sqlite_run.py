@@ -13,18 +13,18 @@ from tests.tools.sql_calls import SqlDatabase, sqlite_at
 
 
 def test_a_query_gives_rows_as_mappings(db: SqlDatabase) -> None:
-    found = db.outcome(query="SELECT 1 AS id, 'Ada' AS name, NULL AS x, 0.5 AS f, x'00ff' AS raw")
+    outcome = db.outcome(query="SELECT 1 AS id, 'Ada' AS name, NULL AS x, 0.5 AS f, x'00ff' AS raw")
     answer = {
         "rows": [{"id": 1, "name": "Ada", "x": None, "f": 0.5, "raw": "AP8="}],
         "row_count": 1,
         "columns": ["id", "name", "x", "f", "raw"],
     }
-    assert found.result == {**answer, "statements": 1, "command_0": answer}
-    assert found.helpers == {"sqlite": {"code": "SQLITE_OK", "message": None}}
+    assert outcome.result == {**answer, "statements": 1, "command_0": answer}
+    assert outcome.helpers == {"sqlite": {"code": "SQLITE_OK", "message": None}}
 
 
 def test_a_script_may_hold_triggers_and_each_statement_has_its_number(db: SqlDatabase) -> None:
-    found = db.run(
+    result = db.run(
         """
         CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT);
         CREATE TABLE log (what TEXT);
@@ -36,15 +36,15 @@ def test_a_script_may_hold_triggers_and_each_statement_has_its_number(db: SqlDat
         UPDATE t SET name = 'x' WHERE id = 2
         """
     )
-    assert (found["rows"], found["row_count"], found["statements"]) == ([{"n": 4}], 1, 6)
-    assert found["command_3"] == {"rows": [], "row_count": 2, "columns": []}
-    assert found["command_5"]["row_count"] == 1
+    assert (result["rows"], result["row_count"], result["statements"]) == ([{"n": 4}], 1, 6)
+    assert result["command_3"] == {"rows": [], "row_count": 2, "columns": []}
+    assert result["command_5"]["row_count"] == 1
     assert db.rows("SELECT * FROM t WHERE id > ?", params=[1]) == [{"id": 2, "name": "x"}]
 
 
 def test_an_empty_result_has_its_columns(db: SqlDatabase) -> None:
-    found = db.run("SELECT 1 AS a WHERE false")
-    assert (found["rows"], found["row_count"], found["columns"]) == ([], 0, ["a"])
+    result = db.run("SELECT 1 AS a WHERE false")
+    assert (result["rows"], result["row_count"], result["columns"]) == ([], 0, ["a"])
 
 
 @pytest.mark.parametrize(
@@ -111,15 +111,15 @@ def test_other_files_are_beside_the_playbook_too(tmp_path: Path, database: str) 
     attached = "ATTACH 'other.db' AS other; CREATE TABLE t AS SELECT * FROM other.t; SELECT * FROM t"
     copied = db.call(command="VACUUM INTO :name", params={"name": "copy.db"}, database=database)
     outcomes = db.outcomes(db.call(command=attached, database=database), copied)
-    assert [one.error for one in outcomes] == [None, None]
+    assert [outcome.error for outcome in outcomes] == [None, None]
     assert db.rows("SELECT a FROM t", database="copy.db") == [{"a": 7}]
 
 
 def test_each_execution_has_its_own_database_in_memory(tmp_path: Path) -> None:
-    one, other = SqlDatabase(SqliteTool, tmp_path), SqlDatabase(SqliteTool, tmp_path)
-    made = one.call(command="CREATE TABLE t (a); INSERT INTO t VALUES (1)")
-    asked = [database.call(query="SELECT * FROM t") for database in (one, other)]
-    first, second, third = one.outcomes(made, *asked)
+    first_database, second_database = SqlDatabase(SqliteTool, tmp_path), SqlDatabase(SqliteTool, tmp_path)
+    made = first_database.call(command="CREATE TABLE t (a); INSERT INTO t VALUES (1)")
+    queries = [database.call(query="SELECT * FROM t") for database in (first_database, second_database)]
+    first, second, third = first_database.outcomes(made, *queries)
     assert (first.error, second.result["rows"]) == (None, [{"a": 1}])
     assert third.error is not None
     assert third.error.message == "line 1: no such table: t"
@@ -129,10 +129,10 @@ def test_each_execution_has_its_own_database_in_memory(tmp_path: Path) -> None:
 def test_a_database_in_memory_goes_with_its_execution(tmp_path: Path) -> None:
     db = SqlDatabase(SqliteTool, tmp_path)
 
-    async def whole() -> tuple[Outcome, Outcome]:
+    async def run_and_forget() -> tuple[Outcome, Outcome]:
         tool = SqliteTool()
         await tool.run(db.call(command="CREATE TABLE t (a)"))
-        (connection,) = [one for one in apsw.connections() if one not in before]
+        (connection,) = [candidate for candidate in apsw.connections() if candidate not in before]
         tool.forget(db.execution_id)
         with pytest.raises(apsw.ConnectionClosedError):
             connection.execute("SELECT 1")
@@ -146,7 +146,7 @@ def test_a_database_in_memory_goes_with_its_execution(tmp_path: Path) -> None:
             await tool.close()
 
     before = apsw.connections()
-    used, after = asyncio.run(whole())
+    used, after = asyncio.run(run_and_forget())
     assert used.result["rows"] == [{"a": 1}]
     assert after.error is not None
 
@@ -154,7 +154,7 @@ def test_a_database_in_memory_goes_with_its_execution(tmp_path: Path) -> None:
 def test_tasks_of_one_execution_take_turns_in_memory(tmp_path: Path) -> None:
     db = SqlDatabase(SqliteTool, tmp_path)
 
-    async def whole() -> list[Outcome]:
+    async def run_all() -> list[Outcome]:
         tool = SqliteTool()
         await tool.run(db.call(command="CREATE TABLE t (a)"))
         try:
@@ -173,4 +173,4 @@ def test_tasks_of_one_execution_take_turns_in_memory(tmp_path: Path) -> None:
         finally:
             await tool.close()
 
-    assert sorted(found.result["rows"][0]["n"] for found in asyncio.run(whole())) == list(range(1, 51))
+    assert sorted(outcome.result["rows"][0]["n"] for outcome in asyncio.run(run_all())) == list(range(1, 51))

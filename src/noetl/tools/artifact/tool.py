@@ -18,13 +18,13 @@ class ArtifactTool:
     """Objects with names that every execution can read."""
 
     async def run(self, call: Call) -> Outcome:
-        return await run_operation(call, _work)
+        return await run_operation(call, _run_action)
 
     async def close(self) -> None:
         """Nothing is held."""
 
 
-async def _work(call: Call) -> Any:
+async def _run_action(call: Call) -> Any:
     inputs = inputs_of(call, ArtifactInputs)
     for fault in check(dict(call.inputs), {}):
         raise ToolError("input", fault.message)
@@ -49,45 +49,44 @@ async def _work(call: Call) -> Any:
 
 async def _put(call: Call, inputs: ArtifactInputs, store: str) -> StoredReference:
     content = call.inputs.get("content")
-    form = inputs.format
-    async with content_file(call.objects, content, form) as (path, media_type):
-        same = isinstance(content, StoredReference) and content["media_type"] == media_type
-        reference = content if isinstance(content, StoredReference) and same else None
+    file_format = inputs.format
+    async with content_file(call.objects, content, file_format) as (path, media_type):
+        is_unchanged = isinstance(content, StoredReference) and content["media_type"] == media_type
+        reference = content if isinstance(content, StoredReference) and is_unchanged else None
         if reference is None:
             async with call.objects.draft() as draft:
                 preview = file_preview(path, media_type)
-                await asyncio.to_thread(_linked, path, draft.path)
+                await asyncio.to_thread(_link_or_copy, path, draft.path)
                 reference = await draft.keep(media_type, preview=preview)
     if not inputs.key:
         return reference
-    about = await call.objects.publish(inputs.key, reference, store)
-    return StoredReference({**reference, "name": inputs.key, "created_at": about["created_at"]})
+    entry = await call.objects.publish(inputs.key, reference, store)
+    return StoredReference({**reference, "name": inputs.key, "created_at": entry["created_at"]})
 
 
-def _linked(path: Path, to: Path) -> None:
+def _link_or_copy(path: Path, target: Path) -> None:
     try:
-        to.hardlink_to(path)
+        target.hardlink_to(path)
     except OSError:
-        shutil.copyfile(path, to)
+        shutil.copyfile(path, target)
 
 
 async def _get(call: Call, inputs: ArtifactInputs, store: str) -> Any:
     if inputs.key is not None:
-        found = await call.objects.published(inputs.key, store)
-        if found is None:
-            where = f" in the store `{store}`" if store else ""
-            raise ToolError("not_found", f"there is no artifact `{inputs.key}`{where}")
-        reference = StoredReference({**found, "name": inputs.key})
+        published = await call.objects.published(inputs.key, store)
+        if published is None:
+            in_store = f" in the store `{store}`" if store else ""
+            raise ToolError("not_found", f"there is no artifact `{inputs.key}`{in_store}")
+        reference = StoredReference({**published, "name": inputs.key})
     else:
-        reference = await _given(call, call.inputs.get("ref"))
-    if inputs.format in (None, "bytes"):
+        reference = await _reference_from(call, call.inputs.get("ref"))
+    if inputs.format is None or inputs.format == "bytes":
         return reference
-    assert inputs.format is not None  # noqa: S101 -- as above
     async with call.objects.local(reference) as path:
         return await read_value(call, path, inputs.format)
 
 
-async def _given(call: Call, ref: Any) -> StoredReference:
+async def _reference_from(call: Call, ref: Any) -> StoredReference:
     if isinstance(ref, StoredReference):
         return ref
     if isinstance(ref, str):

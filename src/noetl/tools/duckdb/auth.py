@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from noetl.model.outcome import ToolError
-from noetl.tools.duckdb.text import quote_literal, quote_name
+from noetl.tools.duckdb.text import quote_literal
+from noetl.tools.sql.target_table import quote_identifier
 
 _SERVER = {
     "HOST": ("host", "db_host"),
@@ -25,7 +26,7 @@ _BUCKET = {
 _SECRETS = {"postgres": _SERVER, "mysql": _SERVER, "s3": _BUCKET}
 _FILES = ("sqlite", "duckdb")
 _PATH = ("database", "path", "file")
-_WHOLE = ("dsn", "url", "connection_string")
+_CONNECTION_STRINGS = ("dsn", "url", "connection_string")
 
 
 class Attachment(NamedTuple):
@@ -43,7 +44,7 @@ def attachment_of(auth: Mapping[str, Any], folder: Path) -> Attachment:
     """
     kind = str(auth.get("type") or auth.get("kind") or "").removesuffix("_credential").lower()
     name = str(auth.get("alias") or kind)
-    alias = quote_name(name)
+    alias = quote_identifier(name)
     if kind in _FILES:
         path = _first(auth, _PATH)
         if path is None:
@@ -51,21 +52,21 @@ def attachment_of(auth: Mapping[str, Any], folder: Path) -> Attachment:
         options = f" (TYPE {kind})" if kind != "duckdb" else _encryption(auth)
         return Attachment(name, None, f"{quote_literal(str(folder / str(path)))} AS {alias}{options}")
     if kind not in _SECRETS:
-        known = ", ".join(f"`{one}`" for one in (*_SECRETS, *_FILES))
+        known = ", ".join(f"`{name}`" for name in (*_SECRETS, *_FILES))
         message = (
             f"a credential of kind `{kind}` cannot be attached" if kind else "the credential has no `type`"
         )
         raise ToolError("credential", f"{message}: DuckDB takes {known}")
-    if kind == "postgres" and (whole := _first(auth, _WHOLE)) is not None:
-        return Attachment(name, None, f"{quote_literal(str(whole))} AS {alias} (TYPE {kind})")
-    given = {option: _first(auth, keys) for option, keys in _SECRETS[kind].items()}
+    if kind == "postgres" and (dsn := _first(auth, _CONNECTION_STRINGS)) is not None:
+        return Attachment(name, None, f"{quote_literal(str(dsn))} AS {alias} (TYPE {kind})")
+    parts = {option: _first(auth, keys) for option, keys in _SECRETS[kind].items()}
     fields = "".join(
-        f", {option} {quote_literal(str(value))}" for option, value in given.items() if value is not None
+        f", {option} {quote_literal(str(value))}" for option, value in parts.items() if value is not None
     )
     secret = f"CREATE OR REPLACE TEMPORARY SECRET {alias} (TYPE {kind}{fields})"
     if kind == "s3":
         return Attachment(name, secret, None)
-    if given["HOST"] is None:
+    if parts["HOST"] is None:
         raise ToolError("credential", f"the `{kind}` credential names no server: give it `host`")
     return Attachment(name, secret, f"'' AS {alias} (TYPE {kind}, SECRET {alias})")
 

@@ -20,14 +20,16 @@ _CONFIG: dict[str, Any] = {
 
 
 class DuckdbDatabase:
-    """An open database. `users` counts the tasks at work in it; `kept` says that it stays without any."""
+    """An open database. `users` counts the tasks at work in it; `stays_open` is for when there are none."""
 
     def __init__(self, file: Path | None) -> None:
-        self._spill = None if file else tempfile.mkdtemp(prefix="noetl-duckdb-")
-        config = {**_CONFIG, "temp_directory": self._spill} if self._spill else dict(_CONFIG)
+        self._spill_folder = None if file else tempfile.mkdtemp(prefix="noetl-duckdb-")
+        # Beside a file, DuckDB spills next to it; in memory it would do so in the process's own folder.
+        spill = {"temp_directory": self._spill_folder} if self._spill_folder else {}
+        config = {**_CONFIG, **spill}
         self.connection = duckdb.connect(str(file or ":memory:"), config=config)
         self.users = 0
-        self.kept = file is None
+        self.stays_open = file is None
         self._attached: dict[str, Attachment] = {}
         self._attaching = Lock()
 
@@ -37,27 +39,27 @@ class DuckdbDatabase:
         cursor.execute("SET file_search_path = ?", [str(folder)])
         return cursor
 
-    def attach(self, cursor: duckdb.DuckDBPyConnection, found: Attachment) -> None:
+    def attach(self, cursor: duckdb.DuckDBPyConnection, attachment: Attachment) -> None:
         """Attaches what a credential is for; another one of this name goes, unless a task may be using it.
 
         Raises `duckdb.Error` and ToolError of kind `credential`.
         """
         with self._attaching:
-            before = self._attached.get(found.name)
-            if before not in (None, found) and self.users > 1:
-                message = f"`{found.name}` is another database for a task that is at work"
+            before = self._attached.get(attachment.name)
+            if before not in (None, attachment) and self.users > 1:
+                message = f"`{attachment.name}` is another database for a task that is at work"
                 raise ToolError("credential", f"{message}: give one of the credentials an `alias`")
-            if found.secret is not None:
-                cursor.execute(found.secret)
-            if found.target is not None:
-                how = "" if before is None else "IF NOT EXISTS " if before == found else "OR REPLACE "
-                cursor.execute(f"ATTACH {how}{found.target}")
-            self._attached[found.name] = found
+            if attachment.secret is not None:
+                cursor.execute(attachment.secret)
+            if attachment.target is not None:
+                mode = "" if before is None else "IF NOT EXISTS " if before == attachment else "OR REPLACE "
+                cursor.execute(f"ATTACH {mode}{attachment.target}")
+            self._attached[attachment.name] = attachment
 
     def close(self) -> None:
         self.connection.close()
-        if self._spill:
-            shutil.rmtree(self._spill, ignore_errors=True)
+        if self._spill_folder:
+            shutil.rmtree(self._spill_folder, ignore_errors=True)
 
 
 class DuckdbConnection(NamedTuple):
@@ -97,6 +99,7 @@ class DuckdbDatabases:
 
     def forget(self, execution_id: str) -> None:
         """Nobody gets the execution's database in memory any more. It does not wait; `sweep` closes it."""
+        # Without the lock: the event loop calls this, and a thread may hold it while it opens a large file.
         self._forgotten.add(execution_id)
 
     def sweep(self) -> None:
@@ -120,11 +123,11 @@ class DuckdbDatabases:
 
     def _drop(self, key: str) -> None:
         if database := self._open.pop(key, None):
-            database.kept = False
+            database.stays_open = False
             self._release(key, database)
 
     def _release(self, key: str, database: DuckdbDatabase) -> None:
-        if not database.users and not database.kept:
+        if not database.users and not database.stays_open:
             if self._open.get(key) is database:
                 del self._open[key]
             database.close()

@@ -35,7 +35,7 @@ class StatementPosition(NamedTuple):
 
 
 def duckdb_failure(
-    error: Exception, place: StatementPosition, labels: Mapping[str, str], unfit: Mapping[str, str]
+    error: Exception, position: StatementPosition, labels: Mapping[str, str], unfit: Mapping[str, str]
 ) -> Outcome:
     """The outcome that an error of DuckDB is, or of a file that rows were written to.
 
@@ -43,10 +43,14 @@ def duckdb_failure(
     why what one of them gave is no table.
     """
     text = str(error).strip()
-    lines = [int(found) + place.lines for found in _LINE.findall(text)]
-    text = _LINE.sub(lambda found: f"LINE {int(found[1]) + place.lines}:", text)
+    lines = [int(line) + position.lines for line in _LINE.findall(text)]
+    text = _LINE.sub(lambda match: f"LINE {int(match[1]) + position.lines}:", text)
     name = _type(error, text)
-    where: dict[str, Json] = {"type": name, "statement": place.number, "line": lines[0] if lines else None}
+    details: dict[str, Json] = {
+        "type": name,
+        "statement": position.number,
+        "line": lines[0] if lines else None,
+    }
     if hint := _hint(name, text, labels, unfit):
         text = f"{text}\n{hint}"
     conflict = name == "TransactionContext" and "onflict" in text
@@ -54,15 +58,15 @@ def duckdb_failure(
         kind=_kind(error, name, text),
         message=text,
         retryable=conflict or _in_use(text),
-        details=where,
+        details=details,
     )
-    return failed(info, duckdb={**where, "message": text})
+    return failed(info, duckdb={**details, "message": text})
 
 
 def _type(error: Exception, text: str) -> str:
     """What DuckDB calls it, for example `Binder` or `Constraint`: its errors may come through Arrow."""
-    name, found, _ = text.partition(" Error: ")
-    return name if found and "\n" not in name else type(error).__name__.removesuffix("Exception")
+    name, separator, _ = text.partition(" Error: ")
+    return name if separator and "\n" not in name else type(error).__name__.removesuffix("Exception")
 
 
 def _kind(error: Exception, name: str, text: str) -> ErrorKind:
@@ -80,9 +84,9 @@ def _in_use(text: str) -> bool:
 
 
 def _hint(name: str, text: str, labels: Mapping[str, str], unfit: Mapping[str, str]) -> str:
-    if (found := _MISSING_TABLE.search(text)) and (reason := unfit.get(found[1])):
-        return f"`{found[1]}` is not a table here: {reason}"
-    if (found := _NEAR.search(text)) and (label := labels.get(found[1].lower())):
+    if (match := _MISSING_TABLE.search(text)) and (reason := unfit.get(match[1])):
+        return f"`{match[1]}` is not a table here: {reason}"
+    if (match := _NEAR.search(text)) and (label := labels.get(match[1].lower())):
         return f'`{label}` is a word of SQL: write "{label}" for the result of that name'
     if name == "TransactionContext" and "onflict" not in text:
         return "`spec: { transaction: false }` runs each statement by itself"

@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from noetl.tools.duckdb.text import quote_name
+from noetl.tools.sql.target_table import quote_identifier
 
 BATCH = 8_192
 """Rows of a result that are in memory at a time."""
@@ -25,31 +25,33 @@ def run_to_relation(
 ) -> Any:
     """What a statement gives; it has run unless it only reads. Raises `duckdb.Error`.
 
-    DuckDB looks for tables it does not have among the variables of the frame that calls it.
+    DuckDB looks for tables it does not have among the variables of the frame that calls it: this one has
+    exactly those of the task, and no local of ours can be taken for a table. Tables that are registered
+    would hide those of the database.
     """
     names = {"__cursor__": cursor, "__statement__": text, "__values__": values or None}
-    return eval(_RUN, {**(variables or {}), **names})  # noqa: S307  # a text of ours
+    return eval(_RUN, {**(variables or {}), **names})  # noqa: S307 - a text of ours
 
 
 def batch_reader(relation: Any) -> pa.RecordBatchReader:
     """The rows, with columns as text where Arrow has no type for them. Raises `duckdb.Error`."""
     unfit = [_WITHOUT_ARROW.fullmatch(str(kind)) for kind in relation.types]
     if any(unfit):
-        casts = [f"::VARCHAR{found[1]}" if found else "" for found in unfit]
-        columns = enumerate(zip(casts, relation.columns, strict=True), start=1)
+        casts = [f"::VARCHAR{match[1]}" if match else "" for match in unfit]
+        columns = enumerate(zip(casts, relation.columns, strict=True), start=1)  # `#1`: names may repeat
         relation = relation.project(
-            ", ".join(f"#{n}{cast} AS {quote_name(name)}" for n, (cast, name) in columns)
+            ", ".join(f"#{n}{cast} AS {quote_identifier(name)}" for n, (cast, name) in columns)
         )
     return relation.to_arrow_reader(BATCH)
 
 
-def chain_relations(first: Any, others: Iterable[Any]) -> pa.RecordBatchReader:
+def chain_relations(first: Any, following: Iterable[Any]) -> pa.RecordBatchReader:
     """The rows of all runs of one statement, each of which is done when its turn comes."""
     reader = batch_reader(first)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for one in chain([reader], map(batch_reader, others)):
-            for batch in one:
+        for run in chain([reader], map(batch_reader, following)):
+            for batch in run:
                 yield batch.cast(reader.schema)
 
     return pa.RecordBatchReader.from_batches(reader.schema, batches())
@@ -57,10 +59,10 @@ def chain_relations(first: Any, others: Iterable[Any]) -> pa.RecordBatchReader:
 
 def count_rows(reader: pa.RecordBatchReader, *, rows: int) -> tuple[pa.RecordBatchReader, int]:
     """The first rows, all from one batch, and how many there are; reads everything."""
-    kept: list[pa.RecordBatch] = []
+    first: list[pa.RecordBatch] = []
     count = 0
     for batch in reader:
         if not count:
-            kept = [batch.slice(0, rows)]
+            first = [batch.slice(0, rows)]
         count += batch.num_rows
-    return pa.RecordBatchReader.from_batches(reader.schema, kept), count
+    return pa.RecordBatchReader.from_batches(reader.schema, first), count

@@ -13,7 +13,7 @@ from noetl.tools.duckdb.databases import DuckdbConnection, DuckdbDatabases
 
 _NUDGE = 0.02
 """Seconds between two interruptions of a statement: one that comes before it begins is lost."""
-_PATIENCE = 1.0
+_INTERRUPT_SECONDS = 1.0
 """Seconds after which a statement that cannot be interrupted is left to itself."""
 
 T = TypeVar("T")
@@ -25,23 +25,23 @@ class DuckdbSession:
     def __init__(self, connection: DuckdbConnection, threads: ThreadPoolExecutor) -> None:
         self.connection = connection
         self.cursor: duckdb.DuckDBPyConnection = connection.cursor
-        self.last: Future[Any] | None = None
+        self.last_job: Future[Any] | None = None
         """The work that was begun last."""
         self._threads = threads
 
     async def run_in_thread(self, work: Callable[[], T]) -> T:
         """What the work gives. If the waiting is cut short, it is interrupted, or never begins."""
-        job = self.last = self._threads.submit(work)
+        job = self.last_job = self._threads.submit(work)
         waiting = asyncio.wrap_future(job)
         try:
             return await asyncio.shield(waiting)
         except asyncio.CancelledError:
             waited = 0.0
-            while not job.cancel() and not job.done() and waited < _PATIENCE:
+            while not job.cancel() and not job.done() and waited < _INTERRUPT_SECONDS:
                 self.cursor.interrupt()
                 await asyncio.wait([waiting], timeout=_NUDGE)
                 waited += _NUDGE
-            waiting.add_done_callback(_heard)
+            waiting.add_done_callback(_discard_error)
             raise
 
 
@@ -58,24 +58,26 @@ async def open_session(
     try:
         connection = await asyncio.shield(asyncio.wrap_future(opening))
     except asyncio.CancelledError:
-        opening.add_done_callback(lambda done: _end_unheard(databases, done))
+        # The thread opens it all the same, and nobody is there to take it.
+        opening.add_done_callback(lambda future: _disconnect_unclaimed(databases, future))
         raise
-    found = DuckdbSession(connection, threads)
+    session = DuckdbSession(connection, threads)
     try:
-        yield found
+        yield session
     finally:
-        if found.last is not None and not found.last.done():
-            found.last.add_done_callback(lambda _: databases.disconnect(connection))
+        if session.last_job is not None and not session.last_job.done():
+            # What could not be interrupted still uses the connection: its own thread closes it at its end.
+            session.last_job.add_done_callback(lambda _: databases.disconnect(connection))
         else:
             await asyncio.shield(asyncio.wrap_future(threads.submit(databases.disconnect, connection)))
 
 
-def _end_unheard(databases: DuckdbDatabases, opening: "Future[DuckdbConnection]") -> None:
+def _disconnect_unclaimed(databases: DuckdbDatabases, opening: "Future[DuckdbConnection]") -> None:
     if not opening.cancelled() and opening.exception() is None:
         databases.disconnect(opening.result())
 
 
-def _heard(waiting: "asyncio.Future[Any]") -> None:
+def _discard_error(waiting: "asyncio.Future[Any]") -> None:
     """Nobody waits for it any more: what it raised is of no interest."""
     if not waiting.cancelled():
         waiting.exception()

@@ -24,7 +24,7 @@ from noetl.tools.sql.target_table import parse_target_table
 
 
 class StatementRunner:
-    """What a task asks of its database. `place` says which statement is at work."""
+    """What a task asks of its database. `position` says which statement is at work."""
 
     def __init__(
         self,
@@ -45,9 +45,9 @@ class StatementRunner:
         self._spec = spec
         self._folder = folder
         self._tables = tables
-        self._labels = variables
+        self._label_tables = variables
         self._variables: dict[str, Any] = {}
-        self._open = False
+        self._in_transaction = False
 
     def begin(self, connection: DuckdbConnection) -> None:
         """Prepares the connection. Raises `duckdb.Error` and ToolError."""
@@ -60,14 +60,13 @@ class StatementRunner:
             self._attach(connection, self.inputs.auth)
         for name, source in self._tables.sources.items():
             register_table(cursor, name, source)
-        for name, source in self._labels.sources.items():
+        for name, source in self._label_tables.sources.items():
             self._variables[name] = as_variable(cursor, source)
         self.statements = self._statements()
-        if self._spec.transaction is not False and not any(
-            one.controls_transaction for one in self.statements
-        ):
+        has_own_transaction = any(statement.controls_transaction for statement in self.statements)
+        if self._spec.transaction is not False and not has_own_transaction:
             cursor.execute("BEGIN")
-            self._open = True
+            self._in_transaction = True
 
     def run(self, statement: DuckdbStatement, limit: int) -> StatementResult | TableStream:
         """What one statement gives. Raises `duckdb.Error`, and what pyarrow makes of it."""
@@ -78,11 +77,11 @@ class StatementRunner:
         try:
             relation = self._relation(statement, statement.values)
         except duckdb.Error as error:
-            raise self._placed(error, statement) from None
-        return self._answer(statement, relation, limit)
+            raise self._with_line(error, statement) from None
+        return self._result(statement, relation, limit)
 
     def finish(self) -> None:
-        if self._open:
+        if self._in_transaction:
             self._cursor.execute("COMMIT")
 
     def _attach(self, connection: DuckdbConnection, auth: str | dict[str, Any]) -> None:
@@ -91,28 +90,28 @@ class StatementRunner:
         connection.database.attach(connection.cursor, attachment_of(auth, self._folder))
 
     def _statements(self) -> list[DuckdbStatement]:
-        given = self.inputs
-        sql = given.command or given.query or given.commands or ()
-        if given.into is not None:
-            sql = insert_statement(self._cursor, parse_target_table(given.into), given.rows)
-        binding = ParameterBinding(given.params) if given.rows is None else None
-        found = extract_statements(
-            self._cursor, [sql] if isinstance(sql, str) else sql, binding, self._folder
-        )
-        if not found:
+        inputs = self.inputs
+        sql = inputs.command or inputs.query or inputs.commands or ()
+        if inputs.into is not None:
+            sql = insert_statement(self._cursor, parse_target_table(inputs.into), inputs.rows)
+        binding = ParameterBinding(inputs.params) if inputs.rows is None else None
+        texts = [sql] if isinstance(sql, str) else sql
+        statements = extract_statements(self._cursor, texts, binding, self._folder)
+        if not statements:
             raise ToolError("input", "there is no SQL to run: the text is empty")
-        if given.rows is not None and len(found) != 1:
-            raise ToolError("input", f"rows go through one statement, and here are {len(found)}")
-        return found
+        if inputs.rows is not None and len(statements) != 1:
+            raise ToolError("input", f"rows go through one statement, and here are {len(statements)}")
+        return statements
 
     def _relation(self, statement: DuckdbStatement, values: Mapping[str, Any]) -> Any:
         return run_to_relation(self._cursor, statement.text, values, self._variables)
 
-    def _answer(self, statement: DuckdbStatement, relation: Any, limit: int) -> StatementResult | TableStream:
+    def _result(self, statement: DuckdbStatement, relation: Any, limit: int) -> StatementResult | TableStream:
         if relation is None:
             return StatementResult()
         if statement.only_counts and list(relation.columns) == ["Count"]:
-            return StatementResult(row_count=_count(relation))
+            return StatementResult(row_count=_changed_rows(relation))
+        # What DuckDB says of a statement that gives nothing; a query may have a column of that name, too.
         if list(relation.columns) == ["Success"] and not statement.reads:
             return StatementResult()
         return self._read(batch_reader(relation), limit)
@@ -120,38 +119,42 @@ class StatementRunner:
     def _read(self, reader: pa.RecordBatchReader, limit: int) -> StatementResult | TableStream:
         if self._spec.fetch in ("one", "none"):
             reader, self.total_rows = count_rows(reader, rows=1 if self._spec.fetch == "one" else 0)
-        found = read_batches(reader, distinct_names(reader.schema.names), limit)
-        if isinstance(found, TableStream):
-            return found
-        for name, count in found.lost.items():
+        table = read_batches(reader, distinct_names(reader.schema.names), limit)
+        if isinstance(table, TableStream):
+            return table
+        for name, count in table.lost.items():
             self.warnings.append(f"column `{name}`: {count} values are null, for there is no form for them")
-        return StatementResult(found.columns, found.rows, len(found.rows))
+        return StatementResult(table.columns, table.rows, len(table.rows))
 
-    def _placed(self, error: duckdb.Error, statement: DuckdbStatement) -> duckdb.Error:
-        """The error with its place in the statement, which DuckDB tells only where it runs it at once."""
+    def _with_line(self, error: duckdb.Error, statement: DuckdbStatement) -> duckdb.Error:
+        """The error with its line in the statement, which DuckDB tells only where it runs it at once.
+
+        Relations are what may be read batch by batch; `execute` says the line, so it is asked, once all is
+        lost anyway. Only what reads is run a second time.
+        """
         if not statement.reads or "LINE " in str(error):
             return error
         try:
-            if self._open:
+            if self._in_transaction:
                 self._cursor.execute("ROLLBACK")
-                self._open = False
+                self._in_transaction = False
             self._cursor.execute(statement.text, statement.values or None)
-        except duckdb.Error as again:
+        except duckdb.Error as second:
             # What the transaction had made is gone: another error is not the one to tell.
-            return again if str(again).startswith(str(error).strip()) else error
+            return second if str(second).startswith(str(error).strip()) else error
         return error
 
     def _run_each(self, statement: DuckdbStatement, limit: int) -> StatementResult | TableStream:
         """Runs the statement with the values of each row, one after the other."""
-        relations = (relation for relation in self._runs(statement) if relation is not None)
+        relations = (relation for relation in self._run_with_rows(statement) if relation is not None)
         if statement.only_counts:
-            return StatementResult(row_count=sum(map(_count, relations)))
+            return StatementResult(row_count=sum(map(_changed_rows, relations)))
         first = next(relations, None)
         if first is None:
             return StatementResult()
         return self._read(chain_relations(first, relations), limit)
 
-    def _runs(self, statement: DuckdbStatement) -> Iterator[Any]:
+    def _run_with_rows(self, statement: DuckdbStatement) -> Iterator[Any]:
         for number, row in enumerate(self._rows(), start=1):
             try:
                 values = statement.bind_row(row)
@@ -167,6 +170,6 @@ class StatementRunner:
         return (row for batch in self._tables.sources[ROWS_TABLE].to_batches() for row in batch_rows(batch))
 
 
-def _count(relation: Any) -> int:
-    found = relation.fetchall()
-    return int(found[0][0]) if found else 0
+def _changed_rows(relation: Any) -> int:
+    rows = relation.fetchall()
+    return int(rows[0][0]) if rows else 0

@@ -53,18 +53,20 @@ def extract_statements(
 
     Without a binding their values come later.
     """
-    found: list[DuckdbStatement] = []
+    statements: list[DuckdbStatement] = []
     for text in texts:
-        rest = whole = resolve_file_paths(text, folder)
-        for source in connection.extract_statements(whole):
-            own = source.query.strip()
-            start = max(rest.find(own), 0)
-            lines = whole.count("\n", 0, len(whole) - len(rest) + start)
-            rest = rest[start + len(own) :]
-            found.append(DuckdbStatement(source, lines, binding.values(source) if binding else {}))
+        sql = resolve_file_paths(text, folder)
+        end = 0
+        for source in connection.extract_statements(sql):
+            # DuckDB does not tell where a statement stands: it is looked for behind the one before.
+            query = source.query.strip()
+            start = max(sql.find(query, end), end)
+            end = start + len(query)
+            lines = sql.count("\n", 0, start)
+            statements.append(DuckdbStatement(source, lines, binding.values(source) if binding else {}))
     if binding:
         binding.finish()
-    return found
+    return statements
 
 
 class ParameterBinding:
@@ -99,12 +101,12 @@ class ParameterBinding:
     def _value(self, name: str, first: int) -> Any:
         if not name.isdigit():
             if name not in self._named:
-                given = "the values are a list" if self._is_list else "no value has this name"
-                raise ToolError("input", f"nothing can be bound to `${name}`: {given}")
+                reason = "the values are a list" if self._is_list else "no value has this name"
+                raise ToolError("input", f"nothing can be bound to `${name}`: {reason}")
             return self._named[name]
         index = first + int(name) - 1
         if index >= len(self._listed):
-            given = f"there are {len(self._listed)}" if self._is_list else "the values have names"
-            raise ToolError("input", f"the SQL asks for value {index + 1}, and {given}")
+            reason = f"there are {len(self._listed)}" if self._is_list else "the values have names"
+            raise ToolError("input", f"the SQL asks for value {index + 1}, and {reason}")
         self._used.add(index)
         return self._listed[index]

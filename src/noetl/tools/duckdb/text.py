@@ -22,7 +22,7 @@ _READERS = ("read_", "scan_", "parquet_", "sniff_", "glob")
 _NO_TABLE = frozenset({"extract", "substring", "trim", "overlay", "position"})
 """Functions in which `from` is followed by no table."""
 _ATTACHING = frozenset({"attach", "export", "import"})
-_ELSEWHERE = re.compile(
+_NOT_RELATIVE = re.compile(
     r"[A-Za-z][\w+.-]*:|:|/|~|\\|$|(?:dbname|host|hostaddr|port|user|password|service)\s*="
 )
 """How a name begins that is no path, or no relative one: an address, or a connection string."""
@@ -52,11 +52,6 @@ def names_in(sql: str) -> set[str]:
     return {token.text for token in sql_tokens(sql) if token.kind in ("word", "quoted")}
 
 
-def quote_name(name: str) -> str:
-    """The name as an identifier, whatever is in it."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def quote_literal(text: str) -> str:
     """The text as a string of SQL."""
     return "'" + text.replace("'", "''") + "'"
@@ -68,30 +63,31 @@ def resolve_file_paths(sql: str, folder: Path) -> str:
     A file is named by a string where a table, the target of a COPY or an attached database stands, or
     by the first argument of a function that reads files.
     """
+    # DuckDB's own `file_search_path` is for files that are read, not for those it writes or attaches.
     parts, done = [], 0
     for token in _file_names(sql):
         path = token.text[1:-1]
-        if not _ELSEWHERE.match(path):
+        if not _NOT_RELATIVE.match(path):
             parts += [sql[done : token.start], f"{quote_literal(str(folder))[:-1]}/{path}'"]
             done = token.end
     return "".join([*parts, sql[done:]]) if parts else sql
 
 
-class _Place:
-    """Where in a text the next token stands."""
+class _Context:
+    """What stands before the next token of a text."""
 
     def __init__(self) -> None:
         self.verb = ""
         """The first word of the statement."""
         self.before = ("", "")
         """The last two words or signs."""
-        self.opened: list[tuple[str, str]] = []
+        self.brackets: list[tuple[str, str]] = []
         """Parentheses and brackets around, each with its function while its first argument lasts."""
 
     @property
     def names_file(self) -> bool:
         """Whether a string that stands here names a file."""
-        function = self.opened[-1][1] if self.opened else ""
+        function = self.brackets[-1][1] if self.brackets else ""
         earlier, word = self.before
         match word:
             case "from":
@@ -106,30 +102,30 @@ class _Place:
                 return function.startswith(_READERS)
         return False
 
-    def pass_by(self, token: SqlToken) -> None:
+    def add_token(self, token: SqlToken) -> None:
         text = token.text.lower() if token.kind == "word" else token.text
         if token.kind not in ("word", "other"):
             text = ""
         self.verb = self.verb or text
         match text:
             case "(":
-                self.opened.append(("(", self.before[1]))
+                self.brackets.append(("(", self.before[1]))
             case "[":
-                self.opened.append(("[", self.opened[-1][1] if self.opened else ""))
+                self.brackets.append(("[", self.brackets[-1][1] if self.brackets else ""))
             case ")" | "]":
-                if self.opened:
-                    self.opened.pop()
+                if self.brackets:
+                    self.brackets.pop()
             case ",":
-                if self.opened and self.opened[-1][0] == "(":
-                    self.opened[-1] = ("(", "")
+                if self.brackets and self.brackets[-1][0] == "(":
+                    self.brackets[-1] = ("(", "")
             case ";":
                 self.verb = ""
         self.before = (self.before[1], text)
 
 
 def _file_names(sql: str) -> Iterator[SqlToken]:
-    place = _Place()
+    context = _Context()
     for token in sql_tokens(sql):
-        if token.kind == "string" and place.names_file:
+        if token.kind == "string" and context.names_file:
             yield token
-        place.pass_by(token)
+        context.add_token(token)

@@ -54,20 +54,23 @@ class DuckdbTool:
 
     async def _attempt(self, call: Call) -> Outcome:
         labels: Any = call.inputs.get("labels") or {}
-        own = {name: value for name, value in call.inputs.items() if name != "labels"}
-        inputs = inputs_of(structs.replace(call, inputs=own), DuckdbInputs)
+        declared = {name: value for name, value in call.inputs.items() if name != "labels"}
+        inputs = inputs_of(structs.replace(call, inputs=declared), DuckdbInputs)
         if isinstance(inputs.rows, dict):
-            inputs = structs.replace(inputs, rows=_reference(own["rows"]))
+            # Typed inputs are copies, in which a reference is a mapping like any other.
+            inputs = structs.replace(inputs, rows=_check_reference(declared["rows"]))
         try:
             spec = msgspec.convert({name: call.spec.get(name) for name in _KNOBS}, DuckdbSpec)
         except msgspec.ValidationError as error:
             return error_outcome("input", str(error))
         try:
             async with asyncio.timeout(call.timeout), AsyncExitStack() as files:
-                inputs = await _with_rows(inputs, call.objects)
-                tables = await source_tables(_given(inputs), call.objects, files)
+                inputs = await _with_stored_rows(inputs, call.objects)
+                tables = await source_tables(_declared_tables(inputs), call.objects, files)
                 variables = await source_tables(labels, call.objects, files)
-                return await self._done(call, StatementRunner(inputs, spec, call.folder, tables, variables))
+                return await self._run_sql(
+                    call, StatementRunner(inputs, spec, call.folder, tables, variables)
+                )
         except TimeoutError:
             return error_outcome("timeout", f"the SQL was not done within {call.timeout:g} s", retryable=True)
         except UnicodeError as error:
@@ -75,58 +78,59 @@ class DuckdbTool:
         except ResultError as error:
             return error_outcome("not_found", f"a stored value cannot be read: {error}")
 
-    async def _done(self, call: Call, work: StatementRunner) -> Outcome:
-        database = work.inputs.database
+    async def _run_sql(self, call: Call, runner: StatementRunner) -> Outcome:
+        database = runner.inputs.database
         file = None if database in (None, "", ":memory:") else (call.folder / str(database)).resolve()
-        place = (call.execution_id, file, call.folder)
         try:
-            async with open_session(self._databases, self._threads, *place) as own:
-                outcome = succeeded(await _answers(call, own, work))
+            async with open_session(
+                self._databases, self._threads, call.execution_id, file, call.folder
+            ) as session:
+                outcome = succeeded(await _run_statements(call, session, runner))
         except (duckdb.Error, OSError, pa.ArrowException) as error:
-            return duckdb_failure(error, work.position, work.labels, work.unfit)
-        return structs.replace(outcome, meta={"warnings": work.warnings}) if work.warnings else outcome
+            return duckdb_failure(error, runner.position, runner.labels, runner.unfit)
+        return structs.replace(outcome, meta={"warnings": runner.warnings}) if runner.warnings else outcome
 
 
-async def _answers(call: Call, own: DuckdbSession, work: StatementRunner) -> Any:
+async def _run_statements(call: Call, session: DuckdbSession, runner: StatementRunner) -> Any:
     """Runs everything, statement by statement, and gives the task's result."""
     limit = inline_limit(call)
-    await own.run_in_thread(partial(work.begin, own.connection))
-    answers: list[StatementResult] = []
-    for statement in work.statements:
-        found = await own.run_in_thread(partial(work.run, statement, limit))
-        answer = await _kept(call, own, found) if isinstance(found, TableStream) else found
-        answers.append(answer if work.total_rows is None else answer._replace(row_count=work.total_rows))
-    await own.run_in_thread(work.finish)
-    return sql_task_result(answers)
+    await session.run_in_thread(partial(runner.begin, session.connection))
+    results: list[StatementResult] = []
+    for statement in runner.statements:
+        rows = await session.run_in_thread(partial(runner.run, statement, limit))
+        result = await _store_stream(call, session, rows) if isinstance(rows, TableStream) else rows
+        results.append(result if runner.total_rows is None else result._replace(row_count=runner.total_rows))
+    await session.run_in_thread(runner.finish)
+    return sql_task_result(results)
 
 
-async def _kept(call: Call, own: DuckdbSession, stream: TableStream) -> StatementResult:
+async def _store_stream(call: Call, session: DuckdbSession, stream: TableStream) -> StatementResult:
     """The rows as a stored table."""
     first = stream.preview_rows
     async with call.objects.draft() as draft:
-        count = await own.run_in_thread(partial(stream.write, draft.path))
+        count = await session.run_in_thread(partial(stream.write, draft.path))
         stored = await store_table(call, draft, stream.columns, count, first)
     return StatementResult(stream.columns, stored, count)
 
 
-async def _with_rows(inputs: DuckdbInputs, objects: ExecutionObjects) -> DuckdbInputs:
+async def _with_stored_rows(inputs: DuckdbInputs, objects: ExecutionObjects) -> DuckdbInputs:
     """The inputs, with rows that are stored as values in place of their reference. Raises ResultError."""
     rows = inputs.rows
     if not isinstance(rows, StoredReference) or rows.get("media_type", JSON_MEDIA_TYPE) != JSON_MEDIA_TYPE:
         return inputs
-    found = await read_reference(rows, objects)
-    return structs.replace(inputs, rows=found) if isinstance(found, list) else inputs
+    value = await read_reference(rows, objects)
+    return structs.replace(inputs, rows=value) if isinstance(value, list) else inputs
 
 
-def _given(inputs: DuckdbInputs) -> dict[str, Any]:
-    """What the task itself gives as tables."""
+def _declared_tables(inputs: DuckdbInputs) -> dict[str, Any]:
+    """What the task's own inputs name as tables."""
     tables = dict(inputs.tables or {})
     if isinstance(inputs.rows, StoredReference):
         tables[ROWS_TABLE] = inputs.rows
     return tables
 
 
-def _reference(rows: Any) -> StoredReference:
+def _check_reference(rows: Any) -> StoredReference:
     """Rows that are no list are a reference as it came in. ToolError of kind `input` if it is none."""
     if not isinstance(rows, StoredReference):
         raise ToolError("input", "`rows` is a mapping: give a list of rows, or the reference to a table")

@@ -15,23 +15,22 @@ from noetl.ports.tool import Call
 from noetl.tools.file.kind import FileInputs, check
 from noetl.tools.host.tool_attempt import inputs_of
 from noetl.tools.objects.content import media_type_by_suffix
-from noetl.tools.objects.operation import read_value, run_operation, store_file
-from noetl.tools.objects.put_source import local_path, open_put_source
+from noetl.tools.objects.operation import local_path, open_put_source, read_value, run_operation, store_file
 
-MOST_LISTED = 100_000
+MAX_LISTED = 100_000
 
 
 class FileTool:
     """Files of the machine that the worker runs on."""
 
     async def run(self, call: Call) -> Outcome:
-        return await run_operation(call, _work)
+        return await run_operation(call, _run_action)
 
     async def close(self) -> None:
         """Nothing is held."""
 
 
-async def _work(call: Call) -> Any:
+async def _run_action(call: Call) -> Any:
     inputs = inputs_of(call, FileInputs)
     for fault in check(dict(call.inputs), {}):
         raise ToolError("input", fault.message)
@@ -41,26 +40,26 @@ async def _work(call: Call) -> Any:
             return await _get(call, inputs, path)
         case "put":
             async with open_put_source(call, inputs) as (source, _):
-                return _about(call, path, await asyncio.to_thread(_replace, source, path))
+                return _describe(call, path, await asyncio.to_thread(_replace, source, path))
         case "copy":
-            to = local_path(call, inputs.to or "")
-            return _about(call, to, await asyncio.to_thread(_replace, _found(path), to))
+            target = local_path(call, inputs.to or "")
+            return _describe(call, target, await asyncio.to_thread(_replace, _check_exists(path), target))
         case "delete":
-            return {"url": _shown(call, path), "deleted": _deleted(path)}
+            return {"url": _playbook_path(call, path), "deleted": _delete(path)}
         case "list":
-            return await asyncio.to_thread(_listed, call, path, inputs.url)
+            return await asyncio.to_thread(_list, call, path, inputs.url)
 
 
 async def _get(call: Call, inputs: FileInputs, path: Path) -> Any:
     if inputs.format not in (None, "bytes"):
-        return await read_value(call, _found(path), inputs.format)
+        return await read_value(call, _check_exists(path), inputs.format)
     async with call.objects.draft() as draft:
-        await asyncio.to_thread(shutil.copyfile, _found(path), draft.path)
+        await asyncio.to_thread(shutil.copyfile, _check_exists(path), draft.path)
         media_type = media_type_by_suffix(path.name)
-        return await store_file(call, draft.path, media_type, name=path.name, url=_shown(call, path))
+        return await store_file(call, draft.path, media_type, name=path.name, url=_playbook_path(call, path))
 
 
-def _found(path: Path) -> Path:
+def _check_exists(path: Path) -> Path:
     """The file, if it is there. Raises ToolError."""
     if not path.exists():
         raise ToolError("not_found", f"there is no file {path}")
@@ -76,7 +75,7 @@ def _check_ordinary(path: Path) -> None:
         raise ToolError("input", f"{path} is no ordinary file")
 
 
-def _deleted(path: Path) -> bool:
+def _delete(path: Path) -> bool:
     try:
         path.unlink()
     except FileNotFoundError:
@@ -84,7 +83,7 @@ def _deleted(path: Path) -> bool:
     return True
 
 
-def _shown(call: Call, path: Path) -> str:
+def _playbook_path(call: Call, path: Path) -> str:
     """The path as a playbook writes it."""
     return str(path.relative_to(call.folder)) if path.is_relative_to(call.folder) else str(path)
 
@@ -93,6 +92,7 @@ def _replace(source: Path, path: Path) -> int:
     """The file, whole and durable or as it was before; its folder is made. How large it is."""
     _check_ordinary(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    # Beside it: only within one file system is a rename atomic.
     beside = path.with_name(f".{path.name[:100]}-{uuid4().hex}")
     try:
         shutil.copyfile(source, beside)
@@ -104,28 +104,26 @@ def _replace(source: Path, path: Path) -> int:
     return path.stat().st_size
 
 
-def _about(call: Call, path: Path, size: int) -> Json:
-    return {"url": _shown(call, path), "name": path.name, "size": size}
+def _describe(call: Call, path: Path, size: int) -> dict[str, Json]:
+    return {"url": _playbook_path(call, path), "name": path.name, "size": size}
 
 
-def _listed(call: Call, start: Path, url: str) -> Json:
-    found: list[Json] = []
-    for path in sorted(_below(start)):
-        about = path.stat()
-        moment = datetime.fromtimestamp(about.st_mtime, UTC).isoformat(timespec="seconds")
-        found.append(
-            {"url": _shown(call, path), "name": path.name, "size": about.st_size, "modified_at": moment}
-        )
-        if len(found) > MOST_LISTED:
-            raise ToolError("limit", f"more than {MOST_LISTED:,} files begin with `{url}`")
-    return found
+def _list(call: Call, start: Path, url: str) -> Json:
+    files: list[Json] = []
+    for path in sorted(_files_below(start)):
+        status = path.stat()
+        modified_at = datetime.fromtimestamp(status.st_mtime, UTC).isoformat(timespec="seconds")
+        files.append({**_describe(call, path, status.st_size), "modified_at": modified_at})
+        if len(files) > MAX_LISTED:
+            raise ToolError("limit", f"more than {MAX_LISTED:,} files begin with `{url}`")
+    return files
 
 
-def _below(start: Path) -> Iterator[Path]:
+def _files_below(start: Path) -> Iterator[Path]:
     """The files in a folder and in those below it; or, if it is none, those whose path begins so."""
     inside = start.is_dir()
-    for base, _, files in os.walk(start if inside else start.parent):
-        for name in files:
-            path = Path(base, name)
+    for folder, _, names in os.walk(start if inside else start.parent):
+        for name in names:
+            path = Path(folder, name)
             if (inside or str(path).startswith(str(start))) and path.is_file():
                 yield path

@@ -19,11 +19,13 @@ from noetl.model.outcome import ToolError
 from noetl.model.reference import (
     ARROW_MEDIA_TYPE,
     JSON_MEDIA_TYPE,
+    MARKER,
     StoredReference,
     may_hold_marker,
     unescape,
     wrap_references,
 )
+from noetl.model.table_reader import table_rows
 from noetl.ports.results import ExecutionObjects
 from noetl.tools.host.input_rules import Format
 from noetl.tools.objects.table_conversion import convert_table, read_parquet, write_parquet
@@ -40,6 +42,8 @@ MEDIA_TYPES: dict[str, str] = {
     "parquet": "application/vnd.apache.parquet",
     "bytes": "application/octet-stream",
 }
+_KEY_END = f'{MARKER}"'.encode()
+"""How a key ends that marks a reference, or escapes a user's key that looks like one."""
 _SUFFIXES: dict[str, Format] = {
     ".json": "json",
     ".txt": "text",
@@ -61,78 +65,86 @@ def media_type_by_suffix(address: str) -> str:
 
 @asynccontextmanager
 async def content_file(
-    objects: ExecutionObjects, content: Any, form: Format | None
+    objects: ExecutionObjects, content: Any, file_format: Format | None
 ) -> AsyncIterator[tuple[Path, str]]:
     """A file with a value, or with what a reference stands for, in this format; and its media type.
 
     Raises ToolError, ResultError.
     """
-    if isinstance(content, StoredReference) and (kind := _as_it_is(content, form)):
+    # The fast path of `_write_content`: bytes that are in the format already are not read, parsed and written
+    # anew, so that an object of any size passes through.
+    if isinstance(content, StoredReference) and (media_type := _unchanged_media_type(content, file_format)):
         async with objects.local(content) as path:
-            if content["media_type"] != JSON_MEDIA_TYPE or not await asyncio.to_thread(_has_marks, path):
-                yield path, kind
+            if content["media_type"] != JSON_MEDIA_TYPE or not await asyncio.to_thread(_has_marker, path):
+                yield path, media_type
                 return
     async with objects.draft() as draft:
-        yield draft.path, await _written(objects, content, form, draft.path)
+        yield draft.path, await _write_content(objects, content, file_format, draft.path)
 
 
-def _as_it_is(reference: StoredReference, form: Format | None) -> str:
+def _unchanged_media_type(reference: StoredReference, file_format: Format | None) -> str:
     """The media type of what a reference stands for, if its bytes are in this format already."""
-    kind: str = reference["media_type"]
-    if kind == JSON_MEDIA_TYPE:
-        return MEDIA_TYPES["json"] if form in (None, "json") else ""
-    if form == "bytes" and kind != ARROW_MEDIA_TYPE:
-        return kind
-    return kind if form is None or kind == MEDIA_TYPES[form] else ""
+    media_type: str = reference["media_type"]
+    if media_type == JSON_MEDIA_TYPE:
+        return MEDIA_TYPES["json"] if file_format in (None, "json") else ""
+    if file_format == "bytes" and media_type != ARROW_MEDIA_TYPE:
+        return media_type
+    return media_type if file_format is None or media_type == MEDIA_TYPES[file_format] else ""
 
 
-async def _written(objects: ExecutionObjects, content: Any, form: Format | None, to: Path) -> str:
+async def _write_content(
+    objects: ExecutionObjects, content: Any, file_format: Format | None, target: Path
+) -> str:
     if (
         isinstance(content, StoredReference)
         and content["media_type"] == ARROW_MEDIA_TYPE
-        and form is not None
+        and file_format is not None
     ):
-        if form == "text" or form == "bytes":  # noqa: PLR1714 -- so that the types follow
-            raise ToolError("input", f"a table cannot be written as {form}: choose csv, json or parquet")
+        if file_format == "text" or file_format == "bytes":  # noqa: PLR1714 - only so do the types follow
+            raise ToolError(
+                "input", f"a table cannot be written as {file_format}: choose csv, json or parquet"
+            )
         async with objects.local(content) as path:
-            await asyncio.to_thread(convert_table, path, form, to)
-        return MEDIA_TYPES[form]
-    whole = await _whole(objects, content)
-    if isinstance(whole, StoredReference):
-        raise ToolError("input", f"the object is `{whole['media_type']}`: it cannot be written as {form}")
-    form = form or ("text" if isinstance(whole, str) else "json")
-    await asyncio.to_thread(_write_value, whole, form, to)
-    return MEDIA_TYPES[form]
+            await asyncio.to_thread(convert_table, path, file_format, target)
+        return MEDIA_TYPES[file_format]
+    value = await _resolve(objects, content)
+    if isinstance(value, StoredReference):
+        raise ToolError(
+            "input", f"the object is `{value['media_type']}`: it cannot be written as {file_format}"
+        )
+    file_format = file_format or ("text" if isinstance(value, str) else "json")
+    await asyncio.to_thread(_write_value, value, file_format, target)
+    return MEDIA_TYPES[file_format]
 
 
-def _write_value(value: Any, form: Format, to: Path) -> None:
-    match form:
+def _write_value(value: Any, file_format: Format, target: Path) -> None:
+    match file_format:
         case "json":
-            to.write_bytes(msgspec.json.encode(value))
+            target.write_bytes(msgspec.json.encode(value))
         case "text":
             if not isinstance(value, str):
-                raise ToolError("input", f"`format: text` writes text, not {_called(value)}")
-            to.write_bytes(value.encode())
+                raise ToolError("input", f"`format: text` writes text, not {_describe_type(value)}")
+            target.write_bytes(value.encode())
         case "bytes":
-            to.write_bytes(_bytes_of(value))
+            target.write_bytes(_decode_base64(value))
         case "csv":
-            _write_csv(_rows(value, form), to)
+            _write_csv(_row_list(value, file_format), target)
         case "parquet":
-            write_parquet(_rows(value, form), to)
+            write_parquet(_row_list(value, file_format), target)
 
 
-def read_content(path: Path, form: Format, to: Path) -> Json | int:
-    """The value that a file holds; for parquet, its number of rows, which are written to `to` as a table.
+def read_content(path: Path, file_format: Format, target: Path) -> Json | int:
+    """The value that a file holds; for parquet, its number of rows, which are written to `target` as a table.
 
     Raises ToolError.
     """
-    if form == "parquet":
-        return read_parquet(path, to)
+    if file_format == "parquet":
+        return read_parquet(path, target)
     if (size := path.stat().st_size) > MAX_VALUE_BYTES:
         hint = "leave out `format` and hand on the reference"
         raise ToolError("limit", f"{size:,} bytes are too many for a value ({MAX_VALUE_BYTES:,}): {hint}")
     try:
-        match form:
+        match file_format:
             case "json":
                 return normalise(json.loads(path.read_bytes()))
             case "text":
@@ -141,9 +153,11 @@ def read_content(path: Path, form: Format, to: Path) -> Json | int:
                 with path.open(encoding="utf-8-sig", newline="") as file:
                     return list(_csv_rows(file))
     except UnicodeDecodeError as error:
-        raise ToolError("input", f"it is not {form} in UTF-8: {error.reason} at byte {error.start}") from None
+        raise ToolError(
+            "input", f"it is not {file_format} in UTF-8: {error.reason} at byte {error.start}"
+        ) from None
     except (ValueError, csv.Error, NotJson, RecursionError) as error:
-        raise ToolError("input", f"it is not {form}: {error}") from None
+        raise ToolError("input", f"it is not {file_format}: {error}") from None
 
 
 def file_preview(path: Path, media_type: str) -> str:
@@ -156,7 +170,7 @@ def file_preview(path: Path, media_type: str) -> str:
 
 
 def _csv_rows(file: TextIOWrapper) -> Iterator[dict[str, Json]]:
-    csv.field_size_limit(MAX_VALUE_BYTES)
+    csv.field_size_limit(MAX_VALUE_BYTES)  # Python's own limit is 128 KiB
     rows = csv.DictReader(file, restkey="…")
     for row in rows:
         if None in row.values() or "…" in row:
@@ -164,9 +178,9 @@ def _csv_rows(file: TextIOWrapper) -> Iterator[dict[str, Json]]:
         yield dict(row)
 
 
-def _write_csv(rows: list[dict[str, Json]], to: Path) -> None:
+def _write_csv(rows: list[dict[str, Json]], target: Path) -> None:
     names = list(dict.fromkeys(name for row in rows for name in row))
-    with to.open("w", encoding="utf-8", newline="") as file:
+    with target.open("w", encoding="utf-8", newline="") as file:
         out = csv.writer(file)
         out.writerow(names)
         for row in rows:
@@ -179,16 +193,16 @@ def _cell(value: Json) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _rows(value: Any, form: str) -> list[dict[str, Json]]:
+def _row_list(value: Any, file_format: str) -> list[dict[str, Json]]:
     if isinstance(value, Mapping) and isinstance(value.get("rows"), list):
         value = value["rows"]
     if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
-        found = "a list of other values" if isinstance(value, list) else _called(value)
-        raise ToolError("input", f"`format: {form}` writes a list of mappings, not {found}")
+        actual = "a list of other values" if isinstance(value, list) else _describe_type(value)
+        raise ToolError("input", f"`format: {file_format}` writes a list of mappings, not {actual}")
     return value
 
 
-def _bytes_of(value: Any) -> bytes:
+def _decode_base64(value: Any) -> bytes:
     if isinstance(value, dict) and value.get("encoding") == "base64":
         value = value.get("content")
     try:
@@ -197,12 +211,12 @@ def _bytes_of(value: Any) -> bytes:
         raise ToolError("input", "`format: bytes` writes bytes as base64 text") from None
 
 
-def _called(value: Any) -> str:
+def _describe_type(value: Any) -> str:
     names = {list: "a list", dict: "a mapping", str: "text", type(None): "null", bool: "true or false"}
     return names.get(type(value), "a number")
 
 
-async def _whole(objects: ExecutionObjects, value: Any) -> Any:
+async def _resolve(objects: ExecutionObjects, value: Any) -> Any:
     """The value with what is stored apart in its place; objects that are no values stay references."""
     if isinstance(value, StoredReference):
         if value["media_type"] not in (ARROW_MEDIA_TYPE, JSON_MEDIA_TYPE):
@@ -210,18 +224,16 @@ async def _whole(objects: ExecutionObjects, value: Any) -> Any:
         if value["size"] > MAX_VALUE_BYTES:
             raise ToolError("limit", f"a part of {value['size']:,} bytes is too large: hand it on by itself")
         async with objects.local(value) as path:
-            found = _stored_rows(path) if value["media_type"] == ARROW_MEDIA_TYPE else _stored_value(path)
-        return await _whole(objects, found)
+            stored = _stored_rows(path) if value["media_type"] == ARROW_MEDIA_TYPE else _stored_value(path)
+        return await _resolve(objects, stored)
     if not may_hold_marker(value):
         return value
     if isinstance(value, dict):
-        return {key: await _whole(objects, item) for key, item in value.items()}
-    return [await _whole(objects, item) for item in value]
+        return {key: await _resolve(objects, item) for key, item in value.items()}
+    return [await _resolve(objects, item) for item in value]
 
 
 def _stored_rows(path: Path) -> Json:
-    from noetl.model.table_reader import table_rows  # noqa: PLC0415 -- only tables need it
-
     return list(table_rows(path.read_bytes()))
 
 
@@ -233,12 +245,12 @@ def _stored_value(path: Path) -> Any:
     return unescape(wrap_references(msgspec.json.decode(path.read_bytes())))
 
 
-def _has_marks(path: Path) -> bool:
+def _has_marker(path: Path) -> bool:
     """Whether something in a stored value stands for something else, or is escaped."""
-    sign, tail = b'$noetl"', b""
+    tail = b""
     with path.open("rb") as file:
         while piece := file.read(1 << 20):
-            if sign in tail + piece:
+            if _KEY_END in tail + piece:
                 return True
-            tail = piece[-len(sign) :]
+            tail = piece[-len(_KEY_END) :]  # it may lie across two pieces
     return False

@@ -54,24 +54,24 @@ _REFUSALS = (
 """Those with many words come first: some of them name a role or a database, too."""
 
 
-def postgres_failure(error: psycopg.Error, at: BoundStatement | None, *, connected: bool) -> Outcome:
-    """The outcome of an error, which came while the statement `at` ran.
+def postgres_failure(error: psycopg.Error, bound: BoundStatement | None, *, connected: bool) -> Outcome:
+    """The outcome of an error, which came while the statement `bound` ran.
 
     `connected` says that the connection was there and is fine.
     """
     state = error.sqlstate or _refusal(error)
     diagnosis = error.diag
-    said = diagnosis.message_primary or str(error) or type(error).__name__
+    primary = diagnosis.message_primary or str(error) or type(error).__name__
     refused = state is None and not isinstance(error, psycopg.OperationalError)
-    if refused and at is not None and at.statement.words[0] == "COPY":
-        said = "COPY from or to the client cannot be run: use `rows` with `into`, or a query"
-    message = " ".join(said.split())
+    if refused and bound is not None and bound.statement.words[0] == "COPY":
+        primary = "COPY from or to the client cannot be run: use `rows` with `into`, or a query"
+    message = " ".join(primary.split())
     if diagnosis.message_detail:
         message = f"{message}: {diagnosis.message_detail}"
     if (context := diagnosis.context) and context.startswith("COPY "):
         message = f"{message} ({context.splitlines()[0]})"
-    if at is not None:
-        message = f"{at.position(_line(diagnosis.statement_position, at))}: {message}"
+    if bound is not None:
+        message = f"{bound.position(_line(diagnosis.statement_position, bound))}: {message}"
     if diagnosis.message_hint:
         message = f"{message}. {diagnosis.message_hint}"
     kind, retryable = _kind(error, state, connected=connected)
@@ -80,22 +80,20 @@ def postgres_failure(error: psycopg.Error, at: BoundStatement | None, *, connect
         pg={
             "code": state,
             "sqlstate": state,
-            "message": diagnosis.message_primary or said,
+            "message": diagnosis.message_primary or primary,
             "constraint": diagnosis.constraint_name,
             "detail": diagnosis.message_detail,
         },
     )
 
 
-def postgres_timeout(call: Call, at: BoundStatement | None) -> Outcome:
-    """The outcome of a task whose time was over while the statement `at` ran, or before any did."""
+def postgres_timeout(call: Call, bound: BoundStatement | None) -> Outcome:
+    """The outcome of a task whose time was over while the statement `bound` ran, or before any did."""
     message = f"not done within {call.timeout:g} s"
-    told = ErrorInfo(kind="timeout", message=f"{at.position()}: {message}" if at else message, retryable=True)
-    return (
-        failed(told, pg={**OK, "code": "57014", "sqlstate": "57014", "message": message})
-        if at
-        else failed(told)
-    )
+    if bound is None:
+        return failed(ErrorInfo(kind="timeout", message=message, retryable=True))
+    info = ErrorInfo(kind="timeout", message=f"{bound.position()}: {message}", retryable=True)
+    return failed(info, pg={**OK, "code": "57014", "sqlstate": "57014", "message": message})
 
 
 def _kind(error: psycopg.Error, state: str | None, *, connected: bool) -> tuple[ErrorKind, bool]:
@@ -111,12 +109,12 @@ def _refusal(error: psycopg.Error) -> str | None:
     """The SQLSTATE of a refused connection."""
     if not isinstance(error, psycopg.OperationalError):
         return None
-    _, fatal, said = str(error).partition("FATAL:  ")
+    _, fatal, reason = str(error).partition("FATAL:  ")
     if not fatal:
-        said = str(error) if "no password supplied" in str(error) else ""
-    return next((one.sqlstate for one in _REFUSALS if one.words in said), None)
+        reason = str(error) if "no password supplied" in str(error) else ""
+    return next((refusal.sqlstate for refusal in _REFUSALS if refusal.words in reason), None)
 
 
-def _line(position: str | None, at: BoundStatement) -> int:
+def _line(position: str | None, bound: BoundStatement) -> int:
     """The line of the statement that the server points to, from 1."""
-    return at.text.count("\n", 0, int(position) - 1) + 1 if position else 1
+    return bound.text.count("\n", 0, int(position) - 1) + 1 if position else 1

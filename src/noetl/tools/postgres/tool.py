@@ -35,12 +35,12 @@ class PostgresTool:
 
     async def _attempt(self, call: Call) -> Outcome:
         inputs, spec = decode_sql_task(call, PostgresInputs, PostgresSpec, check)
-        pool = self._pool(conninfo_of(inputs), spec.pool)
+        pool = self._pool_for(conninfo_of(inputs), spec.pool)
         session = PostgresSession(call, inputs, spec)
         try:
             async with asyncio.timeout(call.timeout), pool.connection() as connection:
-                with _notices(connection, call):
-                    answers = await session.run(connection)
+                with _log_notices(connection, call):
+                    results = await session.run(connection)
         except psycopg.Error as error:
             if self._closed:
                 return error_outcome("cancelled", "the worker is ending")
@@ -49,9 +49,9 @@ class PostgresTool:
             return error_outcome("input", f"a value cannot be sent to the server: {error}")
         except TimeoutError:
             return postgres_timeout(call, session.current)
-        return sql_outcome(call, answers, session.warnings, pg=dict(OK))
+        return sql_outcome(call, results, session.warnings, pg=dict(OK))
 
-    def _pool(self, conninfo: str, knobs: str | ConnectionPool | None) -> PostgresPool:
+    def _pool_for(self, conninfo: str, knobs: str | ConnectionPool | None) -> PostgresPool:
         if self._closed:
             raise ToolError("cancelled", "the worker is ending")
         size = PoolSize()
@@ -65,14 +65,14 @@ class PostgresTool:
 
 
 @contextmanager
-def _notices(connection: PostgresConnection, call: Call) -> Iterator[None]:
+def _log_notices(connection: PostgresConnection, call: Call) -> Iterator[None]:
     """Has the server's notices in the task's log."""
 
-    def note(diagnosis: psycopg.errors.Diagnostic) -> None:
+    def log_notice(diagnosis: psycopg.errors.Diagnostic) -> None:
         call.log(f"{diagnosis.severity}: {diagnosis.message_primary}")
 
-    connection.add_notice_handler(note)
+    connection.add_notice_handler(log_notice)
     try:
         yield
     finally:
-        connection.remove_notice_handler(note)
+        connection.remove_notice_handler(log_notice)

@@ -13,7 +13,7 @@ from psycopg.types.json import set_json_loads
 from psycopg.types.string import TextLoader
 
 from noetl.model import Json
-from noetl.tools.sql.result_table import (
+from noetl.tools.sql.column import (
     Column,
     Unrepresentable,
     base64_text,
@@ -27,6 +27,7 @@ _RANGES = [
     for name in ("int4", "int8", "num", "date", "ts", "tstz")
     for ending in ("range", "multirange")
 ]
+# Read as the server writes them: Python's types hold neither `infinity` nor years before 1 or after 9999.
 _AS_TEXT = [
     "date",
     "time",
@@ -51,13 +52,14 @@ class PostgresType(NamedTuple):
 
 def result_column(described: psycopg.Column) -> Column:
     """The column of a result."""
-    found = postgres.types.get(described.type_code)
-    if found is None:
+    info = postgres.types.get(described.type_code)
+    if info is None:
         return Column(described.name, *PostgresType())
-    own = _numeric(described) if found.name == "numeric" else _TYPES.get(found.name, PostgresType())
-    if found.array_oid == described.type_code and own is not _JSON:
-        own = _array(own)
-    return Column(described.name, *own)
+    type_ = _numeric(described) if info.name == "numeric" else _TYPES.get(info.name, PostgresType())
+    # An array of JSON stays what it is: each item may be a list itself, which `_array` would look into.
+    if info.array_oid == described.type_code and type_ is not _JSON:
+        type_ = _array(type_)
+    return Column(described.name, *type_)
 
 
 def _day(text: str) -> str:
@@ -66,21 +68,21 @@ def _day(text: str) -> str:
     return text
 
 
-def _read(reads: Callable[[str], Any]) -> Callable[[str], Any]:
-    def store(text: str) -> Any:
+def _reader(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    def read(text: str) -> Any:
         try:
-            return reads(text)
+            return parse(text)
         except ValueError:
             raise Unrepresentable from None
 
-    return store
+    return read
 
 
-_datetime = _read(datetime.fromisoformat)
+_datetime = _reader(datetime.fromisoformat)
 
 
 def _moment(text: str) -> str:
-    """ISO 8601 of what the server writes. Lost if it is infinite, or of a year without four digits."""
+    """ISO 8601 of what the server writes. Unrepresentable if infinite, or of a year without four digits."""
     return str(_datetime(text).isoformat())
 
 
@@ -113,7 +115,8 @@ def _array(item: PostgresType) -> PostgresType:
 def _each(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def items(values: list[Any]) -> list[Any]:
         return [
-            None if one is None else items(one) if isinstance(one, list) else convert(one) for one in values
+            None if item is None else items(item) if isinstance(item, list) else convert(item)
+            for item in values
         ]
 
     return items
@@ -129,8 +132,8 @@ _TYPES = {
     "float4": PostgresType(finite_number, lambda pa: pa.float32()),
     "float8": PostgresType(finite_number, lambda pa: pa.float64()),
     "bytea": PostgresType(base64_text, lambda pa: pa.binary()),
-    "date": PostgresType(_day, lambda pa: pa.date32(), _read(date.fromisoformat)),
-    "time": PostgresType(None, lambda pa: pa.time64("us"), _read(time.fromisoformat)),
+    "date": PostgresType(_day, lambda pa: pa.date32(), _reader(date.fromisoformat)),
+    "time": PostgresType(None, lambda pa: pa.time64("us"), _reader(time.fromisoformat)),
     "timestamp": PostgresType(_moment, lambda pa: pa.timestamp("us"), _datetime),
     "timestamptz": PostgresType(_moment, lambda pa: pa.timestamp("us", "UTC"), _datetime),
     "json": _JSON,
@@ -146,7 +149,7 @@ class JsonDumper(Dumper):
         return msgspec.json.encode(obj)
 
 
-def _loaded(data: str | bytes) -> Any:
+def _load_json(data: str | bytes) -> Any:
     try:
         return msgspec.json.decode(data)
     except msgspec.DecodeError:  # a number that no float holds
@@ -154,13 +157,13 @@ def _loaded(data: str | bytes) -> Any:
 
 
 def _adapters() -> AdaptersMap:
-    found = AdaptersMap(psycopg.adapters)
+    adapters = AdaptersMap(psycopg.adapters)
     for name in _AS_TEXT:
-        found.register_loader(name, TextLoader)
-    set_json_loads(_loaded, found)
+        adapters.register_loader(name, TextLoader)
+    set_json_loads(_load_json, adapters)
     for kind in (dict, list):
-        found.register_dumper(kind, JsonDumper)
-    return found
+        adapters.register_dumper(kind, JsonDumper)
+    return adapters
 
 
 ADAPTERS = _adapters()
@@ -176,26 +179,26 @@ class TargetType(NamedTuple):
     def write(self) -> Callable[[Any], Any] | None:
         """What makes of a value what the driver can send; None if it can any."""
         if self.items is not None:
-            return lambda value: array_literal(value, whole=self.items in ("json", "jsonb"))
+            return lambda value: _array_literal(value, of_json=self.items in ("json", "jsonb"))
         return {"json": _json_value, "jsonb": _json_value, "bytea": _bytes}.get(self.type)
 
 
-def array_literal(value: Any, *, whole: bool) -> Any:
-    """A list as the server reads arrays. With `whole`, its items are JSON, lists among them too."""
-    if whole and isinstance(value, str) and value.startswith("["):
+def _array_literal(value: Any, *, of_json: bool) -> Any:
+    """A list as the server reads arrays. With `of_json`, its items are JSON, lists among them too."""
+    if of_json and isinstance(value, str) and value.startswith("["):
         value = msgspec.json.decode(value)  # as a table has it
     if not isinstance(value, list):
         return value
-    return "{" + ",".join(_item(one, whole=whole) for one in value) + "}"
+    return "{" + ",".join(_item_literal(item, of_json=of_json) for item in value) + "}"
 
 
-def _item(value: Any, *, whole: bool) -> str:
+def _item_literal(value: Any, *, of_json: bool) -> str:
     match value:
         case None:
             return "NULL"
-        case list() if not whole:
-            return str(array_literal(value, whole=False))
-        case str() if not whole:
+        case list() if not of_json:
+            return str(_array_literal(value, of_json=False))
+        case str() if not of_json:
             text = value
         case bytes():
             text = f"\\x{value.hex()}"

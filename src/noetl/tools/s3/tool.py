@@ -16,17 +16,16 @@ from noetl.model.outcome import Outcome, ToolError
 from noetl.ports.tool import Call
 from noetl.tools.host.tool_attempt import inputs_of
 from noetl.tools.objects.content import media_type_by_suffix
-from noetl.tools.objects.operation import read_value, run_operation, store_file
-from noetl.tools.objects.put_source import open_put_source
+from noetl.tools.objects.operation import open_put_source, read_value, run_operation, store_file
 from noetl.tools.s3.kind import S3Inputs, check
 
 PART = 8 << 20
 """Bytes of one part of an upload, and of one piece of a download."""
 PARTS_AT_ONCE = 4
-MOST_LISTED = 100_000
+MAX_LISTED = 100_000
 
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_INSTANCE = re.compile(r"://[^/ ]+/latest/(api/token|meta-data/)")
+_INSTANCE_METADATA = re.compile(r"://[^/ ]+/latest/(api/token|meta-data/)")
 """Where a machine of Amazon's finds its own credential, which is asked for when there is no other."""
 
 _SPELLINGS = {
@@ -51,101 +50,106 @@ class S3Tool:
     """Objects in buckets, streamed both ways."""
 
     async def run(self, call: Call) -> Outcome:
-        return await run_operation(call, _work)
+        return await run_operation(call, _run_action)
 
     async def close(self) -> None:
         """Nothing is held: a client lives as long as its call."""
 
 
-async def _work(call: Call) -> Any:
+async def _run_action(call: Call) -> Any:
     inputs = inputs_of(call, S3Inputs)
     for fault in check({**call.inputs, "auth": None}, {}):
         raise ToolError("input", fault.message)
     config = s3_client_config(call.inputs.get("auth"))
-    at = _address(inputs.url, whole=inputs.action != "list")
-    with _told(at):
-        store = _opened(at.bucket, config)
+    address = _parse_address(inputs.url, needs_name=inputs.action != "list")
+    with _as_tool_error(address):
+        store = _open_store(address.bucket, config)
         match inputs.action:
             case "get":
-                return await _get(call, inputs, store, at)
+                return await _get(call, inputs, store, address)
             case "put":
                 async with open_put_source(call, inputs) as (path, media_type):
-                    return await _put(store, at, path, media_type)
+                    return await _put(store, address, path, media_type)
             case "copy":
-                return await _copy(call, store, config, at, _address(inputs.to or ""))
+                return await _copy(call, store, config, address, _parse_address(inputs.to or ""))
             case "delete":
-                return await _delete(store, at)
+                return await _delete(store, address)
             case "list":
-                return await _list(store, at)
+                return await _list(store, address)
 
 
-async def _get(call: Call, inputs: S3Inputs, store: S3Store, at: S3Address) -> Any:
+async def _get(call: Call, inputs: S3Inputs, store: S3Store, address: S3Address) -> Any:
     async with call.objects.draft() as draft:
-        await _download(store, at.name, draft.path)
+        await _download(store, address.name, draft.path)
         if inputs.format not in (None, "bytes"):
             return await read_value(call, draft.path, inputs.format)
-        name = at.name.rpartition("/")[2]
-        return await store_file(call, draft.path, media_type_by_suffix(name), name=name, url=at.url)
+        name = address.name.rpartition("/")[2]
+        return await store_file(call, draft.path, media_type_by_suffix(name), name=name, url=address.url)
 
 
-async def _put(store: S3Store, at: S3Address, path: Path, media_type: str) -> Json:
+async def _put(store: S3Store, address: S3Address, path: Path, media_type: str) -> Json:
     size = path.stat().st_size
-    done = await obstore.put_async(
+    stored = await obstore.put_async(
         store,
-        at.name,
+        address.name,
         path,
         attributes={"Content-Type": media_type},
         chunk_size=PART,
         max_concurrency=PARTS_AT_ONCE,
     )
-    return {"url": at.url, "size": size, "etag": _etag(done["e_tag"]), "media_type": media_type}
+    return {"url": address.url, "size": size, "etag": _etag(stored["e_tag"]), "media_type": media_type}
 
 
-async def _copy(call: Call, store: S3Store, config: dict[str, Any], at: S3Address, to: S3Address) -> Json:
-    if to.bucket == at.bucket:
-        await obstore.copy_async(store, at.name, to.name)
-        size = (await obstore.head_async(store, to.name))["size"]
-        return {"url": to.url, "size": size}
+async def _copy(
+    call: Call, store: S3Store, config: dict[str, Any], address: S3Address, target: S3Address
+) -> Json:
+    if target.bucket == address.bucket:
+        await obstore.copy_async(store, address.name, target.name)
+        size = (await obstore.head_async(store, target.name))["size"]
+        return {"url": target.url, "size": size}
     async with call.objects.draft() as draft:
-        await _download(store, at.name, draft.path)
-        return await _put(_opened(to.bucket, config), to, draft.path, media_type_by_suffix(to.name))
+        await _download(store, address.name, draft.path)
+        return await _put(
+            _open_store(target.bucket, config), target, draft.path, media_type_by_suffix(target.name)
+        )
 
 
-async def _delete(store: S3Store, at: S3Address) -> Json:
+async def _delete(store: S3Store, address: S3Address) -> Json:
     try:
-        await obstore.head_async(store, at.name)
+        await obstore.head_async(store, address.name)
     except FileNotFoundError:
-        return {"url": at.url, "deleted": False}
-    await obstore.delete_async(store, at.name)
-    return {"url": at.url, "deleted": True}
+        return {"url": address.url, "deleted": False}
+    await obstore.delete_async(store, address.name)
+    return {"url": address.url, "deleted": True}
 
 
-async def _list(store: S3Store, at: S3Address) -> Json:
-    found: list[Json] = []
-    folder, _, _ = at.name.rpartition("/")
+async def _list(store: S3Store, address: S3Address) -> Json:
+    objects: list[Json] = []
+    # The client lists by whole folders: what begins with the rest of the name is chosen here.
+    folder, _, _ = address.name.rpartition("/")
     async for page in obstore.list(store, prefix=folder or None):
-        for one in page:
-            if not one["path"].startswith(at.name):
+        for meta in page:
+            if not meta["path"].startswith(address.name):
                 continue
-            moment = one["last_modified"].astimezone(UTC).isoformat(timespec="seconds")
-            found.append(
+            modified_at = meta["last_modified"].astimezone(UTC).isoformat(timespec="seconds")
+            objects.append(
                 {
-                    "url": S3Address(at.bucket, one["path"]).url,
-                    "name": one["path"].rpartition("/")[2],
-                    "size": one["size"],
-                    "modified_at": moment,
-                    "etag": _etag(one["e_tag"]),
+                    "url": S3Address(address.bucket, meta["path"]).url,
+                    "name": meta["path"].rpartition("/")[2],
+                    "size": meta["size"],
+                    "modified_at": modified_at,
+                    "etag": _etag(meta["e_tag"]),
                 }
             )
-        if len(found) > MOST_LISTED:
-            raise ToolError("limit", f"more than {MOST_LISTED:,} objects begin with `{at.url}`")
-    return sorted(found, key=lambda one: str(one["url"]) if isinstance(one, dict) else "")
+        if len(objects) > MAX_LISTED:
+            raise ToolError("limit", f"more than {MAX_LISTED:,} objects begin with `{address.url}`")
+    return sorted(objects, key=lambda item: str(item["url"]) if isinstance(item, dict) else "")
 
 
-async def _download(store: S3Store, name: str, to: Path) -> None:
-    answer = await obstore.get_async(store, name)
-    with to.open("wb") as file:
-        async for piece in answer.stream(min_chunk_size=PART):
+async def _download(store: S3Store, name: str, target: Path) -> None:
+    response = await obstore.get_async(store, name)
+    with target.open("wb") as file:
+        async for piece in response.stream(min_chunk_size=PART):
             file.write(piece)
 
 
@@ -153,13 +157,13 @@ def _etag(text: str | None) -> str | None:
     return text.strip('"') if text else None
 
 
-def _address(url: str, *, whole: bool = True) -> S3Address:
+def _parse_address(url: str, *, needs_name: bool = True) -> S3Address:
     bucket, _, name = url.removeprefix("s3://").partition("/")
-    if not url.startswith("s3://") or not bucket or (whole and not name.strip("/")):
+    if not url.startswith("s3://") or not bucket or (needs_name and not name.strip("/")):
         raise ToolError("input", f"`{url}` names no object: s3://BUCKET/NAME")
     if not _BUCKET.fullmatch(bucket):
         raise ToolError("input", f"`{bucket}` cannot be the name of a bucket")
-    if whole and (name.startswith("/") or name.endswith("/")):
+    if needs_name and (name.startswith("/") or name.endswith("/")):
         raise ToolError("input", f"`{url}` names no object: its name begins or ends with `/`")
     return S3Address(bucket, name)
 
@@ -170,28 +174,28 @@ def s3_client_config(auth: Any) -> dict[str, Any]:
         return {}
     if not isinstance(auth, Mapping):
         raise ToolError("credential", f"the credential `{auth}` is not there")
-    found = {
-        name: str(auth[spelt])
-        for name, spellings in _SPELLINGS.items()
-        for spelt in spellings
-        if auth.get(spelt) not in (None, "")
+    config = {
+        name: str(auth[key])
+        for name, keys in _SPELLINGS.items()
+        for key in keys
+        if auth.get(key) not in (None, "")
     }
-    if ("access_key_id" in found) != ("secret_access_key" in found):
+    if ("access_key_id" in config) != ("secret_access_key" in config):
         raise ToolError("credential", "the credential needs `access_key_id` and `secret_access_key`, both")
-    if "access_key_id" not in found and "endpoint" not in found and "region" not in found:
+    if not config.keys() & {"access_key_id", "endpoint", "region"}:
         raise ToolError("credential", "the credential has nothing to sign in to S3 with: `access_key_id`")
-    for name, value in found.items():
-        # The client would come to a sudden end on these.
+    for name, value in config.items():
+        # The client panics on these.
         if not value.isprintable() or " " in value:
             raise ToolError("credential", f"there is a space or a line break in the credential's `{name}`")
-    if not re.match(r"https?://[^/]", found.get("endpoint", "http://default")):
+    if not re.match(r"https?://[^/]", config.get("endpoint", "http://default")):
         raise ToolError(
             "credential", "the credential's `endpoint` does not begin with `http://` or `https://`"
         )
-    return found
+    return config
 
 
-def _opened(bucket: str, config: dict[str, Any]) -> S3Store:
+def _open_store(bucket: str, config: dict[str, Any]) -> S3Store:
     if "endpoint" in config:
         config = {"region": "us-east-1", **config}
     return S3Store(
@@ -199,39 +203,42 @@ def _opened(bucket: str, config: dict[str, Any]) -> S3Store:
         config=config,  # type: ignore[arg-type]  # a mapping of known keys
         # Whether it is encrypted is what the endpoint says; that of Amazon is.
         client_options={"allow_http": True, "timeout": "3600s", "connect_timeout": "10s"},
+        # Retries are the engine's: an attempt that tried again by itself could not be counted or bounded.
         retry_config={"max_retries": 0, "retry_timeout": timedelta(seconds=1)},
     )
 
 
 @contextmanager
-def _told(at: S3Address) -> Iterator[None]:
+def _as_tool_error(address: S3Address) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
         if error.filename is not None:
             raise  # a file here
-        what = (
-            f"there is no bucket `{at.bucket}`" if "NoSuchBucket" in str(error) else f"there is no {at.url}"
+        message = (
+            f"there is no bucket `{address.bucket}`"
+            if "NoSuchBucket" in str(error)
+            else f"there is no {address.url}"
         )
-        raise ToolError("not_found", what) from None
+        raise ToolError("not_found", message) from None
     except (PermissionDeniedError, UnauthenticatedError):
-        raise ToolError("permission", f"the credential does not allow this on {at.url}") from None
+        raise ToolError("permission", f"the credential does not allow this on {address.url}") from None
     except BaseError as error:
-        raise _failure(at, str(error).strip("'\" \n")) from None
+        raise _client_error(address, str(error).strip("'\" \n")) from None
     except ValueError as error:
-        raise ToolError("input", f"`{at.url}` names no object: {error}") from None
+        raise ToolError("input", f"`{address.url}` names no object: {error}") from None
     except Exception as error:  # the client's own panic, a class that cannot be imported
         if type(error).__name__ != "RustPanic":
             raise
         raise ToolError("credential", "the environment does not say where S3 is: see AWS_ENDPOINT") from None
 
 
-def _failure(at: S3Address, said: str) -> ToolError:
-    if "NoSuchBucket" in said:
-        return ToolError("not_found", f"there is no bucket `{at.bucket}`")
-    if said.startswith("Generic S3 error: Missing") or _INSTANCE.search(said):
+def _client_error(address: S3Address, message: str) -> ToolError:
+    if "NoSuchBucket" in message:
+        return ToolError("not_found", f"there is no bucket `{address.bucket}`")
+    if message.startswith("Generic S3 error: Missing") or _INSTANCE_METADATA.search(message):
         hint = "give `auth`, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
         return ToolError("credential", f"there is nothing to sign in to S3 with: {hint}")
-    if " 403 " in said or " 401 " in said:
-        return ToolError("permission", f"the credential does not allow this on {at.url}")
-    return ToolError("connection", f"{at.url}: {said.partition(chr(10))[0]}", retryable=True)
+    if " 403 " in message or " 401 " in message:
+        return ToolError("permission", f"the credential does not allow this on {address.url}")
+    return ToolError("connection", f"{address.url}: {message.partition(chr(10))[0]}", retryable=True)

@@ -11,9 +11,10 @@ from noetl.model.outcome import ToolError
 from noetl.model.reference import ARROW_MEDIA_TYPE, JSON_MEDIA_TYPE, StoredReference, decode_value, unescape
 from noetl.ports.tool import Call
 from noetl.tools.host.extras import install_command
-from noetl.tools.sql.result_table import DriverRow
+from noetl.tools.sql.column import DriverRow
 
 BATCH = 1_000
+"""Rows that are handed to a driver at a time."""
 
 Keys: TypeAlias = Sequence[str | int]
 
@@ -30,13 +31,20 @@ class InputRows:
         if not keys:
             yield from ([()] * len(batch) for batch in self._batches())
             return
-        pick: Callable[[Any], DriverRow] = itemgetter(*keys) if len(keys) > 1 else lambda row: (row[keys[0]],)
+        # The fast path of `_pick_key_by_key`: most batches lack nothing, and an itemgetter takes all values
+        # of a row without a step of Python for each. One whose rows do lack something is picked again.
+        picker: Callable[[Any], DriverRow] = (
+            itemgetter(*keys) if len(keys) > 1 else lambda row: (row[keys[0]],)
+        )
         start = 0
         for batch in self._batches():
             try:
-                yield list(map(pick, batch))
+                yield list(map(picker, batch))
             except (KeyError, IndexError):
-                yield [_value_by_value(row, keys, start + n, lenient) for n, row in enumerate(batch, start=1)]
+                yield [
+                    _pick_key_by_key(row, keys, number, lenient=lenient)
+                    for number, row in enumerate(batch, start=start + 1)
+                ]
             start += len(batch)
 
     def columns_to_load(self, named: list[str]) -> list[str]:
@@ -60,7 +68,7 @@ class InputRows:
         for batch in self._batches():
             width = width or len(batch[0]) or 1
             if set(map(len, batch)) != {width}:
-                odd = next(place for place, row in enumerate(batch) if len(row) != width)
+                odd = next(index for index, row in enumerate(batch) if len(row) != width)
                 message = f"row {start + odd + 1} has {len(batch[odd])} values for {width} columns"
                 raise ToolError("input", message)
             yield batch
@@ -69,22 +77,22 @@ class InputRows:
     def _key(self, name: str) -> str:
         """What the rows call a column: it may be in other case, as SQL has it."""
         known = self.columns or []
-        alike = [key for key in known if key.lower() == name.lower()]
-        return alike[0] if name not in known and len(alike) == 1 else name
+        candidates = [key for key in known if key.lower() == name.lower()]
+        return candidates[0] if name not in known and len(candidates) == 1 else name
 
 
-def _value_by_value(row: Any, keys: Keys, number: int, lenient: bool) -> DriverRow:  # noqa: FBT001
-    found = []
+def _pick_key_by_key(row: Any, keys: Keys, number: int, *, lenient: bool) -> DriverRow:
+    values = []
     for key in keys:
         try:
-            found.append(row[key])
+            values.append(row[key])
         except KeyError:
             if not lenient:
                 raise ToolError("input", f"row {number} has no `{key}`") from None
-            found.append(None)
+            values.append(None)
         except IndexError:
             raise ToolError("input", f"row {number} has only {len(row)} values") from None
-    return found
+    return values
 
 
 @asynccontextmanager
@@ -99,33 +107,34 @@ async def open_input_rows(call: Call) -> AsyncIterator[InputRows]:
         message = f"`rows` is a stored object of type `{media_type}`, which is no table"
         raise ToolError("input", f"{message}: read it with `duckdb` or `python` first")
     async with call.objects.local(rows) as path:
-        yield await asyncio.to_thread(_stored_list if media_type == JSON_MEDIA_TYPE else _table, path)
+        read = _rows_from_json if media_type == JSON_MEDIA_TYPE else _rows_from_arrow
+        yield await asyncio.to_thread(read, path)
 
 
-def _stored_list(path: Path) -> InputRows:
+def _rows_from_json(path: Path) -> InputRows:
     return rows_from_list(unescape(decode_value(path.read_bytes())))
 
 
-def _table(path: Path) -> InputRows:
+def _rows_from_arrow(path: Path) -> InputRows:
     try:
-        from noetl.tools.sql.arrow_stream import read_arrow_rows  # noqa: PLC0415  # imports pyarrow
+        from noetl.tools.sql.arrow_stream import read_arrow_rows  # noqa: PLC0415 - imports pyarrow, an extra
     except ImportError:
         message = f"`rows` is an Arrow table, and pyarrow is not installed: {install_command('arrow')}"
         raise ToolError("tool", message) from None
-    names, batches = read_arrow_rows(path)
-    return _Positioned(names, batches)
+    names, batches = read_arrow_rows(path, BATCH)
+    return _PositionalRows(names, batches)
 
 
-class _Positioned(InputRows):
+class _PositionalRows(InputRows):
     """Rows as tuples in the order of the columns."""
 
     def pick(self, keys: Keys, *, lenient: bool = False) -> Iterator[Sequence[DriverRow]]:
-        assert self.columns is not None  # noqa: S101 -- an Arrow table has names
-        places = {name: place for place, name in enumerate(self.columns)}
+        assert self.columns is not None  # noqa: S101 - an Arrow table has names
+        indexes = {name: index for index, name in enumerate(self.columns)}
         for key in keys:
-            if isinstance(key, str) and key not in places:
-                raise ToolError("input", f"the table has no column `{key}`: it has {', '.join(places)}")
-        return super().pick([places[key] if isinstance(key, str) else key for key in keys], lenient=lenient)
+            if isinstance(key, str) and key not in indexes:
+                raise ToolError("input", f"the table has no column `{key}`: it has {', '.join(indexes)}")
+        return super().pick([indexes[key] if isinstance(key, str) else key for key in keys], lenient=lenient)
 
 
 def rows_from_list(rows: Any) -> InputRows:
@@ -140,18 +149,18 @@ def rows_from_list(rows: Any) -> InputRows:
         for start in range(0, len(rows), BATCH):
             batch = rows[start : start + BATCH]
             if set(map(type, batch)) != {kind}:
-                odd = next(place for place, row in enumerate(batch) if type(row) is not kind)
+                odd = next(index for index, row in enumerate(batch) if type(row) is not kind)
                 words: dict[Any, str] = {dict: "a mapping", list: "a list"}
-                found = words.get(type(batch[odd]), f"of type `{type(batch[odd]).__name__}`")
-                raise ToolError("input", f"row {start + odd + 1} is {found}, and the first is {words[kind]}")
+                wrong = words.get(type(batch[odd]), f"of type `{type(batch[odd]).__name__}`")
+                raise ToolError("input", f"row {start + odd + 1} is {wrong}, and the first is {words[kind]}")
             yield batch
 
     if kind is list:
         return InputRows(None, batches)
-    return InputRows(_names(batches()), batches)
+    return InputRows(_all_keys(batches()), batches)
 
 
-def _names(batches: Iterator[Sequence[Any]]) -> list[str]:
+def _all_keys(batches: Iterator[Sequence[Any]]) -> list[str]:
     """All keys of the rows, those of the first in front."""
     first: list[str] = []
     names: set[str] = set()

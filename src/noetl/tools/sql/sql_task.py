@@ -18,6 +18,7 @@ Inputs = TypeVar("Inputs", bound=SqlInputs)
 Spec = TypeVar("Spec", bound=SqlSpec)
 
 KNOBS = ("transaction", "fetch", "pool")
+"""What of `spec` is for the tool; the rest is the engine's."""
 _CONTROL = {"BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT"}
 
 
@@ -30,18 +31,21 @@ def decode_sql_task(
     """The inputs and knobs of a call, but for `rows`, which may be many. ToolError of kind `input`."""
     for fault in check(call.inputs, call.spec):
         raise ToolError("input", f"{fault.message}: {fault.hint}" if fault.hint else fault.message)
-    few = structs.replace(call, inputs={name: given for name, given in call.inputs.items() if name != "rows"})
+    # Millions of rows would be copied and looked into one by one: `open_input_rows` checks them as they go.
+    without_rows = structs.replace(
+        call, inputs={name: value for name, value in call.inputs.items() if name != "rows"}
+    )
     try:
         knobs = msgspec.convert({name: call.spec.get(name) for name in KNOBS}, spec)
     except msgspec.ValidationError as error:
         raise ToolError("input", f"`spec`: {error}") from None
-    return inputs_of(few, inputs), knobs
+    return inputs_of(without_rows, inputs), knobs
 
 
 class BoundStatement(NamedTuple):
     """A statement with the values that go into it, in its database's own words.
 
-    `values` is None where nothing is bound. `place` says which of the task's statements it is.
+    `values` is None where nothing is bound. `prefix` says which of the task's statements it is.
     """
 
     statement: Statement
@@ -58,27 +62,29 @@ def bind_statements(inputs: SqlInputs, dialect: SqlDialect) -> list[BoundStateme
     """The statements of a task in order, values bound. ToolError of kind `input`."""
     statements = _statements(inputs, dialect)
     total = len(statements)
-    places = [f"statement {number} of {total}, " if total > 1 else "" for number in range(1, total + 1)]
+    prefixes = [f"statement {number} of {total}, " if total > 1 else "" for number in range(1, total + 1)]
+    pairs = zip(statements, prefixes, strict=True)
     params = inputs.params
     if params is None:
-        return [
-            BoundStatement(one, one.text, None, place) for one, place in zip(statements, places, strict=True)
-        ]
-    found = []
+        return [BoundStatement(statement, statement.text, None, prefix) for statement, prefix in pairs]
+    bound = []
     taken = highest = 0
-    for one, place in zip(statements, places, strict=True):
+    for statement, prefix in pairs:
         try:
-            plan = plan_binding(one, dialect, named=isinstance(params, dict), first=taken)
-            found.append(BoundStatement(one, plan.text, plan.values(params), place))
+            plan = plan_binding(statement, dialect, named=isinstance(params, dict), first=taken)
+            bound.append(BoundStatement(statement, plan.text, plan.values(params), prefix))
         except ToolError as error:
-            raise ToolError("input", f"{place}{error}") from None
-        if any(slot.key is None and slot.style != "%%" for slot in one.placeholders):
+            raise ToolError("input", f"{prefix}{error}") from None
+        # `%s` and `?` use a list up over all statements; `$1` counts from its beginning in each of them.
+        if any(
+            placeholder.key is None and placeholder.style != "%%" for placeholder in statement.placeholders
+        ):
             taken += len(plan.keys)
         highest = max([highest, taken, *(key + 1 for key in plan.keys if isinstance(key, int))])
     if isinstance(params, list) and highest < len(params):
         message = f"`params` holds {len(params)}, and the SQL has placeholders for {highest}"
         raise ToolError("input", f"{message}: use {dialect.placeholder_styles}")
-    return found
+    return bound
 
 
 def single_statement(inputs: SqlInputs, dialect: SqlDialect) -> Statement:
@@ -90,12 +96,12 @@ def single_statement(inputs: SqlInputs, dialect: SqlDialect) -> Statement:
 
 
 def _statements(inputs: SqlInputs, dialect: SqlDialect) -> list[Statement]:
-    given = inputs.command or inputs.query or inputs.commands or []
-    texts = [given] if isinstance(given, str) else given
-    found = [one for text in texts for one in split_statements(text, dialect)]
-    if not found:
+    sql = inputs.command or inputs.query or inputs.commands or []
+    texts = [sql] if isinstance(sql, str) else sql
+    statements = [statement for text in texts for statement in split_statements(text, dialect)]
+    if not statements:
         raise ToolError("input", "there is no SQL to run: the text is empty")
-    return found
+    return statements
 
 
 def row_limit(spec: SqlSpec) -> int | None:
@@ -108,7 +114,7 @@ def in_one_transaction(statements: Sequence[Statement], spec: SqlSpec) -> bool:
     return (
         spec.transaction is not False
         and len(statements) > 1
-        and not any(controls_transaction(one) for one in statements)
+        and not any(map(controls_transaction, statements))
     )
 
 

@@ -23,41 +23,41 @@ class StatementResult(NamedTuple):
     row_count: int = 0
 
 
-def sql_task_result(answers: Sequence[StatementResult]) -> dict[str, Json]:
-    """The result of a task: the last answer with rows, and each by its number, as `command_0`."""
-    last = next((one for one in reversed(answers) if one.rows is not None), None)
-    last = last or (answers[-1] if answers else StatementResult())
+def sql_task_result(results: Sequence[StatementResult]) -> dict[str, Json]:
+    """The result of a task: that of the last statement with rows, and each by its number, as `command_0`."""
+    last = next((result for result in reversed(results) if result.rows is not None), None)
+    last = last or (results[-1] if results else StatementResult())
     return {
         **_shape(last),
-        "statements": len(answers),
-        **{f"command_{number}": _shape(one) for number, one in enumerate(answers)},
+        "statements": len(results),
+        **{f"command_{number}": _shape(result) for number, result in enumerate(results)},
     }
 
 
 def sql_outcome(
-    call: Call, answers: Sequence[StatementResult], warnings: list[str], **helpers: dict[str, Json]
+    call: Call, results: Sequence[StatementResult], warnings: list[str], **helpers: dict[str, Json]
 ) -> Outcome:
     """The outcome of a task that went well; its warnings go into the log, too."""
     for warning in warnings:
         call.log(f"warning: {warning}")
     meta: dict[str, Any] = {"warnings": warnings} if warnings else {}
-    return Outcome(status="ok", result=sql_task_result(answers), meta=meta, helpers=helpers)
+    return Outcome(status="ok", result=sql_task_result(results), meta=meta, helpers=helpers)
 
 
-def _shape(answer: StatementResult) -> dict[str, Any]:
-    rows = [] if answer.rows is None else answer.rows
-    return {"rows": rows, "row_count": answer.row_count, "columns": list(answer.columns)}
+def _shape(result: StatementResult) -> dict[str, Any]:
+    rows = [] if result.rows is None else result.rows
+    return {"rows": rows, "row_count": result.row_count, "columns": list(result.columns)}
 
 
 def inline_limit(call: Call) -> int:
     """Bytes of JSON up to which rows stay values; a larger table is stored as Arrow."""
-    limit = _kept(call, "inline_max_bytes")
+    limit = _result_knob(call, "inline_max_bytes")
     return INLINE_MAX_BYTES if limit is None else min(limit, INLINE_MAX_BYTES)
 
 
 def preview_limit(call: Call) -> int:
     """Bytes that a preview may take."""
-    limit = _kept(call, "preview_max_bytes")
+    limit = _result_knob(call, "preview_max_bytes")
     return PREVIEW_MAX_BYTES if limit is None else limit
 
 
@@ -71,7 +71,7 @@ async def store_table(
     )
 
 
-def _kept(call: Call, knob: str) -> int | None:
+def _result_knob(call: Call, knob: str) -> int | None:
     spec = call.spec.get("result")
     value = spec.get(knob) if isinstance(spec, dict) else None
     return value if isinstance(value, int) else None
@@ -79,11 +79,11 @@ def _kept(call: Call, knob: str) -> int | None:
 
 def distinct_names(names: Sequence[str]) -> list[str]:
     """The names of columns, each once: a second `id` is `id_2`."""
-    found: dict[str, None] = {}
+    taken: dict[str, None] = {}
     for name in names:
-        own, number = name, 1
-        while own in found:
+        unique, number = name, 1
+        while unique in taken:
             number += 1
-            own = f"{name}_{number}"
-        found[own] = None
-    return list(found)
+            unique = f"{name}_{number}"
+        taken[unique] = None
+    return list(taken)

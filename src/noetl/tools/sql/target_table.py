@@ -20,20 +20,20 @@ class TargetTable(NamedTuple):
 
 def parse_target_table(text: str) -> TargetTable:
     """ToolError of kind `input` if the text names no table."""
-    found = _INTO.fullmatch(text)
-    if found is None:
+    match = _INTO.fullmatch(text)
+    if match is None:
         message = f"`into` names no table: {text!r}"
         raise ToolError("input", f'{message}: write `table`, `schema.table` or `"Table" (a, b)`')
-    columns = re.findall(_NAME, found["columns"] or "")
-    return TargetTable(found["table"], [_plain(name) for name in columns])
+    columns = re.findall(_NAME, match["columns"] or "")
+    return TargetTable(match["table"], [_unquote(name) for name in columns])
 
 
 def quote_identifier(name: str) -> str:
-    """A column's name as SQL, whatever is in it."""
+    """The name of a column, table or database as SQL, whatever is in it."""
     doubled = name.replace('"', '""')
     return f'"{doubled}"'
 
 
-def _plain(name: str) -> str:
+def _unquote(name: str) -> str:
     """What a name stands for: lower case unless it is quoted, as PostgreSQL has it."""
     return name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()

@@ -6,15 +6,19 @@ from typing import Any, NamedTuple
 
 from noetl.model.outcome import ToolError
 
+# Possessive (`*+`): an unclosed quote in a long text shall not be tried again from each of its characters.
 _LINE_COMMENT = r"--[^\n]*"
 _TEXT = r"'[^']*+(?:''[^']*+)*+(?:'|\Z)"
 _NAME = r'"[^"]*+(?:""[^"]*+)*+(?:"|\Z)'
 _PERCENT = r"(?P<percent>%(?:\((?P<key>[^()]*)\)s(?!\w)|s(?!\w)|%))"
-_REST = r"(?P<word>\w[\w$]*)|(?P<mark>[;()])"
+_WORD_OR_MARK = r"(?P<word>\w[\w$]*)|(?P<mark>[;()])"
 
 
 class SqlDialect(NamedTuple):
-    """How a database reads SQL. `native` is the placeholder that it numbers, `styles` those it is told of."""
+    """How a database reads SQL. `native_placeholder` is what it numbers itself.
+
+    `placeholder_styles` names those that people may write, for messages.
+    """
 
     tokens: re.Pattern[str]
     nested_comments: bool
@@ -28,7 +32,8 @@ POSTGRES = SqlDialect(
         r"|[eE]'[^'\\]*+(?:(?:''|\\.)[^'\\]*+)*+(?:'|\Z)"
         rf"|{_TEXT}|{_NAME}"
         r"|(?P<tag>\$(?:[^\W\d]\w*)?\$).*?(?:(?P=tag)|\Z)"
-        rf"|{_PERCENT}|\$(?P<number>\d+)|::|(?<![\w\])\"]):(?P<name>[^\W\d]\w*)|{_REST}",
+        # Neither a cast `a::int` nor a slice `a[1:n]` has a placeholder in it.
+        rf"|{_PERCENT}|\$(?P<number>\d+)|::|(?<![\w\])\"]):(?P<name>[^\W\d]\w*)|{_WORD_OR_MARK}",
         re.DOTALL,
     ),
     nested_comments=True,
@@ -40,7 +45,7 @@ SQLITE = SqlDialect(
     tokens=re.compile(
         rf"{_LINE_COMMENT}|(?P<comment>/\*)|{_TEXT}|{_NAME}"
         r"|`[^`]*+(?:``[^`]*+)*+(?:`|\Z)|\[[^\]]*(?:\]|\Z)"
-        rf"|{_PERCENT}|\?(?P<number>\d*)|[:@$](?P<name>[^\W\d]\w*)|{_REST}",
+        rf"|{_PERCENT}|\?(?P<number>\d*)|[:@$](?P<name>[^\W\d]\w*)|{_WORD_OR_MARK}",
         re.DOTALL,
     ),
     nested_comments=False,
@@ -71,73 +76,78 @@ class Statement(NamedTuple):
 
 def split_statements(text: str, dialect: SqlDialect) -> list[Statement]:
     """The statements of a text, in order, without the semicolons between them."""
-    found = []
-    scan = _Scan()
+    spans = []
+    scan = _StatementScan()
     start = 0
     for match in _tokens(text, dialect):
-        if scan.take(match):
-            found.append((start, match.start(), scan))
-            start, scan = match.end(), _Scan()
-    found.append((start, len(text), scan))
-    return [_statement(text, *one) for one in found if one[2].began is not None]
+        if scan.add_token(match):
+            spans.append((start, match.start(), scan))
+            start, scan = match.end(), _StatementScan()
+    spans.append((start, len(text), scan))
+    return [_statement(text, *span) for span in spans if span[2].first_token is not None]
 
 
-class _Scan:
-    """What is known of a statement while it is read. `depth` counts what a semicolon does not end."""
+class _StatementScan:
+    """What is known of a statement while it is read.
+
+    In `parentheses` and in a `body` of statements of its own, a semicolon does not end it.
+    """
 
     def __init__(self) -> None:
-        self.began: int | None = None
+        self.first_token: int | None = None
         self.words: list[str] = []
-        self.slots: list[Placeholder] = []
-        self.last = ""
+        self.placeholders: list[Placeholder] = []
+        self.last_word = ""
         self.parentheses = 0
         self.body = 0
         self.returning = False
 
-    def take(self, match: re.Match[str]) -> bool:
+    def add_token(self, match: re.Match[str]) -> bool:
         """Reads a token; whether it ends the statement."""
         if match[0].startswith("--") or match.lastgroup == "comment":
             return False
         if match[0] == ";" and not self.parentheses and not self.body:
             return True
-        if self.began is None:
-            self.began = match.start()
+        if self.first_token is None:
+            self.first_token = match.start()
         match match.lastgroup:
             case "word":
-                self.word(match[0].upper())
+                self.add_word(match[0].upper())
             case "mark":
                 self.parentheses += {"(": 1, ")": -1}.get(match[0], 0)
             case "percent" | "key" | "number" | "name":
-                self.slots.append(_slot(match))
+                self.placeholders.append(_placeholder(match))
         return False
 
     @property
     def is_trigger(self) -> bool:
         return self.words[0] == "CREATE" and "TRIGGER" in self.words[:3]
 
-    def word(self, word: str) -> None:
+    def add_word(self, word: str) -> None:
         if len(self.words) < 4:
             self.words.append(word)
         if self.body:
+            # The END of a CASE in a body is not the end of the body.
             self.body += {"CASE": 1, "END": -1}.get(word, 0)
-        elif (word == "ATOMIC" and self.last == "BEGIN") or (word == "BEGIN" and self.is_trigger):
+        elif (word == "ATOMIC" and self.last_word == "BEGIN") or (word == "BEGIN" and self.is_trigger):
             self.body = 1
         self.returning = self.returning or word == "RETURNING"
-        self.last = word
+        self.last_word = word
 
 
 def _tokens(text: str, dialect: SqlDialect) -> Iterator[re.Match[str]]:
-    place = 0
-    while match := dialect.tokens.search(text, place):
+    offset = 0
+    while match := dialect.tokens.search(text, offset):
         yield match
-        place = match.end()
+        offset = match.end()
         if match.lastgroup == "comment":
-            place = _after_comment(text, place, nested=dialect.nested_comments)
+            # By hand: a regular expression cannot count how deep comments are nested.
+            offset = _after_comment(text, offset, nested=dialect.nested_comments)
 
 
-def _after_comment(text: str, place: int, *, nested: bool) -> int:
+def _after_comment(text: str, offset: int, *, nested: bool) -> int:
     depth = 1
-    for mark in re.compile(r"/\*|\*/").finditer(text, place):
+    for mark in re.compile(r"/\*|\*/").finditer(text, offset):
         if mark[0] == "*/":
             depth -= 1
         elif nested:
@@ -147,7 +157,7 @@ def _after_comment(text: str, place: int, *, nested: bool) -> int:
     return len(text)
 
 
-def _slot(match: re.Match[str]) -> Placeholder:
+def _placeholder(match: re.Match[str]) -> Placeholder:
     start, end = match.span()
     group = match.groupdict()
     if group["percent"]:
@@ -160,15 +170,17 @@ def _slot(match: re.Match[str]) -> Placeholder:
     return Placeholder(start, end, f"{match[0][0]}1" if number else "?", int(number) if number else None)
 
 
-def _statement(text: str, start: int, end: int, scan: _Scan) -> Statement:
-    assert scan.began is not None  # noqa: S101 -- others are left out
-    begin = start + len(text[start : scan.began]) - len(text[start : scan.began].lstrip())
+def _statement(text: str, start: int, end: int, scan: _StatementScan) -> Statement:
+    assert scan.first_token is not None  # noqa: S101 - statements without a token are left out
+    before = text[start : scan.first_token]
+    begin = start + len(before) - len(before.lstrip())  # where it may have a comment above it
     return Statement(
         text=text[begin:end].rstrip(),
         line=text.count("\n", 0, begin) + 1,
         words=tuple(scan.words),
         placeholders=tuple(
-            slot._replace(start=slot.start - begin, end=slot.end - begin) for slot in scan.slots
+            placeholder._replace(start=placeholder.start - begin, end=placeholder.end - begin)
+            for placeholder in scan.placeholders
         ),
         returning=scan.returning,
     )
@@ -181,15 +193,15 @@ class BindPlan(NamedTuple):
     keys: tuple[str | int, ...]
     """Names, or positions from 0."""
 
-    def values(self, given: Mapping[str, Any] | Sequence[Any]) -> list[Any]:
+    def values(self, params: Mapping[str, Any] | Sequence[Any]) -> list[Any]:
         """The values in order. ToolError of kind `input` if one is not there."""
         try:
-            return [given[key] for key in self.keys]  # type: ignore[index]  # the plan was made for it
+            return [params[key] for key in self.keys]  # type: ignore[index]  # the plan was made for its type
         except KeyError as error:
             raise ToolError("input", f"no value is given for `{error.args[0]}`") from None
         except IndexError:
             wanted = 1 + max(key for key in self.keys if isinstance(key, int))
-            message = f"the statement asks for {wanted} values, and there are {len(given)}"
+            message = f"the statement asks for {wanted} values, and there are {len(params)}"
             raise ToolError("input", message) from None
 
 
@@ -198,32 +210,33 @@ def plan_binding(statement: Statement, dialect: SqlDialect, *, named: bool, firs
 
     ToolError of kind `input` if the statement is written for the other, or in several styles.
     """
-    slots = [slot for slot in statement.placeholders if slot.style != "%%"]
-    styles = sorted({slot.style for slot in slots})
+    bindable = [placeholder for placeholder in statement.placeholders if placeholder.style != "%%"]
+    styles = sorted({placeholder.style for placeholder in bindable})
     if len(styles) > 1:
         mixed = " and ".join(f"`{style}`" for style in styles)
         raise ToolError("input", f"the statement has the placeholders {mixed}: use one style")
-    if slots and isinstance(slots[0].key, str) != named:
-        given = "a mapping" if named else "a list"
-        message = f"the statement has placeholders such as `{styles[0]}`, and the values are {given}"
+    if bindable and isinstance(bindable[0].key, str) != named:
+        container = "a mapping" if named else "a list"
+        message = f"the statement has placeholders such as `{styles[0]}`, and the values are {container}"
         raise ToolError("input", f"{message}: use {dialect.placeholder_styles}")
-    if not slots:
+    if not bindable:
         return BindPlan(statement.text, ())
+    # `%%` stands for `%` only beside `%s`, as drivers have it; in other styles it is what it says.
     undouble = styles[0].startswith("%")
     keys: dict[str | int, int] = {}
-    parts, place = [], 0
-    for slot in statement.placeholders:
-        parts.append(statement.text[place : slot.start])
-        place = slot.end
-        if slot.style == "%%":
+    parts, done = [], 0
+    for placeholder in statement.placeholders:
+        parts.append(statement.text[done : placeholder.start])
+        done = placeholder.end
+        if placeholder.style == "%%":
             parts.append("%" if undouble else "%%")
             continue
-        key = _wanted(slot, first + len(keys))
+        key = _key_for(placeholder, following=first + len(keys))
         parts.append(f"{dialect.native_placeholder}{keys.setdefault(key, len(keys)) + 1}")
-    return BindPlan("".join([*parts, statement.text[place:]]), tuple(keys))
+    return BindPlan("".join([*parts, statement.text[done:]]), tuple(keys))
 
 
-def _wanted(slot: Placeholder, following: int) -> str | int:
-    if slot.key is None:
+def _key_for(placeholder: Placeholder, *, following: int) -> str | int:
+    if placeholder.key is None:
         return following
-    return slot.key if isinstance(slot.key, str) else slot.key - 1
+    return placeholder.key if isinstance(placeholder.key, str) else placeholder.key - 1
