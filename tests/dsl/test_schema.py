@@ -9,7 +9,7 @@ from msgspec import Struct
 from noetl.dsl.document.kinds import Kind, Kinds
 from noetl.dsl.document.schema import document_schema
 from noetl.dsl.document.source import Mapping, compose, node_value
-from noetl.dsl.reader import read_playbook
+from noetl.dsl.reader.playbook_reader import read_playbook
 from noetl.tools import builtin_kinds
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"

@@ -14,7 +14,7 @@ from noetl.dsl.document.problem_codes import CODES
 from noetl.dsl.document.shape_check import describe_node
 from noetl.dsl.document.shapes import DRAFT_HINT
 from noetl.dsl.document.source import Located, Mapping, SourceError, compose, node_value
-from noetl.dsl.reader import read_playbook
+from noetl.dsl.reader.playbook_reader import read_playbook
 from noetl.model import Json
 
 
@@ -49,7 +49,8 @@ def compile_playbook(text: str, file: str, kinds: Kinds, dialect: str | None = N
         root = upgrade_document(root, recognised, report)
     playbook: Playbook | None = None
     for read in read_playbook(root, file, text, kinds):
-        run_checks(read)
+        if read.playbook is not None:
+            run_checks(read.playbook, read.context)
         problems.extend(read.context.problems)
         playbook = playbook or read.playbook
     if recognised == "draft":

@@ -1,5 +1,6 @@
 """Arcs: those that are never taken, and those that wait for an event that never comes."""
 
+from noetl.dsl.document.context import DocumentContext, ExpressionOccurrence, ExpressionRole, PlaybookPart
 from noetl.dsl.document.guard_verdicts import (
     DONE,
     FAILED,
@@ -11,11 +12,10 @@ from noetl.dsl.document.guard_verdicts import (
 )
 from noetl.dsl.document.playbook import Arc, Guard, Playbook, Position, Step
 from noetl.dsl.document.source import Scalar
-from noetl.dsl.reader import ExpressionOccurrence, ExpressionRole, PlaybookPart, ReaderContext
 from noetl.expr import Expression
 
 
-def check_arcs(playbook: Playbook, context: ReaderContext) -> None:
+def check_arcs(playbook: Playbook, context: DocumentContext) -> None:
     """Every arc can be taken."""
     guards = arc_guards(context)
     for step in playbook.workflow:
@@ -23,12 +23,12 @@ def check_arcs(playbook: Playbook, context: ReaderContext) -> None:
             _Router(step, guards, context).check()
 
 
-def arc_guards(context: ReaderContext) -> dict[tuple[str, int], ExpressionOccurrence]:
+def arc_guards(context: DocumentContext) -> dict[tuple[str, int], ExpressionOccurrence]:
     """The guards of arcs by step and position; of two steps with one name, the first's."""
     guards: dict[tuple[str, int], ExpressionOccurrence] = {}
-    for site in context.sites:
-        if site.where.role is ExpressionRole.ARC:
-            guards.setdefault((site.where.step, site.where.arc), site)
+    for occurrence in context.occurrences:
+        if occurrence.where.role is ExpressionRole.ARC:
+            guards.setdefault((occurrence.where.step, occurrence.where.arc), occurrence)
     return guards
 
 
@@ -36,15 +36,15 @@ def guard_position(
     guards: dict[tuple[str, int], ExpressionOccurrence], step: Step, position: int
 ) -> Scalar | Position:
     """Where an arc's guard stands; an arc without one, where its target stands."""
-    site = guards.get((step.name, position))
-    return site.scalar if site is not None else step.arcs[position].position
+    occurrence = guards.get((step.name, position))
+    return occurrence.scalar if occurrence is not None else step.arcs[position].position
 
 
 class _Router:
     """The arcs of one step, in order."""
 
     def __init__(
-        self, step: Step, guards: dict[tuple[str, int], ExpressionOccurrence], context: ReaderContext
+        self, step: Step, guards: dict[tuple[str, int], ExpressionOccurrence], context: DocumentContext
     ) -> None:
         self.step = step
         self.guards = guards
@@ -66,8 +66,8 @@ class _Router:
         """Whether the guard names the event that ends loops on a step that is none, or the reverse."""
         own = self.step.done_event
         other = DONE if own == LOOP_DONE else LOOP_DONE
-        site = self.guards.get((self.step.name, position))
-        if site is None or (offset := site.expression.source.find(other)) < 0:
+        occurrence = self.guards.get((self.step.name, position))
+        if occurrence is None or (offset := occurrence.expression.source.find(other)) < 0:
             return False
         verdicts = (holds_on(arc.when, own), holds_on(arc.when, other))
         if verdicts[0] is verdicts[1] or False not in verdicts:
@@ -75,7 +75,7 @@ class _Router:
         what = "a loop" if self.step.loop else "no loop"
         self.context.report_inside(
             "loop-step-done",
-            site.scalar,
+            occurrence.scalar,
             offset,
             f"`{self.step.name}` is {what}: it never ends with `{other}`",
             f"compare with `{own}`",

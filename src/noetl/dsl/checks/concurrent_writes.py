@@ -7,8 +7,8 @@ from noetl.dsl.checks.flow.overlap import TokenFork, TokenNet, overlapping_steps
 from noetl.dsl.checks.flow.path_sets import Path, PathBits
 from noetl.dsl.checks.flow.rule_effects import step_writes
 from noetl.dsl.checks.unset_names import LIMIT, is_incomplete
+from noetl.dsl.document.context import DocumentContext
 from noetl.dsl.document.playbook import Playbook, Position, Step
-from noetl.dsl.reader.reader_context import ReaderContext
 
 _ORDER_FREE = frozenset({"count", "max", "min", "sum", "union"})
 """Reducers that give the same whichever contribution comes first."""
@@ -30,7 +30,7 @@ class ConcurrentWrite(NamedTuple):
     other: int
 
 
-def check_concurrent_writes(playbook: Playbook, context: ReaderContext) -> None:
+def check_concurrent_writes(playbook: Playbook, context: DocumentContext) -> None:
     """Each step whose writes may meet those of another, or of another run of its own."""
     if is_incomplete(context) or all(step.is_exclusive for step in playbook.workflow):
         return

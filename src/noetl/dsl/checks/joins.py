@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from noetl.dsl.checks.reachability import possible_arcs
+from noetl.dsl.document.context import DocumentContext
 from noetl.dsl.document.playbook import Join, Playbook
 from noetl.dsl.document.step_graph import (
     StepGraph,
@@ -13,10 +14,9 @@ from noetl.dsl.document.step_graph import (
     step_graph_of,
     strong_components,
 )
-from noetl.dsl.reader import ReaderContext
 
 
-def check_any_on_cycles(playbook: Playbook, context: ReaderContext) -> None:
+def check_any_on_cycles(playbook: Playbook, context: DocumentContext) -> None:
     """A join `any` absorbs what comes later: on a cycle that would be its own token (semantics §5)."""
     joins = [step for step in playbook.workflow if step.join is not None and step.join.mode == "any"]
     if not joins:
@@ -33,7 +33,7 @@ def check_any_on_cycles(playbook: Playbook, context: ReaderContext) -> None:
             )
 
 
-def check_joins(playbook: Playbook, context: ReaderContext) -> None:
+def check_joins(playbook: Playbook, context: DocumentContext) -> None:
     """A join gets more than one token: one of one token does nothing, or waits in vain for its count."""
     if all(step.join is None for step in playbook.workflow):
         return

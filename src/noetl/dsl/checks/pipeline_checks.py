@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from noetl.dsl.checks.flow.rule_effects import possible_statuses, possible_thens, task_writes
+from noetl.dsl.document.context import DocumentContext, ExpressionRole, PlaybookPart
 from noetl.dsl.document.guard_verdicts import ERROR, OK
 from noetl.dsl.document.playbook import (
     Break,
@@ -17,10 +18,9 @@ from noetl.dsl.document.playbook import (
     Task,
 )
 from noetl.dsl.document.step_graph import is_cycle, reachable_nodes, reverse_edges, strong_components
-from noetl.dsl.reader import ExpressionRole, PlaybookPart, ReaderContext
 
 
-def check_jumps(playbook: Playbook, context: ReaderContext) -> None:
+def check_jumps(playbook: Playbook, context: DocumentContext) -> None:
     """Every round of jumps has a rule that leaves it other than by an error."""
     for step in playbook.workflow:
         jumps = any(isinstance(then.do, Jump) for task in step.tasks for then in task.thens)
@@ -28,7 +28,7 @@ def check_jumps(playbook: Playbook, context: ReaderContext) -> None:
             _check_rounds(step, context)
 
 
-def check_unmatched_errors(playbook: Playbook, context: ReaderContext) -> None:
+def check_unmatched_errors(playbook: Playbook, context: DocumentContext) -> None:
     """No error goes on because no rule of the policy matched it (000 §6.3)."""
     reported: set[Position] = set()
     for step in playbook.workflow:
@@ -48,7 +48,7 @@ def check_unmatched_errors(playbook: Playbook, context: ReaderContext) -> None:
                 )
 
 
-def check_parallel_writes(playbook: Playbook, context: ReaderContext) -> None:
+def check_parallel_writes(playbook: Playbook, context: DocumentContext) -> None:
     """Parallel iterations write `ctx` and `run` through reducers alone (000 §7.2)."""
     for step in playbook.workflow:
         if step.loop is None:
@@ -69,7 +69,7 @@ def check_parallel_writes(playbook: Playbook, context: ReaderContext) -> None:
         _check_reducers(step, step.loop, written, context)
 
 
-def _check_reducers(step: Step, loop: Loop, written: set[str], context: ReaderContext) -> None:
+def _check_reducers(step: Step, loop: Loop, written: set[str], context: DocumentContext) -> None:
     for key in loop.reduce:
         if key not in written:
             context.report(
@@ -80,11 +80,11 @@ def _check_reducers(step: Step, loop: Loop, written: set[str], context: ReaderCo
             )
 
 
-def _unreadable(context: ReaderContext, step: Step, position: int) -> bool:
+def _unreadable(context: DocumentContext, step: Step, position: int) -> bool:
     return PlaybookPart(ExpressionRole.POLICY, step.name, position) in context.unreadable
 
 
-def _check_rounds(step: Step, context: ReaderContext) -> None:
+def _check_rounds(step: Step, context: DocumentContext) -> None:
     """Tasks as nodes; one more node is the end of the pipeline."""
     number = {task.label: position for position, task in enumerate(step.tasks)}
     end = len(step.tasks)
@@ -96,7 +96,7 @@ def _check_rounds(step: Step, context: ReaderContext) -> None:
             _report_round(step, part, number, context)
 
 
-def _report_round(step: Step, part: list[int], number: dict[str, int], context: ReaderContext) -> None:
+def _report_round(step: Step, part: list[int], number: dict[str, int], context: DocumentContext) -> None:
     """Reports at the first jump that goes back."""
     back = [
         then

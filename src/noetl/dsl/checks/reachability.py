@@ -1,5 +1,6 @@
 """Soundness of the net: steps that no token reaches, and steps from which no end is reached."""
 
+from noetl.dsl.document.context import DocumentContext, ExpressionRole, PlaybookPart
 from noetl.dsl.document.guard_verdicts import certain_events, possible_events
 from noetl.dsl.document.playbook import Playbook, Step
 from noetl.dsl.document.step_graph import (
@@ -9,10 +10,9 @@ from noetl.dsl.document.step_graph import (
     step_graph_of,
     strong_components,
 )
-from noetl.dsl.reader import ExpressionRole, PlaybookPart, ReaderContext
 
 
-def check_reachability(playbook: Playbook, context: ReaderContext) -> None:
+def check_reachability(playbook: Playbook, context: DocumentContext) -> None:
     """Every step but the final one can get a token."""
     net = step_graph_of(playbook)
     reached = reachable_nodes(net.successors, [net.entry])
@@ -31,7 +31,7 @@ def check_reachability(playbook: Playbook, context: ReaderContext) -> None:
         context.report("unreachable-step", step.position, f"no token can reach the step `{step.name}`", hint)
 
 
-def check_exits(playbook: Playbook, context: ReaderContext) -> None:
+def check_exits(playbook: Playbook, context: DocumentContext) -> None:
     """From every step that is reached a branch can end other than by failing."""
     net = step_graph_of(playbook)
     live = [[target for target, _ in possible_arcs(step, net)] for step in playbook.workflow]
@@ -57,14 +57,14 @@ def possible_arcs(step: Step, net: StepGraph) -> list[tuple[int, frozenset[str]]
     return [(net.number[target], events) for target, events in arcs if events]
 
 
-def _unclear(step: Step, net: StepGraph, context: ReaderContext) -> bool:
+def _unclear(step: Step, net: StepGraph, context: DocumentContext) -> bool:
     """Whether it is not known where the step leads: its router, or the name in an arc, is wrong."""
     return PlaybookPart(ExpressionRole.ARC, step.name) in context.unreadable or any(
         arc.step not in net.number for arc in step.arcs
     )
 
 
-def _can_end(step: Step, net: StepGraph, context: ReaderContext) -> bool:
+def _can_end(step: Step, net: StepGraph, context: DocumentContext) -> bool:
     """Whether a branch can end here: a good run that no arc is sure to carry on, or a denied token."""
     if _unclear(step, net, context):
         return True

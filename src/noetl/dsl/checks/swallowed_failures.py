@@ -9,14 +9,14 @@ from collections.abc import Iterator
 
 from noetl.dsl.checks.arcs import arc_guards, guard_position
 from noetl.dsl.checks.flow.rule_effects import run_writes, step_may_fail
+from noetl.dsl.document.context import DocumentContext, ExpressionOccurrence, ExpressionRole, PlaybookPart
 from noetl.dsl.document.guard_verdicts import FAILED, handles_failure, holds_on
 from noetl.dsl.document.playbook import Arc, Playbook, Step
 from noetl.dsl.document.step_graph import step_graph_of
-from noetl.dsl.reader import ExpressionOccurrence, ExpressionRole, PlaybookPart, ReaderContext
 from noetl.expr import Use, template_uses
 
 
-def check_failures(playbook: Playbook, context: ReaderContext) -> None:
+def check_failures(playbook: Playbook, context: DocumentContext) -> None:
     """No arc is taken after a failure unseen, where that matters."""
     suspects = list(_suspects(playbook, context))
     if not suspects:
@@ -36,7 +36,7 @@ def check_failures(playbook: Playbook, context: ReaderContext) -> None:
             context.report("swallowed-failure", guard_position(guards, step, position), message, hint)
 
 
-def _suspects(playbook: Playbook, context: ReaderContext) -> Iterator[tuple[Step, int]]:
+def _suspects(playbook: Playbook, context: DocumentContext) -> Iterator[tuple[Step, int]]:
     """Arcs that may be taken after a failure and do not look at how the step ended."""
     for step in playbook.workflow:
         if (
@@ -69,12 +69,12 @@ def _beside_handler(step: Step, position: int) -> str:
 class _Work:
     """The steps that do something, and what they need for it."""
 
-    def __init__(self, playbook: Playbook, context: ReaderContext) -> None:
+    def __init__(self, playbook: Playbook, context: DocumentContext) -> None:
         self.playbook = playbook
         self.kinds = context.kinds
-        self.sites: dict[str, list[ExpressionOccurrence]] = {}
-        for site in context.sites:
-            self.sites.setdefault(site.where.step, []).append(site)
+        self.occurrences: dict[str, list[ExpressionOccurrence]] = {}
+        for occurrence in context.occurrences:
+            self.occurrences.setdefault(occurrence.where.step, []).append(occurrence)
         self.nearest = self._nearest()
 
     def goes_on_after(self, step: Step, arc: Arc) -> str:
@@ -121,14 +121,14 @@ class _Work:
     def _first_uses(self, step: Step) -> Iterator[Use]:
         """What must be there before the step does anything."""
         first = self._first_task(step)
-        for site in self.sites.get(step.name, ()):
-            role, task = site.where.role, site.where.task
+        for occurrence in self.occurrences.get(step.name, ()):
+            role, task = occurrence.where.role, occurrence.where.task
             if role in (ExpressionRole.STEP_ARGS, ExpressionRole.LOOP) or (
                 role in (ExpressionRole.INPUT, ExpressionRole.TASK_ARGS)
                 and first is not None
                 and task <= first
             ):
-                yield from site.expression.uses
+                yield from occurrence.expression.uses
 
 
 class _Given:

@@ -17,7 +17,7 @@ _COMPARED = 200
 def never_set_message(read: NameRead, playbook: Playbook, sources: NameSources) -> tuple[str, str]:
     """Message and hint for a name that nothing sets."""
     message = f"nothing sets `{_shown(read, sources)}`"
-    step, prefix = read.site.where.step, "" if read.space is NameScope.BARE else f"{read.space.value}."
+    step, prefix = read.occurrence.where.step, "" if read.space is NameScope.BARE else f"{read.space.value}."
     local = sources.everywhere if read.tolerant else sources.of_step(step)
     match read.space:
         case NameScope.CTX:
@@ -66,7 +66,7 @@ def _is_local(read: NameRead, flow: PlaybookFlow, sources: NameSources) -> bool:
     """Whether only the step itself can set the name."""
     if read.space in (NameScope.ITER, NameScope.RUN):
         return True
-    local = sources.of_step(read.site.where.step)
+    local = sources.of_step(read.occurrence.where.step)
     outside = read.path in sources.ctx or read.path in local.args or read.path[0] in flow.number
     return read.space is NameScope.BARE and not outside
 
@@ -89,18 +89,18 @@ def _dotted(paths: Iterable[Path]) -> list[str]:
 
 
 def _bare_names(read: NameRead, playbook: Playbook, sources: NameSources) -> list[str]:
-    where = read.site.where
+    where = read.occurrence.where
     local = sources.everywhere if read.tolerant else sources.of_step(where.step)
     names = [*sources.workload, *(path[0] for path in (*sources.ctx, *local.args))]
-    if read.tolerant or is_in_pipeline(read.site):
+    if read.tolerant or is_in_pipeline(read.occurrence):
         names += [*local.labels, *(path[0] for path in local.iter)]
-    if is_in_pipeline(read.site):
+    if is_in_pipeline(read.occurrence):
         names += [path[0] for path in task_arg_paths(playbook.steps[where.step].tasks[where.task])]
     return [*names, *playbook.steps]
 
 
 def _bare_fix(read: NameRead, playbook: Playbook, sources: NameSources) -> str:
-    head, step = read.path[0], read.site.where.step
+    head, step = read.path[0], read.occurrence.where.step
     if head in sources.everywhere.labels:
         return f"`{head}` is a task: its result is seen in its own pipeline, after it ran"
     if step in ("", playbook.entry):

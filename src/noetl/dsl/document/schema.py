@@ -7,9 +7,10 @@ import msgspec
 from msgspec import inspect
 
 from noetl.dsl.document.keychain_kinds import CREDENTIAL_SUFFIX, KEYCHAIN_KINDS
-from noetl.dsl.document.kinds import Kind, Kinds, TaskSpec
+from noetl.dsl.document.kinds import Kind, Kinds
 from noetl.dsl.document.shape_check import Field, fields_of, is_closed
 from noetl.dsl.document.shapes import (
+    NAME,
     AllowShape,
     InheritedPolicyShape,
     KeychainShape,
@@ -22,7 +23,7 @@ from noetl.dsl.document.shapes import (
     TaskShape,
     ThenShape,
 )
-from noetl.dsl.document.spec import NOT_INHERITED
+from noetl.dsl.document.spec import inheritable_spec_fields
 from noetl.expr import NAMESPACES
 
 Schema: TypeAlias = dict[str, Any]
@@ -109,12 +110,7 @@ class _Writer:
                 raise ValueError(f"no schema for the form `{form}`")
 
     def _scope_spec(self, own: Mapping[str, Field], description: str) -> Schema:
-        inherited = dict(fields_of(TaskSpec))
-        for kind in self.kinds:
-            for key, field in fields_of(kind.spec).items():
-                inherited.setdefault(key, field)
-        fields = {key: field for key, field in inherited.items() if key not in NOT_INHERITED}
-        return self._object(own, description, templated=fields)
+        return self._object(own, description, templated=inheritable_spec_fields(self.kinds))
 
     def _type(self, type_: inspect.Type, *, templated: bool) -> Schema:
         extra: dict[str, Any] = {}
@@ -224,7 +220,7 @@ class _Writer:
             "type": "object",
             "minProperties": 1,
             "maxProperties": 1,
-            "propertyNames": {"pattern": r"^[A-Za-z_][A-Za-z0-9_-]*$", "not": {"enum": sorted(NAMESPACES)}},
+            "propertyNames": {"pattern": NAME, "not": {"enum": sorted(NAMESPACES)}},
             "additionalProperties": _ref("tool"),
         }
         named = {

@@ -2,6 +2,8 @@
 
 from collections.abc import Collection
 
+from noetl.dsl.document.kinds import Kinds, TaskSpec
+from noetl.dsl.document.shape_check import Field, fields_of
 from noetl.dsl.document.source import Mapping, MappingEntry
 
 NOT_INHERITED = frozenset(
@@ -11,6 +13,15 @@ NOT_INHERITED = frozenset(
 
 NOT_INHERITED_POLICY = frozenset({"admit", "join", "failure", "exec"})
 """The same for keys under `policy`."""
+
+
+def inheritable_spec_fields(kinds: Kinds) -> dict[str, Field]:
+    """The spec keys that a task of any kind would take from the scopes around it."""
+    fields = dict(fields_of(TaskSpec))
+    for kind in kinds:
+        for key, field in fields_of(kind.spec).items():
+            fields.setdefault(key, field)
+    return {key: field for key, field in fields.items() if key not in NOT_INHERITED}
 
 
 def merge_specs(*specs: Mapping | None) -> Mapping | None:

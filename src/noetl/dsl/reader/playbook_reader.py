@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from noetl.dsl.document.context import ExpressionRole, PlaybookPart
 from noetl.dsl.document.keychain_kinds import CREDENTIAL_SUFFIX, EXCLUSIVE_FIELDS, KEYCHAIN_KINDS
 from noetl.dsl.document.kinds import Kinds
 from noetl.dsl.document.playbook import Arc, Executor, KeychainEntry, Metadata, Playbook, Step
@@ -13,9 +14,7 @@ from noetl.dsl.document.shape_check import describe_node, did_you_mean, fields_o
 from noetl.dsl.document.shapes import KeychainShape, RootShape
 from noetl.dsl.document.source import Located, Mapping, Node, Scalar, Sequence, node_value
 from noetl.dsl.reader.reader_context import (
-    ExpressionRole,
     NestedPlaybook,
-    PlaybookPart,
     ReaderContext,
     as_mapping,
     position_of,

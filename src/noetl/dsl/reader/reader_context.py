@@ -1,20 +1,16 @@
-"""What all parts of the reader share: where problems go, and how values and conditions are read."""
+"""What all parts of the reader share: how values, conditions, writes and names are read."""
 
-import enum
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from typing import NamedTuple
 
+from noetl.dsl.document.context import DocumentContext, ExpressionOccurrence, PlaybookPart
 from noetl.dsl.document.kinds import Kinds
 from noetl.dsl.document.playbook import Guard, Position, Write
-from noetl.dsl.document.problem import Problem
-from noetl.dsl.document.problem_codes import CODES
 from noetl.dsl.document.shape_check import ShapeChecker, describe_node
 from noetl.dsl.document.shapes import NAME, REFUSED_KEYS, SHAPE_NAMES
-from noetl.dsl.document.source import Located, Mapping, Node, Scalar, Sequence, SourceLines
-from noetl.dsl.document.text_position import position_in_text
+from noetl.dsl.document.source import Located, Mapping, Node, Scalar, Sequence
 from noetl.expr import (
     NAMESPACES,
     Constant,
@@ -30,55 +26,6 @@ from noetl.model import ExpressionError
 from noetl.model.reference import escape_key
 
 _NAME = re.compile(NAME)
-_LONGEST = 500
-
-
-class ExpressionRole(enum.Enum):
-    """What an expression is for; it decides which names it sees and when it is evaluated."""
-
-    WORKLOAD = "a workload default"
-    OUTPUT = "the execution's output"
-    ADMIT = "an admission rule"
-    STEP_ARGS = "a step's args"
-    LOOP = "a loop"
-    TASK_ARGS = "a task's args"
-    INPUT = "a tool input"
-    SPEC = "a task's spec"
-    POLICY = "a policy rule"
-    POLICY_WRITE = "a write of a policy rule"
-    TASK_WRITE = "a task's `set`"
-    STEP_WRITE = "a step's `set`"
-    ARC = "an arc's guard"
-    ARC_ARGS = "an arc's args"
-    ARC_WRITE = "an arc's `set`"
-
-
-ELSE = -1
-
-
-class PlaybookPart(NamedTuple):
-    """The part of the playbook that is being read. `task`, `arc` and `rule` are positions in their lists.
-
-    The `else` of a policy is the last of its rules, wherever it stands. `write` is where the write
-    stands whose value is read.
-    """
-
-    role: ExpressionRole
-    step: str = ""
-    task: int = -1
-    arc: int = -1
-    key: str = ""
-    rule: int = ELSE
-    write: Position | None = None
-
-
-class ExpressionOccurrence(NamedTuple):
-    """One occurrence of an expression: equal expressions are shared, their sites are not."""
-
-    expression: Expression
-    scalar: Scalar
-    where: PlaybookPart
-    guard: bool
 
 
 class NestedPlaybook(NamedTuple):
@@ -88,44 +35,22 @@ class NestedPlaybook(NamedTuple):
     workload_keys: frozenset[str]
 
 
-class ReaderContext:
-    """Collects problems and sites while a document is read.
+class ReaderContext(DocumentContext):
+    """What the parts of the reader share while a document is read.
 
-    `given` are the workload keys that whoever starts the playbook is known to pass.
-    `credentials` are the names given to `auth`, `reducers` the places of reducers by step and key,
-    `unreadable` the routers and policies in which something is wrong: what they do is not known,
-    `step_names` the names of all steps, known before the first is read.
+    `used_tasks` are the workbook tasks that steps refer to, `read_rules` the lists of rules (by `id`)
+    that some task has inherited, `step_names` the names of all steps, known before the first is read.
     """
 
-    def __init__(self, file: str, text: str, kinds: Kinds, given: frozenset[str] = frozenset()) -> None:
-        self.file = file
-        self.text = text
-        self.kinds = kinds
-        self.workload_keys = given
-        self.problems: list[Problem] = []
-        self.sites: list[ExpressionOccurrence] = []
+    def __init__(
+        self, file: str, text: str, kinds: Kinds, workload_keys: frozenset[str] = frozenset()
+    ) -> None:
+        super().__init__(file, text, kinds, workload_keys)
         self.nested: list[NestedPlaybook] = []
         self.used_tasks: set[str] = set()
         self.read_rules: set[int] = set()
-        self.credentials: list[Scalar] = []
-        self.reducers: dict[tuple[str, str], Position] = {}
-        self.unreadable: set[PlaybookPart] = set()
         self.step_names: frozenset[str] = frozenset()
         self.shape_checker = ShapeChecker(self.report, REFUSED_KEYS, SHAPE_NAMES)
-
-    def report(self, code: str, at: Located | Position, message: str, hint: str = "") -> None:
-        severity = CODES[code].severity
-        found = Problem(self.file, at.line, at.column, code, severity, _one_line(message), _one_line(hint))
-        self.problems.append(found)
-
-    def report_inside(self, code: str, scalar: Scalar, offset: int, message: str, hint: str = "") -> None:
-        """Reports at a character of the scalar's text."""
-        line, column = position_in_text(self._lines, scalar, offset)
-        self.report(code, Position(line, column), message, hint)
-
-    @cached_property
-    def _lines(self) -> SourceLines:
-        return SourceLines(self.text)
 
     @contextmanager
     def mark_unreadable(self, where: PlaybookPart) -> Iterator[None]:
@@ -144,7 +69,7 @@ class ReaderContext:
         except ExpressionError as error:
             self.report_inside("expression-syntax", scalar, error.offset or 0, error.message, error.hint)
             return None
-        self.sites.append(ExpressionOccurrence(expression, scalar, where, guard))
+        self.occurrences.append(ExpressionOccurrence(expression, scalar, where, guard))
         return expression
 
     def read_guard(self, node: Node, where: PlaybookPart) -> Guard:
@@ -235,12 +160,6 @@ class ReaderContext:
             )
             return None
         return text
-
-
-def _one_line(message: str) -> str:
-    """Names and values that a message quotes may be long, or of several lines."""
-    line = " ".join(message.split())
-    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 
 def position_of(at: Located) -> Position:

@@ -1,8 +1,9 @@
 """Lists of rules: the policies of tasks and the admission of steps."""
 
 from collections.abc import Callable, Collection
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, get_args
 
+from noetl.dsl.document.context import ELSE, ExpressionRole, PlaybookPart
 from noetl.dsl.document.playbook import (
     Admission,
     AdmitRule,
@@ -22,30 +23,15 @@ from noetl.dsl.document.shape_check import describe_node, did_you_mean, is_empty
 from noetl.dsl.document.shapes import REFUSED_KEYS, AllowShape, PolicyShape, ThenShape
 from noetl.dsl.document.source import Mapping, Node, Scalar, Sequence
 from noetl.dsl.document.spec import inheritable_spec
-from noetl.dsl.reader.reader_context import (
-    ELSE,
-    ExpressionRole,
-    PlaybookPart,
-    ReaderContext,
-    position_of,
-    scalar_text,
-)
+from noetl.dsl.reader.reader_context import ReaderContext, position_of, scalar_text
 from noetl.expr import Expression, Template
 
 _T = TypeVar("_T")
 
-_OPTIONS = {
-    "attempts": "retry",
-    "backoff": "retry",
-    "delay": "retry",
-    "max_delay": "retry",
-    "jitter": "retry",
-    "to": "jump",
-    "message": "fail",
-}
-
-
-_DIRECTIVES = frozenset({"continue", "retry", "jump", "break", "fail"})
+_TAGS = {directive: str(directive.__struct_config__.tag) for directive in get_args(Directive)}
+_DIRECTIVES = frozenset(_TAGS.values())
+_OPTIONS = {option: tag for directive, tag in _TAGS.items() for option in directive.__struct_fields__}
+"""The directive that each option of a `then` belongs to."""
 
 
 class PipelineLabels(NamedTuple):

@@ -2,32 +2,16 @@
 
 from collections.abc import Mapping as AbstractMapping
 
+from noetl.dsl.document.context import ExpressionRole, PlaybookPart
 from noetl.dsl.document.playbook import Arc, Join, Loop, Router, Step
 from noetl.dsl.document.shape_check import describe_node, fields_of, is_empty
-from noetl.dsl.document.shapes import (
-    REFUSED_KEYS,
-    REFUSED_NEXT,
-    LoopSpecShape,
-    RouterShape,
-    StepSpecShape,
-)
+from noetl.dsl.document.shapes import REFUSED_KEYS, REFUSED_NEXT, LoopSpecShape, RouterShape, StepSpecShape
 from noetl.dsl.document.source import Mapping, MappingEntry, Node, Scalar, Sequence, node_value
-from noetl.dsl.reader.reader_context import (
-    ExpressionRole,
-    PlaybookPart,
-    ReaderContext,
-    as_mapping,
-    position_of,
-    scalar_text,
-)
+from noetl.dsl.document.spec import inheritable_spec_fields
+from noetl.dsl.reader.reader_context import ReaderContext, as_mapping, position_of, scalar_text
 from noetl.dsl.reader.rule_reader import check_unused_rules, read_admission, read_integer, read_number
 from noetl.dsl.reader.task_forms import LabelledTask, label_tasks
-from noetl.dsl.reader.task_reader import (
-    EnclosingScope,
-    inheritable_spec_fields,
-    move_output_select,
-    read_pipeline,
-)
+from noetl.dsl.reader.task_reader import EnclosingScope, move_output_select, read_pipeline
 from noetl.expr import BUILTIN_ITER_KEYS
 
 
@@ -94,7 +78,7 @@ def _scope_spec(context: ReaderContext, spec: Mapping | None, scope: str) -> Map
         spec,
         fields_of(own),
         f"the spec of a {scope}",
-        templated=inheritable_spec_fields(context),
+        templated=inheritable_spec_fields(context.kinds),
         moved=REFUSED_KEYS.get(own.__name__, {}),
     )
 

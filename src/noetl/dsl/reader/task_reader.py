@@ -3,13 +3,12 @@
 from collections.abc import Mapping as AbstractMapping
 from typing import NamedTuple
 
-from noetl.dsl.document import spec as specs
-from noetl.dsl.document.kinds import READABLE, Kind, TaskSpec
+from noetl.dsl.document.context import ExpressionRole, PlaybookPart
+from noetl.dsl.document.kinds import READABLE, Kind
 from noetl.dsl.document.playbook import Policy, Task
 from noetl.dsl.document.selection import Selection
 from noetl.dsl.document.shape_check import (
     ANYTHING,
-    Field,
     closest_words,
     describe_node,
     did_you_mean,
@@ -19,7 +18,6 @@ from noetl.dsl.document.shape_check import (
 )
 from noetl.dsl.document.shapes import REFUSED_KEYS, TaskShape
 from noetl.dsl.document.source import (
-    Located,
     Mapping,
     MappingEntry,
     Node,
@@ -29,11 +27,9 @@ from noetl.dsl.document.source import (
     node_of,
     node_value,
 )
-from noetl.dsl.reader.labels import labels_of
+from noetl.dsl.document.spec import inheritable_spec, merge_specs
+from noetl.dsl.reader.input_reader import check_inputs, read_inputs, read_labels
 from noetl.dsl.reader.reader_context import (
-    ExpressionRole,
-    NestedPlaybook,
-    PlaybookPart,
     ReaderContext,
     as_mapping,
     position_of,
@@ -41,8 +37,7 @@ from noetl.dsl.reader.reader_context import (
 )
 from noetl.dsl.reader.rule_reader import PipelineLabels, read_policy
 from noetl.dsl.reader.task_forms import LabelledTask
-from noetl.expr import Constant, Template, is_template
-from noetl.model import Json
+from noetl.expr import Template, is_template
 
 
 class EnclosingScope(NamedTuple):
@@ -88,8 +83,8 @@ def read_task(
     spec = _merged_spec(context, shaped, kind, around.outer, defined)
     policy_node = _policy_node(spec)
     _check_selections(context, spec)
-    inputs = {**_inputs(context, shaped, kind, where), **labels_of(context, tool, kind, pipeline)}
-    _check_inputs(context, tool, shaped, kind, spec, at=task.at)
+    inputs = {**read_inputs(context, shaped, kind, where), **read_labels(context, tool, kind, pipeline)}
+    check_inputs(context, tool, shaped, kind, spec, at=task.at)
     args = as_mapping(shaped.get("args"))
     return Task(
         label=task.label,
@@ -265,7 +260,7 @@ def move_output_select(node: Mapping) -> Mapping:
     if spec is not None and not is_empty(spec) and not isinstance(spec, Mapping):
         return node
     selection = mapping_node(selected, {"result": mapping_node(selected, {"select": selected.value})})
-    merged = specs.merge_specs(selection, as_mapping(spec)) or selection
+    merged = merge_specs(selection, as_mapping(spec)) or selection
     entries = {entry.key: entry for entry in node if entry is not selected}
     entries["spec"] = MappingEntry("spec", merged, selected.line, selected.column)
     return Mapping(entries, node.line, node.column)
@@ -282,12 +277,12 @@ def _merged_spec(
     known = frozenset(fields_of(kind.spec)) if kind else None
     defaults = node_of(dict(kind.defaults), shaped) if kind and kind.defaults else None
     own = as_mapping(shaped.get("spec"))
-    executor, *inner = (specs.inheritable_spec(spec, known) for spec in outer)
+    executor, *inner = (inheritable_spec(spec, known) for spec in outer)
     if kind is not None and executor is not None:
         executor = context.shape_checker.check_fields(
             executor, {}, "`executor.spec`", templated=fields_of(kind.spec), closed=False
         )
-    return specs.merge_specs(
+    return merge_specs(
         as_mapping(defaults), executor, *inner, defined, _with_rules(context, own) if own else None
     )
 
@@ -306,95 +301,7 @@ def _with_rules(context: ReaderContext, spec: Mapping) -> Mapping:
     return Mapping({entry.key: entry for entry in spec if entry.key != "policy"}, spec.line, spec.column)
 
 
-def _inputs(
-    context: ReaderContext, shaped: Mapping, kind: Kind | None, where: PlaybookPart
-) -> dict[str, Template]:
-    declared = fields_of(kind.inputs) if kind else {}
-    inputs = {}
-    for entry in shaped:
-        if entry.key in fields_of(TaskShape) and entry.key not in declared:
-            continue
-        extra = declared[entry.key].extra if entry.key in declared else {}
-        if "literal" in extra or "document" in extra:
-            if "document" in extra and isinstance(entry.value, Mapping):
-                given = as_mapping(shaped.get("args"))
-                context.nested.append(NestedPlaybook(entry.value, frozenset(given.entries if given else ())))
-            inputs[entry.key] = _literal(context, entry, extra)
-        else:
-            inputs[entry.key] = context.read_data(entry.value, where._replace(key=entry.key))
-            if (
-                "auth" in extra
-                and isinstance(entry.value, Scalar)
-                and isinstance(inputs[entry.key], Constant)
-            ):
-                context.credentials.append(entry.value)
-    return inputs
-
-
-def _literal(context: ReaderContext, entry: MappingEntry, extra: AbstractMapping[str, Json]) -> Template:
-    value = node_value(entry.value)
-    if (
-        "literal" in extra
-        and isinstance(value, str)
-        and isinstance(entry.value, Scalar)
-        and is_template(value)
-    ):
-        _warn_about_code(context, entry.value, value)
-    return Constant(value)
-
-
-def _warn_about_code(context: ReaderContext, scalar: Scalar, code: str) -> None:
-    at = code.find("{{")
-    inside = code[at + 2 :].lstrip() if at >= 0 else ""
-    if inside.startswith(("workload.", "ctx.", "iter.", "args.", "_prev", "execution_id", "keychain.")):
-        message = "this is not rendered inside code: the braces stay as they are"
-        context.report_inside(
-            "code-expression", scalar, at, message, "pass the value under `args` and use its name"
-        )
-
-
-def _check_inputs(
-    context: ReaderContext,
-    tool: Mapping,
-    shaped: Mapping,
-    kind: Kind | None,
-    spec: Mapping | None,
-    *,
-    at: Located,
-) -> None:
-    """What types cannot say, asked of the inputs as given; those of a wrong type have been told."""
-    if kind is None or kind.check is None:
-        return
-    inputs = {
-        entry.key: node_value(entry.value)
-        for entry in tool
-        if entry.key not in ("kind", "spec", "desc", "set")
-    }
-    knobs = {entry.key: node_value(entry.value) for entry in spec if entry.key != "policy"} if spec else {}
-    for fault in kind.check(inputs, knobs):
-        key = fault.key or ""
-        if key in tool and key not in shaped:
-            continue
-        entry = tool.entries.get(key) or (spec.entries.get(key) if spec else None)
-        if entry is not None and fault.line and isinstance(entry.value, Scalar):
-            # Code may count lines by more characters than a document does.
-            lines = str(entry.value.value).split("\n")[: fault.line]
-            offset = sum(len(line) + 1 for line in lines[:-1]) + len(lines[-1]) - len(lines[-1].lstrip())
-            context.report_inside("bad-input", entry.value, offset, fault.message, fault.hint)
-        else:
-            context.report("bad-input", entry or at, fault.message, fault.hint)
-
-
 def _spec_values(context: ReaderContext, spec: Mapping | None, where: PlaybookPart) -> dict[str, Template]:
     if spec is None:
         return {}
     return {entry.key: context.read_data(entry.value, where) for entry in spec if entry.key != "policy"}
-
-
-def inheritable_spec_fields(context: ReaderContext) -> dict[str, Field]:
-    """The spec keys that a task of any kind would take from the scopes around it."""
-    fields = dict(fields_of(TaskSpec))
-    for kind in context.kinds:
-        for key, field in fields_of(kind.spec).items():
-            fields.setdefault(key, field)
-    return {key: field for key, field in fields.items() if key not in specs.NOT_INHERITED}

@@ -48,7 +48,7 @@ class NameBits:
         """The bit that is on where the name is set."""
         bit = self._wanted[read.space].get(_key(read)) or 0
         if read.space is NameScope.BARE:
-            return bit << (self._pipeline if is_in_pipeline(read.site) else self._run)
+            return bit << (self._pipeline if is_in_pipeline(read.occurrence) else self._run)
         return bit
 
     def lasting_bit_of(self, read: NameRead) -> int:

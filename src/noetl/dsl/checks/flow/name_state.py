@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from noetl.dsl.checks.flow.name_reads import NameRead
 from noetl.dsl.checks.flow.name_sources import task_arg_paths
 from noetl.dsl.checks.flow.playbook_flow import PlaybookFlow, StepFlow
+from noetl.dsl.document.context import ExpressionRole
 from noetl.dsl.document.playbook import Position, Write
-from noetl.dsl.reader.reader_context import ExpressionRole
 
 
 def is_set(flow: PlaybookFlow, read: NameRead) -> bool:
@@ -16,7 +16,7 @@ def is_set(flow: PlaybookFlow, read: NameRead) -> bool:
 
 
 def _state(flow: PlaybookFlow, read: NameRead) -> int:
-    where = read.site.where
+    where = read.occurrence.where
     position = flow.number[where.step]
     here = flow.steps[position]
     begun = flow.state[position]
@@ -35,7 +35,7 @@ def _state(flow: PlaybookFlow, read: NameRead) -> int:
 
 
 def _in_pipeline(here: StepFlow, read: NameRead) -> int:
-    where = read.site.where
+    where = read.occurrence.where
     task = here.step.tasks[where.task]
     state = here.pipeline.before[where.task]
     if where.role is not ExpressionRole.TASK_ARGS:
@@ -60,7 +60,7 @@ def _set_before(here: StepFlow, writes: Sequence[Write], read: NameRead) -> int:
 
     Only those that could set the name: a list of writes may be long, and each of them read names.
     """
-    holder = read.site.where.write
+    holder = read.occurrence.where.write
     return here.writer.write_bits(
         write
         for write in writes

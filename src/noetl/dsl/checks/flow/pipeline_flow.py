@@ -6,6 +6,7 @@ from typing import NamedTuple, assert_never
 from noetl.dsl.checks.flow.name_bits import NameBits
 from noetl.dsl.checks.flow.path_sets import Path
 from noetl.dsl.checks.flow.rule_effects import possible_statuses, task_writes
+from noetl.dsl.document.context import ELSE
 from noetl.dsl.document.guard_verdicts import ERROR, OK, matches_on
 from noetl.dsl.document.playbook import (
     Break,
@@ -19,7 +20,6 @@ from noetl.dsl.document.playbook import (
     Task,
     Write,
 )
-from noetl.dsl.reader.reader_context import ELSE
 
 NOTHING = 0
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from noetl.dsl.checks.flow.name_reads import NameRead
 from noetl.dsl.checks.flow.pipeline_flow import PipelineFlow
 from noetl.dsl.checks.flow.playbook_flow import PlaybookFlow
-from noetl.dsl.reader.reader_context import ExpressionRole
+from noetl.dsl.document.context import ExpressionRole
 
 _SHOWN = 6
 
@@ -14,7 +14,7 @@ _SHOWN = 6
 def steps_without(flow: PlaybookFlow, read: NameRead) -> list[str]:
     """The steps from the entry to the one that reads the name, none of which sets it."""
     wanted, lasting = flow.bits.bit_of(read), flow.bits.lasting_bit_of(read)
-    last = flow.number[read.site.where.step]
+    last = flow.number[read.occurrence.where.step]
     came_from = {flow.entry: flow.entry}
     waiting = deque([flow.entry] if last != flow.entry else [])
     while waiting:
@@ -32,7 +32,7 @@ def steps_without(flow: PlaybookFlow, read: NameRead) -> list[str]:
 
 def tasks_without(flow: PlaybookFlow, read: NameRead) -> list[str]:
     """The tasks from the first to the one that reads the name, none of which sets it."""
-    where = read.site.where
+    where = read.occurrence.where
     here = flow.steps[flow.number[where.step]]
     labels = [task.label for task in here.step.tasks]
     wanted = flow.bits.bit_of(read)
