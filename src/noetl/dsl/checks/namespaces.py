@@ -67,9 +67,9 @@ def check_namespaces(playbook: Playbook, context: DocumentContext) -> None:
     """Every namespace that an expression reads exists where the expression stands."""
     names = _Names(playbook)
     for occurrence in context.occurrences:
-        role = occurrence.where.role
+        role = occurrence.part.role
         visible = _VISIBLE[role]
-        if role is ExpressionRole.SPEC and occurrence.where.task < 0 and occurrence.where.step:
+        if role is ExpressionRole.SPEC and occurrence.part.task < 0 and occurrence.part.step:
             visible = _VISIBLE[ExpressionRole.STEP_ARGS]
         for use in occurrence.expression.uses:
             name = use.path[0]
@@ -96,7 +96,7 @@ def _report(
         "namespace-scope",
         occurrence.scalar,
         use.offset,
-        f"there is no `{name}` in {occurrence.where.role.value}",
+        f"there is no `{name}` in {occurrence.part.role.value}",
         hint,
     )
 
@@ -104,7 +104,7 @@ def _report(
 def _check_joined(
     playbook: Playbook, context: DocumentContext, occurrence: ExpressionOccurrence, use: Use
 ) -> None:
-    step = playbook.steps.get(occurrence.where.step)
+    step = playbook.steps.get(occurrence.part.step)
     if step is not None and step.join is None:
         context.report_inside(
             "namespace-scope",
@@ -118,12 +118,12 @@ def _check_joined(
 def _check_keychain(
     playbook: Playbook, context: DocumentContext, occurrence: ExpressionOccurrence, use: Use
 ) -> None:
-    if occurrence.where.role not in _KEYCHAIN:
+    if occurrence.part.role not in _KEYCHAIN:
         context.report_inside(
             "keychain-scope",
             occurrence.scalar,
             use.offset,
-            f"`keychain` cannot be used in {occurrence.where.role.value}",
+            f"`keychain` cannot be used in {occurrence.part.role.value}",
             "use it in tool inputs, a task's `args` or `auth` alone",
         )
     elif len(use.path) > 1 and use.path[1] not in playbook.keychain:

@@ -95,14 +95,14 @@ def is_incomplete(context: DocumentContext) -> bool:
 def _first_reads(reads: Iterable[NameRead]) -> Iterator[NameRead]:
     """One for each name in each step, and for each place: others say nothing new. At most LIMIT."""
     seen: set[object] = set()
-    found = 0
+    count = 0
     for read in reads:
         occurrence = read.occurrence
-        name = (occurrence.where.step, read.name)
-        place = (occurrence.scalar.line, occurrence.scalar.column, read.name)
-        if name not in seen and place not in seen:
-            seen.update((name, place))
-            found += 1
+        name = (occurrence.part.step, read.name)
+        position = (occurrence.scalar.line, occurrence.scalar.column, read.name)
+        if name not in seen and position not in seen:
+            seen.update((name, position))
+            count += 1
             yield read
-        if found == LIMIT:
+        if count == LIMIT:
             return

@@ -59,7 +59,7 @@ class ExpressionOccurrence(NamedTuple):
 
     expression: Expression
     scalar: Scalar
-    where: PlaybookPart
+    part: PlaybookPart
     guard: bool
 
 

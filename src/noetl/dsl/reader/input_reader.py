@@ -18,7 +18,7 @@ LABELS = "labels"
 
 
 def read_inputs(
-    context: ReaderContext, shaped: Mapping, kind: Kind | None, where: PlaybookPart
+    context: ReaderContext, shaped: Mapping, kind: Kind | None, part: PlaybookPart
 ) -> dict[str, Template]:
     declared = fields_of(kind.inputs) if kind else {}
     inputs = {}
@@ -28,11 +28,11 @@ def read_inputs(
         extra = declared[entry.key].extra if entry.key in declared else {}
         if "literal" in extra or "document" in extra:
             if "document" in extra and isinstance(entry.value, Mapping):
-                given = as_mapping(shaped.get("args"))
-                context.nested.append(NestedPlaybook(entry.value, frozenset(given.entries if given else ())))
+                args = as_mapping(shaped.get("args"))
+                context.nested.append(NestedPlaybook(entry.value, frozenset(args.entries if args else ())))
             inputs[entry.key] = _literal(context, entry, extra)
         else:
-            inputs[entry.key] = context.read_data(entry.value, where._replace(key=entry.key))
+            inputs[entry.key] = context.read_template(entry.value, part._replace(key=entry.key))
             if (
                 "auth" in extra
                 and isinstance(entry.value, Scalar)

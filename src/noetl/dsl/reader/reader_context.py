@@ -53,15 +53,15 @@ class ReaderContext(DocumentContext):
         self.shape_checker = ShapeChecker(self.report, REFUSED_KEYS, SHAPE_NAMES)
 
     @contextmanager
-    def mark_unreadable(self, where: PlaybookPart) -> Iterator[None]:
+    def mark_unreadable(self, part: PlaybookPart) -> Iterator[None]:
         """Marks the part as unreadable if a problem is found in it."""
         before = len(self.problems)
         yield
         if len(self.problems) > before:
-            self.unreadable.add(where)
+            self.unreadable.add(part)
 
     def read_expression(
-        self, scalar: Scalar, where: PlaybookPart, *, guard: bool = False
+        self, scalar: Scalar, part: PlaybookPart, *, guard: bool = False
     ) -> Expression | None:
         """The parsed expression, noted as a site; None if it is wrong."""
         try:
@@ -69,10 +69,10 @@ class ReaderContext(DocumentContext):
         except ExpressionError as error:
             self.report_inside("expression-syntax", scalar, error.offset or 0, error.message, error.hint)
             return None
-        self.occurrences.append(ExpressionOccurrence(expression, scalar, where, guard))
+        self.occurrences.append(ExpressionOccurrence(expression, scalar, part, guard))
         return expression
 
-    def read_guard(self, node: Node, where: PlaybookPart) -> Guard:
+    def read_guard(self, node: Node, part: PlaybookPart) -> Guard:
         """A condition. One that is wrong is reported and counts as true."""
         if isinstance(node, Scalar) and isinstance(node.value, bool):
             return node.value
@@ -84,39 +84,41 @@ class ReaderContext(DocumentContext):
                 'write `true`, `false` or `"{{ … }}"`',
             )
             return True
-        expression = self.read_expression(node, where, guard=True) if is_template(node.value) else None
+        expression = self.read_expression(node, part, guard=True) if is_template(node.value) else None
         if expression is None or not expression.single:
             if (fault := guard_fault(node.value)) is not None:
                 self.report("guard-form", node, *fault)
             return True
         return expression
 
-    def read_data(self, node: Node, where: PlaybookPart) -> Template:
+    def read_template(self, node: Node, part: PlaybookPart) -> Template:
         """A value with its expressions parsed; a wrong one is reported and stands as None."""
         if isinstance(node, Scalar):
             if isinstance(node.value, str) and is_template(node.value):
-                return self.read_expression(node, where) or Constant(None)
+                return self.read_expression(node, part) or Constant(None)
             return Constant(node.value)
         if isinstance(node, Sequence):
-            items = tuple(self.read_data(item, where) for item in node.items)
+            items = tuple(self.read_template(item, part) for item in node.items)
             constants = [item.value for item in items if isinstance(item, Constant)]
             return Constant(constants) if len(constants) == len(items) else ListTemplate(items)
-        return _as_data({escape_key(key): value for key, value in self.read_values(node, where).items()})
+        return _mapping_template(
+            {escape_key(key): value for key, value in self.read_values(node, part).items()}
+        )
 
-    def read_values(self, node: Mapping | None, where: PlaybookPart) -> dict[str, Template]:
+    def read_values(self, node: Mapping | None, part: PlaybookPart) -> dict[str, Template]:
         """The entries of a mapping, each with its expressions parsed."""
         if node is None:
             return {}
-        return {entry.key: self.read_data(entry.value, where) for entry in node}
+        return {entry.key: self.read_template(entry.value, part) for entry in node}
 
-    def read_writes(self, node: Node | None, scope: str, where: PlaybookPart) -> tuple[Write, ...]:
+    def read_writes(self, node: Node | None, scope: str, part: PlaybookPart) -> tuple[Write, ...]:
         """The assignments of a `set_ctx`, `set_iter` or `set_run`; its keys are dotted paths."""
         if not isinstance(node, Mapping):
             return ()
-        return tuple(self._write(scope, entry.key, entry.value, entry, where) for entry in node)
+        return tuple(self._read_write(scope, entry.key, entry.value, entry, part) for entry in node)
 
     def read_prefixed_writes(
-        self, node: Node | None, where: PlaybookPart, *, bare: str = ""
+        self, node: Node | None, part: PlaybookPart, *, bare: str = ""
     ) -> tuple[Write, ...]:
         """The assignments of a `set`: each key begins with its scope; `bare` takes those that do not."""
         if not isinstance(node, Mapping):
@@ -125,37 +127,39 @@ class ReaderContext(DocumentContext):
         for entry in node:
             scope, dot, path = entry.key.partition(".")
             if scope in ("ctx", "iter", "run") and dot:
-                writes.append(self._write(scope, path, entry.value, entry, where))
+                writes.append(self._read_write(scope, path, entry.value, entry, part))
             elif bare:
-                writes.append(self._write(bare, entry.key.removeprefix("args."), entry.value, entry, where))
+                writes.append(
+                    self._read_write(bare, entry.key.removeprefix("args."), entry.value, entry, part)
+                )
             else:
                 hint = f"write `ctx.{entry.key}`, `iter.{entry.key}` or `run.{entry.key}`"
                 self.report("bad-write", entry, f"`{entry.key}` does not say where to write", hint)
         return tuple(writes)
 
-    def _write(self, scope: str, path: str, value: Node, at: Located, where: PlaybookPart) -> Write:
+    def _read_write(self, scope: str, path: str, value: Node, at: Located, part: PlaybookPart) -> Write:
         keys = tuple(path.split("."))
         if not all(keys):
             self.report(
                 "bad-write", at, f"`{path}` is no path", "keys are joined by single dots, as in `a.b`"
             )
-        place = Position(at.line, at.column)
-        return Write(scope, keys, self.read_data(value, where._replace(write=place)), place)  # type: ignore[arg-type]  # callers pass scopes
+        position = Position(at.line, at.column)
+        return Write(scope, keys, self.read_template(value, part._replace(write=position)), position)  # type: ignore[arg-type]  # callers pass scopes
 
-    def read_name(self, node: Node | None, what: str, *, reserved: Iterable[str] = ()) -> str | None:
+    def read_name(self, node: Node | None, subject: str, *, reserved: Iterable[str] = ()) -> str | None:
         """A name people chose; None if there is none or it is wrong."""
         if not isinstance(node, Scalar):
             return None
         text = node.value
         if not isinstance(text, str) or not _NAME.fullmatch(text):
             hint = "letters, digits, `_` and `-`, and no digit or `-` first"
-            self.report("bad-name", node, f"{what} cannot be {describe_node(node)}", hint)
+            self.report("bad-name", node, f"{subject} cannot be {describe_node(node)}", hint)
             return None
         if text in NAMESPACES or text in reserved:
             self.report(
                 "reserved-name",
                 node,
-                f"{what} cannot be `{text}`: that name has a meaning of its own",
+                f"{subject} cannot be `{text}`: that name has a meaning of its own",
                 "choose another name",
             )
             return None
@@ -175,6 +179,6 @@ def as_mapping(node: Node | None) -> Mapping | None:
     return node if isinstance(node, Mapping) else None
 
 
-def _as_data(entries: dict[str, Template]) -> Template:
+def _mapping_template(entries: dict[str, Template]) -> Template:
     constants = {key: item.value for key, item in entries.items() if isinstance(item, Constant)}
     return Constant(constants) if len(constants) == len(entries) else MappingTemplate(entries)

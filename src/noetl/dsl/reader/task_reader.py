@@ -49,41 +49,41 @@ class EnclosingScope(NamedTuple):
 
 
 def read_pipeline(
-    context: ReaderContext, labelled: list[LabelledTask], around: EnclosingScope
+    context: ReaderContext, labelled: list[LabelledTask], enclosing: EnclosingScope
 ) -> tuple[Task, ...]:
     labels = [task.label for task in labelled]
     tasks: list[Task] = []
-    for position, task in enumerate(labelled):
-        previous = labels[position - 1] if position else None
+    for index, task in enumerate(labelled):
+        previous = labels[index - 1] if index else None
         pipeline = PipelineLabels(labels, task.label, previous)
-        read = read_task(
-            context, task, PlaybookPart(ExpressionRole.INPUT, around.step, len(tasks)), around, pipeline
+        parsed = read_task(
+            context, task, PlaybookPart(ExpressionRole.INPUT, enclosing.step, len(tasks)), enclosing, pipeline
         )
-        if read is not None:
-            tasks.append(read)
+        if parsed is not None:
+            tasks.append(parsed)
     return tuple(tasks)
 
 
 def read_task(
     context: ReaderContext,
     task: LabelledTask,
-    where: PlaybookPart,
-    around: EnclosingScope,
+    part: PlaybookPart,
+    enclosing: EnclosingScope,
     pipeline: PipelineLabels,
 ) -> Task | None:
     """One task, its workbook reference resolved and its spec merged; None if it has no kind."""
-    tool, defined = _resolve(context, task, around.workbook)
+    tool, definition_spec = _resolve_workbook_task(context, task, enclosing.workbook)
     kind_node = tool.get("kind")
     if kind_node is None or is_empty(kind_node):
-        _miss_kind(context, task.label, tool)
+        _report_missing_kind(context, task.label, tool)
         return None
     kind = find_kind(context, kind_node)
     tool = _respell(context, tool, kind)
-    shaped = _shape(context, tool, kind, task.label)
-    spec = _merged_spec(context, shaped, kind, around.outer, defined)
+    shaped = _check_task(context, tool, kind, task.label)
+    spec = _merge_spec(context, shaped, kind, enclosing.outer, definition_spec)
     policy_node = _policy_node(spec)
     _check_selections(context, spec)
-    inputs = {**read_inputs(context, shaped, kind, where), **read_labels(context, tool, kind, pipeline)}
+    inputs = {**read_inputs(context, shaped, kind, part), **read_labels(context, tool, kind, pipeline)}
     check_inputs(context, tool, shaped, kind, spec, at=task.at)
     args = as_mapping(shaped.get("args"))
     return Task(
@@ -93,12 +93,10 @@ def read_task(
         inputs=inputs,
         args=None
         if args is None
-        else context.read_values(args, where._replace(role=ExpressionRole.TASK_ARGS)),
-        policy=None if policy_node is None else _policy(context, policy_node, where, pipeline),
-        spec=_spec_values(context, spec, where._replace(role=ExpressionRole.SPEC)),
-        writes=context.read_prefixed_writes(
-            shaped.get("set"), where._replace(role=ExpressionRole.TASK_WRITE)
-        ),
+        else context.read_values(args, part._replace(role=ExpressionRole.TASK_ARGS)),
+        policy=None if policy_node is None else _read_task_policy(context, policy_node, part, pipeline),
+        spec=_read_spec_values(context, spec, part._replace(role=ExpressionRole.SPEC)),
+        writes=context.read_prefixed_writes(shaped.get("set"), part._replace(role=ExpressionRole.TASK_WRITE)),
         desc=scalar_text(shaped.get("desc")),
         references=kind.takes_references if kind is not None else frozenset(),
         reads=kind.reads if kind is not None else READABLE,
@@ -122,14 +120,14 @@ def _check_selections(context: ReaderContext, spec: Mapping | None) -> None:
         if not isinstance(path, Scalar) or not isinstance(path.value, str):
             continue
         try:
-            found = Selection(path.value, scalar_text(name))
+            selection = Selection(path.value, scalar_text(name))
         except ValueError as error:
             context.report("bad-value", path, str(error), "for example `$.data.total`")
             continue
-        if found.name in names:
-            message = f"`select` gives two things the name `{found.name}`"
+        if selection.name in names:
+            message = f"`select` gives two things the name `{selection.name}`"
             context.report("bad-value", path, message, "give one of them another name with `as`")
-        names.add(found.name)
+        names.add(selection.name)
 
 
 def _policy_node(spec: Mapping | None) -> Node | None:
@@ -138,15 +136,15 @@ def _policy_node(spec: Mapping | None) -> Node | None:
     return None if isinstance(policy, Mapping) and set(policy.entries) <= {"on_unmatched"} else policy
 
 
-def _policy(
-    context: ReaderContext, node: Node, where: PlaybookPart, pipeline: PipelineLabels
+def _read_task_policy(
+    context: ReaderContext, node: Node, part: PlaybookPart, pipeline: PipelineLabels
 ) -> Policy | None:
-    where = where._replace(role=ExpressionRole.POLICY)
-    with context.mark_unreadable(where):
-        return read_policy(context, node, where, pipeline)
+    part = part._replace(role=ExpressionRole.POLICY)
+    with context.mark_unreadable(part):
+        return read_policy(context, node, part, pipeline)
 
 
-def _miss_kind(context: ReaderContext, label: str, tool: Mapping) -> None:
+def _report_missing_kind(context: ReaderContext, label: str, tool: Mapping) -> None:
     """Says why there is no kind: it is misspelt, an older construct stands there, or nothing does."""
     for entry in tool:
         if (moved := REFUSED_KEYS["TaskShape"].get(entry.key)) is not None:
@@ -176,7 +174,7 @@ def find_kind(context: ReaderContext, node: Node) -> Kind | None:
     return kind
 
 
-def _resolve(
+def _resolve_workbook_task(
     context: ReaderContext, task: LabelledTask, workbook: AbstractMapping[str, LabelledTask]
 ) -> tuple[Mapping, Mapping | None]:
     """The task with its workbook definition underneath, and the definition's own spec."""
@@ -185,34 +183,36 @@ def _resolve(
         return task.tool, None
     named = task.tool.get("task")
     name = scalar_text(named) or task.label
-    found = workbook.get(name)
-    if found is None:
+    named_task = workbook.get(name)
+    if named_task is None:
         hint = did_you_mean(name, workbook) or "declare it under `workbook.tasks`"
         context.report("unknown-task", named or kind, f"the workbook has no task `{name}`", hint)
         return task.tool, None
     context.used_tasks.add(name)
-    tool_kind = context.kinds.get(scalar_text(found.tool.get("kind")))
-    definition = _respell(context, found.tool, tool_kind)
-    own = _respell(context, task.tool, tool_kind)
+    tool_kind = context.kinds.get(scalar_text(named_task.tool.get("kind")))
+    definition = _respell(context, named_task.tool, tool_kind)
+    reference = _respell(context, task.tool, tool_kind)
     entries = {entry.key: entry for entry in definition if entry.key != "spec"}
-    entries |= {entry.key: entry for entry in own if entry.key not in ("kind", "task")}
-    below, above = as_mapping(definition.get("args")), as_mapping(own.get("args"))
+    entries |= {entry.key: entry for entry in reference if entry.key not in ("kind", "task")}
+    below, above = as_mapping(definition.get("args")), as_mapping(reference.get("args"))
     if below is not None and above is not None:
         merged_args = Mapping({**below.entries, **above.entries}, above.line, above.column)
         entries["args"] = MappingEntry("args", merged_args, above.line, above.column)
     spec = as_mapping(definition.get("spec"))
     if spec is not None:
-        spec = _with_rules(context, spec if tool_kind is None else _clean_spec(context, spec, tool_kind))
+        spec = _drop_policy_without_rules(
+            context, spec if tool_kind is None else _check_spec(context, spec, tool_kind)
+        )
     return Mapping(entries, task.tool.line, task.tool.column), spec
 
 
-def _shape(context: ReaderContext, tool: Mapping, kind: Kind | None, label: str) -> Mapping:
+def _check_task(context: ReaderContext, tool: Mapping, kind: Kind | None, label: str) -> Mapping:
     """The task's keys by their canonical names; what does not fit is reported and left out."""
     inputs = fields_of(kind.inputs) if kind else {}
-    own = {key: field for key, field in fields_of(TaskShape).items() if key not in inputs}
+    task_fields = {key: field for key, field in fields_of(TaskShape).items() if key not in inputs}
     shaped = context.shape_checker.check_fields(
         tool,
-        own,
+        task_fields,
         f"a task of kind `{kind.name}`" if kind else f"the task `{label}`",
         templated=inputs,
         closed=kind is not None and is_closed(kind.inputs),
@@ -221,12 +221,12 @@ def _shape(context: ReaderContext, tool: Mapping, kind: Kind | None, label: str)
     if kind is not None and (spec := as_mapping(shaped.get("spec"))) is not None:
         entry = tool.entries["spec"]
         shaped.entries["spec"] = MappingEntry(
-            "spec", _clean_spec(context, spec, kind), entry.line, entry.column
+            "spec", _check_spec(context, spec, kind), entry.line, entry.column
         )
     return shaped
 
 
-def _clean_spec(context: ReaderContext, spec: Mapping, kind: Kind) -> Mapping:
+def _check_spec(context: ReaderContext, spec: Mapping, kind: Kind) -> Mapping:
     return context.shape_checker.check_fields(
         spec,
         {"policy": ANYTHING._replace(extra={"empty": "policy-shape"})},
@@ -266,34 +266,38 @@ def move_output_select(node: Mapping) -> Mapping:
     return Mapping(entries, node.line, node.column)
 
 
-def _merged_spec(
+def _merge_spec(
     context: ReaderContext,
     shaped: Mapping,
     kind: Kind | None,
     outer: tuple[Mapping | None, ...],
-    defined: Mapping | None,
+    definition_spec: Mapping | None,
 ) -> Mapping | None:
     """001 §6.4: kind defaults → executor → step → loop → workbook definition → task."""
     known = frozenset(fields_of(kind.spec)) if kind else None
     defaults = node_of(dict(kind.defaults), shaped) if kind and kind.defaults else None
-    own = as_mapping(shaped.get("spec"))
+    own_spec = as_mapping(shaped.get("spec"))
     executor, *inner = (inheritable_spec(spec, known) for spec in outer)
     if kind is not None and executor is not None:
         executor = context.shape_checker.check_fields(
             executor, {}, "`executor.spec`", templated=fields_of(kind.spec), closed=False
         )
     return merge_specs(
-        as_mapping(defaults), executor, *inner, defined, _with_rules(context, own) if own else None
+        as_mapping(defaults),
+        executor,
+        *inner,
+        definition_spec,
+        _drop_policy_without_rules(context, own_spec) if own_spec else None,
     )
 
 
-def _with_rules(context: ReaderContext, spec: Mapping) -> Mapping:
+def _drop_policy_without_rules(context: ReaderContext, spec: Mapping) -> Mapping:
     """A task's own spec; a policy that is no object containing `rules` (000 §13) is left out."""
     policy = spec.get("policy")
     if policy is None or (isinstance(policy, Mapping) and "rules" in policy):
         return spec
-    found = "a mapping without `rules`" if isinstance(policy, Mapping) else describe_node(policy)
-    message = f"a policy is an object containing `rules`, not {found}"
+    described = "a mapping without `rules`" if isinstance(policy, Mapping) else describe_node(policy)
+    message = f"a policy is an object containing `rules`, not {described}"
     keys = policy.entries if isinstance(policy, Mapping) else ()
     near = next((key for key in keys if closest_words(key, ("rules",))), None)
     hint = f"`{near}`: did you mean `rules`?" if near else "write `policy: { rules: […] }`"
@@ -301,7 +305,9 @@ def _with_rules(context: ReaderContext, spec: Mapping) -> Mapping:
     return Mapping({entry.key: entry for entry in spec if entry.key != "policy"}, spec.line, spec.column)
 
 
-def _spec_values(context: ReaderContext, spec: Mapping | None, where: PlaybookPart) -> dict[str, Template]:
+def _read_spec_values(
+    context: ReaderContext, spec: Mapping | None, part: PlaybookPart
+) -> dict[str, Template]:
     if spec is None:
         return {}
-    return {entry.key: context.read_data(entry.value, where) for entry in spec if entry.key != "policy"}
+    return {entry.key: context.read_template(entry.value, part) for entry in spec if entry.key != "policy"}

@@ -27,18 +27,18 @@ class NameRead(NamedTuple):
 
     occurrence: ExpressionOccurrence
     use: Use
-    space: NameScope
+    scope: NameScope
     path: Path
 
     @property
     def name(self) -> str:
         """The name as it is written; of a bare one the first key."""
-        return self.path[0] if self.space is NameScope.BARE else ".".join((self.space.value, *self.path))
+        return self.path[0] if self.scope is NameScope.BARE else ".".join((self.scope.value, *self.path))
 
     @property
     def tolerant(self) -> bool:
         """Whether an unset name does no harm here, or nobody knows which steps came before."""
-        return self.occurrence.guard or self.occurrence.where.role is ExpressionRole.OUTPUT
+        return self.occurrence.guard or self.occurrence.part.role is ExpressionRole.OUTPUT
 
 
 _IN_PIPELINE = frozenset(
@@ -52,32 +52,32 @@ _IN_PIPELINE = frozenset(
     }
 )
 _AFTER_TASK = frozenset({ExpressionRole.POLICY, ExpressionRole.POLICY_WRITE, ExpressionRole.TASK_WRITE})
-_SPACES = {space.value: space for space in NameScope if space is not NameScope.BARE}
+_SCOPES = {scope.value: scope for scope in NameScope if scope is not NameScope.BARE}
 _ALWAYS = frozenset({"job"})
 """Bare names that every execution has."""
 
 
 def is_in_pipeline(occurrence: ExpressionOccurrence) -> bool:
     """Whether it is evaluated while the pipeline runs; a step's own timeout is not."""
-    return occurrence.where.role in _IN_PIPELINE and occurrence.where.task >= 0
+    return occurrence.part.role in _IN_PIPELINE and occurrence.part.task >= 0
 
 
 def name_reads(playbook: Playbook, context: DocumentContext, sources: NameSources) -> Iterator[NameRead]:
     """Every read of a name that could be unset, in the order of reading."""
     steps = playbook.steps
     for occurrence in context.occurrences:
-        where = occurrence.where
-        if where.role is ExpressionRole.WORKLOAD or (
-            where.step not in steps and where.role is not ExpressionRole.OUTPUT
+        part = occurrence.part
+        if part.role is ExpressionRole.WORKLOAD or (
+            part.step not in steps and part.role is not ExpressionRole.OUTPUT
         ):
             continue
         for use in occurrence.expression.uses:
             if use.optional:
                 continue
             head = use.path[0]
-            space = _SPACES.get(head)
-            if space is not None:
-                read = NameRead(occurrence, use, space, use.path[1:])
+            scope = _SCOPES.get(head)
+            if scope is not None:
+                read = NameRead(occurrence, use, scope, use.path[1:])
                 if read.path and not _is_provided(read, playbook):
                     yield read
             elif head not in NAMESPACES and head not in sources.workload and head not in _ALWAYS:
@@ -88,8 +88,8 @@ def name_reads(playbook: Playbook, context: DocumentContext, sources: NameSource
 
 def _is_provided(read: NameRead, playbook: Playbook) -> bool:
     """Names that the engine sets, and namespaces that do not exist here: another check speaks of those."""
-    role, step = read.occurrence.where.role, playbook.steps.get(read.occurrence.where.step)
-    match read.space:
+    role, step = read.occurrence.part.role, playbook.steps.get(read.occurrence.part.step)
+    match read.scope:
         case NameScope.CTX:
             return read.path[0] == "signals"
         case NameScope.ITER:
@@ -121,8 +121,8 @@ def _is_item(read: NameRead, step: Step | None) -> bool:
 
 def can_be_set(read: NameRead, playbook: Playbook, sources: NameSources) -> bool:
     """Whether anything sets the name: for this place, or in a guard for any place at all."""
-    local = sources.everywhere if read.tolerant else sources.of_step(read.occurrence.where.step)
-    match read.space:
+    local = sources.everywhere if read.tolerant else sources.of_step(read.occurrence.part.step)
+    match read.scope:
         case NameScope.CTX:
             return read.path in sources.ctx
         case NameScope.ITER:
@@ -143,9 +143,7 @@ def can_be_set(read: NameRead, playbook: Playbook, sources: NameSources) -> bool
 
 
 def _is_own_arg(read: NameRead, playbook: Playbook) -> bool:
-    where = read.occurrence.where
-    if not is_in_pipeline(read.occurrence) or where.role is ExpressionRole.TASK_ARGS:
+    part = read.occurrence.part
+    if not is_in_pipeline(read.occurrence) or part.role is ExpressionRole.TASK_ARGS:
         return False
-    return any(
-        path[0] == read.path[0] for path in task_arg_paths(playbook.steps[where.step].tasks[where.task])
-    )
+    return any(path[0] == read.path[0] for path in task_arg_paths(playbook.steps[part.step].tasks[part.task]))
