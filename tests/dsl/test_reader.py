@@ -30,8 +30,8 @@ from tests.playbooks import (
     ],
 )
 def test_the_structure_of_a_loop_is_never_an_expression(spec: str) -> None:
-    found = error_codes(step(f"loop: {{ in: [1], iterator: n, spec: {spec} }}\n{NOOP}"))
-    assert found in (["wrong-type"], ["bad-value"])
+    codes = error_codes(step(f"loop: {{ in: [1], iterator: n, spec: {spec} }}\n{NOOP}"))
+    assert codes in (["wrong-type"], ["bad-value"])
 
 
 @pytest.mark.parametrize(
@@ -79,10 +79,10 @@ def test_on_unmatched_of_a_scope_makes_no_policy_by_itself() -> None:
 
 def test_rules_that_no_task_inherits_are_checked() -> None:
     rules = "{ rules: [{ when: ready, then: { do: continue } }] }"
-    own = "{ kind: noop, spec: { policy: { rules: [] } } }"
-    assert error_codes(step(f"spec: {{ policy: {rules} }}\ntool: {own}")) == ["guard-form"]
+    own_policy = "{ kind: noop, spec: { policy: { rules: [] } } }"
+    assert error_codes(step(f"spec: {{ policy: {rules} }}\ntool: {own_policy}")) == ["guard-form"]
     assert error_codes(
-        f"executor: {{ spec: {{ policy: {rules} }} }}\nworkflow:\n" + step(f"tool: {own}")
+        f"executor: {{ spec: {{ policy: {rules} }} }}\nworkflow:\n" + step(f"tool: {own_policy}")
     ) == ["guard-form"]
 
 
@@ -171,9 +171,9 @@ def test_an_unknown_definition_is_told_without_its_inputs() -> None:
 
 def test_a_message_is_one_line_of_bounded_length() -> None:
     text = step('next: { arcs: [{ step: "a\\nb" }] }') + step(NOOP, name="x" * 3000 + "!")
-    found = problems_of(text)
-    assert found
-    for problem in found:
+    problems = problems_of(text)
+    assert problems
+    for problem in problems:
         assert "\n" not in problem.message + problem.hint
         assert len(problem.message) <= 500
 
@@ -183,25 +183,25 @@ def test_a_name_has_no_line_break() -> None:
 
 
 def test_the_document_and_its_hash_do_not_depend_on_the_text() -> None:
-    one = playbook_of(step("tool: { kind: noop, args: { a: 1 } }"))
-    other = playbook_of("# a comment\n" + document_of(step("tool:\n  kind: noop\n  args:\n    a: 1")))
-    assert one.document == other.document
-    assert one.hash == other.hash
-    assert one.hash != playbook_of(step("tool: { kind: noop, args: { a: 2 } }")).hash
+    playbook = playbook_of(step("tool: { kind: noop, args: { a: 1 } }"))
+    same_playbook = playbook_of("# a comment\n" + document_of(step("tool:\n  kind: noop\n  args:\n    a: 1")))
+    assert playbook.document == same_playbook.document
+    assert playbook.hash == same_playbook.hash
+    assert playbook.hash != playbook_of(step("tool: { kind: noop, args: { a: 2 } }")).hash
 
 
 def test_a_step_selects_for_its_tasks() -> None:
     text = step(
         "output_select: [$.a]\ntool:\n  - { name: one, kind: noop }\n  - { name: two, kind: noop, output_select: [$.b] }"
     )
-    one, two = first_step(text).tasks
-    assert "$.a" in str(one.spec["result"])
-    assert "$.b" in str(two.spec["result"])
-    assert "$.a" not in str(two.spec["result"])
+    first, second = first_step(text).tasks
+    assert "$.a" in str(first.spec["result"])
+    assert "$.b" in str(second.spec["result"])
+    assert "$.a" not in str(second.spec["result"])
 
 
 def test_no_step_is_called_unreachable_while_an_arc_leads_nowhere() -> None:
     text = step("next: { arcs: [{ step: reprot }] }") + step(NOOP, name="report")
-    assert [found.code for found in problem_positions(text)] == ["unknown-step"]
+    assert [problem.code for problem in problem_positions(text)] == ["unknown-step"]
     text = step("next: [{ step: report }]") + step(NOOP, name="report")
-    assert [found.code for found in problem_positions(text)] == ["draft-next-list"]
+    assert [problem.code for problem in problem_positions(text)] == ["draft-next-list"]

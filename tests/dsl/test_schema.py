@@ -27,8 +27,8 @@ def root_of(text: str) -> Mapping:
 
 def reader_errors(text: str) -> list[str]:
     reads = read_playbook(root_of(text), "file", text, builtin_kinds())
-    found = [problem for read in reads for problem in read.context.problems]
-    return [problem.code for problem in found if problem.severity == "error"]
+    problems = [problem for read in reads for problem in read.context.problems]
+    return [problem.code for problem in problems if problem.severity == "error"]
 
 
 def schema_errors(text: str) -> list[str]:
