@@ -86,6 +86,16 @@ def test_rules_that_no_task_inherits_are_checked() -> None:
     ) == ["guard-form"]
 
 
+def test_rules_that_no_task_inherits_are_checked_in_every_step_of_a_long_workflow() -> None:
+    inherited = "spec: { policy: { rules: [{ when: true, then: { do: continue } }] } }\ntool: { kind: noop }"
+    ignored = (
+        "spec: { policy: { rules: [{ when: ready, then: { do: continue } }] } }\n"
+        "tool: { kind: noop, spec: { policy: { rules: [] } } }"
+    )
+    text = "".join(step(inherited, f"a{number}") + step(ignored, f"b{number}") for number in range(20))
+    assert error_codes(text) == ["guard-form"] * 20
+
+
 def test_what_tasks_inherit_from_the_executor_has_its_type() -> None:
     text = "executor: { spec: { task_timeout: fast, free: thing } }\nworkflow:\n" + step(NOOP)
     assert problem_positions(text) == [ProblemPosition(4, 35, "wrong-type")]

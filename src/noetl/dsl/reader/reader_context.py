@@ -38,8 +38,8 @@ class NestedPlaybook(NamedTuple):
 class ReaderContext(DocumentContext):
     """What the parts of the reader share while a document is read.
 
-    `used_tasks` are the workbook tasks that steps refer to, `read_rules` the lists of rules (by `id`)
-    that some task has inherited, `step_names` the names of all steps, known before the first is read.
+    `used_tasks` are the workbook tasks that steps refer to, `read_rules` the lists of rules that some
+    task has, `step_names` the names of all steps, known before the first is read.
     """
 
     def __init__(
@@ -48,7 +48,9 @@ class ReaderContext(DocumentContext):
         super().__init__(file, text, kinds, workload_keys)
         self.nested: list[NestedPlaybook] = []
         self.used_tasks: set[str] = set()
-        self.read_rules: set[int] = set()
+        # By id, because equal lists of two scopes are two. Held, because a list that is gone would
+        # leave its id to the rules of a later step, and those would pass as read.
+        self.read_rules: dict[int, Sequence] = {}
         self.step_names: frozenset[str] = frozenset()
         self.shape_checker = ShapeChecker(self.report, REFUSED_KEYS, SHAPE_NAMES)
 

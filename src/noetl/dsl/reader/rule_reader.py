@@ -54,7 +54,7 @@ def read_policy(
         message = f"a policy is an object containing `rules`, not {described}"
         context.report("policy-shape", node, message, "write `policy: { rules: […] }`")
         return None
-    context.read_rules.add(id(rules))
+    context.read_rules[id(rules)] = rules
     shaped = context.shape_checker.check_struct(node, PolicyShape, "a policy")
     if shaped is None:
         return None
