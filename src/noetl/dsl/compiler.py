@@ -72,7 +72,10 @@ def _drop_draft_hint(problem: Problem) -> Problem:
 
 
 def _settle(problems: Iterable[Problem], text: str) -> tuple[Problem, ...]:
-    """In document order, each once, without those that a comment on their line silences."""
+    """In document order, each once, without those that a comment on their line silences.
+
+    The same may be found twice: a definition in the workbook is read with every task that uses it.
+    """
     ignored = ignored_codes(text)
     unsilenced = {
         problem

@@ -23,7 +23,7 @@ class ContextWrite(NamedTuple):
 
 
 class ConcurrentWrite(NamedTuple):
-    """Two steps by position that may write at once; the same one twice if several runs of it may."""
+    """Two steps by index that may write at once; the same one twice if several runs of it may."""
 
     write: ContextWrite
     first: int
@@ -37,6 +37,8 @@ def check_concurrent_writes(playbook: Playbook, context: DocumentContext) -> Non
     written = [tuple(_context_writes(step)) for step in playbook.workflow]
     if not any(written):
         return
+    # Without `precise` more arcs fire together, never fewer: where the quick look finds no conflict there
+    # is none, and no two guards need be compared.
     net = token_net(playbook, precise=False)
     conflicts = _concurrent_writes(playbook, net, written)
     if conflicts and (precise_net := token_net(playbook, precise=True)) != net:

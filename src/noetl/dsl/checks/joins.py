@@ -77,6 +77,7 @@ class _TokenCounts:
             if node in self.reached and not step.is_exclusive
             for fork in _forks(self.arcs_of[node])
         ]
+        # Components come last first, so reversed each step is asked after those that lead to it.
         self.many = [False] * len(successors)
         runs_often = [False] * len(successors)
         for component in reversed(strong_components(successors)):
@@ -93,6 +94,7 @@ class _TokenCounts:
         if len(self.sources[node]) <= 1:
             return False
         ancestors = self.ancestors[node]
+        # Forks that stand last first: in most documents those are nearest to the join, and the search ends.
         return any(
             (targets & ancestors).bit_count() > 1 or twice & ancestors
             for targets, twice in reversed(self.forks)

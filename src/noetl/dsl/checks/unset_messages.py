@@ -12,6 +12,7 @@ from noetl.dsl.document.playbook import Playbook
 from noetl.dsl.document.shape_check import did_you_mean
 
 _COMPARED = 200
+"""Most names that are compared: each comparison is quadratic in their length."""
 
 
 def never_set_message(read: NameRead, playbook: Playbook, sources: NameSources) -> tuple[str, str]:

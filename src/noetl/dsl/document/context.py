@@ -55,7 +55,7 @@ class PlaybookPart(NamedTuple):
 
 
 class ExpressionOccurrence(NamedTuple):
-    """One occurrence of an expression: equal expressions are shared, their sites are not."""
+    """One occurrence of an expression: equal expressions are shared, their occurrences are not."""
 
     expression: Expression
     scalar: Scalar

@@ -39,6 +39,7 @@ _IGNORE = re.compile(r"#\s*noetl:\s*ignore\s+([a-z0-9-]+(?:\s*,\s*[a-z0-9-]+)*)"
 
 def ignored_codes(text: str) -> dict[int, frozenset[str]]:
     """The codes that a `# noetl: ignore CODE, CODE` comment silences, by line."""
+    # Nearly no document silences anything: one search saves the splitting into lines.
     if "noetl:" not in text:
         return {}
     codes_by_line = {}

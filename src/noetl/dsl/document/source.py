@@ -27,6 +27,7 @@ MAX_CHARACTERS = 8_000_000
 MAX_NODES = 500_000
 MAX_DEPTH = 64
 MAX_DIGITS = 300
+"""Of a whole number: so it is finite as a float, too, and far from the 4,300 digits that `int` refuses."""
 
 
 ScalarValue: TypeAlias = bool | int | float | str | None
@@ -134,7 +135,7 @@ LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 
 class SourceLines:
-    """A text by lines, as YAML counts them."""
+    """A text by lines, as YAML counts them: `str.splitlines` knows others, and every line would be off."""
 
     __slots__ = ("_starts", "text")
 
@@ -163,6 +164,8 @@ class SourceError(NoetlError):
         self.hint = hint
 
 
+# What PyYAML refuses, by its own table: the C parser says where in bytes, and of lone surrogates nothing, so
+# the character is looked for again.
 _UNPRINTABLE = Reader.NON_PRINTABLE
 _INTEGER = re.compile(r"[-+]?[0-9]+\Z")
 _HEX = re.compile(r"0x[0-9a-fA-F]+\Z")
@@ -182,6 +185,8 @@ class _Composer:
         self.text = text
         self.loader = yaml.CBaseLoader(text)
         self.budget = MAX_NODES
+        # With the size of each: an alias costs nothing here, but all that it stands for wherever the
+        # tree is walked, so it is paid for (a document of a few lines can stand for billions of values).
         self.anchors: dict[str, tuple[Node, int]] = {}
 
     def document(self) -> Node | None:

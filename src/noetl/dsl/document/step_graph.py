@@ -1,4 +1,8 @@
-"""Steps and arcs as a graph of numbers: reachability, cycles, ancestors, dominators. Never recursive."""
+"""Steps and arcs as a graph of numbers: reachability, cycles, ancestors, dominators.
+
+Nothing here recurses: a workflow may be a chain of more steps than Python's stack is deep. Sets of nodes
+are bits of a number where they are combined, because `|` and `&` of thousands of bits are one step in C.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
@@ -10,7 +14,7 @@ Edges: TypeAlias = Sequence[Sequence[int]]
 
 
 class StepGraph(NamedTuple):
-    """The steps of a playbook by their position in the workflow; arcs to unknown steps are left out."""
+    """The steps of a playbook by their index in the workflow; arcs to unknown steps are left out."""
 
     names: tuple[str, ...]
     number: dict[str, int]
@@ -114,6 +118,8 @@ def nodes_on_cycles(successors: Edges) -> set[int]:
 
 def ancestor_masks(successors: Edges) -> list[int]:
     """For each node the set of nodes that reach it, itself included, as bits of a number."""
+    # All nodes of a component have the same ancestors. Components come with the last first, so that
+    # backwards the mask of each is complete before it is handed on.
     components = strong_components(successors)
     component_of = [0] * len(successors)
     for index, component in enumerate(components):

@@ -9,7 +9,7 @@ import msgspec
 from noetl.dsl.document.context import ExpressionRole, PlaybookPart
 from noetl.dsl.document.keychain_kinds import CREDENTIAL_SUFFIX, EXCLUSIVE_FIELDS, KEYCHAIN_KINDS
 from noetl.dsl.document.kinds import Kinds
-from noetl.dsl.document.playbook import Arc, Executor, KeychainEntry, Metadata, Playbook, Step
+from noetl.dsl.document.playbook import Arc, Executor, KeychainEntry, Metadata, Playbook, Position, Step
 from noetl.dsl.document.shape_check import describe_node, did_you_mean, fields_of, is_empty
 from noetl.dsl.document.shapes import KeychainShape, RootShape
 from noetl.dsl.document.source import Located, Mapping, Node, Scalar, Sequence, node_value
@@ -110,10 +110,10 @@ def _read_steps(
 
 
 def _report_unknown_step(
-    context: ReaderContext, name: str, at: Located | object, steps: dict[str, Step]
+    context: ReaderContext, name: str, at: Located | Position, steps: dict[str, Step]
 ) -> None:
     hint = did_you_mean(name, steps) or "steps are declared under `workflow`"
-    context.report("unknown-step", at, f"there is no step `{name}`", hint)  # type: ignore[arg-type]
+    context.report("unknown-step", at, f"there is no step `{name}`", hint)
 
 
 def _entry_step(context: ReaderContext, executor_spec: Mapping | None, steps: dict[str, Step]) -> str:

@@ -65,7 +65,7 @@ class ReaderContext(DocumentContext):
     def read_expression(
         self, scalar: Scalar, part: PlaybookPart, *, guard: bool = False
     ) -> Expression | None:
-        """The parsed expression, noted as a site; None if it is wrong."""
+        """The parsed expression, its occurrence noted; None if it is wrong."""
         try:
             expression = parse(str(scalar.value))
         except ExpressionError as error:
@@ -101,6 +101,7 @@ class ReaderContext(DocumentContext):
             return Constant(node.value)
         if isinstance(node, Sequence):
             items = tuple(self.read_template(item, part) for item in node.items)
+            # One constant where there is no expression inside: it renders as its parts would, without a copy.
             constants = [item.value for item in items if isinstance(item, Constant)]
             return Constant(constants) if len(constants) == len(items) else ListTemplate(items)
         return _mapping_template(

@@ -122,9 +122,9 @@ def _read_loop(
         mode=scalar_text(knobs.get("mode")) or "sequential",  # type: ignore[arg-type]  # in shape
         max_in_flight=10 if max_in_flight is None else max_in_flight,
         window=int(scalar_text(window)) if window is not None else 1000,
-        placement=scalar_text(policy.get("exec") if policy else None) or "local",  # type: ignore[arg-type]
-        failure=scalar_text(failure.get("mode") if failure else None) or "fail_fast",  # type: ignore[arg-type]
-        reduce={_reducer_path(entry.key): scalar_text(entry.value) for entry in reduce} if reduce else {},  # type: ignore[misc]
+        placement=scalar_text(policy.get("exec") if policy else None) or "local",  # type: ignore[arg-type]  # in shape
+        failure=scalar_text(failure.get("mode") if failure else None) or "fail_fast",  # type: ignore[arg-type]  # in shape
+        reduce={_reducer_path(entry.key): scalar_text(entry.value) for entry in reduce} if reduce else {},  # type: ignore[misc]  # in shape
         desc=scalar_text(node.get("desc")),
     )
 

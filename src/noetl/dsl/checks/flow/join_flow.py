@@ -54,6 +54,7 @@ def set_before_join(steps: Sequence[BranchStep], order: Sequence[int]) -> list[i
                 # Saying nothing is better than accusing wrongly.
                 sets_before[node] = _EVERYTHING
             else:
+                # Backwards, as `_surely_set` asks what follows a step: so few rounds are needed.
                 between.sort(key=rank.__getitem__, reverse=True)
                 sets_before[node] = _sets_between(steps, fork, between)
     return sets_before
@@ -65,6 +66,7 @@ def _between(successors: Edges, fork: int, inside: int, most: int) -> list[int]:
     waiting = [fork]
     while waiting and len(reached) < most:
         for target in successors[waiting.pop()]:
+            # `inside` loses what was reached: one number is both the limit and the set of those seen.
             if inside >> target & 1:
                 inside &= ~(1 << target)
                 reached.append(target)

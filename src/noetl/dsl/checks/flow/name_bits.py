@@ -20,6 +20,8 @@ class NameBits:
             paths_by_scope[read.scope][_path_key(read)] = None
         self._paths = {scope: PathBits() for scope in NameScope}
         bits = 0
+        # The order makes every question one mask or shift: first what lasts, then what is gone after the
+        # run (`args` and two copies of the bare names), last what begins only with the step.
         for scope in (
             NameScope.BARE,
             NameScope.CTX,
@@ -114,6 +116,7 @@ class NameBits:
 
 
 def _path_key(read: NameRead) -> Path:
+    """The part of a path that is set as one. Of a step that is its result, or the rest of it."""
     if read.scope is NameScope.STEPS:
         return read.path[:2] if read.path[1:2] == ("result",) else read.path[:1]
     return read.path

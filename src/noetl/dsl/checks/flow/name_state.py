@@ -66,11 +66,10 @@ def _bits_in_pipeline(step_flow: StepFlow, read: NameRead) -> int:
 
 
 def _bits_of_earlier_writes(step_flow: StepFlow, writes: Sequence[Write], read: NameRead) -> int:
-    """What the writes set that are made before the one whose value is read; all, if it is none of them.
-
-    Only those that could set the name: a list of writes may be long, and each of them read names.
-    """
+    """What the writes set that are made before the one whose value is read; all, if it is none of them."""
     write_position = read.occurrence.part.write
+    # Fast path: a write whose first key differs cannot set the name, so leaving it out changes nothing.
+    # Each of many writes may read names, and encoding all before it for each would be quadratic.
     return step_flow.encoder.write_bits(
         write
         for write in writes

@@ -37,7 +37,10 @@ class PathSet:
 
 
 class PathBits:
-    """Bits of paths that are read, found by the paths that set them."""
+    """Bits of paths that are read, found by the paths that set them.
+
+    Every start of a path is a key, so that `set_by` costs the length of the path, not the number of paths.
+    """
 
     __slots__ = ("_exact", "_under")
 

@@ -41,11 +41,11 @@ class PipelineEdge(NamedTuple):
 class PipelineFlow(NamedTuple):
     """What is set, beside what was when the step began.
 
-    An edge leads to a task's position, to the number of tasks for success, to one more for failure.
+    An edge leads to a task's index, to the number of tasks for success, to one more for failure.
     """
 
     matched: tuple[dict[int | None, int], ...] | None
-    """For each task what is set when one of its rules has matched, by the rule's position. Of a
+    """For each task what is set when one of its rules has matched, by the rule's index. Of a
     pipeline that sets nothing that is read they were not looked at."""
     edges: tuple[tuple[PipelineEdge, ...], ...]
     before: tuple[int, ...]
@@ -68,6 +68,7 @@ class NameEncoder(NamedTuple):
     def proof_bits(self, guard: Guard, *, holds: bool) -> int:
         """What is set, given the guard's verdict."""
         sets = NOTHING
+        # `may_prove` changes no result: it saves taking apart guards that prove no name asked for.
         if not isinstance(guard, bool) and self.may_prove(guard):
             for path in guard.proves(holds=holds):
                 sets |= self._proof(path)
@@ -95,8 +96,15 @@ class NameEncoder(NamedTuple):
 
 def pipeline_flow(step: Step, encoder: NameEncoder) -> PipelineFlow:
     """The least that every way through the pipeline sets."""
+    # Fast path of `solve_pipeline`, to which it is equal wherever a way leads: most pipelines set no name
+    # that is read, and need neither the verdicts of their rules nor a solution.
     if not _sets_any_name(step, encoder):
         return PipelineFlow(None, (), (NOTHING,) * len(step.tasks), NOTHING, NOTHING)
+    return solve_pipeline(step, encoder)
+
+
+def solve_pipeline(step: Step, encoder: NameEncoder) -> PipelineFlow:
+    """As `pipeline_flow`, by following every rule."""
     index_of_label = {task.label: index for index, task in enumerate(step.tasks)}
     done = len(step.tasks)
     continuations = [list(_continuations(task, encoder)) for task in step.tasks]
@@ -183,6 +191,7 @@ def _solve(edges: Sequence[Sequence[PipelineEdge]], size: int, everything: int) 
         node = waiting.pop()
         for target, sets in edges[node]:
             state = before[target] & (before[node] | sets)
+            # A node that was never seen goes on even if nothing changed: what follows it is reached, too.
             if state != before[target] or target not in seen:
                 before[target] = state
                 seen.add(target)

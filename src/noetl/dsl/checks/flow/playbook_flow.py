@@ -134,6 +134,7 @@ def _solve(
 ) -> list[int]:
     """The greatest solution; steps that nothing leads to keep everything."""
     entry = order[0]
+    # From everything downwards: from nothing upwards a cycle would never learn what was set before it.
     state = [steps[entry].encoder.bits.before_step] * len(steps)
     state[entry] = steps[entry].begins
     changed = True
