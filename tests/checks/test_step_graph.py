@@ -3,6 +3,8 @@ from hypothesis import strategies as st
 
 from noetl.dsl.document.step_graph import (
     ancestor_masks,
+    forward_order,
+    immediate_dominators,
     nodes_on_cycles,
     reachable_nodes,
     reverse_edges,
@@ -45,6 +47,30 @@ def test_a_node_is_on_a_cycle_if_its_successors_reach_it(successors: list[list[i
         node for node in range(len(successors)) if node in reachable_nodes(successors, successors[node])
     }
     assert nodes_on_cycles(successors) == expected
+
+
+@given(graphs())
+def test_a_dominator_is_the_last_node_that_every_path_passes(successors: list[list[int]]) -> None:
+    order = forward_order(successors, 0)
+    assert set(order) == reachable_nodes(successors, [0])
+    dominators = immediate_dominators(successors, order)
+    strict: dict[int, set[int]] = {0: set()}
+    for node in order[1:]:
+        # Whatever cannot be reached any more once a node is taken out is dominated by it.
+        strict[node] = {
+            other
+            for other in order
+            if other != node and (other == 0 or node not in reachable_nodes(_without(successors, other), [0]))
+        }
+    for node in order[1:]:
+        assert strict[node] == {dominators[node]} | strict[dominators[node]]
+
+
+def _without(successors: list[list[int]], removed: int) -> list[list[int]]:
+    return [
+        [target for target in targets if removed not in (node, target)]
+        for node, targets in enumerate(successors)
+    ]
 
 
 def test_reversing_keeps_every_edge() -> None:

@@ -1,8 +1,10 @@
 """All problems of a document at once, each at its own line and column."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from noetl.dsl.document.problem import PlaybookInvalid
+from noetl.dsl.document.problem import PlaybookInvalid, ignored_codes
 from noetl.dsl.document.problem_codes import CODES
 from noetl.loader import load
 from tests.playbooks import (
@@ -231,3 +233,11 @@ def test_a_text_without_a_mapping_is_no_document(text: str) -> None:
     problem = problem_of(text)
     assert (problem.line, problem.column, problem.code) == (1, 1, "empty-document")
     assert "apiVersion" in problem.hint
+
+
+@given(st.lists(st.sampled_from(["a: 1", "b: 2  # noetl: ignore dead-arc, unset-name", "# ignore all", ""])))
+def test_a_text_that_silences_nothing_is_not_taken_apart(lines: list[str]) -> None:
+    text = "\n".join(lines)
+    # One more line that names noetl makes every line be looked at.
+    assert ignored_codes(text) == ignored_codes(f"{text}\n# noetl:")
+    assert set(ignored_codes(text)) == {number for number, line in enumerate(lines, 1) if "noetl" in line}

@@ -1,8 +1,17 @@
 """What the reader keeps, refuses and says once."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from noetl.dsl.document.context import ExpressionRole, PlaybookPart
+from noetl.dsl.document.kinds import Kinds
 from noetl.dsl.document.playbook import Policy
+from noetl.dsl.document.source import Scalar, node_of
+from noetl.dsl.reader.reader_context import ReaderContext
+from noetl.expr import Constant, ListTemplate, MappingTemplate, Template, parse, render
+from noetl.model import Json
+from noetl.model.reference import MARKER, escape_key
 from tests.playbooks import (
     NOOP,
     ProblemPosition,
@@ -215,3 +224,29 @@ def test_no_step_is_called_unreachable_while_an_arc_leads_nowhere() -> None:
     assert [problem.code for problem in problem_positions(text)] == ["unknown-step"]
     text = step("next: [{ step: report }]") + step(NOOP, name="report")
     assert [problem.code for problem in problem_positions(text)] == ["draft-next-list"]
+
+
+_VALUES = st.recursive(
+    st.none() | st.integers() | st.sampled_from(["text", "{{ 1 + 1 }}"]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "b", MARKER]), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(_VALUES)
+def test_a_value_without_expressions_is_one_constant_and_renders_as_its_parts_would(value: Json) -> None:
+    context = ReaderContext("file", "", Kinds())
+    template = context.read_template(node_of(value, Scalar(None, 1, 1)), PlaybookPart(ExpressionRole.INPUT))
+    assert isinstance(template, Constant) == ("{{" not in str(value))
+    assert render(template, {}) == render(unfolded(value), {})
+
+
+def unfolded(value: Json) -> Template:
+    """The template with a node for each part of the value."""
+    if isinstance(value, dict):
+        return MappingTemplate({escape_key(key): unfolded(item) for key, item in value.items()})
+    if isinstance(value, list):
+        return ListTemplate(tuple(map(unfolded, value)))
+    return parse(value) if isinstance(value, str) and "{{" in value else Constant(value)
