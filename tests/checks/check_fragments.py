@@ -44,10 +44,12 @@ def document_text(fragment: str) -> str:
 
 def problems(fragment: str) -> list[Problem]:
     """What the checks say about it. A fragment that cannot even be read is a mistake in the test."""
-    found = examine(document_text(fragment), "test.yaml").problems
-    strangers = [problem for problem in found if problem.severity == "error" and problem.code not in OWN]
+    all_problems = examine(document_text(fragment), "test.yaml").problems
+    strangers = [
+        problem for problem in all_problems if problem.severity == "error" and problem.code not in OWN
+    ]
     assert not strangers, strangers
-    return [problem for problem in found if problem.code in OWN]
+    return [problem for problem in all_problems if problem.code in OWN]
 
 
 def assert_found(code: str, fragment: str) -> list[Problem]:
@@ -56,16 +58,16 @@ def assert_found(code: str, fragment: str) -> list[Problem]:
     expected = []
     clean: list[str] = []
     for number, line in enumerate(text.split("\n"), start=1):
-        before, mark, rest = line.partition("§")
+        before, mark, after = line.partition("§")
         while mark:
             expected.append((code, number, len(before) + 1))
-            head, mark, rest = rest.partition("§")
+            head, mark, after = after.partition("§")
             before += head
-        clean.append(before + rest)
-    found = problems("\n".join(clean))
-    assert [(problem.code, problem.line, problem.column) for problem in found] == expected, found
-    assert all(problem.message for problem in found)
-    return found
+        clean.append(before + after)
+    reported = problems("\n".join(clean))
+    assert [(problem.code, problem.line, problem.column) for problem in reported] == expected, reported
+    assert all(problem.message for problem in reported)
+    return reported
 
 
 def assert_clean(fragment: str) -> None:

@@ -81,8 +81,8 @@ def test_arcs_that_are_never_taken(bad: str, good: str) -> None:
 
 def test_a_step_that_only_routes_has_no_failure_to_handle() -> None:
     arcs = "- step: a\n  when: \"{{ event.name == 'step.done' }}\"\n- step: b\n  when: §\"{{ event.name == 'step.failed' }}\""
-    (found,) = assert_found("dead-arc", step(arcs, tool="desc: routes"))
-    assert "nothing in `start` can fail" in found.message
+    (problem,) = assert_found("dead-arc", step(arcs, tool="desc: routes"))
+    assert "nothing in `start` can fail" in problem.message
 
 
 def test_inclusive_arcs_do_not_hide_each_other() -> None:
@@ -113,21 +113,21 @@ LOOP = "loop: { in: [1, 2], iterator: item }\n  tool: { kind: python, code: resu
     ],
 )
 def test_a_loop_never_ends_with_step_done(bad: str, good: str) -> None:
-    (found,) = assert_found("loop-step-done", step(f'- step: a\n  when: "{bad}"\n- step: b', tool=LOOP))
-    assert found.hint == "compare with `loop.done`"
+    (problem,) = assert_found("loop-step-done", step(f'- step: a\n  when: "{bad}"\n- step: b', tool=LOOP))
+    assert problem.hint == "compare with `loop.done`"
     other = "- step: b\n  when: \"{{ event.name == 'loop.done' and ctx.y }}\""
     assert_clean(step(f'{other}\n- step: a\n  when: "{good}"', mode="inclusive", tool=LOOP))
 
 
 @pytest.mark.spec("000 §7.3")
 def test_a_step_without_a_loop_never_ends_with_loop_done() -> None:
-    (found,) = assert_found(
+    (problem,) = assert_found(
         "loop-step-done", step("- step: a\n  when: \"{{ event.name == '§loop.done' }}\"\n- step: b")
     )
-    assert found.hint == "compare with `step.done`"
+    assert problem.hint == "compare with `step.done`"
 
 
 @pytest.mark.parametrize("guard", ["event.name == 'step.done'", "{{ event.name == }}"])
 def test_nothing_is_said_about_guards_that_cannot_be_read(guard: str) -> None:
-    found = examine(document_text(step(f'- step: a\n  when: "{guard}"\n- step: b')), "test.yaml").problems
-    assert [problem.severity for problem in found] == ["error"]
+    problems = examine(document_text(step(f'- step: a\n  when: "{guard}"\n- step: b')), "test.yaml").problems
+    assert [problem.severity for problem in problems] == ["error"]

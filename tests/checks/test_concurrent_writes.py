@@ -51,7 +51,7 @@ def test_exclusive_branches_do_not_meet() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("guard", "other_guard"),
     [
         ("event.name == 'step.done'", "event.name == 'step.failed'"),
         ("workload.full", "not workload.full"),
@@ -67,13 +67,15 @@ def test_exclusive_branches_do_not_meet() -> None:
         ("workload.size in ('a', 'b')", "workload.size in ('c', 'd')"),
     ],
 )
-def test_guards_that_exclude_each_other_do_not_make_a_fork(one: str, other: str) -> None:
-    arcs = f'[{{ step: left, when: "{{{{ {one} }}}}" }}, {{ step: right, when: "{{{{ {other} }}}}" }}]'
+def test_guards_that_exclude_each_other_do_not_make_a_fork(guard: str, other_guard: str) -> None:
+    arcs = (
+        f'[{{ step: left, when: "{{{{ {guard} }}}}" }}, {{ step: right, when: "{{{{ {other_guard} }}}}" }}]'
+    )
     assert messages(workflow(arcs)) == []
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("guard", "other_guard"),
     [
         ("workload.full", "workload.size"),
         ("workload.size > 3", "workload.size > 5"),
@@ -83,15 +85,19 @@ def test_guards_that_exclude_each_other_do_not_make_a_fork(one: str, other: str)
         ("not (workload.size <= 3)", "not (workload.size > 3)"),
     ],
 )
-def test_guards_that_may_hold_together_do(one: str, other: str) -> None:
-    arcs = f'[{{ step: left, when: "{{{{ {one} }}}}" }}, {{ step: right, when: "{{{{ {other} }}}}" }}]'
+def test_guards_that_may_hold_together_do(guard: str, other_guard: str) -> None:
+    arcs = (
+        f'[{{ step: left, when: "{{{{ {guard} }}}}" }}, {{ step: right, when: "{{{{ {other_guard} }}}}" }}]'
+    )
     assert len(messages(workflow(arcs))) == 1
 
 
 def test_guards_with_many_alternatives_are_compared_in_good_time() -> None:
-    one = " or ".join(f"(workload.a{number} and workload.b{number})" for number in range(15))
-    other = " or ".join(f"(not workload.a{number} and workload.c{number})" for number in range(15))
-    arcs = f'[{{ step: left, when: "{{{{ {one} }}}}" }}, {{ step: right, when: "{{{{ {other} }}}}" }}]'
+    guard = " or ".join(f"(workload.a{number} and workload.b{number})" for number in range(15))
+    other_guard = " or ".join(f"(not workload.a{number} and workload.c{number})" for number in range(15))
+    arcs = (
+        f'[{{ step: left, when: "{{{{ {guard} }}}}" }}, {{ step: right, when: "{{{{ {other_guard} }}}}" }}]'
+    )
     assert len(messages(workflow(arcs))) == 1
 
 

@@ -74,14 +74,14 @@ def workflows(draw: st.DrawFn, *, guards: tuple[str, ...], acyclic: bool, joins:
 def fires_on(step: Step) -> list[tuple[Arc, set[str]]]:
     """The endings on which each arc may fire; arcs that do not ask are meant for success."""
     left = {"done", "failed"}
-    found = []
+    endings_by_arc = []
     for arc in step.arcs:
         possible = left & {DONE: {"done"}, FAILED: {"failed"}}.get(arc.when, {"done", "failed"})
         certain = set() if arc.when == PERHAPS else set(possible)
-        found.append((arc, {"done"} if "done" in possible else possible))
+        endings_by_arc.append((arc, {"done"} if "done" in possible else possible))
         if not step.inclusive:
             left -= certain
-    return found
+    return endings_by_arc
 
 
 @settings(max_examples=150, deadline=None)
@@ -112,23 +112,23 @@ def test_a_name_is_reported_where_some_path_leaves_it_unset(steps: tuple[Step, .
 def reported(text: str) -> dict[int, str]:
     """The messages about unset names by the number of the step that reads them."""
     lines = (HEADER + text).split("\n")
-    found = {}
+    messages = {}
     for problem in findings(text):
         if problem.code == "unset-name":
             step = re.findall(r"- step: s(\d)", "\n".join(lines[: problem.line]))[-1]
-            found[int(step)] = problem.message
-    return found
+            messages[int(step)] = problem.message
+    return messages
 
 
 def assert_is_way(steps: tuple[Step, ...], message: str, reader: int) -> None:
     """The message names a path of arcs from the entry to the reader on which nothing writes."""
-    way = [int(number) for number in re.findall(r"`s(\d)`", message)]
-    assert way[-1] == reader
-    assert way[0] == 0
-    for one, other in pairwise(way):
-        ways = [endings for arc, endings in fires_on(steps[one]) if arc.to == other]
-        assert ways
-        assert not steps[one].writes or {"failed"} in ways
+    path = [int(number) for number in re.findall(r"`s(\d)`", message)]
+    assert path[-1] == reader
+    assert path[0] == 0
+    for source, target in pairwise(path):
+        endings_of_arcs = [endings for arc, endings in fires_on(steps[source]) if arc.to == target]
+        assert endings_of_arcs
+        assert not steps[source].writes or {"failed"} in endings_of_arcs
 
 
 class Game(NamedTuple):
@@ -156,19 +156,19 @@ def play(steps: tuple[Step, ...]) -> set[Game]:
 
 
 def moves(steps: tuple[Step, ...], reach: list[set[int]], state: Game) -> list[Game]:
-    found = []
+    next_states = []
     for at, number in enumerate(state.running):
-        rest = state.running[:at] + state.running[at + 1 :]
+        still_running = state.running[:at] + state.running[at + 1 :]
         for chosen in choices(steps[number]):
-            running = sorted([*rest, *(to for to in chosen if not steps[to].join)])
+            running = sorted([*still_running, *(to for to in chosen if not steps[to].join)])
             waiting = sorted([*state.waiting, *(to for to in chosen if steps[to].join)])
-            found.append(Game(tuple(running), tuple(waiting), state.was_set or steps[number].writes))
+            next_states.append(Game(tuple(running), tuple(waiting), state.was_set or steps[number].writes))
     for join in set(state.waiting):
-        others = [*state.running, *(number for number in state.waiting if number != join)]
-        if not any(join in reach[number] for number in others):
+        other_tokens = [*state.running, *(number for number in state.waiting if number != join)]
+        if not any(join in reach[number] for number in other_tokens):
             left = tuple(number for number in state.waiting if number != join)
-            found.append(Game(tuple(sorted([*state.running, join])), left, state.was_set))
-    return found
+            next_states.append(Game(tuple(sorted([*state.running, join])), left, state.was_set))
+    return next_states
 
 
 def choices(step: Step) -> list[tuple[int, ...]]:
@@ -178,12 +178,12 @@ def choices(step: Step) -> list[tuple[int, ...]]:
         unsure = [arc.to for arc in step.arcs if arc.when != ALWAYS]
         subsets = chain.from_iterable(combinations(unsure, size) for size in range(len(unsure) + 1))
         return [(*sure, *subset) for subset in subsets]
-    found: list[tuple[int, ...]] = []
+    targets: list[tuple[int, ...]] = []
     for arc in step.arcs:
-        found.append((arc.to,))
+        targets.append((arc.to,))
         if arc.when == ALWAYS:
-            return found
-    return [*found, ()]
+            return targets
+    return [*targets, ()]
 
 
 def reach_of(steps: tuple[Step, ...]) -> list[set[int]]:
@@ -213,7 +213,10 @@ def test_steps_overlap_if_two_tokens_can_run_them_at_once(steps: tuple[Step, ...
     expected = {pair for state in play(steps) for pair in combinations(state.running, 2)}
     playbook = load(HEADER + text_of(steps, tool="kind: noop"))
     rows = overlapping_steps(playbook, token_net(playbook, precise=True))
-    found = {
-        (one, other) for one, row in enumerate(rows) for other in range(one, len(rows)) if row >> other & 1
+    overlapping = {
+        (step, other_step)
+        for step, row in enumerate(rows)
+        for other_step in range(step, len(rows))
+        if row >> other_step & 1
     }
-    assert found == expected
+    assert overlapping == expected

@@ -20,7 +20,7 @@ workflow:
 
 
 @pytest.mark.parametrize(
-    ("name", "shown"),
+    ("name", "unset_path"),
     [
         ("steps.fetch.result.rows", "steps.fetch.result"),
         ("steps.fetch.status", "steps.fetch"),
@@ -28,10 +28,10 @@ workflow:
         ("fetch.data.rows", "fetch"),
     ],
 )
-def test_results_of_steps_that_have_not_run_are_unset(name: str, shown: str) -> None:
+def test_results_of_steps_that_have_not_run_are_unset(name: str, unset_path: str) -> None:
     (problem,) = findings(STEPS.replace("NAME", name))
-    assert problem.message == f"`{shown}` may be unset when coming from `start` → `report`"
-    assert problem.hint == f"`fetch` has not run on that way; write `{shown} | default(…)`"
+    assert problem.message == f"`{unset_path}` may be unset when coming from `start` → `report`"
+    assert problem.hint == f"`fetch` has not run on that way; write `{unset_path} | default(…)`"
 
 
 def test_a_step_that_does_not_exist_is_an_error() -> None:
@@ -165,8 +165,8 @@ workflow:
   - step: end
     tool: [{ kind: noop, args: { rows: "{{ fetch }}" } }]
 """
-    found = findings(text)
-    assert [problem.message for problem in found] == ["nothing sets `fetch`", "nothing sets `fetch`"]
-    assert {problem.hint for problem in found} == {
+    problems = findings(text)
+    assert [problem.message for problem in problems] == ["nothing sets `fetch`", "nothing sets `fetch`"]
+    assert {problem.hint for problem in problems} == {
         "`fetch` is a task: its result is seen in its own pipeline, after it ran"
     }

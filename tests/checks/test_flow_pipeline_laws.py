@@ -54,24 +54,24 @@ def pipelines(draw: st.DrawFn) -> tuple[Task, ...]:
     )
 
 
-def ways(tasks: tuple[Task, ...], number: int) -> set[tuple[int, bool]]:
+def continuations(tasks: tuple[Task, ...], number: int) -> set[tuple[int, bool]]:
     """Where a task may lead, and whether the name is written on that way."""
     following = number + 1 if number + 1 < len(tasks) else END
     rules = tasks[number].rules
     if rules is None:
         return {(following, False)}
-    found = set()
+    targets = set()
     for status in ("ok", "error"):
         for rule in rules:
             if status not in SURE.get(rule.when, {"ok", "error"}):
                 continue
             target = int(rule.do[1:]) if rule.do.startswith("t") else following
-            found.add((target if rule.do not in ("break", "fail", "retry") else END, rule.writes))
+            targets.add((target if rule.do not in ("break", "fail", "retry") else END, rule.writes))
             if status in SURE.get(rule.when, ()):
                 break
         else:
-            found.add((following, False))
-    return found
+            targets.add((following, False))
+    return targets
 
 
 @settings(max_examples=200, deadline=None)
@@ -81,17 +81,17 @@ def test_a_name_is_reported_where_some_way_leaves_it_unset(tasks: tuple[Task, ..
     waiting = [(0, False)]
     while waiting:
         number, was_set = waiting.pop()
-        for target, writes in ways(tasks, number):
+        for target, writes in continuations(tasks, number):
             state = (target, was_set or writes)
             if target != END and state not in reached:
                 reached.add(state)
                 waiting.append(state)
     unset = [number for number in range(len(tasks)) if (number, False) in reached]
     text = text_of(tasks)
-    found = [problem for problem in findings(text) if problem.code == "unset-name"]
+    problems = [problem for problem in findings(text) if problem.code == "unset-name"]
     if any(rule.writes for task in tasks for rule in task.rules or ()):
         # Of several reads in one step only the first is reported.
-        before = ["\n".join((HEADER + text).split("\n")[: problem.line]) for problem in found]
-        assert [int(re.findall(r"name: t(\d)", part)[-1]) for part in before] == unset[:1]
+        before = ["\n".join((HEADER + text).split("\n")[: problem.line]) for problem in problems]
+        assert [int(re.findall(r"name: t(\d)", text_before)[-1]) for text_before in before] == unset[:1]
     else:
-        assert [problem.message for problem in found] == ["nothing sets `iter.name`"]
+        assert [problem.message for problem in problems] == ["nothing sets `iter.name`"]

@@ -19,8 +19,10 @@ CHOICE = ', when: "{{ ctx.x }}"'
 
 @pytest.mark.parametrize("join", ["all", "any", "{ count: 2 }"])
 def test_a_join_of_arcs_of_which_one_is_taken(join: str) -> None:
-    (found,) = assert_found("join-exclusive", DIAMOND.format(mode="exclusive", guard=CHOICE, join=f"§{join}"))
-    assert ("`count: 2` is never reached" in found.message) == ("count" in join)
+    (problem,) = assert_found(
+        "join-exclusive", DIAMOND.format(mode="exclusive", guard=CHOICE, join=f"§{join}")
+    )
+    assert ("`count: 2` is never reached" in problem.message) == ("count" in join)
     assert_clean(DIAMOND.format(mode="inclusive", guard=CHOICE, join=join))
 
 
@@ -139,17 +141,17 @@ def test_any_on_a_cycle_would_absorb_its_own_token() -> None:
           tool: { kind: noop }
           next: { arcs: [{ step: a, when: "{{ ctx.more }}" }] }
         """
-    (found,) = assert_found("join-any-cycle", fragment)
-    assert found.severity == "error"
+    (problem,) = assert_found("join-any-cycle", fragment)
+    assert problem.severity == "error"
     assert_clean(fragment.replace("§any", "all"))
 
 
 def test_joins_that_get_no_token_are_not_counted() -> None:
-    found = problems("""
+    reported = problems("""
         - step: start
           tool: { kind: noop }
         - step: lost
           spec: { policy: { join: all } }
           tool: { kind: noop }
         """)
-    assert [problem.code for problem in found] == ["unreachable-step"]
+    assert [problem.code for problem in reported] == ["unreachable-step"]

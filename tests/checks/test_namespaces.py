@@ -34,7 +34,7 @@ WHOLE = """
         tool: {{ kind: noop }}
     """
 
-PLACES = [
+ROLES = [
     "workload",
     "output",
     "step_args",
@@ -52,15 +52,15 @@ PLACES = [
     "arc_set",
 ]
 
-STATE = set(PLACES) - {"workload"}
+STATE = set(ROLES) - {"workload"}
 RUN = STATE - {"output", "admit", "step_args"}
 PIPELINE = {"input", "task_args", "task_set", "spec", "rule", "rule_set"}
 OUTCOME = {"task_set", "rule", "rule_set"}
 ROUTING = {"step_set", "arc", "arc_args", "arc_set"}
 
 HOMES = {
-    "workload.url": set(PLACES),
-    "execution_id": set(PLACES),
+    "workload.url": set(ROLES),
+    "execution_id": set(ROLES),
     "ctx.a": STATE,
     "steps.start": STATE,
     "args.a": STATE - {"output"},
@@ -77,12 +77,12 @@ HOMES = {
 }
 
 
-def playbook(place: str, expression: str) -> str:
-    filled = dict.fromkeys(PLACES, '"{{ workload.url }}"')
+def playbook(role: str, expression: str) -> str:
+    filled = dict.fromkeys(ROLES, '"{{ workload.url }}"')
     # The guard tells endings apart, so that nothing is said about the arc itself.
     filled["arc"] = "\"{{ event.name == 'loop.done' }}\""
-    filled[place] = f'"{{{{ {expression} }}}}"'
-    if place == "arc":
+    filled[role] = f'"{{{{ {expression} }}}}"'
+    if role == "arc":
         filled["arc"] = f"\"{{{{ event.name == 'loop.done' and {expression} }}}}\""
     return WHOLE.format(**filled)
 
@@ -91,20 +91,22 @@ def playbook(place: str, expression: str) -> str:
 @pytest.mark.spec("000 §3.2 (2)")
 @pytest.mark.spec("000 §3.2 (3)")
 @pytest.mark.spec("000 §3.2 (4)")
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("path", HOMES)
-def test_every_namespace_exists_in_its_own_places_alone(path: str, place: str) -> None:
-    if place in HOMES[path]:
-        assert_clean(playbook(place, path))
+def test_every_namespace_exists_in_its_own_places_alone(path: str, role: str) -> None:
+    if role in HOMES[path]:
+        assert_clean(playbook(role, path))
     else:
-        assert_found("namespace-scope", playbook(place, f"§{path}"))
+        assert_found("namespace-scope", playbook(role, f"§{path}"))
 
 
 @pytest.mark.spec("000 §3.2 (1)")
 def test_every_use_is_pointed_at_inside_its_text() -> None:
-    (one, two) = assert_found("namespace-scope", playbook("input", "ctx.a ~ §outcome.result ~ §event.name"))
-    assert one.hint == "use `_prev` or the label of an earlier task"
-    assert two.hint == "it exists in arcs and in a step's `set`"
+    (first, second) = assert_found(
+        "namespace-scope", playbook("input", "ctx.a ~ §outcome.result ~ §event.name")
+    )
+    assert first.hint == "use `_prev` or the label of an earlier task"
+    assert second.hint == "it exists in arcs and in a step's `set`"
 
 
 def test_joined_needs_a_join() -> None:
@@ -136,17 +138,17 @@ workflow:
 
 
 @pytest.mark.spec("000 §3.2 (5)")
-@pytest.mark.parametrize("place", PLACES)
-def test_the_keychain_is_for_tool_inputs(place: str) -> None:
-    if place in ("input", "task_args"):
-        assert_clean(playbook(place, "keychain.api.value"))
+@pytest.mark.parametrize("role", ROLES)
+def test_the_keychain_is_for_tool_inputs(role: str) -> None:
+    if role in ("input", "task_args"):
+        assert_clean(playbook(role, "keychain.api.value"))
     else:
-        (found,) = assert_found("keychain-scope", playbook(place, "§keychain.api.value"))
-        assert found.severity == "error"
+        (problem,) = assert_found("keychain-scope", playbook(role, "§keychain.api.value"))
+        assert problem.severity == "error"
 
 
 def test_the_keychain_has_what_it_declares() -> None:
-    (found,) = assert_found("unknown-keychain", playbook("input", "§keychain.apy.value"))
-    assert found.hint == "did you mean `api`?"
-    assert found.severity == "error"
+    (problem,) = assert_found("unknown-keychain", playbook("input", "§keychain.apy.value"))
+    assert problem.hint == "did you mean `api`?"
+    assert problem.severity == "error"
     assert_clean(playbook("input", "keychain['api'].value"))

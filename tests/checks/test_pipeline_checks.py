@@ -175,8 +175,8 @@ def loop(
     ],
 )
 def test_parallel_writes_need_a_reducer(task: str, key: str, safe: str) -> None:
-    (found,) = assert_found("parallel-set-ctx", loop(task))
-    assert found.severity == "error"
+    (problem,) = assert_found("parallel-set-ctx", loop(task))
+    assert problem.severity == "error"
     plain = task.replace("§", "")
     assert_clean(loop(plain, reduce=f"reduce: {{ {key}: sum }}"))
     assert_clean(loop(plain, mode="sequential"))
@@ -199,5 +199,5 @@ def test_a_reducer_of_something_that_is_not_written() -> None:
 @pytest.mark.parametrize("rule", ["when: outcome.ok", "expr: x", "when: '{{ }}'"])
 def test_nothing_is_said_about_rules_that_cannot_be_read(rule: str) -> None:
     fragment = "- step: start\n  tool: { kind: shell, command: [a], spec: { policy: { rules: [{ %s, then: { do: fail } }] } } }\n"
-    found = examine(document_text(fragment % rule), "test.yaml").problems
-    assert {problem.severity for problem in found} == {"error"}
+    problems = examine(document_text(fragment % rule), "test.yaml").problems
+    assert {problem.severity for problem in problems} == {"error"}

@@ -64,8 +64,8 @@ def test_an_arc_that_may_be_taken_instead_of_the_one_for_failures() -> None:
     ],
 )
 def test_work_that_goes_on_after_a_failure(bad: str, good: str) -> None:
-    (found,) = assert_found("swallowed-failure", start(bad))
-    assert found.message == "`ship` runs even if `start` failed, and needs nothing of it"
+    (problem,) = assert_found("swallowed-failure", start(bad))
+    assert problem.message == "`ship` runs even if `start` failed, and needs nothing of it"
     assert_clean(start(good))
 
 

@@ -12,9 +12,9 @@ def test_credentials_are_declared() -> None:
           - step: start
             tool: { kind: postgres, auth: %s, query: SELECT 1 }
         """
-    (found,) = assert_found("undeclared-auth", fragment % "§warehuose")
-    assert found.hint == "did you mean `warehouse`?"
-    assert found.severity == "warning"
+    (problem,) = assert_found("undeclared-auth", fragment % "§warehuose")
+    assert problem.hint == "did you mean `warehouse`?"
+    assert problem.severity == "warning"
     assert_clean(fragment % "warehouse")
     assert_clean(fragment % '"{{ workload.credential }}"')
 

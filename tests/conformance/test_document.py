@@ -56,7 +56,7 @@ def test_another_kind_of_document_is_refused(kind: str) -> None:
 
 @pytest.mark.spec("000 §2.1 (3)")
 @pytest.mark.parametrize(
-    ("metadata", "found"),
+    ("metadata", "positions"),
     [
         ("{ path: p }", [ProblemPosition(3, 11, "missing-key")]),
         ("{ name: n }", [ProblemPosition(3, 11, "missing-key")]),
@@ -66,9 +66,9 @@ def test_another_kind_of_document_is_refused(kind: str) -> None:
         ("text", [ProblemPosition(3, 11, "wrong-type")]),
     ],
 )
-def test_metadata_has_a_name_and_a_path(metadata: str, found: list[ProblemPosition]) -> None:
+def test_metadata_has_a_name_and_a_path(metadata: str, positions: list[ProblemPosition]) -> None:
     head = HEADER.replace("{ name: page, path: docs/page }", metadata)
-    assert problem_positions(head + WORKFLOW) == found
+    assert problem_positions(head + WORKFLOW) == positions
 
 
 @pytest.mark.spec("000 §2.1 (3)")

@@ -33,7 +33,7 @@ def test_root_keys(chosen: tuple[bool, ...]) -> None:
 
 @pytest.mark.spec("000 §A")
 @pytest.mark.parametrize(
-    "parts",
+    "present_keys",
     [
         ["tool"],
         ["next"],
@@ -45,8 +45,8 @@ def test_root_keys(chosen: tuple[bool, ...]) -> None:
         ["spec", "next"],
     ],
 )
-def test_step(parts: list[str]) -> None:
-    guard = "\"{{ event.name == 'loop.done' }}\"" if "loop" in parts else "true"
+def test_step(present_keys: list[str]) -> None:
+    guard = "\"{{ event.name == 'loop.done' }}\"" if "loop" in present_keys else "true"
     keys = {
         "desc": "desc: A step.",
         "spec": "spec: { timeout: 60 }",
@@ -54,10 +54,10 @@ def test_step(parts: list[str]) -> None:
         "tool": "tool: [{ name: one, kind: noop }]",
         "next": f"next: {{ spec: {{}}, arcs: [{{ step: end, when: {guard} }}] }}",
     }
-    body = "\n".join(keys[part] for part in parts)
-    if "spec" in parts and "next" in parts and "loop" not in parts:
+    body = "\n".join(keys[key] for key in present_keys)
+    if "spec" in present_keys and "next" in present_keys and "loop" not in present_keys:
         body = body.replace("when: true", "when: \"{{ event.name == 'step.done' }}\"")
-    accepted(step(body) + (END if "next" in parts else ""))
+    accepted(step(body) + (END if "next" in present_keys else ""))
 
 
 @pytest.mark.spec("000 §A")

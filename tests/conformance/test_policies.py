@@ -231,4 +231,4 @@ def test_the_pagination_pattern_is_accepted() -> None:
 @pytest.mark.spec("001 §9.2")
 def test_a_jump_leaves_no_pipeline() -> None:
     text = with_rules("[{ else: { do: jump, to: end } }]") + step(NOOP, name="end")
-    assert "jump-target" in [found.code for found in problem_positions(text)]
+    assert "jump-target" in [problem.code for problem in problem_positions(text)]

@@ -21,22 +21,22 @@ _SPECS = st.dictionaries(st.sampled_from("abcd"), _VALUES, max_size=4)
 
 
 def node(value: dict[str, Json]) -> Mapping:
-    found = node_of(value, AT)
-    assert isinstance(found, Mapping)
-    return found
+    mapping = node_of(value, AT)
+    assert isinstance(mapping, Mapping)
+    return mapping
 
 
 def merged(*specs: dict[str, Json]) -> Json:
-    found = merge_specs(*(node(spec) for spec in specs))
-    return None if found is None else node_value(found)
+    merged_node = merge_specs(*(node(spec) for spec in specs))
+    return None if merged_node is None else node_value(merged_node)
 
 
-def laid_over(outer: Json, inner: Json) -> Json:
+def merge_values(outer: Json, inner: Json) -> Json:
     """The law: mappings merge key by key, anything else is replaced."""
     if not isinstance(outer, dict) or not isinstance(inner, dict):
         return inner
-    both = {key: laid_over(outer[key], inner[key]) for key in outer.keys() & inner.keys()}
-    return {**outer, **inner, **both}
+    merged_entries = {key: merge_values(outer[key], inner[key]) for key in outer.keys() & inner.keys()}
+    return {**outer, **inner, **merged_entries}
 
 
 def spec_of(task: Task) -> dict[str, Json]:
@@ -61,7 +61,7 @@ def scoped(
 def test_inner_specs_win_and_mappings_merge_deep(specs: list[dict[str, Json]]) -> None:
     expected: Json = {}
     for spec in specs:
-        expected = laid_over(expected, spec)
+        expected = merge_values(expected, spec)
     assert merged(*specs) == expected
 
 
@@ -95,18 +95,18 @@ def test_lists_are_replaced_and_mappings_merged(
 @pytest.mark.spec("001 §6.4")
 @pytest.mark.parametrize("key", sorted(NOT_INHERITED))
 def test_a_key_that_a_scope_owns_is_never_inherited(key: str) -> None:
-    kept = inheritable_spec(node({key: 1, "pool": "small"}))
-    assert kept is not None
-    assert node_value(kept) == {"pool": "small"}
+    inherited = inheritable_spec(node({key: 1, "pool": "small"}))
+    assert inherited is not None
+    assert node_value(inherited) == {"pool": "small"}
     assert inheritable_spec(node({key: 1})) is None
 
 
 @pytest.mark.spec("001 §6.4")
 @pytest.mark.parametrize("key", sorted(NOT_INHERITED_POLICY))
 def test_a_policy_that_a_scope_owns_is_never_inherited(key: str) -> None:
-    kept = inheritable_spec(node({"policy": {key: {}, "rules": []}}))
-    assert kept is not None
-    assert node_value(kept) == {"policy": {"rules": []}}
+    inherited = inheritable_spec(node({"policy": {key: {}, "rules": []}}))
+    assert inherited is not None
+    assert node_value(inherited) == {"policy": {"rules": []}}
     assert inheritable_spec(node({"policy": {key: {}}})) is None
 
 
@@ -173,11 +173,11 @@ def test_a_task_takes_only_the_knobs_that_its_kind_has() -> None:
 def test_rules_are_inherited_whole_and_replaced_whole() -> None:
     outer = "{ policy: { rules: [{ else: { do: break } }] } }"
     inner = "{ policy: { rules: [] } }"
-    inherited, own = scoped(step_=outer).policy, scoped(step_=outer, task=inner).policy
+    inherited, own_rules = scoped(step_=outer).policy, scoped(step_=outer, task=inner).policy
     assert inherited is not None
     assert inherited.otherwise is not None
-    assert own is not None
-    assert own.otherwise is None
+    assert own_rules is not None
+    assert own_rules.otherwise is None
 
 
 @pytest.mark.spec("001 §6.4")

@@ -47,7 +47,7 @@ def test_an_arc_may_lead_back() -> None:
 
 @pytest.mark.spec("000 §13 (3)")
 @pytest.mark.parametrize(
-    ("loop", "found"),
+    ("loop", "positions"),
     [
         ("loop: { in: [1] }", [ProblemPosition(6, 9, "loop-incomplete")]),
         ("loop: { iterator: n }", [ProblemPosition(6, 9, "loop-incomplete")]),
@@ -57,8 +57,8 @@ def test_an_arc_may_lead_back() -> None:
         ("loop:", [ProblemPosition(6, 3, "loop-incomplete")]),
     ],
 )
-def test_a_loop_has_both_in_and_iterator(loop: str, found: list[ProblemPosition]) -> None:
-    assert problem_positions(step(f"{loop}\n{NOOP}")) == found
+def test_a_loop_has_both_in_and_iterator(loop: str, positions: list[ProblemPosition]) -> None:
+    assert problem_positions(step(f"{loop}\n{NOOP}")) == positions
     assert problem_positions(step(f"loop: {{ in: [1], iterator: n }}\n{NOOP}")) == []
 
 
@@ -73,9 +73,11 @@ def test_a_kind_that_is_not_recognised_is_refused(kind: str) -> None:
 @pytest.mark.spec("000 §13 (4)")
 def test_a_kind_is_accepted_when_extension_handling_is_enabled_for_it() -> None:
     text = step("tool: { kind: telegraph, to: home, spec: { wire: 3 } }")
-    assert [found.code for found in problem_positions(text)] == ["unknown-kind"]
+    assert [problem.code for problem in problem_positions(text)] == ["unknown-kind"]
     assert problem_positions(text, allow_kinds=["telegraph"]) == []
-    assert [found.code for found in problem_positions(text, allow_kinds=["semaphore"])] == ["unknown-kind"]
+    assert [problem.code for problem in problem_positions(text, allow_kinds=["semaphore"])] == [
+        "unknown-kind"
+    ]
 
 
 @pytest.mark.spec("000 §13 (5)")

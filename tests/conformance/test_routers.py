@@ -22,9 +22,9 @@ def routed(router: str) -> str:
 
 
 def router_of(router: str) -> Router:
-    found = first_step(routed(router)).router
-    assert found is not None
-    return found
+    parsed = first_step(routed(router)).router
+    assert parsed is not None
+    return parsed
 
 
 @pytest.mark.spec("000 §8.1")
@@ -43,14 +43,14 @@ def test_an_arc_has_a_step_a_guard_and_args() -> None:
 @pytest.mark.spec("000 §8.1")
 @pytest.mark.parametrize("arc", ["{ step: one }", "{ step: one, when: true }", "{ step: one, when: }"])
 def test_the_guard_of_an_arc_is_true_if_omitted(arc: str) -> None:
-    (found,) = router_of(f"{{ arcs: [{arc}] }}").arcs
-    assert found.when is True
-    assert not found.is_guarded
+    (parsed,) = router_of(f"{{ arcs: [{arc}] }}").arcs
+    assert parsed.when is True
+    assert not parsed.is_guarded
 
 
 @pytest.mark.spec("000 §8.1")
 @pytest.mark.parametrize(
-    ("router", "found"),
+    ("router", "position"),
     [
         ("{ spec: { mode: exclusive } }", ProblemPosition(6, 9, "missing-key")),
         ("{ arcs: { step: one } }", ProblemPosition(6, 17, "wrong-type")),
@@ -65,8 +65,8 @@ def test_the_guard_of_an_arc_is_true_if_omitted(arc: str) -> None:
         ("[{ step: one }]", ProblemPosition(6, 3, "draft-next-list")),
     ],
 )
-def test_another_router_is_refused(router: str, found: ProblemPosition) -> None:
-    assert problem_positions(routed(router)) == [found]
+def test_another_router_is_refused(router: str, position: ProblemPosition) -> None:
+    assert problem_positions(routed(router)) == [position]
 
 
 @pytest.mark.spec("000 §8.2")

@@ -27,7 +27,7 @@ def loop_of(spec: str, items: str = "[1, 2]") -> Loop:
 
 @pytest.mark.spec("000 §2.2 (1)")
 @pytest.mark.parametrize(
-    ("line", "found"),
+    ("line", "position"),
     [
         ("- desc: no name", ProblemPosition(5, 3, "missing-key")),
         ("- step:", ProblemPosition(5, 3, "missing-key")),
@@ -36,8 +36,8 @@ def loop_of(spec: str, items: str = "[1, 2]") -> Loop:
         ("- step: [a]", ProblemPosition(5, 9, "wrong-type")),
     ],
 )
-def test_a_step_has_a_name(line: str, found: ProblemPosition) -> None:
-    assert problem_positions(f"workflow:\n{line}\n  tool: {{ kind: noop }}\n") == [found]
+def test_a_step_has_a_name(line: str, position: ProblemPosition) -> None:
+    assert problem_positions(f"workflow:\n{line}\n  tool: {{ kind: noop }}\n") == [position]
 
 
 @pytest.mark.spec("000 §2.2 (2)")
@@ -57,10 +57,10 @@ def test_a_step_has_no_when(when: str) -> None:
 
 @pytest.mark.spec("000 §2.2 (4)")
 @pytest.mark.parametrize(
-    "place", ["admit: { rules: [] }", "spec: { admit: { rules: [] } }", "policy: { admit: {} }"]
+    "key", ["admit: { rules: [] }", "spec: { admit: { rules: [] } }", "policy: { admit: {} }"]
 )
-def test_admission_stands_nowhere_else(place: str) -> None:
-    assert error_codes(step(f"{place}\n{NOOP}")) == ["unknown-key"]
+def test_admission_stands_nowhere_else(key: str) -> None:
+    assert error_codes(step(f"{key}\n{NOOP}")) == ["unknown-key"]
 
 
 @pytest.mark.spec("000 §2.3")

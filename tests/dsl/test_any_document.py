@@ -98,26 +98,26 @@ def test_any_task(task: dict[str, Json], kind: str) -> None:
 @given(st.data())
 def test_an_example_with_any_part_replaced(data: st.DataObject) -> None:
     document = json.loads(data.draw(st.sampled_from(_examples())))
-    place: Any = {"": document}
+    container: Any = {"": document}
     key: Any = ""
     for _ in range(data.draw(st.integers(1, 9))):
-        inside = place[key]
+        inside = container[key]
         if not inside or not isinstance(inside, dict | list):
             break
-        place = inside
+        container = inside
         key = data.draw(st.sampled_from(sorted(inside) if isinstance(inside, dict) else range(len(inside))))
-    place[key] = data.draw(_VALUES)
+    container[key] = data.draw(_VALUES)
     load(document, None)
 
 
 @cache
 def _examples() -> list[str]:
-    found = []
+    documents = []
     for file in sorted(EXAMPLES.rglob("*.yaml")):
         root = compose(file.read_text("utf-8"))
         assert root is not None
-        found.append(json.dumps(node_value(root)))
-    return found
+        documents.append(json.dumps(node_value(root)))
+    return documents
 
 
 def _mapping(value: Json) -> dict[str, Json]:

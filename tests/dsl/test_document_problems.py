@@ -1,8 +1,10 @@
 """All problems of a document at once, each at its own line and column."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from noetl.dsl.document.problem import PlaybookInvalid
+from noetl.dsl.document.problem import PlaybookInvalid, ignored_codes
 from noetl.dsl.document.problem_codes import CODES
 from noetl.loader import load
 from tests.playbooks import (
@@ -16,7 +18,7 @@ from tests.playbooks import (
     step,
 )
 
-FIFTEEN, PLACES = remove_marks("""\
+FIFTEEN, POSITIONS = remove_marks("""\
 apiVersion: noetl.io/v2
 kind: Playbook
 metadata:
@@ -75,7 +77,9 @@ CODES_OF_FIFTEEN = [
     "bad-write",
     "jump-target",
 ]
-FIFTEEN_FOUND = [ProblemPosition(*place, code) for place, code in zip(PLACES, CODES_OF_FIFTEEN, strict=True)]
+FIFTEEN_FOUND = [
+    ProblemPosition(*position, code) for position, code in zip(POSITIONS, CODES_OF_FIFTEEN, strict=True)
+]
 
 
 def test_fifteen_faults_are_fifteen_problems() -> None:
@@ -103,7 +107,7 @@ def test_the_error_of_loading_holds_them_all() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "found"),
+    ("body", "position"),
     [
         ("tool:\n  - name: fetch\n    kind: htpp", ProblemPosition(8, 13, "unknown-kind")),
         (
@@ -124,8 +128,8 @@ def test_the_error_of_loading_holds_them_all() -> None:
         ),
     ],
 )
-def test_a_fault_is_told_at_its_own_line_and_column(body: str, found: ProblemPosition) -> None:
-    assert problem_positions(step(body)) == [found]
+def test_a_fault_is_told_at_its_own_line_and_column(body: str, position: ProblemPosition) -> None:
+    assert problem_positions(step(body)) == [position]
 
 
 EXPRESSIONS = {
@@ -145,14 +149,14 @@ EXPRESSIONS = {
 
 @pytest.mark.parametrize("style", EXPRESSIONS)
 def test_a_wrong_expression_is_told_at_its_character(style: str) -> None:
-    text, (place,) = remove_marks(document_of(step(f"{EXPRESSIONS[style]}\n{NOOP}")))
-    assert problem_positions(text) == [ProblemPosition(*place, "expression-syntax")]
+    text, (position,) = remove_marks(document_of(step(f"{EXPRESSIONS[style]}\n{NOOP}")))
+    assert problem_positions(text) == [ProblemPosition(*position, "expression-syntax")]
 
 
 def test_a_wrong_guard_is_told_at_its_character() -> None:
     body = "next:\n  arcs:\n    - step: start\n      when: >-\n        {{ event.name ==\n           §}}"
-    text, (place,) = remove_marks(document_of(step(f"{NOOP}\n{body}")))
-    assert problem_positions(text)[0] == ProblemPosition(*place, "expression-syntax")
+    text, (position,) = remove_marks(document_of(step(f"{NOOP}\n{body}")))
+    assert problem_positions(text)[0] == ProblemPosition(*position, "expression-syntax")
 
 
 @pytest.mark.parametrize(
@@ -168,8 +172,8 @@ def test_a_wrong_guard_is_told_at_its_character() -> None:
     ],
 )
 def test_code_that_does_not_compile_is_told_at_its_line_in_the_file(code: str) -> None:
-    text, (place,) = remove_marks(document_of(step(f"tool:\n  - kind: python\n    code: {code}")))
-    assert problem_positions(text) == [ProblemPosition(*place, "bad-input")]
+    text, (position,) = remove_marks(document_of(step(f"tool:\n  - kind: python\n    code: {code}")))
+    assert problem_positions(text) == [ProblemPosition(*position, "bad-input")]
 
 
 def test_a_comment_silences_a_code_on_its_line_only() -> None:
@@ -196,13 +200,15 @@ def test_a_silenced_line_keeps_its_other_problems() -> None:
 
 def test_an_error_that_would_leave_a_part_out_is_never_silenced() -> None:
     text = document_of("workflow:\n" + step("tool: { kind: nop } # noetl: ignore unknown-kind"))
-    assert [found.code for found in problem_positions(text)] == ["unknown-kind"]
+    assert [problem.code for problem in problem_positions(text)] == ["unknown-kind"]
 
 
 def test_an_error_that_leaves_the_playbook_whole_can_be_silenced() -> None:
     body = "tool: { kind: http, url: 'http://h', headers: { X: '{{ keychain.key.value }}' } }COMMENT"
     text = document_of("workflow:\n" + step(body))
-    assert [found.code for found in problem_positions(text.replace("COMMENT", ""))] == ["unknown-keychain"]
+    assert [problem.code for problem in problem_positions(text.replace("COMMENT", ""))] == [
+        "unknown-keychain"
+    ]
     assert problem_positions(text.replace("COMMENT", " # noetl: ignore unknown-keychain")) == []
 
 
@@ -227,3 +233,11 @@ def test_a_text_without_a_mapping_is_no_document(text: str) -> None:
     problem = problem_of(text)
     assert (problem.line, problem.column, problem.code) == (1, 1, "empty-document")
     assert "apiVersion" in problem.hint
+
+
+@given(st.lists(st.sampled_from(["a: 1", "b: 2  # noetl: ignore dead-arc, unset-name", "# ignore all", ""])))
+def test_a_text_that_silences_nothing_is_not_taken_apart(lines: list[str]) -> None:
+    text = "\n".join(lines)
+    # One more line that names noetl makes every line be looked at.
+    assert ignored_codes(text) == ignored_codes(f"{text}\n# noetl:")
+    assert set(ignored_codes(text)) == {number for number, line in enumerate(lines, 1) if "noetl" in line}

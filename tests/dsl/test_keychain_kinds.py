@@ -16,7 +16,7 @@ workflow:
 """
 
 
-def found(entry: str) -> list[tuple[int, int, str]]:
+def entry_problems(entry: str) -> list[tuple[int, int, str]]:
     problems = noetl.validate(DOCUMENT.format(entry=entry))
     return [(problem.line, problem.column, problem.code) for problem in problems]
 
@@ -39,7 +39,7 @@ def found(entry: str) -> list[tuple[int, int, str]]:
     ],
 )
 def test_the_kinds_and_their_fields(entry: str) -> None:
-    assert found(entry) == []
+    assert entry_problems(entry) == []
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_the_kinds_and_their_fields(entry: str) -> None:
     ],
 )
 def test_what_does_not_fit_is_said_at_its_place(entry: str, problem: tuple[int, int, str]) -> None:
-    assert found(entry) == [problem]
+    assert entry_problems(entry) == [problem]
 
 
 def test_the_playbook_has_the_fields() -> None:

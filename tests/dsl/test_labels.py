@@ -24,9 +24,9 @@ workflow:
 """
 
 
-def task(step: str, label: str) -> Task:
-    found = playbook_of(TEXT + "workload: { table: t }\n").steps[step]
-    return next(one for one in found.tasks if one.label == label)
+def task(step_name: str, label: str) -> Task:
+    step = playbook_of(TEXT + "workload: { table: t }\n").steps[step_name]
+    return next(task_ for task_ in step.tasks if task_.label == label)
 
 
 def test_they_come_as_an_input_under_the_names_that_are_written() -> None:

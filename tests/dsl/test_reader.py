@@ -1,8 +1,17 @@
 """What the reader keeps, refuses and says once."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from noetl.dsl.document.context import ExpressionRole, PlaybookPart
+from noetl.dsl.document.kinds import Kinds
 from noetl.dsl.document.playbook import Policy
+from noetl.dsl.document.source import Scalar, node_of
+from noetl.dsl.reader.reader_context import ReaderContext
+from noetl.expr import Constant, ListTemplate, MappingTemplate, Template, parse, render
+from noetl.model import Json
+from noetl.model.reference import MARKER, escape_key
 from tests.playbooks import (
     NOOP,
     ProblemPosition,
@@ -30,8 +39,8 @@ from tests.playbooks import (
     ],
 )
 def test_the_structure_of_a_loop_is_never_an_expression(spec: str) -> None:
-    found = error_codes(step(f"loop: {{ in: [1], iterator: n, spec: {spec} }}\n{NOOP}"))
-    assert found in (["wrong-type"], ["bad-value"])
+    codes = error_codes(step(f"loop: {{ in: [1], iterator: n, spec: {spec} }}\n{NOOP}"))
+    assert codes in (["wrong-type"], ["bad-value"])
 
 
 @pytest.mark.parametrize(
@@ -79,11 +88,21 @@ def test_on_unmatched_of_a_scope_makes_no_policy_by_itself() -> None:
 
 def test_rules_that_no_task_inherits_are_checked() -> None:
     rules = "{ rules: [{ when: ready, then: { do: continue } }] }"
-    own = "{ kind: noop, spec: { policy: { rules: [] } } }"
-    assert error_codes(step(f"spec: {{ policy: {rules} }}\ntool: {own}")) == ["guard-form"]
+    own_policy = "{ kind: noop, spec: { policy: { rules: [] } } }"
+    assert error_codes(step(f"spec: {{ policy: {rules} }}\ntool: {own_policy}")) == ["guard-form"]
     assert error_codes(
-        f"executor: {{ spec: {{ policy: {rules} }} }}\nworkflow:\n" + step(f"tool: {own}")
+        f"executor: {{ spec: {{ policy: {rules} }} }}\nworkflow:\n" + step(f"tool: {own_policy}")
     ) == ["guard-form"]
+
+
+def test_rules_that_no_task_inherits_are_checked_in_every_step_of_a_long_workflow() -> None:
+    inherited = "spec: { policy: { rules: [{ when: true, then: { do: continue } }] } }\ntool: { kind: noop }"
+    ignored = (
+        "spec: { policy: { rules: [{ when: ready, then: { do: continue } }] } }\n"
+        "tool: { kind: noop, spec: { policy: { rules: [] } } }"
+    )
+    text = "".join(step(inherited, f"a{number}") + step(ignored, f"b{number}") for number in range(20))
+    assert error_codes(text) == ["guard-form"] * 20
 
 
 def test_what_tasks_inherit_from_the_executor_has_its_type() -> None:
@@ -171,9 +190,9 @@ def test_an_unknown_definition_is_told_without_its_inputs() -> None:
 
 def test_a_message_is_one_line_of_bounded_length() -> None:
     text = step('next: { arcs: [{ step: "a\\nb" }] }') + step(NOOP, name="x" * 3000 + "!")
-    found = problems_of(text)
-    assert found
-    for problem in found:
+    problems = problems_of(text)
+    assert problems
+    for problem in problems:
         assert "\n" not in problem.message + problem.hint
         assert len(problem.message) <= 500
 
@@ -183,25 +202,51 @@ def test_a_name_has_no_line_break() -> None:
 
 
 def test_the_document_and_its_hash_do_not_depend_on_the_text() -> None:
-    one = playbook_of(step("tool: { kind: noop, args: { a: 1 } }"))
-    other = playbook_of("# a comment\n" + document_of(step("tool:\n  kind: noop\n  args:\n    a: 1")))
-    assert one.document == other.document
-    assert one.hash == other.hash
-    assert one.hash != playbook_of(step("tool: { kind: noop, args: { a: 2 } }")).hash
+    playbook = playbook_of(step("tool: { kind: noop, args: { a: 1 } }"))
+    same_playbook = playbook_of("# a comment\n" + document_of(step("tool:\n  kind: noop\n  args:\n    a: 1")))
+    assert playbook.document == same_playbook.document
+    assert playbook.hash == same_playbook.hash
+    assert playbook.hash != playbook_of(step("tool: { kind: noop, args: { a: 2 } }")).hash
 
 
 def test_a_step_selects_for_its_tasks() -> None:
     text = step(
         "output_select: [$.a]\ntool:\n  - { name: one, kind: noop }\n  - { name: two, kind: noop, output_select: [$.b] }"
     )
-    one, two = first_step(text).tasks
-    assert "$.a" in str(one.spec["result"])
-    assert "$.b" in str(two.spec["result"])
-    assert "$.a" not in str(two.spec["result"])
+    first, second = first_step(text).tasks
+    assert "$.a" in str(first.spec["result"])
+    assert "$.b" in str(second.spec["result"])
+    assert "$.a" not in str(second.spec["result"])
 
 
 def test_no_step_is_called_unreachable_while_an_arc_leads_nowhere() -> None:
     text = step("next: { arcs: [{ step: reprot }] }") + step(NOOP, name="report")
-    assert [found.code for found in problem_positions(text)] == ["unknown-step"]
+    assert [problem.code for problem in problem_positions(text)] == ["unknown-step"]
     text = step("next: [{ step: report }]") + step(NOOP, name="report")
-    assert [found.code for found in problem_positions(text)] == ["draft-next-list"]
+    assert [problem.code for problem in problem_positions(text)] == ["draft-next-list"]
+
+
+_VALUES = st.recursive(
+    st.none() | st.integers() | st.sampled_from(["text", "{{ 1 + 1 }}"]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "b", MARKER]), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(_VALUES)
+def test_a_value_without_expressions_is_one_constant_and_renders_as_its_parts_would(value: Json) -> None:
+    context = ReaderContext("file", "", Kinds())
+    template = context.read_template(node_of(value, Scalar(None, 1, 1)), PlaybookPart(ExpressionRole.INPUT))
+    assert isinstance(template, Constant) == ("{{" not in str(value))
+    assert render(template, {}) == render(unfolded(value), {})
+
+
+def unfolded(value: Json) -> Template:
+    """The template with a node for each part of the value."""
+    if isinstance(value, dict):
+        return MappingTemplate({escape_key(key): unfolded(item) for key, item in value.items()})
+    if isinstance(value, list):
+        return ListTemplate(tuple(map(unfolded, value)))
+    return parse(value) if isinstance(value, str) and "{{" in value else Constant(value)

@@ -9,7 +9,7 @@ from msgspec import Struct
 from noetl.dsl.document.kinds import Kind, Kinds
 from noetl.dsl.document.schema import document_schema
 from noetl.dsl.document.source import Mapping, compose, node_value
-from noetl.dsl.reader import read_playbook
+from noetl.dsl.reader.playbook_reader import read_playbook
 from noetl.tools import builtin_kinds
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
@@ -27,8 +27,8 @@ def root_of(text: str) -> Mapping:
 
 def reader_errors(text: str) -> list[str]:
     reads = read_playbook(root_of(text), "file", text, builtin_kinds())
-    found = [problem for read in reads for problem in read.context.problems]
-    return [problem.code for problem in found if problem.severity == "error"]
+    problems = [problem for read in reads for problem in read.context.problems]
+    return [problem.code for problem in problems if problem.severity == "error"]
 
 
 def schema_errors(text: str) -> list[str]:

@@ -159,10 +159,10 @@ def test_what_is_said(fault: str) -> None:
 def test_messages_and_hints_are_parts_of_sentences() -> None:
     for text, _, _ in SAID.values():
         for problem in problems_of(text):
-            for part in (problem.message, problem.hint):
-                assert not part.endswith((".", "!", " "))
-                assert part[:1] == part[:1].lower()
-                assert part.count("`") % 2 == 0
+            for sentence in (problem.message, problem.hint):
+                assert not sentence.endswith((".", "!", " "))
+                assert sentence[:1] == sentence[:1].lower()
+                assert sentence.count("`") % 2 == 0
 
 
 def test_every_code_has_a_summary_of_one_sentence() -> None:
@@ -172,12 +172,12 @@ def test_every_code_has_a_summary_of_one_sentence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "meant"),
+    ("word", "nearest"),
     [("methd", "method"), ("ulr", "url"), ("header", "headers"), ("METHOD", ""), ("zzz", ""), ("", "")],
 )
-def test_did_you_mean_names_the_nearest_word_or_nothing(word: str, meant: str) -> None:
+def test_did_you_mean_names_the_nearest_word_or_nothing(word: str, nearest: str) -> None:
     hint = did_you_mean(word, ["url", "method", "headers", "json"])
-    assert hint == (f"did you mean `{meant}`?" if meant else "")
+    assert hint == (f"did you mean `{nearest}`?" if nearest else "")
 
 
 @pytest.mark.parametrize(
@@ -230,22 +230,22 @@ class Outer(Struct, forbid_unknown_fields=True):
 
 
 def test_the_shaper_keeps_what_fits_and_reports_the_rest_at_its_place() -> None:
-    found: list[tuple[int, int, str]] = []
+    reported: list[tuple[int, int, str]] = []
 
     def report(code: str, at: Located, message: str, hint: str = "") -> None:
-        found.append((at.line, at.column, code))
+        reported.append((at.line, at.column, code))
 
     node = compose("inner: { size: 1, sise: 2 }\nitems: [{ size: x }, 5, { size: 3 }]\nother: 1")
     assert node is not None
-    kept = ShapeChecker(report).check_struct(node, Outer, "it")
-    assert found == [
+    fitting = ShapeChecker(report).check_struct(node, Outer, "it")
+    assert reported == [
         (1, 19, "unknown-key"),
         (2, 17, "wrong-type"),
         (2, 22, "wrong-type"),
         (3, 1, "unknown-key"),
     ]
-    assert kept is not None
-    items = kept.get("items")
+    assert fitting is not None
+    items = fitting.get("items")
     assert isinstance(items, Sequence)
     assert len(items.items) == 2
     assert isinstance(items.items[0], Mapping)

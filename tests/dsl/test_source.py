@@ -74,10 +74,10 @@ def test_every_key_and_value_knows_its_line_and_column() -> None:
     ],
 )
 def test_scalars_follow_the_core_schema(text: str, value: Json) -> None:
-    found = node_value(tree(f"key: {text}"))
-    assert found == {"key": value}
-    assert isinstance(found, dict)
-    assert type(found["key"]) is type(value)
+    document = node_value(tree(f"key: {text}"))
+    assert document == {"key": value}
+    assert isinstance(document, dict)
+    assert type(document["key"]) is type(value)
 
 
 def test_keys_are_always_text() -> None:
@@ -196,17 +196,17 @@ def test_every_visible_character_is_found_whatever_the_style(
     lines = text.split("\n")
     for offset, character in enumerate(scalar.value):
         line, column = position_in_text(SourceLines(text), scalar, offset)
-        found = lines[line - 1][column - 1 : column]
-        if character.isalnum() and found != "\\":
-            assert found == character, (text, offset)
+        source_character = lines[line - 1][column - 1 : column]
+        if character.isalnum() and source_character != "\\":
+            assert source_character == character, (text, offset)
 
 
 @given(st.text(max_size=300))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    found = composed(text)
-    if isinstance(found, SourceError):
-        assert found.line >= 1
-        assert found.column >= 1
+    outcome = composed(text)
+    if isinstance(outcome, SourceError):
+        assert outcome.line >= 1
+        assert outcome.column >= 1
 
 
 _JSON = st.recursive(
@@ -218,12 +218,12 @@ _JSON = st.recursive(
 
 @given(st.dictionaries(st.text(min_size=1, max_size=8), _JSON, max_size=5))
 def test_json_documents_are_read_as_they_are(document: dict[str, Json]) -> None:
-    found = composed(json.dumps(document))
-    if isinstance(found, SourceError):
-        assert found.code in ("yaml-feature", "yaml-syntax"), found.message
+    root = composed(json.dumps(document))
+    if isinstance(root, SourceError):
+        assert root.code in ("yaml-feature", "yaml-syntax"), root.message
     else:
-        assert found is not None
-        assert node_value(found) == document
+        assert root is not None
+        assert node_value(root) == document
 
 
 @pytest.mark.parametrize(

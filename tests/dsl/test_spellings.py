@@ -23,11 +23,11 @@ def rules(text: str) -> str:
     return step(f"tool: {{ kind: noop, spec: {{ policy: {{ rules: {text} }} }} }}")
 
 
-def shown(writes: tuple[Write, ...]) -> list[tuple[str, tuple[str, ...], object]]:
+def write_values(writes: tuple[Write, ...]) -> list[tuple[str, tuple[str, ...], object]]:
     return [(write.scope, write.path, write.value) for write in writes]
 
 
-def without_places(playbook: Playbook) -> object:
+def without_positions(playbook: Playbook) -> object:
     step_ = playbook.workflow[0]
     return step_.args, [(task.label, task.args, task.inputs, task.spec) for task in step_.tasks]
 
@@ -62,7 +62,7 @@ def without_places(playbook: Playbook) -> object:
 )
 def test_another_spelling_is_the_same_playbook(spelling: str, canonical: str) -> None:
     assert error_codes(step(spelling)) == []
-    assert without_places(playbook_of(step(spelling))) == without_places(playbook_of(step(canonical)))
+    assert without_positions(playbook_of(step(spelling))) == without_positions(playbook_of(step(canonical)))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_set_in_a_rule_is_set_ctx_and_set_iter() -> None:
             "set_ctx: { a: 1 }, set_iter: { b.c: 2 }, set_run: { d: 3 }",
         )
     ]
-    written = [shown(policy.otherwise.writes) for policy in policies if policy and policy.otherwise]
+    written = [write_values(policy.otherwise.writes) for policy in policies if policy and policy.otherwise]
     assert sorted(map(str, written[0])) == sorted(map(str, written[1]))
     assert len(written[0]) == 3
 
@@ -117,11 +117,14 @@ def test_set_in_a_task_a_step_and_an_arc() -> None:
         )
         + END
     )
-    found = first_step(text)
-    assert shown(found.writes) == [("ctx", ("s",), Constant(1))]
-    assert shown(found.tasks[0].writes) == [("ctx", ("t",), Constant(1)), ("iter", ("u",), Constant(1))]
-    (arc,) = found.arcs
-    assert shown(arc.writes) == [("ctx", ("v",), Constant(1))]
+    parsed = first_step(text)
+    assert write_values(parsed.writes) == [("ctx", ("s",), Constant(1))]
+    assert write_values(parsed.tasks[0].writes) == [
+        ("ctx", ("t",), Constant(1)),
+        ("iter", ("u",), Constant(1)),
+    ]
+    (arc,) = parsed.arcs
+    assert write_values(arc.writes) == [("ctx", ("v",), Constant(1))]
     assert arc.args == {"w": Constant(2), "y": Constant(4), "x": Constant(3)}
 
 
@@ -203,7 +206,7 @@ def test_all_forms_of_else_are_equal_wherever_they_stand(otherwise: str, order: 
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "position"),
     [
         ("[{ else: { do: break } }, { else: { do: fail } }]", ProblemPosition(6, 76, "two-else")),
         ("[{ else: }]", ProblemPosition(6, 49, "rule-shape")),
@@ -216,8 +219,8 @@ def test_all_forms_of_else_are_equal_wherever_they_stand(otherwise: str, order: 
         ("[{ when: true, do: break }]", ProblemPosition(6, 63, "draft-eval")),
     ],
 )
-def test_what_is_no_rule_is_refused_at_its_place(text: str, found: ProblemPosition) -> None:
-    assert found in problem_positions(rules(text))
+def test_what_is_no_rule_is_refused_at_its_place(text: str, position: ProblemPosition) -> None:
+    assert position in problem_positions(rules(text))
 
 
 def test_a_description_may_stand_on_every_part() -> None:
@@ -234,9 +237,9 @@ def test_a_description_may_stand_on_every_part() -> None:
             - { step: end, desc: an arc, when: "{{ event.name == 'loop.done' }}" }
         """)
     assert problems_of(text + END) == ()
-    found = first_step(text + END)
-    assert found.loop is not None
-    assert (found.desc, found.loop.desc, found.tasks[0].desc, found.arcs[0].desc) == (
+    parsed = first_step(text + END)
+    assert parsed.loop is not None
+    assert (parsed.desc, parsed.loop.desc, parsed.tasks[0].desc, parsed.arcs[0].desc) == (
         "a step",
         "a loop",
         "a task",

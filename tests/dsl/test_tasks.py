@@ -57,7 +57,7 @@ def test_the_place_of_a_task_is_its_label() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "found"),
+    ("body", "position"),
     [
         ("tool: noop", ProblemPosition(6, 9, "wrong-type")),
         ("tool: []", ProblemPosition(6, 9, "bad-value")),
@@ -74,8 +74,8 @@ def test_the_place_of_a_task_is_its_label() -> None:
         ("tool: [{ a: { kind: noop, name: b } }]", ProblemPosition(6, 29, "unknown-key")),
     ],
 )
-def test_what_is_no_task_is_refused_at_its_place(body: str, found: ProblemPosition) -> None:
-    assert problem_positions(step(body)) == [found]
+def test_what_is_no_task_is_refused_at_its_place(body: str, position: ProblemPosition) -> None:
+    assert problem_positions(step(body)) == [position]
 
 
 def test_labels_are_unique_in_a_pipeline_but_not_beyond() -> None:
@@ -117,15 +117,15 @@ workflow:
       spec: { timeout: 9 }
 """
     assert problems_of(text) == ()
-    one, two = first_step(text).tasks
-    assert (one.label, two.label) == ("fetch", "other")
-    assert one.inputs == {"url": Constant("https://a.example"), "method": Constant("POST")}
-    assert two.inputs == {"url": Constant("https://a.example"), "method": Constant("GET")}
-    assert one.args == {"a": Constant(1), "b": Constant(1)}
-    assert two.args == {"a": Constant(1), "b": Constant(2)}
-    assert (one.spec["timeout"], two.spec["timeout"]) == (Constant(5), Constant(9))
-    assert one.policy is not None
-    assert two.policy is not None
+    first, second = first_step(text).tasks
+    assert (first.label, second.label) == ("fetch", "other")
+    assert first.inputs == {"url": Constant("https://a.example"), "method": Constant("POST")}
+    assert second.inputs == {"url": Constant("https://a.example"), "method": Constant("GET")}
+    assert first.args == {"a": Constant(1), "b": Constant(1)}
+    assert second.args == {"a": Constant(1), "b": Constant(2)}
+    assert (first.spec["timeout"], second.spec["timeout"]) == (Constant(5), Constant(9))
+    assert first.policy is not None
+    assert second.policy is not None
 
 
 def test_a_jump_in_a_definition_is_judged_in_the_pipeline_that_uses_it() -> None:
@@ -183,8 +183,10 @@ def test_an_inline_document_is_a_playbook() -> None:
 
 def test_the_writes_of_a_rule_keep_their_order() -> None:
     then = "{ do: continue, set_ctx: { a: 1 }, set_iter: { b: 2 }, set: { run.c: 3, ctx.d: 4 } }"
-    found = first_step(step(f"tool: {{ kind: noop, spec: {{ policy: {{ rules: [{{ else: {then} }}] }} }} }}"))
-    policy = found.tasks[0].policy
+    parsed = first_step(
+        step(f"tool: {{ kind: noop, spec: {{ policy: {{ rules: [{{ else: {then} }}] }} }} }}")
+    )
+    policy = parsed.tasks[0].policy
     assert policy is not None
     assert policy.otherwise is not None
     assert [(write.scope, *write.path) for write in policy.otherwise.writes] == [
@@ -197,15 +199,15 @@ def test_the_writes_of_a_rule_keep_their_order() -> None:
 
 @pytest.mark.parametrize("select", ["['$.a[']", "[{path: '$..', as: x}]", "['$.ok', 'a b']"])
 def test_a_selection_is_a_jsonpath(select: str) -> None:
-    found = problem_of(step(f"tool: {{ kind: noop, spec: {{ result: {{ select: {select} }} }} }}"))
-    assert found.code == "bad-value"
-    assert "is not a JSONPath" in found.message
+    problem = problem_of(step(f"tool: {{ kind: noop, spec: {{ result: {{ select: {select} }} }} }}"))
+    assert problem.code == "bad-value"
+    assert "is not a JSONPath" in problem.message
 
 
 @pytest.mark.parametrize("select", ["[$.a.id, $.b.id]", "[{path: $.a, as: x}, {path: $.b, as: x}]"])
 def test_two_selections_have_two_names(select: str) -> None:
-    found = problem_of(step(f"tool: {{ kind: noop, spec: {{ result: {{ select: {select} }} }} }}"))
-    assert (found.code, "two things the name" in found.message) == ("bad-value", True)
+    problem = problem_of(step(f"tool: {{ kind: noop, spec: {{ result: {{ select: {select} }} }} }}"))
+    assert (problem.code, "two things the name" in problem.message) == ("bad-value", True)
 
 
 def test_a_selection_may_leave_out_the_root() -> None:

@@ -56,18 +56,18 @@ FREE = {
 }
 
 
-@pytest.mark.parametrize("place", MISSPELT)
-def test_a_misspelt_key_gets_the_key_that_was_meant(place: str) -> None:
-    text, key, meant = MISSPELT[place]
+@pytest.mark.parametrize("case", MISSPELT)
+def test_a_misspelt_key_gets_the_key_that_was_meant(case: str) -> None:
+    text, key, nearest = MISSPELT[case]
     (problem,) = [problem for problem in problems_of(text) if problem.severity == "error"]
     assert problem.code == "unknown-key"
     assert f"`{key}`" in problem.message
-    assert problem.hint == f"did you mean `{meant}`?"
+    assert problem.hint == f"did you mean `{nearest}`?"
 
 
-@pytest.mark.parametrize("place", FREE)
-def test_keys_are_free_in_some_places(place: str) -> None:
-    assert problems_of(FREE[place]) == ()
+@pytest.mark.parametrize("case", FREE)
+def test_keys_are_free_in_some_places(case: str) -> None:
+    assert problems_of(FREE[case]) == ()
 
 
 def test_a_key_like_no_other_gets_the_keys_there_are() -> None:

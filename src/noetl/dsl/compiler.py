@@ -14,7 +14,7 @@ from noetl.dsl.document.problem_codes import CODES
 from noetl.dsl.document.shape_check import describe_node
 from noetl.dsl.document.shapes import DRAFT_HINT
 from noetl.dsl.document.source import Located, Mapping, SourceError, compose, node_value
-from noetl.dsl.reader import read_playbook
+from noetl.dsl.reader.playbook_reader import read_playbook
 from noetl.model import Json
 
 
@@ -38,29 +38,33 @@ def compile_playbook(text: str, file: str, kinds: Kinds, dialect: str | None = N
     try:
         root = compose(text)
     except SourceError as error:
-        found = Problem(file, error.line, error.column, error.code, "error", error.message, error.hint)
-        return CompiledPlaybook(None, (found,), None, "canonical")
+        fault = Problem(file, error.line, error.column, error.code, "error", error.message, error.hint)
+        return CompiledPlaybook(None, (fault,), None, "canonical")
     if not isinstance(root, Mapping):
-        what = "the file is empty" if root is None else f"a playbook is a mapping, not {describe_node(root)}"
-        found = Problem(file, 1, 1, "empty-document", "error", what, "begin with `apiVersion: noetl.io/v2`")
-        return CompiledPlaybook(None, (found,), None, "canonical")
-    recognised = dialect_of(root, dialect)
-    if recognised != "canonical":
-        root = upgrade_document(root, recognised, report)
+        message = (
+            "the file is empty" if root is None else f"a playbook is a mapping, not {describe_node(root)}"
+        )
+        hint = "begin with `apiVersion: noetl.io/v2`"
+        fault = Problem(file, 1, 1, "empty-document", "error", message, hint)
+        return CompiledPlaybook(None, (fault,), None, "canonical")
+    source_dialect = dialect_of(root, dialect)
+    if source_dialect != "canonical":
+        root = upgrade_document(root, source_dialect, report)
     playbook: Playbook | None = None
     for read in read_playbook(root, file, text, kinds):
-        run_checks(read)
+        if read.playbook is not None:
+            run_checks(read.playbook, read.context)
         problems.extend(read.context.problems)
         playbook = playbook or read.playbook
-    if recognised == "draft":
-        problems = [_in_draft(problem) for problem in problems]
+    if source_dialect == "draft":
+        problems = [_drop_draft_hint(problem) for problem in problems]
     settled = _settle(problems, text)
     failed = any(problem.severity == "error" for problem in settled)
     document = playbook.document if playbook is not None else node_value(root)
-    return CompiledPlaybook(None if failed else playbook, settled, document, recognised)
+    return CompiledPlaybook(None if failed else playbook, settled, document, source_dialect)
 
 
-def _in_draft(problem: Problem) -> Problem:
+def _drop_draft_hint(problem: Problem) -> Problem:
     """The problem without the advice to read the document as what it is read as already."""
     if not problem.hint.endswith(DRAFT_HINT):
         return problem
@@ -68,11 +72,14 @@ def _in_draft(problem: Problem) -> Problem:
 
 
 def _settle(problems: Iterable[Problem], text: str) -> tuple[Problem, ...]:
-    """In document order, each once, without those that a comment on their line silences."""
+    """In document order, each once, without those that a comment on their line silences.
+
+    The same may be found twice: a definition in the workbook is read with every task that uses it.
+    """
     ignored = ignored_codes(text)
-    kept = {
+    unsilenced = {
         problem
         for problem in problems
         if problem.code not in ignored.get(problem.line, ()) or not CODES[problem.code].silenceable
     }
-    return tuple(sorted(kept))
+    return tuple(sorted(unsilenced))

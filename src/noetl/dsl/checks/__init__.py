@@ -8,19 +8,19 @@ from noetl.dsl.checks.joins import check_any_on_cycles, check_joins
 from noetl.dsl.checks.namespaces import check_namespaces
 from noetl.dsl.checks.pipeline_checks import check_jumps, check_parallel_writes, check_unmatched_errors
 from noetl.dsl.checks.reachability import check_exits, check_reachability
-from noetl.dsl.checks.swallowed_failures import check_failures
+from noetl.dsl.checks.swallowed_failures import check_swallowed_failures
 from noetl.dsl.checks.tool_inputs import check_credentials, check_pasted_sql, check_secrets
 from noetl.dsl.checks.unset_names import check_step_names, check_unset_names
+from noetl.dsl.document.context import DocumentContext
 from noetl.dsl.document.playbook import Playbook
-from noetl.dsl.reader import ReaderContext, ReadPlaybook
 
-Check = Callable[[Playbook, ReaderContext], None]
+Check = Callable[[Playbook, DocumentContext], None]
 
 CHECKS: tuple[Check, ...] = (
     check_reachability,
     check_exits,
     check_arcs,
-    check_failures,
+    check_swallowed_failures,
     check_any_on_cycles,
     check_joins,
     check_jumps,
@@ -36,9 +36,7 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-def run_checks(read: ReadPlaybook) -> None:
+def run_checks(playbook: Playbook, context: DocumentContext) -> None:
     """Runs every check; what they find is in the context."""
-    if read.playbook is None:
-        return
     for check in CHECKS:
-        check(read.playbook, read.context)
+        check(playbook, context)

@@ -1,5 +1,6 @@
 """Arcs: those that are never taken, and those that wait for an event that never comes."""
 
+from noetl.dsl.document.context import DocumentContext, ExpressionOccurrence, ExpressionRole, PlaybookPart
 from noetl.dsl.document.guard_verdicts import (
     DONE,
     FAILED,
@@ -11,40 +12,39 @@ from noetl.dsl.document.guard_verdicts import (
 )
 from noetl.dsl.document.playbook import Arc, Guard, Playbook, Position, Step
 from noetl.dsl.document.source import Scalar
-from noetl.dsl.reader import ExpressionOccurrence, ExpressionRole, PlaybookPart, ReaderContext
 from noetl.expr import Expression
 
 
-def check_arcs(playbook: Playbook, context: ReaderContext) -> None:
+def check_arcs(playbook: Playbook, context: DocumentContext) -> None:
     """Every arc can be taken."""
     guards = arc_guards(context)
     for step in playbook.workflow:
         if step.arcs and PlaybookPart(ExpressionRole.ARC, step.name) not in context.unreadable:
-            _Router(step, guards, context).check()
+            _RouterCheck(step, guards, context).check()
 
 
-def arc_guards(context: ReaderContext) -> dict[tuple[str, int], ExpressionOccurrence]:
+def arc_guards(context: DocumentContext) -> dict[tuple[str, int], ExpressionOccurrence]:
     """The guards of arcs by step and position; of two steps with one name, the first's."""
     guards: dict[tuple[str, int], ExpressionOccurrence] = {}
-    for site in context.sites:
-        if site.where.role is ExpressionRole.ARC:
-            guards.setdefault((site.where.step, site.where.arc), site)
+    for occurrence in context.occurrences:
+        if occurrence.part.role is ExpressionRole.ARC:
+            guards.setdefault((occurrence.part.step, occurrence.part.arc), occurrence)
     return guards
 
 
 def guard_position(
-    guards: dict[tuple[str, int], ExpressionOccurrence], step: Step, position: int
+    guards: dict[tuple[str, int], ExpressionOccurrence], step: Step, index: int
 ) -> Scalar | Position:
     """Where an arc's guard stands; an arc without one, where its target stands."""
-    site = guards.get((step.name, position))
-    return site.scalar if site is not None else step.arcs[position].position
+    occurrence = guards.get((step.name, index))
+    return occurrence.scalar if occurrence is not None else step.arcs[index].position
 
 
-class _Router:
+class _RouterCheck:
     """The arcs of one step, in order."""
 
     def __init__(
-        self, step: Step, guards: dict[tuple[str, int], ExpressionOccurrence], context: ReaderContext
+        self, step: Step, guards: dict[tuple[str, int], ExpressionOccurrence], context: DocumentContext
     ) -> None:
         self.step = step
         self.guards = guards
@@ -53,38 +53,38 @@ class _Router:
         self.first_with: dict[Guard, Arc] = {}
 
     def check(self) -> None:
-        for position, arc in enumerate(self.step.arcs):
-            if self._waits_in_vain(position, arc):
+        for index, arc in enumerate(self.step.arcs):
+            if self._waits_in_vain(index, arc):
                 continue
-            self._check_dead(position, arc)
+            self._check_dead(index, arc)
             if self.step.is_exclusive:
                 self.first_with.setdefault(arc.when, arc)
                 for event in certain_events(arc.when, self.step):
                     self.first_taken.setdefault(event, arc)
 
-    def _waits_in_vain(self, position: int, arc: Arc) -> bool:
+    def _waits_in_vain(self, index: int, arc: Arc) -> bool:
         """Whether the guard names the event that ends loops on a step that is none, or the reverse."""
-        own = self.step.done_event
-        other = DONE if own == LOOP_DONE else LOOP_DONE
-        site = self.guards.get((self.step.name, position))
-        if site is None or (offset := site.expression.source.find(other)) < 0:
+        own_event = self.step.done_event
+        other_event = DONE if own_event == LOOP_DONE else LOOP_DONE
+        occurrence = self.guards.get((self.step.name, index))
+        if occurrence is None or (offset := occurrence.expression.source.find(other_event)) < 0:
             return False
-        verdicts = (holds_on(arc.when, own), holds_on(arc.when, other))
+        verdicts = (holds_on(arc.when, own_event), holds_on(arc.when, other_event))
         if verdicts[0] is verdicts[1] or False not in verdicts:
             return False
-        what = "a loop" if self.step.loop else "no loop"
+        described = "a loop" if self.step.loop else "no loop"
         self.context.report_inside(
             "loop-step-done",
-            site.scalar,
+            occurrence.scalar,
             offset,
-            f"`{self.step.name}` is {what}: it never ends with `{other}`",
-            f"compare with `{own}`",
+            f"`{self.step.name}` is {described}: it never ends with `{other_event}`",
+            f"compare with `{own_event}`",
         )
         return True
 
-    def _check_dead(self, position: int, arc: Arc) -> None:
+    def _check_dead(self, index: int, arc: Arc) -> None:
         possible = possible_events(arc.when, self.step)
-        at = guard_position(self.guards, self.step, position)
+        at = guard_position(self.guards, self.step, index)
         if not possible:
             self._report_impossible(at, arc)
         elif possible <= self.first_taken.keys():

@@ -7,8 +7,8 @@ from noetl.dsl.checks.flow.overlap import TokenFork, TokenNet, overlapping_steps
 from noetl.dsl.checks.flow.path_sets import Path, PathBits
 from noetl.dsl.checks.flow.rule_effects import step_writes
 from noetl.dsl.checks.unset_names import LIMIT, is_incomplete
+from noetl.dsl.document.context import DocumentContext
 from noetl.dsl.document.playbook import Playbook, Position, Step
-from noetl.dsl.reader.reader_context import ReaderContext
 
 _ORDER_FREE = frozenset({"count", "max", "min", "sum", "union"})
 """Reducers that give the same whichever contribution comes first."""
@@ -18,60 +18,66 @@ class ContextWrite(NamedTuple):
     """The first write of a path in a step. `reducer` is set if it does not mind company of its kind."""
 
     path: Path
-    place: Position
+    position: Position
     reducer: str
 
 
 class ConcurrentWrite(NamedTuple):
-    """Two steps by position that may write at once; the same one twice if several runs of it may."""
+    """Two steps by index that may write at once; the same one twice if several runs of it may."""
 
     write: ContextWrite
-    one: int
-    other: int
+    first: int
+    second: int
 
 
-def check_concurrent_writes(playbook: Playbook, context: ReaderContext) -> None:
+def check_concurrent_writes(playbook: Playbook, context: DocumentContext) -> None:
     """Each step whose writes may meet those of another, or of another run of its own."""
     if is_incomplete(context) or all(step.is_exclusive for step in playbook.workflow):
         return
-    written = [tuple(_written(step)) for step in playbook.workflow]
+    written = [tuple(_context_writes(step)) for step in playbook.workflow]
     if not any(written):
         return
-    places = token_net(playbook, precise=False)
-    meetings = _meetings(playbook, places, written)
-    if meetings and (precise := token_net(playbook, precise=True)) != places:
-        places = precise
-        meetings = _meetings(playbook, places, written)
-    for meeting in meetings:
-        message, hint = _explained(playbook, places, meeting)
-        context.report("concurrent-write", meeting.write.place, message, hint)
+    # Without `precise` more arcs fire together, never fewer: where the quick look finds no conflict there
+    # is none, and no two guards need be compared.
+    net = token_net(playbook, precise=False)
+    conflicts = _concurrent_writes(playbook, net, written)
+    if conflicts and (precise_net := token_net(playbook, precise=True)) != net:
+        net = precise_net
+        conflicts = _concurrent_writes(playbook, net, written)
+    for conflict in conflicts:
+        message, hint = _describe_conflict(playbook, net, conflict)
+        context.report("concurrent-write", conflict.write.position, message, hint)
 
 
-def _meetings(
-    playbook: Playbook, places: TokenNet, written: Sequence[Sequence[ContextWrite]]
+def _concurrent_writes(
+    playbook: Playbook, net: TokenNet, written: Sequence[Sequence[ContextWrite]]
 ) -> list[ConcurrentWrite]:
     """For each write the first step before it in the document, or itself, that may write at once."""
-    if not places.forks:
+    if not net.forks:
         return []
-    found: list[ConcurrentWrite] = []
+    conflicts: list[ConcurrentWrite] = []
     writers = _writers(written)
-    rows = overlapping_steps(playbook, places)
-    for at, writes in enumerate(written):
+    overlaps = overlapping_steps(playbook, net)
+    for index, writes in enumerate(written):
         for write in writes:
-            meeting = rows[at] & _overlapping(write, writers) & ((2 << at) - 1)
-            if meeting:
-                others = meeting & ~(1 << at)
-                found.append(
-                    ConcurrentWrite(write, (others & -others).bit_length() - 1 if others else at, at)
+            overlapping = overlaps[index] & _writers_of(write, writers) & ((2 << index) - 1)
+            if overlapping:
+                other_writers = overlapping & ~(1 << index)
+                conflicts.append(
+                    ConcurrentWrite(
+                        write,
+                        (other_writers & -other_writers).bit_length() - 1 if other_writers else index,
+                        index,
+                    )
                 )
-    return found[:LIMIT]
+    return conflicts[:LIMIT]
 
 
-def _written(step: Step) -> Iterator[ContextWrite]:
-    seen: set[Path] = set()
+def _context_writes(step: Step) -> Iterator[ContextWrite]:
+    seen_paths: set[Path] = set()
     for write in step_writes(step):
-        if write.scope == "ctx" and write.path not in seen:
-            seen.add(write.path)
+        if write.scope == "ctx" and write.path not in seen_paths:
+            seen_paths.add(write.path)
             reducer = step.loop.reduce.get(f"ctx.{write.path[0]}", "") if step.loop else ""
             yield ContextWrite(write.path, write.position, reducer if reducer in _ORDER_FREE else "")
 
@@ -79,13 +85,13 @@ def _written(step: Step) -> Iterator[ContextWrite]:
 def _writers(written: Sequence[Sequence[ContextWrite]]) -> dict[str, PathBits]:
     """The steps that write each path, by reducer."""
     writers: dict[str, PathBits] = {}
-    for at, writes in enumerate(written):
+    for index, writes in enumerate(written):
         for write in writes:
-            writers.setdefault(write.reducer, PathBits()).add(write.path, 1 << at)
+            writers.setdefault(write.reducer, PathBits()).add(write.path, 1 << index)
     return writers
 
 
-def _overlapping(write: ContextWrite, writers: dict[str, PathBits]) -> int:
+def _writers_of(write: ContextWrite, writers: dict[str, PathBits]) -> int:
     mask = 0
     for reducer, paths in writers.items():
         if not reducer or reducer != write.reducer:
@@ -93,28 +99,28 @@ def _overlapping(write: ContextWrite, writers: dict[str, PathBits]) -> int:
     return mask
 
 
-def _explained(playbook: Playbook, places: TokenNet, meeting: ConcurrentWrite) -> tuple[str, str]:
-    one, other = playbook.workflow[meeting.one], playbook.workflow[meeting.other]
-    path = ".".join(("ctx", *meeting.write.path))
-    fork = _common_fork(places, meeting)
+def _describe_conflict(playbook: Playbook, net: TokenNet, conflict: ConcurrentWrite) -> tuple[str, str]:
+    first, second = playbook.workflow[conflict.first], playbook.workflow[conflict.second]
+    path = ".".join(("ctx", *conflict.write.path))
+    fork = _common_fork(net, conflict)
     origin = f" after `{playbook.workflow[fork.step].name}`" if fork else ""
-    if one is other:
-        message = f"`{path}` is written by several runs of `{one.name}` at once{origin}"
-        return message, f"give `{one.name}` `spec.policy.join: all`, or write it elsewhere"
+    if first is second:
+        message = f"`{path}` is written by several runs of `{first.name}` at once{origin}"
+        return message, f"give `{first.name}` `spec.policy.join: all`, or write it elsewhere"
     message = (
-        f"`{path}` is written by `{one.name}` and `{other.name}`, which may run at the same time{origin}"
+        f"`{path}` is written by `{first.name}` and `{second.name}`, which may run at the same time{origin}"
     )
     return message, "write different paths, or one step after the other"
 
 
-def _common_fork(places: TokenNet, meeting: ConcurrentWrite) -> TokenFork | None:
+def _common_fork(net: TokenNet, conflict: ConcurrentWrite) -> TokenFork | None:
     """The last fork that both come from."""
-    one, other = places.ancestors[meeting.one], places.ancestors[meeting.other]
-    for fork in reversed(places.forks):
-        to_other = 0
-        for at, target in enumerate(fork.targets):
-            to_other |= (other >> target & 1) << at
+    first_ancestors, second_ancestors = net.ancestors[conflict.first], net.ancestors[conflict.second]
+    for fork in reversed(net.forks):
+        to_second = 0
+        for index, target in enumerate(fork.targets):
+            to_second |= (second_ancestors >> target & 1) << index
         for target, together in zip(fork.targets, fork.together, strict=True):
-            if one >> target & 1 and together & to_other:
+            if first_ancestors >> target & 1 and together & to_second:
                 return fork
     return None

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from noetl.dsl.checks.reachability import possible_arcs
+from noetl.dsl.document.context import DocumentContext
 from noetl.dsl.document.playbook import Join, Playbook
 from noetl.dsl.document.step_graph import (
     StepGraph,
@@ -13,18 +14,17 @@ from noetl.dsl.document.step_graph import (
     step_graph_of,
     strong_components,
 )
-from noetl.dsl.reader import ReaderContext
 
 
-def check_any_on_cycles(playbook: Playbook, context: ReaderContext) -> None:
+def check_any_on_cycles(playbook: Playbook, context: DocumentContext) -> None:
     """A join `any` absorbs what comes later: on a cycle that would be its own token (semantics §5)."""
     joins = [step for step in playbook.workflow if step.join is not None and step.join.mode == "any"]
     if not joins:
         return
-    net = step_graph_of(playbook)
-    cyclic = nodes_on_cycles(net.successors)
+    graph = step_graph_of(playbook)
+    cyclic = nodes_on_cycles(graph.successors)
     for step in joins:
-        if step.join is not None and net.number[step.name] in cyclic:
+        if step.join is not None and graph.number[step.name] in cyclic:
             context.report(
                 "join-any-cycle",
                 step.join.position,
@@ -33,17 +33,17 @@ def check_any_on_cycles(playbook: Playbook, context: ReaderContext) -> None:
             )
 
 
-def check_joins(playbook: Playbook, context: ReaderContext) -> None:
+def check_joins(playbook: Playbook, context: DocumentContext) -> None:
     """A join gets more than one token: one of one token does nothing, or waits in vain for its count."""
     if all(step.join is None for step in playbook.workflow):
         return
-    net = step_graph_of(playbook)
-    flow = _Flow(playbook, net)
-    for position, step in enumerate(playbook.workflow):
-        if step.join is None or position not in flow.reached or flow.many[position]:
+    graph = step_graph_of(playbook)
+    counts = _TokenCounts(playbook, graph)
+    for index, step in enumerate(playbook.workflow):
+        if step.join is None or index not in counts.reached or counts.many[index]:
             continue
         waits = f", and `count: {step.join.count}` is never reached" if (step.join.count or 0) > 1 else ""
-        if len(flow.sources[position]) <= 1:
+        if len(counts.sources[index]) <= 1:
             message = f"at most one token ever comes to `{step.name}`{waits}"
             context.report("join-single", step.join.position, message, _hint(step.join))
         else:
@@ -52,37 +52,37 @@ def check_joins(playbook: Playbook, context: ReaderContext) -> None:
 
 
 def _hint(join: Join) -> str:
-    what = "count" if join.mode == "count" else join.mode
-    return f"remove `join: {what}`, or send several tokens with `next.spec.mode: inclusive`"
+    return f"remove `join: {join.mode}`, or send several tokens with `next.spec.mode: inclusive`"
 
 
-class _Flow:
+class _TokenCounts:
     """How many tokens can come to each step: `many[step]` if more than one in the life of an execution.
 
     There is one token at the start. It becomes several only at an inclusive router, and comes again
     only on a cycle.
     """
 
-    def __init__(self, playbook: Playbook, net: StepGraph) -> None:
-        self.live = [possible_arcs(step, net) for step in playbook.workflow]
-        after = [[target for target, _ in arcs] for arcs in self.live]
-        self.reached = reachable_nodes(after, [net.entry])
-        self.sources: list[list[int]] = [[] for _ in after]
+    def __init__(self, playbook: Playbook, graph: StepGraph) -> None:
+        self.arcs_of = [possible_arcs(step, graph) for step in playbook.workflow]
+        successors = [[target for target, _ in arcs] for arcs in self.arcs_of]
+        self.reached = reachable_nodes(successors, [graph.entry])
+        self.sources: list[list[int]] = [[] for _ in successors]
         for node in self.reached:
-            for target in after[node]:
+            for target in successors[node]:
                 self.sources[target].append(node)
-        self.above = ancestor_masks(after)
+        self.ancestors = ancestor_masks(successors)
         self.forks = [
             fork
             for node, step in enumerate(playbook.workflow)
             if node in self.reached and not step.is_exclusive
-            for fork in _forks(self.live[node])
+            for fork in _forks(self.arcs_of[node])
         ]
-        self.many = [False] * len(after)
-        runs_often = [False] * len(after)
-        for part in reversed(strong_components(after)):
-            cycle = is_cycle(after, part)
-            for node in part:
+        # Components come last first, so reversed each step is asked after those that lead to it.
+        self.many = [False] * len(successors)
+        runs_often = [False] * len(successors)
+        for component in reversed(strong_components(successors)):
+            cycle = is_cycle(successors, component)
+            for node in component:
                 self.many[node] = cycle or self._gets_many(node, runs_often)
                 join = playbook.workflow[node].join
                 runs_often[node] = cycle or (self.many[node] and (join is None or join.mode == "count"))
@@ -93,9 +93,11 @@ class _Flow:
             return True
         if len(self.sources[node]) <= 1:
             return False
-        above = self.above[node]
+        ancestors = self.ancestors[node]
+        # Forks that stand last first: in most documents those are nearest to the join, and the search ends.
         return any(
-            (targets & above).bit_count() > 1 or twice & above for targets, twice in reversed(self.forks)
+            (targets & ancestors).bit_count() > 1 or twice & ancestors
+            for targets, twice in reversed(self.forks)
         )
 
 

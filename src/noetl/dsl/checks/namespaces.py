@@ -3,9 +3,9 @@
 from functools import cached_property
 
 from noetl.dsl.checks.flow.rule_effects import step_writes
+from noetl.dsl.document.context import DocumentContext, ExpressionOccurrence, ExpressionRole
 from noetl.dsl.document.playbook import Playbook
 from noetl.dsl.document.shape_check import did_you_mean
-from noetl.dsl.reader import ExpressionOccurrence, ExpressionRole, ReaderContext
 from noetl.expr import NAMESPACES, Use
 
 _INPUT = frozenset({"workload", "execution_id"})
@@ -63,28 +63,30 @@ _INSTEAD = {
 _ENVELOPE = frozenset({"status", "result", "data", "error", "meta", "http", "pg", "py"})
 
 
-def check_namespaces(playbook: Playbook, context: ReaderContext) -> None:
+def check_namespaces(playbook: Playbook, context: DocumentContext) -> None:
     """Every namespace that an expression reads exists where the expression stands."""
     names = _Names(playbook)
-    for site in context.sites:
-        role = site.where.role
+    for occurrence in context.occurrences:
+        role = occurrence.part.role
         visible = _VISIBLE[role]
-        if role is ExpressionRole.SPEC and site.where.task < 0 and site.where.step:
+        if role is ExpressionRole.SPEC and occurrence.part.task < 0 and occurrence.part.step:
             visible = _VISIBLE[ExpressionRole.STEP_ARGS]
-        for use in site.expression.uses:
+        for use in occurrence.expression.uses:
             name = use.path[0]
             if name == "keychain":
-                _check_keychain(playbook, context, site, use)
+                _check_keychain(playbook, context, occurrence, use)
             elif name in NAMESPACES:
                 if name not in visible:
-                    _report(context, site, use, visible)
+                    _report(context, occurrence, use, visible)
                 elif name == "joined" and not use.optional:
-                    _check_joined(playbook, context, site, use)
+                    _check_joined(playbook, context, occurrence, use)
             elif name == "output" and "outcome" not in visible and names.lack_output(use):
-                _report(context, site, use, visible)
+                _report(context, occurrence, use, visible)
 
 
-def _report(context: ReaderContext, site: ExpressionOccurrence, use: Use, visible: frozenset[str]) -> None:
+def _report(
+    context: DocumentContext, occurrence: ExpressionOccurrence, use: Use, visible: frozenset[str]
+) -> None:
     name = use.path[0]
     if visible == _INPUT:
         hint = "defaults see `workload` and `execution_id` alone"
@@ -92,38 +94,42 @@ def _report(context: ReaderContext, site: ExpressionOccurrence, use: Use, visibl
         hint = _INSTEAD.get((name, visible)) or _HOMES.get(name, "")
     context.report_inside(
         "namespace-scope",
-        site.scalar,
+        occurrence.scalar,
         use.offset,
-        f"there is no `{name}` in {site.where.role.value}",
+        f"there is no `{name}` in {occurrence.part.role.value}",
         hint,
     )
 
 
-def _check_joined(playbook: Playbook, context: ReaderContext, site: ExpressionOccurrence, use: Use) -> None:
-    step = playbook.steps.get(site.where.step)
+def _check_joined(
+    playbook: Playbook, context: DocumentContext, occurrence: ExpressionOccurrence, use: Use
+) -> None:
+    step = playbook.steps.get(occurrence.part.step)
     if step is not None and step.join is None:
         context.report_inside(
             "namespace-scope",
-            site.scalar,
+            occurrence.scalar,
             use.offset,
             f"there is no `joined` in `{step.name}`, which has no join",
             "add `spec.policy.join`, or use `args`",
         )
 
 
-def _check_keychain(playbook: Playbook, context: ReaderContext, site: ExpressionOccurrence, use: Use) -> None:
-    if site.where.role not in _KEYCHAIN:
+def _check_keychain(
+    playbook: Playbook, context: DocumentContext, occurrence: ExpressionOccurrence, use: Use
+) -> None:
+    if occurrence.part.role not in _KEYCHAIN:
         context.report_inside(
             "keychain-scope",
-            site.scalar,
+            occurrence.scalar,
             use.offset,
-            f"`keychain` cannot be used in {site.where.role.value}",
+            f"`keychain` cannot be used in {occurrence.part.role.value}",
             "use it in tool inputs, a task's `args` or `auth` alone",
         )
     elif len(use.path) > 1 and use.path[1] not in playbook.keychain:
         context.report_inside(
             "unknown-keychain",
-            site.scalar,
+            occurrence.scalar,
             use.offset,
             f"the keychain has no entry `{use.path[1]}`",
             did_you_mean(use.path[1], playbook.keychain) or "declare it under `keychain`",

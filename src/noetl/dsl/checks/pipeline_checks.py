@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from noetl.dsl.checks.flow.rule_effects import possible_statuses, possible_thens, task_writes
+from noetl.dsl.document.context import DocumentContext, ExpressionRole, PlaybookPart
 from noetl.dsl.document.guard_verdicts import ERROR, OK
 from noetl.dsl.document.playbook import (
     Break,
@@ -17,26 +18,25 @@ from noetl.dsl.document.playbook import (
     Task,
 )
 from noetl.dsl.document.step_graph import is_cycle, reachable_nodes, reverse_edges, strong_components
-from noetl.dsl.reader import ExpressionRole, PlaybookPart, ReaderContext
 
 
-def check_jumps(playbook: Playbook, context: ReaderContext) -> None:
+def check_jumps(playbook: Playbook, context: DocumentContext) -> None:
     """Every round of jumps has a rule that leaves it other than by an error."""
     for step in playbook.workflow:
         jumps = any(isinstance(then.do, Jump) for task in step.tasks for then in task.thens)
-        if jumps and not any(_unreadable(context, step, position) for position in range(len(step.tasks))):
-            _check_rounds(step, context)
+        if jumps and not any(_is_unreadable(context, step, index) for index in range(len(step.tasks))):
+            _check_jump_cycles(step, context)
 
 
-def check_unmatched_errors(playbook: Playbook, context: ReaderContext) -> None:
+def check_unmatched_errors(playbook: Playbook, context: DocumentContext) -> None:
     """No error goes on because no rule of the policy matched it (000 §6.3)."""
     reported: set[Position] = set()
     for step in playbook.workflow:
-        for position, task in enumerate(step.tasks):
+        for index, task in enumerate(step.tasks):
             policy = task.policy
             if policy is None or policy.on_unmatched == "fail" or ERROR not in possible_statuses(task):
                 continue
-            if policy.position in reported or _unreadable(context, step, position):
+            if policy.position in reported or _is_unreadable(context, step, index):
                 continue
             if None in possible_thens(policy, ERROR):
                 reported.add(policy.position)
@@ -48,7 +48,7 @@ def check_unmatched_errors(playbook: Playbook, context: ReaderContext) -> None:
                 )
 
 
-def check_parallel_writes(playbook: Playbook, context: ReaderContext) -> None:
+def check_parallel_writes(playbook: Playbook, context: DocumentContext) -> None:
     """Parallel iterations write `ctx` and `run` through reducers alone (000 §7.2)."""
     for step in playbook.workflow:
         if step.loop is None:
@@ -69,7 +69,7 @@ def check_parallel_writes(playbook: Playbook, context: ReaderContext) -> None:
         _check_reducers(step, step.loop, written, context)
 
 
-def _check_reducers(step: Step, loop: Loop, written: set[str], context: ReaderContext) -> None:
+def _check_reducers(step: Step, loop: Loop, written: set[str], context: DocumentContext) -> None:
     for key in loop.reduce:
         if key not in written:
             context.report(
@@ -80,31 +80,33 @@ def _check_reducers(step: Step, loop: Loop, written: set[str], context: ReaderCo
             )
 
 
-def _unreadable(context: ReaderContext, step: Step, position: int) -> bool:
-    return PlaybookPart(ExpressionRole.POLICY, step.name, position) in context.unreadable
+def _is_unreadable(context: DocumentContext, step: Step, index: int) -> bool:
+    return PlaybookPart(ExpressionRole.POLICY, step.name, index) in context.unreadable
 
 
-def _check_rounds(step: Step, context: ReaderContext) -> None:
+def _check_jump_cycles(step: Step, context: DocumentContext) -> None:
     """Tasks as nodes; one more node is the end of the pipeline."""
-    number = {task.label: position for position, task in enumerate(step.tasks)}
+    number = {task.label: index for index, task in enumerate(step.tasks)}
     end = len(step.tasks)
-    after = [sorted(set(_targets(task, position, number, end))) for position, task in enumerate(step.tasks)]
-    after.append([])
-    trapped = reachable_nodes(after, [0]) - reachable_nodes(reverse_edges(after), [end])
-    for part in strong_components(after) if trapped else ():
-        if part[0] in trapped and is_cycle(after, part):
-            _report_round(step, part, number, context)
+    successors = [sorted(set(_targets(task, index, number, end))) for index, task in enumerate(step.tasks)]
+    successors.append([])
+    trapped = reachable_nodes(successors, [0]) - reachable_nodes(reverse_edges(successors), [end])
+    for component in strong_components(successors) if trapped else ():
+        if component[0] in trapped and is_cycle(successors, component):
+            _report_jump_cycle(step, component, number, context)
 
 
-def _report_round(step: Step, part: list[int], number: dict[str, int], context: ReaderContext) -> None:
+def _report_jump_cycle(
+    step: Step, component: list[int], number: dict[str, int], context: DocumentContext
+) -> None:
     """Reports at the first jump that goes back."""
     back = [
         then
-        for position in part
-        for then in step.tasks[position].thens
-        if isinstance(then.do, Jump) and part[0] <= number.get(then.do.to, len(number)) <= position
+        for index in component
+        for then in step.tasks[index].thens
+        if isinstance(then.do, Jump) and component[0] <= number.get(then.do.to, len(number)) <= index
     ]
-    names = ", ".join(f"`{step.tasks[position].label}`" for position in part)
+    names = ", ".join(f"`{step.tasks[index].label}`" for index in component)
     context.report(
         "endless-jump",
         back[0].position,
@@ -113,10 +115,10 @@ def _report_round(step: Step, part: list[int], number: dict[str, int], context: 
     )
 
 
-def _targets(task: Task, position: int, number: dict[str, int], end: int) -> Iterator[int]:
+def _targets(task: Task, index: int, number: dict[str, int], end: int) -> Iterator[int]:
     """Where the pipeline may go on. A way out that only an error takes does not count."""
     if task.policy is None:
-        yield position + 1
+        yield index + 1
         return
     for status in possible_statuses(task):
         for then in possible_thens(task.policy, status):
@@ -124,7 +126,7 @@ def _targets(task: Task, position: int, number: dict[str, int], end: int) -> Ite
                 case Jump(to=label):
                     yield number.get(label, end)
                 case Continue() if then is not None or status == OK or task.policy.on_unmatched == "continue":
-                    yield position + 1
+                    yield index + 1
                 case Break():
                     yield end
                 case Fail() | RetryTask() if status == OK:

@@ -9,23 +9,23 @@ from collections.abc import Iterator
 
 from noetl.dsl.checks.arcs import arc_guards, guard_position
 from noetl.dsl.checks.flow.rule_effects import run_writes, step_may_fail
+from noetl.dsl.document.context import DocumentContext, ExpressionOccurrence, ExpressionRole, PlaybookPart
 from noetl.dsl.document.guard_verdicts import FAILED, handles_failure, holds_on
 from noetl.dsl.document.playbook import Arc, Playbook, Step
 from noetl.dsl.document.step_graph import step_graph_of
-from noetl.dsl.reader import ExpressionOccurrence, ExpressionRole, PlaybookPart, ReaderContext
 from noetl.expr import Use, template_uses
 
 
-def check_failures(playbook: Playbook, context: ReaderContext) -> None:
+def check_swallowed_failures(playbook: Playbook, context: DocumentContext) -> None:
     """No arc is taken after a failure unseen, where that matters."""
     suspects = list(_suspects(playbook, context))
     if not suspects:
         return
     guards = arc_guards(context)
-    work = _Work(playbook, context)
-    for step, position in suspects:
-        arc = step.arcs[position]
-        message = _beside_handler(step, position) or work.goes_on_after(step, arc)
+    work = _WorkingSteps(playbook, context)
+    for step, index in suspects:
+        arc = step.arcs[index]
+        message = _beside_handler(step, index) or work.goes_on_after(step, arc)
         if message:
             condition = f"event.name == '{step.done_event}'"
             hint = (
@@ -33,10 +33,10 @@ def check_failures(playbook: Playbook, context: ReaderContext) -> None:
                 if not arc.is_guarded
                 else f"add `{condition} and` to the guard"
             )
-            context.report("swallowed-failure", guard_position(guards, step, position), message, hint)
+            context.report("swallowed-failure", guard_position(guards, step, index), message, hint)
 
 
-def _suspects(playbook: Playbook, context: ReaderContext) -> Iterator[tuple[Step, int]]:
+def _suspects(playbook: Playbook, context: DocumentContext) -> Iterator[tuple[Step, int]]:
     """Arcs that may be taken after a failure and do not look at how the step ended."""
     for step in playbook.workflow:
         if (
@@ -45,36 +45,36 @@ def _suspects(playbook: Playbook, context: ReaderContext) -> Iterator[tuple[Step
             or PlaybookPart(ExpressionRole.ARC, step.name) in context.unreadable
         ):
             continue
-        for position, arc in enumerate(step.arcs):
+        for index, arc in enumerate(step.arcs):
             verdict = holds_on(arc.when, FAILED)
             if verdict is not False and not handles_failure(arc.when):
-                yield step, position
+                yield step, index
             if verdict and step.is_exclusive:
                 break
 
 
-def _beside_handler(step: Step, position: int) -> str:
+def _beside_handler(step: Step, index: int) -> str:
     """An arc for failures that this one fires beside, or may fire instead of."""
-    arc = step.arcs[position]
-    others = step.arcs[position + 1 :] if step.is_exclusive else step.arcs
+    arc = step.arcs[index]
+    rival_arcs = step.arcs[index + 1 :] if step.is_exclusive else step.arcs
     if step.is_exclusive and holds_on(arc.when, FAILED):
         return ""  # the handler is dead then, and reported as such
-    for other in others:
-        if other is not arc and handles_failure(other.when) and holds_on(other.when, FAILED) is not False:
+    for rival in rival_arcs:
+        if rival is not arc and handles_failure(rival.when) and holds_on(rival.when, FAILED) is not False:
             how = "may be taken instead of" if step.is_exclusive else "is taken beside"
-            return f"the arc to `{arc.step}` {how} the one to `{other.step}` when `{step.name}` fails"
+            return f"the arc to `{arc.step}` {how} the one to `{rival.step}` when `{step.name}` fails"
     return ""
 
 
-class _Work:
+class _WorkingSteps:
     """The steps that do something, and what they need for it."""
 
-    def __init__(self, playbook: Playbook, context: ReaderContext) -> None:
+    def __init__(self, playbook: Playbook, context: DocumentContext) -> None:
         self.playbook = playbook
         self.kinds = context.kinds
-        self.sites: dict[str, list[ExpressionOccurrence]] = {}
-        for site in context.sites:
-            self.sites.setdefault(site.where.step, []).append(site)
+        self.occurrences: dict[str, list[ExpressionOccurrence]] = {}
+        for occurrence in context.occurrences:
+            self.occurrences.setdefault(occurrence.part.step, []).append(occurrence)
         self.nearest = self._nearest()
 
     def goes_on_after(self, step: Step, arc: Arc) -> str:
@@ -82,56 +82,56 @@ class _Work:
         name = self.nearest.get(arc.step)
         if name is None or name == step.name:
             return ""
-        wanted = _Given(step)
-        if any(wanted.needed_by(use) for data in arc.args.values() for use in template_uses(data)):
+        results = _StepResults(step)
+        if any(results.needed_by(use) for data in arc.args.values() for use in template_uses(data)):
             return ""
         target = self.playbook.steps[name]
-        if any(wanted.needed_by(use) for use in self._first_uses(target)):
+        if any(results.needed_by(use) for use in self._first_uses(target)):
             return ""
         return f"`{name}` runs even if `{step.name}` failed, and needs nothing of it"
 
     def _nearest(self) -> dict[str, str]:
         """For each step the first that does something on the way from it, itself included."""
-        net = step_graph_of(self.playbook)
-        before: list[list[int]] = [[] for _ in net.names]
-        for node, targets in enumerate(net.successors):
+        graph = step_graph_of(self.playbook)
+        predecessors: list[list[int]] = [[] for _ in graph.names]
+        for node, targets in enumerate(graph.successors):
             if self.playbook.workflow[node].admit is None:
                 for target in targets:
-                    before[target].append(node)
+                    predecessors[target].append(node)
         working = [
             node
             for node, step in enumerate(self.playbook.workflow)
             if step.admit is None and self._first_task(step) is not None
         ]
-        found = {node: node for node in working}
+        nearest = {node: node for node in working}
         for node in working:  # grows while it is read: breadth first, so the nearest wins
-            for source in before[node]:
-                if source not in found:
-                    found[source] = found[node]
+            for source in predecessors[node]:
+                if source not in nearest:
+                    nearest[source] = nearest[node]
                     working.append(source)
-        return {net.names[node]: net.names[target] for node, target in found.items()}
+        return {graph.names[node]: graph.names[target] for node, target in nearest.items()}
 
     def _first_task(self, step: Step) -> int | None:
-        for position, task in enumerate(step.tasks):
+        for index, task in enumerate(step.tasks):
             kind = self.kinds.get(task.kind)
             if kind is None or kind.effect != "pure":
-                return position
+                return index
         return None
 
     def _first_uses(self, step: Step) -> Iterator[Use]:
         """What must be there before the step does anything."""
         first = self._first_task(step)
-        for site in self.sites.get(step.name, ()):
-            role, task = site.where.role, site.where.task
+        for occurrence in self.occurrences.get(step.name, ()):
+            role, task = occurrence.part.role, occurrence.part.task
             if role in (ExpressionRole.STEP_ARGS, ExpressionRole.LOOP) or (
                 role in (ExpressionRole.INPUT, ExpressionRole.TASK_ARGS)
                 and first is not None
                 and task <= first
             ):
-                yield from site.expression.uses
+                yield from occurrence.expression.uses
 
 
-class _Given:
+class _StepResults:
     """What a step gives when it succeeds."""
 
     def __init__(self, step: Step) -> None:

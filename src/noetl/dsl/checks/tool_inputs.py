@@ -6,9 +6,9 @@ from functools import cache
 
 from msgspec import Struct, inspect
 
+from noetl.dsl.document.context import DocumentContext, ExpressionOccurrence, ExpressionRole
 from noetl.dsl.document.playbook import Playbook, Step, Task
 from noetl.dsl.document.shape_check import did_you_mean, fields_of
-from noetl.dsl.reader import ExpressionOccurrence, ExpressionRole, ReaderContext
 from noetl.expr import Expression, Use, tokenize
 
 _NUMBER = re.compile(r"\|\s*(int|float|length|count)(\(\s*\d*\s*\))?\s*$")
@@ -19,7 +19,7 @@ _HARMLESS = frozenset(
 )
 
 
-def check_credentials(playbook: Playbook, context: ReaderContext) -> None:
+def check_credentials(playbook: Playbook, context: DocumentContext) -> None:
     """Credentials used by name are declared (001 §1)."""
     for scalar in context.credentials:
         name = str(scalar.value)
@@ -33,47 +33,47 @@ def check_credentials(playbook: Playbook, context: ReaderContext) -> None:
             )
 
 
-def check_pasted_sql(playbook: Playbook, context: ReaderContext) -> None:
+def check_pasted_sql(playbook: Playbook, context: DocumentContext) -> None:
     """Values are bound to SQL, not pasted into it."""
-    for site in context.sites:
-        if site.where.role is not ExpressionRole.INPUT or site.expression.single:
+    for occurrence in context.occurrences:
+        if occurrence.part.role is not ExpressionRole.INPUT or occurrence.expression.single:
             continue
-        task = _task_of(playbook, site)
+        task = _task_of(playbook, occurrence)
         kind = context.kinds.get(task.kind) if task is not None else None
-        if kind is None or site.where.key not in _sql_inputs(kind.inputs):
+        if kind is None or occurrence.part.key not in _sql_inputs(kind.inputs):
             continue
-        for offset in _pasted(site.expression):
+        for offset in _pasted_offsets(occurrence.expression):
             context.report_inside(
                 "sql-paste",
-                site.scalar,
+                occurrence.scalar,
                 offset,
                 "this value becomes part of the SQL text, whatever it holds",
                 "bind it: put a placeholder here and the value under `params`",
             )
 
 
-def check_secrets(playbook: Playbook, context: ReaderContext) -> None:
+def check_secrets(playbook: Playbook, context: DocumentContext) -> None:
     """No secret goes where it would be kept."""
-    for site in context.sites:
-        step = playbook.steps.get(site.where.step)
-        kept = _kept_as(step, site) if step is not None else ""
-        if step is None or not kept:
+    for occurrence in context.occurrences:
+        step = playbook.steps.get(occurrence.part.step)
+        storage = _stored_as(step, occurrence) if step is not None else ""
+        if step is None or not storage:
             continue
-        for use in site.expression.uses:
-            if _is_secret(use, step, site):
+        for use in occurrence.expression.uses:
+            if _is_secret(use, step, occurrence):
                 context.report_inside(
                     "secret-in-result",
-                    site.scalar,
+                    occurrence.scalar,
                     use.offset,
-                    f"this secret would be kept as {kept}",
+                    f"this secret would be kept as {storage}",
                     "use it in the task that needs it, and keep only its name",
                 )
 
 
-def _task_of(playbook: Playbook, site: ExpressionOccurrence) -> Task | None:
-    step = playbook.steps.get(site.where.step)
-    position = site.where.task
-    return step.tasks[position] if step is not None and 0 <= position < len(step.tasks) else None
+def _task_of(playbook: Playbook, occurrence: ExpressionOccurrence) -> Task | None:
+    step = playbook.steps.get(occurrence.part.step)
+    index = occurrence.part.task
+    return step.tasks[index] if step is not None and 0 <= index < len(step.tasks) else None
 
 
 @cache
@@ -93,7 +93,7 @@ def _holds_sql(type_: inspect.Type) -> bool:
             return False
 
 
-def _pasted(expression: Expression) -> Iterator[int]:
+def _pasted_offsets(expression: Expression) -> Iterator[int]:
     """Where the `{{ … }}` begin whose values could be anything."""
     start = inside = 0
     for token in tokenize(expression.source):
@@ -106,9 +106,9 @@ def _pasted(expression: Expression) -> Iterator[int]:
                 yield start
 
 
-def _kept_as(step: Step, site: ExpressionOccurrence) -> str:
+def _stored_as(step: Step, occurrence: ExpressionOccurrence) -> str:
     """What becomes of the value of this expression if it is kept; empty if a tool only uses it."""
-    role = site.where.role
+    role = occurrence.part.role
     if role in (
         ExpressionRole.POLICY_WRITE,
         ExpressionRole.TASK_WRITE,
@@ -118,33 +118,33 @@ def _kept_as(step: Step, site: ExpressionOccurrence) -> str:
         return "part of the context"
     if role is ExpressionRole.ARC_ARGS:
         return "the args of a token"
-    if not 0 <= site.where.task < len(step.tasks):
+    if not 0 <= occurrence.part.task < len(step.tasks):
         return ""
-    match step.tasks[site.where.task].kind, role:
+    match step.tasks[occurrence.part.task].kind, role:
         case "noop", ExpressionRole.TASK_ARGS:
             return "the result of a `noop`, which is its args"
         case "playbook", ExpressionRole.TASK_ARGS:
             return "the workload of another execution"
-        case "artifact", ExpressionRole.INPUT if site.where.key == "content":
+        case "artifact", ExpressionRole.INPUT if occurrence.part.key == "content":
             return "an artifact"
         case _:
             return ""
 
 
-def _is_secret(use: Use, step: Step, site: ExpressionOccurrence) -> bool:
+def _is_secret(use: Use, step: Step, occurrence: ExpressionOccurrence) -> bool:
     """Whether the path is a keychain entry, or what a `secrets` task of this step gave."""
-    path, position = use.path, site.where.task
+    path, index = use.path, occurrence.part.task
     if path[0] == "keychain":
-        return site.where.role in (ExpressionRole.TASK_ARGS, ExpressionRole.INPUT)
-    secret = [task.kind == "secrets" for task in step.tasks]
+        return occurrence.part.role in (ExpressionRole.TASK_ARGS, ExpressionRole.INPUT)
+    gives_secret = [task.kind == "secrets" for task in step.tasks]
     if path[0] == "event":
-        return path[1:2] == ("result",) and secret[-1:] == [True]
-    if not 0 <= position < len(secret):
+        return path[1:2] == ("result",) and gives_secret[-1:] == [True]
+    if not 0 <= index < len(gives_secret):
         return False
     if path[0] in ("outcome", "output"):
-        return path[1:2] in (("result",), ("data",)) and secret[position]
+        return path[1:2] in (("result",), ("data",)) and gives_secret[index]
     if path[0] == "_prev":
-        return position > 0 and secret[position - 1]
+        return index > 0 and gives_secret[index - 1]
     return any(
-        is_secret and task.label == path[0] for task, is_secret in zip(step.tasks, secret, strict=True)
+        is_secret and task.label == path[0] for task, is_secret in zip(step.tasks, gives_secret, strict=True)
     )

@@ -12,95 +12,96 @@ from noetl.dsl.document.playbook import Playbook
 from noetl.dsl.document.shape_check import did_you_mean
 
 _COMPARED = 200
+"""Most names that are compared: each comparison is quadratic in their length."""
 
 
 def never_set_message(read: NameRead, playbook: Playbook, sources: NameSources) -> tuple[str, str]:
     """Message and hint for a name that nothing sets."""
-    message = f"nothing sets `{_shown(read, sources)}`"
-    step, prefix = read.site.where.step, "" if read.space is NameScope.BARE else f"{read.space.value}."
+    message = f"nothing sets `{_name_text(read, sources)}`"
+    step, prefix = read.occurrence.part.step, "" if read.scope is NameScope.BARE else f"{read.scope.value}."
     local = sources.everywhere if read.tolerant else sources.of_step(step)
-    match read.space:
+    match read.scope:
         case NameScope.CTX:
-            known, fix = _dotted(sources.ctx), "`set_ctx` sets it; or give it with the request"
+            known, fix = _dotted_paths(sources.ctx), "`set_ctx` sets it; or give it with the request"
         case NameScope.ARGS if step == playbook.entry:
-            known, fix = _dotted(local.args), "the execution begins here without `args`; use `workload`"
+            known, fix = _dotted_paths(local.args), "the execution begins here without `args`; use `workload`"
         case NameScope.ARGS:
-            known, fix = _dotted(local.args), f"add it to the `args` of the arcs to `{step}`"
+            known, fix = _dotted_paths(local.args), f"add it to the `args` of the arcs to `{step}`"
         case NameScope.ITER:
-            known, fix = _dotted(local.iter), "`set_iter` in an earlier task sets it"
+            known, fix = _dotted_paths(local.iter), "`set_iter` in an earlier task sets it"
         case NameScope.RUN:
-            known, fix = _dotted(local.run), "`set_run` in an earlier task sets it"
+            known, fix = _dotted_paths(local.run), "`set_run` in an earlier task sets it"
         case NameScope.BARE | NameScope.STEPS:
             known, fix = _bare_names(read, playbook, sources), _bare_fix(read, playbook, sources)
         case _:
-            assert_never(read.space)
-    return message, _nearest(prefix, _key(read), known) or fix
+            assert_never(read.scope)
+    return message, _nearest_name_hint(prefix, _dotted_path(read), known) or fix
 
 
 def maybe_unset_message(read: NameRead, flow: PlaybookFlow, sources: NameSources) -> tuple[str, str]:
     """Message and hint for a name that some way leaves unset."""
-    name = _shown(read, sources)
+    name = _name_text(read, sources)
     default = f"write `{name} | default(…)`"
     if _is_local(read, flow, sources):
-        way = tasks_without(flow, read)
-        begins = f"when the pipeline begins with `{way[0]}`" if way else "when the step begins"
+        route = tasks_without(flow, read)
+        begins = f"when the pipeline begins with `{route[0]}`" if route else "when the step begins"
         fix = "set it in every task before, or "
     else:
-        way = steps_without(flow, read)
-        begins = f"when the execution begins with `{way[0]}`"
-        fix = _fix_on_way(read, flow, sources)
-    when = f"when coming from {quote_route(way)}" if len(way) > 1 else begins
+        route = steps_without(flow, read)
+        begins = f"when the execution begins with `{route[0]}`"
+        fix = _fix_on_route(read, flow, sources)
+    when = f"when coming from {quote_route(route)}" if len(route) > 1 else begins
     return f"`{name}` may be unset {when}", fix + default
 
 
-def _fix_on_way(read: NameRead, flow: PlaybookFlow, sources: NameSources) -> str:
+def _fix_on_route(read: NameRead, flow: PlaybookFlow, sources: NameSources) -> str:
     head = read.path[0]
-    if read.space is NameScope.ARGS:
+    if read.scope is NameScope.ARGS:
         return "give it on every arc there, or "
-    if read.space is NameScope.STEPS or (head in flow.number and (head,) not in sources.ctx):
+    if read.scope is NameScope.STEPS or (head in flow.number and (head,) not in sources.ctx):
         return f"`{head}` has not run on that way; "
     return "set it on every way there, or "
 
 
 def _is_local(read: NameRead, flow: PlaybookFlow, sources: NameSources) -> bool:
     """Whether only the step itself can set the name."""
-    if read.space in (NameScope.ITER, NameScope.RUN):
+    if read.scope in (NameScope.ITER, NameScope.RUN):
         return True
-    local = sources.of_step(read.site.where.step)
+    local = sources.of_step(read.occurrence.part.step)
     outside = read.path in sources.ctx or read.path in local.args or read.path[0] in flow.number
-    return read.space is NameScope.BARE and not outside
+    return read.scope is NameScope.BARE and not outside
 
 
-def _shown(read: NameRead, sources: NameSources) -> str:
+def _name_text(read: NameRead, sources: NameSources) -> str:
     """The part of the path that something should set."""
-    if read.space is NameScope.STEPS:
+    if read.scope is NameScope.STEPS:
         return ".".join(("steps", *read.path[: 2 if read.path[1:2] == ("result",) else 1]))
-    if read.space is NameScope.BARE:
-        return _key(read) if (read.path[0],) in sources.ctx else read.path[0]
-    return f"{read.space.value}.{_key(read)}"
+    if read.scope is NameScope.BARE:
+        return _dotted_path(read) if (read.path[0],) in sources.ctx else read.path[0]
+    return f"{read.scope.value}.{_dotted_path(read)}"
 
 
-def _key(read: NameRead) -> str:
+def _dotted_path(read: NameRead) -> str:
     return ".".join(read.path)
 
 
-def _dotted(paths: Iterable[Path]) -> list[str]:
+def _dotted_paths(paths: Iterable[Path]) -> list[str]:
     return [".".join(path) for path in paths]
 
 
 def _bare_names(read: NameRead, playbook: Playbook, sources: NameSources) -> list[str]:
-    where = read.site.where
-    local = sources.everywhere if read.tolerant else sources.of_step(where.step)
+    part = read.occurrence.part
+    local = sources.everywhere if read.tolerant else sources.of_step(part.step)
     names = [*sources.workload, *(path[0] for path in (*sources.ctx, *local.args))]
-    if read.tolerant or is_in_pipeline(read.site):
+    if read.tolerant or is_in_pipeline(read.occurrence):
         names += [*local.labels, *(path[0] for path in local.iter)]
-    if is_in_pipeline(read.site):
-        names += [path[0] for path in task_arg_paths(playbook.steps[where.step].tasks[where.task])]
+    if is_in_pipeline(read.occurrence):
+        names += [path[0] for path in task_arg_paths(playbook.steps[part.step].tasks[part.task])]
     return [*names, *playbook.steps]
 
 
 def _bare_fix(read: NameRead, playbook: Playbook, sources: NameSources) -> str:
-    head, step = read.path[0], read.site.where.step
+    head, step = read.path[0], read.occurrence.part.step
     if head in sources.everywhere.labels:
         return f"`{head}` is a task: its result is seen in its own pipeline, after it ran"
     if step in ("", playbook.entry):
@@ -108,8 +109,8 @@ def _bare_fix(read: NameRead, playbook: Playbook, sources: NameSources) -> str:
     return f"declare it under `workload`, or pass it in the `args` of the arcs to `{step}`"
 
 
-def _nearest(prefix: str, name: str, known: Iterable[str]) -> str:
+def _nearest_name_hint(prefix: str, name: str, known: Iterable[str]) -> str:
     """A hint with the name that was probably meant. Only names of about that length are compared."""
-    alike = [word for word in dict.fromkeys(known) if word != name and abs(len(word) - len(name)) <= 3]
-    hint = did_you_mean(name, alike[:_COMPARED])
+    candidates = [word for word in dict.fromkeys(known) if word != name and abs(len(word) - len(name)) <= 3]
+    hint = did_you_mean(name, candidates[:_COMPARED])
     return hint.replace("`", f"`{prefix}", 1) if hint else ""

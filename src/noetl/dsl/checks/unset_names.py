@@ -10,9 +10,9 @@ from noetl.dsl.checks.flow.name_state import is_set
 from noetl.dsl.checks.flow.playbook_flow import playbook_flow
 from noetl.dsl.checks.flow.step_routes import step_routes
 from noetl.dsl.checks.unset_messages import maybe_unset_message, never_set_message
+from noetl.dsl.document.context import DocumentContext
 from noetl.dsl.document.playbook import Playbook
 from noetl.dsl.document.shape_check import did_you_mean
-from noetl.dsl.reader.reader_context import ReaderContext
 
 LIMIT = 100
 """Most findings of one playbook: whoever has more starts with these."""
@@ -42,18 +42,18 @@ class UnsetName(NamedTuple):
     hint: str
 
 
-def check_step_names(playbook: Playbook, context: ReaderContext) -> None:
+def check_step_names(playbook: Playbook, context: DocumentContext) -> None:
     """`steps.NAME` of a step that does not exist."""
-    for site in context.sites:
-        for use in site.expression.uses:
+    for occurrence in context.occurrences:
+        for use in occurrence.expression.uses:
             if len(use.path) > 1 and use.path[0] == "steps" and use.path[1] not in playbook.steps:
                 hint = did_you_mean(use.path[1], playbook.steps) or "steps are declared under `workflow`"
                 context.report_inside(
-                    "unknown-name", site.scalar, use.offset, f"there is no step `{use.path[1]}`", hint
+                    "unknown-name", occurrence.scalar, use.offset, f"there is no step `{use.path[1]}`", hint
                 )
 
 
-def check_unset_names(playbook: Playbook, context: ReaderContext) -> None:
+def check_unset_names(playbook: Playbook, context: DocumentContext) -> None:
     """Names that are read where they may be unset. Says nothing of a document that was not read whole."""
     if is_incomplete(context):
         return
@@ -67,14 +67,18 @@ def check_unset_names(playbook: Playbook, context: ReaderContext) -> None:
             sometimes.append(read)
     findings = [UnsetName(read, *never_set_message(read, playbook, sources)) for read in _first_reads(never)]
     findings += _maybe_unset(playbook, sometimes, sources)
-    findings.sort(key=lambda finding: (finding.read.site.scalar.line, finding.read.site.scalar.column))
+    findings.sort(
+        key=lambda finding: (finding.read.occurrence.scalar.line, finding.read.occurrence.scalar.column)
+    )
     for finding in findings[:LIMIT]:
-        site, use = finding.read.site, finding.read.use
-        context.report_inside("unset-name", site.scalar, use.offset, finding.message, finding.hint)
+        occurrence, use = finding.read.occurrence, finding.read.use
+        context.report_inside("unset-name", occurrence.scalar, use.offset, finding.message, finding.hint)
 
 
 def _maybe_unset(playbook: Playbook, reads: list[NameRead], sources: NameSources) -> Iterator[UnsetName]:
     """Looks closely only at what a quick look could not settle."""
+    # Without `precise` fewer names are set, never more: what the quick look finds set is set. It saves
+    # proofs and joins where nothing is wrong, which is nearly always.
     routes = [step_routes(step) for step in playbook.workflow] if reads else []
     for precise in (False, True):
         if not reads:
@@ -85,22 +89,22 @@ def _maybe_unset(playbook: Playbook, reads: list[NameRead], sources: NameSources
         yield UnsetName(read, *maybe_unset_message(read, flow, sources))
 
 
-def is_incomplete(context: ReaderContext) -> bool:
+def is_incomplete(context: DocumentContext) -> bool:
     """Whether an error may have kept something out of the playbook that sets names."""
     return any(problem.severity == "error" and problem.code not in _HARMLESS for problem in context.problems)
 
 
 def _first_reads(reads: Iterable[NameRead]) -> Iterator[NameRead]:
-    """One for each name in each step, and for each place: others say nothing new. At most LIMIT."""
+    """One for each name in each step, and for each position: others say nothing new. At most LIMIT."""
     seen: set[object] = set()
-    found = 0
+    count = 0
     for read in reads:
-        site = read.site
-        name = (site.where.step, read.name)
-        place = (site.scalar.line, site.scalar.column, read.name)
-        if name not in seen and place not in seen:
-            seen.update((name, place))
-            found += 1
+        occurrence = read.occurrence
+        name = (occurrence.part.step, read.name)
+        position = (occurrence.scalar.line, occurrence.scalar.column, read.name)
+        if name not in seen and position not in seen:
+            seen.update((name, position))
+            count += 1
             yield read
-        if found == LIMIT:
+        if count == LIMIT:
             return

@@ -107,6 +107,8 @@ _EVENTS = {name: _event_facts(name) for name in (DONE, LOOP_DONE, FAILED)}
 _OUTCOMES = {status: _outcome_facts(status) for status in (OK, ERROR)}
 
 
+# Several checks ask about each guard, and many steps share few different ones. Expressions with one source
+# are equal, and a verdict depends on nothing else.
 @lru_cache(4096)
 def _on_events(guard: Expression) -> dict[str, bool | None]:
     return verdicts(guard, _EVENTS)

@@ -39,10 +39,11 @@ _IGNORE = re.compile(r"#\s*noetl:\s*ignore\s+([a-z0-9-]+(?:\s*,\s*[a-z0-9-]+)*)"
 
 def ignored_codes(text: str) -> dict[int, frozenset[str]]:
     """The codes that a `# noetl: ignore CODE, CODE` comment silences, by line."""
+    # Nearly no document silences anything: one search saves the splitting into lines.
     if "noetl:" not in text:
         return {}
-    found = {}
+    codes_by_line = {}
     for number, line in enumerate(SourceLines(text), start=1):
         if "noetl:" in line and (match := _IGNORE.search(line)):
-            found[number] = frozenset(code.strip() for code in match[1].split(","))
-    return found
+            codes_by_line[number] = frozenset(code.strip() for code in match[1].split(","))
+    return codes_by_line

@@ -7,9 +7,10 @@ import msgspec
 from msgspec import inspect
 
 from noetl.dsl.document.keychain_kinds import CREDENTIAL_SUFFIX, KEYCHAIN_KINDS
-from noetl.dsl.document.kinds import Kind, Kinds, TaskSpec
+from noetl.dsl.document.kinds import Kind, Kinds
 from noetl.dsl.document.shape_check import Field, fields_of, is_closed
 from noetl.dsl.document.shapes import (
+    NAME,
     AllowShape,
     InheritedPolicyShape,
     KeychainShape,
@@ -22,7 +23,7 @@ from noetl.dsl.document.shapes import (
     TaskShape,
     ThenShape,
 )
-from noetl.dsl.document.spec import NOT_INHERITED
+from noetl.dsl.document.spec import inheritable_spec_fields
 from noetl.expr import NAMESPACES
 
 Schema: TypeAlias = dict[str, Any]
@@ -33,10 +34,10 @@ _GUARD: Schema = {"anyOf": [{"type": "boolean"}, {"type": "string", "pattern": r
 
 def document_schema(kinds: Kinds) -> Schema:
     """The schema of a playbook that uses these kinds."""
-    return _Writer(kinds).document()
+    return _SchemaBuilder(kinds).document()
 
 
-class _Writer:
+class _SchemaBuilder:
     def __init__(self, kinds: Kinds) -> None:
         self.kinds = kinds
         self.definitions: dict[str, Schema] = {"expression": _EXPRESSION, "condition": _GUARD}
@@ -108,13 +109,8 @@ class _Writer:
             case _:
                 raise ValueError(f"no schema for the form `{form}`")
 
-    def _scope_spec(self, own: Mapping[str, Field], description: str) -> Schema:
-        inherited = dict(fields_of(TaskSpec))
-        for kind in self.kinds:
-            for key, field in fields_of(kind.spec).items():
-                inherited.setdefault(key, field)
-        fields = {key: field for key, field in inherited.items() if key not in NOT_INHERITED}
-        return self._object(own, description, templated=fields)
+    def _scope_spec(self, scope_fields: Mapping[str, Field], description: str) -> Schema:
+        return self._object(scope_fields, description, templated=inheritable_spec_fields(self.kinds))
 
     def _type(self, type_: inspect.Type, *, templated: bool) -> Schema:
         extra: dict[str, Any] = {}
@@ -162,8 +158,8 @@ class _Writer:
             inspect.BoolType: "boolean",
         }
         name = names.get(type(type_))
-        given = {key: bound for key, bound in bounds.items() if bound is not None}
-        return {"type": name, **given} if name else {}
+        limits = {key: bound for key, bound in bounds.items() if bound is not None}
+        return {"type": name, **limits} if name else {}
 
     def _struct(self, struct: type[msgspec.Struct], *, templated: bool) -> Schema:
         if (struct, templated) not in self.names:
@@ -224,7 +220,7 @@ class _Writer:
             "type": "object",
             "minProperties": 1,
             "maxProperties": 1,
-            "propertyNames": {"pattern": r"^[A-Za-z_][A-Za-z0-9_-]*$", "not": {"enum": sorted(NAMESPACES)}},
+            "propertyNames": {"pattern": NAME, "not": {"enum": sorted(NAMESPACES)}},
             "additionalProperties": _ref("tool"),
         }
         named = {
@@ -245,19 +241,23 @@ class _Writer:
         spec = self._object({}, f"Knobs of `{kind.name}`.", templated=fields_of(kind.spec))
         spec["properties"]["policy"] = policy
         inputs = fields_of(kind.inputs)
-        own = {key: field for key, field in fields_of(TaskShape).items() if key not in inputs}
-        schema = self._object(own, kind.summary, templated=inputs)
+        task_fields = {key: field for key, field in fields_of(TaskShape).items() if key not in inputs}
+        schema = self._object(task_fields, kind.summary, templated=inputs)
         schema["properties"]["spec"] = {"description": "Knobs and policy.", **_or_null(spec)}
         required: list[str] = schema.pop("required")
-        others: dict[str, list[str]] = {}
+        spellings_by_name: dict[str, list[str]] = {}
         for spelling, target in kind.spellings.items():
             name = target if isinstance(target, str) else ""
             schema["properties"].setdefault(spelling, schema["properties"].get(name, {}))
-            others.setdefault(name, []).append(spelling)
-        schema["required"] = [key for key in required if key not in others]
-        spelt = [[key, *others[key]] for key in required if key in others]
-        if spelt:
-            schema["allOf"] = [{"anyOf": [{"required": [key]} for key in keys]} for keys in spelt]
+            spellings_by_name.setdefault(name, []).append(spelling)
+        schema["required"] = [key for key in required if key not in spellings_by_name]
+        required_with_spellings = [
+            [key, *spellings_by_name[key]] for key in required if key in spellings_by_name
+        ]
+        if required_with_spellings:
+            schema["allOf"] = [
+                {"anyOf": [{"required": [key]} for key in keys]} for keys in required_with_spellings
+            ]
         if kind.name == "workbook":
             schema["additionalProperties"] = True  # the inputs of the task it names
         return schema
@@ -309,9 +309,9 @@ def _not_none(union: inspect.UnionType) -> list[inspect.Type]:
 def _any_of(options: list[Schema]) -> Schema:
     flat: list[Schema] = []
     for option in options:
-        for one in option.get("anyOf", [option]) if list(option) == ["anyOf"] else [option]:
-            if one not in flat:
-                flat.append(one)
+        for choice in option.get("anyOf", [option]) if list(option) == ["anyOf"] else [option]:
+            if choice not in flat:
+                flat.append(choice)
     return flat[0] if len(flat) == 1 else {"anyOf": flat}
 
 

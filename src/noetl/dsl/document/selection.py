@@ -14,8 +14,7 @@ class Selection:
     __slots__ = ("_query", "name")
 
     def __init__(self, path: str, name: str = "") -> None:
-        # Imported here: that takes longer than the rest of a command, and few playbooks select anything.
-        import jsonpath_rfc9535  # noqa: PLC0415
+        import jsonpath_rfc9535  # noqa: PLC0415 - slower to import than a command takes, and rarely used
 
         self.name = name or _last_name(path)
         try:
@@ -39,8 +38,8 @@ class Selection:
 
         That goes for paths that begin with `[*]` or `[N]`; others find nothing there.
         """
-        from jsonpath_rfc9535 import segments  # noqa: PLC0415 -- as above
-        from jsonpath_rfc9535 import selectors as by  # noqa: PLC0415
+        from jsonpath_rfc9535 import segments  # noqa: PLC0415 - imported already
+        from jsonpath_rfc9535 import selectors as by  # noqa: PLC0415 - imported already
 
         first = self._query.segments[0] if self._query.segments else None
         selectors = first.selectors if isinstance(first, segments.JSONPathChildSegment) else ()
@@ -54,6 +53,7 @@ class Selection:
         at = index if index >= 0 else total + index
         if not start <= at < start + len(values):
             return []
+        # The path's index counts in the list as a whole, so the chunk is put where it belongs in it.
         padded = [None] * start + values + [None] * (total - start - len(values))
         return list(self._query.find(padded).values())
 

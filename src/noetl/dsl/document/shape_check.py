@@ -39,6 +39,7 @@ class RefusedKey(NamedTuple):
     hint: str
 
 
+# Cached: msgspec takes the type apart anew each time (3 ms for a playbook), and every task asks for its kind.
 @cache
 def fields_of(struct: type[msgspec.Struct]) -> dict[str, Field]:
     """The keys a Struct declares, as the document spells them."""
@@ -83,18 +84,18 @@ class ShapeChecker:
         self._called = called
 
     def check_struct(
-        self, node: Node, struct: type[msgspec.Struct], what: str, *, templated: bool = False
+        self, node: Node, struct: type[msgspec.Struct], subject: str, *, templated: bool = False
     ) -> Mapping | None:
         """The mapping with the keys that fit; None if it is no mapping at all."""
-        what = self._called.get(struct.__name__, what)
+        subject = self._called.get(struct.__name__, subject)
         if not isinstance(node, Mapping):
-            self._report("wrong-type", node, f"{what} must be a mapping, not {describe_node(node)}")
+            self._report("wrong-type", node, f"{subject} must be a mapping, not {describe_node(node)}")
             return None
         fields = fields_of(struct)
         return self.check_fields(
             node,
             {} if templated else fields,
-            what,
+            subject,
             templated=fields if templated else {},
             closed=is_closed(struct),
             moved=self._moved.get(struct.__name__, {}),
@@ -104,16 +105,16 @@ class ShapeChecker:
         self,
         node: Mapping,
         fields: AbstractMapping[str, Field],
-        what: str,
+        subject: str,
         *,
         templated: AbstractMapping[str, Field] = {},
         closed: bool = True,
         moved: AbstractMapping[str, RefusedKey] = {},
     ) -> Mapping:
         """As `struct`, for keys put together by the caller; the values of `templated` may be expressions."""
-        kept: dict[str, MappingEntry] = {}
+        entries: dict[str, MappingEntry] = {}
         known = {**templated, **fields}
-        meant: set[str] = set()
+        suggested: set[str] = set()
         for entry in node:
             if (refused := moved.get(entry.key)) is not None:
                 self._report(refused.code, entry, refused.message, refused.hint)
@@ -122,27 +123,32 @@ class ShapeChecker:
                     self._refuse_empty(entry, field)
                     continue
                 value = self._field(entry, field, templated=entry.key not in fields)
+                # The entry itself where nothing was left out, as nearly always: no copy for each key.
                 if value is entry.value:
-                    kept[entry.key] = entry
+                    entries[entry.key] = entry
                 elif value is not None:
-                    kept[entry.key] = MappingEntry(entry.key, value, entry.line, entry.column)
+                    entries[entry.key] = MappingEntry(entry.key, value, entry.line, entry.column)
             elif closed:
-                meant.update(closest_words(entry.key, known))
+                suggested.update(closest_words(entry.key, known))
                 hint = did_you_mean(entry.key, known) or known_keys_hint(known)
-                self._report("unknown-key", entry, f"{what} has no key `{entry.key}`", hint)
+                self._report("unknown-key", entry, f"{subject} has no key `{entry.key}`", hint)
             else:
-                kept[entry.key] = entry
+                entries[entry.key] = entry
         for key, field in known.items():
-            if field.required and key not in meant and ((given := node.get(key)) is None or is_empty(given)):
-                self._miss(node, key, field, what)
-        return Mapping(kept, node.line, node.column)
+            if (
+                field.required
+                and key not in suggested
+                and ((value := node.get(key)) is None or is_empty(value))
+            ):
+                self._miss(node, key, field, subject)
+        return Mapping(entries, node.line, node.column)
 
-    def _miss(self, node: Mapping, key: str, field: Field, what: str) -> None:
+    def _miss(self, node: Mapping, key: str, field: Field, subject: str) -> None:
         code = field.extra.get("missing", "missing-key")
         hint = (
             f"add `{key}:`, {inline_description(field.description)}" if field.description else f"add `{key}:`"
         )
-        self._report(code, node.entries.get(key, node), f"{what} needs the key `{key}`", hint)
+        self._report(code, node.entries.get(key, node), f"{subject} needs the key `{key}`", hint)
 
     def _refuse_empty(self, entry: MappingEntry, field: Field) -> None:
         """An empty key counts as absent, unless it must not be left half written."""
@@ -151,118 +157,126 @@ class ShapeChecker:
 
     def _field(self, entry: MappingEntry, field: Field, *, templated: bool) -> Node | None:
         """The entry's value; what does not fit is reported with the code that the field asks for."""
-        if (wanted := field.extra.get("wrong")) is None:
+        if (field_code := field.extra.get("wrong")) is None:
             return self.check_value(entry.value, field.type, f"`{entry.key}`", templated=templated)
 
-        def coded(code: str, at: Located, message: str, hint: str = "") -> None:  # noqa: ARG001 - the protocol
-            self._report(wanted, at, message, hint)
+        def report_with_field_code(code: str, at: Located, message: str, hint: str = "") -> None:  # noqa: ARG001 - the protocol
+            self._report(field_code, at, message, hint)
 
-        return ShapeChecker(coded, self._moved, self._called).check_value(
+        return ShapeChecker(report_with_field_code, self._moved, self._called).check_value(
             entry.value, field.type, f"`{entry.key}`", templated=templated
         )
 
     def check_value(
-        self, node: Node, type_: inspect.Type, what: str, *, templated: bool = False
+        self, node: Node, type_: inspect.Type, subject: str, *, templated: bool = False
     ) -> Node | None:
         """The node, cleaned, or None if it does not fit."""
         extra: AbstractMapping[str, Any] = {}
-        about = ""
+        description = ""
         while isinstance(type_, inspect.Metadata):
             extra = {**(type_.extra or {}), **extra}
-            about = (type_.extra_json_schema or {}).get("description", about)
+            description = (type_.extra_json_schema or {}).get("description", description)
             type_ = type_.type
         literal = "literal" in extra or "document" in extra
-        welcome = literal or "expression" in extra or (templated and "name" not in extra)
-        if welcome and isinstance(node, Scalar) and isinstance(node.value, str) and is_template(node.value):
+        takes_template = literal or "expression" in extra or (templated and "name" not in extra)
+        if (
+            takes_template
+            and isinstance(node, Scalar)
+            and isinstance(node.value, str)
+            and is_template(node.value)
+        ):
             return node
         if "guard" in extra or ("name" in extra and isinstance(node, Scalar)):
             return node
-        return self._plain(node, type_, what, templated=templated and not literal, about=about)
+        return self._plain(node, type_, subject, templated=templated and not literal, description=description)
 
     def _plain(
-        self, node: Node, type_: inspect.Type, what: str, *, templated: bool, about: str = ""
+        self, node: Node, type_: inspect.Type, subject: str, *, templated: bool, description: str = ""
     ) -> Node | None:
         if isinstance(type_, inspect.AnyType):
             return node
         if isinstance(type_, inspect.UnionType):
-            return self._union(node, type_, what, templated=templated)
+            return self._union(node, type_, subject, templated=templated)
         if isinstance(type_, inspect.StructType):
-            return self.check_struct(node, type_.cls, what, templated=templated)
+            return self.check_struct(node, type_.cls, subject, templated=templated)
         if isinstance(type_, inspect.DictType) and isinstance(node, Mapping):
             return self._dict(node, type_, templated=templated)
         if isinstance(type_, inspect.ListType) and isinstance(node, Sequence):
             items = (
-                self.check_value(item, type_.item_type, f"an item of {what}", templated=templated)
+                self.check_value(item, type_.item_type, f"an item of {subject}", templated=templated)
                 for item in node.items
             )
-            kept = [item for item in items if item is not None]
+            fitting_items = [item for item in items if item is not None]
             if type_.min_length and len(node.items) < type_.min_length:
-                self._report("bad-value", node, f"{what} must not be empty")
-            return Sequence(kept, node.line, node.column)
+                self._report("bad-value", node, f"{subject} must not be empty")
+            return Sequence(fitting_items, node.line, node.column)
         if isinstance(type_, inspect.LiteralType) and isinstance(node, Scalar):
-            return self._literal(node, type_, what)
+            return self._literal(node, type_, subject)
         if isinstance(node, Scalar) and _scalar_fits(node.value, type_):
-            return self._bounded(node, type_, what, about)
-        wanted = describe_type(type_) + (" or an expression" if templated else "")
+            return self._bounded(node, type_, subject, description)
+        expected = describe_type(type_) + (" or an expression" if templated else "")
         self._report(
-            "wrong-type", node, f"{what} must be {wanted}, not {describe_node(node)}", quote_hint(node, type_)
+            "wrong-type",
+            node,
+            f"{subject} must be {expected}, not {describe_node(node)}",
+            quote_hint(node, type_),
         )
         return None
 
-    def _union(self, node: Node, union: inspect.UnionType, what: str, *, templated: bool) -> Node | None:
+    def _union(self, node: Node, union: inspect.UnionType, subject: str, *, templated: bool) -> Node | None:
         fitting = [option for option in union.types if _could_be(node, option)]
         if len(fitting) == 1:
-            return self.check_value(node, fitting[0], what, templated=templated)
+            return self.check_value(node, fitting[0], subject, templated=templated)
         for option in fitting:
             if _accepts(node, option, templated=templated):
-                return self.check_value(node, option, what, templated=templated)
+                return self.check_value(node, option, subject, templated=templated)
         if fitting and not isinstance(node, Scalar):
-            return self.check_value(node, fitting[0], what, templated=templated)
-        wanted = describe_type(union) + (" or an expression" if templated else "")
+            return self.check_value(node, fitting[0], subject, templated=templated)
+        expected = describe_type(union) + (" or an expression" if templated else "")
         hints = (
             quote_hint(node, option) for option in union.types if not isinstance(option, inspect.StrType)
         )
         hint = next(filter(None, hints), "")
-        self._report("wrong-type", node, f"{what} must be {wanted}, not {describe_node(node)}", hint)
+        self._report("wrong-type", node, f"{subject} must be {expected}, not {describe_node(node)}", hint)
         return None
 
     def _dict(self, node: Mapping, type_: inspect.DictType, *, templated: bool) -> Mapping:
         if isinstance(type_.value_type, inspect.AnyType):
             return node
-        kept = {}
+        entries = {}
         for entry in node:
             value = self.check_value(entry.value, type_.value_type, f"`{entry.key}`", templated=templated)
             if value is not None:
-                kept[entry.key] = MappingEntry(entry.key, value, entry.line, entry.column)
-        return Mapping(kept, node.line, node.column)
+                entries[entry.key] = MappingEntry(entry.key, value, entry.line, entry.column)
+        return Mapping(entries, node.line, node.column)
 
-    def _literal(self, node: Scalar, type_: inspect.LiteralType, what: str) -> Node | None:
+    def _literal(self, node: Scalar, type_: inspect.LiteralType, subject: str) -> Node | None:
         if node.value in type_.values and not isinstance(node.value, bool):
             return node
         options = [f"`{value}`" for value in type_.values]
         hint = f"one of {', '.join(options)}" if len(options) > 1 else f"write {options[0]}"
         near = did_you_mean(str(node.value), [str(value) for value in type_.values])
-        self._report("bad-value", node, f"{what} cannot be {describe_node(node)}", near or hint)
+        self._report("bad-value", node, f"{subject} cannot be {describe_node(node)}", near or hint)
         return None
 
-    def _bounded(self, node: Scalar, type_: inspect.Type, what: str, about: str) -> Node | None:
+    def _bounded(self, node: Scalar, type_: inspect.Type, subject: str, description: str) -> Node | None:
         if isinstance(type_, inspect.IntType | inspect.FloatType):
             if type_.ge is not None and float(str(node.value)) < type_.ge:
-                self._report("bad-value", node, f"{what} must be at least {type_.ge}, not {node.value}")
+                self._report("bad-value", node, f"{subject} must be at least {type_.ge}, not {node.value}")
                 return None
             if type_.le is not None and float(str(node.value)) > type_.le:
-                self._report("bad-value", node, f"{what} must be at most {type_.le}, not {node.value}")
+                self._report("bad-value", node, f"{subject} must be at most {type_.le}, not {node.value}")
                 return None
         if isinstance(type_, inspect.StrType) and type_.min_length and not str(node.value).strip():
-            self._report("bad-value", node, f"{what} must not be empty")
+            self._report("bad-value", node, f"{subject} must not be empty")
             return None
         if (
             isinstance(type_, inspect.StrType)
             and type_.pattern
             and not re.search(type_.pattern, str(node.value))
         ):
-            hint = inline_description(about) if about else f"it must match `{type_.pattern}`"
-            self._report("bad-value", node, f"{what} cannot be {describe_node(node)}", hint)
+            hint = inline_description(description) if description else f"it must match `{type_.pattern}`"
+            self._report("bad-value", node, f"{subject} cannot be {describe_node(node)}", hint)
             return None
         return node
 
@@ -343,6 +357,7 @@ def _could_be(node: Node, type_: inspect.Type) -> bool:
 
 
 def _accepts(node: Node, type_: inspect.Type, *, templated: bool) -> bool:
+    """Whether the value would fit. Tried with a checker of its own, so that nothing is reported."""
     faults: list[str] = []
 
     def note(code: str, at: Located, message: str, hint: str = "") -> None:  # noqa: ARG001 - the protocol

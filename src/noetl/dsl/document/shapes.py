@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct, field
 
+from noetl.dsl.document.playbook import Reducer
 from noetl.dsl.document.shape_check import RefusedKey
 
 DRAFT_HINT = "; or run `noetl upgrade --dialect draft`, or pass `--dialect draft`"
@@ -185,11 +186,6 @@ class StepSpecShape(ClosedShape):
     policy: Annotated[StepPolicyShape | None, Meta(description="Admission, join and failure.")] = None
 
 
-Reducers: TypeAlias = Literal[
-    "sum", "count", "min", "max", "append", "concat", "merge", "union", "first", "last"
-]
-
-
 class LoopSpecShape(ClosedShape):
     """Knobs of a loop; keys of task specs may stand here too and are inherited."""
 
@@ -203,7 +199,7 @@ class LoopSpecShape(ClosedShape):
         Positive | None, Meta(description="How far ahead of the lowest open iteration. Default 1000.")
     ] = None
     reduce: Annotated[
-        dict[str, Reducers] | None,
+        dict[str, Reducer] | None,
         Meta(description="How the writes of parallel iterations become one value."),
     ] = None
     policy: Annotated[LoopPolicyShape | None, Meta(description="Placement and failure.")] = None

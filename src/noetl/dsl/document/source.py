@@ -27,6 +27,7 @@ MAX_CHARACTERS = 8_000_000
 MAX_NODES = 500_000
 MAX_DEPTH = 64
 MAX_DIGITS = 300
+"""Of a whole number: so it is finite as a float, too, and far from the 4,300 digits that `int` refuses."""
 
 
 ScalarValue: TypeAlias = bool | int | float | str | None
@@ -134,13 +135,13 @@ LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 
 class SourceLines:
-    """A text by lines, as YAML counts them."""
+    """A text by lines, as YAML counts them: `str.splitlines` knows others, and every line would be off."""
 
     __slots__ = ("_starts", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._starts = [0, *(found.end() for found in LINE_BREAK.finditer(text))]
+        self._starts = [0, *(line_break.end() for line_break in LINE_BREAK.finditer(text))]
 
     def position(self, index: int) -> tuple[int, int]:
         """Line and column, both from 1, of a character."""
@@ -163,6 +164,8 @@ class SourceError(NoetlError):
         self.hint = hint
 
 
+# What PyYAML refuses, by its own table: the C parser says where in bytes, and of lone surrogates nothing, so
+# the character is looked for again.
 _UNPRINTABLE = Reader.NON_PRINTABLE
 _INTEGER = re.compile(r"[-+]?[0-9]+\Z")
 _HEX = re.compile(r"0x[0-9a-fA-F]+\Z")
@@ -182,6 +185,8 @@ class _Composer:
         self.text = text
         self.loader = yaml.CBaseLoader(text)
         self.budget = MAX_NODES
+        # With the size of each: an alias costs nothing here, but all that it stands for wherever the
+        # tree is walked, so it is paid for (a document of a few lines can stand for billions of values).
         self.anchors: dict[str, tuple[Node, int]] = {}
 
     def document(self) -> Node | None:
@@ -193,7 +198,7 @@ class _Composer:
             self._next()
             extra = self._next()
             if type(extra) is not StreamEndEvent:
-                raise _fault(extra, "yaml-feature", "a file holds one document", "split the file at `---`")
+                raise _error_at(extra, "yaml-feature", "a file holds one document", "split the file at `---`")
             return root
         finally:
             self.loader.dispose()
@@ -205,14 +210,16 @@ class _Composer:
     def _node(self, event: Any, depth: int) -> Node:
         self.budget -= 1
         if self.budget < 0:
-            raise _fault(event, "yaml-limit", f"the document has more than {MAX_NODES:,} values")
+            raise _error_at(event, "yaml-limit", f"the document has more than {MAX_NODES:,} values")
         if depth > MAX_DEPTH:
-            raise _fault(event, "yaml-limit", f"values are nested deeper than {MAX_DEPTH} levels")
+            raise _error_at(event, "yaml-limit", f"values are nested deeper than {MAX_DEPTH} levels")
         if type(event) is AliasEvent:
             return self._alias(event)
         tag = getattr(event, "tag", None)
         if tag not in (None, "!", "tag:yaml.org,2002:str"):
-            raise _fault(event, "yaml-feature", f"the tag `{tag}` is not supported", "write the plain value")
+            raise _error_at(
+                event, "yaml-feature", f"the tag `{tag}` is not supported", "write the plain value"
+            )
         before = self.budget
         line, column = event.start_mark.line + 1, event.start_mark.column + 1
         node: Node
@@ -229,11 +236,11 @@ class _Composer:
     def _alias(self, event: Any) -> Node:
         known = self.anchors.get(event.anchor)
         if known is None:
-            raise _fault(event, "yaml-syntax", f"the alias `*{event.anchor}` names no earlier anchor")
+            raise _error_at(event, "yaml-syntax", f"the alias `*{event.anchor}` names no earlier anchor")
         node, size = known
         self.budget -= size
         if self.budget < 0:
-            raise _fault(
+            raise _error_at(
                 event, "yaml-limit", f"with its aliases the document has more than {MAX_NODES:,} values"
             )
         return node
@@ -248,17 +255,17 @@ class _Composer:
         entries: dict[str, MappingEntry] = {}
         while type(event := self._next()) is not MappingEndEvent:
             if type(event) is not ScalarEvent:
-                raise _fault(
+                raise _error_at(
                     event, "yaml-feature", "a key must be text", 'quote an expression: "{{ … }}", not {{ … }}'
                 )
             key: str = event.value
             if key == "<<" and not event.style:
-                raise _fault(
+                raise _error_at(
                     event, "yaml-feature", "merge keys (`<<`) are not supported", "write the keys out"
                 )
             if key in entries:
                 first = entries[key].line
-                raise _fault(
+                raise _error_at(
                     event,
                     "duplicate-key",
                     f"the key `{key}` stands twice in one mapping (first in line {first})",
@@ -286,17 +293,17 @@ def _scalar(event: Any, line: int, column: int) -> Scalar:
     start, end = event.start_mark.index, event.end_mark.index
     if event.style or event.tag:
         return Scalar(event.value, line, column, style=event.style or "", start=start, end=end)
-    return Scalar(_core(event), line, column, start=start, end=end)
+    return Scalar(_core_value(event), line, column, start=start, end=end)
 
 
-def _core(event: Any) -> ScalarValue:
+def _core_value(event: Any) -> ScalarValue:
     text: str = event.value
     if text in _CONSTANTS:
         return _CONSTANTS[text]
     if text[0] in "0123456789+-.":
         if _INTEGER.match(text):
             if len(text) > MAX_DIGITS:
-                raise _fault(
+                raise _error_at(
                     event,
                     "yaml-limit",
                     f"the number has more than {MAX_DIGITS} digits",
@@ -310,11 +317,13 @@ def _core(event: Any) -> ScalarValue:
         if _FLOAT.match(text) and isfinite(number := float(text)):
             return number
         if text.lower().lstrip("+-") in (".inf", ".nan") or _FLOAT.match(text):
-            raise _fault(event, "yaml-feature", f"`{text}` is no JSON number", "quote it to keep it as text")
+            raise _error_at(
+                event, "yaml-feature", f"`{text}` is no JSON number", "quote it to keep it as text"
+            )
     return text
 
 
-def _fault(event: Any, code: str, message: str, hint: str = "") -> SourceError:
+def _error_at(event: Any, code: str, message: str, hint: str = "") -> SourceError:
     mark = event.start_mark
     return SourceError(code, message, mark.line + 1, mark.column + 1, hint)
 
@@ -322,8 +331,8 @@ def _fault(event: Any, code: str, message: str, hint: str = "") -> SourceError:
 def _syntax_error(error: yaml.YAMLError, text: str) -> SourceError:
     problem, context = getattr(error, "problem_mark", None), getattr(error, "context_mark", None)
     message = str(getattr(error, "problem", None) or error)
-    if said := getattr(error, "context", None):
-        message = f"{said}, {message}"
+    if context_text := getattr(error, "context", None):
+        message = f"{context_text}, {message}"
     end = SourceLines(text).position(len(text.rstrip()))
     # What is still open at the end of the file is best shown where it began.
     at_end = problem is not None and (problem.line + 1, problem.column + 1) > end
@@ -334,8 +343,8 @@ def _syntax_error(error: yaml.YAMLError, text: str) -> SourceError:
 
 def _character_error(text: str) -> SourceError:
     """YAML has no place for control characters and lone surrogates."""
-    found = _UNPRINTABLE.search(text)
-    line, column = SourceLines(text).position(found.start()) if found else (1, 1)
-    name = f"U+{ord(found[0]):04X}" if found else "one of them"
+    character = _UNPRINTABLE.search(text)
+    line, column = SourceLines(text).position(character.start()) if character else (1, 1)
+    name = f"U+{ord(character[0]):04X}" if character else "one of them"
     hint = "remove it; between double quotes an escape can stand for it"
     return SourceError("yaml-syntax", f"the character {name} cannot stand in a YAML file", line, column, hint)

@@ -2,6 +2,8 @@
 
 from collections.abc import Collection
 
+from noetl.dsl.document.kinds import Kinds, TaskSpec
+from noetl.dsl.document.shape_check import Field, fields_of
 from noetl.dsl.document.source import Mapping, MappingEntry
 
 NOT_INHERITED = frozenset(
@@ -13,12 +15,21 @@ NOT_INHERITED_POLICY = frozenset({"admit", "join", "failure", "exec"})
 """The same for keys under `policy`."""
 
 
+def inheritable_spec_fields(kinds: Kinds) -> dict[str, Field]:
+    """The spec keys that a task of any kind would take from the scopes around it."""
+    fields = dict(fields_of(TaskSpec))
+    for kind in kinds:
+        for key, field in fields_of(kind.spec).items():
+            fields.setdefault(key, field)
+    return {key: field for key, field in fields.items() if key not in NOT_INHERITED}
+
+
 def merge_specs(*specs: Mapping | None) -> Mapping | None:
     """Later specs win: mappings merge deep, everything else is replaced. Positions stay."""
     merged: Mapping | None = None
     for spec in specs:
         if spec is not None:
-            merged = spec if merged is None else _over(merged, spec)
+            merged = spec if merged is None else _merge_pair(merged, spec)
     return merged
 
 
@@ -26,29 +37,29 @@ def inheritable_spec(spec: Mapping | None, known: Collection[str] | None = None)
     """The part of an outer spec that inner scopes see; of that, `known` keys only, if given."""
     if spec is None:
         return None
-    kept = {
+    inherited = {
         entry.key: entry
         for entry in spec
         if entry.key not in NOT_INHERITED and (known is None or entry.key in known or entry.key == "policy")
     }
     policy = spec.get("policy")
     if isinstance(policy, Mapping):
-        rest = {entry.key: entry for entry in policy if entry.key not in NOT_INHERITED_POLICY}
-        del kept["policy"]
-        if rest:
-            kept["policy"] = MappingEntry(
-                "policy", Mapping(rest, policy.line, policy.column), policy.line, policy.column
+        inherited_policy = {entry.key: entry for entry in policy if entry.key not in NOT_INHERITED_POLICY}
+        del inherited["policy"]
+        if inherited_policy:
+            inherited["policy"] = MappingEntry(
+                "policy", Mapping(inherited_policy, policy.line, policy.column), policy.line, policy.column
             )
-    return Mapping(kept, spec.line, spec.column) if kept else None
+    return Mapping(inherited, spec.line, spec.column) if inherited else None
 
 
-def _over(outer: Mapping, inner: Mapping) -> Mapping:
+def _merge_pair(outer: Mapping, inner: Mapping) -> Mapping:
     entries = dict(outer.entries)
     for entry in inner:
         below = entries.get(entry.key)
         if below is not None and isinstance(below.value, Mapping) and isinstance(entry.value, Mapping):
             entries[entry.key] = MappingEntry(
-                entry.key, _over(below.value, entry.value), entry.line, entry.column
+                entry.key, _merge_pair(below.value, entry.value), entry.line, entry.column
             )
         else:
             entries[entry.key] = entry

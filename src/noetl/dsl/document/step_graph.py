@@ -1,4 +1,8 @@
-"""Steps and arcs as a graph of numbers: reachability, cycles, ancestors, dominators. Never recursive."""
+"""Steps and arcs as a graph of numbers: reachability, cycles, ancestors, dominators.
+
+Nothing here recurses: a workflow may be a chain of more steps than Python's stack is deep. Sets of nodes
+are bits of a number where they are combined, because `|` and `&` of thousands of bits are one step in C.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
@@ -10,7 +14,7 @@ Edges: TypeAlias = Sequence[Sequence[int]]
 
 
 class StepGraph(NamedTuple):
-    """The steps of a playbook by their position in the workflow; arcs to unknown steps are left out."""
+    """The steps of a playbook by their index in the workflow; arcs to unknown steps are left out."""
 
     names: tuple[str, ...]
     number: dict[str, int]
@@ -20,47 +24,47 @@ class StepGraph(NamedTuple):
 
 def step_graph_of(playbook: Playbook) -> StepGraph:
     names = tuple(playbook.steps)
-    number = {name: position for position, name in enumerate(names)}
-    after = [
+    number = {name: index for index, name in enumerate(names)}
+    successors = [
         [number[arc.step] for arc in step.arcs if arc.step in number] for step in playbook.steps.values()
     ]
-    return StepGraph(names, number, after, number[playbook.entry])
+    return StepGraph(names, number, successors, number[playbook.entry])
 
 
-def reverse_edges(after: Edges) -> list[list[int]]:
+def reverse_edges(successors: Edges) -> list[list[int]]:
     """The predecessors of each node, one for each edge."""
-    before: list[list[int]] = [[] for _ in after]
-    for node, targets in enumerate(after):
+    predecessors: list[list[int]] = [[] for _ in successors]
+    for node, targets in enumerate(successors):
         for target in targets:
-            before[target].append(node)
-    return before
+            predecessors[target].append(node)
+    return predecessors
 
 
-def reachable_nodes(after: Edges, starts: Iterable[int]) -> set[int]:
+def reachable_nodes(successors: Edges, starts: Iterable[int]) -> set[int]:
     """The nodes that can be reached from the starts, themselves included."""
-    found = set(starts)
-    waiting = list(found)
+    reached = set(starts)
+    waiting = list(reached)
     while waiting:
-        for target in after[waiting.pop()]:
-            if target not in found:
-                found.add(target)
+        for target in successors[waiting.pop()]:
+            if target not in reached:
+                reached.add(target)
                 waiting.append(target)
-    return found
+    return reached
 
 
-def strong_components(after: Edges) -> list[list[int]]:
+def strong_components(successors: Edges) -> list[list[int]]:
     """The strongly connected components, each after those that it leads to (Tarjan, with its own stack)."""
     unseen = -1
-    order = [unseen] * len(after)
-    low = [0] * len(after)
-    on_stack = bytearray(len(after))
+    order = [unseen] * len(successors)
+    low = [0] * len(successors)
+    on_stack = bytearray(len(successors))
     stack: list[int] = []
-    found: list[list[int]] = []
+    components: list[list[int]] = []
     counter = 0
-    for root in range(len(after)):
+    for root in range(len(successors)):
         if order[root] != unseen:
             continue
-        walk = [(root, iter(after[root]))]
+        walk = [(root, iter(successors[root]))]
         order[root] = low[root] = counter
         counter += 1
         stack.append(root)
@@ -73,7 +77,7 @@ def strong_components(after: Edges) -> list[list[int]]:
                     counter += 1
                     stack.append(target)
                     on_stack[target] = 1
-                    walk.append((target, iter(after[target])))
+                    walk.append((target, iter(successors[target])))
                     break
                 if on_stack[target]:
                     low[node] = min(low[node], order[target])
@@ -83,11 +87,11 @@ def strong_components(after: Edges) -> list[list[int]]:
                     parent = walk[-1][0]
                     low[parent] = min(low[parent], low[node])
                 if low[node] == order[node]:
-                    found.append(_popped(stack, on_stack, node))
-    return found
+                    components.append(_pop_component(stack, on_stack, node))
+    return components
 
 
-def _popped(stack: list[int], on_stack: bytearray, until: int) -> list[int]:
+def _pop_component(stack: list[int], on_stack: bytearray, until: int) -> list[int]:
     members = []
     while True:
         member = stack.pop()
@@ -97,48 +101,55 @@ def _popped(stack: list[int], on_stack: bytearray, until: int) -> list[int]:
             return sorted(members)
 
 
-def is_cycle(after: Edges, component: Sequence[int]) -> bool:
+def is_cycle(successors: Edges, component: Sequence[int]) -> bool:
     """Whether a component goes round: several nodes, or one that leads to itself."""
-    return len(component) > 1 or component[0] in after[component[0]]
+    return len(component) > 1 or component[0] in successors[component[0]]
 
 
-def nodes_on_cycles(after: Edges) -> set[int]:
+def nodes_on_cycles(successors: Edges) -> set[int]:
     """The nodes from which a path leads back to themselves."""
-    return {node for part in strong_components(after) if is_cycle(after, part) for node in part}
+    return {
+        node
+        for component in strong_components(successors)
+        if is_cycle(successors, component)
+        for node in component
+    }
 
 
-def ancestor_masks(after: Edges) -> list[int]:
+def ancestor_masks(successors: Edges) -> list[int]:
     """For each node the set of nodes that reach it, itself included, as bits of a number."""
-    parts = strong_components(after)
-    home = [0] * len(after)
-    for position, part in enumerate(parts):
-        for node in part:
-            home[node] = position
-    masks = [0] * len(parts)
-    for position in range(len(parts) - 1, -1, -1):
-        part = parts[position]
-        mask = masks[position]
-        for node in part:
+    # All nodes of a component have the same ancestors. Components come with the last first, so that
+    # backwards the mask of each is complete before it is handed on.
+    components = strong_components(successors)
+    component_of = [0] * len(successors)
+    for index, component in enumerate(components):
+        for node in component:
+            component_of[node] = index
+    masks = [0] * len(components)
+    for index in range(len(components) - 1, -1, -1):
+        component = components[index]
+        mask = masks[index]
+        for node in component:
             mask |= 1 << node
-        masks[position] = mask
-        for node in part:
-            for target in after[node]:
-                if home[target] != position:
-                    masks[home[target]] |= mask
-    return [masks[home[node]] for node in range(len(after))]
+        masks[index] = mask
+        for node in component:
+            for target in successors[node]:
+                if component_of[target] != index:
+                    masks[component_of[target]] |= mask
+    return [masks[component_of[node]] for node in range(len(successors))]
 
 
-def forward_order(after: Edges, entry: int) -> list[int]:
+def forward_order(successors: Edges, entry: int) -> list[int]:
     """The nodes that can be reached, each before those it leads to as far as cycles allow."""
     order: list[int] = []
     seen = {entry}
-    walk = [(entry, iter(after[entry]))]
+    walk = [(entry, iter(successors[entry]))]
     while walk:
         node, targets = walk[-1]
         for target in targets:
             if target not in seen:
                 seen.add(target)
-                walk.append((target, iter(after[target])))
+                walk.append((target, iter(successors[target])))
                 break
         else:
             walk.pop()
@@ -147,28 +158,28 @@ def forward_order(after: Edges, entry: int) -> list[int]:
     return order
 
 
-def immediate_dominators(after: Edges, order: Sequence[int]) -> dict[int, int]:
+def immediate_dominators(successors: Edges, order: Sequence[int]) -> dict[int, int]:
     """For each node of a forward order the last one that every path to it passes (Cooper et al.)."""
-    rank = {node: position for position, node in enumerate(order)}
-    before = reverse_edges(after)
-    found = {order[0]: order[0]}
+    rank = {node: index for index, node in enumerate(order)}
+    predecessors = reverse_edges(successors)
+    dominators = {order[0]: order[0]}
     changed = True
     while changed:
         changed = False
         for node in order[1:]:
-            nearest, *others = (source for source in before[node] if source in found)
-            for other in others:
-                nearest = _common(nearest, other, found, rank)
-            if found.get(node) != nearest:
-                found[node] = nearest
+            nearest, *other_sources = (source for source in predecessors[node] if source in dominators)
+            for source in other_sources:
+                nearest = _common_dominator(nearest, source, dominators, rank)
+            if dominators.get(node) != nearest:
+                dominators[node] = nearest
                 changed = True
-    return found
+    return dominators
 
 
-def _common(one: int, other: int, found: dict[int, int], rank: dict[int, int]) -> int:
-    while one != other:
-        if rank[one] > rank[other]:
-            one = found[one]
+def _common_dominator(left: int, right: int, dominators: dict[int, int], rank: dict[int, int]) -> int:
+    while left != right:
+        if rank[left] > rank[right]:
+            left = dominators[left]
         else:
-            other = found[other]
-    return one
+            right = dominators[right]
+    return left

@@ -42,11 +42,11 @@ class _SourceWalk:
 
     def _step(self, character: str) -> None:
         self._skip_folding(character)
-        here = self.text[self.at : self.at + 1]
+        source_character = self.text[self.at : self.at + 1]
         if line_break := LINE_BREAK.match(self.text, self.at, self.end):
             self.at = line_break.end()
             self._skip_indent()
-        elif self.style == '"' and here == "\\":
+        elif self.style == '"' and source_character == "\\":
             self.at += {"x": 4, "u": 6, "U": 10}.get(self.text[self.at + 1 : self.at + 2], 2)
         elif self.style == "'" and self.text.startswith("''", self.at):
             self.at += 2

@@ -6,16 +6,15 @@ from typing import NamedTuple
 
 import msgspec
 
+from noetl.dsl.document.context import ExpressionRole, PlaybookPart
 from noetl.dsl.document.keychain_kinds import CREDENTIAL_SUFFIX, EXCLUSIVE_FIELDS, KEYCHAIN_KINDS
 from noetl.dsl.document.kinds import Kinds
-from noetl.dsl.document.playbook import Arc, Executor, KeychainEntry, Metadata, Playbook, Step
+from noetl.dsl.document.playbook import Arc, Executor, KeychainEntry, Metadata, Playbook, Position, Step
 from noetl.dsl.document.shape_check import describe_node, did_you_mean, fields_of, is_empty
 from noetl.dsl.document.shapes import KeychainShape, RootShape
 from noetl.dsl.document.source import Located, Mapping, Node, Scalar, Sequence, node_value
 from noetl.dsl.reader.reader_context import (
-    ExpressionRole,
     NestedPlaybook,
-    PlaybookPart,
     ReaderContext,
     as_mapping,
     position_of,
@@ -41,25 +40,25 @@ def read_playbook(root: Mapping, file: str, text: str, kinds: Kinds) -> Iterator
     while waiting:
         nested = waiting.pop(0)
         context = ReaderContext(file, text, kinds, nested.workload_keys)
-        yield ReadPlaybook(context, _playbook(context, nested.root))
+        yield ReadPlaybook(context, _read_playbook(context, nested.root))
         waiting.extend(context.nested)
 
 
-def _playbook(context: ReaderContext, root: Mapping) -> Playbook | None:
+def _read_playbook(context: ReaderContext, root: Mapping) -> Playbook | None:
     shaped = context.shape_checker.check_struct(root, RootShape, "a playbook")
     if shaped is None:
         return None
     executor_node = as_mapping(shaped.get("executor"))
     executor_spec = as_mapping(executor_node.get("spec")) if executor_node else None
-    workbook = _workbook(context, shaped.get("workbook"))
+    workbook = _read_workbook(context, shaped.get("workbook"))
     context.step_names = _step_names(shaped.get("workflow"))
-    steps = _steps(context, shaped.get("workflow"), executor_spec, workbook)
-    _check_unused(context, workbook, context.used_tasks, executor_spec)
+    steps = _read_steps(context, shaped.get("workflow"), executor_spec, workbook)
+    _check_unused_tasks(context, workbook, context.used_tasks, executor_spec)
     check_unused_rules(context, executor_spec, None)
-    executor = _executor(context, executor_node, executor_spec, steps)
+    executor = _read_executor(context, executor_node, executor_spec, steps)
     workload = context.read_values(as_mapping(shaped.get("workload")), PlaybookPart(ExpressionRole.WORKLOAD))
-    keychain = _keychain(context, shaped.get("keychain"))
-    metadata = _metadata(as_mapping(shaped.get("metadata")))
+    keychain = _read_keychain(context, shaped.get("keychain"))
+    metadata = _read_metadata(as_mapping(shaped.get("metadata")))
     if not steps:
         return None
     document = node_value(root)
@@ -67,7 +66,7 @@ def _playbook(context: ReaderContext, root: Mapping) -> Playbook | None:
         metadata=metadata,
         workflow=tuple(steps.values()),
         steps=steps,
-        entry=_entry(context, executor_spec, steps),
+        entry=_entry_step(context, executor_spec, steps),
         document=document,
         hash=hashlib.sha256(msgspec.json.encode(document, order="sorted")).hexdigest(),
         keychain=keychain,
@@ -81,7 +80,7 @@ def _step_names(workflow: Node | None) -> frozenset[str]:
     return frozenset(scalar_text(step.get("step")) for step in steps if isinstance(step, Mapping))
 
 
-def _steps(
+def _read_steps(
     context: ReaderContext,
     node: Node | None,
     executor_spec: Mapping | None,
@@ -89,13 +88,13 @@ def _steps(
 ) -> dict[str, Step]:
     steps: dict[str, Step] = {}
     arcs: list[Arc] = []
-    written: set[str] = set()
+    written_names: set[str] = set()
     for item in node.items if isinstance(node, Sequence) else ():
         if not isinstance(item, Mapping):
             continue
         step, named = read_step(context, item, executor_spec, workbook)
         arcs += step.arcs
-        written.add(step.name)
+        written_names.add(step.name)
         if not named:
             continue
         if step.name in steps:
@@ -105,27 +104,29 @@ def _steps(
         steps[step.name] = step
     for arc in arcs:
         # One fault is told once: a step with a wrong name is there, too.
-        if arc.step not in written:
-            _unknown_step(context, arc.step, arc.position, steps)
+        if arc.step not in written_names:
+            _report_unknown_step(context, arc.step, arc.position, steps)
     return steps
 
 
-def _unknown_step(context: ReaderContext, name: str, at: Located | object, steps: dict[str, Step]) -> None:
+def _report_unknown_step(
+    context: ReaderContext, name: str, at: Located | Position, steps: dict[str, Step]
+) -> None:
     hint = did_you_mean(name, steps) or "steps are declared under `workflow`"
-    context.report("unknown-step", at, f"there is no step `{name}`", hint)  # type: ignore[arg-type]
+    context.report("unknown-step", at, f"there is no step `{name}`", hint)
 
 
-def _entry(context: ReaderContext, executor_spec: Mapping | None, steps: dict[str, Step]) -> str:
+def _entry_step(context: ReaderContext, executor_spec: Mapping | None, steps: dict[str, Step]) -> str:
     named = executor_spec.get("entry_step") if executor_spec else None
     if named is not None:
         name = scalar_text(named)
         if name in steps:
             return name
-        _unknown_step(context, name, named, steps)
+        _report_unknown_step(context, name, named, steps)
     return "start" if "start" in steps else next(iter(steps))
 
 
-def _executor(
+def _read_executor(
     context: ReaderContext, node: Mapping | None, spec: Mapping | None, steps: dict[str, Step]
 ) -> Executor:
     if node is None:
@@ -143,16 +144,16 @@ def _executor(
     return Executor(
         kind=scalar_text(node.get("kind")) or "local",  # type: ignore[arg-type]  # in shape
         spec={entry.key: node_value(entry.value) for entry in spec},
-        output=None if output is None else context.read_data(output, PlaybookPart(ExpressionRole.OUTPUT)),
+        output=None if output is None else context.read_template(output, PlaybookPart(ExpressionRole.OUTPUT)),
         final_step=scalar_text(final) if scalar_text(final) in steps else None,
         timeout=read_number(context, spec.get("timeout"), PlaybookPart(ExpressionRole.OUTPUT)),
-        max_step_runs=_whole(spec.get("max_step_runs"), Executor().max_step_runs),
-        max_depth=_whole(spec.get("max_depth"), Executor().max_depth),
+        max_step_runs=_integer_or(spec.get("max_step_runs"), Executor().max_step_runs),
+        max_depth=_integer_or(spec.get("max_depth"), Executor().max_depth),
         no_next_is_error=isinstance(no_next, Scalar) and no_next.value is True,
     )
 
 
-def _whole(node: Node | None, default: int) -> int:
+def _integer_or(node: Node | None, default: int) -> int:
     return default if node is None else int(scalar_text(node))
 
 
@@ -160,7 +161,7 @@ def _check_final_step(context: ReaderContext, node: Node, steps: dict[str, Step]
     name = scalar_text(node)
     step = steps.get(name)
     if step is None:
-        _unknown_step(context, name, node, steps)
+        _report_unknown_step(context, name, node, steps)
         return
     if step.arcs:
         context.report(
@@ -177,13 +178,13 @@ def _check_final_step(context: ReaderContext, node: Node, steps: dict[str, Step]
                 )
 
 
-def _keychain(context: ReaderContext, node: Node | None) -> dict[str, KeychainEntry]:
+def _read_keychain(context: ReaderContext, node: Node | None) -> dict[str, KeychainEntry]:
     entries: dict[str, KeychainEntry] = {}
     for item in node.items if isinstance(node, Sequence) else ():
         if not isinstance(item, Mapping):
             continue
         name = context.read_name(item.get("name"), "a keychain entry")
-        item = _keychain_fields(context, item)  # noqa: PLW2901 - only what fits goes on
+        item = _check_keychain_fields(context, item)  # noqa: PLW2901 - only what fits goes on
         if name is None:
             continue
         if name in entries:
@@ -198,7 +199,7 @@ def _keychain(context: ReaderContext, node: Node | None) -> dict[str, KeychainEn
     return entries
 
 
-def _keychain_fields(context: ReaderContext, item: Mapping) -> Mapping:
+def _check_keychain_fields(context: ReaderContext, item: Mapping) -> Mapping:
     """The entry with the fields that its kind has; a tool's own credentials are free."""
     kind_node = item.get("kind")
     kind = scalar_text(kind_node)
@@ -206,10 +207,12 @@ def _keychain_fields(context: ReaderContext, item: Mapping) -> Mapping:
         if is_template(scalar_text(scalar)):
             hint = "write the value itself, or let `env` or `path` say where it is"
             context.report("bad-value", scalar, "the keychain evaluates no expressions", hint)
-    places = [entry for entry in item if entry.key in EXCLUSIVE_FIELDS.get(kind, ())]
-    if len(places) > 1:
-        said = " and ".join(f"`{entry.key}`" for entry in places)
-        context.report("conflicting-keys", places[1], f"{said} both say what it is", "keep one of them")
+    value_entries = [entry for entry in item if entry.key in EXCLUSIVE_FIELDS.get(kind, ())]
+    if len(value_entries) > 1:
+        keys_text = " and ".join(f"`{entry.key}`" for entry in value_entries)
+        context.report(
+            "conflicting-keys", value_entries[1], f"{keys_text} both say what it is", "keep one of them"
+        )
     if (declared := KEYCHAIN_KINDS.get(kind)) is not None:
         common = {key: field._replace(required=False) for key, field in fields_of(KeychainShape).items()}
         known = {**common, **fields_of(declared)}
@@ -235,7 +238,7 @@ def _scalars(node: Node) -> Iterator[Scalar]:
                 yield from _scalars(entry.value)
 
 
-def _metadata(node: Mapping | None) -> Metadata:
+def _read_metadata(node: Mapping | None) -> Metadata:
     if node is None:
         return Metadata("", "")
     tags, labels = node.get("tags"), as_mapping(node.get("labels"))
@@ -249,7 +252,7 @@ def _metadata(node: Mapping | None) -> Metadata:
     )
 
 
-def _workbook(context: ReaderContext, node: Node | None) -> dict[str, LabelledTask]:
+def _read_workbook(context: ReaderContext, node: Node | None) -> dict[str, LabelledTask]:
     """Named tasks: a list, or a mapping under `tasks`."""
     if node is None or is_empty(node):
         return {}
@@ -261,7 +264,7 @@ def _workbook(context: ReaderContext, node: Node | None) -> dict[str, LabelledTa
                 context.report("unknown-key", entry, f"the workbook has no key `{entry.key}`", hint)
         tasks = node.get("tasks")
         if isinstance(tasks, Mapping):
-            return _named_tasks(context, tasks)
+            return _read_named_tasks(context, tasks)
         listed = tasks if isinstance(tasks, Sequence) else None
         if tasks is None or is_empty(tasks):
             return {}
@@ -271,7 +274,7 @@ def _workbook(context: ReaderContext, node: Node | None) -> dict[str, LabelledTa
     return {task.label: task for task in label_tasks(context, listed)}
 
 
-def _named_tasks(context: ReaderContext, tasks: Mapping) -> dict[str, LabelledTask]:
+def _read_named_tasks(context: ReaderContext, tasks: Mapping) -> dict[str, LabelledTask]:
     named = {}
     for entry in tasks:
         name = context.read_name(Scalar(entry.key, entry.line, entry.column), "a workbook task")
@@ -284,7 +287,7 @@ def _named_tasks(context: ReaderContext, tasks: Mapping) -> dict[str, LabelledTa
     return named
 
 
-def _check_unused(
+def _check_unused_tasks(
     context: ReaderContext, workbook: dict[str, LabelledTask], used: set[str], executor_spec: Mapping | None
 ) -> None:
     """Definitions that no step uses are checked where they stand; the others with their users."""
@@ -294,7 +297,7 @@ def _check_unused(
                 "bad-value", task.at, "a workbook task cannot refer to another", "give it a tool's kind"
             )
         elif name not in used:
-            around = EnclosingScope("", (executor_spec,), {})
+            enclosing = EnclosingScope("", (executor_spec,), {})
             read_task(
-                context, task, PlaybookPart(ExpressionRole.INPUT), around, PipelineLabels(None, name, name)
+                context, task, PlaybookPart(ExpressionRole.INPUT), enclosing, PipelineLabels(None, name, name)
             )

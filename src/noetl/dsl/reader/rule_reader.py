@@ -1,8 +1,9 @@
 """Lists of rules: the policies of tasks and the admission of steps."""
 
 from collections.abc import Callable, Collection
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, get_args
 
+from noetl.dsl.document.context import ELSE, ExpressionRole, PlaybookPart
 from noetl.dsl.document.playbook import (
     Admission,
     AdmitRule,
@@ -22,30 +23,15 @@ from noetl.dsl.document.shape_check import describe_node, did_you_mean, is_empty
 from noetl.dsl.document.shapes import REFUSED_KEYS, AllowShape, PolicyShape, ThenShape
 from noetl.dsl.document.source import Mapping, Node, Scalar, Sequence
 from noetl.dsl.document.spec import inheritable_spec
-from noetl.dsl.reader.reader_context import (
-    ELSE,
-    ExpressionRole,
-    PlaybookPart,
-    ReaderContext,
-    position_of,
-    scalar_text,
-)
+from noetl.dsl.reader.reader_context import ReaderContext, position_of, scalar_text
 from noetl.expr import Expression, Template
 
 _T = TypeVar("_T")
 
-_OPTIONS = {
-    "attempts": "retry",
-    "backoff": "retry",
-    "delay": "retry",
-    "max_delay": "retry",
-    "jitter": "retry",
-    "to": "jump",
-    "message": "fail",
-}
-
-
-_DIRECTIVES = frozenset({"continue", "retry", "jump", "break", "fail"})
+_TAGS = {directive: str(directive.__struct_config__.tag) for directive in get_args(Directive)}
+_DIRECTIVES = frozenset(_TAGS.values())
+_OPTIONS = {option: tag for directive, tag in _TAGS.items() for option in directive.__struct_fields__}
+"""The directive that each option of a `then` belongs to."""
 
 
 class PipelineLabels(NamedTuple):
@@ -57,29 +43,29 @@ class PipelineLabels(NamedTuple):
 
 
 def read_policy(
-    context: ReaderContext, node: Node, where: PlaybookPart, pipeline: PipelineLabels
+    context: ReaderContext, node: Node, part: PlaybookPart, pipeline: PipelineLabels
 ) -> Policy | None:
     """A task's policy; None if it is no object with rules (000 §13)."""
     rules = node.get("rules") if isinstance(node, Mapping) else None
     if not isinstance(node, Mapping) or not isinstance(rules, Sequence):
-        found = (
+        described = (
             describe_node(node) if not isinstance(node, Mapping) else "a mapping without a list of `rules`"
         )
-        message = f"a policy is an object containing `rules`, not {found}"
+        message = f"a policy is an object containing `rules`, not {described}"
         context.report("policy-shape", node, message, "write `policy: { rules: […] }`")
         return None
-    context.read_rules.add(id(rules))
+    context.read_rules[id(rules)] = rules
     shaped = context.shape_checker.check_struct(node, PolicyShape, "a policy")
     if shaped is None:
         return None
 
-    def read(then: Node, position: int) -> Then | None:
-        return _then(context, then, where._replace(rule=position), pipeline)
+    def read_then(then: Node, index: int) -> Then | None:
+        return _read_then(context, then, part._replace(rule=index), pipeline)
 
-    found_rules, otherwise = _rules(context, rules, where, read)
+    parsed_rules, otherwise = _read_rules(context, rules, part, read_then)
     on_unmatched = scalar_text(shaped.get("on_unmatched")) or "continue"
     return Policy(
-        rules=tuple(Rule(when, then, position_of(at)) for when, then, at in found_rules),
+        rules=tuple(Rule(when, then, position_of(at)) for when, then, at in parsed_rules),
         otherwise=otherwise,
         on_unmatched=on_unmatched,  # type: ignore[arg-type]  # the shape allows these two alone
         position=position_of(node),
@@ -97,12 +83,12 @@ def check_unused_rules(context: ReaderContext, spec: Mapping | None, labels: Col
 
 def read_admission(context: ReaderContext, node: Mapping, step: str) -> Admission | None:
     """The gate of a step, already in shape but for its rules."""
-    where = PlaybookPart(ExpressionRole.ADMIT, step)
+    part = PlaybookPart(ExpressionRole.ADMIT, step)
     rules = node.get("rules")
     if not isinstance(rules, Sequence):
         return None
-    found, otherwise = _rules(context, rules, where, lambda then, _: _allow(context, then))
-    admit_rules = tuple(AdmitRule(when, allow, position_of(at)) for when, allow, at in found)
+    parsed_rules, otherwise = _read_rules(context, rules, part, lambda then, _: _read_allow(context, then))
+    admit_rules = tuple(AdmitRule(when, allow, position_of(at)) for when, allow, at in parsed_rules)
     on_deny = scalar_text(node.get("on_deny")) or ("wait" if _reads_signals(admit_rules) else "park")
     timeout = node.get("timeout")
     if timeout is not None and on_deny != "wait":
@@ -113,27 +99,27 @@ def read_admission(context: ReaderContext, node: Mapping, step: str) -> Admissio
         otherwise=otherwise,
         on_deny=on_deny,  # type: ignore[arg-type]  # the shape allows these alone
         position=position_of(node),
-        timeout=read_number(context, timeout, where),
+        timeout=read_number(context, timeout, part),
     )
 
 
-def read_number(context: ReaderContext, node: Node | None, where: PlaybookPart) -> float | Expression | None:
+def read_number(context: ReaderContext, node: Node | None, part: PlaybookPart) -> float | Expression | None:
     """An optional number that may be an expression, already in shape."""
     if not isinstance(node, Scalar) or node.value is None:
         return None
-    return context.read_expression(node, where) if isinstance(node.value, str) else float(node.value)
+    return context.read_expression(node, part) if isinstance(node.value, str) else float(node.value)
 
 
-def read_integer(context: ReaderContext, node: Node | None, where: PlaybookPart) -> int | Expression | None:
-    value = read_number(context, node, where)
+def read_integer(context: ReaderContext, node: Node | None, part: PlaybookPart) -> int | Expression | None:
+    value = read_number(context, node, part)
     return int(value) if isinstance(value, float) else value
 
 
-def _rules(
-    context: ReaderContext, rules: Sequence, where: PlaybookPart, read: Callable[[Node, int], _T | None]
+def _read_rules(
+    context: ReaderContext, rules: Sequence, part: PlaybookPart, read: Callable[[Node, int], _T | None]
 ) -> tuple[list[tuple[Guard, _T, Mapping]], _T | None]:
     """The `when` rules in order and the one `else`, wherever it stands."""
-    found: list[tuple[Guard, _T, Mapping]] = []
+    parsed_rules: list[tuple[Guard, _T, Mapping]] = []
     otherwise: _T | None = None
     first_else: Mapping | None = None
     for item in rules.items:
@@ -151,15 +137,15 @@ def _rules(
             first_else = item
             otherwise = _read_else(context, item, read)
         elif "when" in item and not is_empty(item.entries["when"].value):
-            guard = context.read_guard(item.entries["when"].value, where)
+            guard = context.read_guard(item.entries["when"].value, part)
             then = item.get("then")
             if then is None:
                 context.report("rule-shape", item, "the rule does not say what follows", "add `then:`")
-            elif (verdict := read(then, len(found))) is not None:
-                found.append((guard, verdict, item))
+            elif (verdict := read(then, len(parsed_rules))) is not None:
+                parsed_rules.append((guard, verdict, item))
         elif not set(item.entries) & set(REFUSED_KEYS["Rule"]):
             context.report("rule-shape", item, "a rule needs `when` or `else`", _FORMS)
-    return found, otherwise
+    return parsed_rules, otherwise
 
 
 _FORMS = 'write `- when: "{{ … }}"` with `then: …`, or `- else:` with `then: …`'
@@ -193,13 +179,15 @@ def _refuse_other_keys(context: ReaderContext, rule: Mapping) -> None:
             context.report("unknown-key", entry, f"a rule has no key `{entry.key}`", hint)
 
 
-def _allow(context: ReaderContext, node: Node) -> bool | None:
+def _read_allow(context: ReaderContext, node: Node) -> bool | None:
     shaped = context.shape_checker.check_struct(node, AllowShape, "the verdict of an admission rule")
     allow = shaped.get("allow") if shaped else None
     return bool(allow.value) if isinstance(allow, Scalar) else None
 
 
-def _then(context: ReaderContext, node: Node, where: PlaybookPart, pipeline: PipelineLabels) -> Then | None:
+def _read_then(
+    context: ReaderContext, node: Node, part: PlaybookPart, pipeline: PipelineLabels
+) -> Then | None:
     if isinstance(node, Scalar) and scalar_text(node) in _DIRECTIVES:
         message = f"`then` must be a mapping, not {describe_node(node)}"
         context.report("wrong-type", node, message, f"write `{{ do: {scalar_text(node)} }}`")
@@ -214,32 +202,32 @@ def _then(context: ReaderContext, node: Node, where: PlaybookPart, pipeline: Pip
             context.report(
                 "directive-option", shaped.entries[key], message, "remove it; it has no effect here"
             )
-    writing = where._replace(role=ExpressionRole.POLICY_WRITE)
-    writes = _writes(context, shaped, writing)
+    writing = part._replace(role=ExpressionRole.POLICY_WRITE)
+    writes = _read_writes(context, shaped, writing)
     set_prev = shaped.get("set_prev")
-    directive = _directive(context, do, shaped, where, pipeline)
+    directive = _read_directive(context, do, shaped, part, pipeline)
     if directive is None:
         return None
-    prev: Template | None = context.read_data(set_prev, writing) if set_prev is not None else None
+    prev: Template | None = context.read_template(set_prev, writing) if set_prev is not None else None
     return Then(directive, position_of(node), writes, prev)
 
 
 _SCOPES = {"set_iter": "iter", "set_ctx": "ctx", "set_run": "run"}
 
 
-def _writes(context: ReaderContext, then: Mapping, where: PlaybookPart) -> tuple[Write, ...]:
+def _read_writes(context: ReaderContext, then: Mapping, part: PlaybookPart) -> tuple[Write, ...]:
     """All writes of a rule in document order: each sees those before it."""
     writes: list[Write] = []
     for entry in then:
         if (scope := _SCOPES.get(entry.key)) is not None:
-            writes += context.read_writes(entry.value, scope, where)
+            writes += context.read_writes(entry.value, scope, part)
         elif entry.key == "set":
-            writes += context.read_prefixed_writes(entry.value, where)
+            writes += context.read_prefixed_writes(entry.value, part)
     return tuple(writes)
 
 
-def _directive(
-    context: ReaderContext, do: str, then: Mapping, where: PlaybookPart, pipeline: PipelineLabels
+def _read_directive(
+    context: ReaderContext, do: str, then: Mapping, part: PlaybookPart, pipeline: PipelineLabels
 ) -> Directive | None:
     match do:
         case "continue":
@@ -248,14 +236,14 @@ def _directive(
             return Break()
         case "fail":
             message = then.get("message")
-            return Fail(context.read_data(message, where) if message is not None else None)
+            return Fail(context.read_template(message, part) if message is not None else None)
         case "jump":
-            target = _jump_target(context, then, pipeline)
+            target = _read_jump_target(context, then, pipeline)
             return Jump(target) if target is not None else None
         case "retry":
             backoff = scalar_text(then.get("backoff")).replace("fixed", "none") or "none"
-            attempts = read_integer(context, then.get("attempts"), where)
-            delay = read_number(context, then.get("delay"), where)
+            attempts = read_integer(context, then.get("attempts"), part)
+            delay = read_number(context, then.get("delay"), part)
             return RetryTask(
                 attempts=3 if attempts is None else attempts,
                 backoff=backoff,  # type: ignore[arg-type]  # the shape allows these alone
@@ -267,7 +255,7 @@ def _directive(
             return None
 
 
-def _jump_target(context: ReaderContext, then: Mapping, pipeline: PipelineLabels) -> str | None:
+def _read_jump_target(context: ReaderContext, then: Mapping, pipeline: PipelineLabels) -> str | None:
     to = then.get("to")
     if to is None:
         context.report(

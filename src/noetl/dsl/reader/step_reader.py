@@ -2,32 +2,16 @@
 
 from collections.abc import Mapping as AbstractMapping
 
+from noetl.dsl.document.context import ExpressionRole, PlaybookPart
 from noetl.dsl.document.playbook import Arc, Join, Loop, Router, Step
 from noetl.dsl.document.shape_check import describe_node, fields_of, is_empty
-from noetl.dsl.document.shapes import (
-    REFUSED_KEYS,
-    REFUSED_NEXT,
-    LoopSpecShape,
-    RouterShape,
-    StepSpecShape,
-)
+from noetl.dsl.document.shapes import REFUSED_KEYS, REFUSED_NEXT, LoopSpecShape, RouterShape, StepSpecShape
 from noetl.dsl.document.source import Mapping, MappingEntry, Node, Scalar, Sequence, node_value
-from noetl.dsl.reader.reader_context import (
-    ExpressionRole,
-    PlaybookPart,
-    ReaderContext,
-    as_mapping,
-    position_of,
-    scalar_text,
-)
+from noetl.dsl.document.spec import inheritable_spec_fields
+from noetl.dsl.reader.reader_context import ReaderContext, as_mapping, position_of, scalar_text
 from noetl.dsl.reader.rule_reader import check_unused_rules, read_admission, read_integer, read_number
 from noetl.dsl.reader.task_forms import LabelledTask, label_tasks
-from noetl.dsl.reader.task_reader import (
-    EnclosingScope,
-    inheritable_spec_fields,
-    move_output_select,
-    read_pipeline,
-)
+from noetl.dsl.reader.task_reader import EnclosingScope, move_output_select, read_pipeline
 from noetl.expr import BUILTIN_ITER_KEYS
 
 
@@ -42,13 +26,13 @@ def read_step(
     name = context.read_name(node.get("step"), "a step's name")
     at = node.entries["step"].value if "step" in node else node
     label = name or scalar_text(node.get("step"))
-    spec = _scope_spec(context, as_mapping(node.get("spec")), "step")
+    spec = _check_scope_spec(context, as_mapping(node.get("spec")), "step")
     loop_node = as_mapping(node.get("loop"))
-    loop_spec = _scope_spec(context, as_mapping(loop_node.get("spec")) if loop_node else None, "loop")
+    loop_spec = _check_scope_spec(context, as_mapping(loop_node.get("spec")) if loop_node else None, "loop")
     policy = as_mapping(spec.get("policy")) if spec else None
     tool = node.get("tool")
     tasks = label_tasks(context, tool) if tool is not None else []
-    around = EnclosingScope(label, (executor_spec, spec, loop_spec), workbook)
+    enclosing = EnclosingScope(label, (executor_spec, spec, loop_spec), workbook)
     if tool is None and "next" not in node:
         context.report(
             "empty-step", at, f"the step `{label}` needs `tool` or `next`", "an end is `tool: { kind: noop }`"
@@ -56,16 +40,16 @@ def read_step(
     if loop_node is not None and tool is None:
         context.report("loop-without-tool", loop_node, "the loop has no pipeline to run", "add `tool`")
     admit = as_mapping(policy.get("admit")) if policy else None
-    args_node = _either(context, node)
+    args_node = _read_args(context, node)
     step = Step(
         name=label,
         position=position_of(at),
         args=context.read_values(args_node, PlaybookPart(ExpressionRole.STEP_ARGS, label)),
         admit=read_admission(context, admit, label) if admit else None,
-        join=_join(policy.get("join") if policy else None),
-        loop=_loop(context, loop_node, loop_spec, policy, label) if loop_node else None,
-        tasks=read_pipeline(context, tasks, around),
-        router=_router(context, node.entries.get("next"), label),
+        join=_read_join(policy.get("join") if policy else None),
+        loop=_read_loop(context, loop_node, loop_spec, policy, label) if loop_node else None,
+        tasks=read_pipeline(context, tasks, enclosing),
+        router=_read_router(context, node.entries.get("next"), label),
         writes=context.read_prefixed_writes(node.get("set"), PlaybookPart(ExpressionRole.STEP_WRITE, label)),
         spec={} if spec is None else {entry.key: node_value(entry.value) for entry in spec},
         timeout=read_number(
@@ -78,28 +62,28 @@ def read_step(
     return step, name is not None
 
 
-def _either(context: ReaderContext, node: Mapping) -> Mapping | None:
+def _read_args(context: ReaderContext, node: Mapping) -> Mapping | None:
     """`args`, or its other spelling `input`."""
     if "args" in node and "input" in node:
         context.report("duplicate-key", node.entries["input"], "`input` and `args` say the same thing")
     return as_mapping(node.get("args")) or as_mapping(node.get("input"))
 
 
-def _scope_spec(context: ReaderContext, spec: Mapping | None, scope: str) -> Mapping | None:
+def _check_scope_spec(context: ReaderContext, spec: Mapping | None, scope: str) -> Mapping | None:
     """A step's or a loop's spec: its own keys and those that tasks inherit."""
     if spec is None:
         return None
-    own = StepSpecShape if scope == "step" else LoopSpecShape
+    shape = StepSpecShape if scope == "step" else LoopSpecShape
     return context.shape_checker.check_fields(
         spec,
-        fields_of(own),
+        fields_of(shape),
         f"the spec of a {scope}",
-        templated=inheritable_spec_fields(context),
-        moved=REFUSED_KEYS.get(own.__name__, {}),
+        templated=inheritable_spec_fields(context.kinds),
+        moved=REFUSED_KEYS.get(shape.__name__, {}),
     )
 
 
-def _join(node: Node | None) -> Join | None:
+def _read_join(node: Node | None) -> Join | None:
     if isinstance(node, Mapping):
         count = node.get("count")
         if isinstance(count, Scalar) and isinstance(count.value, int):
@@ -110,10 +94,10 @@ def _join(node: Node | None) -> Join | None:
     return None
 
 
-def _loop(
+def _read_loop(
     context: ReaderContext, node: Mapping, spec: Mapping | None, step_policy: Mapping | None, step: str
 ) -> Loop | None:
-    where = PlaybookPart(ExpressionRole.LOOP, step)
+    part = PlaybookPart(ExpressionRole.LOOP, step)
     items, iterator = node.get("in"), node.get("iterator")
     if items is not None and isinstance(items, Scalar) and not _can_be_collection(items):
         message = f"`in` must be a collection, not {describe_node(items)}"
@@ -128,19 +112,19 @@ def _loop(
     )
     reduce = as_mapping(knobs.get("reduce"))
     for entry in reduce or ():
-        context.reducers[step, _scoped(entry.key)] = position_of(entry)
-    max_in_flight = read_integer(context, knobs.get("max_in_flight"), where)
+        context.reducers[step, _reducer_path(entry.key)] = position_of(entry)
+    max_in_flight = read_integer(context, knobs.get("max_in_flight"), part)
     window = knobs.get("window")
     return Loop(
-        items=context.read_data(items, where),
+        items=context.read_template(items, part),
         iterator=name,
         position=position_of(node),
         mode=scalar_text(knobs.get("mode")) or "sequential",  # type: ignore[arg-type]  # in shape
         max_in_flight=10 if max_in_flight is None else max_in_flight,
         window=int(scalar_text(window)) if window is not None else 1000,
-        placement=scalar_text(policy.get("exec") if policy else None) or "local",  # type: ignore[arg-type]
-        failure=scalar_text(failure.get("mode") if failure else None) or "fail_fast",  # type: ignore[arg-type]
-        reduce={_scoped(entry.key): scalar_text(entry.value) for entry in reduce} if reduce else {},  # type: ignore[misc]
+        placement=scalar_text(policy.get("exec") if policy else None) or "local",  # type: ignore[arg-type]  # in shape
+        failure=scalar_text(failure.get("mode") if failure else None) or "fail_fast",  # type: ignore[arg-type]  # in shape
+        reduce={_reducer_path(entry.key): scalar_text(entry.value) for entry in reduce} if reduce else {},  # type: ignore[misc]  # in shape
         desc=scalar_text(node.get("desc")),
     )
 
@@ -150,12 +134,12 @@ def _can_be_collection(node: Scalar) -> bool:
     return isinstance(node.value, str) and (node.value.strip()[:1] in ("[", "{"))
 
 
-def _scoped(key: str) -> str:
+def _reducer_path(key: str) -> str:
     """A reducer's key: bare ones mean ctx."""
     return key if key.startswith(("ctx.", "run.")) else f"ctx.{key}"
 
 
-def _router(context: ReaderContext, entry: MappingEntry | None, step: str) -> Router | None:
+def _read_router(context: ReaderContext, entry: MappingEntry | None, step: str) -> Router | None:
     if entry is None:
         return None
     node, arcs = entry.value, list[Arc]()
@@ -167,24 +151,24 @@ def _router(context: ReaderContext, entry: MappingEntry | None, step: str) -> Ro
         arcs_node = shaped.get("arcs")
         for arc in arcs_node.items if isinstance(arcs_node, Sequence) else ():
             if isinstance(arc, Mapping) and "step" in arc:
-                arcs.append(_arc(context, arc, step, len(arcs)))
+                arcs.append(_read_arc(context, arc, step, len(arcs)))
     spec = as_mapping(shaped.get("spec"))
     mode = scalar_text(spec.get("mode") if spec else None) or "exclusive"
     return Router(tuple(arcs), position_of(node), mode)  # type: ignore[arg-type]  # in shape
 
 
-def _arc(context: ReaderContext, node: Mapping, step: str, position: int) -> Arc:
-    where = PlaybookPart(ExpressionRole.ARC, step, arc=position)
+def _read_arc(context: ReaderContext, node: Mapping, step: str, index: int) -> Arc:
+    part = PlaybookPart(ExpressionRole.ARC, step, arc=index)
     when = node.get("when")
     spec = as_mapping(node.get("spec"))
-    args = context.read_values(as_mapping(node.get("args")), where._replace(role=ExpressionRole.ARC_ARGS))
+    args = context.read_values(as_mapping(node.get("args")), part._replace(role=ExpressionRole.ARC_ARGS))
     writes = context.read_prefixed_writes(
-        node.get("set"), where._replace(role=ExpressionRole.ARC_WRITE), bare="args"
+        node.get("set"), part._replace(role=ExpressionRole.ARC_WRITE), bare="args"
     )
     return Arc(
         step=scalar_text(node.get("step")),
         position=position_of(node.entries["step"].value),
-        when=True if when is None or is_empty(when) else context.read_guard(when, where),
+        when=True if when is None or is_empty(when) else context.read_guard(when, part),
         args={**args, **{".".join(write.path): write.value for write in writes if write.scope == "args"}},
         writes=tuple(write for write in writes if write.scope != "args"),
         spec={} if spec is None else {entry.key: node_value(entry.value) for entry in spec},

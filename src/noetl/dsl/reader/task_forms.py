@@ -34,8 +34,8 @@ def label_tasks(context: ReaderContext, node: Node) -> list[LabelledTask]:
         return []
     seen: dict[str, Located] = {}
     labelled = []
-    for position, entry in enumerate(entries):
-        task = _label(context, entry, position)
+    for index, entry in enumerate(entries):
+        task = _label_task(context, entry, index)
         if task is None:
             continue
         if task.label in seen:
@@ -46,7 +46,7 @@ def label_tasks(context: ReaderContext, node: Node) -> list[LabelledTask]:
     return labelled
 
 
-def _label(context: ReaderContext, node: Node, position: int) -> LabelledTask | None:
+def _label_task(context: ReaderContext, node: Node, index: int) -> LabelledTask | None:
     if not isinstance(node, Mapping):
         context.report("wrong-type", node, f"a task is a mapping, not {describe_node(node)}", _FORMS)
         return None
@@ -57,23 +57,23 @@ def _label(context: ReaderContext, node: Node, position: int) -> LabelledTask | 
             label = context.read_name(
                 Scalar(entry.key, entry.line, entry.column), "a task's label", reserved=_RESERVED
             )
-            return LabelledTask(label or f"task_{position}", _named_once(context, tool, entry.key), entry)
+            return LabelledTask(label or f"task_{index}", _drop_second_name(context, tool, entry.key), entry)
     if (stray := _stray_label(context, node)) is not None:
         hint = f"indent them below `{stray.key}:`, or write `name: {stray.key}`"
         context.report("unknown-key", stray, f"the keys of the task `{stray.key}` stand beside it", hint)
-        rest = {entry.key: entry for entry in node if entry is not stray}
-        return LabelledTask(stray.key, Mapping(rest, node.line, node.column), stray)
+        task_entries = {entry.key: entry for entry in node if entry is not stray}
+        return LabelledTask(stray.key, Mapping(task_entries, node.line, node.column), stray)
     name = node.entries.get("name")
     if name is None or is_empty(name.value):
-        return LabelledTask(f"task_{position}", _without_name(node), node)
+        return LabelledTask(f"task_{index}", _without_name(node), node)
     label = context.read_name(name.value, "a task's name", reserved=_RESERVED)
-    return LabelledTask(label or f"task_{position}", _without_name(node), name.value)
+    return LabelledTask(label or f"task_{index}", _without_name(node), name.value)
 
 
 _FORMS = "write `- name: LABEL` with `kind: KIND`, or `- LABEL: { kind: KIND }`"
 
 
-def _named_once(context: ReaderContext, tool: Mapping, label: str) -> Mapping:
+def _drop_second_name(context: ReaderContext, tool: Mapping, label: str) -> Mapping:
     """A labelled task without a second name; where the tool has an input `name`, that is what it is."""
     kind = context.kinds.get(scalar_text(tool.get("kind")))
     if "name" not in tool or kind is None or "name" in fields_of(kind.inputs):

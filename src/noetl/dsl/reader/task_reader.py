@@ -3,13 +3,12 @@
 from collections.abc import Mapping as AbstractMapping
 from typing import NamedTuple
 
-from noetl.dsl.document import spec as specs
-from noetl.dsl.document.kinds import READABLE, Kind, TaskSpec
+from noetl.dsl.document.context import ExpressionRole, PlaybookPart
+from noetl.dsl.document.kinds import READABLE, Kind
 from noetl.dsl.document.playbook import Policy, Task
 from noetl.dsl.document.selection import Selection
 from noetl.dsl.document.shape_check import (
     ANYTHING,
-    Field,
     closest_words,
     describe_node,
     did_you_mean,
@@ -19,7 +18,6 @@ from noetl.dsl.document.shape_check import (
 )
 from noetl.dsl.document.shapes import REFUSED_KEYS, TaskShape
 from noetl.dsl.document.source import (
-    Located,
     Mapping,
     MappingEntry,
     Node,
@@ -29,11 +27,9 @@ from noetl.dsl.document.source import (
     node_of,
     node_value,
 )
-from noetl.dsl.reader.labels import labels_of
+from noetl.dsl.document.spec import inheritable_spec, merge_specs
+from noetl.dsl.reader.input_reader import check_inputs, read_inputs, read_labels
 from noetl.dsl.reader.reader_context import (
-    ExpressionRole,
-    NestedPlaybook,
-    PlaybookPart,
     ReaderContext,
     as_mapping,
     position_of,
@@ -41,8 +37,7 @@ from noetl.dsl.reader.reader_context import (
 )
 from noetl.dsl.reader.rule_reader import PipelineLabels, read_policy
 from noetl.dsl.reader.task_forms import LabelledTask
-from noetl.expr import Constant, Template, is_template
-from noetl.model import Json
+from noetl.expr import Template, is_template
 
 
 class EnclosingScope(NamedTuple):
@@ -54,42 +49,42 @@ class EnclosingScope(NamedTuple):
 
 
 def read_pipeline(
-    context: ReaderContext, labelled: list[LabelledTask], around: EnclosingScope
+    context: ReaderContext, labelled: list[LabelledTask], enclosing: EnclosingScope
 ) -> tuple[Task, ...]:
     labels = [task.label for task in labelled]
     tasks: list[Task] = []
-    for position, task in enumerate(labelled):
-        previous = labels[position - 1] if position else None
+    for index, task in enumerate(labelled):
+        previous = labels[index - 1] if index else None
         pipeline = PipelineLabels(labels, task.label, previous)
-        read = read_task(
-            context, task, PlaybookPart(ExpressionRole.INPUT, around.step, len(tasks)), around, pipeline
+        parsed = read_task(
+            context, task, PlaybookPart(ExpressionRole.INPUT, enclosing.step, len(tasks)), enclosing, pipeline
         )
-        if read is not None:
-            tasks.append(read)
+        if parsed is not None:
+            tasks.append(parsed)
     return tuple(tasks)
 
 
 def read_task(
     context: ReaderContext,
     task: LabelledTask,
-    where: PlaybookPart,
-    around: EnclosingScope,
+    part: PlaybookPart,
+    enclosing: EnclosingScope,
     pipeline: PipelineLabels,
 ) -> Task | None:
     """One task, its workbook reference resolved and its spec merged; None if it has no kind."""
-    tool, defined = _resolve(context, task, around.workbook)
+    tool, definition_spec = _resolve_workbook_task(context, task, enclosing.workbook)
     kind_node = tool.get("kind")
     if kind_node is None or is_empty(kind_node):
-        _miss_kind(context, task.label, tool)
+        _report_missing_kind(context, task.label, tool)
         return None
     kind = find_kind(context, kind_node)
     tool = _respell(context, tool, kind)
-    shaped = _shape(context, tool, kind, task.label)
-    spec = _merged_spec(context, shaped, kind, around.outer, defined)
+    shaped = _check_task(context, tool, kind, task.label)
+    spec = _merge_spec(context, shaped, kind, enclosing.outer, definition_spec)
     policy_node = _policy_node(spec)
     _check_selections(context, spec)
-    inputs = {**_inputs(context, shaped, kind, where), **labels_of(context, tool, kind, pipeline)}
-    _check_inputs(context, tool, shaped, kind, spec, at=task.at)
+    inputs = {**read_inputs(context, shaped, kind, part), **read_labels(context, tool, kind, pipeline)}
+    check_inputs(context, tool, shaped, kind, spec, at=task.at)
     args = as_mapping(shaped.get("args"))
     return Task(
         label=task.label,
@@ -98,12 +93,10 @@ def read_task(
         inputs=inputs,
         args=None
         if args is None
-        else context.read_values(args, where._replace(role=ExpressionRole.TASK_ARGS)),
-        policy=None if policy_node is None else _policy(context, policy_node, where, pipeline),
-        spec=_spec_values(context, spec, where._replace(role=ExpressionRole.SPEC)),
-        writes=context.read_prefixed_writes(
-            shaped.get("set"), where._replace(role=ExpressionRole.TASK_WRITE)
-        ),
+        else context.read_values(args, part._replace(role=ExpressionRole.TASK_ARGS)),
+        policy=None if policy_node is None else _read_task_policy(context, policy_node, part, pipeline),
+        spec=_read_spec_values(context, spec, part._replace(role=ExpressionRole.SPEC)),
+        writes=context.read_prefixed_writes(shaped.get("set"), part._replace(role=ExpressionRole.TASK_WRITE)),
         desc=scalar_text(shaped.get("desc")),
         references=kind.takes_references if kind is not None else frozenset(),
         reads=kind.reads if kind is not None else READABLE,
@@ -127,14 +120,14 @@ def _check_selections(context: ReaderContext, spec: Mapping | None) -> None:
         if not isinstance(path, Scalar) or not isinstance(path.value, str):
             continue
         try:
-            found = Selection(path.value, scalar_text(name))
+            selection = Selection(path.value, scalar_text(name))
         except ValueError as error:
             context.report("bad-value", path, str(error), "for example `$.data.total`")
             continue
-        if found.name in names:
-            message = f"`select` gives two things the name `{found.name}`"
+        if selection.name in names:
+            message = f"`select` gives two things the name `{selection.name}`"
             context.report("bad-value", path, message, "give one of them another name with `as`")
-        names.add(found.name)
+        names.add(selection.name)
 
 
 def _policy_node(spec: Mapping | None) -> Node | None:
@@ -143,15 +136,15 @@ def _policy_node(spec: Mapping | None) -> Node | None:
     return None if isinstance(policy, Mapping) and set(policy.entries) <= {"on_unmatched"} else policy
 
 
-def _policy(
-    context: ReaderContext, node: Node, where: PlaybookPart, pipeline: PipelineLabels
+def _read_task_policy(
+    context: ReaderContext, node: Node, part: PlaybookPart, pipeline: PipelineLabels
 ) -> Policy | None:
-    where = where._replace(role=ExpressionRole.POLICY)
-    with context.mark_unreadable(where):
-        return read_policy(context, node, where, pipeline)
+    part = part._replace(role=ExpressionRole.POLICY)
+    with context.mark_unreadable(part):
+        return read_policy(context, node, part, pipeline)
 
 
-def _miss_kind(context: ReaderContext, label: str, tool: Mapping) -> None:
+def _report_missing_kind(context: ReaderContext, label: str, tool: Mapping) -> None:
     """Says why there is no kind: it is misspelt, an older construct stands there, or nothing does."""
     for entry in tool:
         if (moved := REFUSED_KEYS["TaskShape"].get(entry.key)) is not None:
@@ -181,7 +174,7 @@ def find_kind(context: ReaderContext, node: Node) -> Kind | None:
     return kind
 
 
-def _resolve(
+def _resolve_workbook_task(
     context: ReaderContext, task: LabelledTask, workbook: AbstractMapping[str, LabelledTask]
 ) -> tuple[Mapping, Mapping | None]:
     """The task with its workbook definition underneath, and the definition's own spec."""
@@ -190,34 +183,36 @@ def _resolve(
         return task.tool, None
     named = task.tool.get("task")
     name = scalar_text(named) or task.label
-    found = workbook.get(name)
-    if found is None:
+    named_task = workbook.get(name)
+    if named_task is None:
         hint = did_you_mean(name, workbook) or "declare it under `workbook.tasks`"
         context.report("unknown-task", named or kind, f"the workbook has no task `{name}`", hint)
         return task.tool, None
     context.used_tasks.add(name)
-    tool_kind = context.kinds.get(scalar_text(found.tool.get("kind")))
-    definition = _respell(context, found.tool, tool_kind)
-    own = _respell(context, task.tool, tool_kind)
+    tool_kind = context.kinds.get(scalar_text(named_task.tool.get("kind")))
+    definition = _respell(context, named_task.tool, tool_kind)
+    reference = _respell(context, task.tool, tool_kind)
     entries = {entry.key: entry for entry in definition if entry.key != "spec"}
-    entries |= {entry.key: entry for entry in own if entry.key not in ("kind", "task")}
-    below, above = as_mapping(definition.get("args")), as_mapping(own.get("args"))
+    entries |= {entry.key: entry for entry in reference if entry.key not in ("kind", "task")}
+    below, above = as_mapping(definition.get("args")), as_mapping(reference.get("args"))
     if below is not None and above is not None:
         merged_args = Mapping({**below.entries, **above.entries}, above.line, above.column)
         entries["args"] = MappingEntry("args", merged_args, above.line, above.column)
     spec = as_mapping(definition.get("spec"))
     if spec is not None:
-        spec = _with_rules(context, spec if tool_kind is None else _clean_spec(context, spec, tool_kind))
+        spec = _drop_policy_without_rules(
+            context, spec if tool_kind is None else _check_spec(context, spec, tool_kind)
+        )
     return Mapping(entries, task.tool.line, task.tool.column), spec
 
 
-def _shape(context: ReaderContext, tool: Mapping, kind: Kind | None, label: str) -> Mapping:
+def _check_task(context: ReaderContext, tool: Mapping, kind: Kind | None, label: str) -> Mapping:
     """The task's keys by their canonical names; what does not fit is reported and left out."""
     inputs = fields_of(kind.inputs) if kind else {}
-    own = {key: field for key, field in fields_of(TaskShape).items() if key not in inputs}
+    task_fields = {key: field for key, field in fields_of(TaskShape).items() if key not in inputs}
     shaped = context.shape_checker.check_fields(
         tool,
-        own,
+        task_fields,
         f"a task of kind `{kind.name}`" if kind else f"the task `{label}`",
         templated=inputs,
         closed=kind is not None and is_closed(kind.inputs),
@@ -226,12 +221,12 @@ def _shape(context: ReaderContext, tool: Mapping, kind: Kind | None, label: str)
     if kind is not None and (spec := as_mapping(shaped.get("spec"))) is not None:
         entry = tool.entries["spec"]
         shaped.entries["spec"] = MappingEntry(
-            "spec", _clean_spec(context, spec, kind), entry.line, entry.column
+            "spec", _check_spec(context, spec, kind), entry.line, entry.column
         )
     return shaped
 
 
-def _clean_spec(context: ReaderContext, spec: Mapping, kind: Kind) -> Mapping:
+def _check_spec(context: ReaderContext, spec: Mapping, kind: Kind) -> Mapping:
     return context.shape_checker.check_fields(
         spec,
         {"policy": ANYTHING._replace(extra={"empty": "policy-shape"})},
@@ -265,40 +260,44 @@ def move_output_select(node: Mapping) -> Mapping:
     if spec is not None and not is_empty(spec) and not isinstance(spec, Mapping):
         return node
     selection = mapping_node(selected, {"result": mapping_node(selected, {"select": selected.value})})
-    merged = specs.merge_specs(selection, as_mapping(spec)) or selection
+    merged = merge_specs(selection, as_mapping(spec)) or selection
     entries = {entry.key: entry for entry in node if entry is not selected}
     entries["spec"] = MappingEntry("spec", merged, selected.line, selected.column)
     return Mapping(entries, node.line, node.column)
 
 
-def _merged_spec(
+def _merge_spec(
     context: ReaderContext,
     shaped: Mapping,
     kind: Kind | None,
     outer: tuple[Mapping | None, ...],
-    defined: Mapping | None,
+    definition_spec: Mapping | None,
 ) -> Mapping | None:
     """001 §6.4: kind defaults → executor → step → loop → workbook definition → task."""
     known = frozenset(fields_of(kind.spec)) if kind else None
     defaults = node_of(dict(kind.defaults), shaped) if kind and kind.defaults else None
-    own = as_mapping(shaped.get("spec"))
-    executor, *inner = (specs.inheritable_spec(spec, known) for spec in outer)
+    own_spec = as_mapping(shaped.get("spec"))
+    executor, *inner = (inheritable_spec(spec, known) for spec in outer)
     if kind is not None and executor is not None:
         executor = context.shape_checker.check_fields(
             executor, {}, "`executor.spec`", templated=fields_of(kind.spec), closed=False
         )
-    return specs.merge_specs(
-        as_mapping(defaults), executor, *inner, defined, _with_rules(context, own) if own else None
+    return merge_specs(
+        as_mapping(defaults),
+        executor,
+        *inner,
+        definition_spec,
+        _drop_policy_without_rules(context, own_spec) if own_spec else None,
     )
 
 
-def _with_rules(context: ReaderContext, spec: Mapping) -> Mapping:
+def _drop_policy_without_rules(context: ReaderContext, spec: Mapping) -> Mapping:
     """A task's own spec; a policy that is no object containing `rules` (000 §13) is left out."""
     policy = spec.get("policy")
     if policy is None or (isinstance(policy, Mapping) and "rules" in policy):
         return spec
-    found = "a mapping without `rules`" if isinstance(policy, Mapping) else describe_node(policy)
-    message = f"a policy is an object containing `rules`, not {found}"
+    described = "a mapping without `rules`" if isinstance(policy, Mapping) else describe_node(policy)
+    message = f"a policy is an object containing `rules`, not {described}"
     keys = policy.entries if isinstance(policy, Mapping) else ()
     near = next((key for key in keys if closest_words(key, ("rules",))), None)
     hint = f"`{near}`: did you mean `rules`?" if near else "write `policy: { rules: […] }`"
@@ -306,95 +305,9 @@ def _with_rules(context: ReaderContext, spec: Mapping) -> Mapping:
     return Mapping({entry.key: entry for entry in spec if entry.key != "policy"}, spec.line, spec.column)
 
 
-def _inputs(
-    context: ReaderContext, shaped: Mapping, kind: Kind | None, where: PlaybookPart
+def _read_spec_values(
+    context: ReaderContext, spec: Mapping | None, part: PlaybookPart
 ) -> dict[str, Template]:
-    declared = fields_of(kind.inputs) if kind else {}
-    inputs = {}
-    for entry in shaped:
-        if entry.key in fields_of(TaskShape) and entry.key not in declared:
-            continue
-        extra = declared[entry.key].extra if entry.key in declared else {}
-        if "literal" in extra or "document" in extra:
-            if "document" in extra and isinstance(entry.value, Mapping):
-                given = as_mapping(shaped.get("args"))
-                context.nested.append(NestedPlaybook(entry.value, frozenset(given.entries if given else ())))
-            inputs[entry.key] = _literal(context, entry, extra)
-        else:
-            inputs[entry.key] = context.read_data(entry.value, where._replace(key=entry.key))
-            if (
-                "auth" in extra
-                and isinstance(entry.value, Scalar)
-                and isinstance(inputs[entry.key], Constant)
-            ):
-                context.credentials.append(entry.value)
-    return inputs
-
-
-def _literal(context: ReaderContext, entry: MappingEntry, extra: AbstractMapping[str, Json]) -> Template:
-    value = node_value(entry.value)
-    if (
-        "literal" in extra
-        and isinstance(value, str)
-        and isinstance(entry.value, Scalar)
-        and is_template(value)
-    ):
-        _warn_about_code(context, entry.value, value)
-    return Constant(value)
-
-
-def _warn_about_code(context: ReaderContext, scalar: Scalar, code: str) -> None:
-    at = code.find("{{")
-    inside = code[at + 2 :].lstrip() if at >= 0 else ""
-    if inside.startswith(("workload.", "ctx.", "iter.", "args.", "_prev", "execution_id", "keychain.")):
-        message = "this is not rendered inside code: the braces stay as they are"
-        context.report_inside(
-            "code-expression", scalar, at, message, "pass the value under `args` and use its name"
-        )
-
-
-def _check_inputs(
-    context: ReaderContext,
-    tool: Mapping,
-    shaped: Mapping,
-    kind: Kind | None,
-    spec: Mapping | None,
-    *,
-    at: Located,
-) -> None:
-    """What types cannot say, asked of the inputs as given; those of a wrong type have been told."""
-    if kind is None or kind.check is None:
-        return
-    inputs = {
-        entry.key: node_value(entry.value)
-        for entry in tool
-        if entry.key not in ("kind", "spec", "desc", "set")
-    }
-    knobs = {entry.key: node_value(entry.value) for entry in spec if entry.key != "policy"} if spec else {}
-    for fault in kind.check(inputs, knobs):
-        key = fault.key or ""
-        if key in tool and key not in shaped:
-            continue
-        entry = tool.entries.get(key) or (spec.entries.get(key) if spec else None)
-        if entry is not None and fault.line and isinstance(entry.value, Scalar):
-            # Code may count lines by more characters than a document does.
-            lines = str(entry.value.value).split("\n")[: fault.line]
-            offset = sum(len(line) + 1 for line in lines[:-1]) + len(lines[-1]) - len(lines[-1].lstrip())
-            context.report_inside("bad-input", entry.value, offset, fault.message, fault.hint)
-        else:
-            context.report("bad-input", entry or at, fault.message, fault.hint)
-
-
-def _spec_values(context: ReaderContext, spec: Mapping | None, where: PlaybookPart) -> dict[str, Template]:
     if spec is None:
         return {}
-    return {entry.key: context.read_data(entry.value, where) for entry in spec if entry.key != "policy"}
-
-
-def inheritable_spec_fields(context: ReaderContext) -> dict[str, Field]:
-    """The spec keys that a task of any kind would take from the scopes around it."""
-    fields = dict(fields_of(TaskSpec))
-    for kind in context.kinds:
-        for key, field in fields_of(kind.spec).items():
-            fields.setdefault(key, field)
-    return {key: field for key, field in fields.items() if key not in specs.NOT_INHERITED}
+    return {entry.key: context.read_template(entry.value, part) for entry in spec if entry.key != "policy"}

@@ -28,80 +28,87 @@ class BranchStep(NamedTuple):
     writes: tuple[int, ...]
 
 
-def set_before_join(parts: Sequence[BranchStep], order: Sequence[int]) -> list[int]:
+def set_before_join(steps: Sequence[BranchStep], order: Sequence[int]) -> list[int]:
     """For each join of mode `all` what it waits for; nothing for other steps. `order` runs forward."""
-    after = [
-        [target for choices in part.routes for choice in choices if (target := part.targets[choice.arc]) >= 0]
-        for part in parts
+    successors = [
+        [
+            target
+            for choices in branch.routes
+            for choice in choices
+            if (target := branch.targets[choice.arc]) >= 0
+        ]
+        for branch in steps
     ]
-    dominators = immediate_dominators(after, order)
-    reaching = ancestor_masks(after)
-    rank = {node: position for position, node in enumerate(order)}
-    gathered = [0] * len(parts)
-    visits = _VISITS_PER_STEP * (len(parts) + 50)
-    for join in order[1:]:
-        kind = parts[join].step.join
-        if kind is not None and kind.mode == "all":
-            fork = dominators[join]
-            between = _between(after, fork, reaching[join] & ~(1 << fork | 1 << join), visits)
+    dominators = immediate_dominators(successors, order)
+    reaching = ancestor_masks(successors)
+    rank = {node: index for index, node in enumerate(order)}
+    sets_before = [0] * len(steps)
+    visits = _VISITS_PER_STEP * (len(steps) + 50)
+    for node in order[1:]:
+        join = steps[node].step.join
+        if join is not None and join.mode == "all":
+            fork = dominators[node]
+            between = _between(successors, fork, reaching[node] & ~(1 << fork | 1 << node), visits)
             visits -= len(between)
             if visits <= 0:
                 # Saying nothing is better than accusing wrongly.
-                gathered[join] = _EVERYTHING
+                sets_before[node] = _EVERYTHING
             else:
+                # Backwards, as `_surely_set` asks what follows a step: so few rounds are needed.
                 between.sort(key=rank.__getitem__, reverse=True)
-                gathered[join] = _gathered(parts, fork, between)
-    return gathered
+                sets_before[node] = _sets_between(steps, fork, between)
+    return sets_before
 
 
-def _between(after: Edges, fork: int, inside: int, most: int) -> list[int]:
+def _between(successors: Edges, fork: int, inside: int, most: int) -> list[int]:
     """The steps that can be reached from the fork on ways that stay inside; gives up at `most`."""
-    found: list[int] = []
+    reached: list[int] = []
     waiting = [fork]
-    while waiting and len(found) < most:
-        for target in after[waiting.pop()]:
+    while waiting and len(reached) < most:
+        for target in successors[waiting.pop()]:
+            # `inside` loses what was reached: one number is both the limit and the set of those seen.
             if inside >> target & 1:
                 inside &= ~(1 << target)
-                found.append(target)
+                reached.append(target)
                 waiting.append(target)
-    return found
+    return reached
 
 
-def _gathered(parts: Sequence[BranchStep], fork: int, between: Sequence[int]) -> int:
-    sure = {node: 0 if _may_not_run(parts[node].step) else _EVERYTHING for node in between}
+def _sets_between(branches: Sequence[BranchStep], fork: int, between: Sequence[int]) -> int:
+    sure = {node: 0 if _may_not_run(branches[node].step) else _EVERYTHING for node in between}
     changed = True
     while changed:
         changed = False
         for node in between:
-            if sure[node] and (value := _surely_set(parts[node], sure)) != sure[node]:
-                sure[node] = value
+            if sure[node] and (sets := _surely_set(branches[node], sure)) != sure[node]:
+                sure[node] = sets
                 changed = True
-    return _surely_set(parts[fork], sure)
+    return _surely_set(branches[fork], sure)
 
 
-def _surely_set(part: BranchStep, sure: dict[int, int]) -> int:
+def _surely_set(branch: BranchStep, sure: dict[int, int]) -> int:
     """What the step sets, and what follows it in any case."""
-    succeeded, failed = part.ends
-    found = succeeded | _follows(part, part.routes.succeeded, sure)
-    if part.routes.failed:
-        found &= failed | _follows(part, part.routes.failed, sure)
-    return found
+    succeeded, failed = branch.ends
+    sets = succeeded | _sets_after(branch, branch.routes.succeeded, sure)
+    if branch.routes.failed:
+        sets &= failed | _sets_after(branch, branch.routes.failed, sure)
+    return sets
 
 
-def _follows(part: BranchStep, choices: Sequence[ArcChoice], sure: dict[int, int]) -> int:
-    branches = [(certain, part.writes[arc] | sure.get(part.targets[arc], 0)) for arc, certain in choices]
-    found = 0
-    if not part.step.is_exclusive:
-        for certain, branch in branches:
-            found |= branch if certain else 0
-    elif branches and branches[-1][0]:
-        found = _EVERYTHING
-        for _, branch in branches:
-            found &= branch
-    return found
+def _sets_after(branch: BranchStep, choices: Sequence[ArcChoice], sure: dict[int, int]) -> int:
+    outgoing = [(certain, branch.writes[arc] | sure.get(branch.targets[arc], 0)) for arc, certain in choices]
+    sets = 0
+    if not branch.step.is_exclusive:
+        for certain, branch_sets in outgoing:
+            sets |= branch_sets if certain else 0
+    elif outgoing and outgoing[-1][0]:
+        sets = _EVERYTHING
+        for _, branch_sets in outgoing:
+            sets &= branch_sets
+    return sets
 
 
 def _may_not_run(step: Step) -> bool:
     """Whether a token that comes here may stay outside, or wait for others that never come."""
-    kept_out = step.admit is not None and not step.admit.admits_all
-    return kept_out or (step.join is not None and step.join.mode == "count")
+    may_be_denied = step.admit is not None and not step.admit.admits_all
+    return may_be_denied or (step.join is not None and step.join.mode == "count")

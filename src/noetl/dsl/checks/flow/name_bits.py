@@ -15,12 +15,14 @@ class NameBits:
     """Gives each name that is read its bits, and each thing that sets names the bits it sets."""
 
     def __init__(self, reads: Iterable[NameRead]) -> None:
-        spaces: dict[NameScope, dict[Path, None]] = {space: {} for space in NameScope}
+        paths_by_scope: dict[NameScope, dict[Path, None]] = {scope: {} for scope in NameScope}
         for read in reads:
-            spaces[read.space][_key(read)] = None
-        self._wanted = {space: PathBits() for space in NameScope}
+            paths_by_scope[read.scope][_path_key(read)] = None
+        self._paths = {scope: PathBits() for scope in NameScope}
         bits = 0
-        for space in (
+        # The order makes every question one mask or shift: first what lasts, then what is gone after the
+        # run (`args` and two copies of the bare names), last what begins only with the step.
+        for scope in (
             NameScope.BARE,
             NameScope.CTX,
             NameScope.STEPS,
@@ -28,61 +30,59 @@ class NameBits:
             NameScope.ITER,
             NameScope.RUN,
         ):
-            if space is NameScope.ARGS:
+            if scope is NameScope.ARGS:
                 lasting = bits
-                bits += 2 * len(spaces[NameScope.BARE])
-            if space is NameScope.ITER:
+                bits += 2 * len(paths_by_scope[NameScope.BARE])
+            if scope is NameScope.ITER:
                 self.before_step = (1 << bits) - 1
                 """Bits of names that may be set before a step begins."""
-            for path in spaces[space]:
-                self._wanted[space].add(path, 1 << bits)
+            for path in paths_by_scope[scope]:
+                self._paths[scope].add(path, 1 << bits)
                 bits += 1
-        bare = len(spaces[NameScope.BARE])
-        self._bare = (1 << bare) - 1
-        self._run, self._pipeline = lasting, lasting + bare
+        bare = len(paths_by_scope[NameScope.BARE])
+        self._bare_mask = (1 << bare) - 1
+        self._run_shift, self._pipeline_shift = lasting, lasting + bare
         self.lasting = (1 << lasting) - 1
         """Bits of names that stay set for the rest of the execution."""
         self.all = (1 << bits) - 1
 
     def bit_of(self, read: NameRead) -> int:
         """The bit that is on where the name is set."""
-        bit = self._wanted[read.space].get(_key(read)) or 0
-        if read.space is NameScope.BARE:
-            return bit << (self._pipeline if is_in_pipeline(read.site) else self._run)
+        bit = self._paths[read.scope].get(_path_key(read)) or 0
+        if read.scope is NameScope.BARE:
+            return bit << (self._pipeline_shift if is_in_pipeline(read.occurrence) else self._run_shift)
         return bit
 
     def lasting_bit_of(self, read: NameRead) -> int:
         """The bit that is on where the name is set for the rest of the execution, if it can be."""
-        if read.space is NameScope.BARE:
-            return self._wanted[NameScope.BARE].get(_key(read)) or 0
+        if read.scope is NameScope.BARE:
+            return self._paths[NameScope.BARE].get(_path_key(read)) or 0
         return self.bit_of(read) & self.lasting
 
     def carry_over(self, bits: int) -> int:
         """What of a finished step's names the next one begins with."""
         lasting = bits & self.lasting
-        bare = lasting & self._bare
-        return lasting | bare << self._run | bare << self._pipeline
+        bare = lasting & self._bare_mask
+        return lasting | bare << self._run_shift | bare << self._pipeline_shift
 
     def ctx(self, path: Path) -> int:
-        return self._wanted[NameScope.CTX].set_by(path) | self._in_execution(path)
+        return self._paths[NameScope.CTX].set_by(path) | self._in_execution(path)
 
     def step(self, name: str, *, succeeded: bool) -> int:
         """What a run of the step sets by ending: its status and error, and after success its result."""
-        ended = self._wanted[NameScope.STEPS].get((name,)) or 0
+        ended = self._paths[NameScope.STEPS].get((name,)) or 0
         if not succeeded:
             return ended
-        return (
-            ended | (self._wanted[NameScope.STEPS].get((name, "result")) or 0) | self._in_execution((name,))
-        )
+        return ended | (self._paths[NameScope.STEPS].get((name, "result")) or 0) | self._in_execution((name,))
 
     def arg(self, path: Path) -> int:
-        return self._wanted[NameScope.ARGS].set_by(path) | self._in_run(path)
+        return self._paths[NameScope.ARGS].set_by(path) | self._in_run(path)
 
     def iter(self, path: Path) -> int:
-        return self._wanted[NameScope.ITER].set_by(path) | self._in_pipeline(path)
+        return self._paths[NameScope.ITER].set_by(path) | self._in_pipeline(path)
 
     def run(self, path: Path) -> int:
-        return self._wanted[NameScope.RUN].set_by(path)
+        return self._paths[NameScope.RUN].set_by(path)
 
     def label(self, label: str) -> int:
         return self._in_pipeline((label,))
@@ -103,19 +103,20 @@ class NameBits:
         return self._in_run(path)
 
     def _in_execution(self, path: Path) -> int:
-        bare = self._wanted[NameScope.BARE].set_by(path)
-        return bare | bare << self._run | bare << self._pipeline if bare else 0
+        bare = self._paths[NameScope.BARE].set_by(path)
+        return bare | bare << self._run_shift | bare << self._pipeline_shift if bare else 0
 
     def _in_run(self, path: Path) -> int:
-        bare = self._wanted[NameScope.BARE].set_by(path)
-        return bare << self._run | bare << self._pipeline if bare else 0
+        bare = self._paths[NameScope.BARE].set_by(path)
+        return bare << self._run_shift | bare << self._pipeline_shift if bare else 0
 
     def _in_pipeline(self, path: Path) -> int:
-        bare = self._wanted[NameScope.BARE].set_by(path)
-        return bare << self._pipeline if bare else 0
+        bare = self._paths[NameScope.BARE].set_by(path)
+        return bare << self._pipeline_shift if bare else 0
 
 
-def _key(read: NameRead) -> Path:
-    if read.space is NameScope.STEPS:
+def _path_key(read: NameRead) -> Path:
+    """The part of a path that is set as one. Of a step that is its result, or the rest of it."""
+    if read.scope is NameScope.STEPS:
         return read.path[:2] if read.path[1:2] == ("result",) else read.path[:1]
     return read.path

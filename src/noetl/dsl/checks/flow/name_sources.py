@@ -21,10 +21,10 @@ class StepNameSources(NamedTuple):
 class NameSources:
     """Everything that can set a name, found out when it is asked for."""
 
-    def __init__(self, playbook: Playbook, given: frozenset[str]) -> None:
+    def __init__(self, playbook: Playbook, workload_keys: frozenset[str]) -> None:
         self._playbook = playbook
         self._local: dict[str, StepNameSources] = {}
-        self.workload = given | frozenset(playbook.workload)
+        self.workload = workload_keys | frozenset(playbook.workload)
 
     @cached_property
     def ctx(self) -> PathSet:
@@ -34,31 +34,31 @@ class NameSources:
     @cached_property
     def everywhere(self) -> StepNameSources:
         """What is set for any step at all."""
-        parts = [self.of_step(step.name) for step in self._playbook.workflow]
-        args = PathSet(path for part in parts for path in part.args)
+        step_sources = [self.of_step(step.name) for step in self._playbook.workflow]
+        args = PathSet(path for sources in step_sources for path in sources.args)
         for step in self._playbook.workflow:
             for task in step.tasks:
                 args.update(task_arg_paths(task))
         return StepNameSources(
             args=args,
-            iter=PathSet(path for part in parts for path in part.iter),
-            run=PathSet(path for part in parts for path in part.run),
-            labels=frozenset(label for part in parts for label in part.labels),
+            iter=PathSet(path for sources in step_sources for path in sources.iter),
+            run=PathSet(path for sources in step_sources for path in sources.run),
+            labels=frozenset(label for sources in step_sources for label in sources.labels),
         )
 
     def of_step(self, name: str) -> StepNameSources:
-        found = self._local.get(name)
-        if found is None:
+        sources = self._local.get(name)
+        if sources is None:
             step = self._playbook.steps[name]
-            found = self._local[name] = StepNameSources(
+            sources = self._local[name] = StepNameSources(
                 args=PathSet(map(argument_path, (*step.args, *self._brought.get(name, ())))),
                 iter=PathSet(write.path for write in step_writes(step) if write.scope == "iter"),
                 run=PathSet(write.path for write in step_writes(step) if write.scope == "run"),
                 labels=frozenset(task.label for task in step.tasks),
             )
             if step.loop is not None:
-                found.iter.add((step.loop.iterator,))
-        return found
+                sources.iter.add((step.loop.iterator,))
+        return sources
 
     @cached_property
     def _brought(self) -> dict[str, set[str]]:

@@ -13,11 +13,11 @@ class PathSet:
     its owner.
     """
 
-    __slots__ = ("_around", "_set")
+    __slots__ = ("_prefixes", "_set")
 
     def __init__(self, paths: Iterable[Path] = ()) -> None:
         self._set: set[Path] = set()
-        self._around: set[Path] = set()
+        self._prefixes: set[Path] = set()
         self.update(paths)
 
     def update(self, paths: Iterable[Path]) -> None:
@@ -27,17 +27,20 @@ class PathSet:
     def add(self, path: Path) -> None:
         if path not in self._set:
             self._set.add(path)
-            self._around.update(path[:length] for length in range(1, len(path) + 1))
+            self._prefixes.update(path[:length] for length in range(1, len(path) + 1))
 
     def __contains__(self, path: Path) -> bool:
-        return path in self._around or any(path[:length] in self._set for length in range(1, len(path)))
+        return path in self._prefixes or any(path[:length] in self._set for length in range(1, len(path)))
 
     def __iter__(self) -> Iterator[Path]:
         return iter(self._set)
 
 
 class PathBits:
-    """Bits of paths that are read, found by the paths that set them."""
+    """Bits of paths that are read, found by the paths that set them.
+
+    Every start of a path is a key, so that `set_by` costs the length of the path, not the number of paths.
+    """
 
     __slots__ = ("_exact", "_under")
 

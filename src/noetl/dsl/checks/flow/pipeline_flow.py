@@ -6,6 +6,7 @@ from typing import NamedTuple, assert_never
 from noetl.dsl.checks.flow.name_bits import NameBits
 from noetl.dsl.checks.flow.path_sets import Path
 from noetl.dsl.checks.flow.rule_effects import possible_statuses, task_writes
+from noetl.dsl.document.context import ELSE
 from noetl.dsl.document.guard_verdicts import ERROR, OK, matches_on
 from noetl.dsl.document.playbook import (
     Break,
@@ -19,7 +20,6 @@ from noetl.dsl.document.playbook import (
     Task,
     Write,
 )
-from noetl.dsl.reader.reader_context import ELSE
 
 NOTHING = 0
 
@@ -41,11 +41,11 @@ class PipelineEdge(NamedTuple):
 class PipelineFlow(NamedTuple):
     """What is set, beside what was when the step began.
 
-    An edge leads to a task's position, to the number of tasks for success, to one more for failure.
+    An edge leads to a task's index, to the number of tasks for success, to one more for failure.
     """
 
     matched: tuple[dict[int | None, int], ...] | None
-    """For each task what is set when one of its rules has matched, by the rule's position. Of a
+    """For each task what is set when one of its rules has matched, by the rule's index. Of a
     pipeline that sets nothing that is read they were not looked at."""
     edges: tuple[tuple[PipelineEdge, ...], ...]
     before: tuple[int, ...]
@@ -68,6 +68,7 @@ class NameEncoder(NamedTuple):
     def proof_bits(self, guard: Guard, *, holds: bool) -> int:
         """What is set, given the guard's verdict."""
         sets = NOTHING
+        # `may_prove` changes no result: it saves taking apart guards that prove no name asked for.
         if not isinstance(guard, bool) and self.may_prove(guard):
             for path in guard.proves(holds=holds):
                 sets |= self._proof(path)
@@ -93,72 +94,84 @@ class NameEncoder(NamedTuple):
                 return self.bits.bare(path)
 
 
-def pipeline_flow(step: Step, writer: NameEncoder) -> PipelineFlow:
+def pipeline_flow(step: Step, encoder: NameEncoder) -> PipelineFlow:
     """The least that every way through the pipeline sets."""
-    if not _sets_anything(step, writer):
+    # Fast path of `solve_pipeline`, to which it is equal wherever a way leads: most pipelines set no name
+    # that is read, and need neither the verdicts of their rules nor a solution.
+    if not _sets_any_name(step, encoder):
         return PipelineFlow(None, (), (NOTHING,) * len(step.tasks), NOTHING, NOTHING)
-    positions = {task.label: position for position, task in enumerate(step.tasks)}
+    return solve_pipeline(step, encoder)
+
+
+def solve_pipeline(step: Step, encoder: NameEncoder) -> PipelineFlow:
+    """As `pipeline_flow`, by following every rule."""
+    index_of_label = {task.label: index for index, task in enumerate(step.tasks)}
     done = len(step.tasks)
-    ways = [list(_ways(task, writer)) for task in step.tasks]
-    matched = tuple({way.rule: way.sets for way in found} for found in ways)
+    continuations = [list(_continuations(task, encoder)) for task in step.tasks]
+    matched = tuple(
+        {continuation.rule: continuation.sets for continuation in task_continuations}
+        for task_continuations in continuations
+    )
     edges = []
-    for position, found in enumerate(ways):
-        targets = (_target(way.do, position, positions, done) for way in found)
+    for index, task_continuations in enumerate(continuations):
+        targets = (
+            _target_of(continuation.do, index, index_of_label, done) for continuation in task_continuations
+        )
         edges.append(
             tuple(
-                PipelineEdge(target, way.sets | way.writes)
-                for target, way in zip(targets, found, strict=True)
+                PipelineEdge(target, continuation.sets | continuation.writes)
+                for target, continuation in zip(targets, task_continuations, strict=True)
             )
         )
-    before, seen = _solve(edges, done + 2, writer.bits.all)
+    before, seen = _solve(edges, done + 2, encoder.bits.all)
     failed = before[done + 1] if done + 1 in seen and not _fails_anywhere(step) else NOTHING
     return PipelineFlow(matched, tuple(edges), tuple(before[:done]), before[done], failed)
 
 
-def _sets_anything(step: Step, writer: NameEncoder) -> bool:
+def _sets_any_name(step: Step, encoder: NameEncoder) -> bool:
     for task in step.tasks:
-        if writer.bits.label(task.label) or writer.write_bits(task_writes(task)):
+        if encoder.bits.label(task.label) or encoder.write_bits(task_writes(task)):
             return True
-        if task.policy is not None and any(writer.may_prove(rule.when) for rule in task.policy.rules):
+        if task.policy is not None and any(encoder.may_prove(rule.when) for rule in task.policy.rules):
             return True
     return False
 
 
-def _ways(task: Task, writer: NameEncoder) -> Iterator[TaskContinuation]:
+def _continuations(task: Task, encoder: NameEncoder) -> Iterator[TaskContinuation]:
     """Every way to go on from a task.
 
     A rule is taken to see a success unless it can only match an error.
     """
-    ran = writer.bits.label(task.label)
-    after = {OK: ran | writer.write_bits(task.writes), ERROR: ran}
-    open_ = set(possible_statuses(task))
+    ran = encoder.bits.label(task.label)
+    after = {OK: ran | encoder.write_bits(task.writes), ERROR: ran}
+    open_statuses = set(possible_statuses(task))
     refuted = NOTHING
     policy = task.policy
-    for position, rule in enumerate(policy.rules if policy else ()):
-        verdicts = {status: matches_on(rule.when, status) for status in open_}
+    for index, rule in enumerate(policy.rules if policy else ()):
+        verdicts = {status: matches_on(rule.when, status) for status in open_statuses}
         if any(verdict is not False for verdict in verdicts.values()):
-            seen = OK if verdicts.get(OK, False) is not False else ERROR
-            sets = after[seen] | refuted | writer.proof_bits(rule.when, holds=True)
-            yield TaskContinuation(rule.then.do, sets, writer.write_bits(rule.then.writes), position)
-        open_ -= {status for status, verdict in verdicts.items() if verdict is True}
-        refuted |= writer.proof_bits(rule.when, holds=False)
-    if policy is not None and policy.otherwise is not None and open_:
-        sets = after[OK if OK in open_ else ERROR] | refuted
-        yield TaskContinuation(policy.otherwise.do, sets, writer.write_bits(policy.otherwise.writes), ELSE)
+            status_seen = OK if verdicts.get(OK, False) is not False else ERROR
+            sets = after[status_seen] | refuted | encoder.proof_bits(rule.when, holds=True)
+            yield TaskContinuation(rule.then.do, sets, encoder.write_bits(rule.then.writes), index)
+        open_statuses -= {status for status, verdict in verdicts.items() if verdict is True}
+        refuted |= encoder.proof_bits(rule.when, holds=False)
+    if policy is not None and policy.otherwise is not None and open_statuses:
+        sets = after[OK if OK in open_statuses else ERROR] | refuted
+        yield TaskContinuation(policy.otherwise.do, sets, encoder.write_bits(policy.otherwise.writes), ELSE)
         return
     falls_through = policy is not None and policy.on_unmatched == "continue"
-    if OK in open_ or (ERROR in open_ and falls_through):
-        yield TaskContinuation(Continue(), after[OK if OK in open_ else ERROR] | refuted)
-    if ERROR in open_ and not falls_through:
+    if OK in open_statuses or (ERROR in open_statuses and falls_through):
+        yield TaskContinuation(Continue(), after[OK if OK in open_statuses else ERROR] | refuted)
+    if ERROR in open_statuses and not falls_through:
         yield TaskContinuation(Fail(), after[ERROR] | refuted)
 
 
-def _target(do: Directive, position: int, positions: dict[str, int], done: int) -> int:
+def _target_of(do: Directive, index: int, index_of_label: dict[str, int], done: int) -> int:
     match do:
         case Continue():
-            return position + 1
+            return index + 1
         case Jump():
-            return positions.get(do.to, done + 1)
+            return index_of_label.get(do.to, done + 1)
         case Break():
             return done
         case Fail() | RetryTask():
@@ -178,6 +191,7 @@ def _solve(edges: Sequence[Sequence[PipelineEdge]], size: int, everything: int) 
         node = waiting.pop()
         for target, sets in edges[node]:
             state = before[target] & (before[node] | sets)
+            # A node that was never seen goes on even if nothing changed: what follows it is reached, too.
             if state != before[target] or target not in seen:
                 before[target] = state
                 seen.add(target)

@@ -24,7 +24,7 @@ class StepFlow(NamedTuple):
     """One step by itself. What it sets comes on top of what was set before it."""
 
     step: Step
-    writer: NameEncoder
+    encoder: NameEncoder
     pipeline: PipelineFlow
     routes: StepRoutes
     ends: StepEnds
@@ -48,9 +48,9 @@ class PlaybookFlow(NamedTuple):
     bits: NameBits
     number: dict[str, int]
     steps: tuple[StepFlow, ...]
-    leaving: tuple[tuple[tuple[int, ArcFlow], ...], ...]
+    outgoing_arcs: tuple[tuple[tuple[int, ArcFlow], ...], ...]
     """The arcs out of each step, with the step they lead to."""
-    gathered: tuple[int, ...]
+    join_sets: tuple[int, ...]
     """What each join waits for, whichever of its tokens comes last."""
     state: tuple[int, ...]
     entry: int
@@ -60,66 +60,66 @@ def playbook_flow(
     playbook: Playbook, routes: Sequence[StepRoutes], bits: NameBits, *, precise: bool
 ) -> PlaybookFlow:
     """Solves the playbook. Without `precise` proofs and joins are left out: fewer names are set, faster."""
-    writer = NameEncoder(bits, precise)
-    steps = tuple(map(_step_flow, playbook.workflow, routes, repeat(writer)))
-    number = {step.name: position for position, step in enumerate(playbook.workflow)}
-    links: list[list[ArcFlow]] = [[] for _ in steps]
+    encoder = NameEncoder(bits, precise)
+    steps = tuple(map(_step_flow, playbook.workflow, routes, repeat(encoder)))
+    number = {step.name: index for index, step in enumerate(playbook.workflow)}
+    incoming_arcs: list[list[ArcFlow]] = [[] for _ in steps]
     for source, flow in enumerate(steps):
-        for arc, taken in zip(flow.step.arcs, flow.arcs, strict=True):
-            if taken is not None and arc.step in number:
-                sets = taken | writer.write_bits(arc.writes)
-                links[number[arc.step]].append(ArcFlow(source, sets, _args(arc, bits)))
+        for arc, arc_sets in zip(flow.step.arcs, flow.arcs, strict=True):
+            if arc_sets is not None and arc.step in number:
+                sets = arc_sets | encoder.write_bits(arc.writes)
+                incoming_arcs[number[arc.step]].append(ArcFlow(source, sets, _arg_bits(arc, bits)))
     entry = number[playbook.entry]
-    leaving = _leaving(links)
-    order = forward_order([[target for target, _ in outgoing] for outgoing in leaving], entry)
-    gathered = [NOTHING] * len(steps)
+    outgoing_arcs = _outgoing_arcs(incoming_arcs)
+    order = forward_order([[target for target, _ in outgoing] for outgoing in outgoing_arcs], entry)
+    join_sets = [NOTHING] * len(steps)
     if precise and any(flow.step.join is not None for flow in steps):
-        gathered = set_before_join(_parts(steps, number), order)
-    state = _solve(steps, links, gathered, order)
-    return PlaybookFlow(bits, number, steps, leaving, tuple(gathered), tuple(state), entry)
+        join_sets = set_before_join(_branch_steps(steps, number), order)
+    state = _solve(steps, incoming_arcs, join_sets, order)
+    return PlaybookFlow(bits, number, steps, outgoing_arcs, tuple(join_sets), tuple(state), entry)
 
 
-def _step_flow(step: Step, routes: StepRoutes, writer: NameEncoder) -> StepFlow:
-    bits = writer.bits
-    pipeline = pipeline_flow(step, writer)
-    writes = writer.write_bits(step.writes)
+def _step_flow(step: Step, routes: StepRoutes, encoder: NameEncoder) -> StepFlow:
+    bits = encoder.bits
+    pipeline = pipeline_flow(step, encoder)
+    writes = encoder.write_bits(step.writes)
     ends = StepEnds(
         pipeline.done | writes | bits.step(step.name, succeeded=True),
         pipeline.failed | writes | bits.step(step.name, succeeded=False),
     )
-    begins = _admitted(step.admit, writer)
+    begins = _admission_proofs(step.admit, encoder)
     for key in step.args:
         begins |= bits.arg(argument_path(key))
-    return StepFlow(step, writer, pipeline, routes, ends, begins, _arcs(step, routes, ends, writer))
+    return StepFlow(step, encoder, pipeline, routes, ends, begins, _arc_sets(step, routes, ends, encoder))
 
 
-def _arcs(step: Step, routes: StepRoutes, ends: StepEnds, writer: NameEncoder) -> tuple[int | None, ...]:
-    taken: list[int | None] = [None] * len(step.arcs)
+def _arc_sets(step: Step, routes: StepRoutes, ends: StepEnds, encoder: NameEncoder) -> tuple[int | None, ...]:
+    arc_sets: list[int | None] = [None] * len(step.arcs)
     for ended, choices in zip(ends, routes, strict=True):
         for choice in choices:
-            other = taken[choice.arc]
-            taken[choice.arc] = ended if other is None else other & ended
+            other_sets = arc_sets[choice.arc]
+            arc_sets[choice.arc] = ended if other_sets is None else other_sets & ended
     refuted = NOTHING
-    for position, (sets, arc) in enumerate(zip(taken, step.arcs, strict=True)):
+    for index, (sets, arc) in enumerate(zip(arc_sets, step.arcs, strict=True)):
         if sets is not None:
-            taken[position] = sets | refuted | writer.proof_bits(arc.when, holds=True)
+            arc_sets[index] = sets | refuted | encoder.proof_bits(arc.when, holds=True)
         if step.is_exclusive:
-            refuted |= writer.proof_bits(arc.when, holds=False)
-    return tuple(taken)
+            refuted |= encoder.proof_bits(arc.when, holds=False)
+    return tuple(arc_sets)
 
 
-def _admitted(admit: Admission | None, writer: NameEncoder) -> int:
+def _admission_proofs(admit: Admission | None, encoder: NameEncoder) -> int:
     """What is set if a token came in: one of the rules that let it in must have matched."""
     if admit is None or admit.otherwise:
         return NOTHING
-    sets = writer.bits.all
+    sets = encoder.bits.all
     for rule in admit.rules:
         if rule.allow:
-            sets &= writer.proof_bits(rule.when, holds=True)
+            sets &= encoder.proof_bits(rule.when, holds=True)
     return sets
 
 
-def _args(arc: Arc, bits: NameBits) -> int:
+def _arg_bits(arc: Arc, bits: NameBits) -> int:
     sets = NOTHING
     for key in arc.args:
         sets |= bits.arg(argument_path(key))
@@ -128,56 +128,57 @@ def _args(arc: Arc, bits: NameBits) -> int:
 
 def _solve(
     steps: Sequence[StepFlow],
-    links: Sequence[Sequence[ArcFlow]],
-    gathered: Sequence[int],
+    incoming_arcs: Sequence[Sequence[ArcFlow]],
+    join_sets: Sequence[int],
     order: Sequence[int],
 ) -> list[int]:
     """The greatest solution; steps that nothing leads to keep everything."""
     entry = order[0]
-    state = [steps[entry].writer.bits.before_step] * len(steps)
+    # From everything downwards: from nothing upwards a cycle would never learn what was set before it.
+    state = [steps[entry].encoder.bits.before_step] * len(steps)
     state[entry] = steps[entry].begins
     changed = True
     while changed:
         changed = False
         for node in order[1:]:
-            if (arrived := _arrived(node, steps, links, gathered, state)) != state[node]:
+            if (arrived := _sets_on_arrival(node, steps, incoming_arcs, join_sets, state)) != state[node]:
                 state[node] = arrived
                 changed = True
     return state
 
 
-def _arrived(
+def _sets_on_arrival(
     node: int,
     steps: Sequence[StepFlow],
-    links: Sequence[Sequence[ArcFlow]],
-    gathered: Sequence[int],
+    incoming_arcs: Sequence[Sequence[ArcFlow]],
+    join_sets: Sequence[int],
     state: Sequence[int],
 ) -> int:
     """What every arc brings; a join has the args of all of them."""
     flow = steps[node]
-    bits = flow.writer.bits
+    bits = flow.encoder.bits
     arrived, args = bits.all, NOTHING
-    for link in links[node]:
-        brought = bits.carry_over(state[link.source] | link.sets)
-        arrived &= brought if flow.step.join is not None else brought | link.args
-        args |= link.args
+    for arc_flow in incoming_arcs[node]:
+        brought = bits.carry_over(state[arc_flow.source] | arc_flow.sets)
+        arrived &= brought if flow.step.join is not None else brought | arc_flow.args
+        args |= arc_flow.args
     if flow.step.join is not None:
-        arrived |= args | bits.carry_over(gathered[node])
+        arrived |= args | bits.carry_over(join_sets[node])
     return arrived | flow.begins
 
 
-def _leaving(links: Sequence[Sequence[ArcFlow]]) -> tuple[tuple[tuple[int, ArcFlow], ...], ...]:
-    leaving: list[list[tuple[int, ArcFlow]]] = [[] for _ in links]
-    for target, incoming in enumerate(links):
-        for link in incoming:
-            leaving[link.source].append((target, link))
-    return tuple(map(tuple, leaving))
+def _outgoing_arcs(incoming_arcs: Sequence[Sequence[ArcFlow]]) -> tuple[tuple[tuple[int, ArcFlow], ...], ...]:
+    outgoing_arcs: list[list[tuple[int, ArcFlow]]] = [[] for _ in incoming_arcs]
+    for target, incoming in enumerate(incoming_arcs):
+        for arc_flow in incoming:
+            outgoing_arcs[arc_flow.source].append((target, arc_flow))
+    return tuple(map(tuple, outgoing_arcs))
 
 
-def _parts(steps: Sequence[StepFlow], number: dict[str, int]) -> list[BranchStep]:
-    parts = []
+def _branch_steps(steps: Sequence[StepFlow], number: dict[str, int]) -> list[BranchStep]:
+    branch_steps = []
     for flow in steps:
         targets = tuple(number.get(arc.step, -1) for arc in flow.step.arcs)
-        writes = tuple(flow.writer.write_bits(arc.writes) for arc in flow.step.arcs)
-        parts.append(BranchStep(flow.step, flow.routes, flow.ends, targets, writes))
-    return parts
+        writes = tuple(flow.encoder.write_bits(arc.writes) for arc in flow.step.arcs)
+        branch_steps.append(BranchStep(flow.step, flow.routes, flow.ends, targets, writes))
+    return branch_steps

@@ -28,15 +28,15 @@ def step_routes(step: Step) -> StepRoutes:
     succeeded: list[ArcChoice] = []
     failed: list[ArcChoice] = []
     ends = terminal_events(step)
-    open_ = set(ends)
-    for position, arc in enumerate(step.arcs):
-        verdicts = {event: holds_on(arc.when, event) for event in open_}
+    open_events = set(ends)
+    for index, arc in enumerate(step.arcs):
+        verdicts = {event: holds_on(arc.when, event) for event in open_events}
         on_success = verdicts.get(step.done_event, False)
         on_failure = verdicts.get(FAILED, False)
         if on_success is not False:
-            succeeded.append(ArcChoice(position, on_success is True))
+            succeeded.append(ArcChoice(index, on_success is True))
         if on_failure is not False and (on_success is False or handles_failure(arc.when)):
-            failed.append(ArcChoice(position, on_failure is True))
+            failed.append(ArcChoice(index, on_failure is True))
         if step.is_exclusive:
-            open_ -= {event for event, verdict in verdicts.items() if verdict is True}
+            open_events -= {event for event, verdict in verdicts.items() if verdict is True}
     return StepRoutes(tuple(succeeded), tuple(failed))
