@@ -98,7 +98,7 @@ def test_what_is_packed_is_looked_through(pack: Callable[[bytes], bytes], tmp_pa
 def test_what_unpacks_to_very_much_is_looked_at_in_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archive_text, "MOST", 1_000)
+    monkeypatch.setattr(archive_text, "MAX_UNPACKED_BYTES", 1_000)
     path = tmp_path / "packed"
     for much, found in ((500, True), (3 * CHUNK, False)):
         path.write_bytes(gzip.compress(b" " * much + b"a secret, a secret"))

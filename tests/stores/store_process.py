@@ -12,7 +12,7 @@ from pathlib import Path
 from noetl.ports.store import *
 from noetl.stores.ownership import Owners
 from noetl.stores.sqlite import SqliteStore
-from noetl.testing.store.store_fixtures import append, begin, accepted
+from noetl.testing.store.store_fixtures import new_append, begin_execution, commit_accepted
 PLACE = Path(sys.argv[1])
 def say(*words): print(*words, flush=True)
 """

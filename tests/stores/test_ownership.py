@@ -12,7 +12,7 @@ from tests.file_rights import readable_only
 from tests.stores.store_process import child, heard
 
 HOLD = """
-owned = Owners(PLACE).claim("a")
+owned = Owners(PLACE).acquire("a")
 say(os.getpid() if owned else "refused")
 sys.stdin.readline()
 owned.release()
@@ -23,7 +23,7 @@ sys.stdin.readline()
 RACE = """
 owners, mark, won = Owners(PLACE / "owners"), PLACE / "mark", 0
 while won < 300:
-    if owned := owners.claim("a"):
+    if owned := owners.acquire("a"):
         os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
         os.unlink(mark)
         owned.release()

@@ -16,7 +16,7 @@ effects = [Effects(status="one", timers={"t": 1}), Effects(outbox={"m": b"x" * 5
 async def write(store, name):
     version = (await store.execution(name) or begun).version
     while True:
-        [verdict] = await store.commit([append(name, version, *effects)])
+        [verdict] = await store.commit([new_append(name, version, *effects)])
         version = verdict.version
         say(name, version)
 async def main():

@@ -14,7 +14,7 @@ WRITE = """
 async def write(store, name):
     version = 0
     for _ in range(50):
-        while not isinstance((verdict := (await store.commit([append(name, version)]))[0]), Committed):
+        while not isinstance((verdict := (await store.commit([new_append(name, version)]))[0]), Committed):
             version = verdict.version
         version = verdict.version
 async def main():
