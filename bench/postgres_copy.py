@@ -10,7 +10,8 @@ import psycopg
 
 from bench.measurement import Measurement
 from noetl.ports.tool import Call
-from noetl.stores.results import MemoryResults, ResultStoreObjects
+from noetl.stores.results.memory_backend import MemoryResults
+from noetl.stores.results.result_store_objects import ResultStoreObjects
 from noetl.tools.postgres.tool import PostgresTool
 from tests.postgres import postgres_server
 

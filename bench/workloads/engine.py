@@ -13,8 +13,8 @@ from noetl.kernel import ExecutionState
 from noetl.local import Local, PlaybookSource
 from noetl.stores.home_folder import Home
 from noetl.stores.ownership import Owners
-from noetl.stores.results import FileResults
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.results.file_backend import FileResults
+from noetl.stores.sqlite.store import SqliteStore
 
 T = TypeVar("T")
 

@@ -16,10 +16,17 @@ from noetl.ports.credentials import (
     SealedCredential,
     StoredCredential,
 )
-from noetl.stores.credentials import EncryptedCredentials, EncryptionKey, KeyLocation, generate_key
-from noetl.stores.credentials.encryption_key import parse_key, read_key_file, write_key_file
+from noetl.stores.credentials.encrypted_credentials import EncryptedCredentials
+from noetl.stores.credentials.encryption_key import (
+    EncryptionKey,
+    KeyLocation,
+    generate_key,
+    parse_key,
+    read_key_file,
+    write_key_file,
+)
 from noetl.stores.credentials.envelope import rewrap_credential, seal_credential, unseal_credential
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.sqlite.store import SqliteStore
 from tests.secrets.secret_search import SECRET, found_in
 
 T = TypeVar("T")

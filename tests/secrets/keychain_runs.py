@@ -8,9 +8,10 @@ from noetl.kernel import ExecutionState
 from noetl.local import Local
 from noetl.model.outcome import ErrorInfo
 from noetl.ports.credentials import StoredCredential
-from noetl.stores.credentials import EncryptedCredentials, KeyLocation
-from noetl.stores.results import FileResults
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.credentials.encrypted_credentials import EncryptedCredentials
+from noetl.stores.credentials.encryption_key import KeyLocation
+from noetl.stores.results.file_backend import FileResults
+from noetl.stores.sqlite.store import SqliteStore
 from tests.local.local_engine import Bench, source
 
 TOKEN = "token/with spaces"

@@ -10,7 +10,7 @@ from noetl.events.bodies import TaskStarted
 from noetl.kernel import ExecutionState
 from noetl.local import Local
 from noetl.ports.credentials import StoredCredential
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.sqlite.store import SqliteStore
 from tests.credentials.credential_servers import Tokens, listening
 from tests.local.local_engine import Bench, source
 from tests.secrets.keychain_runs import LENGTH, TOKEN, error_of, keep, run, start

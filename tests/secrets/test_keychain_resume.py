@@ -9,7 +9,7 @@ import pytest
 from noetl.kernel import ExecutionState
 from noetl.local import Local
 from noetl.model.secret import SecretOrigin
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.sqlite.store import SqliteStore
 from noetl.worker.keychain.secret_memory import SecretMemory
 from tests.local.local_engine import Bench, source
 from tests.secrets.keychain_runs import LENGTH, error_of, run, start

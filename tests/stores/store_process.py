@@ -11,7 +11,7 @@ import asyncio, itertools, os, sys
 from pathlib import Path
 from noetl.ports.store import *
 from noetl.stores.ownership import Owners
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.sqlite.store import SqliteStore
 from noetl.testing.store.store_fixtures import new_append, begin_execution, commit_accepted
 PLACE = Path(sys.argv[1])
 def say(*words): print(*words, flush=True)

@@ -9,7 +9,7 @@ from noetl.events import Event
 from noetl.events.codec import FORMAT, decode, encode
 from noetl.events.event_kind import kind_of_body
 from noetl.ports.store import Append, Committed, Row
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.sqlite.store import SqliteStore
 from tests.events.any_event import AT_ANY_SPEED, any_event
 
 

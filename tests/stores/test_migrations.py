@@ -10,8 +10,9 @@ import pytest
 from apsw.ext import query_info
 
 from noetl.ports.store import StoreUnusable
-from noetl.stores.sqlite import SqliteStore, queries
+from noetl.stores.sqlite import queries
 from noetl.stores.sqlite.migration import APPLICATION_ID, create_schema, migrate_schema
+from noetl.stores.sqlite.store import SqliteStore
 from noetl.testing.store.store_fixtures import begin_execution
 
 

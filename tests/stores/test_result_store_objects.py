@@ -12,7 +12,9 @@ from noetl.model.reference import (
     unescape,
 )
 from noetl.ports.results import ResultMissing, ResultStore
-from noetl.stores.results import FileResults, MemoryResults, ResultStoreObjects
+from noetl.stores.results.file_backend import FileResults
+from noetl.stores.results.memory_backend import MemoryResults
+from noetl.stores.results.result_store_objects import ResultStoreObjects
 
 ID = "01939d2e-0000-7000-8000-000000000001"
 

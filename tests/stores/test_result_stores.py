@@ -9,11 +9,13 @@ import pytest
 
 from noetl.ports.results import ResultError, ResultMissing, ResultStore
 from noetl.stores.home_folder import Home
-from noetl.stores.results import FileResults, MemoryResults, NamedResults
 from noetl.stores.results.database_backend import MAX_VALUE_BYTES, DatabaseResults
+from noetl.stores.results.file_backend import FileResults
+from noetl.stores.results.memory_backend import MemoryResults
+from noetl.stores.results.named_results import NamedResults
 from noetl.stores.results.result_store_urls import ResultStoreUrlWrong, open_result_stores
 from noetl.stores.results.s3_backend import S3Results
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.sqlite.store import SqliteStore
 from noetl.testing.results_suite import (
     EXECUTION,
     OTHER_EXECUTION,

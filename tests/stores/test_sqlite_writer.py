@@ -9,7 +9,8 @@ import apsw
 import pytest
 
 from noetl.ports.store import Append, Committed, Effects, Row, StoreClosed
-from noetl.stores.sqlite import SqliteStore, writer
+from noetl.stores.sqlite import writer
+from noetl.stores.sqlite.store import SqliteStore
 from noetl.testing.store.store_fixtures import begin_execution, effects_in_row, new_append
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from noetl.ports.store import Committed, Effects, Row
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.sqlite.store import SqliteStore
 from noetl.testing.store.store_fixtures import effects_in_row, new_append
 from tests.stores.store_process import child, heard
 

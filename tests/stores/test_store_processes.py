@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from noetl.ports.store import Committed
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.sqlite.store import SqliteStore
 from noetl.testing.store.store_fixtures import effects_in_row, new_append
 from tests.stores.store_process import child, heard
 

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 from noetl.ports.store import Effects
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.sqlite.store import SqliteStore
 from noetl.stores.sqlite.write_ahead_log import CHECKPOINT_PAGES, ROOM
 from noetl.testing.store.store_fixtures import begin_execution, commit_accepted, effects_in_row, new_append
 

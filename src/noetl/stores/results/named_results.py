@@ -8,17 +8,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from noetl.ports.results import ResultMissing, ResultStore
-
-
-def key_in_store(store: str, key: str) -> str:
-    """The key of something that a store by this name has; the engine's own has none."""
-    return f"{store}:{key}" if store else key
-
-
-def split_store_key(key: str) -> tuple[str, str]:
-    """The name of the store in a key, and the key without it."""
-    store, colon, rest = key.partition(":")
-    return (store, rest) if colon else ("", key)
+from noetl.stores.results.result_key import key_in_store, split_store_key
 
 
 def store_names(results: ResultStore) -> frozenset[str]:

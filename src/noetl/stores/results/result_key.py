@@ -1,4 +1,4 @@
-"""The keys of results: an execution, and the hash of what is stored."""
+"""The keys of results: `EXECUTION_ID/HASH`, in a named store `STORE:EXECUTION_ID/HASH`."""
 
 import re
 from typing import NamedTuple
@@ -34,6 +34,17 @@ def is_result_key(name: str) -> bool:
     """Whether this is a key, and not something else that lies in the folder of an execution."""
     execution_id, _, rest = name.partition("/")
     return bool(_EXECUTION.fullmatch(execution_id) and _HASH.fullmatch(rest))
+
+
+def key_in_store(store: str, key: str) -> str:
+    """The key of something that a store by this name has; the engine's own has none."""
+    return f"{store}:{key}" if store else key
+
+
+def split_store_key(key: str) -> tuple[str, str]:
+    """The name of the store in a key, and the key without it."""
+    store, colon, rest = key.partition(":")
+    return (store, rest) if colon else ("", key)
 
 
 def artifact_file_name(name: str) -> str:

@@ -14,7 +14,7 @@ import msgspec
 from noetl.model import Json
 from noetl.model.reference import StoredReference, hash_of_key, object_reference
 from noetl.ports.results import ResultError, ResultMissing, ResultStore
-from noetl.stores.results.named_results import key_in_store, split_store_key
+from noetl.stores.results.result_key import key_in_store, split_store_key
 
 _FORGOTTEN = ("key", "store", "ttl", "scope")
 """What belongs to one copy of an object, and not to the object."""

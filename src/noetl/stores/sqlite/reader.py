@@ -5,6 +5,7 @@ from typing import Any
 import apsw
 import msgspec
 
+from noetl.ports.credentials import SealedCredential
 from noetl.ports.store import (
     ExecutionPage,
     ExecutionQuery,
@@ -117,6 +118,16 @@ def read_blob(connection: apsw.Connection, name: str, start: int, end: int | Non
 
 def list_blobs(connection: apsw.Connection, prefix: str) -> list[str]:
     return [name for (name,) in connection.execute(READ["blobs"], (prefix, prefix + "\U0010ffff"))]
+
+
+def list_credential_rows(connection: apsw.Connection) -> list[SealedCredential]:
+    rows: list[Any] = connection.execute(READ["credentials"]).fetchall()
+    return [SealedCredential(*row) for row in rows]
+
+
+def read_credential_row(connection: apsw.Connection, name: str) -> SealedCredential | None:
+    found: list[Any] = connection.execute(READ["credential"], (name,)).fetchall()
+    return SealedCredential(*found[0]) if found else None
 
 
 def find_identity(connection: apsw.Connection, execution_id: str) -> tuple[int, int] | None:

@@ -26,12 +26,17 @@ from noetl.ports.store import (
     Timer,
     Verdict,
 )
-from noetl.stores.sqlite import consistency, reader, sealed, write_jobs
+from noetl.stores.sqlite import consistency, reader, write_jobs
 from noetl.stores.sqlite.batch import validate_append
-from noetl.stores.sqlite.connection import MEMORY, open_reader, open_writer
+from noetl.stores.sqlite.connection import (
+    MEMORY,
+    ReadOnlyConnection,
+    may_write_file,
+    open_reader,
+    open_writer,
+)
 from noetl.stores.sqlite.effect_rows import json_text
 from noetl.stores.sqlite.error_translation import ErrorTranslation
-from noetl.stores.sqlite.looking import ReadOnlyConnection, may_write_file
 from noetl.stores.sqlite.writer import Inline, SqliteWriter
 
 P = ParamSpec("P")
@@ -147,22 +152,24 @@ class SqliteStore:
         return self._ask(reader.read_playbook_document, playbook_hash)
 
     async def credentials(self) -> list[SealedCredential]:
-        return self._ask(sealed.list_credential_rows)
+        return self._ask(reader.list_credential_rows)
 
     async def credential(self, name: str) -> SealedCredential | None:
-        return self._ask(sealed.read_credential_row, name)
+        return self._ask(reader.read_credential_row, name)
 
     async def put_credential(self, row: SealedCredential) -> bool:
-        return await self._writer.run_job(lambda connection: sealed.put_credential_row(connection, row))
+        return await self._writer.run_job(lambda connection: write_jobs.put_credential_row(connection, row))
 
     async def delete_credential(self, name: str) -> bool:
-        return await self._writer.run_job(lambda connection: sealed.delete_credential_row(connection, name))
+        return await self._writer.run_job(
+            lambda connection: write_jobs.delete_credential_row(connection, name)
+        )
 
     async def rewrap_credentials(
         self, before: Sequence[SealedCredential], after: Sequence[SealedCredential]
     ) -> bool:
         return await self._writer.run_job(
-            lambda connection: sealed.rewrap_credential_rows(connection, before, after)
+            lambda connection: write_jobs.rewrap_credential_rows(connection, before, after)
         )
 
     async def put_blob(self, name: str, data: bytes) -> None:

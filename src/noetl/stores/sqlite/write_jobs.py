@@ -1,10 +1,13 @@
 """Jobs for the writer: everything that is written beside appends."""
 
+from collections.abc import Sequence
+
 import apsw
 
+from noetl.ports.credentials import SealedCredential
 from noetl.ports.store import ExecutionUnknown, InboxMessage, Snapshot
 from noetl.stores.sqlite.queries import WRITE
-from noetl.stores.sqlite.reader import find_identity
+from noetl.stores.sqlite.reader import find_identity, list_credential_rows
 
 _PIECE = 1 << 20
 _BELONGINGS = ("event", "start", "inbox", "snapshot", "timer", "outbox", "execution")
@@ -65,4 +68,22 @@ def delete_execution_rows(connection: apsw.Connection, execution_id: str) -> boo
 
     # gives the free pages back to the file system
     connection.execute("PRAGMA incremental_vacuum").fetchall()
+    return True
+
+
+def put_credential_row(connection: apsw.Connection, row: SealedCredential) -> bool:
+    return bool(connection.execute(WRITE["put_credential"], row).fetchall())
+
+
+def delete_credential_row(connection: apsw.Connection, name: str) -> bool:
+    return bool(connection.execute(WRITE["delete_credential"], (name,)).fetchall())
+
+
+def rewrap_credential_rows(
+    connection: apsw.Connection, before: Sequence[SealedCredential], after: Sequence[SealedCredential]
+) -> bool:
+    if list_credential_rows(connection) != list(before):
+        return False
+    for row in after:
+        connection.execute(WRITE["rewrap_credential"], (row.name, row.key_id, row.wrapped_key))
     return True
