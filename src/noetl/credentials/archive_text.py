@@ -14,30 +14,38 @@ CHUNK = 1 << 20
 MAX_UNPACKED_BYTES = 256 << 20
 """Bytes of a packed stream that are looked at: a few may unpack to more than anybody can wait for."""
 
-_BROKEN = (OSError, EOFError, ValueError, RuntimeError, lzma.LZMAError, zlib.error, zipfile.BadZipFile)
+_BROKEN_STREAM_ERRORS = (
+    OSError,
+    EOFError,
+    ValueError,
+    RuntimeError,
+    lzma.LZMAError,
+    zlib.error,
+    zipfile.BadZipFile,
+)
 """What is said of a stream that is not what it looks like, is cut off, or needs a password."""
-_OPENERS: dict[bytes, Callable[[Any], Any]] = {
+_OPENER_BY_HEADER: dict[bytes, Callable[[Any], Any]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
     b"\xfd7zXZ": lzma.open,
 }
 """By how the file begins."""
-_ZLIB = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
+_ZLIB_HEADERS = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
 
 
 def archive_streams(file: IO[bytes]) -> Iterator[Iterator[bytes]]:
     """The file as it is, and each stream that is packed in it; what is packed twice is unpacked once."""
     start = file.read(6)
-    for stream in chain([_read(file)], _unpacked(file, start)):
+    for stream in chain([_read(file)], _packed_streams(file, start)):
         file.seek(0)
         yield stream
 
 
-def _unpacked(file: IO[bytes], start: bytes) -> Iterator[Iterator[bytes]]:
-    opener = next((_OPENERS[sign] for sign in _OPENERS if start.startswith(sign)), None)
+def _packed_streams(file: IO[bytes], start: bytes) -> Iterator[Iterator[bytes]]:
+    opener = next((_OPENER_BY_HEADER[sign] for sign in _OPENER_BY_HEADER if start.startswith(sign)), None)
     if opener is not None:
         yield _bounded(_decompressed(opener(file)))
-    elif start.startswith(_ZLIB):
+    elif start.startswith(_ZLIB_HEADERS):
         yield _bounded(_inflated(file))
     elif start.startswith(b"PK"):
         yield from _members(file)
@@ -58,14 +66,14 @@ def _decompressed(file: Any) -> Iterator[bytes]:
 
 
 def _bounded(stream: Iterator[bytes]) -> Iterator[bytes]:
-    left = MAX_UNPACKED_BYTES
+    remaining = MAX_UNPACKED_BYTES
     try:
         for data in stream:
             yield data
-            left -= len(data)
-            if left <= 0:
+            remaining -= len(data)
+            if remaining <= 0:
                 return
-    except _BROKEN:
+    except _BROKEN_STREAM_ERRORS:
         return
 
 
@@ -82,7 +90,7 @@ def _members(file: IO[bytes]) -> Iterator[Iterator[bytes]]:
             for member in archive.infolist():
                 with archive.open(member) as inside:
                     yield _bounded(_read(inside))
-    except _BROKEN:
+    except _BROKEN_STREAM_ERRORS:
         return
 
 
@@ -97,7 +105,7 @@ def _parquet(file: IO[bytes]) -> Iterator[bytes]:
 
 def _arrow(file: IO[bytes]) -> Iterator[bytes]:
     try:
-        from pyarrow import ipc  # noqa: PLC0415 -- as above
+        from pyarrow import ipc  # noqa: PLC0415 -- an extra, and large
     except ModuleNotFoundError:
         return
     batches = ipc.open_file(file)
