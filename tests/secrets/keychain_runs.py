@@ -17,18 +17,18 @@ from tests.local.local_engine import Bench, source
 TOKEN = "token/with spaces"
 
 
-def keep(bench: Bench, *credentials: StoredCredential) -> None:
-    async def whole() -> None:
+def set_credentials(bench: Bench, *credentials: StoredCredential) -> None:
+    async def set_all() -> None:
         store = SqliteStore.at(bench.home.store)
-        for one in credentials:
-            await EncryptedCredentials(store, KeyLocation("", bench.home.key)).set(one)
+        for credential in credentials:
+            await EncryptedCredentials(store, KeyLocation("", bench.home.key)).set(credential)
         await store.close()
 
-    asyncio.run(whole())
+    asyncio.run(set_all())
 
 
 def run(bench: Bench, text: str, *, resume: str = "", **request: Any) -> ExecutionState:
-    async def whole() -> ExecutionState:
+    async def run_to_end() -> ExecutionState:
         store = SqliteStore.at(bench.home.store)
         try:
             async with Local(
@@ -43,7 +43,7 @@ def run(bench: Bench, text: str, *, resume: str = "", **request: Any) -> Executi
         finally:
             await store.close()
 
-    return asyncio.run(whole())
+    return asyncio.run(run_to_end())
 
 
 def error_of(state: ExecutionState) -> ErrorInfo:

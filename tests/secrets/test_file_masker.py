@@ -100,9 +100,9 @@ def test_what_unpacks_to_very_much_is_looked_at_in_part(
 ) -> None:
     monkeypatch.setattr(archive_text, "MAX_UNPACKED_BYTES", 1_000)
     path = tmp_path / "packed"
-    for much, found in ((500, True), (3 * CHUNK, False)):
+    for much, expected in ((500, True), (3 * CHUNK, False)):
         path.write_bytes(gzip.compress(b" " * much + b"a secret, a secret"))
-        assert holds_secret(path, masker_of("a secret, a secret")) is found
+        assert holds_secret(path, masker_of("a secret, a secret")) is expected
 
 
 def test_a_file_without_lines_is_masked_too(tmp_path: Path) -> None:

@@ -26,25 +26,25 @@ from noetl.testing.results_suite import (
 from tests.s3_server import S3Server
 
 
-class OnShelf(ResultSuite):
+class BackendSuite(ResultSuite):
     async def spoil(self, store: ResultStore, key: str, data: bytes) -> None:
         await store._backend.write(key, data)  # type: ignore[attr-defined]
 
 
-class TestFileResults(OnShelf):
+class TestFileResults(BackendSuite):
     @pytest.fixture
     def open_results(self, tmp_path: Path) -> ResultStoreOpener:
         return lambda: FileResults(tmp_path / "results")
 
 
-class TestMemoryResults(OnShelf):
+class TestMemoryResults(BackendSuite):
     @pytest.fixture
     def open_results(self) -> ResultStoreOpener:
         results = MemoryResults()
         return lambda: results
 
 
-class TestS3Results(OnShelf):
+class TestS3Results(BackendSuite):
     @pytest.fixture
     def open_results(
         self, s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -55,7 +55,7 @@ class TestS3Results(OnShelf):
         return lambda: S3Results(url, tmp_path)
 
 
-class TestDatabaseResults(OnShelf):
+class TestDatabaseResults(BackendSuite):
     @pytest.fixture
     def open_results(self, tmp_path: Path) -> Iterator[ResultStoreOpener]:
         store = SqliteStore.in_memory()
@@ -75,7 +75,7 @@ class TestNamedResults(ResultSuite):
 
 
 def test_a_key_says_which_store_has_it(tmp_path: Path) -> None:
-    async def whole() -> None:
+    async def use_stores() -> None:
         own, more = FileResults(tmp_path / "own"), FileResults(tmp_path / "more")
         results = NamedResults(own, {"more": more})
         key = f"more:{result_key_of(EXECUTION, b'1')}"
@@ -92,11 +92,11 @@ def test_a_key_says_which_store_has_it(tmp_path: Path) -> None:
         with pytest.raises(ResultMissing, match="no result store `gone` here"):
             await results.get(f"gone:{result_key_of(EXECUTION, b'1')}")
 
-    asyncio.run(whole())
+    asyncio.run(use_stores())
 
 
 def test_too_much_for_a_database_is_refused(tmp_path: Path) -> None:
-    async def whole() -> None:
+    async def use_stores() -> None:
         store = SqliteStore.in_memory()
         try:
             large = tmp_path / "large"
@@ -108,11 +108,11 @@ def test_too_much_for_a_database_is_refused(tmp_path: Path) -> None:
         finally:
             await store.close()
 
-    asyncio.run(whole())
+    asyncio.run(use_stores())
 
 
 def test_what_was_left_in_scratch_goes_with_the_execution(tmp_path: Path) -> None:
-    async def whole() -> None:
+    async def use_stores() -> None:
         store = SqliteStore.in_memory()
         try:
             for results in (FileResults(tmp_path / "results"), DatabaseResults(store, tmp_path / "scratch")):
@@ -125,7 +125,7 @@ def test_what_was_left_in_scratch_goes_with_the_execution(tmp_path: Path) -> Non
         finally:
             await store.close()
 
-    asyncio.run(whole())
+    asyncio.run(use_stores())
 
 
 def test_a_bucket_that_cannot_be_reached_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +138,7 @@ def test_a_bucket_that_cannot_be_reached_is_named(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize(
-    ("own", "named", "said"),
+    ("own", "named", "message"),
     [
         ("ftp://x", (), "`ftp://x` is no place for results"),
         ("s3://", (), "no place for results"),
@@ -151,10 +151,10 @@ def test_a_bucket_that_cannot_be_reached_is_named(tmp_path: Path, monkeypatch: p
     ],
 )
 def test_places_that_are_none_are_refused(
-    tmp_path: Path, own: str, named: tuple[str, ...], said: str
+    tmp_path: Path, own: str, named: tuple[str, ...], message: str
 ) -> None:
     store = SqliteStore.in_memory()
-    with pytest.raises(ResultStoreUrlWrong, match=said) as caught:
+    with pytest.raises(ResultStoreUrlWrong, match=message) as caught:
         open_result_stores(Home(tmp_path), store, own=own, named=named)
     assert caught.value.hint
     asyncio.run(store.close())
@@ -168,7 +168,7 @@ def test_settings_open_all_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     results = open_result_stores(Home(tmp_path), store, named=named, directory=tmp_path)
     assert results.names == {"db", "far", "near"}
 
-    async def whole() -> None:
+    async def use_stores() -> None:
         await results.put(f"near:{result_key_of(EXECUTION, b'1')}", b"1")
         await results.put(f"db:{result_key_of(EXECUTION, b'1')}", b"1")
         await results.put(result_key_of(EXECUTION, b"1"), b"1")
@@ -177,4 +177,4 @@ def test_settings_open_all_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert await store.blob(result_key_of(EXECUTION, b"1")) == b"1"
         await store.close()
 
-    asyncio.run(whole())
+    asyncio.run(use_stores())
