@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench import compare as comparing
-from bench.compare import Comparison, compare, notes, our_workloads, read_row, table
+from bench.compare import Comparison, compare, notes, our_workloads, read_measurement, table
 from bench.measurement import Measurement
 from bench.peers import PEERS
 from bench.peers.peer import Unavailable, Worker, environment
@@ -32,7 +32,7 @@ class Printing:
         return {"printing": str(folder.is_dir())}
 
     @contextmanager
-    def serving(self, folder: Path, data: Path) -> Iterator[Worker]:
+    def serve(self, folder: Path, data: Path) -> Iterator[Worker]:
         assert folder != data
         yield Worker([sys.executable, "-c", PRINTS], environment())
 
@@ -112,9 +112,13 @@ def test_a_workload_of_ours_alone_keeps_its_name_and_unit() -> None:
 
 def test_rows_of_both_sides_are_read_in_milliseconds() -> None:
     ours = Measurement("w4", 2.0, "s", n=3, p95=4.0, durability="full")
-    assert read_row(ours._asdict()) == Measurement("w4", 2000.0, "ms", n=3, p95=4000.0, durability="full")
+    assert read_measurement(ours._asdict()) == Measurement(
+        "w4", 2000.0, "ms", n=3, p95=4000.0, durability="full"
+    )
     line = {"workload": "w4", "p50_ms": 1.5, "p95_ms": 2.5, "n": 9, "durability": "full", "note": "scaled"}
-    assert read_row(line) == Measurement("w4", 1.5, "ms", n=9, p95=2.5, durability="full", note="scaled")
+    assert read_measurement(line) == Measurement(
+        "w4", 1.5, "ms", n=9, p95=2.5, durability="full", note="scaled"
+    )
 
 
 def test_notes_tell_durability_scale_and_reasons() -> None:

@@ -28,7 +28,7 @@ from tests.s3_server import S3Server
 
 class BackendSuite(ResultSuite):
     async def spoil(self, store: ResultStore, key: str, data: bytes) -> None:
-        await store._backend.write(key, data)  # type: ignore[attr-defined]
+        await store._backend.write(key, data)  # type: ignore[attr-defined]  # as a disk would spoil it
 
 
 class TestFileResults(BackendSuite):
@@ -71,7 +71,7 @@ class TestNamedResults(ResultSuite):
     async def spoil(self, store: ResultStore, key: str, data: bytes) -> None:
         assert isinstance(store, NamedResults)
         own, _ = store.locate(key)
-        await own._backend.write(key, data)  # type: ignore[attr-defined]
+        await own._backend.write(key, data)  # type: ignore[attr-defined]  # as a disk would spoil it
 
 
 def test_a_key_says_which_store_has_it(tmp_path: Path) -> None:

@@ -45,11 +45,11 @@ def chain(steps: int) -> None:
 async def loop(steps: int) -> None:
     gate = asyncio.Semaphore(workload_report.FLIGHT)
 
-    async def one() -> None:
+    async def run_step() -> None:
         async with gate:
             await nothing_async()
 
-    await asyncio.gather(*[one() for _ in range(steps)])
+    await asyncio.gather(*[run_step() for _ in range(steps)])
 
 
 @DBOS.workflow()
@@ -85,8 +85,8 @@ def measure(workload: str) -> None:
         case "w3":
             report(workload, timed(lambda: many(workload_report.RUNS)), workload_report.RUNS, durability())
         case "w4":
-            found = [timed(lambda: chain(1)) for _ in range(workload_report.LATENCIES)]
-            report_latency(workload, found, durability())
+            latencies = [timed(lambda: chain(1)) for _ in range(workload_report.LATENCIES)]
+            report_latency(workload, latencies, durability())
         case "w5":
             report(workload, timed(lambda: tasks(workload_report.FIBS)), workload_report.FIBS, durability())
 

@@ -51,11 +51,11 @@ async def chain_kept(steps: int) -> None:
 async def loop(steps: int) -> None:
     gate = asyncio.Semaphore(workload_report.FLIGHT)
 
-    async def one() -> None:
+    async def run_step() -> None:
         async with gate:
             await nothing()
 
-    await asyncio.gather(*[one() for _ in range(steps)])
+    await asyncio.gather(*[run_step() for _ in range(steps)])
 
 
 @flow

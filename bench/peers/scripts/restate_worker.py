@@ -41,8 +41,10 @@ class Client:
                 runs = [self.run("chain", workload_report.RUN_STEPS) for _ in range(workload_report.RUNS)]
                 report(workload, await timed_async(asyncio.gather(*runs)), workload_report.RUNS, DURABILITY)
             case "w4":
-                found = [await timed_async(self.run("chain", 1)) for _ in range(workload_report.LATENCIES)]
-                report_latency(workload, found, DURABILITY)
+                latencies = [
+                    await timed_async(self.run("chain", 1)) for _ in range(workload_report.LATENCIES)
+                ]
+                report_latency(workload, latencies, DURABILITY)
             case "w5":
                 seconds = await timed_async(self.run("tasks", workload_report.FIBS))
                 report(workload, seconds, workload_report.FIBS, DURABILITY)
