@@ -144,12 +144,15 @@ class Masker:
     @property
     def reach(self) -> int:
         """Characters that the longest secret may take in a text."""
-        return max((len(text) for text in self._patterns), default=0) * 6  # each character as `\u0041`
+        # Six for each, as `\u0041`. One beyond U+FFFF takes twelve, and is reached in part only.
+        return max((len(text) for text in self._patterns), default=0) * 6
 
     def _may_be_in(self, value: Any) -> bool:
-        """The fast path of all masking: False only if `_mask` and `_mask_texts` would change nothing.
+        """The fast path of all masking: False if `_mask` and `_mask_texts`, the slow path, change nothing.
 
-        One search in the JSON of a value saves a walk through it, and leaves it the same object.
+        One search in the JSON of a value saves a walk through it, and leaves it the same object. It overlooks
+        two things that the walk finds: the end of split base64 right behind a control character other than
+        an end of line or a tab, which JSON escapes with a letter, and an integer equal to a secret float.
         """
         if self.empty or value is None:
             return False
@@ -210,7 +213,7 @@ class Masker:
         """Where secrets stand, in order, none inside another. `depth` 1 is inside base64, where it ends.
 
         A plain search for the `anchor` and the `landmarks` comes before each regular expression: it is many
-        times faster, and what it does not find the expression would not find, either.
+        times faster, and without it the expression finds nothing either, base64 being in one alphabet.
         """
         candidates: list[_Span] = []
         truncated = depth == 0 and may_be_truncated(text)
