@@ -62,7 +62,7 @@ def with_engine(work: Callable[[Local], Awaitable[T]], watch: Watch | None = Non
     return asyncio.run(run_work())
 
 
-async def timed(local: Local, source: PlaybookSource, runs: int = 1) -> tuple[float, ExecutionState]:
+async def time_runs(local: Local, source: PlaybookSource, runs: int = 1) -> tuple[float, ExecutionState]:
     """Seconds from asking for the runs to the end of the last."""
     began = time.perf_counter()
     ids = [await local.start(source) for _ in range(runs)]
@@ -78,7 +78,7 @@ def best_of(source: PlaybookSource, times: int = 3, runs: int = 1) -> float:
     """Milliseconds of the best time, after one to warm up."""
 
     async def work(local: Local) -> float:
-        await timed(local, source, runs)
-        return min([(await timed(local, source, runs))[0] for _ in range(times)])
+        await time_runs(local, source, runs)
+        return min([(await time_runs(local, source, runs))[0] for _ in range(times)])
 
     return with_engine(work) * 1e3

@@ -9,7 +9,7 @@ from aiohttp import web
 
 
 @asynccontextmanager
-async def listening(application: web.Application) -> AsyncIterator[str]:
+async def serve_application(application: web.Application) -> AsyncIterator[str]:
     """The address of a server that ends with the context."""
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()

@@ -207,7 +207,7 @@ class Breaking:
 def test_whenever_it_is_interrupted_the_key_that_is_needed_is_there(
     sealed_store: SealedStoreFolder, written: bool
 ) -> None:
-    async def interrupted() -> None:
+    async def interrupt_rotation() -> None:
         store = SqliteStore.at(sealed_store.store)
         credentials = EncryptedCredentials(
             Breaking(store, written=written), KeyLocation("", sealed_store.file)
@@ -216,7 +216,7 @@ def test_whenever_it_is_interrupted_the_key_that_is_needed_is_there(
             await credentials.rotate()
         await store.close()
 
-    asyncio.run(interrupted())
+    asyncio.run(interrupt_rotation())
     assert sealed_store.find("db") == DB
     sealed_store.do(lambda credentials: credentials.set(StoredCredential("third", "static", {"value": "v"})))
     assert sealed_store.do(lambda credentials: credentials.rotate()) == 3

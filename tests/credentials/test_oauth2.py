@@ -12,7 +12,7 @@ from noetl.credentials.oauth2 import DEFAULT_LIFETIME
 from noetl.credentials.providers import CredentialRequest, Providers
 from noetl.credentials.resolver import CredentialResolver
 from noetl.ports.credentials import CredentialError
-from tests.credentials.credential_servers import Tokens, listening
+from tests.credentials.credential_servers import Tokens, serve_application
 
 SECRET = "s3cr3t&x"
 
@@ -32,7 +32,7 @@ def play(
 ) -> Any:
     async def resolve_tokens() -> Any:
         clock = Clock()
-        async with listening(tokens.application()) as url:
+        async with serve_application(tokens.application()) as url:
             resolver = CredentialResolver(Providers(None, {}), clock)
             all_fields = {"token_url": f"{url}/token", "client_id": "ada", "client_secret": SECRET, **fields}
             try:

@@ -11,7 +11,7 @@ from aiohttp import web
 from noetl.credentials.providers import CredentialRequest, Providers
 from noetl.credentials.secret_manager import aws_signature
 from noetl.ports.credentials import CredentialError
-from tests.credentials.credential_servers import listening
+from tests.credentials.credential_servers import serve_application
 
 ACCOUNT = ("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")
 SECRETS: dict[str, str | bytes] = {
@@ -87,7 +87,7 @@ def aws(url: str) -> dict[str, str]:
 
 def ask(clouds: Clouds, environment: Environment, name: str = "app", **fields: Any) -> dict[str, Any]:
     async def resolve() -> dict[str, Any]:
-        async with listening(clouds.application()) as url:
+        async with serve_application(clouds.application()) as url:
             request = CredentialRequest(name, "secret_manager", fields)
             return (await Providers(None, environment(url)).resolve(request)).fields
 

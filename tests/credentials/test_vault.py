@@ -8,12 +8,12 @@ import pytest
 from noetl.credentials.providers import CredentialRequest, Providers
 from noetl.credentials.resolver import FRESH_SECONDS, CredentialResolver
 from noetl.ports.credentials import CredentialError
-from tests.credentials.credential_servers import VaultServer, listening
+from tests.credentials.credential_servers import VaultServer, serve_application
 
 
 def ask(vault: VaultServer, token: str = "root", **fields: Any) -> dict[str, Any]:  # noqa: S107 -- no secret
     async def resolve() -> dict[str, Any]:
-        async with listening(vault.application()) as url:
+        async with serve_application(vault.application()) as url:
             providers = Providers(None, {"VAULT_ADDR": url, "VAULT_TOKEN": token})
             return (await providers.resolve(CredentialRequest("app", "vault", fields))).fields
 
@@ -78,7 +78,7 @@ def test_an_older_value_is_used_while_the_server_does_not_answer(vault: VaultSer
     async def resolve_repeatedly() -> list[Any]:
         nonlocal now
         values: list[Any] = []
-        async with listening(vault.application()) as url:
+        async with serve_application(vault.application()) as url:
             providers = Providers(None, {"VAULT_ADDR": url, "VAULT_TOKEN": "root"})
             resolver = CredentialResolver(providers, lambda: now)
             request = CredentialRequest("app", "vault", {"field": "key"})

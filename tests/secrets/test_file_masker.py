@@ -51,7 +51,7 @@ def test_a_character_that_lies_across_two_reads_is_whole(tmp_path: Path) -> None
     assert path.read_bytes().endswith(b"x***\n")
 
 
-def zipped(data: bytes) -> bytes:
+def as_zip(data: bytes) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("other", b"nothing" * 100)
@@ -77,7 +77,7 @@ def as_arrow(data: bytes) -> bytes:
     return file.getvalue()
 
 
-PACKED = [gzip.compress, bz2.compress, lzma.compress, zlib.compress, zipped, as_parquet, as_arrow]
+PACKED = [gzip.compress, bz2.compress, lzma.compress, zlib.compress, as_zip, as_parquet, as_arrow]
 
 
 @pytest.mark.parametrize("pack", PACKED)

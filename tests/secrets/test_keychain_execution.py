@@ -11,7 +11,7 @@ from noetl.kernel import ExecutionState
 from noetl.local import Local
 from noetl.ports.credentials import StoredCredential
 from noetl.stores.sqlite.store import SqliteStore
-from tests.credentials.credential_servers import Tokens, listening
+from tests.credentials.credential_servers import Tokens, serve_application
 from tests.local.local_engine import Bench, source
 from tests.secrets.keychain_runs import LENGTH, TOKEN, error_of, run, set_credentials, start
 from tests.web_server import WebServer
@@ -155,7 +155,7 @@ def test_a_token_is_had_once_and_again_after_it_was_refused(bench: Bench, web: W
 
     async def run_to_end() -> ExecutionState:
         store = SqliteStore.at(bench.home.store)
-        async with listening(tokens.application()) as url, Local(store) as local:
+        async with serve_application(tokens.application()) as url, Local(store) as local:
             keychain = f"keychain: [{{name: api, kind: oauth2, token_url: '{url}/token', client_id: ada, client_secret: s3cr3t}}]\n"
             text = (
                 f"{keychain}workflow:\n- step: start\n  loop: {{in: '{{{{ range(20) | list }}}}', iterator: n, spec: {{mode: parallel, max_in_flight: 20}}}}\n"
@@ -180,7 +180,7 @@ def test_an_inline_credential_is_exchanged_and_masked(bench: Bench, web: WebServ
 
     async def run_to_end() -> ExecutionState:
         store = SqliteStore.at(bench.home.store)
-        async with listening(tokens.application()) as url, Local(store) as local:
+        async with serve_application(tokens.application()) as url, Local(store) as local:
             auth = f"{{type: oauth2, token_url: '{url}/token', client_id: ada, client_secret: '{{{{ keychain.token.value }}}}'}}"
             state = await local.wait_for_end(
                 await local.start(

@@ -153,7 +153,7 @@ def rows_for(query: str, count: int) -> list[tuple[Any, ...]]:
             return [(1, f"t{number}", number) for number in range(count)]
 
 
-def inserted(query: str, rows: list[tuple[Any, ...]], together: int) -> list[list[Any]]:
+def tables_after(query: str, rows: list[tuple[Any, ...]], together: int) -> list[list[Any]]:
     """The tables after the query was run with so many rows at a time."""
     connection = apsw.Connection(":memory:")
     create_schema(connection)
@@ -175,7 +175,7 @@ def inserted(query: str, rows: list[tuple[Any, ...]], together: int) -> list[lis
 @pytest.mark.parametrize("count", [*range(1, 18), 63, 64, 65, ROWS_PER_STATEMENT + 1, 2 * ROWS_PER_STATEMENT])
 def test_rows_in_one_statement_are_written_as_one_by_one(query: str, count: int) -> None:
     rows = rows_for(query, count)
-    assert inserted(query, rows, together=count) == inserted(query, rows, together=1)
+    assert tables_after(query, rows, together=count) == tables_after(query, rows, together=1)
 
 
 def with_results(work: Callable[[ResultStore], Awaitable[None]]) -> None:

@@ -27,13 +27,13 @@ def report_latency(workload: str, seconds: list[float], durability: str) -> None
     print(json.dumps({**line, "n": len(seconds), "durability": durability, "note": ""}))
 
 
-def timed(work: Callable[[], object]) -> float:
+def time_call(work: Callable[[], object]) -> float:
     begin = time.perf_counter()
     work()
     return time.perf_counter() - begin
 
 
-async def timed_async(work: Awaitable[object]) -> float:
+async def time_await(work: Awaitable[object]) -> float:
     begin = time.perf_counter()
     await work
     return time.perf_counter() - begin

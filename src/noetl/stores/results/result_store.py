@@ -171,9 +171,9 @@ class BackendResultStore:
             self._refuse_expired(key, data)
             data = body_format.unpack_body(data)
         except body_format.DamagedBody:
-            raise self._damaged(key) from None
+            raise self._damage_error(key) from None
         if hashlib.sha256(data).hexdigest() != parse_result_key(key).hash:
-            raise self._damaged(key)
+            raise self._damage_error(key)
         return data
 
     def _is_intact_body(self, key: str, path: Path) -> bool:
@@ -199,14 +199,14 @@ class BackendResultStore:
                 body_format.unpack_body_file(raw, unpacked)
                 raw = unpacked
         except body_format.DamagedBody:
-            raise self._damaged(key) from None
+            raise self._damage_error(key) from None
         self._refuse_damaged(key, raw)
         return raw
 
     def _refuse_damaged(self, key: str, path: Path) -> None:
         with path.open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != parse_result_key(key).hash:
-                raise self._damaged(key)
+                raise self._damage_error(key)
 
     def _refuse_expired(self, key: str, data: bytes) -> None:
         if (note := body_format.expiry_note_in(data)) is not None:
@@ -214,7 +214,7 @@ class BackendResultStore:
             hint = "`spec.result.ttl` says how long it is kept; its event has a preview"
             raise ResultExpired(message, hint)
 
-    def _damaged(self, key: str) -> ResultDamaged:
+    def _damage_error(self, key: str) -> ResultDamaged:
         hint = "it was changed or the disk is damaged; restore it from a copy"
         location = self._backend.location
         return ResultDamaged(f"`{key}` in {location} is damaged: its content does not match its name", hint)
