@@ -121,7 +121,10 @@ def _write_durably(path: Path, data: bytes) -> None:
 
 
 def _is_written(path: Path, data: bytes) -> bool:
-    """Whether the file has this size and beginning: the name is the hash of the rest."""
+    """Whether the file has this size and beginning.
+
+    All of it need not be compared: a key is the hash of its bytes, and an artifact's entry names that early.
+    """
     try:
         return path.stat().st_size == len(data) and read_range(path, 0, 65_536) == data[:65_536]
     except FileNotFoundError:
