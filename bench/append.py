@@ -17,7 +17,7 @@ from pathlib import Path
 from bench.measurement import Measurement
 from noetl.ports.store import Append, Committed
 from noetl.ports.store import Row as Event
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.sqlite.store import SqliteStore
 
 SECONDS = 1.0
 RUNS = 3

@@ -29,11 +29,11 @@ class Comparison(NamedTuple):
     versions: dict[str, dict[str, str]]
     reasons: dict[str, str]
 
-    def add(self, workload: str, side: str, row: Measurement) -> None:
+    def add(self, workload: str, side: str, measurement: Measurement) -> None:
         """Keeps the better of two rows."""
         cells = self.best.setdefault(workload, {})
-        if side not in cells or row.value < cells[side].value:
-            cells[side] = row
+        if side not in cells or measurement.value < cells[side].value:
+            cells[side] = measurement
 
 
 def our_workloads() -> list[str]:
@@ -43,42 +43,42 @@ def our_workloads() -> list[str]:
 
 def compare(peers: Sequence[Peer], folder: Path) -> Comparison:
     """Measures us and every peer, in turns; peers are installed below `folder` first."""
-    found = Comparison({}, {}, {})
+    comparison = Comparison({}, {}, {})
     folder = folder.absolute()
-    usable = [peer for peer in peers if _prepare(peer, folder / peer.NAME, found)]
+    usable = [peer for peer in peers if _prepare(peer, folder / peer.NAME, comparison)]
     ours = Worker([sys.executable, "-m", "bench.workloads"], environment())
     for number in range(ROUNDS):
-        _say(f"round {number + 1} of {ROUNDS}: {OURS}")
-        _measure(OURS, ours, our_workloads(), found)
+        _print_progress(f"round {number + 1} of {ROUNDS}: {OURS}")
+        _measure(OURS, ours, our_workloads(), comparison)
         for peer in usable:
-            _say(f"round {number + 1} of {ROUNDS}: {peer.NAME}")
-            _serve(peer, folder / peer.NAME, found)
-    return found
+            _print_progress(f"round {number + 1} of {ROUNDS}: {peer.NAME}")
+            _measure_peer(peer, folder / peer.NAME, comparison)
+    return comparison
 
 
-def _prepare(peer: Peer, folder: Path, found: Comparison) -> bool:
-    _say(f"{peer.NAME}: installing, if it is not there")
+def _prepare(peer: Peer, folder: Path, comparison: Comparison) -> bool:
+    _print_progress(f"{peer.NAME}: installing, if it is not there")
     try:
         peer.install(folder)
-        found.versions[peer.NAME] = peer.versions(folder)
+        comparison.versions[peer.NAME] = peer.versions(folder)
     except Unavailable as error:
-        found.reasons[peer.NAME] = f"not installed: {error}"
+        comparison.reasons[peer.NAME] = f"not installed: {error}"
         return False
     return True
 
 
-def _serve(peer: Peer, folder: Path, found: Comparison) -> None:
+def _measure_peer(peer: Peer, folder: Path, comparison: Comparison) -> None:
     """A new server for each workload: what one leaves behind in it would slow down the next."""
     for workload in TITLES:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as data:
             try:
-                with peer.serving(folder, Path(data)) as worker:
-                    _measure(peer.NAME, worker, [workload], found)
+                with peer.serve(folder, Path(data)) as worker:
+                    _measure(peer.NAME, worker, [workload], comparison)
             except Unavailable as error:
-                found.reasons[f"{peer.NAME} {workload}"] = f"not started: {error}"
+                comparison.reasons[f"{peer.NAME} {workload}"] = f"not started: {error}"
 
 
-def _measure(side: str, worker: Worker, workloads: Sequence[str], found: Comparison) -> None:
+def _measure(side: str, worker: Worker, workloads: Sequence[str], comparison: Comparison) -> None:
     for workload in workloads:
         try:
             done = subprocess.run(
@@ -89,55 +89,64 @@ def _measure(side: str, worker: Worker, workloads: Sequence[str], found: Compari
                 timeout=SECONDS,
                 check=True,
             )
-            row = read_row(json.loads(done.stdout.splitlines()[-1]))
-            _say(f"  {workload} {row.value:,.1f} {row.unit}")
-            found.add(workload, side, row)
+            measurement = read_measurement(json.loads(done.stdout.splitlines()[-1]))
+            _print_progress(f"  {workload} {measurement.value:,.1f} {measurement.unit}")
+            comparison.add(workload, side, measurement)
         except subprocess.TimeoutExpired:
-            found.reasons[f"{side} {workload}"] = f"took longer than {SECONDS} s"
+            comparison.reasons[f"{side} {workload}"] = f"took longer than {SECONDS} s"
         except subprocess.CalledProcessError as error:
-            found.reasons[f"{side} {workload}"] = " ".join(error.stderr.strip().splitlines()[-2:])
+            comparison.reasons[f"{side} {workload}"] = " ".join(error.stderr.strip().splitlines()[-2:])
 
 
-def read_row(found: dict[str, object]) -> Measurement:
+def read_measurement(fields: dict[str, object]) -> Measurement:
     """A line of a peer's worker, or a row of ours."""
-    match found:
-        case {"workload": str(name), "seconds": float(seconds), "n": int(n), **rest}:
-            row = Measurement(name, seconds * 1e3, "ms", n=n)
-        case {"workload": str(name), "p50_ms": float(middle), "p95_ms": float(p95), "n": int(n), **rest}:
-            row = Measurement(name, middle, "ms", n=n, p95=p95)
-        case {"name": str(name), "value": int(value) | float(value), "unit": str(unit), **rest}:
-            return _ours(Measurement(name, value, unit), rest)
+    match fields:
+        case {"workload": str(name), "seconds": float(seconds), "n": int(n), **other_fields}:
+            measurement = Measurement(name, seconds * 1e3, "ms", n=n)
+        case {
+            "workload": str(name),
+            "p50_ms": float(middle),
+            "p95_ms": float(p95),
+            "n": int(n),
+            **other_fields,
+        }:
+            measurement = Measurement(name, middle, "ms", n=n, p95=p95)
+        case {"name": str(name), "value": int(value) | float(value), "unit": str(unit), **other_fields}:
+            return _our_measurement(Measurement(name, value, unit), other_fields)
         case _:
-            raise ValueError(f"not a measured row: {found}")
-    return row._replace(durability=str(rest["durability"]), note=str(rest["note"]))
+            raise ValueError(f"not a measured row: {fields}")
+    return measurement._replace(durability=str(other_fields["durability"]), note=str(other_fields["note"]))
 
 
 MILLISECONDS = {"s": 1e3, "ms": 1.0, "µs": 1e-3}
 
 
-def _ours(row: Measurement, rest: dict[str, object]) -> Measurement:
-    row = Measurement(**{**row._asdict(), **rest})
-    scale = MILLISECONDS.get(row.unit)
+def _our_measurement(measurement: Measurement, other_fields: dict[str, object]) -> Measurement:
+    measurement = Measurement(**{**measurement._asdict(), **other_fields})
+    scale = MILLISECONDS.get(measurement.unit)
     if scale is None:
-        return row
-    return row._replace(value=row.value * scale, unit="ms", p95=None if row.p95 is None else row.p95 * scale)
+        return measurement
+    p95 = None if measurement.p95 is None else measurement.p95 * scale
+    return measurement._replace(value=measurement.value * scale, unit="ms", p95=p95)
 
 
-def table(found: Comparison, sides: Sequence[str]) -> Iterator[str]:
+def table(comparison: Comparison, sides: Sequence[str]) -> Iterator[str]:
     """Lines: a workload each, milliseconds of every side, and in brackets how many times ours it takes."""
-    titles = {**dict.fromkeys(sorted(found.best), ""), **TITLES}
+    titles = {**dict.fromkeys(sorted(comparison.best), ""), **TITLES}
     lines = [["", "milliseconds", *sides]]
     for workload in sorted(titles):
-        cells = found.best.get(workload, {})
+        cells = comparison.best.get(workload, {})
         ours = cells.get(OURS)
         title = TITLES.get(workload) or (ours.name if ours else "")
         if workload not in TITLES and ours is not None and ours.unit != "ms":
             title += f" ({ours.unit})"
-        latency = any(row.p95 is not None for row in cells.values())
-        values = {side: row.value for side, row in cells.items()}
+        latency = any(measurement.p95 is not None for measurement in cells.values())
+        values = {side: measurement.value for side, measurement in cells.items()}
         lines.append([workload, title + (", p50" if latency else ""), *_cells(values, sides)])
         if latency:
-            tails = {side: row.p95 for side, row in cells.items() if row.p95 is not None}
+            tails = {
+                side: measurement.p95 for side, measurement in cells.items() if measurement.p95 is not None
+            }
             lines.append(["", title + ", p95", *_cells(tails, sides)])
     widths = [max(len(line[column]) for line in lines) for column in range(len(sides) + 2)]
     for line in lines:
@@ -158,15 +167,15 @@ def _cells(values: dict[str, float], sides: Sequence[str]) -> Iterator[str]:
             yield f"{value:,.1f} ({value / ours:,.1f}x)"
 
 
-def notes(found: Comparison) -> Iterator[str]:
+def notes(comparison: Comparison) -> Iterator[str]:
     """What each side promises about durability, what was scaled, and what failed."""
-    for workload, cells in sorted(found.best.items()):
-        for side, row in cells.items():
-            said = "; ".join(part for part in (row.durability, row.note) if part)
-            if said:
-                yield f"{workload} {side}: {said}"
-    yield from (f"{cell}: {reason}" for cell, reason in sorted(found.reasons.items()))
+    for workload, cells in sorted(comparison.best.items()):
+        for side, measurement in cells.items():
+            remarks = "; ".join(part for part in (measurement.durability, measurement.note) if part)
+            if remarks:
+                yield f"{workload} {side}: {remarks}"
+    yield from (f"{cell}: {reason}" for cell, reason in sorted(comparison.reasons.items()))
 
 
-def _say(text: str) -> None:
+def _print_progress(text: str) -> None:
     print(text, file=sys.stderr, flush=True)

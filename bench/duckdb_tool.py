@@ -11,7 +11,8 @@ import duckdb
 
 from bench.measurement import Measurement
 from noetl.ports.tool import Call
-from noetl.stores.results import FileResults, ResultStoreObjects
+from noetl.stores.results.file_backend import FileResults
+from noetl.stores.results.result_store_objects import ResultStoreObjects
 from noetl.tools.duckdb.tool import DuckdbTool
 
 ROWS = 10_000_000

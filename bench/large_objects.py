@@ -21,7 +21,7 @@ from pathlib import Path
 from tests.s3_server import s3_server
 
 LIMIT = 400_000_000
-PIECE = 1 << 20
+CHUNK_BYTES = 1 << 20
 HEAD = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: large, path: bench/large}\n"
 
 ROUTES = {
@@ -68,16 +68,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gigabytes", type=float, default=1.0)
     parser.add_argument("--only", default=",".join(ROUTES))
-    given = parser.parse_args()
-    size = int(given.gigabytes * 1_000_000_000)
+    options = parser.parse_args()
+    size = int(options.gigabytes * 1_000_000_000)
     ok = True
     with tempfile.TemporaryDirectory(prefix="noetl-large-") as folder:
-        for name in given.only.split(","):
-            ok = _route(name, Path(folder, name), size) and ok
+        for name in options.only.split(","):
+            ok = _run_route(name, Path(folder, name), size) and ok
     return 0 if ok else 1
 
 
-def _route(name: str, folder: Path, size: int) -> bool:
+def _run_route(name: str, folder: Path, size: int) -> bool:
     folder.mkdir()
     text = ROUTES[name].replace("ROWS", str(size // 110))
     environment = dict(os.environ)
@@ -87,43 +87,45 @@ def _route(name: str, folder: Path, size: int) -> bool:
             environment |= server.environment
             environment |= {"AWS_ENDPOINT": server.endpoint, "AWS_REGION": "us-east-1"}
         if name == "http":
-            text = text.replace("URL", stack.enter_context(_serving(size)))
+            text = text.replace("URL", stack.enter_context(_serve_bytes(size)))
         if name in ("file", "artifact", "s3"):
             _write(folder / "large.bin", size)
         spec = "executor: {kind: local, spec: {task_timeout: 1800}}\n"
         (folder / "large.yaml").write_text(f"{HEAD}{spec}workflow:\n- step: start\n  tool:{text}")
         began = time.perf_counter()
-        code, most = _run(
+        code, peak_bytes = _run(
             [sys.executable, "-m", "noetl", "run", "large.yaml", "-o", "json"], folder, environment
         )
         seconds = time.perf_counter() - began
     out = folder / "out.bin"
-    whole = code == 0 and (name in ("duckdb", "tables") or out.stat().st_size == size)
-    verdict = "ok" if whole and most < LIMIT else "FAILED"
+    complete = code == 0 and (name in ("duckdb", "tables") or out.stat().st_size == size)
+    verdict = "ok" if complete and peak_bytes < LIMIT else "FAILED"
     print(
-        json.dumps({"route": name, "ok": verdict, "seconds": round(seconds, 1), "peak_mb": most // 1_000_000})
+        json.dumps(
+            {"route": name, "ok": verdict, "seconds": round(seconds, 1), "peak_mb": peak_bytes // 1_000_000}
+        )
     )
     subprocess.run(["rm", "-rf", str(folder)], check=True)
-    return whole and most < LIMIT
+    return complete and peak_bytes < LIMIT
 
 
 def _run(command: list[str], folder: Path, environment: dict[str, str]) -> tuple[int, int]:
     """The exit code, and the bytes that the largest process of the command took at most."""
     process = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL)
-    most = 0
+    peak_bytes = 0
     while process.poll() is None:
-        most = max(most, *(_peak(pid) for pid in _family(process.pid)))
+        peak_bytes = max(peak_bytes, *(_peak(pid) for pid in _process_tree(process.pid)))
         time.sleep(0.05)
-    return process.returncode, most
+    return process.returncode, peak_bytes
 
 
-def _family(pid: int) -> list[int]:
+def _process_tree(pid: int) -> list[int]:
     children = Path(f"/proc/{pid}/task/{pid}/children")
     try:
-        below = [int(child) for child in children.read_text().split()]
+        child_pids = [int(child) for child in children.read_text().split()]
     except OSError:
-        below = []
-    return [pid, *(one for child in below for one in _family(child))]
+        child_pids = []
+    return [pid, *(descendant for child in child_pids for descendant in _process_tree(child))]
 
 
 def _peak(pid: int) -> int:
@@ -136,13 +138,13 @@ def _peak(pid: int) -> int:
 
 def _write(path: Path, size: int) -> None:
     with path.open("wb") as file:
-        for _ in range(size // PIECE):
-            file.write(os.urandom(PIECE // 4) * 4)
-        file.write(b"\0" * (size % PIECE))
+        for _ in range(size // CHUNK_BYTES):
+            file.write(os.urandom(CHUNK_BYTES // 4) * 4)
+        file.write(b"\0" * (size % CHUNK_BYTES))
 
 
 @contextmanager
-def _serving(size: int) -> Iterator[str]:
+def _serve_bytes(size: int) -> Iterator[str]:
     """The address of a server that sends so many bytes."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -153,7 +155,7 @@ def _serving(size: int) -> Iterator[str]:
             self.end_headers()
             left = size
             while left:
-                left -= self.wfile.write(b"\1" * min(PIECE, left))
+                left -= self.wfile.write(b"\1" * min(CHUNK_BYTES, left))
 
         def log_message(self, *_: object) -> None: ...
 

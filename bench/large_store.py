@@ -119,17 +119,19 @@ def measure_large_store() -> Iterator[Measurement]:
         written = asyncio.run(fill(home))
         yield Measurement("large store: events written", written / (time.perf_counter() - begin), "events/s")
         yield Measurement("large store: size", home.store.stat().st_size / 1e6, "MB")
-        yield Measurement("large store: open", min(_open(home) for _ in range(RUNS)), "s", "under 0.5")
+        yield Measurement(
+            "large store: open", min(_measure_open(home) for _ in range(RUNS)), "s", "under 0.5"
+        )
         middle = name_of(EXECUTIONS // 2)
-        for words in (["list"], ["list", "--label", "n=3"], ["show", middle], ["events", middle]):
-            goal = "under 0.5" if words[0] in ("list", "show") else ""
-            title = " ".join(word for word in words if word != middle)
-            yield Measurement(f"large store: executions {title}", _best(folder, words), "s", goal)
+        for arguments in (["list"], ["list", "--label", "n=3"], ["show", middle], ["events", middle]):
+            goal = "under 0.5" if arguments[0] in ("list", "show") else ""
+            title = " ".join(word for word in arguments if word != middle)
+            yield Measurement(f"large store: executions {title}", _best(folder, arguments), "s", goal)
         yield Measurement("large store: noetl --version", _best(folder, []), "s")
 
 
-def _open(home: Home) -> float:
-    async def opened() -> float:
+def _measure_open(home: Home) -> float:
+    async def open_and_list() -> float:
         begin = time.perf_counter()
         store = open_store(f"sqlite:///{home.store}")
         await store.executions()
@@ -137,11 +139,11 @@ def _open(home: Home) -> float:
         await store.close()
         return took
 
-    return asyncio.run(opened())
+    return asyncio.run(open_and_list())
 
 
-def _best(folder: str, words: list[str]) -> float:
-    command = [sys.executable, "-m", "noetl", *(["executions", *words] if words else ["--version"])]
+def _best(folder: str, arguments: list[str]) -> float:
+    command = [sys.executable, "-m", "noetl", *(["executions", *arguments] if arguments else ["--version"])]
     times = []
     for _ in range(RUNS):
         begin = time.perf_counter()

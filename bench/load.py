@@ -111,7 +111,7 @@ def measure_load() -> Iterator[Measurement]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "large.yaml"
         path.write_text(text, "utf-8")
-        best = min((_run(path) for _ in range(RUNS)), key=lambda found: found["load"])
+        best = min((_run(path) for _ in range(RUNS)), key=lambda seconds: seconds["load"])
     yield Measurement("load: text", len(text.encode()) / 1e6, "MB")
     yield Measurement("load: import", best["import"], "s")
     yield Measurement("load: 1,000 steps, loaded and checked", best["load"], "s", "under 2")
@@ -130,5 +130,5 @@ def _run(path: Path) -> dict[str, float]:
     done = subprocess.run(
         [sys.executable, "-c", _CHILD, str(path)], capture_output=True, text=True, check=True
     )
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
+    seconds: dict[str, float] = json.loads(done.stdout)
+    return seconds

@@ -10,7 +10,8 @@ import psycopg
 
 from bench.measurement import Measurement
 from noetl.ports.tool import Call
-from noetl.stores.results import MemoryResults, ResultStoreObjects
+from noetl.stores.results.memory_backend import MemoryResults
+from noetl.stores.results.result_store_objects import ResultStoreObjects
 from noetl.tools.postgres.tool import PostgresTool
 from tests.postgres import postgres_server
 
@@ -34,46 +35,46 @@ def rows() -> list[dict[str, Any]]:
 
 def measure_postgres_copy() -> Iterator[Measurement]:
     with postgres_server() as server:
-        task, raw = asyncio.run(_measured(server.dsn()))
+        task, raw = asyncio.run(_measure_both(server.dsn()))
     yield Measurement("postgres: 100,000 rows by COPY, psycopg alone", raw, "s", n=ROWS)
     yield Measurement("postgres: 100,000 rows by COPY, a task", task, "s", n=ROWS)
     yield Measurement("postgres: speed of the task", raw / task * 100, "%", "at least 80")
 
 
-async def _measured(dsn: str) -> tuple[float, float]:
+async def _measure_both(dsn: str) -> tuple[float, float]:
     """The best times of a task and of the driver alone."""
-    given = rows()
+    table_rows = rows()
     tool = PostgresTool()
     times: dict[str, list[float]] = {"task": [], "raw": []}
     async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as connection:
         for table in times:
             await connection.execute(TABLE.format(table))
         for _ in range(ROUNDS):
-            times["raw"].append(await _raw(connection, given))
-            times["task"].append(await _task(tool, dsn, given))
+            times["raw"].append(await _copy_with_driver(connection, table_rows))
+            times["task"].append(await _copy_with_task(tool, dsn, table_rows))
             for table in times:
-                found = await (await connection.execute(f"SELECT count(*) FROM {table}")).fetchone()  # noqa: S608
-                if found != (ROWS,):
-                    raise RuntimeError(f"{table} has {found} rows")
+                count = await (await connection.execute(f"SELECT count(*) FROM {table}")).fetchone()  # noqa: S608 -- our own names
+                if count != (ROWS,):
+                    raise RuntimeError(f"{table} has {count} rows")
                 await connection.execute(f"TRUNCATE {table}")
     await tool.close()
     return min(times["task"]), min(times["raw"])
 
 
-async def _raw(connection: psycopg.AsyncConnection[Any], given: list[Any]) -> float:
+async def _copy_with_driver(connection: psycopg.AsyncConnection[Any], table_rows: list[Any]) -> float:
     begin = time.perf_counter()
     async with connection.cursor().copy("COPY raw FROM STDIN") as copy:
-        for row in given:
+        for row in table_rows:
             await copy.write_row(tuple(row.values()))
     return time.perf_counter() - begin
 
 
-async def _task(tool: PostgresTool, dsn: str, given: list[Any]) -> float:
+async def _copy_with_task(tool: PostgresTool, dsn: str, table_rows: list[Any]) -> float:
     call = Call(
         execution_id="bench",
         task="load",
         kind="postgres",
-        inputs={"dsn": dsn, "rows": given, "into": "task"},
+        inputs={"dsn": dsn, "rows": table_rows, "into": "task"},
         args={},
         spec={},
         prev=None,

@@ -10,7 +10,8 @@ from pathlib import Path
 from bench.measurement import Measurement
 from noetl.model.outcome import Outcome
 from noetl.ports.tool import Call
-from noetl.stores.results import MemoryResults, ResultStoreObjects
+from noetl.stores.results.memory_backend import MemoryResults
+from noetl.stores.results.result_store_objects import ResultStoreObjects
 from noetl.tools.python.tool import PythonTool
 
 TASKS = 40

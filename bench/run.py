@@ -29,16 +29,16 @@ def main() -> None:
     parser.add_argument("--workloads", action="store_true", help="measure the workloads alone")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # servers are ended on the way out
-    rows = [] if options.workloads else _parts()
-    found = compare(PEERS if options.peers else (), HERE / ".peers")
-    sides = [OURS, *(peer.NAME for peer in PEERS if peer.NAME in found.versions)]
-    if found.best:
-        print(*table(found, sides), "", *notes(found), sep="\n")
-    _write(rows, found)
+    measurements = [] if options.workloads else _measure_parts()
+    comparison = compare(PEERS if options.peers else (), HERE / ".peers")
+    sides = [OURS, *(peer.NAME for peer in PEERS if peer.NAME in comparison.versions)]
+    if comparison.best:
+        print(*table(comparison, sides), "", *notes(comparison), sep="\n")
+    _write(measurements, comparison)
 
 
-def _parts() -> list[Measurement]:
-    rows = [
+def _measure_parts() -> list[Measurement]:
+    measurements = [
         *measure_load(),
         *measure_parse(),
         *measure_append(),
@@ -47,24 +47,26 @@ def _parts() -> list[Measurement]:
         *measure_duckdb_tool(),
         *measure_large_store(),
     ]
-    width = max(len(row.name) for row in rows)
-    for row in rows:
-        goal = f"(goal: {row.goal})" if row.goal else ""
-        print(f"{row.name:<{width}}  {row.value:>10,.3f} {row.unit:<12} {goal}".rstrip())
-    return rows
+    width = max(len(measurement.name) for measurement in measurements)
+    for measurement in measurements:
+        goal = f"(goal: {measurement.goal})" if measurement.goal else ""
+        print(
+            f"{measurement.name:<{width}}  {measurement.value:>10,.3f} {measurement.unit:<12} {goal}".rstrip()
+        )
+    return measurements
 
 
-def _write(rows: list[Measurement], found: Comparison) -> None:
+def _write(measurements: list[Measurement], comparison: Comparison) -> None:
     everything = {
         "python": platform.python_version(),
         "machine": {"cores": os.cpu_count(), "system": platform.system(), "processor": platform.machine()},
-        "rows": [row._asdict() for row in rows],
+        "rows": [measurement._asdict() for measurement in measurements],
         "workloads": {
-            workload: {side: row._asdict() for side, row in cells.items()}
-            for workload, cells in sorted(found.best.items())
+            workload: {side: measurement._asdict() for side, measurement in cells.items()}
+            for workload, cells in sorted(comparison.best.items())
         },
-        "versions": found.versions,
-        "not measured": found.reasons,
+        "versions": comparison.versions,
+        "not measured": comparison.reasons,
     }
     (HERE / "results.json").write_text(json.dumps(everything, indent=2, ensure_ascii=False) + "\n", "utf-8")
 

@@ -18,5 +18,5 @@ def versions(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def serving(folder: Path, data: Path) -> Iterator[Worker]:
+def serve(folder: Path, data: Path) -> Iterator[Worker]:
     yield Worker([python(folder), "-m", "bench.peers.scripts.dbos_worker"], environment(DATA=str(data)))

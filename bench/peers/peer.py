@@ -42,7 +42,7 @@ class Peer(Protocol):
     def versions(self, folder: Path) -> dict[str, str]:
         """What is installed there."""
 
-    def serving(self, folder: Path, data: Path) -> AbstractContextManager[Worker]:
+    def serve(self, folder: Path, data: Path) -> AbstractContextManager[Worker]:
         """Starts what the peer needs, with its files in `data`, and ends it again. Raises Unavailable."""
 
 
@@ -80,8 +80,8 @@ def python(folder: Path) -> str:
 
 
 def python_versions(folder: Path, names: Sequence[str]) -> dict[str, str]:
-    found = json.loads(call([python(folder), "-m", "pip", "list", "--format", "json"], folder))
-    return {entry["name"]: entry["version"] for entry in found if entry["name"].lower() in names}
+    packages = json.loads(call([python(folder), "-m", "pip", "list", "--format", "json"], folder))
+    return {entry["name"]: entry["version"] for entry in packages if entry["name"].lower() in names}
 
 
 def free_port() -> int:
@@ -105,10 +105,10 @@ class Server(NamedTuple):
     def wait_for(self, url: str, body: bytes | None = None) -> None:
         """Asks until the answer is good. Raises Unavailable if the server ends, or is late."""
         until = time.monotonic() + START_SECONDS
-        request = urllib.request.Request(url, body, {"content-type": "application/json"})  # noqa: S310
+        request = urllib.request.Request(url, body, {"content-type": "application/json"})  # noqa: S310 -- an address on loopback
         while time.monotonic() < until and self.process.poll() is None:
             try:
-                with urllib.request.urlopen(request, timeout=START_SECONDS):  # noqa: S310
+                with urllib.request.urlopen(request, timeout=START_SECONDS):  # noqa: S310 -- an address on loopback
                     return
             except OSError:
                 time.sleep(0.1)
@@ -126,7 +126,7 @@ class Server(NamedTuple):
 
 
 @contextmanager
-def running(command: Sequence[str], environment: Mapping[str, str], log: Path) -> Iterator[Server]:
+def run_server(command: Sequence[str], environment: Mapping[str, str], log: Path) -> Iterator[Server]:
     """The command beside its log; it and its children have ended when the block has."""
     with log.open("wb") as output:
         process = subprocess.Popen(

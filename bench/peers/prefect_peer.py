@@ -16,7 +16,7 @@ from bench.peers.peer import (
     install_python,
     python,
     python_versions,
-    running,
+    run_server,
 )
 
 NAME = "prefect"
@@ -43,7 +43,7 @@ def versions(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def serving(folder: Path, data: Path) -> Iterator[Worker]:
+def serve(folder: Path, data: Path) -> Iterator[Worker]:
     port = free_port()
     settings = environment(
         PREFECT_HOME=str(data),
@@ -58,6 +58,6 @@ def serving(folder: Path, data: Path) -> Iterator[Worker]:
         **{f"PREFECT_SERVER_SERVICES_{name}_ENABLED": "false" for name in IDLE_SERVICES},
     )
     command = [python(folder), "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
-    with running([*command, "--no-ui"], settings, data / "server.log") as server:
+    with run_server([*command, "--no-ui"], settings, data / "server.log") as server:
         server.wait_for(f"http://127.0.0.1:{port}/api/health")
         yield Worker([python(folder), "-m", "bench.peers.scripts.prefect_worker"], settings)

@@ -22,7 +22,7 @@ from bench.peers.peer import (
     install_python,
     python,
     python_versions,
-    running,
+    run_server,
 )
 
 NAME = "restate"
@@ -45,7 +45,7 @@ def versions(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def serving(folder: Path, data: Path) -> Iterator[Worker]:
+def serve(folder: Path, data: Path) -> Iterator[Worker]:
     ingress, admin, node, handlers = (free_port() for _ in range(4))
     settings = environment(
         RESTATE_INGRESS__BIND_ADDRESS=f"127.0.0.1:{ingress}",
@@ -66,8 +66,8 @@ def serving(folder: Path, data: Path) -> Iterator[Worker]:
     ]
     start = [str(_binary(folder)), "--no-logo", "--base-dir", str(data / "restate")]
     with (
-        running(start, settings, data / "server.log") as server,
-        running(serve, settings, data / "handlers.log"),
+        run_server(start, settings, data / "server.log") as server,
+        run_server(serve, settings, data / "handlers.log"),
     ):
         server.wait_for(f"http://127.0.0.1:{admin}/health")
         body = json.dumps({"uri": f"http://127.0.0.1:{handlers}"}).encode()

@@ -1,4 +1,4 @@
-"""Our side of the workloads: `w1.py` and so on, each with `def run() -> Row`."""
+"""Our side of the workloads: `w1.py` and so on, each with `def run() -> Measurement`."""
 
 TITLES = {
     "w1": "a chain of 100 no-op steps",

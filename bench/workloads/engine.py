@@ -13,8 +13,8 @@ from noetl.kernel import ExecutionState
 from noetl.local import Local, PlaybookSource
 from noetl.stores.home_folder import Home
 from noetl.stores.ownership import Owners
-from noetl.stores.results import FileResults
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.results.file_backend import FileResults
+from noetl.stores.sqlite.store import SqliteStore
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ Watch: TypeAlias = Callable[[str, Sequence[Event], ExecutionState], None]
 def with_engine(work: Callable[[Local], Awaitable[T]], watch: Watch | None = None) -> T:
     """What `work` gives, on an engine in a folder of its own. `watch` gets events when they are durable."""
 
-    async def whole() -> T:
+    async def run_work() -> T:
         with tempfile.TemporaryDirectory() as folder:
             home = Home(Path(folder))
             store = SqliteStore.at(home.store)
@@ -59,14 +59,14 @@ def with_engine(work: Callable[[Local], Awaitable[T]], watch: Watch | None = Non
                 await store.close()
 
     dedicate_process()  # as the command line does
-    return asyncio.run(whole())
+    return asyncio.run(run_work())
 
 
-async def timed(local: Local, source: PlaybookSource, runs: int = 1) -> tuple[float, ExecutionState]:
+async def time_runs(local: Local, source: PlaybookSource, runs: int = 1) -> tuple[float, ExecutionState]:
     """Seconds from asking for the runs to the end of the last."""
     began = time.perf_counter()
     ids = [await local.start(source) for _ in range(runs)]
-    states = [await local.wait_for_end(one) for one in ids]
+    states = [await local.wait_for_end(execution_id) for execution_id in ids]
     took = time.perf_counter() - began
     failed = [state.error for state in states if state.status != "completed"]
     if failed:
@@ -78,7 +78,7 @@ def best_of(source: PlaybookSource, times: int = 3, runs: int = 1) -> float:
     """Milliseconds of the best time, after one to warm up."""
 
     async def work(local: Local) -> float:
-        await timed(local, source, runs)
-        return min([(await timed(local, source, runs))[0] for _ in range(times)])
+        await time_runs(local, source, runs)
+        return min([(await time_runs(local, source, runs))[0] for _ in range(times)])
 
     return with_engine(work) * 1e3

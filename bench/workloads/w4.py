@@ -1,5 +1,5 @@
 from bench.measurement import Measurement
-from bench.workloads.engine import DURABLE, chain, timed, with_engine
+from bench.workloads.engine import DURABLE, chain, time_runs, with_engine
 from noetl.local import Local
 
 
@@ -7,8 +7,8 @@ def run() -> Measurement:
     async def work(local: Local) -> list[float]:
         source = chain(1, "{kind: noop}")
         for _ in range(20):
-            await timed(local, source)
-        return sorted([(await timed(local, source))[0] for _ in range(200)])
+            await time_runs(local, source)
+        return sorted([(await time_runs(local, source))[0] for _ in range(200)])
 
     times = with_engine(work)
     middle, late = times[len(times) // 2] * 1e3, times[len(times) * 95 // 100] * 1e3

@@ -3,7 +3,7 @@ import sys
 from collections.abc import Sequence
 
 from bench.measurement import Measurement
-from bench.workloads.engine import DURABLE, loop, timed, with_engine
+from bench.workloads.engine import DURABLE, loop, time_runs, with_engine
 from noetl.events.event import Event
 from noetl.kernel import ExecutionState
 from noetl.local import Local
@@ -19,8 +19,8 @@ def run() -> Measurement:
             peaks.append(_peak())
 
     async def work(local: Local) -> tuple[float, int]:
-        await timed(local, loop(1_000))
-        took, state = await timed(local, loop(COUNT))
+        await time_runs(local, loop(1_000))
+        took, state = await time_runs(local, loop(COUNT))
         return took, state.version
 
     took, events = with_engine(work, watch)

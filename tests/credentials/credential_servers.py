@@ -9,7 +9,7 @@ from aiohttp import web
 
 
 @asynccontextmanager
-async def listening(application: web.Application) -> AsyncIterator[str]:
+async def serve_application(application: web.Application) -> AsyncIterator[str]:
     """The address of a server that ends with the context."""
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
@@ -39,10 +39,10 @@ class Tokens:
         await self.gate.wait()
         if self.answers:
             return self.answers.pop(0)
-        said: dict[str, Any] = {"access_token": f"token-number-{len(self.asked)}", "token_type": "Bearer"}
+        answer: dict[str, Any] = {"access_token": f"token-number-{len(self.asked)}", "token_type": "Bearer"}
         if self.expires_in is not None:
-            said["expires_in"] = self.expires_in
-        return web.json_response(said)
+            answer["expires_in"] = self.expires_in
+        return web.json_response(answer)
 
     def application(self) -> web.Application:
         application = web.Application()

@@ -16,11 +16,18 @@ from noetl.ports.credentials import (
     SealedCredential,
     StoredCredential,
 )
-from noetl.stores.credentials import EncryptedCredentials, EncryptionKey, KeyLocation, generate_key
-from noetl.stores.credentials.encryption_key import parse_key, read_key_file, write_key_file
+from noetl.stores.credentials.encrypted_credentials import EncryptedCredentials
+from noetl.stores.credentials.encryption_key import (
+    EncryptionKey,
+    KeyLocation,
+    generate_key,
+    parse_key,
+    read_key_file,
+    write_key_file,
+)
 from noetl.stores.credentials.envelope import rewrap_credential, seal_credential, unseal_credential
-from noetl.stores.sqlite import SqliteStore
-from tests.secrets.secret_search import SECRET, found_in
+from noetl.stores.sqlite.store import SqliteStore
+from tests.secrets.secret_search import SECRET, secret_forms_in
 
 T = TypeVar("T")
 
@@ -28,7 +35,7 @@ DB = StoredCredential("db", "postgres_credential", {"host": "h", "password": SEC
 API = StoredCredential("api", "bearer", {"token": "another secret"})
 
 
-class Place:
+class SealedStoreFolder:
     """A store and its key, opened anew each time."""
 
     def __init__(self, folder: Path, text: str = "") -> None:
@@ -37,14 +44,14 @@ class Place:
         self.text = text
 
     def do(self, work: Callable[[EncryptedCredentials], Awaitable[T]]) -> T:
-        async def whole() -> T:
+        async def use_credentials() -> T:
             store = SqliteStore.at(self.store)
             try:
                 return await work(EncryptedCredentials(store, KeyLocation(self.text, self.file)))
             finally:
                 await store.close()
 
-        return asyncio.run(whole())
+        return asyncio.run(use_credentials())
 
     def find(self, name: str) -> StoredCredential | None:
         return self.do(lambda credentials: credentials.find(name))
@@ -52,7 +59,7 @@ class Place:
     def change(self, *names: str, **columns: Any) -> None:
         """Writes into rows as somebody would who has the file."""
 
-        async def whole() -> None:
+        async def rewrite_rows() -> None:
             store = SqliteStore.at(self.store)
             rows = [(await store.credential(name) or pytest.fail(name)) for name in names]
             for row in rows:
@@ -61,118 +68,120 @@ class Place:
                 await store.put_credential(row._replace(**columns))
             await store.close()
 
-        asyncio.run(whole())
+        asyncio.run(rewrite_rows())
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    made = Place(tmp_path)
-    made.do(lambda credentials: credentials.set(DB))
-    made.do(lambda credentials: credentials.set(API))
-    return made
+def sealed_store(tmp_path: Path) -> SealedStoreFolder:
+    new_store = SealedStoreFolder(tmp_path)
+    new_store.do(lambda credentials: credentials.set(DB))
+    new_store.do(lambda credentials: credentials.set(API))
+    return new_store
 
 
-def test_what_was_kept_is_found_and_the_file_does_not_tell_it(place: Place) -> None:
-    assert place.find("db") == DB
-    assert place.find("absent") is None
-    assert [one.name for one in place.do(lambda credentials: credentials.list())] == ["api", "db"]
-    for path in place.store.parent.iterdir():
-        assert not found_in(path.read_bytes(), (SECRET, "another secret", "password"))
+def test_what_was_kept_is_found_and_the_file_does_not_tell_it(sealed_store: SealedStoreFolder) -> None:
+    assert sealed_store.find("db") == DB
+    assert sealed_store.find("absent") is None
+    assert [row.name for row in sealed_store.do(lambda credentials: credentials.list())] == ["api", "db"]
+    for path in sealed_store.store.parent.iterdir():
+        assert not secret_forms_in(path.read_bytes(), (SECRET, "another secret", "password"))
 
 
-def test_the_key_is_made_once_and_for_its_owner_alone(place: Place) -> None:
-    key = place.file.read_text()
-    assert stat.S_IMODE(place.file.stat().st_mode) == 0o600
-    place.do(lambda credentials: credentials.set(DB))
-    assert place.file.read_text() == key
+def test_the_key_is_made_once_and_for_its_owner_alone(sealed_store: SealedStoreFolder) -> None:
+    key = sealed_store.file.read_text()
+    assert stat.S_IMODE(sealed_store.file.stat().st_mode) == 0o600
+    sealed_store.do(lambda credentials: credentials.set(DB))
+    assert sealed_store.file.read_text() == key
     assert len(base64.b64decode(key)) == 32
 
 
-def test_one_is_replaced_and_deleted(place: Place) -> None:
-    first, _ = place.do(lambda credentials: credentials.show("db"))
-    place.do(lambda credentials: credentials.set(StoredCredential("db", "static", {"value": 1})))
-    then, opened = place.do(lambda credentials: credentials.show("db"))
+def test_one_is_replaced_and_deleted(sealed_store: SealedStoreFolder) -> None:
+    first, _ = sealed_store.do(lambda credentials: credentials.show("db"))
+    sealed_store.do(lambda credentials: credentials.set(StoredCredential("db", "static", {"value": 1})))
+    then, opened = sealed_store.do(lambda credentials: credentials.show("db"))
     assert opened.fields == {"value": 1}
     assert then.kind == "static"
     assert then.created_at == first.created_at
     assert then.updated_at > first.updated_at
-    place.do(lambda credentials: credentials.delete("db"))
+    sealed_store.do(lambda credentials: credentials.delete("db"))
     for work in (lambda credentials: credentials.delete("db"), lambda credentials: credentials.show("db")):
         with pytest.raises(CredentialUnknown, match="there is no credential `db`"):
-            place.do(work)
+            sealed_store.do(work)
 
 
-def test_another_key_opens_nothing_and_adds_nothing(place: Place) -> None:
-    other = Place(place.store.parent, base64.b64encode(bytes(32)).decode())
+def test_another_key_opens_nothing_and_adds_nothing(sealed_store: SealedStoreFolder) -> None:
+    other = SealedStoreFolder(sealed_store.store.parent, base64.b64encode(bytes(32)).decode())
     with pytest.raises(KeyWrong, match="`db` was sealed with another key than the one in NOETL_KEY"):
         other.find("db")
     with pytest.raises(KeyWrong, match="was sealed with another key"):
         other.do(lambda credentials: credentials.set(DB))
-    assert place.find("db") == DB
+    assert sealed_store.find("db") == DB
 
 
-def test_without_the_key_that_is_said(place: Place) -> None:
-    place.file.unlink()
+def test_without_the_key_that_is_said(sealed_store: SealedStoreFolder) -> None:
+    sealed_store.file.unlink()
     with pytest.raises(KeyWrong, match="the key that seals them is not there"):
-        place.find("db")
+        sealed_store.find("db")
     with pytest.raises(KeyWrong, match="the key that seals them is not there"):
-        place.do(lambda credentials: credentials.set(DB))
-    assert not place.file.exists()
+        sealed_store.do(lambda credentials: credentials.set(DB))
+    assert not sealed_store.file.exists()
 
 
 @pytest.mark.parametrize(
     "columns", [{"body": b"x" * 40}, {"body": b""}, {"wrapped_key": b"y" * 60}, {"kind": "other"}]
 )
-def test_a_damaged_row_is_told(place: Place, columns: dict[str, Any]) -> None:
-    place.change("db", **columns)
-    with pytest.raises(CredentialError, match="the stored credential `db` is damaged") as told:
-        place.find("db")
-    assert not isinstance(told.value, KeyWrong)
-    assert place.find("api") == API
+def test_a_damaged_row_is_told(sealed_store: SealedStoreFolder, columns: dict[str, Any]) -> None:
+    sealed_store.change("db", **columns)
+    with pytest.raises(CredentialError, match="the stored credential `db` is damaged") as caught:
+        sealed_store.find("db")
+    assert not isinstance(caught.value, KeyWrong)
+    assert sealed_store.find("api") == API
 
 
-def test_a_row_cannot_take_the_place_of_another(place: Place) -> None:
-    place.change("db", name="api2")
+def test_a_row_cannot_take_the_place_of_another(sealed_store: SealedStoreFolder) -> None:
+    sealed_store.change("db", name="api2")
     with pytest.raises(CredentialError, match="damaged"):
-        place.find("api2")
+        sealed_store.find("api2")
 
 
 def test_each_has_a_data_key_of_its_own() -> None:
     key = generate_key()
-    one, two = seal_credential(DB, key, 1), seal_credential(DB, key, 1)
-    assert one.wrapped_key != two.wrapped_key
-    assert one.body != two.body
-    assert unseal_credential(one, key) == unseal_credential(two, key) == DB
+    first, second = seal_credential(DB, key, 1), seal_credential(DB, key, 1)
+    assert first.wrapped_key != second.wrapped_key
+    assert first.body != second.body
+    assert unseal_credential(first, key) == unseal_credential(second, key) == DB
 
 
-def test_a_new_key_takes_the_place_of_the_old_one(place: Place) -> None:
-    old = place.file.read_text()
-    before, _ = place.do(lambda credentials: credentials.show("db"))
-    assert place.do(lambda credentials: credentials.rotate()) == 2
-    after, opened = place.do(lambda credentials: credentials.show("db"))
+def test_a_new_key_takes_the_place_of_the_old_one(sealed_store: SealedStoreFolder) -> None:
+    old = sealed_store.file.read_text()
+    before, _ = sealed_store.do(lambda credentials: credentials.show("db"))
+    assert sealed_store.do(lambda credentials: credentials.rotate()) == 2
+    after, opened = sealed_store.do(lambda credentials: credentials.show("db"))
     assert opened == DB
     assert after.body == before.body
     assert after.key_id != before.key_id
-    assert place.file.read_text() != old
-    assert sorted(path.name for path in place.file.parent.iterdir() if path.name.startswith("key")) == ["key"]
-    assert stat.S_IMODE(place.file.stat().st_mode) == 0o600
+    assert sealed_store.file.read_text() != old
+    assert sorted(
+        path.name for path in sealed_store.file.parent.iterdir() if path.name.startswith("key")
+    ) == ["key"]
+    assert stat.S_IMODE(sealed_store.file.stat().st_mode) == 0o600
 
 
-def test_a_key_that_is_given_is_used_from_then_on(place: Place) -> None:
+def test_a_key_that_is_given_is_used_from_then_on(sealed_store: SealedStoreFolder) -> None:
     new = generate_key()
-    assert place.do(lambda credentials: credentials.rotate(new)) == 2
+    assert sealed_store.do(lambda credentials: credentials.rotate(new)) == 2
     with pytest.raises(KeyWrong):
-        place.find("db")
-    assert Place(place.store.parent, new.data.hex()).find("db") == DB
+        sealed_store.find("db")
+    assert SealedStoreFolder(sealed_store.store.parent, new.data.hex()).find("db") == DB
 
 
 def test_a_key_in_the_environment_is_not_replaced(tmp_path: Path) -> None:
-    place = Place(tmp_path, generate_key().data.hex())
-    place.do(lambda credentials: credentials.set(DB))
-    with pytest.raises(KeyWrong, match="the key stands in NOETL_KEY") as told:
-        place.do(lambda credentials: credentials.rotate())
-    assert "--new-key-file" in told.value.hint
-    assert not place.file.exists()
+    sealed_store = SealedStoreFolder(tmp_path, generate_key().data.hex())
+    sealed_store.do(lambda credentials: credentials.set(DB))
+    with pytest.raises(KeyWrong, match="the key stands in NOETL_KEY") as caught:
+        sealed_store.do(lambda credentials: credentials.rotate())
+    assert "--new-key-file" in caught.value.hint
+    assert not sealed_store.file.exists()
 
 
 class Breaking:
@@ -195,23 +204,27 @@ class Breaking:
 
 
 @pytest.mark.parametrize("written", [False, True])
-def test_whenever_it_is_interrupted_the_key_that_is_needed_is_there(place: Place, written: bool) -> None:
-    async def interrupted() -> None:
-        store = SqliteStore.at(place.store)
-        credentials = EncryptedCredentials(Breaking(store, written=written), KeyLocation("", place.file))
+def test_whenever_it_is_interrupted_the_key_that_is_needed_is_there(
+    sealed_store: SealedStoreFolder, written: bool
+) -> None:
+    async def interrupt_rotation() -> None:
+        store = SqliteStore.at(sealed_store.store)
+        credentials = EncryptedCredentials(
+            Breaking(store, written=written), KeyLocation("", sealed_store.file)
+        )
         with pytest.raises(OSError, match="power"):
             await credentials.rotate()
         await store.close()
 
-    asyncio.run(interrupted())
-    assert place.find("db") == DB
-    place.do(lambda credentials: credentials.set(StoredCredential("third", "static", {"value": "v"})))
-    assert place.do(lambda credentials: credentials.rotate()) == 3
-    assert [place.find(name) for name in ("db", "api")] == [DB, API]
-    assert not place.file.with_name("key.new").exists()
+    asyncio.run(interrupt_rotation())
+    assert sealed_store.find("db") == DB
+    sealed_store.do(lambda credentials: credentials.set(StoredCredential("third", "static", {"value": "v"})))
+    assert sealed_store.do(lambda credentials: credentials.rotate()) == 3
+    assert [sealed_store.find(name) for name in ("db", "api")] == [DB, API]
+    assert not sealed_store.file.with_name("key.new").exists()
 
 
-def test_a_change_meanwhile_stops_the_replacement(place: Place) -> None:
+def test_a_change_meanwhile_stops_the_replacement(sealed_store: SealedStoreFolder) -> None:
     class Slow(Breaking):
         async def rewrap_credentials(
             self, before: Sequence[SealedCredential], after: Sequence[SealedCredential]
@@ -219,22 +232,22 @@ def test_a_change_meanwhile_stops_the_replacement(place: Place) -> None:
             await self._store.delete_credential("api")
             return await self._store.rewrap_credentials(before, after)
 
-    async def whole() -> None:
-        store = SqliteStore.at(place.store)
+    async def rotate() -> None:
+        store = SqliteStore.at(sealed_store.store)
         with pytest.raises(CredentialError, match="changed in this very moment"):
-            await EncryptedCredentials(Slow(store, written=True), KeyLocation("", place.file)).rotate()
+            await EncryptedCredentials(Slow(store, written=True), KeyLocation("", sealed_store.file)).rotate()
         await store.close()
 
-    asyncio.run(whole())
-    assert place.find("db") == DB
+    asyncio.run(rotate())
+    assert sealed_store.find("db") == DB
 
 
 @pytest.mark.parametrize("text", ["", "short", "z" * 64, base64.b64encode(bytes(31)).decode(), "ü"])
 def test_what_is_no_key_is_told(text: str, tmp_path: Path) -> None:
     (tmp_path / "key").write_text(text)
-    with pytest.raises(KeyWrong, match="holds no key") as told:
+    with pytest.raises(KeyWrong, match="holds no key") as caught:
         read_key_file(tmp_path / "key")
-    assert "32 random bytes" in told.value.hint
+    assert "32 random bytes" in caught.value.hint
 
 
 def test_keys_are_read_in_every_common_form(tmp_path: Path) -> None:
@@ -247,9 +260,9 @@ def test_keys_are_read_in_every_common_form(tmp_path: Path) -> None:
         assert parse_key(text, "").data == key.data
     assert write_key_file(key, tmp_path / "key")
     assert not write_key_file(generate_key(), tmp_path / "key")
-    found = read_key_file(tmp_path / "key")
-    assert found is not None
-    assert found.id == key.id
+    read_back = read_key_file(tmp_path / "key")
+    assert read_back is not None
+    assert read_back.id == key.id
     assert str(key.data) not in repr(key)
     assert (
         unseal_credential(rewrap_credential(seal_credential(DB, key, 1), key, new := generate_key()), new)

@@ -12,7 +12,7 @@ from noetl.credentials.oauth2 import DEFAULT_LIFETIME
 from noetl.credentials.providers import CredentialRequest, Providers
 from noetl.credentials.resolver import CredentialResolver
 from noetl.ports.credentials import CredentialError
-from tests.credentials.credential_servers import Tokens, listening
+from tests.credentials.credential_servers import Tokens, serve_application
 
 SECRET = "s3cr3t&x"
 
@@ -30,21 +30,21 @@ def play(
     work: Callable[[CredentialResolver, CredentialRequest, Clock], Awaitable[Any]],
     **fields: Any,
 ) -> Any:
-    async def whole() -> Any:
+    async def resolve_tokens() -> Any:
         clock = Clock()
-        async with listening(tokens.application()) as url:
+        async with serve_application(tokens.application()) as url:
             resolver = CredentialResolver(Providers(None, {}), clock)
-            given = {"token_url": f"{url}/token", "client_id": "ada", "client_secret": SECRET, **fields}
+            all_fields = {"token_url": f"{url}/token", "client_id": "ada", "client_secret": SECRET, **fields}
             try:
-                return await work(resolver, CredentialRequest("api", "oauth2", given), clock)
+                return await work(resolver, CredentialRequest("api", "oauth2", all_fields), clock)
             finally:
                 await resolver.close()
 
-    return asyncio.run(whole())
+    return asyncio.run(resolve_tokens())
 
 
-async def token_of(resolver: CredentialResolver, entry: CredentialRequest, _: Clock) -> Any:
-    return (await resolver.resolve(entry)).fields["access_token"]
+async def token_of(resolver: CredentialResolver, request: CredentialRequest, _: Clock) -> Any:
+    return (await resolver.resolve(request)).fields["access_token"]
 
 
 def test_the_client_signs_in_with_a_header_and_asks_for_what_it_needs() -> None:
@@ -64,23 +64,23 @@ def test_the_client_signs_in_with_a_header_and_asks_for_what_it_needs() -> None:
 def test_the_client_may_sign_in_in_the_body() -> None:
     tokens = Tokens()
     play(tokens, token_of, client_auth="body")
-    (asked,) = tokens.asked
-    assert (asked["client_id"], asked["client_secret"], asked["authorization"]) == ("ada", SECRET, "")
+    (request,) = tokens.asked
+    assert (request["client_id"], request["client_secret"], request["authorization"]) == ("ada", SECRET, "")
 
 
 @pytest.mark.parametrize(
-    ("expires_in", "lasts"),
+    ("expires_in", "lifetime"),
     [(100, 90), (3600, 3570), ("100", 90), (None, DEFAULT_LIFETIME - 30), ("soon", DEFAULT_LIFETIME - 30)],
 )
-def test_a_token_is_used_until_shortly_before_it_expires(expires_in: Any, lasts: float) -> None:
+def test_a_token_is_used_until_shortly_before_it_expires(expires_in: Any, lifetime: float) -> None:
     tokens = Tokens(expires_in=expires_in)
 
-    async def work(resolver: CredentialResolver, entry: CredentialRequest, clock: Clock) -> list[str]:
-        found = [await token_of(resolver, entry, clock)]
-        for step in (lasts - 1, 2):
+    async def work(resolver: CredentialResolver, request: CredentialRequest, clock: Clock) -> list[str]:
+        tokens_in_order = [await token_of(resolver, request, clock)]
+        for step in (lifetime - 1, 2):
             clock.now += step
-            found.append(await token_of(resolver, entry, clock))
-        return found
+            tokens_in_order.append(await token_of(resolver, request, clock))
+        return tokens_in_order
 
     assert play(tokens, work) == ["token-number-1", "token-number-1", "token-number-2"]
 
@@ -88,9 +88,9 @@ def test_a_token_is_used_until_shortly_before_it_expires(expires_in: Any, lasts:
 def test_many_who_want_one_share_one_request() -> None:
     tokens = Tokens()
 
-    async def work(resolver: CredentialResolver, entry: CredentialRequest, clock: Clock) -> list[str]:
+    async def work(resolver: CredentialResolver, request: CredentialRequest, clock: Clock) -> list[str]:
         tokens.gate.clear()
-        waiting = [asyncio.ensure_future(token_of(resolver, entry, clock)) for _ in range(50)]
+        waiting = [asyncio.ensure_future(token_of(resolver, request, clock)) for _ in range(50)]
         while not tokens.asked:
             await asyncio.sleep(0)
         waiting[0].cancel()
@@ -102,10 +102,10 @@ def test_many_who_want_one_share_one_request() -> None:
 
 
 def test_a_token_that_was_refused_is_not_used_again() -> None:
-    async def work(resolver: CredentialResolver, entry: CredentialRequest, clock: Clock) -> list[str]:
-        first = await token_of(resolver, entry, clock)
-        resolver.invalidate(entry)
-        return [first, await token_of(resolver, entry, clock)]
+    async def work(resolver: CredentialResolver, request: CredentialRequest, clock: Clock) -> list[str]:
+        first = await token_of(resolver, request, clock)
+        resolver.invalidate(request)
+        return [first, await token_of(resolver, request, clock)]
 
     assert play(Tokens(), work) == ["token-number-1", "token-number-2"]
 
@@ -127,12 +127,12 @@ def test_an_endpoint_that_gives_no_token_is_told(
 ) -> None:
     tokens = Tokens()
 
-    async def work(resolver: CredentialResolver, entry: CredentialRequest, clock: Clock) -> Any:
+    async def work(resolver: CredentialResolver, request: CredentialRequest, clock: Clock) -> Any:
         tokens.answers = [answer()]
-        with pytest.raises(CredentialError, match=message) as told:
-            await resolver.resolve(entry)
-        assert told.value.retryable == retryable
-        return await token_of(resolver, entry, clock)
+        with pytest.raises(CredentialError, match=message) as caught:
+            await resolver.resolve(request)
+        assert caught.value.retryable == retryable
+        return await token_of(resolver, request, clock)
 
     assert play(tokens, work) == "token-number-2"
 
@@ -141,19 +141,19 @@ def test_an_endpoint_that_gives_no_token_is_told(
     ("url", "retryable"), [("http://127.0.0.1:9/token", True), ("http://", False), ("no address", False)]
 )
 def test_an_endpoint_that_is_not_there_is_told(url: str, retryable: bool) -> None:
-    async def work(resolver: CredentialResolver, entry: CredentialRequest, _: Clock) -> CredentialError:
-        with pytest.raises(CredentialError, match="no token from") as told:
-            await resolver.resolve(entry)
-        return told.value
+    async def work(resolver: CredentialResolver, request: CredentialRequest, _: Clock) -> CredentialError:
+        with pytest.raises(CredentialError, match="no token from") as caught:
+            await resolver.resolve(request)
+        return caught.value
 
     assert play(Tokens(), work, token_url=url).retryable == retryable
 
 
 def test_the_password_of_an_address_is_not_told() -> None:
-    async def work(resolver: CredentialResolver, entry: CredentialRequest, _: Clock) -> str:
-        with pytest.raises(CredentialError) as told:
-            await resolver.resolve(entry)
-        return str(told.value)
+    async def work(resolver: CredentialResolver, request: CredentialRequest, _: Clock) -> str:
+        with pytest.raises(CredentialError) as caught:
+            await resolver.resolve(request)
+        return str(caught.value)
 
     url = "http://ada:hidden%2Fone@127.0.0.1:9/token"
     assert play(Tokens(), work, token_url=url).startswith("no token from http://ada:***@127.0.0.1:9/token: ")

@@ -35,7 +35,7 @@ def resolve(name: str, kind: str, folder: Path | str = ".", **fields: Any) -> Cr
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "fields", "found"),
+    ("name", "kind", "fields", "expected"),
     [
         ("e", "env", {"env": "TOKEN"}, {"value": "from the environment"}),
         ("TOKEN", "env", {}, {"value": "from the environment"}),
@@ -60,11 +60,11 @@ def resolve(name: str, kind: str, folder: Path | str = ".", **fields: Any) -> Cr
     ],
 )  # fmt: skip
 def test_entries_have_the_fields_of_their_kind(
-    name: str, kind: str, fields: dict[str, Any], found: dict[str, Any], tmp_path: Path
+    name: str, kind: str, fields: dict[str, Any], expected: dict[str, Any], tmp_path: Path
 ) -> None:
     (tmp_path / "text").write_text("in a file\n")
     (tmp_path / "json").write_text(json.dumps({"user": "u", "key": "k"}))
-    assert resolve(name, kind, tmp_path, **fields).fields == found
+    assert resolve(name, kind, tmp_path, **fields).fields == expected
 
 
 def test_tools_get_each_field_under_one_name() -> None:
@@ -107,9 +107,9 @@ def test_what_cannot_be_had_is_told(
     (tmp_path / "list").write_text("[]")
     (tmp_path / "empty").write_text("\n")
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
-    with pytest.raises(CredentialError, match=message) as told:
+    with pytest.raises(CredentialError, match=message) as caught:
         resolve(name, kind, tmp_path, **fields)
-    assert told.value.hint or kind == "file"
+    assert caught.value.hint or kind == "file"
 
 
 def test_without_a_credential_store_that_is_said() -> None:

@@ -11,7 +11,7 @@ from aiohttp import web
 from noetl.credentials.providers import CredentialRequest, Providers
 from noetl.credentials.secret_manager import aws_signature
 from noetl.ports.credentials import CredentialError
-from tests.credentials.credential_servers import listening
+from tests.credentials.credential_servers import serve_application
 
 ACCOUNT = ("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")
 SECRETS: dict[str, str | bytes] = {
@@ -50,9 +50,11 @@ class Clouds:
         headers = {name: request.headers[name] for name in names}
         if aws_signature("POST", headers, body, "eu-north-1/secretsmanager", ACCOUNT) != signed:
             return web.json_response({"__type": "InvalidSignatureException"}, status=400)
-        asked = await request.json()
-        self.asked.append({**asked, "target": request.headers["X-Amz-Target"], "signed": ";".join(names)})
-        secret = SECRETS.get(asked["SecretId"])
+        body_fields = await request.json()
+        self.asked.append(
+            {**body_fields, "target": request.headers["X-Amz-Target"], "signed": ";".join(names)}
+        )
+        secret = SECRETS.get(body_fields["SecretId"])
         if secret is None:
             return web.json_response({"__type": "ResourceNotFoundException"}, status=400)
         if isinstance(secret, bytes):
@@ -61,8 +63,8 @@ class Clouds:
 
     def application(self) -> web.Application:
         application = web.Application()
-        place = "/v1/projects/{project}/secrets/{secret}/versions/{version}:access"
-        application.router.add_get(place, self.gcp)
+        route = "/v1/projects/{project}/secrets/{secret}/versions/{version}:access"
+        application.router.add_get(route, self.gcp)
         application.router.add_get("/computeMetadata/v1/instance/service-accounts/default/token", self.token)
         application.router.add_post("/", self.aws)
         return application
@@ -84,19 +86,19 @@ def aws(url: str) -> dict[str, str]:
 
 
 def ask(clouds: Clouds, environment: Environment, name: str = "app", **fields: Any) -> dict[str, Any]:
-    async def whole() -> dict[str, Any]:
-        async with listening(clouds.application()) as url:
-            entry = CredentialRequest(name, "secret_manager", fields)
-            return (await Providers(None, environment(url)).resolve(entry)).fields
+    async def resolve() -> dict[str, Any]:
+        async with serve_application(clouds.application()) as url:
+            request = CredentialRequest(name, "secret_manager", fields)
+            return (await Providers(None, environment(url)).resolve(request)).fields
 
-    return asyncio.run(whole())
+    return asyncio.run(resolve())
 
 
 @pytest.mark.parametrize(("provider", "environment"), [("gcp", gcp), ("gcp", machine), ("aws", aws)])
 def test_a_secret_is_read(provider: str, environment: Environment) -> None:
     clouds = Clouds()
-    found = ask(clouds, environment, provider=provider)
-    assert found == {"user": "ada", "password": "s3cr3t", "value": SECRETS["app"]}
+    fields = ask(clouds, environment, provider=provider)
+    assert fields == {"user": "ada", "password": "s3cr3t", "value": SECRETS["app"]}
     plain = ask(clouds, environment, provider=provider, secret="plain")
     assert plain == {"value": "just text"}
 
@@ -114,10 +116,10 @@ def test_google_is_asked_for_a_version_of_a_project() -> None:
 def test_aws_is_asked_with_a_signature() -> None:
     clouds = Clouds()
     ask(clouds, aws, provider="aws", version="v7")
-    (asked,) = clouds.asked
-    assert (asked["SecretId"], asked["VersionId"]) == ("app", "v7")
-    assert asked["target"] == "secretsmanager.GetSecretValue"
-    assert asked["signed"] == "content-type;host;x-amz-date;x-amz-security-token;x-amz-target"
+    (request,) = clouds.asked
+    assert (request["SecretId"], request["VersionId"]) == ("app", "v7")
+    assert request["target"] == "secretsmanager.GetSecretValue"
+    assert request["signed"] == "content-type;host;x-amz-date;x-amz-security-token;x-amz-target"
 
 
 @pytest.mark.parametrize(
@@ -160,14 +162,14 @@ def test_a_signature_is_that_of_the_published_examples(method: str, expected: st
 def test_what_cannot_be_read_is_told(
     environment: Environment, fields: dict[str, Any], message: str, retryable: bool
 ) -> None:
-    with pytest.raises(CredentialError, match=message) as told:
+    with pytest.raises(CredentialError, match=message) as caught:
         ask(Clouds(), environment, **fields)
-    assert told.value.retryable == retryable
+    assert caught.value.retryable == retryable
 
 
 def test_a_server_that_is_down_may_be_asked_again() -> None:
     clouds = Clouds()
     clouds.status = 503
-    with pytest.raises(CredentialError, match="it answers 503") as told:
+    with pytest.raises(CredentialError, match="it answers 503") as caught:
         ask(clouds, gcp, provider="gcp")
-    assert told.value.retryable
+    assert caught.value.retryable

@@ -8,16 +8,16 @@ import pytest
 from noetl.credentials.providers import CredentialRequest, Providers
 from noetl.credentials.resolver import FRESH_SECONDS, CredentialResolver
 from noetl.ports.credentials import CredentialError
-from tests.credentials.credential_servers import VaultServer, listening
+from tests.credentials.credential_servers import VaultServer, serve_application
 
 
 def ask(vault: VaultServer, token: str = "root", **fields: Any) -> dict[str, Any]:  # noqa: S107 -- no secret
-    async def whole() -> dict[str, Any]:
-        async with listening(vault.application()) as url:
+    async def resolve() -> dict[str, Any]:
+        async with serve_application(vault.application()) as url:
             providers = Providers(None, {"VAULT_ADDR": url, "VAULT_TOKEN": token})
             return (await providers.resolve(CredentialRequest("app", "vault", fields))).fields
 
-    return asyncio.run(whole())
+    return asyncio.run(resolve())
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def vault() -> VaultServer:
 
 
 @pytest.mark.parametrize(
-    ("fields", "found"),
+    ("fields", "expected"),
     [
         ({}, {"key": "new", "user": "u"}),
         ({"field": "key"}, {"value": "new"}),
@@ -37,8 +37,8 @@ def vault() -> VaultServer:
         ({"mount": "kv", "path": "deep/er"}, {"pin": 123456}),
     ],
 )
-def test_a_secret_is_read(vault: VaultServer, fields: dict[str, Any], found: dict[str, Any]) -> None:
-    assert ask(vault, **fields) == found
+def test_a_secret_is_read(vault: VaultServer, fields: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert ask(vault, **fields) == expected
 
 
 @pytest.mark.parametrize(
@@ -60,34 +60,34 @@ def test_a_secret_is_read(vault: VaultServer, fields: dict[str, Any], found: dic
 def test_what_cannot_be_read_is_told(
     vault: VaultServer, token: str, fields: dict[str, Any], message: str, retryable: bool
 ) -> None:
-    with pytest.raises(CredentialError, match=message) as told:
+    with pytest.raises(CredentialError, match=message) as caught:
         ask(vault, token, **fields)
-    assert told.value.retryable == retryable
+    assert caught.value.retryable == retryable
 
 
 def test_a_sealed_vault_may_be_asked_again(vault: VaultServer) -> None:
     vault.sealed = True
-    with pytest.raises(CredentialError, match=r"cannot be read now: .*Vault is sealed") as told:
+    with pytest.raises(CredentialError, match=r"cannot be read now: .*Vault is sealed") as caught:
         ask(vault)
-    assert told.value.retryable
+    assert caught.value.retryable
 
 
 def test_an_older_value_is_used_while_the_server_does_not_answer(vault: VaultServer) -> None:
     now = 0.0
 
-    async def whole() -> list[Any]:
+    async def resolve_repeatedly() -> list[Any]:
         nonlocal now
-        found: list[Any] = []
-        async with listening(vault.application()) as url:
+        values: list[Any] = []
+        async with serve_application(vault.application()) as url:
             providers = Providers(None, {"VAULT_ADDR": url, "VAULT_TOKEN": "root"})
             resolver = CredentialResolver(providers, lambda: now)
-            entry = CredentialRequest("app", "vault", {"field": "key"})
+            request = CredentialRequest("app", "vault", {"field": "key"})
             for sealed in (False, False, True, False):
                 vault.sealed = sealed
-                vault.secrets["secret/app"].append({"key": f"version {len(found)}"})
-                found.append((await resolver.resolve(entry)).fields["value"])
+                vault.secrets["secret/app"].append({"key": f"version {len(values)}"})
+                values.append((await resolver.resolve(request)).fields["value"])
                 now += FRESH_SECONDS / 2 + 1
-        return found
+        return values
 
-    assert asyncio.run(whole()) == ["version 0", "version 0", "version 0", "version 3"]
+    assert asyncio.run(resolve_repeatedly()) == ["version 0", "version 0", "version 0", "version 3"]
     assert vault.asked == 3

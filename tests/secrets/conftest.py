@@ -18,8 +18,8 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 @pytest.fixture(scope="module")
 def web() -> Iterator[WebServer]:
-    def answer(asked: WebRequest) -> WebAnswer:
-        return WebAnswer({"path": asked.path}, 401 if asked.path == "/closed" else 200)
+    def answer(request: WebRequest) -> WebAnswer:
+        return WebAnswer({"path": request.path}, 401 if request.path == "/closed" else 200)
 
     with web_server(answer) as web:
         yield web

@@ -8,26 +8,27 @@ from noetl.kernel import ExecutionState
 from noetl.local import Local
 from noetl.model.outcome import ErrorInfo
 from noetl.ports.credentials import StoredCredential
-from noetl.stores.credentials import EncryptedCredentials, KeyLocation
-from noetl.stores.results import FileResults
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.credentials.encrypted_credentials import EncryptedCredentials
+from noetl.stores.credentials.encryption_key import KeyLocation
+from noetl.stores.results.file_backend import FileResults
+from noetl.stores.sqlite.store import SqliteStore
 from tests.local.local_engine import Bench, source
 
 TOKEN = "token/with spaces"
 
 
-def keep(bench: Bench, *credentials: StoredCredential) -> None:
-    async def whole() -> None:
+def set_credentials(bench: Bench, *credentials: StoredCredential) -> None:
+    async def set_all() -> None:
         store = SqliteStore.at(bench.home.store)
-        for one in credentials:
-            await EncryptedCredentials(store, KeyLocation("", bench.home.key)).set(one)
+        for credential in credentials:
+            await EncryptedCredentials(store, KeyLocation("", bench.home.key)).set(credential)
         await store.close()
 
-    asyncio.run(whole())
+    asyncio.run(set_all())
 
 
 def run(bench: Bench, text: str, *, resume: str = "", **request: Any) -> ExecutionState:
-    async def whole() -> ExecutionState:
+    async def run_to_end() -> ExecutionState:
         store = SqliteStore.at(bench.home.store)
         try:
             async with Local(
@@ -42,7 +43,7 @@ def run(bench: Bench, text: str, *, resume: str = "", **request: Any) -> Executi
         finally:
             await store.close()
 
-    return asyncio.run(whole())
+    return asyncio.run(run_to_end())
 
 
 def error_of(state: ExecutionState) -> ErrorInfo:

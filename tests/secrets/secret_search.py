@@ -29,21 +29,23 @@ def forms(secret: str) -> Iterator[bytes]:
         yield inside.translate(bytes.maketrans(b"+/", b"-_"))
 
 
-def found_in(data: bytes, secrets: tuple[str, ...] = (SECRET, SIMPLE)) -> list[str]:
+def secret_forms_in(data: bytes, secrets: tuple[str, ...] = (SECRET, SIMPLE)) -> list[str]:
     """The forms of secrets that stand there."""
-    wholes = [data, gzip.decompress(data)] if data.startswith(b"\x1f\x8b") else [data]
-    wholes += [whole.replace(b"\\n", b"").replace(b"\n", b"") for whole in wholes]  # base64 in lines
+    contents = [data, gzip.decompress(data)] if data.startswith(b"\x1f\x8b") else [data]
+    contents += [content.replace(b"\\n", b"").replace(b"\n", b"") for content in contents]  # base64 in lines
     return [
         form.decode()
         for secret in secrets
         for form in dict.fromkeys(forms(secret))
-        if any(form in whole for whole in wholes)
+        if any(form in content for content in contents)
     ]
 
 
 def leaks(folder: Path, *texts: str, secrets: tuple[str, ...] = (SECRET, SIMPLE)) -> dict[str, list[str]]:
     """Where forms of secrets stand: in these texts, or in files below the folder."""
-    places = {f"text {number}": text.encode() for number, text in enumerate(texts)}
-    places |= {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    assert any(place.endswith("store.db") for place in places)
-    return {place: found for place, data in places.items() if (found := found_in(data, secrets))}
+    content_by_place = {f"text {number}": text.encode() for number, text in enumerate(texts)}
+    content_by_place |= {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert any(name.endswith("store.db") for name in content_by_place)
+    return {
+        name: leaked for name, data in content_by_place.items() if (leaked := secret_forms_in(data, secrets))
+    }

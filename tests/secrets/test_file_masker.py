@@ -51,7 +51,7 @@ def test_a_character_that_lies_across_two_reads_is_whole(tmp_path: Path) -> None
     assert path.read_bytes().endswith(b"x***\n")
 
 
-def zipped(data: bytes) -> bytes:
+def as_zip(data: bytes) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("other", b"nothing" * 100)
@@ -77,7 +77,7 @@ def as_arrow(data: bytes) -> bytes:
     return file.getvalue()
 
 
-PACKED = [gzip.compress, bz2.compress, lzma.compress, zlib.compress, zipped, as_parquet, as_arrow]
+PACKED = [gzip.compress, bz2.compress, lzma.compress, zlib.compress, as_zip, as_parquet, as_arrow]
 
 
 @pytest.mark.parametrize("pack", PACKED)
@@ -98,11 +98,11 @@ def test_what_is_packed_is_looked_through(pack: Callable[[bytes], bytes], tmp_pa
 def test_what_unpacks_to_very_much_is_looked_at_in_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archive_text, "MOST", 1_000)
+    monkeypatch.setattr(archive_text, "MAX_UNPACKED_BYTES", 1_000)
     path = tmp_path / "packed"
-    for much, found in ((500, True), (3 * CHUNK, False)):
+    for much, expected in ((500, True), (3 * CHUNK, False)):
         path.write_bytes(gzip.compress(b" " * much + b"a secret, a secret"))
-        assert holds_secret(path, masker_of("a secret, a secret")) is found
+        assert holds_secret(path, masker_of("a secret, a secret")) is expected
 
 
 def test_a_file_without_lines_is_masked_too(tmp_path: Path) -> None:

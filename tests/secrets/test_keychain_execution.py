@@ -10,10 +10,10 @@ from noetl.events.bodies import TaskStarted
 from noetl.kernel import ExecutionState
 from noetl.local import Local
 from noetl.ports.credentials import StoredCredential
-from noetl.stores.sqlite import SqliteStore
-from tests.credentials.credential_servers import Tokens, listening
+from noetl.stores.sqlite.store import SqliteStore
+from tests.credentials.credential_servers import Tokens, serve_application
 from tests.local.local_engine import Bench, source
-from tests.secrets.keychain_runs import LENGTH, TOKEN, error_of, keep, run, start
+from tests.secrets.keychain_runs import LENGTH, TOKEN, error_of, run, set_credentials, start
 from tests.web_server import WebServer
 
 
@@ -88,7 +88,7 @@ def test_names_that_are_found_at_run_time_fail_their_task(bench: Bench) -> None:
 def test_the_credential_store_answers_for_names_and_for_entries_without_fields(
     bench: Bench, web: WebServer
 ) -> None:
-    keep(
+    set_credentials(
         bench,
         StoredCredential("door", "bearer", {"token": "kept-token"}),
         StoredCredential("pg", "postgres_credential", {"db_host": "h", "db_password": "kept-password"}),
@@ -153,9 +153,9 @@ def test_a_child_whose_credential_cannot_be_had_fails_before_its_first_step(benc
 def test_a_token_is_had_once_and_again_after_it_was_refused(bench: Bench, web: WebServer) -> None:
     tokens = Tokens(expires_in=3600)
 
-    async def whole() -> ExecutionState:
+    async def run_to_end() -> ExecutionState:
         store = SqliteStore.at(bench.home.store)
-        async with listening(tokens.application()) as url, Local(store) as local:
+        async with serve_application(tokens.application()) as url, Local(store) as local:
             keychain = f"keychain: [{{name: api, kind: oauth2, token_url: '{url}/token', client_id: ada, client_secret: s3cr3t}}]\n"
             text = (
                 f"{keychain}workflow:\n- step: start\n  loop: {{in: '{{{{ range(20) | list }}}}', iterator: n, spec: {{mode: parallel, max_in_flight: 20}}}}\n"
@@ -168,9 +168,9 @@ def test_a_token_is_had_once_and_again_after_it_was_refused(bench: Bench, web: W
         return state
 
     before = len(web.requests)
-    error = error_of(asyncio.run(whole()))
+    error = error_of(asyncio.run(run_to_end()))
     assert error.kind == "http_status"
-    sent = [one.headers["authorization"] for one in web.requests[before:]]
+    sent = [request.headers["authorization"] for request in web.requests[before:]]
     assert sent == ["Bearer token-number-1"] * 21 + ["Bearer token-number-2"]
     assert len(tokens.asked) == 2
 
@@ -178,9 +178,9 @@ def test_a_token_is_had_once_and_again_after_it_was_refused(bench: Bench, web: W
 def test_an_inline_credential_is_exchanged_and_masked(bench: Bench, web: WebServer) -> None:
     tokens = Tokens()
 
-    async def whole() -> ExecutionState:
+    async def run_to_end() -> ExecutionState:
         store = SqliteStore.at(bench.home.store)
-        async with listening(tokens.application()) as url, Local(store) as local:
+        async with serve_application(tokens.application()) as url, Local(store) as local:
             auth = f"{{type: oauth2, token_url: '{url}/token', client_id: ada, client_secret: '{{{{ keychain.token.value }}}}'}}"
             state = await local.wait_for_end(
                 await local.start(
@@ -190,7 +190,7 @@ def test_an_inline_credential_is_exchanged_and_masked(bench: Bench, web: WebServ
         await store.close()
         return state
 
-    state = asyncio.run(whole())
+    state = asyncio.run(run_to_end())
     assert state.status == "completed"
     assert web.requests[-1].headers["authorization"] == "Bearer token-number-1"
     assert (

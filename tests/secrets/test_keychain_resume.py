@@ -9,16 +9,16 @@ import pytest
 from noetl.kernel import ExecutionState
 from noetl.local import Local
 from noetl.model.secret import SecretOrigin
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.sqlite.store import SqliteStore
 from noetl.worker.keychain.secret_memory import SecretMemory
 from tests.local.local_engine import Bench, source
 from tests.secrets.keychain_runs import LENGTH, error_of, run, start
 
 
-def interrupted(bench: Bench, tasks: str) -> str:
+def leave_behind(bench: Bench, tasks: str) -> str:
     """An execution that a process left behind before its last task, which waits for a signal."""
 
-    async def whole() -> str:
+    async def run_until_suspended() -> str:
         store = SqliteStore.at(bench.home.store)
         waiting = asyncio.Event()
 
@@ -32,7 +32,7 @@ def interrupted(bench: Bench, tasks: str) -> str:
         await store.close()
         return started
 
-    return asyncio.run(whole())
+    return asyncio.run(run_until_suspended())
 
 
 WAIT = "    - wait: {kind: wait, seconds: 0.2}\n"
@@ -40,13 +40,13 @@ WAIT = "    - wait: {kind: wait, seconds: 0.2}\n"
 
 def test_a_later_process_looks_secrets_up_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     say = "    - say: {kind: python, args: {t: '{{ keychain.token.value }}'}, code: \"result = f'<{t}>'\"}\n"
-    left = interrupted(bench, say + WAIT + LENGTH % "say")
+    left = leave_behind(bench, say + WAIT + LENGTH % "say")
     monkeypatch.setenv("TOKEN", "another one")
     assert run(bench, "", resume=left).result == len("<another one>")
 
 
 def test_what_it_cannot_look_up_fails_with_the_reason(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    left = interrupted(bench, WAIT + LENGTH % "keychain.token.value")
+    left = leave_behind(bench, WAIT + LENGTH % "keychain.token.value")
     monkeypatch.delenv("TOKEN")
     error = error_of(run(bench, "", resume=left))
     assert error.kind == "credential"
@@ -56,9 +56,9 @@ def test_what_it_cannot_look_up_fails_with_the_reason(bench: Bench, monkeypatch:
 def test_what_only_the_last_process_knew_fails_and_never_goes_on_masked(bench: Bench) -> None:
     login = "    - login: {kind: python, spec: {secret: ['$.token']}, code: \"result = {'token': 'x' * 20, 'user': 'ada'}\"}\n"
     assert run(bench, start(login + LENGTH % "login.token", "")).result == 20
-    left = interrupted(bench, login + WAIT + LENGTH % "login.user")
+    left = leave_behind(bench, login + WAIT + LENGTH % "login.user")
     assert run(bench, "", resume=left).result == 3
-    left = interrupted(bench, login + WAIT + LENGTH % "login.token")
+    left = leave_behind(bench, login + WAIT + LENGTH % "login.token")
     error = error_of(run(bench, "", resume=left))
     assert error.kind == "credential"
     assert "`login` was masked, and is known only to the process that masked it" in error.message
@@ -70,6 +70,6 @@ def test_memory_has_an_end() -> None:
     second = memory.keep({"deep": ["y" * 30]}, SecretOrigin("b", execution="e"))
     assert memory[first.key] == "x" * 48
     third = memory.keep("z" * 48, SecretOrigin("c", execution="e"))
-    assert [one.key in memory for one in (first, second, third)] == [False, True, True]
+    assert [origin.key in memory for origin in (first, second, third)] == [False, True, True]
     assert memory[msgspec.structs.replace(second, path=("deep", 0)).key] == "y" * 30
     assert set(memory) == {second.key, third.key}

@@ -42,11 +42,11 @@ def test_filters_work_on_what_stands_for_a_secret_in_a_result_and_what_they_make
         for event in bench.events(state.execution_id)
         if isinstance(event.body, TaskStarted) and event.body.task == "use"
     ]
-    for found in (*begun, state.result):
-        assert found["upper"]["$noetl"] == "secret"
-        assert found["text"]["parts"] == ["<", 0, ">"]
-        assert found["basic"]["secrets"][0]["form"] == "base64", "it can be made again after a crash"
-        assert (found["length"], found["count"]) == (len(TOKEN), 1)
+    for values in (*begun, state.result):
+        assert values["upper"]["$noetl"] == "secret"
+        assert values["text"]["parts"] == ["<", 0, ">"]
+        assert values["basic"]["secrets"][0]["form"] == "base64", "it can be made again after a crash"
+        assert (values["length"], values["count"]) == (len(TOKEN), 1)
     assert len(begun) == 1
 
 
@@ -93,13 +93,13 @@ def test_outside_of_inputs_a_secret_can_only_be_handed_on(bench: Bench) -> None:
 def test_parts_inside_of_masked_parts_are_masked_with_them(bench: Bench) -> None:
     login = "    - login: {kind: python, spec: {secret: [all.token, all, '$.list[*]']}, code: \"result = {'all': {'token': 'x' * 20}, 'list': ['abc', 'defghi']}\"}\n"
     state = run(bench, start(login + "    - keep: {kind: noop, args: {all: '{{ login }}'}}\n", ""))
-    kept = state.result["all"]
-    assert [kept["all"]["$noetl"], *(one["$noetl"] for one in kept["list"])] == ["secret"] * 3
-    shown = run(
+    result = state.result["all"]
+    assert [result["all"]["$noetl"], *(marker["$noetl"] for marker in result["list"])] == ["secret"] * 3
+    markers = run(
         bench,
         start(login + "    - show: {kind: python, args: {l: '{{ login.list }}'}, code: 'result = l'}\n", ""),
     ).result
-    assert [one["$noetl"] for one in shown] == ["secret", "secret"]
+    assert [marker["$noetl"] for marker in markers] == ["secret", "secret"]
     use = "    - use: {kind: python, args: {t: '{{ login.all.token }}', l: '{{ login.list }}'}, code: 'result = [len(t), len(l[0])]'}\n"
     assert run(bench, start(login + use, "")).result == [20, 3]
 

@@ -25,7 +25,7 @@ from noetl.model.secret import (
     secret_keys,
     secret_marker,
 )
-from tests.secrets.secret_search import SECRET, found_in
+from tests.secrets.secret_search import SECRET, secret_forms_in
 
 ORIGIN = SecretOrigin("db", ("password",), playbook="hash")
 
@@ -58,11 +58,11 @@ WRITTEN = [
 @pytest.mark.parametrize("text", WRITTEN)
 def test_a_secret_is_found_however_it_is_written_and_put_there_again(text: str) -> None:
     masker = masker_of(SECRET)
-    assert not found_in(masker.mask_text(text).encode())
+    assert not secret_forms_in(masker.mask_text(text).encode())
     assert "***" in masker.mask_text(text)
     (masked,) = masker.mask_value([text])
     assert is_secret(masked)
-    assert not found_in(json.dumps(masked).encode())
+    assert not secret_forms_in(json.dumps(masked).encode())
     values = dict.fromkeys(secret_keys(masked), SECRET)
     assert restore_secret(masked, values) == text
     assert mask_secret(masked) == masker.mask_text(text)
@@ -99,17 +99,17 @@ def test_a_mixture_of_forms_is_masked_and_not_made_again() -> None:
 
 
 def test_what_cannot_be_made_again_is_kept_where_somebody_keeps_it() -> None:
-    kept: list[Any] = []
+    remembered: list[Any] = []
 
-    def keep(value: Any) -> SecretOrigin:
-        kept.append(value)
+    def remember(value: Any) -> SecretOrigin:
+        remembered.append(value)
         return SecretOrigin("text", execution="x", number=7)
 
-    masker = Masker(keep)
+    masker = Masker(remember)
     masker.add("a/b c/d&e", ORIGIN)
     value = {"a/b c/d&e": 1}
     masked = masker.mask_value({"one": "<a%2Fb c/d%26e>", "two": value})
-    assert kept == ["<a%2Fb c/d%26e>", value]
+    assert remembered == ["<a%2Fb c/d%26e>", value]
     assert mask_secret(masked["one"]) == "<***>"
     (key,) = secret_keys(masked["two"])
     assert restore_secret(masked["two"], {key: value}) == value
@@ -154,7 +154,7 @@ def test_base64_of_a_secret_is_masked_in_every_line_of_it(secret: str, before: s
     masker = masker_of(secret)
     text = base64.encodebytes((before + secret + " and more of it").encode()).decode()
     masked = masker.mask_text(text)
-    assert not found_in(masked.replace("\n", "").encode(), (secret,))
+    assert not secret_forms_in(masked.replace("\n", "").encode(), (secret,))
     assert masked.count("***") == len(text.splitlines())
     assert [masker.mask_text(line) for line in text.splitlines()] == masked.splitlines()
     (value,) = masker.mask_value([{"body": json.dumps(text)}])
@@ -168,20 +168,20 @@ def test_what_looks_like_base64_stays() -> None:
 
 
 def test_the_newest_value_of_a_credential_is_the_one_that_can_be_had_again() -> None:
-    kept: list[Any] = []
+    remembered: list[Any] = []
 
-    def keep(value: Any) -> SecretOrigin:
-        kept.append(value)
-        return SecretOrigin("text", execution="x", number=len(kept))
+    def remember(value: Any) -> SecretOrigin:
+        remembered.append(value)
+        return SecretOrigin("text", execution="x", number=len(remembered))
 
-    masker = Masker(keep)
+    masker = Masker(remember)
     for old, new in (("first-token", "second-token"), ("abc", "def"), (1111, 2222)):
         masker.add(old, ORIGIN)
         masker.add(new, ORIGIN)
         assert masker.mask_value([new]) == [secret_marker(ORIGIN)]
         (before,) = masker.mask_value([old])
         assert mask_secret(before) == "***"
-        assert kept.pop() == old
+        assert remembered.pop() == old
 
 
 def test_short_secrets_are_masked_only_where_they_are_whole_values() -> None:
@@ -227,11 +227,11 @@ def test_what_was_cut_off_is_masked_in_other_forms_too(write: Callable[[str], st
 def test_numbers_are_masked_as_values_and_in_texts() -> None:
     masker = masker_of(12345678, 42, True)
     masked = masker.mask_value([12345678, 42, 1, True, "pin 12345678"])
-    assert [is_secret(one) for one in masked] == [True, False, False, False, True]
+    assert [is_secret(item) for item in masked] == [True, False, False, False, True]
     masker = masker_of(1234)
     masked = masker.mask_value([1234, "1234", "pin 1234", 12345])
-    assert [is_secret(one) for one in masked] == [True, True, False, False]
-    assert [restore_secret(one, dict.fromkeys(secret_keys(one), 1234)) for one in masked[:2]] == [
+    assert [is_secret(item) for item in masked] == [True, True, False, False]
+    assert [restore_secret(item, dict.fromkeys(secret_keys(item), 1234)) for item in masked[:2]] == [
         1234,
         "1234",
     ]
@@ -302,5 +302,5 @@ def test_which_fields_are_secret(fields: dict[str, Any], secret: list[Any]) -> N
     ],
 )
 def test_a_password_inside_of_a_connection_is_a_secret_of_its_own(text: str, password: str | None) -> None:
-    found = dict(secrets_of({"url": text}))
-    assert found.get(("url", "password")) == password
+    secrets = dict(secrets_of({"url": text}))
+    assert secrets.get(("url", "password")) == password

@@ -14,7 +14,7 @@ from noetl.tools import builtin_kinds
 from tests.cli.command_line import CompletedCommand, run
 from tests.postgres import PASSWORD, PostgresServer
 from tests.s3_server import S3Server
-from tests.secrets.secret_search import SECRET, SIMPLE, forms, found_in, leaks
+from tests.secrets.secret_search import SECRET, SIMPLE, forms, leaks, secret_forms_in
 from tests.web_server import WebAnswer, WebRequest, WebServer, web_server
 
 HEAD = """\
@@ -250,19 +250,24 @@ UNUSABLE = {"artifact", "file"}
 def web() -> Iterator[WebServer]:
     """A server that says all that it heard."""
 
-    def echo(asked: WebRequest) -> WebAnswer:
-        said = {"query": asked.query, "headers": asked.headers, "body": asked.body, "path": asked.path}
-        headers = {
-            "set-cookie": f"seen={asked.query.get('key', '')}",
-            "x-heard": asked.headers.get("x-own", ""),
+    def echo(request: WebRequest) -> WebAnswer:
+        heard = {
+            "query": request.query,
+            "headers": request.headers,
+            "body": request.body,
+            "path": request.path,
         }
-        return WebAnswer(said, 500 if asked.path == "/fail" else 200, headers)
+        headers = {
+            "set-cookie": f"seen={request.query.get('key', '')}",
+            "x-heard": request.headers.get("x-own", ""),
+        }
+        return WebAnswer(heard, 500 if request.path == "/fail" else 200, headers)
 
     with web_server(echo) as web:
         yield web
 
 
-def given(tmp_path: Path, kind: str, url: str) -> CompletedCommand:
+def run_kind(tmp_path: Path, kind: str, url: str) -> CompletedCommand:
     (tmp_path / "leak.yaml").write_text(HEAD + TASKS[kind] + TAIL, "utf-8")
     (tmp_path / "child.yaml").write_text(CHILD, "utf-8")
     env = {"MARKED": SECRET, "SIMPLE": SIMPLE}
@@ -272,7 +277,7 @@ def given(tmp_path: Path, kind: str, url: str) -> CompletedCommand:
 @pytest.mark.spec("000 §3.2 (5)")
 @pytest.mark.parametrize("kind", TASKS)
 def test_no_secret_is_written(kind: str, tmp_path: Path, web: WebServer) -> None:
-    ran = given(tmp_path, kind, web.url)
+    ran = run_kind(tmp_path, kind, web.url)
     assert ran.code == (1 if kind in UNUSABLE else 0), ran.err
     assert ("failed: " in ran.err) == (kind in FAILS | UNUSABLE)
     secrets = (SECRET, SIMPLE, SIMPLE.upper(), "made by the server")
@@ -287,7 +292,7 @@ DATABASE = """
 
 def test_no_secret_of_a_stored_credential_is_written(tmp_path: Path, postgres: PostgresServer) -> None:
     fields = {"host": str(postgres.folder), "user": "postgres", "password": PASSWORD, "database": "postgres"}
-    kept = run(
+    set_command = run(
         "credential",
         "set",
         "pg",
@@ -297,7 +302,7 @@ def test_no_secret_of_a_stored_credential_is_written(tmp_path: Path, postgres: P
         cwd=tmp_path,
         stdin=json.dumps(fields),
     )
-    assert kept.code == 0
+    assert set_command.code == 0
     (tmp_path / "leak.yaml").write_text(HEAD + DATABASE + TAIL, "utf-8")
     ran = run("run", "leak.yaml", "-v", cwd=tmp_path, env={"MARKED": SECRET, "SIMPLE": SIMPLE})
     assert ran.code == 0, ran.err
@@ -331,29 +336,33 @@ def test_every_kind_is_searched() -> None:
 
 
 def test_no_secret_is_shown_afterwards(tmp_path: Path, web: WebServer) -> None:
-    assert given(tmp_path, "python", web.url).code == 0
+    assert run_kind(tmp_path, "python", web.url).code == 0
     assert run("executions", "verify", "latest", cwd=tmp_path).code == 0
     for words in (["show"], ["logs"], ["events", "-o", "json"], ["result"]):
         ran = run("executions", *words, "latest", cwd=tmp_path)
         assert ran.code == 0
-        assert not found_in((ran.out + ran.err).encode())
+        assert not secret_forms_in((ran.out + ran.err).encode())
         assert "***" in ran.out or '"secret"' in ran.out
 
 
 def test_tools_got_the_real_ones(tmp_path: Path, web: WebServer) -> None:
     before = len(web.requests)
-    assert given(tmp_path, "http", web.url).code == 0
-    asked = {one.path: one for one in web.requests[before:]}
-    assert asked["/b"].headers["authorization"] == asked["/d"].headers["authorization"] == f"Bearer {SIMPLE}"
-    assert asked["/c"].query == {"key": SIMPLE}
-    assert asked["/e"].query == {"in": SIMPLE, "p": SECRET}
-    assert asked["/e"].body == {"deep": [SECRET]}
-    assert given(tmp_path, "playbook", web.url).code == 0
+    assert run_kind(tmp_path, "http", web.url).code == 0
+    requests = {request.path: request for request in web.requests[before:]}
+    assert (
+        requests["/b"].headers["authorization"]
+        == requests["/d"].headers["authorization"]
+        == f"Bearer {SIMPLE}"
+    )
+    assert requests["/c"].query == {"key": SIMPLE}
+    assert requests["/e"].query == {"in": SIMPLE, "p": SECRET}
+    assert requests["/e"].body == {"deep": [SECRET]}
+    assert run_kind(tmp_path, "playbook", web.url).code == 0
     assert web.requests[-1].body == f"<{SECRET}>"
 
 
 def test_the_search_finds_what_is_there() -> None:
     for form in forms(SECRET):
-        assert found_in(b"x" + form + b"y")
-    assert found_in(json.dumps({"a": SECRET}).encode())
-    assert not found_in(b"nothing of it")
+        assert secret_forms_in(b"x" + form + b"y")
+    assert secret_forms_in(json.dumps({"a": SECRET}).encode())
+    assert not secret_forms_in(b"nothing of it")

@@ -9,7 +9,7 @@ from noetl.events import Event
 from noetl.events.codec import FORMAT, decode, encode
 from noetl.events.event_kind import kind_of_body
 from noetl.ports.store import Append, Committed, Row
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.sqlite.store import SqliteStore
 from tests.events.any_event import AT_ANY_SPEED, any_event
 
 
@@ -33,9 +33,9 @@ def test_a_history_comes_back_as_it_was_written(events: list[Event]) -> None:
         store = SqliteStore.in_memory()
         append = Append(execution_id="a", expected_version=0, rows=rows)
         assert await store.commit([append]) == [Committed(len(rows))]
-        found = await store.read("a")
+        stored_rows = await store.read("a")
         await store.close()
-        return found
+        return stored_rows
 
-    found = asyncio.run(write_and_read())
-    assert [Event(row.seq, row.ts, decode(row.kind, row.body, row.version)) for row in found] == history
+    stored_rows = asyncio.run(write_and_read())
+    assert [Event(row.seq, row.ts, decode(row.kind, row.body, row.version)) for row in stored_rows] == history

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from noetl.ports.results import ResultDamaged, ResultError
-from noetl.stores.results import FileResults
+from noetl.stores.results.file_backend import FileResults
 from noetl.testing.results_suite import EXECUTION, OTHER_EXECUTION, result_key_of
 
 

@@ -10,8 +10,9 @@ import pytest
 from apsw.ext import query_info
 
 from noetl.ports.store import StoreUnusable
-from noetl.stores.sqlite import SqliteStore, queries
+from noetl.stores.sqlite import queries
 from noetl.stores.sqlite.migration import APPLICATION_ID, create_schema, migrate_schema
+from noetl.stores.sqlite.store import SqliteStore
 from noetl.testing.store.store_fixtures import begin_execution
 
 
@@ -33,8 +34,8 @@ def shape(connection: apsw.Connection) -> dict[str, Any]:
             (kind, without_rowid, strict),
             [*connection.execute("SELECT * FROM pragma_table_xinfo(?)", (name,))],
             {
-                index: (rest, [*connection.execute("SELECT * FROM pragma_index_xinfo(?)", (index,))])
-                for index, *rest in connection.execute(indexes, (name,))
+                index: (properties, [*connection.execute("SELECT * FROM pragma_index_xinfo(?)", (index,))])
+                for index, *properties in connection.execute(indexes, (name,))
             },
         )
         for name, kind, without_rowid, strict in tables
@@ -60,8 +61,8 @@ def test_a_difference_would_be_seen(database: apsw.Connection) -> None:
 
 
 def test_a_store_of_before_is_all_there_and_uses_no_position_again(tmp_path: Path) -> None:
-    place = tmp_path / "store.db"
-    database = apsw.Connection(str(place))
+    store_path = tmp_path / "store.db"
+    database = apsw.Connection(str(store_path))
     database.execute("PRAGMA page_size = 8192; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL")
     migrate_schema(database, 0, queries.migration_scripts()[:3])
     facts = ("completed", "p", "h", "", "", "", "{}", 0, "", 0, 9, 0)
@@ -77,7 +78,7 @@ def test_a_store_of_before_is_all_there_and_uses_no_position_again(tmp_path: Pat
     database.close()
 
     async def use() -> None:
-        store = SqliteStore.at(place)
+        store = SqliteStore.at(store_path)
         record = await store.execution("a")
         assert record
         assert (record.version, record.started_at, record.updated_at) == (2, 7, 8)
@@ -118,12 +119,12 @@ def test_a_place_where_a_store_cannot_be_shared_is_refused() -> None:
 
 
 def test_an_interrupted_making_is_done_again(tmp_path: Path) -> None:
-    place = tmp_path / "store.db"
-    database = apsw.Connection(str(place))
+    store_path = tmp_path / "store.db"
+    database = apsw.Connection(str(store_path))
     database.execute("PRAGMA page_size = 8192; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL")
     database.close()
-    asyncio.run(SqliteStore.at(place).close())
-    database = apsw.Connection(str(place))
+    asyncio.run(SqliteStore.at(store_path).close())
+    database = apsw.Connection(str(store_path))
     assert "event" in shape(database)
     assert database.pragma("application_id") == APPLICATION_ID
     database.close()

@@ -9,10 +9,10 @@ import pytest
 
 from noetl.stores.ownership import Owners
 from tests.file_rights import readable_only
-from tests.stores.store_process import child, heard
+from tests.stores.store_process import child, next_line
 
 HOLD = """
-owned = Owners(PLACE).claim("a")
+owned = Owners(PATH).acquire("a")
 say(os.getpid() if owned else "refused")
 sys.stdin.readline()
 owned.release()
@@ -21,9 +21,9 @@ sys.stdin.readline()
 """
 # Claims and releases a thousand times; two owners at once would find each other's mark.
 RACE = """
-owners, mark, won = Owners(PLACE / "owners"), PLACE / "mark", 0
+owners, mark, won = Owners(PATH / "owners"), PATH / "mark", 0
 while won < 300:
-    if owned := owners.claim("a"):
+    if owned := owners.acquire("a"):
         os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
         os.unlink(mark)
         owned.release()
@@ -50,11 +50,11 @@ def test_an_execution_has_one_owner(owners: Owners) -> None:
 
 
 def test_who_may_only_read_sees_owners_and_waits_for_them(public_folder: Path) -> None:
-    place = public_folder / "owners"
-    with child(HOLD, place) as process:
-        owner = int(heard(process))
+    lock_path = public_folder / "owners"
+    with child(HOLD, lock_path) as process:
+        owner = int(next_line(process))
         with readable_only(public_folder), ThreadPoolExecutor() as pool:
-            owners = Owners(place)
+            owners = Owners(lock_path)
             assert owners.owner("a") == owner
             waits = pool.submit(owners.wait_until_released, "a")
             assert process.stdin
@@ -69,11 +69,11 @@ def test_nobody_owns_what_was_never_claimed(owners: Owners) -> None:
 
 
 def test_thousands_can_be_owned_and_leave_one_empty_file(owners: Owners, tmp_path: Path) -> None:
-    owned = [owners.acquire(f"x{number}") for number in range(5_000)]
-    assert all(owned)
-    for one in owned:
-        assert one
-        one.release()
+    ownerships = [owners.acquire(f"x{number}") for number in range(5_000)]
+    assert all(ownerships)
+    for ownership in ownerships:
+        assert ownership
+        ownership.release()
     assert owners.owner("x7") is None
     assert (tmp_path / "owners").stat().st_size == 0
 
@@ -103,7 +103,7 @@ def test_two_objects_on_one_file_know_of_each_other(owners: Owners, tmp_path: Pa
 
 def test_waiting_ends_with_the_owner(owners: Owners, tmp_path: Path) -> None:
     with child(HOLD, tmp_path / "owners") as process:
-        heard(process)
+        next_line(process)
         with ThreadPoolExecutor() as pool:
             waits = pool.submit(owners.wait_until_released, "a")
             process.kill()
@@ -113,14 +113,14 @@ def test_waiting_ends_with_the_owner(owners: Owners, tmp_path: Path) -> None:
 
 def test_another_process_owns_it_until_it_releases(owners: Owners, tmp_path: Path) -> None:
     with child(HOLD, tmp_path / "owners") as process:
-        owner = int(heard(process))
+        owner = int(next_line(process))
         assert owner == process.pid
         assert owners.owner("a") == owner
         assert owners.acquire("a") is None
         assert process.stdin
         process.stdin.write("\n")
         process.stdin.flush()
-        assert heard(process) == "released"
+        assert next_line(process) == "released"
         owned = owners.acquire("a")
         assert owned
         owned.release()
@@ -128,7 +128,7 @@ def test_another_process_owns_it_until_it_releases(owners: Owners, tmp_path: Pat
 
 def test_the_kernel_frees_what_a_killed_process_owned(owners: Owners, tmp_path: Path) -> None:
     with child(HOLD, tmp_path / "owners") as process:
-        assert int(heard(process)) == process.pid
+        assert int(next_line(process)) == process.pid
         process.kill()
         process.wait()
         assert owners.owner("a") is None
@@ -141,4 +141,4 @@ def test_the_kernel_frees_what_a_killed_process_owned(owners: Owners, tmp_path: 
 def test_processes_that_claim_at_once_never_own_it_together(tmp_path: Path) -> None:
     with ExitStack() as stack:
         processes = [stack.enter_context(child(RACE, tmp_path)) for _ in range(3)]
-        assert [heard(process) for process in processes] == ["done"] * 3
+        assert [next_line(process) for process in processes] == ["done"] * 3

@@ -12,7 +12,9 @@ from noetl.model.reference import (
     unescape,
 )
 from noetl.ports.results import ResultMissing, ResultStore
-from noetl.stores.results import FileResults, MemoryResults, ResultStoreObjects
+from noetl.stores.results.file_backend import FileResults
+from noetl.stores.results.memory_backend import MemoryResults
+from noetl.stores.results.result_store_objects import ResultStoreObjects
 
 ID = "01939d2e-0000-7000-8000-000000000001"
 
@@ -22,20 +24,20 @@ def results(request: pytest.FixtureRequest, tmp_path: Path) -> ResultStore:
     return FileResults(tmp_path) if request.param == "file" else MemoryResults()
 
 
-async def kept(objects: ResultStoreObjects, data: bytes = b"\x00\x01") -> StoredReference:
+async def keep_draft(objects: ResultStoreObjects, data: bytes = b"\x00\x01") -> StoredReference:
     async with objects.draft() as draft:
         draft.path.write_bytes(data)
         return await draft.keep("application/octet-stream", preview="two bytes", name="x.bin")
 
 
 def test_a_draft_that_is_kept_can_be_read(results: ResultStore) -> None:
-    async def whole() -> tuple[StoredReference, bytes]:
+    async def use_objects() -> tuple[StoredReference, bytes]:
         objects = ResultStoreObjects(results, ID)
-        reference = await kept(objects)
+        reference = await keep_draft(objects)
         async with objects.local(reference) as path:
             return reference, path.read_bytes()
 
-    reference, data = asyncio.run(whole())
+    reference, data = asyncio.run(use_objects())
     assert data == b"\x00\x01"
     assert (reference["size"], reference["media_type"]) == (2, "application/octet-stream")
     assert (reference["preview"], reference["name"]) == ("two bytes", "x.bin")
@@ -43,26 +45,26 @@ def test_a_draft_that_is_kept_can_be_read(results: ResultStore) -> None:
 
 
 def test_a_draft_that_is_not_kept_is_gone(tmp_path: Path) -> None:
-    async def whole() -> None:
+    async def use_objects() -> None:
         async with ResultStoreObjects(FileResults(tmp_path), ID).draft() as draft:
             draft.path.write_bytes(b"half")
 
-    asyncio.run(whole())
+    asyncio.run(use_objects())
     assert list((tmp_path / ID).iterdir()) == []
 
 
 def test_another_execution_cannot_read_it(results: ResultStore) -> None:
-    async def whole() -> None:
-        reference = await kept(ResultStoreObjects(results, ID))
+    async def use_objects() -> None:
+        reference = await keep_draft(ResultStoreObjects(results, ID))
         async with ResultStoreObjects(results, ID[:-1] + "2").local(reference):
             pass
 
     with pytest.raises(ResultMissing, match="not stored by this execution"):
-        asyncio.run(whole())
+        asyncio.run(use_objects())
 
 
 def test_only_what_was_stored_comes_back_as_stored(results: ResultStore) -> None:
-    reference = asyncio.run(kept(ResultStoreObjects(results, ID)))
+    reference = asyncio.run(keep_draft(ResultStoreObjects(results, ID)))
     forged = dict(reference)
     logged = escape({"real": reference, "forged": forged})
     assert is_object_reference(logged["real"])

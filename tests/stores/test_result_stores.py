@@ -9,11 +9,13 @@ import pytest
 
 from noetl.ports.results import ResultError, ResultMissing, ResultStore
 from noetl.stores.home_folder import Home
-from noetl.stores.results import FileResults, MemoryResults, NamedResults
 from noetl.stores.results.database_backend import MAX_VALUE_BYTES, DatabaseResults
+from noetl.stores.results.file_backend import FileResults
+from noetl.stores.results.memory_backend import MemoryResults
+from noetl.stores.results.named_results import NamedResults
 from noetl.stores.results.result_store_urls import ResultStoreUrlWrong, open_result_stores
 from noetl.stores.results.s3_backend import S3Results
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.sqlite.store import SqliteStore
 from noetl.testing.results_suite import (
     EXECUTION,
     OTHER_EXECUTION,
@@ -24,25 +26,25 @@ from noetl.testing.results_suite import (
 from tests.s3_server import S3Server
 
 
-class OnShelf(ResultSuite):
+class BackendSuite(ResultSuite):
     async def spoil(self, store: ResultStore, key: str, data: bytes) -> None:
-        await store._shelf.write(key, data)  # type: ignore[attr-defined]
+        await store._backend.write(key, data)  # type: ignore[attr-defined]  # as a disk would spoil it
 
 
-class TestFileResults(OnShelf):
+class TestFileResults(BackendSuite):
     @pytest.fixture
     def open_results(self, tmp_path: Path) -> ResultStoreOpener:
         return lambda: FileResults(tmp_path / "results")
 
 
-class TestMemoryResults(OnShelf):
+class TestMemoryResults(BackendSuite):
     @pytest.fixture
     def open_results(self) -> ResultStoreOpener:
         results = MemoryResults()
         return lambda: results
 
 
-class TestS3Results(OnShelf):
+class TestS3Results(BackendSuite):
     @pytest.fixture
     def open_results(
         self, s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -53,7 +55,7 @@ class TestS3Results(OnShelf):
         return lambda: S3Results(url, tmp_path)
 
 
-class TestDatabaseResults(OnShelf):
+class TestDatabaseResults(BackendSuite):
     @pytest.fixture
     def open_results(self, tmp_path: Path) -> Iterator[ResultStoreOpener]:
         store = SqliteStore.in_memory()
@@ -69,11 +71,11 @@ class TestNamedResults(ResultSuite):
     async def spoil(self, store: ResultStore, key: str, data: bytes) -> None:
         assert isinstance(store, NamedResults)
         own, _ = store.locate(key)
-        await own._shelf.write(key, data)  # type: ignore[attr-defined]
+        await own._backend.write(key, data)  # type: ignore[attr-defined]  # as a disk would spoil it
 
 
 def test_a_key_says_which_store_has_it(tmp_path: Path) -> None:
-    async def whole() -> None:
+    async def use_stores() -> None:
         own, more = FileResults(tmp_path / "own"), FileResults(tmp_path / "more")
         results = NamedResults(own, {"more": more})
         key = f"more:{result_key_of(EXECUTION, b'1')}"
@@ -90,11 +92,11 @@ def test_a_key_says_which_store_has_it(tmp_path: Path) -> None:
         with pytest.raises(ResultMissing, match="no result store `gone` here"):
             await results.get(f"gone:{result_key_of(EXECUTION, b'1')}")
 
-    asyncio.run(whole())
+    asyncio.run(use_stores())
 
 
 def test_too_much_for_a_database_is_refused(tmp_path: Path) -> None:
-    async def whole() -> None:
+    async def use_stores() -> None:
         store = SqliteStore.in_memory()
         try:
             large = tmp_path / "large"
@@ -106,11 +108,11 @@ def test_too_much_for_a_database_is_refused(tmp_path: Path) -> None:
         finally:
             await store.close()
 
-    asyncio.run(whole())
+    asyncio.run(use_stores())
 
 
 def test_what_was_left_in_scratch_goes_with_the_execution(tmp_path: Path) -> None:
-    async def whole() -> None:
+    async def use_stores() -> None:
         store = SqliteStore.in_memory()
         try:
             for results in (FileResults(tmp_path / "results"), DatabaseResults(store, tmp_path / "scratch")):
@@ -123,7 +125,7 @@ def test_what_was_left_in_scratch_goes_with_the_execution(tmp_path: Path) -> Non
         finally:
             await store.close()
 
-    asyncio.run(whole())
+    asyncio.run(use_stores())
 
 
 def test_a_bucket_that_cannot_be_reached_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +138,7 @@ def test_a_bucket_that_cannot_be_reached_is_named(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize(
-    ("own", "named", "said"),
+    ("own", "named", "message"),
     [
         ("ftp://x", (), "`ftp://x` is no place for results"),
         ("s3://", (), "no place for results"),
@@ -149,10 +151,10 @@ def test_a_bucket_that_cannot_be_reached_is_named(tmp_path: Path, monkeypatch: p
     ],
 )
 def test_places_that_are_none_are_refused(
-    tmp_path: Path, own: str, named: tuple[str, ...], said: str
+    tmp_path: Path, own: str, named: tuple[str, ...], message: str
 ) -> None:
     store = SqliteStore.in_memory()
-    with pytest.raises(ResultStoreUrlWrong, match=said) as caught:
+    with pytest.raises(ResultStoreUrlWrong, match=message) as caught:
         open_result_stores(Home(tmp_path), store, own=own, named=named)
     assert caught.value.hint
     asyncio.run(store.close())
@@ -166,7 +168,7 @@ def test_settings_open_all_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     results = open_result_stores(Home(tmp_path), store, named=named, directory=tmp_path)
     assert results.names == {"db", "far", "near"}
 
-    async def whole() -> None:
+    async def use_stores() -> None:
         await results.put(f"near:{result_key_of(EXECUTION, b'1')}", b"1")
         await results.put(f"db:{result_key_of(EXECUTION, b'1')}", b"1")
         await results.put(result_key_of(EXECUTION, b"1"), b"1")
@@ -175,4 +177,4 @@ def test_settings_open_all_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert await store.blob(result_key_of(EXECUTION, b"1")) == b"1"
         await store.close()
 
-    asyncio.run(whole())
+    asyncio.run(use_stores())

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.sqlite.store import SqliteStore
 from noetl.testing.store_suite import SharedStoreSuite, StoreOpener, StoreSuite
 
 

@@ -9,20 +9,21 @@ import apsw
 import pytest
 
 from noetl.ports.store import Append, Committed, Effects, Row, StoreClosed
-from noetl.stores.sqlite import SqliteStore, writer
+from noetl.stores.sqlite import writer
+from noetl.stores.sqlite.store import SqliteStore
 from noetl.testing.store.store_fixtures import begin_execution, effects_in_row, new_append
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def store_path(tmp_path: Path) -> Path:
     return tmp_path / "store.db"
 
 
 @pytest.fixture
-def other(place: Path) -> Iterator[apsw.Connection]:
+def other(store_path: Path) -> Iterator[apsw.Connection]:
     """Another program with the file open."""
-    asyncio.run(SqliteStore.at(place).close())
-    connection = apsw.Connection(str(place))
+    asyncio.run(SqliteStore.at(store_path).close())
+    connection = apsw.Connection(str(store_path))
     yield connection
     connection.close()
 
@@ -36,9 +37,9 @@ async def turns(count: int = 20) -> None:
         await asyncio.sleep(0)
 
 
-def test_an_idle_store_commits_where_it_is_called(place: Path) -> None:
+def test_an_idle_store_commits_where_it_is_called(store_path: Path) -> None:
     async def use() -> None:
-        store = SqliteStore.at(place)
+        store = SqliteStore.at(store_path)
         await begin_execution(store, "a")
         assert writers() == []
         await store.close()
@@ -46,9 +47,9 @@ def test_an_idle_store_commits_where_it_is_called(place: Path) -> None:
     asyncio.run(use())
 
 
-def test_a_server_commits_in_a_thread_that_ends_with_the_store(place: Path) -> None:
+def test_a_server_commits_in_a_thread_that_ends_with_the_store(store_path: Path) -> None:
     async def use() -> None:
-        store = SqliteStore.at(place, inline="nothing")
+        store = SqliteStore.at(store_path, inline="nothing")
         await begin_execution(store, "a")
         assert len(writers()) == 1
         await store.close()
@@ -57,9 +58,9 @@ def test_a_server_commits_in_a_thread_that_ends_with_the_store(place: Path) -> N
     asyncio.run(use())
 
 
-def test_the_loop_goes_on_while_another_process_writes(place: Path, other: apsw.Connection) -> None:
+def test_the_loop_goes_on_while_another_process_writes(store_path: Path, other: apsw.Connection) -> None:
     async def use() -> None:
-        store = SqliteStore.at(place)
+        store = SqliteStore.at(store_path)
         await begin_execution(store, "a")
         other.execute("BEGIN IMMEDIATE")
         waiting = [asyncio.create_task(store.commit([new_append("a", version)])) for version in (1, 2, 3)]
@@ -74,9 +75,9 @@ def test_the_loop_goes_on_while_another_process_writes(place: Path, other: apsw.
     asyncio.run(use())
 
 
-def test_a_commit_waits_for_its_turn_behind_longer_work(place: Path) -> None:
+def test_a_commit_waits_for_its_turn_behind_longer_work(store_path: Path) -> None:
     async def use() -> None:
-        store = SqliteStore.at(place)
+        store = SqliteStore.at(store_path)
         await begin_execution(store, "a")
         loop, reached, go_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
 
@@ -98,9 +99,9 @@ def test_a_commit_waits_for_its_turn_behind_longer_work(place: Path) -> None:
     asyncio.run(use())
 
 
-def test_what_waits_together_is_committed_together(place: Path, other: apsw.Connection) -> None:
+def test_what_waits_together_is_committed_together(store_path: Path, other: apsw.Connection) -> None:
     async def use() -> None:
-        store = SqliteStore.at(place, inline="nothing")
+        store = SqliteStore.at(store_path, inline="nothing")
         other.execute("BEGIN IMMEDIATE")
         waiting = [asyncio.create_task(store.commit([new_append(f"x{number}", 0)])) for number in range(50)]
         await turns()
@@ -115,7 +116,9 @@ def test_what_waits_together_is_committed_together(place: Path, other: apsw.Conn
     asyncio.run(use())
 
 
-def test_when_too_much_waits_callers_wait_and_keep_their_order(place: Path, other: apsw.Connection) -> None:
+def test_when_too_much_waits_callers_wait_and_keep_their_order(
+    store_path: Path, other: apsw.Connection
+) -> None:
     body = b"x" * (writer.QUEUE_BYTES // 4)
 
     def large(version: int) -> Append:
@@ -123,7 +126,7 @@ def test_when_too_much_waits_callers_wait_and_keep_their_order(place: Path, othe
         return Append(execution_id="a", expected_version=version, rows=[row])
 
     async def use() -> None:
-        store = SqliteStore.at(place, inline="nothing")
+        store = SqliteStore.at(store_path, inline="nothing")
         other.execute("BEGIN IMMEDIATE")
         waiting = [asyncio.create_task(store.commit([large(version)])) for version in range(9)]
         await turns()
@@ -141,9 +144,9 @@ def test_when_too_much_waits_callers_wait_and_keep_their_order(place: Path, othe
     asyncio.run(use())
 
 
-def test_one_append_larger_than_the_queue_goes_through(place: Path) -> None:
+def test_one_append_larger_than_the_queue_goes_through(store_path: Path) -> None:
     async def use() -> None:
-        store = SqliteStore.at(place, inline="nothing")
+        store = SqliteStore.at(store_path, inline="nothing")
         row = Row(1, 1, 1, 1, b"x" * (writer.QUEUE_BYTES + 1), True)
         assert await store.commit([Append(execution_id="a", expected_version=0, rows=[row])]) == [
             Committed(1)
@@ -153,11 +156,13 @@ def test_one_append_larger_than_the_queue_goes_through(place: Path) -> None:
     asyncio.run(use())
 
 
-def test_a_caller_that_gave_up_waiting_for_room_appended_nothing(place: Path, other: apsw.Connection) -> None:
+def test_a_caller_that_gave_up_waiting_for_room_appended_nothing(
+    store_path: Path, other: apsw.Connection
+) -> None:
     row = Row(1, 1, 1, 1, b"x" * writer.QUEUE_BYTES, True)
 
     async def use() -> None:
-        store = SqliteStore.at(place, inline="nothing")
+        store = SqliteStore.at(store_path, inline="nothing")
         other.execute("BEGIN IMMEDIATE")
         first = asyncio.create_task(store.commit([Append(execution_id="a", expected_version=0, rows=[row])]))
         await turns()
@@ -174,9 +179,9 @@ def test_a_caller_that_gave_up_waiting_for_room_appended_nothing(place: Path, ot
     asyncio.run(use())
 
 
-def test_who_comes_while_the_store_closes_is_told(place: Path, other: apsw.Connection) -> None:
+def test_who_comes_while_the_store_closes_is_told(store_path: Path, other: apsw.Connection) -> None:
     async def use() -> None:
-        store = SqliteStore.at(place, inline="nothing")
+        store = SqliteStore.at(store_path, inline="nothing")
         other.execute("BEGIN IMMEDIATE")
         early = asyncio.create_task(store.commit([new_append("a", 0)]))
         await turns()
@@ -191,12 +196,12 @@ def test_who_comes_while_the_store_closes_is_told(place: Path, other: apsw.Conne
     asyncio.run(use())
 
 
-def test_a_loop_that_ends_without_closing_leaves_what_was_acknowledged(place: Path) -> None:
+def test_a_loop_that_ends_without_closing_leaves_what_was_acknowledged(store_path: Path) -> None:
     async def use() -> None:
-        await begin_execution(SqliteStore.at(place, inline="nothing"), "a")
+        await begin_execution(SqliteStore.at(store_path, inline="nothing"), "a")
 
     async def look() -> None:
-        store = SqliteStore.at(place)
+        store = SqliteStore.at(store_path)
         assert len(await store.read("a")) == 1
         await store.close()
 

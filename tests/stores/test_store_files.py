@@ -8,10 +8,10 @@ import apsw
 import pytest
 
 from noetl.ports.store import Committed, Effects, StoreBusy, StoreError, StoreFull, StoreUnusable
-from noetl.stores.sqlite import SqliteStore
 from noetl.stores.sqlite.connection import SCHEMA_VERSION
 from noetl.stores.sqlite.error_translation import ErrorTranslation
 from noetl.stores.sqlite.migration import APPLICATION_ID
+from noetl.stores.sqlite.store import SqliteStore
 from noetl.stores.sqlite.writer import Inline
 from noetl.testing.store.store_fixtures import begin_execution, effects_in_row, new_append
 from tests.file_rights import readable_only
@@ -20,178 +20,178 @@ LARGE = Effects(path="x" * 100_000)
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def store_path(tmp_path: Path) -> Path:
     return tmp_path / "store.db"
 
 
-def refused(place: Path) -> str:
+def opening_refusal(store_path: Path) -> str:
     with pytest.raises(StoreUnusable) as caught:
-        SqliteStore.at(place)
-    assert str(place) in str(caught.value)
+        SqliteStore.at(store_path)
+    assert str(store_path) in str(caught.value)
     assert caught.value.hint
     return str(caught.value)
 
 
-def make(place: Path) -> None:
-    asyncio.run(SqliteStore.at(place).close())
+def make_store(store_path: Path) -> None:
+    asyncio.run(SqliteStore.at(store_path).close())
 
 
-def test_a_store_has_the_settings_that_make_it_durable_and_small(place: Path) -> None:
-    make(place)
-    database = apsw.Connection(str(place))
+def test_a_store_has_the_settings_that_make_it_durable_and_small(store_path: Path) -> None:
+    make_store(store_path)
+    database = apsw.Connection(str(store_path))
     names = ("page_size", "auto_vacuum", "journal_mode", "application_id", "user_version")
     assert [database.pragma(name) for name in names] == [8192, 2, "wal", APPLICATION_ID, SCHEMA_VERSION]
     database.close()
 
 
-def test_a_closed_store_is_one_file(place: Path) -> None:
-    make(place)
-    assert [path.name for path in place.parent.iterdir()] == ["store.db"]
+def test_a_closed_store_is_one_file(store_path: Path) -> None:
+    make_store(store_path)
+    assert [path.name for path in store_path.parent.iterdir()] == ["store.db"]
 
 
-def test_a_file_that_is_no_database(place: Path) -> None:
-    place.write_text("apiVersion: noetl.io/v2\n" * 100)
-    assert "no SQLite database" in refused(place)
-    assert place.read_text().startswith("apiVersion")
+def test_a_file_that_is_no_database(store_path: Path) -> None:
+    store_path.write_text("apiVersion: noetl.io/v2\n" * 100)
+    assert "no SQLite database" in opening_refusal(store_path)
+    assert store_path.read_text().startswith("apiVersion")
 
 
-def test_a_database_of_another_program(place: Path) -> None:
-    database = apsw.Connection(str(place))
+def test_a_database_of_another_program(store_path: Path) -> None:
+    database = apsw.Connection(str(store_path))
     database.execute("CREATE TABLE theirs (a)")
     database.close()
-    assert "another program" in refused(place)
+    assert "another program" in opening_refusal(store_path)
 
 
-def test_a_store_of_a_newer_version(place: Path) -> None:
-    make(place)
-    database = apsw.Connection(str(place))
+def test_a_store_of_a_newer_version(store_path: Path) -> None:
+    make_store(store_path)
+    database = apsw.Connection(str(store_path))
     database.pragma("user_version", 99)
     database.close()
-    assert "newer NoETL: schema 99" in refused(place)
+    assert "newer NoETL: schema 99" in opening_refusal(store_path)
 
 
 def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
-    assert "cannot be opened" in refused(tmp_path / "missing" / "store.db")
+    assert "cannot be opened" in opening_refusal(tmp_path / "missing" / "store.db")
 
 
 def test_a_folder_in_place_of_the_file(tmp_path: Path) -> None:
-    assert "cannot be opened" in refused(tmp_path)
+    assert "cannot be opened" in opening_refusal(tmp_path)
 
 
 def test_a_new_store_in_a_folder_that_cannot_be_written(public_folder: Path) -> None:
     with readable_only(public_folder):
-        assert "cannot be opened" in refused(public_folder / "store.db")
+        assert "cannot be opened" in opening_refusal(public_folder / "store.db")
     assert [*public_folder.iterdir()] == []
 
 
 def test_a_store_in_a_folder_that_cannot_be_written(public_folder: Path) -> None:
-    place = public_folder / "store.db"
-    make(place)
-    place.chmod(0o444)
+    store_path = public_folder / "store.db"
+    make_store(store_path)
+    store_path.chmod(0o444)
     with readable_only(public_folder):
-        assert "cannot be" in refused(place)
+        assert "cannot be" in opening_refusal(store_path)
 
 
-def looked_at(place: Path) -> list[str]:
+def read_executions(store_path: Path) -> list[str]:
     """The executions of a store that is opened to be read; whatever writes is refused."""
 
     async def look() -> list[str]:
-        store = SqliteStore.to_read(place)
-        found = [record.execution_id for record in (await store.executions()).executions]
+        store = SqliteStore.to_read(store_path)
+        execution_ids = [record.execution_id for record in (await store.executions()).executions]
         assert await store.check(effects_in_row) == []
         with pytest.raises(StoreUnusable, match="cannot be written"):
             await store.commit([new_append("b", 0)])
         with pytest.raises(StoreUnusable, match="cannot be written"):
             await store.delete("a")
         await store.close()
-        return found
+        return execution_ids
 
     return asyncio.run(look())
 
 
 def test_a_store_that_cannot_be_written_can_be_read(public_folder: Path) -> None:
-    place = public_folder / "a store?.db"
-    asyncio.run(filled(place))
+    store_path = public_folder / "a store?.db"
+    asyncio.run(fill_store(store_path))
     with readable_only(public_folder):
-        assert looked_at(place) == ["a"]
-    assert [*public_folder.iterdir()] == [place]
+        assert read_executions(store_path) == ["a"]
+    assert [*public_folder.iterdir()] == [store_path]
 
 
 def test_a_store_that_others_write_can_be_read_by_those_who_may_not(public_folder: Path) -> None:
-    place = public_folder / "store.db"
+    store_path = public_folder / "store.db"
 
     async def write() -> None:
-        store = SqliteStore.at(place)
+        store = SqliteStore.at(store_path)
         await begin_execution(store, "a")
         with readable_only(public_folder):
-            looker = SqliteStore.to_read(place)
-            assert await looker.execution("a")
+            read_only_store = SqliteStore.to_read(store_path)
+            assert await read_only_store.execution("a")
         await begin_execution(store, "b")
-        assert await looker.execution("b")
-        await looker.close()
+        assert await read_only_store.execution("b")
+        await read_only_store.close()
         await store.close()
 
     asyncio.run(write())
 
 
 def test_what_is_written_while_it_is_read_without_a_lock_is_noticed(public_folder: Path) -> None:
-    place = public_folder / "store.db"
-    asyncio.run(filled(place))
+    store_path = public_folder / "store.db"
+    asyncio.run(fill_store(store_path))
 
     async def look() -> None:
         with readable_only(public_folder):
-            looker = SqliteStore.to_read(place)
-        await filled(place, "b")
+            read_only_store = SqliteStore.to_read(store_path)
+        await fill_store(store_path, "b")
         with pytest.raises(StoreBusy, match="was written meanwhile"):
-            await looker.executions()
+            await read_only_store.executions()
         with pytest.raises(StoreBusy, match="was written meanwhile"):
-            await looker.execution("a")
-        await looker.close()
+            await read_only_store.execution("a")
+        await read_only_store.close()
 
     asyncio.run(look())
 
 
 def test_an_older_store_that_cannot_be_written_says_what_to_do(public_folder: Path) -> None:
-    place = public_folder / "store.db"
-    make(place)
-    database = apsw.Connection(str(place))
+    store_path = public_folder / "store.db"
+    make_store(store_path)
+    database = apsw.Connection(str(store_path))
     database.pragma("user_version", SCHEMA_VERSION - 1)
     database.close()
     with readable_only(public_folder), pytest.raises(StoreUnusable, match="has an older form") as caught:
-        SqliteStore.to_read(place)
+        SqliteStore.to_read(store_path)
     assert "copy it" in caught.value.hint
 
 
 def test_a_store_whose_log_cannot_be_read_says_what_to_do(public_folder: Path) -> None:
-    place = public_folder / "store.db"
-    make(place)
+    store_path = public_folder / "store.db"
+    make_store(store_path)
     (public_folder / "store.db-wal").write_bytes(b"of a process that was killed")
     with readable_only(public_folder), pytest.raises(StoreUnusable, match="without writing") as caught:
-        SqliteStore.to_read(place)
+        SqliteStore.to_read(store_path)
     assert "copy it" in caught.value.hint
 
 
 def test_a_store_that_cannot_be_read(public_folder: Path) -> None:
-    place = public_folder / "store.db"
-    make(place)
-    place.chmod(0)
+    store_path = public_folder / "store.db"
+    make_store(store_path)
+    store_path.chmod(0)
     with readable_only(public_folder), pytest.raises(StoreUnusable, match="cannot be read"):
-        SqliteStore.to_read(place)
+        SqliteStore.to_read(store_path)
 
 
-async def filled(place: Path, execution_id: str = "a") -> None:
-    store = SqliteStore.at(place)
+async def fill_store(store_path: Path, execution_id: str = "a") -> None:
+    store = SqliteStore.at(store_path)
     await begin_execution(store, execution_id)
     await store.close()
 
 
-def test_a_file_that_somebody_else_holds(place: Path) -> None:
-    make(place)
-    database = apsw.Connection(str(place))
+def test_a_file_that_somebody_else_holds(store_path: Path) -> None:
+    make_store(store_path)
+    database = apsw.Connection(str(store_path))
     database.execute("BEGIN IMMEDIATE")
 
     async def wait() -> None:
-        store = SqliteStore.at(place, patience=0.01)
+        store = SqliteStore.at(store_path, patience=0.01)
         with pytest.raises(StoreBusy, match="locked by another process"):
             await store.commit([new_append("a", 0)])
         assert await store.read("a") == []
@@ -204,9 +204,9 @@ def test_a_file_that_somebody_else_holds(place: Path) -> None:
 
 
 @pytest.mark.parametrize("inline", ["commits", "nothing"])
-def test_no_room_left_writes_nothing_and_what_was_there_is_safe(place: Path, inline: Inline) -> None:
+def test_no_room_left_writes_nothing_and_what_was_there_is_safe(store_path: Path, inline: Inline) -> None:
     async def fill() -> None:
-        store = SqliteStore.at(place, inline=inline, max_pages=60)
+        store = SqliteStore.at(store_path, inline=inline, max_pages=60)
         await begin_execution(store, "a", Effects(status="running"))
         with pytest.raises(StoreFull, match="no room"):
             await store.commit([new_append("b", 0, *[LARGE] * 10), new_append("a", 1)])
@@ -221,20 +221,20 @@ def test_no_room_left_writes_nothing_and_what_was_there_is_safe(place: Path, inl
 
 def test_what_the_disk_refuses_is_told_with_what_to_do() -> None:
     """The file that readers share has no room, which SQLite calls an error of the disk; and a real one."""
-    found = []
+    errors = []
     for code in (apsw.SQLITE_IOERR_SHMSIZE, apsw.SQLITE_IOERR_READ):
         failure = apsw.IOError("disk I/O error")
         vars(failure)["extendedresult"] = code
         with pytest.raises(StoreError) as caught, ErrorTranslation("store.db"):
             raise failure
-        found.append(caught.value)
-    assert [type(error) for error in found] == [StoreFull, StoreError]
-    assert all(error.hint for error in found)
+        errors.append(caught.value)
+    assert [type(error) for error in errors] == [StoreFull, StoreError]
+    assert all(error.hint for error in errors)
 
 
-def test_when_there_is_no_room_all_of_a_group_fail_and_can_try_again(place: Path) -> None:
+def test_when_there_is_no_room_all_of_a_group_fail_and_can_try_again(store_path: Path) -> None:
     async def fill() -> None:
-        store = SqliteStore.at(place, inline="nothing", max_pages=60)
+        store = SqliteStore.at(store_path, inline="nothing", max_pages=60)
         commits = [store.commit([new_append(name, 0, *[LARGE] * 10)]) for name in "ab"]
         results = await asyncio.gather(*commits, return_exceptions=True)
         assert [type(result) for result in results] == [StoreFull, StoreFull]
@@ -244,23 +244,23 @@ def test_when_there_is_no_room_all_of_a_group_fail_and_can_try_again(place: Path
     asyncio.run(fill())
 
 
-def test_deleting_gives_room_back(place: Path) -> None:
+def test_deleting_gives_room_back(store_path: Path) -> None:
     async def use() -> None:
-        store = SqliteStore.at(place)
+        store = SqliteStore.at(store_path)
         await begin_execution(store, "a", *[LARGE] * 50)
         await store.close()
-        full = place.stat().st_size
-        store = SqliteStore.at(place)
+        full = store_path.stat().st_size
+        store = SqliteStore.at(store_path)
         await store.delete("a")
         await store.close()
-        assert place.stat().st_size < full / 10
+        assert store_path.stat().st_size < full / 10
 
     asyncio.run(use())
 
 
-def test_a_large_blob_is_not_in_memory_more_than_once(place: Path) -> None:
-    async def whole() -> None:
-        store = SqliteStore.at(place)
+def test_a_large_blob_is_not_in_memory_more_than_once(store_path: Path) -> None:
+    async def use_store() -> None:
+        store = SqliteStore.at(store_path)
         try:
             large = os.urandom(64 << 20)
             apsw.memory_high_water(True)
@@ -272,22 +272,22 @@ def test_a_large_blob_is_not_in_memory_more_than_once(place: Path) -> None:
         finally:
             await store.close()
 
-    asyncio.run(whole())
+    asyncio.run(use_store())
 
 
-def test_damage_is_found(place: Path) -> None:
+def test_damage_is_found(store_path: Path) -> None:
     async def write() -> None:
-        store = SqliteStore.at(place)
+        store = SqliteStore.at(store_path)
         await begin_execution(store, "a", *[LARGE] * 20)
         await store.close()
 
     async def look() -> None:
-        store = SqliteStore.at(place)
-        assert [found.execution_id for found in await store.check(effects_in_row)][:1] == [""]
+        store = SqliteStore.at(store_path)
+        assert [inconsistency.execution_id for inconsistency in await store.check(effects_in_row)][:1] == [""]
         await store.close()
 
     asyncio.run(write())
-    with place.open("r+b") as file:
+    with store_path.open("r+b") as file:
         file.seek(8192 * 3)
         file.write(b"\xff" * 8192 * 20)
     asyncio.run(look())

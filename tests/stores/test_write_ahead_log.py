@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 from noetl.ports.store import Effects
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.sqlite.store import SqliteStore
 from noetl.stores.sqlite.write_ahead_log import CHECKPOINT_PAGES, ROOM
 from noetl.testing.store.store_fixtures import begin_execution, commit_accepted, effects_in_row, new_append
 
@@ -13,8 +13,8 @@ NOTHING = Effects()
 PAGE = 8_192
 
 
-def size(place: Path) -> int:
-    return place.with_name("store.db-wal").stat().st_size
+def log_size(store_path: Path) -> int:
+    return store_path.with_name("store.db-wal").stat().st_size
 
 
 def test_commits_find_room_in_the_log(tmp_path: Path) -> None:
@@ -24,7 +24,7 @@ def test_commits_find_room_in_the_log(tmp_path: Path) -> None:
         sizes = set()
         for version in range(1, 200):
             await commit_accepted(store, new_append("a", version))
-            sizes.add(size(tmp_path / "store.db"))
+            sizes.add(log_size(tmp_path / "store.db"))
         await store.close()
         return sizes
 
@@ -56,7 +56,7 @@ def test_a_store_whose_log_has_room_left_opens_with_everything(tmp_path: Path) -
         await store.close()
 
     asyncio.run(write())
-    assert size(copy / "store.db") > 50 * 2 * PAGE
+    assert log_size(copy / "store.db") > 50 * 2 * PAGE
     asyncio.run(read())
 
 
@@ -69,7 +69,7 @@ def test_the_log_is_emptied_in_time(tmp_path: Path) -> None:
             await commit_accepted(store, new_append("a", first, *[NOTHING] * 1_000))
         # 40,000 rows take more pages than the log may have before it begins again
         assert (tmp_path / "store.db").stat().st_size > 100 * PAGE
-        assert size(tmp_path / "store.db") < 2 * CHECKPOINT_PAGES * PAGE
+        assert log_size(tmp_path / "store.db") < 2 * CHECKPOINT_PAGES * PAGE
         await store.close()
 
     asyncio.run(use())

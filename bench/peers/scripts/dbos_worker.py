@@ -17,7 +17,7 @@ from dbos._dbos import _get_dbos_instance
 from sqlalchemy import text
 
 from bench.peers.scripts import workload_report
-from bench.peers.scripts.workload_report import fib, report, report_latency, timed, timed_async
+from bench.peers.scripts.workload_report import fib, report, report_latency, time_await, time_call
 
 
 @DBOS.step()
@@ -45,11 +45,11 @@ def chain(steps: int) -> None:
 async def loop(steps: int) -> None:
     gate = asyncio.Semaphore(workload_report.FLIGHT)
 
-    async def one() -> None:
+    async def run_step() -> None:
         async with gate:
             await nothing_async()
 
-    await asyncio.gather(*[one() for _ in range(steps)])
+    await asyncio.gather(*[run_step() for _ in range(steps)])
 
 
 @DBOS.workflow()
@@ -64,7 +64,7 @@ def many(runs: int) -> None:
 
 async def measure_loop() -> float:
     await loop(workload_report.WARM)
-    return await timed_async(loop(workload_report.LOOP))
+    return await time_await(loop(workload_report.LOOP))
 
 
 def durability() -> str:
@@ -79,16 +79,22 @@ def measure(workload: str) -> None:
         chain(1)
     match workload:
         case "w1" | "w1b":
-            report(workload, timed(lambda: chain(workload_report.CHAIN)), workload_report.CHAIN, durability())
+            report(
+                workload, time_call(lambda: chain(workload_report.CHAIN)), workload_report.CHAIN, durability()
+            )
         case "w2":
             report(workload, asyncio.run(measure_loop()), workload_report.LOOP, durability())
         case "w3":
-            report(workload, timed(lambda: many(workload_report.RUNS)), workload_report.RUNS, durability())
+            report(
+                workload, time_call(lambda: many(workload_report.RUNS)), workload_report.RUNS, durability()
+            )
         case "w4":
-            found = [timed(lambda: chain(1)) for _ in range(workload_report.LATENCIES)]
-            report_latency(workload, found, durability())
+            latencies = [time_call(lambda: chain(1)) for _ in range(workload_report.LATENCIES)]
+            report_latency(workload, latencies, durability())
         case "w5":
-            report(workload, timed(lambda: tasks(workload_report.FIBS)), workload_report.FIBS, durability())
+            report(
+                workload, time_call(lambda: tasks(workload_report.FIBS)), workload_report.FIBS, durability()
+            )
 
 
 def main(workload: str) -> None:

@@ -12,7 +12,7 @@ import sys
 from prefect import flow, task
 
 from bench.peers.scripts import workload_report
-from bench.peers.scripts.workload_report import fib, report, report_latency, timed_async
+from bench.peers.scripts.workload_report import fib, report, report_latency, time_await
 
 RUNS = 20
 LATENCIES = 50
@@ -51,11 +51,11 @@ async def chain_kept(steps: int) -> None:
 async def loop(steps: int) -> None:
     gate = asyncio.Semaphore(workload_report.FLIGHT)
 
-    async def one() -> None:
+    async def run_step() -> None:
         async with gate:
             await nothing()
 
-    await asyncio.gather(*[one() for _ in range(steps)])
+    await asyncio.gather(*[run_step() for _ in range(steps)])
 
 
 @flow
@@ -73,21 +73,21 @@ async def main(workload: str) -> None:
         await chain(1)
     match workload:
         case "w1":
-            report(workload, await timed_async(chain(workload_report.CHAIN)), workload_report.CHAIN, EVENTS)
+            report(workload, await time_await(chain(workload_report.CHAIN)), workload_report.CHAIN, EVENTS)
         case "w1b":
             await chain_kept(1)
             report(
-                workload, await timed_async(chain_kept(workload_report.CHAIN)), workload_report.CHAIN, RESULTS
+                workload, await time_await(chain_kept(workload_report.CHAIN)), workload_report.CHAIN, RESULTS
             )
         case "w2":
-            report(workload, await timed_async(loop(workload_report.LOOP)), workload_report.LOOP, EVENTS)
+            report(workload, await time_await(loop(workload_report.LOOP)), workload_report.LOOP, EVENTS)
         case "w3":
-            seconds = await timed_async(many(RUNS))
+            seconds = await time_await(many(RUNS))
             report(workload, seconds, RUNS, EVENTS, of=workload_report.RUNS, how="one after the other")
         case "w4":
-            report_latency(workload, [await timed_async(chain(1)) for _ in range(LATENCIES)], EVENTS)
+            report_latency(workload, [await time_await(chain(1)) for _ in range(LATENCIES)], EVENTS)
         case "w5":
-            report(workload, await timed_async(tasks(workload_report.FIBS)), workload_report.FIBS, EVENTS)
+            report(workload, await time_await(tasks(workload_report.FIBS)), workload_report.FIBS, EVENTS)
 
 
 if __name__ == "__main__":

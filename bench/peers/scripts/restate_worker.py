@@ -12,7 +12,7 @@ import aiohttp
 import uvloop
 
 from bench.peers.scripts import workload_report
-from bench.peers.scripts.workload_report import report, report_latency, timed_async
+from bench.peers.scripts.workload_report import report, report_latency, time_await
 
 DURABILITY = os.environ["DURABILITY"] + ", each step"
 
@@ -32,19 +32,19 @@ class Client:
             await self.run("chain", 1)
         match workload:
             case "w1" | "w1b":
-                seconds = await timed_async(self.run("chain", workload_report.CHAIN))
+                seconds = await time_await(self.run("chain", workload_report.CHAIN))
                 report(workload, seconds, workload_report.CHAIN, DURABILITY)
             case "w2":
-                seconds = await timed_async(self.run("loop", workload_report.LOOP))
+                seconds = await time_await(self.run("loop", workload_report.LOOP))
                 report(workload, seconds, workload_report.LOOP, DURABILITY)
             case "w3":
                 runs = [self.run("chain", workload_report.RUN_STEPS) for _ in range(workload_report.RUNS)]
-                report(workload, await timed_async(asyncio.gather(*runs)), workload_report.RUNS, DURABILITY)
+                report(workload, await time_await(asyncio.gather(*runs)), workload_report.RUNS, DURABILITY)
             case "w4":
-                found = [await timed_async(self.run("chain", 1)) for _ in range(workload_report.LATENCIES)]
-                report_latency(workload, found, DURABILITY)
+                latencies = [await time_await(self.run("chain", 1)) for _ in range(workload_report.LATENCIES)]
+                report_latency(workload, latencies, DURABILITY)
             case "w5":
-                seconds = await timed_async(self.run("tasks", workload_report.FIBS))
+                seconds = await time_await(self.run("tasks", workload_report.FIBS))
                 report(workload, seconds, workload_report.FIBS, DURABILITY)
 
 

@@ -17,23 +17,23 @@ def report(workload: str, seconds: float, n: int, durability: str, *, of: int = 
     """Prints a time; one of `n` things where the workload has `of` is scaled up, and says so."""
     note = ", ".join(part for part in (f"{n} of {of} measured, scaled" if of > n else "", how) if part)
     scaled = seconds * (of or n) / n
-    found = {"workload": workload, "seconds": scaled, "n": n, "durability": durability, "note": note}
-    print(json.dumps(found))
+    line = {"workload": workload, "seconds": scaled, "n": n, "durability": durability, "note": note}
+    print(json.dumps(line))
 
 
 def report_latency(workload: str, seconds: list[float], durability: str) -> None:
     cuts = statistics.quantiles(seconds, n=20)
-    found = {"workload": workload, "p50_ms": statistics.median(seconds) * 1e3, "p95_ms": cuts[18] * 1e3}
-    print(json.dumps({**found, "n": len(seconds), "durability": durability, "note": ""}))
+    line = {"workload": workload, "p50_ms": statistics.median(seconds) * 1e3, "p95_ms": cuts[18] * 1e3}
+    print(json.dumps({**line, "n": len(seconds), "durability": durability, "note": ""}))
 
 
-def timed(work: Callable[[], object]) -> float:
+def time_call(work: Callable[[], object]) -> float:
     begin = time.perf_counter()
     work()
     return time.perf_counter() - begin
 
 
-async def timed_async(work: Awaitable[object]) -> float:
+async def time_await(work: Awaitable[object]) -> float:
     begin = time.perf_counter()
     await work
     return time.perf_counter() - begin

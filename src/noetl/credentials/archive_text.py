@@ -14,79 +14,87 @@ CHUNK = 1 << 20
 MAX_UNPACKED_BYTES = 256 << 20
 """Bytes of a packed stream that are looked at: a few may unpack to more than anybody can wait for."""
 
-_BROKEN = (OSError, EOFError, ValueError, RuntimeError, lzma.LZMAError, zlib.error, zipfile.BadZipFile)
+_BROKEN_STREAM_ERRORS = (
+    OSError,
+    EOFError,
+    ValueError,
+    RuntimeError,
+    lzma.LZMAError,
+    zlib.error,
+    zipfile.BadZipFile,
+)
 """What is said of a stream that is not what it looks like, is cut off, or needs a password."""
-_OPENERS: dict[bytes, Callable[[Any], Any]] = {
+_OPENER_BY_HEADER: dict[bytes, Callable[[Any], Any]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
     b"\xfd7zXZ": lzma.open,
 }
 """By how the file begins."""
-_ZLIB = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
+_ZLIB_HEADERS = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
 
 
 def archive_streams(file: IO[bytes]) -> Iterator[Iterator[bytes]]:
     """The file as it is, and each stream that is packed in it; what is packed twice is unpacked once."""
     start = file.read(6)
-    for stream in chain([_read(file)], _unpacked(file, start)):
+    for stream in chain([_read_chunks(file)], _packed_streams(file, start)):
         file.seek(0)
         yield stream
 
 
-def _unpacked(file: IO[bytes], start: bytes) -> Iterator[Iterator[bytes]]:
-    opener = next((_OPENERS[sign] for sign in _OPENERS if start.startswith(sign)), None)
+def _packed_streams(file: IO[bytes], start: bytes) -> Iterator[Iterator[bytes]]:
+    opener = next((_OPENER_BY_HEADER[sign] for sign in _OPENER_BY_HEADER if start.startswith(sign)), None)
     if opener is not None:
-        yield _bounded(_decompressed(opener(file)))
-    elif start.startswith(_ZLIB):
-        yield _bounded(_inflated(file))
+        yield _limit_bytes(_decompress(opener(file)))
+    elif start.startswith(_ZLIB_HEADERS):
+        yield _limit_bytes(_inflate(file))
     elif start.startswith(b"PK"):
-        yield from _members(file)
+        yield from _zip_members(file)
     elif start.startswith(b"PAR1"):
-        yield _bounded(_parquet(file))
+        yield _limit_bytes(_parquet_buffers(file))
     elif start.startswith(b"ARROW1"):
-        yield _bounded(_arrow(file))
+        yield _limit_bytes(_arrow_buffers(file))
 
 
-def _read(file: Any) -> Iterator[bytes]:
+def _read_chunks(file: Any) -> Iterator[bytes]:
     while data := file.read(CHUNK):
         yield data
 
 
-def _decompressed(file: Any) -> Iterator[bytes]:
+def _decompress(file: Any) -> Iterator[bytes]:
     with file:
-        yield from _read(file)
+        yield from _read_chunks(file)
 
 
-def _bounded(stream: Iterator[bytes]) -> Iterator[bytes]:
-    left = MAX_UNPACKED_BYTES
+def _limit_bytes(stream: Iterator[bytes]) -> Iterator[bytes]:
+    remaining = MAX_UNPACKED_BYTES
     try:
         for data in stream:
             yield data
-            left -= len(data)
-            if left <= 0:
+            remaining -= len(data)
+            if remaining <= 0:
                 return
-    except _BROKEN:
+    except _BROKEN_STREAM_ERRORS:
         return
 
 
-def _inflated(file: IO[bytes]) -> Iterator[bytes]:
+def _inflate(file: IO[bytes]) -> Iterator[bytes]:
     unpacker = zlib.decompressobj()
     data = b""
     while not unpacker.eof and (data := unpacker.unconsumed_tail or file.read(CHUNK)):
         yield unpacker.decompress(data, CHUNK)
 
 
-def _members(file: IO[bytes]) -> Iterator[Iterator[bytes]]:
+def _zip_members(file: IO[bytes]) -> Iterator[Iterator[bytes]]:
     try:
         with zipfile.ZipFile(file) as archive:
             for member in archive.infolist():
                 with archive.open(member) as inside:
-                    yield _bounded(_read(inside))
-    except _BROKEN:
+                    yield _limit_bytes(_read_chunks(inside))
+    except _BROKEN_STREAM_ERRORS:
         return
 
 
-def _parquet(file: IO[bytes]) -> Iterator[bytes]:
+def _parquet_buffers(file: IO[bytes]) -> Iterator[bytes]:
     try:
         from pyarrow import parquet  # noqa: PLC0415 -- an extra, and large
     except ModuleNotFoundError:
@@ -95,9 +103,9 @@ def _parquet(file: IO[bytes]) -> Iterator[bytes]:
         yield from _buffers(batch.columns)
 
 
-def _arrow(file: IO[bytes]) -> Iterator[bytes]:
+def _arrow_buffers(file: IO[bytes]) -> Iterator[bytes]:
     try:
-        from pyarrow import ipc  # noqa: PLC0415 -- as above
+        from pyarrow import ipc  # noqa: PLC0415 -- an extra, and large
     except ModuleNotFoundError:
         return
     batches = ipc.open_file(file)

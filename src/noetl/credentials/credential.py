@@ -22,7 +22,7 @@ DATABASE_SPELLINGS = {
 }
 """Spellings of connections found in the wild, with those that tools know."""
 
-_PUBLIC = frozenset(
+_PUBLIC_FIELDS = frozenset(
     {
         "account", "application_name", "audience", "base_url", "bucket", "client_auth", "client_id",
         "database", "dbname", "dialect", "domain", "driver", "endpoint", "header", "host", "hostname", "kind",
@@ -33,7 +33,7 @@ _PUBLIC = frozenset(
 )  # fmt: skip
 """Fields that are no secrets. What is not named here is one."""
 
-_PASSWORD = re.compile(
+_PASSWORD_IN_TEXT = re.compile(
     r"""(?:^|[\s;?&])(?:password|pwd)\s*=\s*(?:('(?:\\.|[^'])*'|"(?:\\.|[^"])*")|([^\s;]+))""", re.IGNORECASE
 )
 
@@ -56,9 +56,9 @@ class Credential(Struct, frozen=True):
 def secrets_of(fields: Mapping[str, Any]) -> Iterator[tuple[FieldPath, Any]]:
     """The secret values of a credential, with the way to each. A password in a URL counts by itself, too."""
     for name, value in fields.items():
-        public = name.lower().removeprefix("db_") in _PUBLIC
+        public = name.lower().removeprefix("db_") in _PUBLIC_FIELDS
         for path, leaf in leaves(value, (name,)):
-            inner = isinstance(path[-1], str) and path[-1].lower() in _PUBLIC
+            inner = isinstance(path[-1], str) and path[-1].lower() in _PUBLIC_FIELDS
             if not public and (len(path) == 1 or not inner):
                 yield path, leaf
             if isinstance(leaf, str) and (password := _password_in(leaf)):
@@ -79,9 +79,9 @@ def _password_in(text: str) -> str:
                 return unquote(password)
         except ValueError:
             return ""
-    if not (found := _PASSWORD.search(text)):
+    if not (match := _PASSWORD_IN_TEXT.search(text)):
         return ""
-    quoted, plain = found.groups()
+    quoted, plain = match.groups()
     if plain is None:
         return re.sub(r"\\(.)", r"\1", quoted[1:-1])
     return unquote(plain.partition("&")[0]) if "://" in text else plain

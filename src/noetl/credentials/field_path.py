@@ -15,19 +15,19 @@ FieldPath = tuple[str | int, ...]
 
 def mark_fields(fields: Mapping[str, Json], origin: SecretOrigin, *, public: bool = False) -> dict[str, Any]:
     """The fields with what stands for each value; with `public`, only for those that are secret."""
-    secret = {path for path, _ in secrets_of(fields)} if public else None
-    shown: Any = dict(fields)
+    secret_paths = {path for path, _ in secrets_of(fields)} if public else None
+    marked: Any = dict(fields)
     for path, _ in leaves(fields):
-        if path and (secret is None or path in secret):
-            shown = replace_at_field_path(shown, path, secret_marker(structs.replace(origin, path=path)))
-    found: dict[str, Any] = shown
-    return found
+        if path and (secret_paths is None or path in secret_paths):
+            marked = replace_at_field_path(marked, path, secret_marker(structs.replace(origin, path=path)))
+    result: dict[str, Any] = marked
+    return result
 
 
 def credential_field(fields: Mapping[str, Any], path: FieldPath) -> Any:
     """What a secret of a credential is, or another field of it. Raises KeyError if there is none any more."""
-    own = dict(secrets_of(fields)).get(path)
-    return value_at_field_path(fields, path) if own is None else own
+    secret = dict(secrets_of(fields)).get(path)
+    return value_at_field_path(fields, path) if secret is None else secret
 
 
 def value_at_field_path(value: Any, path: FieldPath) -> Any:

@@ -31,12 +31,12 @@ class CredentialRequest(Struct, frozen=True):
 
 
 class Providers:
-    """Resolves entries anew each time. `stored` is the credential store, if there is one."""
+    """Resolves requests anew each time. `stored` is the credential store, if there is one."""
 
     def __init__(self, stored: CredentialStore | None, environment: Mapping[str, str] | None = None) -> None:
-        self._stored = stored
+        self._credential_store = stored
         self._environment = os.environ if environment is None else environment
-        self._kinds: dict[str, Callable[[CredentialRequest], Awaitable[Credential]]] = {
+        self._resolve_by_kind: dict[str, Callable[[CredentialRequest], Awaitable[Credential]]] = {
             "": self._by_name,
             "env": self._env,
             "file": self._file,
@@ -49,127 +49,129 @@ class Providers:
             "secret_manager": self._secret_manager,
         }
 
-    async def resolve(self, entry: CredentialRequest) -> Credential:
+    async def resolve(self, request: CredentialRequest) -> Credential:
         """Raises CredentialError."""
-        return await self._kinds.get(entry.kind, self._connection)(entry)
+        return await self._resolve_by_kind.get(request.kind, self._connection)(request)
 
-    async def _by_name(self, entry: CredentialRequest) -> Credential:
+    async def _by_name(self, request: CredentialRequest) -> Credential:
         """A credential of the store, as its own kind has it."""
-        stored = await self._kept(entry.name)
+        stored = await self._stored_credential(request.name)
         if stored is None:
-            raise self._unknown(entry.name)
-        return await self.resolve(msgspec.structs.replace(entry, kind=stored.kind))
+            raise self._unknown_error(request.name)
+        return await self.resolve(msgspec.structs.replace(request, kind=stored.kind))
 
-    async def _env(self, entry: CredentialRequest) -> Credential:
-        return _single(entry, self._variable(entry.fields.get("env") or entry.name))
+    async def _env(self, request: CredentialRequest) -> Credential:
+        return _single_value(request, self._environment_variable(request.fields.get("env") or request.name))
 
-    async def _file(self, entry: CredentialRequest) -> Credential:
-        if (path := entry.fields.get("path")) is None:
-            return Credential(entry.name, entry.kind, await self._whole(entry))
-        text = _read(Path(entry.folder) / str(path))
-        if entry.fields.get("format") != "json":
-            return _single(entry, text)
+    async def _file(self, request: CredentialRequest) -> Credential:
+        if (path := request.fields.get("path")) is None:
+            return Credential(request.name, request.kind, await self._merged_fields(request))
+        text = _read_secret_file(Path(request.folder) / str(path))
+        if request.fields.get("format") != "json":
+            return _single_value(request, text)
         try:
-            found = msgspec.json.decode(text)
+            decoded = msgspec.json.decode(text)
         except msgspec.DecodeError as error:
             raise CredentialError(f"{path} is no JSON: {error}") from None
-        if not isinstance(found, dict):
+        if not isinstance(decoded, dict):
             raise CredentialError(f"{path} holds no mapping", "or leave out `format: json`")
-        return Credential(entry.name, entry.kind, found)
+        return Credential(request.name, request.kind, decoded)
 
-    async def _static(self, entry: CredentialRequest) -> Credential:
-        fields = await self._whole(entry)
+    async def _static(self, request: CredentialRequest) -> Credential:
+        fields = await self._merged_fields(request)
         data = fields.pop("data", None)
-        return Credential(entry.name, entry.kind, {**data, **fields} if isinstance(data, dict) else fields)
+        return Credential(
+            request.name, request.kind, {**data, **fields} if isinstance(data, dict) else fields
+        )
 
-    async def _bearer(self, entry: CredentialRequest) -> Credential:
-        fields = await self._with_value(entry, "token", "value")
-        return Credential(entry.name, entry.kind, {**fields, "value": fields["token"]})
+    async def _bearer(self, request: CredentialRequest) -> Credential:
+        fields = await self._with_value(request, "token", "value")
+        return Credential(request.name, request.kind, {**fields, "value": fields["token"]})
 
-    async def _basic(self, entry: CredentialRequest) -> Credential:
-        fields = await self._with_value(entry, "password")
+    async def _basic(self, request: CredentialRequest) -> Credential:
+        fields = await self._with_value(request, "password")
         if not fields.get("username"):
-            raise _lacks(entry, "username")
-        return Credential(entry.name, entry.kind, fields)
+            raise _missing_field(request, "username")
+        return Credential(request.name, request.kind, fields)
 
-    async def _api_key(self, entry: CredentialRequest) -> Credential:
-        return Credential(entry.name, entry.kind, await self._with_value(entry, "value", "key"))
+    async def _api_key(self, request: CredentialRequest) -> Credential:
+        return Credential(request.name, request.kind, await self._with_value(request, "value", "key"))
 
-    async def _oauth2(self, entry: CredentialRequest) -> Credential:
-        fields = await self._with_value(entry, "client_secret")
-        for needed in ("token_url", "client_id"):
-            if not fields.get(needed):
-                raise _lacks(entry, needed)
+    async def _oauth2(self, request: CredentialRequest) -> Credential:
+        fields = await self._with_value(request, "client_secret")
+        for field in ("token_url", "client_id"):
+            if not fields.get(field):
+                raise _missing_field(request, field)
         from noetl.credentials.oauth2 import fetch_access_token  # noqa: PLC0415 -- few playbooks need its HTTP client
 
         token = await fetch_access_token(fields)
         fields = {**fields, "access_token": token.text, "value": token.text}
-        return Credential(entry.name, entry.kind, fields, token.lifetime)
+        return Credential(request.name, request.kind, fields, token.lifetime)
 
-    async def _vault(self, entry: CredentialRequest) -> Credential:
-        fields = entry.fields
-        path = str(fields.get("path") or entry.name).strip("/")
+    async def _vault(self, request: CredentialRequest) -> Credential:
+        fields = request.fields
+        path = str(fields.get("path") or request.name).strip("/")
         data = await vault.read_vault_secret(fields, path, self._environment)
         if (field := fields.get("field")) is None:
-            return Credential(entry.name, entry.kind, data)
+            return Credential(request.name, request.kind, data)
         if field not in data:
             raise CredentialError(f"`{path}` in Vault has no field `{field}`", f"it has {', '.join(data)}")
-        return Credential(entry.name, entry.kind, {"value": data[field]})
+        return Credential(request.name, request.kind, {"value": data[field]})
 
-    async def _secret_manager(self, entry: CredentialRequest) -> Credential:
+    async def _secret_manager(self, request: CredentialRequest) -> Credential:
         from noetl.credentials.secret_manager import read_managed_secret  # noqa: PLC0415 -- few playbooks need its HTTP client
 
-        text = await read_managed_secret(entry.fields, entry.name, self._environment)
-        return Credential(entry.name, entry.kind, {**_fields_in(text), "value": text})
+        text = await read_managed_secret(request.fields, request.name, self._environment)
+        return Credential(request.name, request.kind, {**_fields_in(text), "value": text})
 
-    async def _connection(self, entry: CredentialRequest) -> Credential:
+    async def _connection(self, request: CredentialRequest) -> Credential:
         """What a tool connects with: its own fields, over those of the store."""
-        stored = await self._kept(entry.name)
-        if stored is None and not entry.fields:
-            raise self._unknown(entry.name)
-        fields = {**(stored.fields if stored else {}), **entry.fields}
+        stored = await self._stored_credential(request.name)
+        if stored is None and not request.fields:
+            raise self._unknown_error(request.name)
+        fields = {**(stored.fields if stored else {}), **request.fields}
         known = {
             name: fields[spelling] for spelling, name in DATABASE_SPELLINGS.items() if spelling in fields
         }
-        return Credential(entry.name, entry.kind, {**known, **fields})
+        return Credential(request.name, request.kind, {**known, **fields})
 
-    async def _with_value(self, entry: CredentialRequest, *names: str) -> dict[str, Json]:
+    async def _with_value(self, request: CredentialRequest, *names: str) -> dict[str, Json]:
         """The fields with the one that matters, from where the entry says, under the first of its names."""
-        fields = dict(entry.fields)
+        fields = dict(request.fields)
         variable, path = fields.pop("env", None), fields.pop("path", None)
         if variable:
-            fields[names[0]] = self._variable(str(variable))
+            fields[names[0]] = self._environment_variable(str(variable))
         elif path:
-            fields[names[0]] = _read(Path(entry.folder) / str(path))
+            fields[names[0]] = _read_secret_file(Path(request.folder) / str(path))
         elif not fields.get(names[0]):
-            fields = await self._whole(entry)
+            fields = await self._merged_fields(request)
         for name in names:
             if fields.get(name):
                 return {**fields, names[0]: fields[name]}
-        raise _lacks(entry, names[0])
+        raise _missing_field(request, names[0])
 
-    async def _whole(self, entry: CredentialRequest) -> dict[str, Json]:
+    async def _merged_fields(self, request: CredentialRequest) -> dict[str, Json]:
         """The fields over those of the store, which must know the entry where there are none."""
-        stored = await self._kept(entry.name)
-        fields = {**(stored.fields if stored else {}), **entry.fields}
+        stored = await self._stored_credential(request.name)
+        fields = {**(stored.fields if stored else {}), **request.fields}
         if not fields:
-            raise self._unknown(entry.name)
+            raise self._unknown_error(request.name)
         return fields
 
-    async def _kept(self, name: str) -> StoredCredential | None:
+    async def _stored_credential(self, name: str) -> StoredCredential | None:
         try:
-            return await self._stored.find(name) if self._stored is not None else None
+            return await self._credential_store.find(name) if self._credential_store is not None else None
         except StoreError as error:
             message = f"the credential store cannot be read: {error}"
             raise CredentialError(message, error.hint, retryable=True) from None
 
-    def _unknown(self, name: str) -> CredentialUnknown:
-        if self._stored is None:
+    def _unknown_error(self, name: str) -> CredentialUnknown:
+        if self._credential_store is None:
             return CredentialUnknown("there is no credential store here", "say where the value comes from")
         message = f"the credential store has no `{name}`"
         return CredentialUnknown(message, f"`noetl credential set {name}` puts it there")
 
-    def _variable(self, name: str) -> str:
+    def _environment_variable(self, name: str) -> str:
         if not (value := self._environment.get(name)):
             reason = "is empty" if value == "" else "is not set"
             raise CredentialError(f"the environment variable {name} {reason}", "set it where the worker runs")
@@ -179,23 +181,23 @@ class Providers:
 def _fields_in(text: str) -> dict[str, Any]:
     """The fields of a secret that is a JSON mapping, as many are."""
     try:
-        found = msgspec.json.decode(text)
+        decoded = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return decoded if isinstance(decoded, dict) else {}
 
 
-def _single(entry: CredentialRequest, value: str) -> Credential:
-    return Credential(entry.name, entry.kind, {"value": value})
+def _single_value(request: CredentialRequest, value: str) -> Credential:
+    return Credential(request.name, request.kind, {"value": value})
 
 
-def _lacks(entry: CredentialRequest, field: str) -> CredentialError:
+def _missing_field(request: CredentialRequest, field: str) -> CredentialError:
     return CredentialError(
-        f"it has no `{field}`", f"give it in the keychain or with `noetl credential set {entry.name}`"
+        f"it has no `{field}`", f"give it in the keychain or with `noetl credential set {request.name}`"
     )
 
 
-def _read(path: Path) -> str:
+def _read_secret_file(path: Path) -> str:
     """The text of a file, without the line end that editors leave at its end."""
     try:
         with path.open("rb") as file:

@@ -17,14 +17,15 @@ from noetl.ports.credentials import CredentialError
 
 FRESH_SECONDS = 60.0
 """Seconds after which a value is asked for again, unless it says itself how long it lasts."""
-SOON = 1.0
+MIN_SECONDS = 1.0
 """Seconds that every value is good for: it was asked for to be used at once."""
-AGAIN = 5.0
+RETRY_SECONDS = 5.0
 """Seconds after which who could not answer is asked again."""
-ROOM = 1_000
+MAX_CACHED = 1_000
+"""Credentials that are known at a time; the oldest go first."""
 
 
-class _Kept(NamedTuple):
+class _CachedCredential(NamedTuple):
     credential: Credential
     until: float
 
@@ -35,72 +36,76 @@ class CredentialResolver:
     def __init__(self, providers: Providers, clock: Callable[[], float] = time.monotonic) -> None:
         self._providers = providers
         self._clock = clock
-        self._kept: dict[bytes, _Kept] = {}
-        self._asked: dict[bytes, asyncio.Task[Credential]] = {}
+        self._cache: dict[bytes, _CachedCredential] = {}
+        self._pending: dict[bytes, asyncio.Task[Credential]] = {}
 
-    def cached(self, entry: CredentialRequest) -> Credential | None:
+    def cached(self, request: CredentialRequest) -> Credential | None:
         """Without asking anybody; None if it is not known or old."""
-        kept = self._kept.get(_key(entry))
-        return kept.credential if kept is not None and self._clock() < kept.until else None
+        cached = self._cache.get(_cache_key(request))
+        return cached.credential if cached is not None and self._clock() < cached.until else None
 
-    async def resolve(self, entry: CredentialRequest) -> Credential:
+    async def resolve(self, request: CredentialRequest) -> Credential:
         """Where it cannot be had now, an older value that still counts does. Raises CredentialError."""
-        if (known := self.cached(entry)) is not None:
-            return known
-        key = _key(entry)
-        if (task := self._asked.get(key)) is None:
-            task = self._asked[key] = asyncio.get_running_loop().create_task(self._ask(entry, key))
-            task.add_done_callback(lambda done: self._answered(key, done))
+        if (credential := self.cached(request)) is not None:
+            return credential
+        key = _cache_key(request)
+        if (task := self._pending.get(key)) is None:
+            task = self._pending[key] = asyncio.get_running_loop().create_task(self._fetch(request, key))
+            task.add_done_callback(lambda done: self._forget_pending(key, done))
         try:
+            # Shielded: others wait for the same task, and must not lose it with the first who gives up.
             return await asyncio.shield(task)
         except CredentialError as error:
-            old = self._kept.get(key)
-            if error.retryable and old is not None and old.credential.lifetime is None:
-                self._kept[key] = _Kept(old.credential, self._clock() + AGAIN)
-                return old.credential
+            stale = self._cache.get(key)
+            # Only what has no lifetime of its own: a token that has run out would be refused.
+            if error.retryable and stale is not None and stale.credential.lifetime is None:
+                self._cache[key] = _CachedCredential(stale.credential, self._clock() + RETRY_SECONDS)
+                return stale.credential
             raise
 
-    def invalidate(self, entry: CredentialRequest) -> None:
+    def invalidate(self, request: CredentialRequest) -> None:
         """The value was refused: the next one who wants it gets a new one."""
-        self._kept.pop(_key(entry), None)
+        self._cache.pop(_cache_key(request), None)
 
     async def close(self) -> None:
         """Ends what is under way."""
-        tasks = list(self._asked.values())
+        tasks = list(self._pending.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _answered(self, key: bytes, task: asyncio.Task[Credential]) -> None:
-        self._asked.pop(key, None)
+    def _forget_pending(self, key: bytes, task: asyncio.Task[Credential]) -> None:
+        self._pending.pop(key, None)
         if not task.cancelled():
-            task.exception()  # who asked may be gone: nobody else shall miss it
+            task.exception()  # read here: who asked may be gone, and asyncio would complain
 
-    async def _ask(self, entry: CredentialRequest, key: bytes) -> Credential:
+    async def _fetch(self, request: CredentialRequest, key: bytes) -> Credential:
         try:
-            found = await self._providers.resolve(entry)
+            credential = await self._providers.resolve(request)
         except CredentialError:
             raise
         except Exception as error:  # noqa: BLE001 -- clients of others raise anything, and tell what they sent
             raise CredentialError(f"it could not be looked up: {type(error).__name__}") from None
-        lasts = FRESH_SECONDS if found.lifetime is None else max(found.lifetime, SOON)
-        self._kept[key] = _Kept(found, self._clock() + lasts)
-        while len(self._kept) > ROOM:
-            self._kept.pop(next(iter(self._kept)))
-        return found
+        lifetime = FRESH_SECONDS if credential.lifetime is None else max(credential.lifetime, MIN_SECONDS)
+        self._cache[key] = _CachedCredential(credential, self._clock() + lifetime)
+        while len(self._cache) > MAX_CACHED:
+            self._cache.pop(next(iter(self._cache)))
+        return credential
 
     async def preflight(self, playbook: Playbook, folder: str) -> ErrorInfo | None:
         """Why an execution of this playbook cannot begin: a credential that it uses cannot be had."""
-        wanted = dict.fromkeys([*((name, "") for name in playbook.keychain), *named_credentials(playbook)])
-        found = await asyncio.gather(*(self._reason(playbook, folder, *one) for one in wanted))
-        reasons = {name: reason for (name, _), reason in zip(wanted, found, strict=True) if reason}
+        names = dict.fromkeys([*((name, "") for name in playbook.keychain), *named_credentials(playbook)])
+        results = await asyncio.gather(
+            *(self._unavailable_reason(playbook, folder, name, provider) for name, provider in names)
+        )
+        reasons = {name: reason for (name, _), reason in zip(names, results, strict=True) if reason}
         if not reasons:
             return None
         return ErrorInfo(
             kind="credential", message="; ".join(reasons.values()), details={"credentials": list(reasons)}
         )
 
-    async def _reason(self, playbook: Playbook, folder: str, name: str, provider: str) -> str:
+    async def _unavailable_reason(self, playbook: Playbook, folder: str, name: str, provider: str) -> str:
         """Why a credential cannot be had; nothing if it can."""
         try:
             await self.resolve(credential_request(playbook, folder, name, provider))
@@ -114,8 +119,8 @@ def unavailable_message(name: str, error: CredentialError) -> str:
     return f"the credential `{name}` cannot be had: {error}" + (f" ({error.hint})" if error.hint else "")
 
 
-def _key(entry: CredentialRequest) -> bytes:
-    return msgspec.json.encode(entry)
+def _cache_key(request: CredentialRequest) -> bytes:
+    return msgspec.json.encode(request)
 
 
 PROVIDERS = ("keychain", "store", "env", "file", "vault")
@@ -144,12 +149,12 @@ def named_credentials(playbook: Playbook) -> Iterator[tuple[str, str]]:
     """The names that tasks give to `auth` and `secrets` by constants, each with its provider."""
     for step in playbook.workflow:
         for task in step.tasks:
-            for auth in (_constant(task, "auth"), _of_script(task, "auth")):
+            for auth in (_constant_input(task, "auth"), _script_input(task, "auth")):
                 if isinstance(auth, str):
                     yield auth, ""
             if task.kind == "secrets":
-                provider = _constant(task, "provider")
-                names = _constant(task, "names") or [_constant(task, "name")]
+                provider = _constant_input(task, "provider")
+                names = _constant_input(task, "names") or [_constant_input(task, "name")]
                 if not {"name", "names"} & task.inputs.keys():
                     names = [task.label]
                 for name in names if isinstance(names, list) else ():
@@ -157,19 +162,19 @@ def named_credentials(playbook: Playbook) -> Iterator[tuple[str, str]]:
                         yield name, str(provider or "")
 
 
-def _constant(task: Task, name: str) -> Json:
-    found = task.inputs.get(name)
-    return found.value if isinstance(found, Constant) else None
+def _constant_input(task: Task, name: str) -> Json:
+    constant = task.inputs.get(name)
+    return constant.value if isinstance(constant, Constant) else None
 
 
-def _of_script(task: Task, name: str) -> Json | Template:
+def _script_input(task: Task, name: str) -> Json | Template:
     """What a script says under this name of where it is fetched from; None if nothing."""
-    found: Json | Template = task.inputs.get("script")
+    value: Json | Template = task.inputs.get("script")
     for key in ("source", name):
-        inner = found.value if isinstance(found, Constant) else found
+        inner = value.value if isinstance(value, Constant) else value
         entries = inner.entries if isinstance(inner, MappingTemplate) else inner
-        found = entries.get(key) if isinstance(entries, dict) else None
-    return found.value if isinstance(found, Constant) else found
+        value = entries.get(key) if isinstance(entries, dict) else None
+    return value.value if isinstance(value, Constant) else value
 
 
 def uses_secrets(playbook: Playbook) -> bool:
@@ -180,6 +185,6 @@ def uses_secrets(playbook: Playbook) -> bool:
         or "headers" in task.inputs
         or task.kind == "secrets"
         or "secret" in task.spec
-        or any(_of_script(task, name) is not None for name in ("auth", "headers"))
+        or any(_script_input(task, name) is not None for name in ("auth", "headers"))
         for task in tasks
     )

@@ -15,7 +15,7 @@ import msgspec
 
 from noetl.ports.credentials import CredentialError
 
-PATIENCE = 15.0
+TIMEOUT_SECONDS = 15.0
 """Seconds in which a secret must be had."""
 
 _METADATA = "metadata.google.internal"
@@ -32,17 +32,17 @@ async def read_managed_secret(fields: Mapping[str, Any], name: str, environment:
             read = _from_aws
         case None:
             raise CredentialError("it has no `provider`", "give `gcp` or `aws`")
-        case other:
-            message = f"there is no client for the secret manager of `{other}`"
+        case provider:
+            message = f"there is no client for the secret manager of `{provider}`"
             raise CredentialError(message, "`provider` is `gcp` or `aws`")
     try:
-        async with asyncio.timeout(PATIENCE), aiohttp.ClientSession() as session:
+        async with asyncio.timeout(TIMEOUT_SECONDS), aiohttp.ClientSession() as session:
             return await read(session, fields, str(fields.get("secret") or name), environment)
     except (aiohttp.ClientError, ValueError) as error:
         message = f"the secret manager cannot be reached: {type(error).__name__}"
         raise CredentialError(message, retryable=True) from None
     except TimeoutError:
-        message = f"the secret manager gave no answer within {PATIENCE:g} s"
+        message = f"the secret manager gave no answer within {TIMEOUT_SECONDS:g} s"
         raise CredentialError(message, retryable=True) from None
 
 
@@ -53,25 +53,25 @@ async def _from_gcp(
     if not project:
         raise CredentialError("there is no `project`", "give it, or set GOOGLE_CLOUD_PROJECT")
     token = environment.get("GOOGLE_OAUTH_ACCESS_TOKEN") or await _machine_token(session, environment)
-    start = environment.get("CLOUDSDK_API_ENDPOINT_OVERRIDES_SECRETMANAGER") or _GCP
+    endpoint = environment.get("CLOUDSDK_API_ENDPOINT_OVERRIDES_SECRETMANAGER") or _GCP
     version = quote(str(fields.get("version") or "latest"), safe="")
-    place = f"projects/{quote(str(project), safe='')}/secrets/{quote(name, safe='')}/versions/{version}"
+    secret_path = f"projects/{quote(str(project), safe='')}/secrets/{quote(name, safe='')}/versions/{version}"
     headers = {"Authorization": f"Bearer {token}"}
-    async with session.get(f"{start.rstrip('/')}/v1/{place}:access", headers=headers) as answer:
-        said = await _said(answer, f"`{place}`")
-    data = said.get("payload", {}).get("data") if isinstance(said.get("payload"), dict) else None
-    return _decoded(data, place)
+    async with session.get(f"{endpoint.rstrip('/')}/v1/{secret_path}:access", headers=headers) as response:
+        answer_fields = await _answer_fields(response, f"`{secret_path}`")
+    payload = answer_fields.get("payload")
+    return _decode_base64(payload.get("data") if isinstance(payload, dict) else None, secret_path)
 
 
 async def _machine_token(session: aiohttp.ClientSession, environment: Mapping[str, str]) -> str:
     """The token of the machine's own account."""
     host = environment.get("GCE_METADATA_HOST") or _METADATA
     try:
-        async with session.get(f"http://{host}/{_TOKEN}", headers={"Metadata-Flavor": "Google"}) as answer:
-            said = await _said(answer, "the token of this machine")
+        async with session.get(f"http://{host}/{_TOKEN}", headers={"Metadata-Flavor": "Google"}) as response:
+            answer_fields = await _answer_fields(response, "the token of this machine")
     except aiohttp.ClientError:
-        said = {}
-    token = said.get("access_token")
+        answer_fields = {}
+    token = answer_fields.get("access_token")
     if not isinstance(token, str):
         message = "there is no account of Google Cloud here"
         raise CredentialError(message, "set GOOGLE_OAUTH_ACCESS_TOKEN, or run it on a machine that has one")
@@ -92,8 +92,8 @@ async def _from_aws(
         or environment.get("AWS_ENDPOINT_URL")
         or f"https://secretsmanager.{region}.amazonaws.com"
     )
-    asked = {"SecretId": name, **({"VersionId": str(fields["version"])} if fields.get("version") else {})}
-    body = msgspec.json.encode(asked)
+    request = {"SecretId": name, **({"VersionId": str(fields["version"])} if fields.get("version") else {})}
+    body = msgspec.json.encode(request)
     headers = {
         "content-type": "application/x-amz-json-1.1",
         "host": urlsplit(url).netloc,
@@ -103,10 +103,10 @@ async def _from_aws(
     if token := environment.get("AWS_SESSION_TOKEN"):
         headers["x-amz-security-token"] = token
     headers["authorization"] = aws_signature("POST", headers, body, f"{region}/secretsmanager", (key, secret))
-    async with session.post(f"{url.rstrip('/')}/", data=body, headers=headers) as answer:
-        said = await _said(answer, f"the secret `{name}`")
-    text = said.get("SecretString")
-    return text if isinstance(text, str) else _decoded(said.get("SecretBinary"), name)
+    async with session.post(f"{url.rstrip('/')}/", data=body, headers=headers) as response:
+        answer_fields = await _answer_fields(response, f"the secret `{name}`")
+    text = answer_fields.get("SecretString")
+    return text if isinstance(text, str) else _decode_base64(answer_fields.get("SecretBinary"), name)
 
 
 def aws_signature(
@@ -120,37 +120,37 @@ def aws_signature(
     names = ";".join(sorted(headers))
     lines = "".join(f"{name}:{headers[name].strip()}\n" for name in sorted(headers))
     request = f"{method}\n/\n\n{lines}\n{names}\n{hashlib.sha256(body).hexdigest()}"
-    moment = headers["x-amz-date"]
-    scope = f"{moment[:8]}/{scope}/aws4_request"
-    told = f"AWS4-HMAC-SHA256\n{moment}\n{scope}\n{hashlib.sha256(request.encode()).hexdigest()}"
-    signing = f"AWS4{secret}".encode()
+    timestamp = headers["x-amz-date"]
+    scope = f"{timestamp[:8]}/{scope}/aws4_request"
+    string_to_sign = f"AWS4-HMAC-SHA256\n{timestamp}\n{scope}\n{hashlib.sha256(request.encode()).hexdigest()}"
+    signing_key = f"AWS4{secret}".encode()
     for part in scope.split("/"):
-        signing = hmac.digest(signing, part.encode(), "sha256")
-    signed = hmac.new(signing, told.encode(), "sha256").hexdigest()
-    return f"AWS4-HMAC-SHA256 Credential={key}/{scope}, SignedHeaders={names}, Signature={signed}"
+        signing_key = hmac.digest(signing_key, part.encode(), "sha256")
+    digest = hmac.new(signing_key, string_to_sign.encode(), "sha256").hexdigest()
+    return f"AWS4-HMAC-SHA256 Credential={key}/{scope}, SignedHeaders={names}, Signature={digest}"
 
 
-async def _said(answer: aiohttp.ClientResponse, what: str) -> dict[str, Any]:
+async def _answer_fields(response: aiohttp.ClientResponse, subject: str) -> dict[str, Any]:
     """What the answer says. Raises CredentialError if it is no success."""
     try:
-        said = await answer.json(content_type=None)
+        answer_fields = await response.json(content_type=None)
     except ValueError:
-        said = None
-    if answer.status == 200 and isinstance(said, dict):
-        return said
-    reason = f"it answers {answer.status}"
-    if isinstance(said, dict):
-        about = said.get("error")
-        error = about if isinstance(about, dict) else said
-        told = next((error[name] for name in ("message", "Message", "__type") if error.get(name)), "")
-        reason += f", {told}" if told else ""
-    again = answer.status == 429 or answer.status >= 500
-    raise CredentialError(f"the secret manager does not give {what}: {reason}", retryable=again)
+        answer_fields = None
+    if response.status == 200 and isinstance(answer_fields, dict):
+        return answer_fields
+    reason = f"it answers {response.status}"
+    if isinstance(answer_fields, dict):
+        error_field = answer_fields.get("error")
+        error = error_field if isinstance(error_field, dict) else answer_fields
+        reason_text = next((error[name] for name in ("message", "Message", "__type") if error.get(name)), "")
+        reason += f", {reason_text}" if reason_text else ""
+    retryable = response.status == 429 or response.status >= 500
+    raise CredentialError(f"the secret manager does not give {subject}: {reason}", retryable=retryable)
 
 
-def _decoded(data: object, what: str) -> str:
+def _decode_base64(data: object, subject: str) -> str:
     """The text that comes as base64. Raises CredentialError if it is none."""
     try:
         return base64.b64decode(data if isinstance(data, str) else "?", validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
-        raise CredentialError(f"`{what}` holds no text") from None
+        raise CredentialError(f"`{subject}` holds no text") from None

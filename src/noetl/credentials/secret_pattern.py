@@ -19,22 +19,23 @@ _QUOTES = {
 """How Python, JSON, SQL, CSV and shells write what would end a text."""
 
 
-ENDS = 6
+END_LENGTH = 6
 """Characters of a secret by which it is known where the rest was cut off."""
 
 TRUNCATION_LENGTH = 1_000
 """Characters of a text that may be a part of a longer one; a shorter one is whole unless it says `…`."""
 
-_WIDEST = 12
+_MAX_WRITTEN_LENGTH = 12
 """Characters that one of a secret may take."""
 
-_HALF = re.compile(r"(?:\\[ux]?[0-9A-Fa-f]*|%[0-9A-Fa-f]*|&[#a-z0-9]*)*")
+_CUT_CHARACTER = re.compile(r"(?:\\[ux]?[0-9A-Fa-f]*|%[0-9A-Fa-f]*|&[#a-z0-9]*)*")
 """What a cut leaves of a character that is written in another way."""
 
 
 class SecretPattern:
     """One secret, or one `line` of it. What costs something is made when it is needed.
 
+    Regular expressions are the slow path: `may_be_in`, `anchor` and `landmarks` say whether to try them.
     `anchor` is a part that the secret has in all forms, empty if there is none. `cores` are what base64 makes
     of it, at each of the three ways that it can lie there; `landmarks` are the texts one of which is there
     whenever a core is. `ends` are its beginning and its end, in all common forms.
@@ -45,7 +46,7 @@ class SecretPattern:
         self.origin = origin
         self.line = line
         self.anchor = max(_PLAIN.findall(text), key=len, default="")
-        self.cores = tuple(_cores(text.encode(errors="surrogatepass")))
+        self.cores = tuple(_base64_cores(text.encode(errors="surrogatepass")))
         self.landmarks = tuple(
             dict.fromkeys(
                 variant
@@ -53,17 +54,17 @@ class SecretPattern:
                 for variant in (core, core.translate(str.maketrans("+/", "-_")))
             )
         )
-        self.ends = (_forms(text[:ENDS]), _forms(text[-ENDS:]))
+        self.ends = (_written_forms(text[:END_LENGTH]), _written_forms(text[-END_LENGTH:]))
 
     @cached_property
-    def pattern(self) -> re.Pattern[str]:
+    def regex(self) -> re.Pattern[str]:
         """Finds it as it is, JSON-escaped, URL-encoded and quoted, in any mixture."""
         return re.compile(_pattern(self.text))
 
     @cached_property
     def core_patterns(self) -> tuple[re.Pattern[str], ...]:
         """Find its cores."""
-        return tuple(re.compile(re.sub(r"[+/]", _either, core)) for core in self.cores)
+        return tuple(re.compile(re.sub(r"[+/]", _either_alphabet, core)) for core in self.cores)
 
     def may_be_in(self, text: str) -> bool:
         """False only if it is not there in any form, nor cut off. `text` may be JSON."""
@@ -75,39 +76,44 @@ class SecretPattern:
         """Where a long text begins or ends in the middle of it, or a text was cut by `…`."""
         ends = [len(text[: match.start()].rstrip()) for match in re.finditer("…", text)]
         if len(text) >= TRUNCATION_LENGTH:
-            yield from self._ended(text)
+            yield from self._spans_cut_at_start(text)
             ends.append(len(text))
         for end in ends:
-            yield from self._begun(text, end)
+            yield from self._spans_cut_at_end(text, end)
 
-    def _begun(self, text: str, end: int) -> Iterator[tuple[int, int]]:
+    def _spans_cut_at_end(self, text: str, end: int) -> Iterator[tuple[int, int]]:
         """Where its beginning stands before the end of a text."""
         if not any(beginning in text for beginning in self.ends[0]):
             return
-        head = re.compile(_pattern(self.text[:ENDS]))
-        for match in head.finditer(text, max(0, end - _WIDEST * len(self.text)), end):
-            before = at = match.end()
-            for character in self.text[ENDS:]:
-                found = re.compile(_character(character)).match(text, at, end)
-                if found is None:
+        beginning_regex = re.compile(_pattern(self.text[:END_LENGTH]))
+        for match in beginning_regex.finditer(text, max(0, end - _MAX_WRITTEN_LENGTH * len(self.text)), end):
+            character_start = position = match.end()
+            for character in self.text[END_LENGTH:]:
+                written = re.compile(_character(character)).match(text, position, end)
+                if written is None:
                     break
-                before, at = found.span()
-            if end - at < _WIDEST and any(_HALF.fullmatch(text, last, end) for last in (at, before)):
+                character_start, position = written.span()
+            # The last character may itself be cut, or its spelling be the beginning of a longer one.
+            cuts = (_CUT_CHARACTER.fullmatch(text, start, end) for start in (position, character_start))
+            if end - position < _MAX_WRITTEN_LENGTH and any(cuts):
                 yield match.start(), end
 
-    def _ended(self, text: str) -> Iterator[tuple[int, int]]:
+    def _spans_cut_at_start(self, text: str) -> Iterator[tuple[int, int]]:
         """Where its end stands at the beginning of a text."""
         if not any(ending in text for ending in self.ends[1]):
             return
-        tail = re.compile(_pattern(self.text[-ENDS:]))
-        for match in tail.finditer(text, 0, _WIDEST * len(self.text)):
-            at = match.start()
-            for character in reversed(self.text[:-ENDS]):
-                before = re.compile(rf"{_character(character)}\Z").search(text, max(0, at - _WIDEST), at)
-                if before is None:
+        ending_regex = re.compile(_pattern(self.text[-END_LENGTH:]))
+        for match in ending_regex.finditer(text, 0, _MAX_WRITTEN_LENGTH * len(self.text)):
+            position = match.start()
+            for character in reversed(self.text[:-END_LENGTH]):
+                # Expressions read forwards only: what ends here is searched for in the characters before.
+                written = re.compile(rf"{_character(character)}\Z").search(
+                    text, max(0, position - _MAX_WRITTEN_LENGTH), position
+                )
+                if written is None:
                     break
-                at = before.start()
-            if at == 0:
+                position = written.start()
+            if position == 0:
                 yield 0, match.end()
 
 
@@ -115,22 +121,23 @@ def may_be_truncated(text: str) -> bool:
     return len(text) >= TRUNCATION_LENGTH or "…" in text
 
 
-def _forms(text: str) -> frozenset[str]:
+def _written_forms(text: str) -> frozenset[str]:
     """With those that they have in JSON."""
-    made = {make(text) for make in SECRET_FORMS.values()}
-    return frozenset(made | {SECRET_FORMS["json-utf8"](one) for one in made})
+    forms = {make(text) for make in SECRET_FORMS.values()}
+    return frozenset(forms | {SECRET_FORMS["json-utf8"](form) for form in forms})
 
 
-def _cores(data: bytes) -> list[str]:
+def _base64_cores(data: bytes) -> list[str]:
     """What base64 makes of the data alone, for each number of bytes before it modulo 3."""
-    found = []
+    cores = []
+    # `skipped` characters hold bits of what stands before, and the last one may hold bits of what follows.
     for before, skipped in ((0, 0), (1, 2), (2, 3)):
         encoded = base64.b64encode(bytes(before) + data).decode()
-        found.append(encoded[skipped : (before + len(data)) * 8 // 6])
-    return found
+        cores.append(encoded[skipped : (before + len(data)) * 8 // 6])
+    return cores
 
 
-def _either(match: re.Match[str]) -> str:
+def _either_alphabet(match: re.Match[str]) -> str:
     return r"[+\-]" if match[0] == "+" else "[/_]"
 
 
@@ -145,13 +152,13 @@ def _character(character: str, count: int = 1) -> str:
     """
     if _PLAIN.fullmatch(character):
         return re.escape(character) * count
-    ways = [f"(?:{way}){{{count}}}" for way in _ways(character)]
+    spellings = [f"(?:{spelling}){{{count}}}" for spelling in _spellings(character)]
     if character == "\\":
-        ways.append(rf"\\{{{count},}}")
-    return f"(?:{'|'.join(ways)})"
+        spellings.append(rf"\\{{{count},}}")
+    return f"(?:{'|'.join(spellings)})"
 
 
-def _ways(character: str) -> Iterator[str]:
+def _spellings(character: str) -> Iterator[str]:
     """The longer ones first: `%` begins `%25`, and `&` begins `&amp;`."""
     units = character.encode("utf-16-be", errors="surrogatepass")
     yield "".join(

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterable, Iterator
 
-LENGTH = 8
+END_LENGTH = 8
 """Characters by which the beginning of a secret is known, and its end."""
-LINE = 60
+MIN_LINE_LENGTH = 60
 """Characters that a line has at least where there are several."""
 
-_COMMON = str.maketrans("-_", "+/")
-_RUN = re.compile(rf"[A-Za-z0-9+/_-]{{{LENGTH},}}")
+_STANDARD_ALPHABET = str.maketrans("-_", "+/")
+_RUN = re.compile(rf"[A-Za-z0-9+/_-]{{{END_LENGTH},}}")
 
 
 class SplitBase64:
@@ -17,7 +17,7 @@ class SplitBase64:
 
     def __init__(self, cores: Iterable[str]) -> None:
         self._cores = list(cores)
-        self._long = "\n".join(core for core in self._cores if len(core) > LINE)
+        self._long_cores = "\n".join(core for core in self._cores if len(core) > MIN_LINE_LENGTH)
         """Only of these a whole line can be a part."""
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
@@ -25,20 +25,26 @@ class SplitBase64:
 
         `text` may be JSON, where the ends of lines are escaped.
         """
-        if len(text) < LENGTH:
+        if len(text) < END_LENGTH:
             return
-        common = text.translate(_COMMON)
-        near = [core for core in self._cores if core[:LENGTH] in common or core[-LENGTH:] in common]
-        for match in _RUN.finditer(common) if near or self._long else ():
+        standard = text.translate(_STANDARD_ALPHABET)
+        # The fast path: without an end of a core in the text, and without long cores, no run is looked at.
+        likely = [
+            core for core in self._cores if core[:END_LENGTH] in standard or core[-END_LENGTH:] in standard
+        ]
+        for match in _RUN.finditer(standard) if likely or self._long_cores else ():
             start, run = match.start(), match[0]
+            # The letter of an escape such as `\n` is no base64.
             if run[0] in "nrt" and text[start - 1 : start] == "\\":
                 start, run = start + 1, run[1:]
-            if (len(run) > LENGTH * 2 and run in self._long) or any(_goes_on(run, core) for core in near):
+            inner_line = len(run) > END_LENGTH * 2 and run in self._long_cores
+            if inner_line or any(_continues(run, core) for core in likely):
                 yield start, match.end()
 
 
-def _goes_on(run: str, core: str) -> bool:
-    begun, ended = run.rfind(core[:LENGTH]), run.find(core[-LENGTH:])
-    return (begun >= 0 and core.startswith(run[begun:])) or (
-        ended >= 0 and core.endswith(run[: ended + LENGTH])
+def _continues(run: str, core: str) -> bool:
+    """Whether a run ends with the beginning of a core, or begins with its end."""
+    beginning, ending = run.rfind(core[:END_LENGTH]), run.find(core[-END_LENGTH:])
+    return (beginning >= 0 and core.startswith(run[beginning:])) or (
+        ending >= 0 and core.endswith(run[: ending + END_LENGTH])
     )

@@ -7,7 +7,7 @@ from typing import Any
 from noetl.credentials.credential import mask_password
 from noetl.ports.credentials import CredentialError
 
-PATIENCE = 15.0
+TIMEOUT_SECONDS = 15.0
 """Seconds in which the server must answer."""
 
 
@@ -31,45 +31,53 @@ async def read_vault_secret(
         raise CredentialError(message, "pip install 'noetl[vault]'") from None
     namespace = environment.get("VAULT_NAMESPACE")
     mount = str(fields.get("mount") or "secret")
-    return await asyncio.to_thread(_read, str(url), token, namespace, mount, path, fields.get("version"))
+    return await asyncio.to_thread(
+        _read_version, str(url), token, namespace, mount, path, fields.get("version")
+    )
 
 
-def _read(  # noqa: PLR0917 -- what a request to Vault consists of
+def _read_version(  # noqa: PLR0917 -- what a request to Vault consists of
     url: str, token: str, namespace: str | None, mount: str, path: str, version: int | None
 ) -> dict[str, Any]:
-    import hvac  # noqa: PLC0415 -- as above
-    import hvac.exceptions as faults  # noqa: PLC0415
-    import requests  # noqa: PLC0415 -- hvac's own
+    import hvac  # noqa: PLC0415 -- an extra, wanted only by those who use it
+    import hvac.exceptions as faults  # noqa: PLC0415 -- part of that extra
+    import requests  # noqa: PLC0415 -- comes with hvac
 
-    place = f"`{mount}/{path}` in Vault at {mask_password(url)}"
+    subject = f"`{mount}/{path}` in Vault at {mask_password(url)}"
     try:
+        # A session of our own, which ends here: hvac would leave its own open.
         with requests.Session() as session:
-            client = hvac.Client(url, token=token, namespace=namespace, timeout=PATIENCE, session=session)
-            answer = client.secrets.kv.v2.read_secret_version(
+            client = hvac.Client(
+                url, token=token, namespace=namespace, timeout=TIMEOUT_SECONDS, session=session
+            )
+            response = client.secrets.kv.v2.read_secret_version(
                 path, version=version, mount_point=mount, raise_on_deleted_version=True
             )
     except (faults.Forbidden, faults.Unauthorized):
         raise CredentialError(
-            f"VAULT_TOKEN may not read {place}", "ask for a policy that allows it"
+            f"VAULT_TOKEN may not read {subject}", "ask for a policy that allows it"
         ) from None
     except faults.InvalidPath:
-        raise CredentialError(f"there is no {place}", "`path` is without the name of the engine") from None
+        raise CredentialError(f"there is no {subject}", "`path` is without the name of the engine") from None
     except (
         faults.VaultDown,
         faults.InternalServerError,
         faults.BadGateway,
         faults.RateLimitExceeded,
     ) as error:
-        raise CredentialError(f"{place} cannot be read now: {_said(error)}", retryable=True) from None
+        raise CredentialError(f"{subject} cannot be read now: {_error_text(error)}", retryable=True) from None
     except faults.VaultError as error:
-        raise CredentialError(f"{place} cannot be read: {_said(error)}") from None
+        raise CredentialError(f"{subject} cannot be read: {_error_text(error)}") from None
     except requests.RequestException as error:
-        raise CredentialError(f"{place} cannot be reached: {type(error).__name__}", retryable=True) from None
-    data = answer.get("data", {}).get("data") if isinstance(answer, dict) else None
+        raise CredentialError(
+            f"{subject} cannot be reached: {type(error).__name__}", retryable=True
+        ) from None
+    data = response.get("data", {}).get("data") if isinstance(response, dict) else None
     if not isinstance(data, dict):
-        raise CredentialError(f"{place} is no secret of the key-value engine, version 2")
+        raise CredentialError(f"{subject} is no secret of the key-value engine, version 2")
     return data
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
+    # hvac goes on with the URL, in which a password may stand.
     return str(error).partition(", on ")[0] or type(error).__name__

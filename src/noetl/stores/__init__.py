@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from noetl.ports.store import Store, StoreUnusable, StoreUrlWrong
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.sqlite.store import SqliteStore
 
 __all__ = ["open_store", "open_store_to_read", "store_file_of"]
 

@@ -29,16 +29,16 @@ class Home:
     def exists(self) -> bool:
         """Whether there is a store. Raises StoreUnusable where something else is, or nobody may look."""
         try:
-            found = self.store.stat()
+            status = self.store.stat()
         except FileNotFoundError:
             return False
         except NotADirectoryError:
             raise StoreUnusable(f"{self.store.parent} is no folder", _ELSEWHERE) from None
         except OSError as error:
             raise StoreUnusable(f"{self.store}: {error.strerror or error}", _ELSEWHERE) from None
-        if not S_ISREG(found.st_mode):
+        if not S_ISREG(status.st_mode):
             raise StoreUnusable(f"{self.store} is no file", _ELSEWHERE)
-        return found.st_size > 0
+        return status.st_size > 0
 
     def make(self) -> None:
         """Makes the folder if it is not there, with a `.gitignore` of its own. Raises StoreUnusable."""
@@ -66,9 +66,9 @@ def find_home(directory: Path, environment: Mapping[str, str]) -> Home:
     Where there is none it is that of the working directory, not made yet.
     """
     user = environment.get("HOME")
-    for place in (directory, *directory.parents):
-        if user and place == Path(user) and place != directory:
+    for folder in (directory, *directory.parents):
+        if user and folder == Path(user) and folder != directory:
             break
-        if (place / FOLDER).is_dir():
-            return Home(place / FOLDER)
+        if (folder / FOLDER).is_dir():
+            return Home(folder / FOLDER)
     return Home(directory / FOLDER)

@@ -15,16 +15,17 @@ import threading
 from pathlib import Path
 from types import TracebackType
 
-# struct flock, as the system lays it out: where the type, the byte and the process stand
+# struct flock, as the system lays it out: where the type, the byte and the process stand. `fcntl.lockf` does
+# not say who holds a lock; F_GETLK does, and wants the struct.
 _LAYOUT = "qqihh" if sys.platform == "darwin" else "hhqqi"
 
 
-class _Locks:
+class _LockFile:
     """The file, opened once in this process, and the bytes of it that this process has locked."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self.waits = fcntl.LOCK_EX
+        self.wait_mode = fcntl.LOCK_EX
         try:
             self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
@@ -32,7 +33,7 @@ class _Locks:
                 raise
             # Who may only read can ask for owners, and wait for their end.
             self.descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            self.waits = fcntl.LOCK_SH
+            self.wait_mode = fcntl.LOCK_SH
         self.held: set[int] = set()
         self.waiting = 0
         self.process = os.getpid()
@@ -40,33 +41,34 @@ class _Locks:
     def close_if_unused(self) -> None:
         """Closing frees every lock on the file, so only when there is none."""
         if not self.held and not self.waiting:
-            for place in [place for place, locks in _FILES.items() if locks is self]:
-                del _FILES[place]
+            for path in [path for path, lock_file in _OPEN_FILES.items() if lock_file is self]:
+                del _OPEN_FILES[path]
             os.close(self.descriptor)
 
 
-_FILES: dict[str, _Locks] = {}
-_GUARD = threading.Lock()
+_OPEN_FILES: dict[str, _LockFile] = {}
+_OPEN_FILES_LOCK = threading.Lock()
 
 
 class Ownership:
     """The right to append to one execution, until `release` or the end of the process."""
 
-    def __init__(self, locks: _Locks, byte: int) -> None:
-        self._locks = locks
+    def __init__(self, lock_file: _LockFile, byte: int) -> None:
+        self._lock_file = lock_file
         self._byte = byte
-        self._mine = True
+        self._held = True
 
     def release(self) -> None:
         """Lets others own it. A second call does nothing."""
-        with _GUARD:
-            if not self._mine:
+        with _OPEN_FILES_LOCK:
+            if not self._held:
                 return
-            self._mine = False
-            if self._locks.process == os.getpid():
-                fcntl.lockf(self._locks.descriptor, fcntl.LOCK_UN, 1, self._byte)
-                self._locks.held.discard(self._byte)
-                self._locks.close_if_unused()
+            self._held = False
+            # A forked child has a copy of this object, but the lock stayed with its parent.
+            if self._lock_file.process == os.getpid():
+                fcntl.lockf(self._lock_file.descriptor, fcntl.LOCK_UN, 1, self._byte)
+                self._lock_file.held.discard(self._byte)
+                self._lock_file.close_if_unused()
 
     def __enter__(self) -> "Ownership":
         return self
@@ -82,80 +84,87 @@ class Owners:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._place = os.path.realpath(file)
+        self._path = os.path.realpath(file)
 
     def acquire(self, execution_id: str) -> Ownership | None:
         """Owns an execution from here on; None if it has an owner, this process included. Never waits."""
-        byte = _byte_of(execution_id)
-        with _GUARD:
-            locks = self._locks()
-            if byte in locks.held:
+        byte = _lock_byte(execution_id)
+        with _OPEN_FILES_LOCK:
+            lock_file = self._lock_file()
+            if byte in lock_file.held:
                 return None
             try:
-                fcntl.lockf(locks.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
+                fcntl.lockf(lock_file.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
             except (BlockingIOError, PermissionError):  # the two ways in which systems say: taken
-                locks.close_if_unused()
+                lock_file.close_if_unused()
                 return None
-            locks.held.add(byte)
-            return Ownership(locks, byte)
+            lock_file.held.add(byte)
+            return Ownership(lock_file, byte)
 
     def owner(self, execution_id: str) -> int | None:
         """The process that owns an execution; None if nobody does."""
-        byte = _byte_of(execution_id)
-        with _GUARD:
+        byte = _lock_byte(execution_id)
+        with _OPEN_FILES_LOCK:
             if not self._file.is_file():
                 return None
-            locks = self._locks()
-            if byte in locks.held:
+            lock_file = self._lock_file()
+            if byte in lock_file.held:
                 return os.getpid()
-            holder = _holder(locks.descriptor, byte)
-            locks.close_if_unused()
+            holder = _holder(lock_file.descriptor, byte)
+            lock_file.close_if_unused()
             return holder
 
     def wait_until_released(self, execution_id: str) -> None:
         """Returns when no other process owns the execution. It blocks: give it a thread of its own."""
-        byte = _byte_of(execution_id)
-        with _GUARD:
-            locks = self._locks()
-            if byte in locks.held:
+        byte = _lock_byte(execution_id)
+        with _OPEN_FILES_LOCK:
+            lock_file = self._lock_file()
+            if byte in lock_file.held:
                 return
-            locks.waiting += 1
-        fcntl.lockf(locks.descriptor, locks.waits, 1, byte)
-        with _GUARD:
-            if byte not in locks.held:
-                fcntl.lockf(locks.descriptor, fcntl.LOCK_UN, 1, byte)
-            locks.waiting -= 1
-            locks.close_if_unused()
+            lock_file.waiting += 1
+        # Outside the lock of this process, which others need meanwhile; `waiting` keeps the file open.
+        fcntl.lockf(lock_file.descriptor, lock_file.wait_mode, 1, byte)
+        with _OPEN_FILES_LOCK:
+            # Another thread may own it by now: locks are the process's, and unlocking would free its lock.
+            if byte not in lock_file.held:
+                fcntl.lockf(lock_file.descriptor, fcntl.LOCK_UN, 1, byte)
+            lock_file.waiting -= 1
+            lock_file.close_if_unused()
 
-    def _locks(self) -> _Locks:
-        place = self._place
-        known = _FILES.get(place)
-        if known is None or known.process != os.getpid() or not _is_at(known.descriptor, place):
-            known = _FILES[place] = _Locks(Path(place))
-        return known
+    def _lock_file(self) -> _LockFile:
+        path = self._path
+        lock_file = _OPEN_FILES.get(path)
+        if (
+            lock_file is None
+            or lock_file.process != os.getpid()
+            or not _is_file_at(lock_file.descriptor, path)
+        ):
+            lock_file = _OPEN_FILES[path] = _LockFile(Path(path))
+        return lock_file
 
 
-def _byte_of(execution_id: str) -> int:
+def _lock_byte(execution_id: str) -> int:
+    # 62 bits, which the signed offset of a lock holds: so many that two executions never share a byte.
     return int.from_bytes(hashlib.sha256(execution_id.encode()).digest()[:8]) >> 2
 
 
 def _holder(descriptor: int, byte: int) -> int | None:
     if sys.platform == "darwin":
-        answer = fcntl.fcntl(
+        lock = fcntl.fcntl(
             descriptor, fcntl.F_GETLK, struct.pack(_LAYOUT, byte, 1, 0, fcntl.F_WRLCK, os.SEEK_SET)
         )
-        _, _, process, kind, _ = struct.unpack(_LAYOUT, answer)
+        _, _, process, kind, _ = struct.unpack(_LAYOUT, lock)
     else:
-        answer = fcntl.fcntl(
+        lock = fcntl.fcntl(
             descriptor, fcntl.F_GETLK, struct.pack(_LAYOUT, fcntl.F_WRLCK, os.SEEK_SET, byte, 1, 0)
         )
-        kind, _, _, _, process = struct.unpack(_LAYOUT, answer)
+        kind, _, _, _, process = struct.unpack(_LAYOUT, lock)
     return None if kind == fcntl.F_UNLCK else int(process)
 
 
-def _is_at(descriptor: int, place: str) -> bool:
+def _is_file_at(descriptor: int, path: str) -> bool:
     """Whether it is still the file of this name, which somebody may have removed."""
     try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(place))
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:
         return False

@@ -18,9 +18,9 @@ from noetl.stores.credentials.envelope import rewrap_credential, seal_credential
 class EncryptedCredentials:
     """See `noetl.ports.credentials.Vault`. The key is looked for when something is to be opened."""
 
-    def __init__(self, store: SealedStore, place: KeyLocation) -> None:
+    def __init__(self, store: SealedStore, key_location: KeyLocation) -> None:
         self._store = store
-        self._place = place
+        self._key_location = key_location
 
     async def find(self, name: str) -> StoredCredential | None:
         sealed = await self._store.credential(name)
@@ -38,8 +38,8 @@ class EncryptedCredentials:
 
     async def set(self, credential: StoredCredential) -> None:
         """Keeps or replaces one; makes the key if there is none yet. Raises KeyWrong, OSError."""
-        others = await self._store.credentials()
-        key = self._current(others)
+        rows = await self._store.credentials()
+        key = self._current_key(rows)
         now = time.time_ns() // 1_000
         if not await self._store.put_credential(seal_credential(credential, key, now)):
             message = "the key was replaced in this very moment"
@@ -50,55 +50,60 @@ class EncryptedCredentials:
         if not await self._store.delete_credential(name):
             raise CredentialUnknown(f"there is no credential `{name}`", "`noetl credential list` names all")
 
-    async def rotate(self, new: EncryptionKey | None = None) -> int:
-        """Wraps all data keys with another key: `new`, else one that is made and replaces the file.
+    async def rotate(self, replacement: EncryptionKey | None = None) -> int:
+        """Wraps all data keys with another key: `replacement`, else one that is made and replaces the file.
 
         Whatever fails, the key that opens what is stored is there. Returns how many there are. Raises
         KeyWrong, CredentialError, OSError.
         """
-        file = self._place.next_file
-        if new is not None:
+        next_file = self._key_location.next_file
+        if replacement is not None:
             rows = await self._store.credentials()
-            key = self._current(rows)
-            if key.id == new.id:
-                raise KeyWrong(f"the key in {new.location} is the one in use", "name another file")
-            await self._rewrap(rows, key, new)
+            key = self._current_key(rows)
+            if key.id == replacement.id:
+                raise KeyWrong(f"the key in {replacement.location} is the one in use", "name another file")
+            await self._rewrap(rows, key, replacement)
             return len(rows)
-        if file is None:
+        if next_file is None:
             raise KeyWrong(
                 "the key stands in NOETL_KEY, where nobody can replace it",
                 "give the new one with --new-key-file, then set NOETL_KEY to it",
             )
-        with self._place.lock():
+        # In this order a key that opens what is stored is on the disk at every moment: the new one beside
+        # the old, then all rows in one transaction, then the new one in its place.
+        with self._key_location.lock():
             rows = await self._store.credentials()
-            key = self._current(rows)
-            if key.location == str(file):
-                self._place.activate_next_key()  # the last time was interrupted after everything was wrapped
-            file.unlink(missing_ok=True)
-            made = generate_key(str(file))
-            write_key_file(made, file)
-            await self._rewrap(rows, key, made)
-            self._place.activate_next_key()
+            key = self._current_key(rows)
+            if key.location == str(next_file):
+                # The last time was interrupted after everything was wrapped.
+                self._key_location.activate_next_key()
+            next_file.unlink(missing_ok=True)
+            new_key = generate_key(str(next_file))
+            write_key_file(new_key, next_file)
+            await self._rewrap(rows, key, new_key)
+            self._key_location.activate_next_key()
         return len(rows)
 
-    async def _rewrap(self, rows: Sequence[SealedCredential], key: EncryptionKey, new: EncryptionKey) -> None:
-        after = [rewrap_credential(row, key, new) for row in rows]
-        if not await self._store.rewrap_credentials(rows, after):
+    async def _rewrap(
+        self, rows: Sequence[SealedCredential], key: EncryptionKey, new_key: EncryptionKey
+    ) -> None:
+        rewrapped = [rewrap_credential(row, key, new_key) for row in rows]
+        if not await self._store.rewrap_credentials(rows, rewrapped):
             message = "a credential was changed in this very moment"
             raise CredentialError(message, "try again: nothing was changed", retryable=True)
 
-    def _current(self, rows: Sequence[SealedCredential]) -> EncryptionKey:
+    def _current_key(self, rows: Sequence[SealedCredential]) -> EncryptionKey:
         """The key in use. Raises KeyWrong."""
         if rows:
             return self._key_of(rows[0])
-        keys = self._place.read_keys()
-        return keys[0] if keys else self._place.create_key()
+        keys = self._key_location.read_keys()
+        return keys[0] if keys else self._key_location.create_key()
 
     def _key_of(self, sealed: SealedCredential) -> EncryptionKey:
-        keys = self._place.read_keys()
+        keys = self._key_location.read_keys()
         if not keys:
-            where = self._place.file or "NOETL_KEY_FILE"
-            message = f"credentials are stored, but the key that seals them is not there ({where})"
+            location = self._key_location.file or "NOETL_KEY_FILE"
+            message = f"credentials are stored, but the key that seals them is not there ({location})"
             raise KeyWrong(message, "name it with NOETL_KEY_FILE or NOETL_KEY")
         for key in keys:
             if key.id == sealed.key_id:

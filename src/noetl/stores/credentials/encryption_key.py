@@ -20,7 +20,7 @@ _FORM = f"{KEY_BYTES} random bytes in base64 or hexadecimal digits"
 
 
 class EncryptionKey(Struct, frozen=True):
-    """`place` says where it was found. `id` names it without telling it."""
+    """`location` says where it was found. `id` names it without telling it."""
 
     data: bytes
     location: str
@@ -30,7 +30,7 @@ class EncryptionKey(Struct, frozen=True):
         return hashlib.sha256(b"noetl key\0" + self.data).hexdigest()[:16]
 
     def __repr__(self) -> str:
-        return f"Key({self.id})"
+        return f"Key({self.id})"  # without `data`: what is printed of it ends up in logs
 
 
 def generate_key(location: str = "") -> EncryptionKey:
@@ -40,6 +40,7 @@ def generate_key(location: str = "") -> EncryptionKey:
 def parse_key(text: str, location: str) -> EncryptionKey:
     """Raises KeyWrong if this is no key."""
     text = text.strip()
+    # No text is a key in both: 32 bytes are 64 digits, or 43 characters of base64.
     for read in (bytes.fromhex, _from_base64):
         try:
             data = read(text)
@@ -70,8 +71,8 @@ class KeyLocation:
         """The keys that there are, the one in use first; none if none was made yet. Raises KeyWrong."""
         if self._text:
             return [parse_key(self._text, "NOETL_KEY")]
-        places = [self.file, self.next_file] if self.file is not None else []
-        return [key for place in places if place is not None and (key := read_key_file(place)) is not None]
+        paths = [self.file, self.next_file] if self.file is not None else []
+        return [key for path in paths if path is not None and (key := read_key_file(path)) is not None]
 
     def create_key(self) -> EncryptionKey:
         """A new key in the file. Raises KeyWrong where none can be written."""
@@ -79,9 +80,9 @@ class KeyLocation:
             raise KeyWrong("there is no key", "set NOETL_KEY_FILE or NOETL_KEY")
         key = generate_key(str(self.file))
         if not write_key_file(key, self.file):
-            found = read_key_file(self.file)  # another process was faster
-            if found is not None:
-                return found
+            written = read_key_file(self.file)  # another process was faster
+            if written is not None:
+                return written
         return key
 
     @property
@@ -97,6 +98,7 @@ class KeyLocation:
         except OSError as error:
             raise KeyWrong(f"{folder} cannot be read: {error.strerror or error}") from None
         try:
+            # On the folder: the file is replaced meanwhile, and a lock on the old one would hold nobody.
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
         finally:
@@ -127,13 +129,13 @@ def write_key_file(key: EncryptionKey, path: Path) -> bool:
     Raises KeyWrong if it cannot be written.
     """
     try:
-        return _written(key, path)
+        return _create_key_file(key, path)
     except OSError as error:
         message = f"the key {path} cannot be written: {error.strerror or error}"
         raise KeyWrong(message, "name a file with NOETL_KEY_FILE in a folder of yours") from None
 
 
-def _written(key: EncryptionKey, path: Path) -> bool:
+def _create_key_file(key: EncryptionKey, path: Path) -> bool:
     beside = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
     text = base64.b64encode(key.data) + b"\n"
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -142,7 +144,8 @@ def _written(key: EncryptionKey, path: Path) -> bool:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        os.link(beside, path)  # fails where the other exists, and is whole where it does not
+        # A link, not a rename: it fails where there is a key, which a rename would replace. Never half a key.
+        os.link(beside, path)
     except FileExistsError:
         return False
     finally:

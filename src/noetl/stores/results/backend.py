@@ -1,4 +1,4 @@
-"""What a result store needs of the place where it keeps things: names and bytes."""
+"""What a result store needs of whatever keeps its bytes: names and blobs."""
 
 from pathlib import Path
 from typing import Protocol
@@ -12,7 +12,7 @@ class ResultBackend(Protocol):
     """Bytes by name. A name is a folder and a file, such as `EXECUTION/HASH`. Raises ResultError."""
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """What to call it in messages."""
         ...
 
@@ -25,23 +25,23 @@ class ResultBackend(Protocol):
         ...
 
     async def read(self, name: str, start: int = 0, end: int | None = None) -> bytes:
-        """Raises NotThere."""
+        """Raises BlobMissing."""
         ...
 
     async def size(self, name: str) -> int:
-        """How many bytes it takes. Raises NotThere."""
+        """How many bytes it takes. Raises BlobMissing."""
         ...
 
     async def read_file(self, name: str, to: Path) -> None:
-        """Writes the bytes to a file. Raises NotThere."""
+        """Writes the bytes to a file. Raises BlobMissing."""
         ...
 
     def path(self, name: str) -> Path | None:
-        """The file that holds it, if it is one that can be read here. Raises NotThere."""
+        """The file that holds it, if it is one that can be read here. Raises BlobMissing."""
         ...
 
     async def copy(self, name: str, to: str) -> None:
-        """Raises NotThere."""
+        """Raises BlobMissing."""
         ...
 
     async def names(self, folder: str) -> list[str]:

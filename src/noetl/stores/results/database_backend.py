@@ -14,7 +14,7 @@ from noetl.stores.results.result_store import BackendResultStore
 
 MAX_VALUE_BYTES = 256 << 20
 """The most bytes, as kept, of one value."""
-PIECE = 4 << 20
+CHUNK_BYTES = 4 << 20
 """Bytes that are read at once where all need not be in memory."""
 
 
@@ -26,7 +26,7 @@ class DatabaseResults(BackendResultStore):
 
 
 class DatabaseBackend(RemoteBackend):
-    place = "the event store"
+    location = "the event store"
 
     def __init__(self, store: Store, scratch: Path | None) -> None:
         super().__init__(scratch)
@@ -35,7 +35,7 @@ class DatabaseBackend(RemoteBackend):
     async def write(self, name: str, data: bytes) -> None:
         if len(data) > MAX_VALUE_BYTES:
             raise _too_large(len(data))
-        with _told():
+        with _translate_store_errors():
             await self._store.put_blob(name, data)
 
     async def write_file(self, name: str, path: Path) -> None:
@@ -44,36 +44,37 @@ class DatabaseBackend(RemoteBackend):
         await self.write(name, await asyncio.to_thread(path.read_bytes))
 
     async def read(self, name: str, start: int = 0, end: int | None = None) -> bytes:
-        with _told():
-            found = await self._store.blob(name, start, end)
-        if found is None:
+        with _translate_store_errors():
+            blob = await self._store.blob(name, start, end)
+        if blob is None:
             raise BlobMissing(name)
-        return found
+        return blob
 
     async def size(self, name: str) -> int:
-        return sum([len(piece) async for piece in self._pieces(name)])
+        # The port of the store has no question for a size.
+        return sum([len(chunk) async for chunk in self._chunks(name)])
 
     async def read_file(self, name: str, to: Path) -> None:
         with translate_os_errors(to), to.open("wb") as file:
-            async for piece in self._pieces(name):
-                await asyncio.to_thread(file.write, piece)
+            async for chunk in self._chunks(name):
+                await asyncio.to_thread(file.write, chunk)
 
     async def copy(self, name: str, to: str) -> None:
         await self.write(to, await self.read(name))
 
-    async def _pieces(self, name: str) -> AsyncIterator[bytes]:
-        start, piece = 0, b""
-        while not start or len(piece) == PIECE:
-            piece = await self.read(name, start, start + PIECE)
-            start += PIECE
-            yield piece
+    async def _chunks(self, name: str) -> AsyncIterator[bytes]:
+        start, chunk = 0, b""
+        while not start or len(chunk) == CHUNK_BYTES:
+            chunk = await self.read(name, start, start + CHUNK_BYTES)
+            start += CHUNK_BYTES
+            yield chunk
 
     async def names(self, folder: str) -> list[str]:
-        with _told():
+        with _translate_store_errors():
             return await self._store.blobs(f"{folder}/")
 
     async def remove(self, names: list[str]) -> None:
-        with _told():
+        with _translate_store_errors():
             await self._store.delete_blobs(names)
 
     async def close(self) -> None:
@@ -88,7 +89,7 @@ def _too_large(size: int) -> ResultError:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _translate_store_errors() -> Iterator[None]:
     try:
         yield
     except StoreError as error:

@@ -12,7 +12,7 @@ from uuid import uuid4
 from noetl.ports.results import ResultError
 from noetl.stores.durable_folder import flush_folder
 from noetl.stores.results.backend import BlobMissing
-from noetl.stores.results.result_store import BackendResultStore
+from noetl.stores.results.result_store import BackendResultStore, read_range
 
 INLINE_BYTES = 1_048_576
 """Less than this is read in the loop's own thread: handing it over would take longer."""
@@ -30,21 +30,21 @@ class FileBackend:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.place = str(folder)
+        self.location = str(folder)
 
     async def write(self, name: str, data: bytes) -> None:
-        await asyncio.to_thread(_write, self._folder / name, data)
+        await asyncio.to_thread(_write_durably, self._folder / name, data)
 
     async def write_file(self, name: str, path: Path) -> None:
-        await asyncio.to_thread(_take, path, self._folder / name)
+        await asyncio.to_thread(_move_durably, path, self._folder / name)
 
     async def read(self, name: str, start: int = 0, end: int | None = None) -> bytes:
         path = self.path(name)
         with translate_os_errors(path):
             size = path.stat().st_size if end is None else end
             if size - start < INLINE_BYTES:
-                return _read(path, start, end)
-            return await asyncio.to_thread(_read, path, start, end)
+                return read_range(path, start, end)
+            return await asyncio.to_thread(read_range, path, start, end)
 
     async def size(self, name: str) -> int:
         return self.path(name).stat().st_size
@@ -60,12 +60,12 @@ class FileBackend:
         return path
 
     async def copy(self, name: str, to: str) -> None:
-        await asyncio.to_thread(_copy, self.path(name), self._folder / to)
+        await asyncio.to_thread(_copy_durably, self.path(name), self._folder / to)
 
     async def names(self, folder: str) -> list[str]:
         with translate_os_errors(self._folder), suppress(FileNotFoundError):
-            found = os.listdir(self._folder / folder)
-            return sorted(f"{folder}/{name}" for name in found if not name.startswith("."))
+            file_names = os.listdir(self._folder / folder)
+            return sorted(f"{folder}/{name}" for name in file_names if not name.startswith("."))
         return []
 
     async def remove(self, names: list[str]) -> None:
@@ -78,7 +78,7 @@ class FileBackend:
 
     def scratch(self, folder: str) -> Path:
         with translate_os_errors(self._folder / folder):
-            _make(self._folder / folder)
+            _make_folder(self._folder / folder)
         return self._folder / folder
 
     async def sweep(self, before: float) -> int:
@@ -90,88 +90,86 @@ class FileBackend:
 
 def sweep_hidden_files(folder: Path, before: float) -> int:
     """Removes hidden files below a folder that nobody has written to since; how many."""
-    done = 0
+    removed = 0
     with translate_os_errors(folder):
         for path in folder.glob("*/.*"):
             with suppress(FileNotFoundError):
                 if path.is_file() and path.stat().st_mtime < before:
                     path.unlink()
-                    done += 1
-    return done
+                    removed += 1
+    return removed
 
 
-def _read(path: Path, start: int, end: int | None) -> bytes:
-    with path.open("rb") as file:
-        file.seek(start)
-        return file.read() if end is None else file.read(max(end - start, 0))
-
-
-def _write(path: Path, data: bytes) -> None:
+def _write_durably(path: Path, data: bytes) -> None:
     """Durable on return: the bytes, their name, and the folders that lead there."""
     with translate_os_errors(path):
-        if _is_there(path, data):
+        if _is_written(path, data):
             # Somebody else may have just written it and not flushed its name yet.
             flush_folder(path.parent)
             return
-        _make(path.parent)
-        beside = path.with_name(f".{uuid4().hex}")
+        _make_folder(path.parent)
+        temporary = path.with_name(f".{uuid4().hex}")
         try:
-            with beside.open("xb") as file:
+            with temporary.open("xb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            beside.replace(path)
+            temporary.replace(path)
         finally:
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
         flush_folder(path.parent)
 
 
-def _is_there(path: Path, data: bytes) -> bool:
+def _is_written(path: Path, data: bytes) -> bool:
+    """Whether the file has this size and beginning.
+
+    All of it need not be compared: a key is the hash of its bytes, and an artifact's entry names that early.
+    """
     try:
-        return path.stat().st_size == len(data) and _read(path, 0, 65_536) == data[:65_536]
+        return path.stat().st_size == len(data) and read_range(path, 0, 65_536) == data[:65_536]
     except FileNotFoundError:
         return False
 
 
-def _take(source: Path, path: Path) -> None:
-    """As `_write`, for a file that may lie on another disk."""
+def _move_durably(source: Path, path: Path) -> None:
+    """As `_write_durably`, for a file that may lie on another disk."""
     with translate_os_errors(path):
-        _make(path.parent)
-        beside = path.with_name(f".{uuid4().hex}")
+        _make_folder(path.parent)
+        temporary = path.with_name(f".{uuid4().hex}")
         try:
-            shutil.move(source, beside)
-            _settle(beside, path)
+            shutil.move(source, temporary)  # not a rename: the source may lie on another disk
+            _put_in_place(temporary, path)
         finally:
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
 
-def _copy(source: Path, path: Path) -> None:
+def _copy_durably(source: Path, path: Path) -> None:
     """The same bytes under another name, and where the file system can, the same on the disk."""
     with translate_os_errors(path):
-        _make(path.parent)
-        beside = path.with_name(f".{uuid4().hex}")
+        _make_folder(path.parent)
+        temporary = path.with_name(f".{uuid4().hex}")
         try:
             try:
-                os.link(source, beside)
+                os.link(source, temporary)
             except OSError:
-                shutil.copyfile(source, beside)
-            _settle(beside, path)
+                shutil.copyfile(source, temporary)
+            _put_in_place(temporary, path)
         finally:
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
 
-def _settle(beside: Path, path: Path) -> None:
-    with beside.open("rb") as file:
+def _put_in_place(temporary: Path, path: Path) -> None:
+    with temporary.open("rb") as file:
         os.fsync(file.fileno())
-    beside.replace(path)
+    temporary.replace(path)
     flush_folder(path.parent)
 
 
-def _make(folder: Path) -> None:
+def _make_folder(folder: Path) -> None:
     """Makes a folder and those above it that are missing, each durable."""
     if folder.is_dir():
         return
-    _make(folder.parent)
+    _make_folder(folder.parent)
     folder.mkdir(exist_ok=True)
     flush_folder(folder.parent)
 

@@ -16,22 +16,22 @@ class MemoryResults(BackendResultStore):
 
 
 class MemoryBackend:
-    place = "memory"
+    location = "memory"
 
     def __init__(self) -> None:
-        self._stored: dict[str, bytes] = {}
+        self._blobs: dict[str, bytes] = {}
 
     async def write(self, name: str, data: bytes) -> None:
-        self._stored[name] = data
+        self._blobs[name] = data
 
     async def write_file(self, name: str, path: Path) -> None:
-        self._stored[name] = await asyncio.to_thread(path.read_bytes)
+        self._blobs[name] = await asyncio.to_thread(path.read_bytes)
 
     async def read(self, name: str, start: int = 0, end: int | None = None) -> bytes:
-        if name not in self._stored:
+        if name not in self._blobs:
             raise BlobMissing(name)
-        found = self._stored[name]
-        return found if not start and end is None else found[start:end]
+        blob = self._blobs[name]
+        return blob if not start and end is None else blob[start:end]
 
     async def size(self, name: str) -> int:
         return len(await self.read(name))
@@ -40,18 +40,18 @@ class MemoryBackend:
         to.write_bytes(await self.read(name))
 
     def path(self, name: str) -> None:
-        if name not in self._stored:
+        if name not in self._blobs:
             raise BlobMissing(name)
 
     async def copy(self, name: str, to: str) -> None:
-        self._stored[to] = await self.read(name)
+        self._blobs[to] = await self.read(name)
 
     async def names(self, folder: str) -> list[str]:
-        return sorted(name for name in self._stored if name.startswith(f"{folder}/"))
+        return sorted(name for name in self._blobs if name.startswith(f"{folder}/"))
 
     async def remove(self, names: list[str]) -> None:
         for name in names:
-            self._stored.pop(name, None)
+            self._blobs.pop(name, None)
 
     async def remove_folder(self, folder: str) -> None:
         await self.remove(await self.names(folder))
@@ -59,7 +59,7 @@ class MemoryBackend:
     def scratch(self, folder: str) -> Path:  # noqa: ARG002 -- nothing outlives the process
         return Path(tempfile.gettempdir())
 
-    async def sweep(self, before: float) -> int:  # noqa: ARG002 -- as above
+    async def sweep(self, before: float) -> int:  # noqa: ARG002 -- nothing outlives the process
         return 0
 
     async def close(self) -> None:

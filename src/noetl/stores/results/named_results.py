@@ -8,17 +8,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from noetl.ports.results import ResultMissing, ResultStore
-
-
-def key_in_store(store: str, key: str) -> str:
-    """The key of something that a store by this name has; the engine's own has none."""
-    return f"{store}:{key}" if store else key
-
-
-def split_store_key(key: str) -> tuple[str, str]:
-    """The name of the store in a key, and the key without it."""
-    store, colon, rest = key.partition(":")
-    return (store, rest) if colon else ("", key)
+from noetl.stores.results.result_key import key_in_store, split_store_key
 
 
 def store_names(results: ResultStore) -> frozenset[str]:
@@ -38,10 +28,10 @@ class NamedResults:
 
     def locate(self, key: str) -> tuple[ResultStore, str]:
         """The store of a key, and the key as that store knows it. Raises ResultMissing."""
-        name, rest = split_store_key(key)
+        name, bare_key = split_store_key(key)
         if name not in self._stores:
             raise ResultMissing(f"there is no result store `{name}` here", "name it in `result_stores`")
-        return self._stores[name], rest
+        return self._stores[name], bare_key
 
     async def put(self, key: str, data: bytes, compression: str = "none") -> None:
         store, key = self.locate(key)
@@ -67,15 +57,16 @@ class NamedResults:
         return store.local(key)
 
     async def copy(self, key: str, to: str) -> None:
-        store, source = self.locate(key)
-        target, name = self.locate(to)
+        store, source_key = self.locate(key)
+        target, target_key = self.locate(to)
         if store is target:
-            await store.copy(source, name)
+            await store.copy(source_key, target_key)
             return
-        async with store.local(source) as path:
-            copy = target.scratch(name.partition("/")[0]) / f".copy-{uuid4().hex}"
+        # Through a file: the stores know nothing of each other, and a body need not fit into memory.
+        async with store.local(source_key) as path:
+            copy = target.scratch(target_key.partition("/")[0]) / f".copy-{uuid4().hex}"
             await asyncio.to_thread(shutil.copyfile, path, copy)
-            await target.put_file(name, copy)
+            await target.put_file(target_key, copy)
 
     async def keys(self, execution_id: str) -> list[str]:
         return [
@@ -93,16 +84,16 @@ class NamedResults:
             await store.delete(execution_id)
 
     async def put_entry(self, name: str, entry: bytes, store: str = "") -> None:
-        await self._called(store).put_entry(name, entry)
+        await self._store_named(store).put_entry(name, entry)
 
     async def entry(self, name: str, store: str = "") -> bytes | None:
-        return await self._called(store).entry(name)
+        return await self._store_named(store).entry(name)
 
     async def entries(self, prefix: str = "", store: str = "") -> list[str]:
-        return await self._called(store).entries(prefix)
+        return await self._store_named(store).entries(prefix)
 
     async def delete_entry(self, name: str, store: str = "") -> None:
-        await self._called(store).delete_entry(name)
+        await self._store_named(store).delete_entry(name)
 
     async def sweep(self, before: float) -> int:
         return sum([await store.sweep(before) for store in self._stores.values()])
@@ -111,5 +102,5 @@ class NamedResults:
         for store in self._stores.values():
             await store.close()
 
-    def _called(self, name: str) -> ResultStore:
+    def _store_named(self, name: str) -> ResultStore:
         return self.locate(key_in_store(name, ""))[0]

@@ -1,4 +1,4 @@
-"""What shelves have in common that keep no files here."""
+"""What backends have in common that keep no files here."""
 
 import asyncio
 import tempfile
@@ -9,9 +9,9 @@ from noetl.stores.results.file_backend import remove_folder, sweep_hidden_files,
 
 
 class RemoteBackend(ABC):
-    """Files on their way to or from such a shelf lie in a folder of folders, each made when needed.
+    """Files on their way to or from such a backend lie in a folder of folders, each made when needed.
 
-    Without a place of its own it lies among temporary files.
+    Without a folder of its own it lies among temporary files.
     """
 
     def __init__(self, scratch: Path | None) -> None:
@@ -31,10 +31,10 @@ class RemoteBackend(ABC):
         return None
 
     def scratch(self, folder: str) -> Path:
-        found = self._scratch / folder
-        with translate_os_errors(found):
-            found.mkdir(parents=True, exist_ok=True)
-        return found
+        path = self._scratch / folder
+        with translate_os_errors(path):
+            path.mkdir(parents=True, exist_ok=True)
+        return path
 
     async def sweep(self, before: float) -> int:
         return await asyncio.to_thread(sweep_hidden_files, self._scratch, before)

@@ -1,12 +1,12 @@
-"""The keys of results: an execution, and the hash of what is stored."""
+"""The keys of results: `EXECUTION_ID/HASH`, in a named store `STORE:EXECUTION_ID/HASH`."""
 
 import re
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
-_EXECUTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
+_EXECUTION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 _HASH = re.compile(r"[0-9a-f]{64}")
-_LONGEST_NAME = 240
+_MAX_NAME_BYTES = 240
 """Bytes that a file's name can have everywhere, with room for more."""
 
 
@@ -17,31 +17,43 @@ class ResultKey(NamedTuple):
 
 def parse_result_key(key: str) -> ResultKey:
     """The parts of a key. Raises ValueError if it is none."""
-    execution_id, _, name = key.partition("/")
-    if not _EXECUTION.fullmatch(execution_id) or not _HASH.fullmatch(name):
+    if not is_result_key(key):
         raise ValueError(f"`{key}` is not the key of a result")
-    return ResultKey(execution_id, name)
+    execution_id, _, digest = key.partition("/")
+    return ResultKey(execution_id, digest)
 
 
 def check_execution_id(execution_id: str) -> str:
     """The same id. Raises ValueError if it is none."""
-    if not _EXECUTION.fullmatch(execution_id):
+    if not _EXECUTION_ID.fullmatch(execution_id):
         raise ValueError(f"`{execution_id}` is not the id of an execution")
     return execution_id
 
 
 def is_result_key(name: str) -> bool:
     """Whether this is a key, and not something else that lies in the folder of an execution."""
-    execution_id, _, rest = name.partition("/")
-    return bool(_EXECUTION.fullmatch(execution_id) and _HASH.fullmatch(rest))
+    execution_id, _, digest = name.partition("/")
+    return bool(_EXECUTION_ID.fullmatch(execution_id) and _HASH.fullmatch(digest))
+
+
+def key_in_store(store: str, key: str) -> str:
+    """The key of something that a store by this name has; the engine's own has none."""
+    return f"{store}:{key}" if store else key
+
+
+def split_store_key(key: str) -> tuple[str, str]:
+    """The name of the store in a key, and the key without it."""
+    store, colon, bare_key = key.partition(":")
+    return (store, bare_key) if colon else ("", key)
 
 
 def artifact_file_name(name: str) -> str:
     """The name of an artifact as that of a file. Raises ValueError."""
-    found = quote(name, safe="").replace(".", "%2E")
-    if not name or len(found) > _LONGEST_NAME:
-        raise ValueError(f"the name of an artifact has 1 to {_LONGEST_NAME} characters, not `{name:.100}`")
-    return found
+    # The dot, too: a name that begins with one would be hidden, and swept away as half-written.
+    file_name = quote(name, safe="").replace(".", "%2E")
+    if not name or len(file_name) > _MAX_NAME_BYTES:
+        raise ValueError(f"the name of an artifact has 1 to {_MAX_NAME_BYTES} characters, not `{name:.100}`")
+    return file_name
 
 
 def artifact_name(file: str) -> str:

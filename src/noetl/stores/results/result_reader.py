@@ -38,23 +38,24 @@ class TableFile:
         self._file: Any = None
         self._stream: Any = None
         self._batch: Any = None
-        self._first = 0
+        self._first_row = 0
         """The row that the batch begins with."""
 
     def rows(self, start: int, end: int) -> bytes:
         """A table with the rows from `start` up to `end`. Raises ResultError."""
         arrow = arrow_library()
         with arrow_errors():
-            if self._stream is None or start < self._first:
+            # A stream of Arrow has no index: rows before the batch at hand are found from its beginning only.
+            if self._stream is None or start < self._first_row:
                 self._open(arrow)
             sink = arrow.BufferOutputStream()
             with arrow.ipc.new_stream(sink, self._stream.schema) as out:
-                while start < end and self._reach(start):
-                    part = self._batch.slice(start - self._first, end - start)
-                    out.write_batch(part)
-                    start += part.num_rows
-            found: bytes = sink.getvalue().to_pybytes()
-            return found
+                while start < end and self._advance_to(start):
+                    batch = self._batch.slice(start - self._first_row, end - start)
+                    out.write_batch(batch)
+                    start += batch.num_rows
+            table: bytes = sink.getvalue().to_pybytes()
+            return table
 
     def close(self) -> None:
         """Frees the file. A second call does nothing."""
@@ -67,48 +68,53 @@ class TableFile:
         # Not mapped into memory: all of it would count as ours.
         self._file = arrow.OSFile(str(self._path))
         self._stream = arrow.ipc.open_stream(self._file)
-        self._first = 0
+        self._first_row = 0
 
-    def _reach(self, row: int) -> bool:
+    def _advance_to(self, row: int) -> bool:
         """Has the batch with this row at hand; False if the table ends before it."""
-        while self._batch is None or row >= self._first + self._batch.num_rows:
-            following = next(self._stream, None)
-            if following is None:
+        while self._batch is None or row >= self._first_row + self._batch.num_rows:
+            next_batch = next(self._stream, None)
+            if next_batch is None:
                 return False
-            self._first += self._batch.num_rows if self._batch is not None else 0
-            self._batch = following
+            self._first_row += self._batch.num_rows if self._batch is not None else 0
+            self._batch = next_batch
         return True
 
 
 class ResultReader:
-    """The same for loops, which read one part of a table after the other: it is got and unpacked once."""
+    """As `read_result`, the slow path that it must equal, for loops, which read a table part by part.
+
+    It is got, unpacked and opened once, and read on from where the last part ended.
+    """
 
     def __init__(self, results: ResultStore) -> None:
         self._results = results
-        self._open: dict[str, tuple[TableFile, AsyncExitStack]] = {}
-        self._opening = asyncio.Lock()
+        self._tables: dict[str, tuple[TableFile, AsyncExitStack]] = {}
+        self._tables_lock = asyncio.Lock()
 
     async def read(self, key: str) -> bytes:
-        """As `read_stored`."""
+        """As `read_result`."""
         stored, rows = split_row_key(key)
         if rows is None:
             return await self._results.get(stored)
-        async with self._opening:
+        # One at a time: another could close the table that is read, and the position in it is shared.
+        async with self._tables_lock:
             table = await self._table(stored)
             return await asyncio.to_thread(table.rows, *rows)
 
     async def _table(self, key: str) -> TableFile:
-        if (known := self._open.get(key)) is not None:
-            return known[0]
-        while len(self._open) >= OPEN_TABLES:
-            await self._open.pop(next(iter(self._open)))[1].aclose()
+        if (open_table := self._tables.get(key)) is not None:
+            return open_table[0]
+        # The one that was opened first goes: a loop that still reads it opens it again, which is only slower.
+        while len(self._tables) >= OPEN_TABLES:
+            await self._tables.pop(next(iter(self._tables)))[1].aclose()
         stack = AsyncExitStack()
         table = TableFile(await stack.enter_async_context(self._results.local(key)))
         stack.callback(table.close)
-        self._open[key] = table, stack
+        self._tables[key] = table, stack
         return table
 
     async def close(self) -> None:
         """Lets go of all files. A second call does nothing."""
-        while self._open:
-            await self._open.popitem()[1][1].aclose()
+        while self._tables:
+            await self._tables.popitem()[1][1].aclose()

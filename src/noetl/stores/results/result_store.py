@@ -1,4 +1,4 @@
-"""The result store over any shelf: keys, checksums, packing, and bodies that expire."""
+"""The result store over any backend: keys, checksums, packing, and bodies that expire."""
 
 import asyncio
 import hashlib
@@ -20,185 +20,193 @@ from noetl.stores.results.result_key import (
 
 ARTIFACTS = "artifacts"
 """The folder of the entries by name."""
-_PIECE = 1 << 20
-_KNOWN = 1_000
-"""Files of which is remembered that they were whole."""
-_SMALL = 1 << 16
+_MAX_INTACT_FILES = 1_000
+"""Files of which is remembered that their checksum was right."""
+_INLINE_BYTES = 1 << 16
 """Bytes that are packed and hashed in the loop's own thread: handing them over would take longer."""
+_NOTE_BYTES = 1 << 10
+"""Bytes that hold any note of an expired body."""
 
 
 class BackendResultStore:
     """See `noetl.ports.results.ResultStore`."""
 
-    def __init__(self, shelf: ResultBackend) -> None:
-        self._shelf = shelf
-        self._sound: dict[str, tuple[int, int, int]] = {}
-        """Files that were found whole, by key: which, of what size, and when it was written."""
+    def __init__(self, backend: ResultBackend) -> None:
+        self._backend = backend
+        self._intact_files: dict[str, tuple[int, int, int]] = {}
+        """By key, the file whose checksum was right: which, of what size, and when it was written.
+
+        A gigabyte would else be hashed for each part that is read of it. Whoever replaces a file makes
+        another inode, and whoever writes into it another time."""
 
     async def put(self, key: str, data: bytes, compression: str = "none") -> None:
-        name = _name(key)
-        if len(data) <= _SMALL:
-            body = _ready(key, data, compression)
+        name = _blob_name(key)
+        if len(data) <= _INLINE_BYTES:
+            body = _encode_body(key, data, compression)
         else:
-            body = await asyncio.to_thread(_ready, key, data, compression)
-        await self._shelf.write(name, body)
+            body = await asyncio.to_thread(_encode_body, key, data, compression)
+        await self._backend.write(name, body)
 
     async def get(self, key: str) -> bytes:
-        with self._finding(key):
-            data = await self._shelf.read(_name(key))
-        if len(data) <= _SMALL:
-            return self._opened(key, data)
-        return await asyncio.to_thread(self._opened, key, data)
+        with self._missing_as_error(key):
+            data = await self._backend.read(_blob_name(key))
+        if len(data) <= _INLINE_BYTES:
+            return self._decode_body(key, data)
+        return await asyncio.to_thread(self._decode_body, key, data)
 
     async def read(self, key: str, start: int, end: int | None = None) -> bytes:
-        with self._finding(key):
-            head = await self._shelf.read(_name(key), 0, body_format.HEAD)
+        with self._missing_as_error(key):
+            head = await self._backend.read(_blob_name(key), 0, body_format.HEADER_BYTES)
+            # The fast path for a body that is there as it is; the slow path below gives the same bytes, but
+            # reads, unpacks and hashes all of them.
             if body_format.is_plain_body(head):
-                return await self._shelf.read(_name(key), start, end)
+                return await self._backend.read(_blob_name(key), start, end)
         async with self.local(key) as path:
-            return await asyncio.to_thread(_between, path, start, end)
+            return await asyncio.to_thread(read_range, path, start, end)
 
     def scratch(self, execution_id: str) -> Path:
-        return self._shelf.scratch(check_execution_id(execution_id))
+        return self._backend.scratch(check_execution_id(execution_id))
 
     async def put_file(self, key: str, path: Path, compression: str = "none") -> None:
-        name = _name(key)
-        if compression == "none" and await asyncio.to_thread(_is_plain, path):
-            await self._shelf.write_file(name, path)
+        name = _blob_name(key)
+        if compression == "none" and await asyncio.to_thread(_is_plain_file, path):
+            await self._backend.write_file(name, path)
         else:
-            beside = self.scratch(parse_result_key(key).execution_id) / f".packed-{uuid4().hex}"
+            packed = self.scratch(parse_result_key(key).execution_id) / f".packed-{uuid4().hex}"
             try:
-                await asyncio.to_thread(body_format.pack_body_file, path, beside, compression)
-                await self._shelf.write_file(name, beside)
+                await asyncio.to_thread(body_format.pack_body_file, path, packed, compression)
+                await self._backend.write_file(name, packed)
             finally:
-                beside.unlink(missing_ok=True)
+                packed.unlink(missing_ok=True)
         path.unlink(missing_ok=True)
 
     @asynccontextmanager
     async def local(self, key: str) -> AsyncIterator[Path]:
-        name = _name(key)
-        with self._finding(key):
-            path = self._shelf.path(name)
-            if path is not None and await asyncio.to_thread(self._is_whole, key, path):
+        name = _blob_name(key)
+        with self._missing_as_error(key):
+            path = self._backend.path(name)
+            # The fast path: the backend's own file, if it has one that is not packed; else a copy in scratch.
+            if path is not None and await asyncio.to_thread(self._is_intact_body, key, path):
                 yield path
                 return
         folder = self.scratch(parse_result_key(key).execution_id)
-        raw, whole = folder / f".raw-{uuid4().hex}", folder / f".whole-{uuid4().hex}"
+        raw, unpacked = folder / f".raw-{uuid4().hex}", folder / f".whole-{uuid4().hex}"
         try:
-            with self._finding(key):
+            with self._missing_as_error(key):
                 if path is None:
-                    await self._shelf.read_file(name, raw)
-                found = await asyncio.to_thread(self._unpack, key, path or raw, whole)
-            yield found
+                    await self._backend.read_file(name, raw)
+                body_file = await asyncio.to_thread(self._unpack, key, path or raw, unpacked)
+            yield body_file
         finally:
             raw.unlink(missing_ok=True)
-            whole.unlink(missing_ok=True)
+            unpacked.unlink(missing_ok=True)
 
     async def copy(self, key: str, to: str) -> None:
-        with self._finding(key):
-            await self._shelf.copy(_name(key), _name(to))
+        with self._missing_as_error(key):
+            await self._backend.copy(_blob_name(key), _blob_name(to))
 
     async def keys(self, execution_id: str) -> list[str]:
-        names = await self._shelf.names(check_execution_id(execution_id))
+        names = await self._backend.names(check_execution_id(execution_id))
         return [name for name in names if is_result_key(name)]
 
     async def expire(self, key: str, since: str) -> int:
         try:
-            head = await self._shelf.read(_name(key), 0, 1 << 10)
+            head = await self._backend.read(_blob_name(key), 0, _NOTE_BYTES)
             if body_format.expiry_note_in(head) is not None:
                 return 0
-            size = await self._shelf.size(_name(key))
+            size = await self._backend.size(_blob_name(key))
         except BlobMissing:
             return 0
-        await self._shelf.write(
-            _name(key), body_format.encode_expiry_note(body_format.ExpiryNote(since, size))
+        await self._backend.write(
+            _blob_name(key), body_format.encode_expiry_note(body_format.ExpiryNote(since, size))
         )
         return size
 
     async def delete(self, execution_id: str) -> None:
-        await self._shelf.remove_folder(check_execution_id(execution_id))
+        await self._backend.remove_folder(check_execution_id(execution_id))
 
     async def put_entry(self, name: str, entry: bytes, store: str = "") -> None:
-        self._refuse_others(store)
-        await self._shelf.write(f"{ARTIFACTS}/{artifact_file_name(name)}", entry)
+        self._refuse_named_store(store)
+        await self._backend.write(f"{ARTIFACTS}/{artifact_file_name(name)}", entry)
 
     async def entry(self, name: str, store: str = "") -> bytes | None:
-        self._refuse_others(store)
+        self._refuse_named_store(store)
         try:
-            return await self._shelf.read(f"{ARTIFACTS}/{artifact_file_name(name)}")
+            return await self._backend.read(f"{ARTIFACTS}/{artifact_file_name(name)}")
         except BlobMissing:
             return None
 
     async def entries(self, prefix: str = "", store: str = "") -> list[str]:
-        self._refuse_others(store)
-        found = [artifact_name(name.partition("/")[2]) for name in await self._shelf.names(ARTIFACTS)]
-        return sorted(name for name in found if name.startswith(prefix))
+        self._refuse_named_store(store)
+        files = await self._backend.names(ARTIFACTS)
+        names = [artifact_name(file.partition("/")[2]) for file in files]
+        return sorted(name for name in names if name.startswith(prefix))
 
     async def delete_entry(self, name: str, store: str = "") -> None:
-        self._refuse_others(store)
-        await self._shelf.remove([f"{ARTIFACTS}/{artifact_file_name(name)}"])
+        self._refuse_named_store(store)
+        await self._backend.remove([f"{ARTIFACTS}/{artifact_file_name(name)}"])
 
     async def sweep(self, before: float) -> int:
-        return await self._shelf.sweep(before)
+        return await self._backend.sweep(before)
 
     async def close(self) -> None:
-        await self._shelf.close()
+        await self._backend.close()
 
-    def _refuse_others(self, store: str) -> None:
+    def _refuse_named_store(self, store: str) -> None:
         if store:
             raise ResultMissing(f"there is no result store `{store}`", "name it in `result_stores`")
 
     @contextmanager
-    def _finding(self, key: str) -> Iterator[None]:
+    def _missing_as_error(self, key: str) -> Iterator[None]:
         try:
             yield
         except BlobMissing:
-            message = f"nothing is stored under `{key}` in {self._shelf.place}"
+            message = f"nothing is stored under `{key}` in {self._backend.location}"
             raise ResultMissing(
                 message, "it was deleted, or the execution belongs to another place of results"
             ) from None
 
-    def _opened(self, key: str, data: bytes) -> bytes:
+    def _decode_body(self, key: str, data: bytes) -> bytes:
         try:
             self._refuse_expired(key, data)
             data = body_format.unpack_body(data)
         except body_format.DamagedBody:
-            raise self._damaged(key) from None
+            raise self._damage_error(key) from None
         if hashlib.sha256(data).hexdigest() != parse_result_key(key).hash:
-            raise self._damaged(key)
+            raise self._damage_error(key)
         return data
 
-    def _is_whole(self, key: str, path: Path) -> bool:
-        """Whether a file is the body itself: its checksum is tried once. Raises ResultDamaged, NotThere."""
-        if not _is_plain(path):
+    def _is_intact_body(self, key: str, path: Path) -> bool:
+        """Whether a file is the body itself: tried once. Raises ResultDamaged, BlobMissing."""
+        if not _is_plain_file(path):
             return False
-        about = path.stat()
-        seen = (about.st_ino, about.st_size, about.st_mtime_ns)
-        if self._sound.get(key) != seen:
+        status = path.stat()
+        stamp = (status.st_ino, status.st_size, status.st_mtime_ns)
+        if self._intact_files.get(key) != stamp:
             self._refuse_damaged(key, path)
-            while len(self._sound) >= _KNOWN:
-                del self._sound[next(iter(self._sound))]
-            self._sound[key] = seen
+            while len(self._intact_files) >= _MAX_INTACT_FILES:
+                del self._intact_files[next(iter(self._intact_files))]
+            self._intact_files[key] = stamp
         return True
 
-    def _unpack(self, key: str, raw: Path, whole: Path) -> Path:
+    def _unpack(self, key: str, raw: Path, unpacked: Path) -> Path:
         """The file of the body, its checksum tried."""
         try:
             with raw.open("rb") as file:
-                head = file.read(1 << 10)
+                head = file.read(_NOTE_BYTES)
             self._refuse_expired(key, head)
             if not body_format.is_plain_body(head):
-                body_format.unpack_body_file(raw, whole)
-                raw = whole
+                body_format.unpack_body_file(raw, unpacked)
+                raw = unpacked
         except body_format.DamagedBody:
-            raise self._damaged(key) from None
+            raise self._damage_error(key) from None
         self._refuse_damaged(key, raw)
         return raw
 
     def _refuse_damaged(self, key: str, path: Path) -> None:
         with path.open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != parse_result_key(key).hash:
-                raise self._damaged(key)
+                raise self._damage_error(key)
 
     def _refuse_expired(self, key: str, data: bytes) -> None:
         if (note := body_format.expiry_note_in(data)) is not None:
@@ -206,31 +214,32 @@ class BackendResultStore:
             hint = "`spec.result.ttl` says how long it is kept; its event has a preview"
             raise ResultExpired(message, hint)
 
-    def _damaged(self, key: str) -> ResultDamaged:
+    def _damage_error(self, key: str) -> ResultDamaged:
         hint = "it was changed or the disk is damaged; restore it from a copy"
-        where = self._shelf.place
-        return ResultDamaged(f"`{key}` in {where} is damaged: its content does not match its name", hint)
+        location = self._backend.location
+        return ResultDamaged(f"`{key}` in {location} is damaged: its content does not match its name", hint)
 
 
-def _name(key: str) -> str:
+def _blob_name(key: str) -> str:
     return "/".join(parse_result_key(key))
 
 
-def _ready(key: str, data: bytes, compression: str) -> bytes:
+def _encode_body(key: str, data: bytes, compression: str) -> bytes:
     if hashlib.sha256(data).hexdigest() != parse_result_key(key).hash:
         raise ValueError(f"`{key}` is not the key of these bytes")
     return body_format.pack_body(data, compression)
 
 
-def _is_plain(path: Path) -> bool:
+def _is_plain_file(path: Path) -> bool:
     try:
         with path.open("rb") as file:
-            return body_format.is_plain_body(file.read(body_format.HEAD))
+            return body_format.is_plain_body(file.read(body_format.HEADER_BYTES))
     except FileNotFoundError:
         raise BlobMissing from None
 
 
-def _between(path: Path, start: int, end: int | None) -> bytes:
+def read_range(path: Path, start: int, end: int | None) -> bytes:
+    """The bytes of a file from `start` up to `end`, or as many as there are."""
     with path.open("rb") as file:
         file.seek(start)
         return file.read() if end is None else file.read(max(end - start, 0))

@@ -14,9 +14,9 @@ import msgspec
 from noetl.model import Json
 from noetl.model.reference import StoredReference, hash_of_key, object_reference
 from noetl.ports.results import ResultError, ResultMissing, ResultStore
-from noetl.stores.results.named_results import key_in_store, split_store_key
+from noetl.stores.results.result_key import key_in_store, split_store_key
 
-_FORGOTTEN = ("key", "store", "ttl", "scope")
+_FIELDS_OF_COPY = ("key", "store", "ttl", "scope")
 """What belongs to one copy of an object, and not to the object."""
 
 
@@ -62,7 +62,7 @@ class ResultStoreObjects:
         self, path: Path, media_type: str, preview: str, about: Mapping[str, Json]
     ) -> StoredReference:
         """What stands for a file, which is gone afterwards."""
-        size, digest = await asyncio.to_thread(_measured, path)
+        size, digest = await asyncio.to_thread(_size_and_hash, path)
         key = key_in_store(self._store, f"{self._execution_id}/{digest}")
         await self._results.put_file(key, path, self._compression)
         return object_reference(
@@ -71,11 +71,11 @@ class ResultStoreObjects:
 
     async def publish(self, name: str, reference: StoredReference, store: str = "") -> dict[str, Json]:
         before = await self._entry(name, store)
-        owner = _owner(name, hash_of_key(reference["key"]))
+        owner = _artifact_owner(name, hash_of_key(reference["key"]))
         await self._results.copy(
             reference["key"], key_in_store(store, f"{owner}/{hash_of_key(reference['key'])}")
         )
-        about = {key: value for key, value in reference.items() if key not in _FORGOTTEN}
+        about = {key: value for key, value in reference.items() if key not in _FIELDS_OF_COPY}
         entry: dict[str, Json] = {
             "name": name,
             "owner": owner,
@@ -86,7 +86,7 @@ class ResultStoreObjects:
         await self._results.put_entry(name, msgspec.json.encode(entry), store)
         if before is not None and before["owner"] != owner:
             await self._results.delete(before["owner"])
-        return _shown(entry, store)
+        return _artifact_summary(entry, store)
 
     async def published(self, name: str, store: str = "") -> StoredReference | None:
         entry = await self._entry(name, store)
@@ -99,7 +99,7 @@ class ResultStoreObjects:
 
     async def artifacts(self, prefix: str = "", store: str = "") -> list[dict[str, Json]]:
         entries = [await self._entry(name, store) for name in await self._results.entries(prefix, store)]
-        return [_shown(entry, store) for entry in entries if entry is not None]
+        return [_artifact_summary(entry, store) for entry in entries if entry is not None]
 
     async def withdraw(self, name: str, store: str = "") -> bool:
         entry = await self._entry(name, store)
@@ -114,10 +114,10 @@ class ResultStoreObjects:
         if data is None:
             return None
         try:
-            found: dict[str, Any] = msgspec.json.decode(data)
+            entry: dict[str, Any] = msgspec.json.decode(data)
         except msgspec.DecodeError:
             raise ResultError(f"the artifact `{name}` is damaged", "put it again") from None
-        return found
+        return entry
 
 
 class FileDraft:
@@ -131,12 +131,12 @@ class FileDraft:
         return await self._objects.keep(self.path, media_type, preview, about)
 
 
-def _owner(name: str, digest: str) -> str:
+def _artifact_owner(name: str, digest: str) -> str:
     """Who has the body of an artifact: nobody but this version of it."""
     return f"artifact-{hashlib.sha256(name.encode()).hexdigest()[:32]}-{digest[:32]}"
 
 
-def _shown(entry: Mapping[str, Any], store: str) -> dict[str, Json]:
+def _artifact_summary(entry: Mapping[str, Any], store: str) -> dict[str, Json]:
     about = entry["about"]
     return {
         "key": entry["name"],
@@ -148,7 +148,7 @@ def _shown(entry: Mapping[str, Any], store: str) -> dict[str, Json]:
     }
 
 
-def _measured(path: Path) -> tuple[int, str]:
+def _size_and_hash(path: Path) -> tuple[int, str]:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256")
         return file.tell(), digest.hexdigest()

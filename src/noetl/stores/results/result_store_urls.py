@@ -30,34 +30,34 @@ def open_result_stores(
 ) -> NamedResults:
     """The engine's own store at the URL `own`, and those `NAME=URL`. Without one it is files in the home.
 
-    Relative folders start in `directory`. Raises StoresWrong.
+    Relative folders start in `directory`. Raises ResultStoreUrlWrong.
     """
     scratch = home.scratch if home is not None else None
 
-    def opened(url: str) -> ResultStore:
-        return _opened(url, store, scratch, directory)
+    def open_url(url: str) -> ResultStore:
+        return _open_result_store(url, store, scratch, directory)
 
-    stores = {name: opened(url) for name, url in parse_named_urls(named).items()}
-    without: ResultStore = FileResults(home.results) if home is not None else MemoryResults()
-    return NamedResults(opened(own) if own else without, stores)
+    stores = {name: open_url(url) for name, url in parse_named_urls(named).items()}
+    default: ResultStore = FileResults(home.results) if home is not None else MemoryResults()
+    return NamedResults(open_url(own) if own else default, stores)
 
 
 def parse_named_urls(named: Iterable[str]) -> dict[str, str]:
-    """The URLs by name. Raises StoresWrong."""
-    found: dict[str, str] = {}
+    """The URLs by name. Raises ResultStoreUrlWrong."""
+    urls: dict[str, str] = {}
     for entry in named:
         name, equals, url = entry.partition("=")
         name, url = name.strip(), url.strip()
         if not equals or not name.isidentifier() or name == "auto":
             message = f"`{entry}` in `result_stores` is not NAME=URL"
             raise ResultStoreUrlWrong(message, "a name is a word other than `auto`, a URL " + _HINT)
-        if name in found:
+        if name in urls:
             raise ResultStoreUrlWrong(f"`result_stores` has `{name}` twice", "give each another name")
-        found[name] = url
-    return found
+        urls[name] = url
+    return urls
 
 
-def _opened(url: str, store: Store, scratch: Path | None, directory: Path) -> ResultStore:
+def _open_result_store(url: str, store: Store, scratch: Path | None, directory: Path) -> ResultStore:
     scheme, colon, rest = url.partition(":")
     try:
         match scheme:

@@ -12,10 +12,10 @@ from noetl.stores.results.backend import BlobMissing
 from noetl.stores.results.remote_backend import RemoteBackend
 from noetl.stores.results.result_store import BackendResultStore
 
-PART = 8 << 20
+PART_BYTES = 8 << 20
 """Bytes of one part of a large upload, and of one piece of a download."""
-PARTS_AT_ONCE = 4
-_KNOBS = ("region", "endpoint")
+MAX_CONCURRENT_PARTS = 4
+_URL_PARAMETERS = ("region", "endpoint")
 
 
 class S3Results(BackendResultStore):
@@ -31,74 +31,76 @@ class S3Results(BackendResultStore):
 class S3Backend(RemoteBackend):
     def __init__(self, url: str, scratch: Path | None) -> None:
         super().__init__(scratch)
-        self.place = url.partition("?")[0]
-        self._objects = _objects()
-        self._store = _opened(url)
+        self.location = url.partition("?")[0]
+        self._obstore = _import_obstore()
+        self._bucket = _open_bucket(url)
 
     async def write(self, name: str, data: bytes) -> None:
-        with self._told(name):
-            await self._objects.put_async(
-                self._store, name, data, chunk_size=PART, max_concurrency=PARTS_AT_ONCE
+        with self._translate_errors(name):
+            await self._obstore.put_async(
+                self._bucket, name, data, chunk_size=PART_BYTES, max_concurrency=MAX_CONCURRENT_PARTS
             )
 
     async def write_file(self, name: str, path: Path) -> None:
-        with self._told(name):
-            await self._objects.put_async(
-                self._store, name, path, chunk_size=PART, max_concurrency=PARTS_AT_ONCE
+        with self._translate_errors(name):
+            await self._obstore.put_async(
+                self._bucket, name, path, chunk_size=PART_BYTES, max_concurrency=MAX_CONCURRENT_PARTS
             )
 
     async def read(self, name: str, start: int = 0, end: int | None = None) -> bytes:
-        with self._told(name):
+        with self._translate_errors(name):
             if not start and end is None:
-                answer = await self._objects.get_async(self._store, name)
-                return bytes(await answer.bytes_async())
+                response = await self._obstore.get_async(self._bucket, name)
+                return bytes(await response.bytes_async())
+        # Servers refuse a range that begins behind the end, so the size is asked for first.
         size = await self.size(name)
         end = size if end is None else min(end, size)
         if start >= end:
             return b""
-        with self._told(name):
-            return bytes(await self._objects.get_range_async(self._store, name, start=start, end=end))
+        with self._translate_errors(name):
+            return bytes(await self._obstore.get_range_async(self._bucket, name, start=start, end=end))
 
     async def size(self, name: str) -> int:
-        with self._told(name):
-            found: int = (await self._objects.head_async(self._store, name))["size"]
-            return found
+        with self._translate_errors(name):
+            byte_count: int = (await self._obstore.head_async(self._bucket, name))["size"]
+            return byte_count
 
     async def read_file(self, name: str, to: Path) -> None:
-        with self._told(name), to.open("wb") as file:
-            answer = await self._objects.get_async(self._store, name)
-            async for piece in answer.stream(min_chunk_size=PART):
-                file.write(piece)
+        with self._translate_errors(name), to.open("wb") as file:
+            response = await self._obstore.get_async(self._bucket, name)
+            async for chunk in response.stream(min_chunk_size=PART_BYTES):
+                file.write(chunk)
 
     async def copy(self, name: str, to: str) -> None:
-        with self._told(name):
-            await self._objects.copy_async(self._store, name, to)
+        with self._translate_errors(name):
+            await self._obstore.copy_async(self._bucket, name, to)
 
     async def names(self, folder: str) -> list[str]:
-        with self._told(folder):
-            found = await self._objects.list(self._store, prefix=f"{folder}/").collect_async()
-        return sorted(one["path"] for one in found)
+        with self._translate_errors(folder):
+            entries = await self._obstore.list(self._bucket, prefix=f"{folder}/").collect_async()
+        return sorted(entry["path"] for entry in entries)
 
     async def remove(self, names: list[str]) -> None:
-        with self._told(self.place):
-            await self._objects.delete_async(self._store, names)
+        with self._translate_errors(self.location):
+            await self._obstore.delete_async(self._bucket, names)
 
     async def close(self) -> None:
         """Nothing is held."""
 
     @contextmanager
-    def _told(self, name: str) -> Iterator[None]:
+    def _translate_errors(self, name: str) -> Iterator[None]:
         try:
             yield
         except FileNotFoundError:
             raise BlobMissing(name) from None
-        except (self._objects.exceptions.BaseError, OSError) as error:
-            said = str(error).strip("'\" \n").partition("\n")[0]
+        except (self._obstore.exceptions.BaseError, OSError) as error:
+            # The first line: obstore goes on with a dump for its developers.
+            reason = str(error).strip("'\" \n").partition("\n")[0]
             hint = "check the bucket, the credentials and the endpoint"
-            raise ResultError(f"{self.place}: {said}", hint) from None
+            raise ResultError(f"{self.location}: {reason}", hint) from None
 
 
-def _objects() -> Any:
+def _import_obstore() -> Any:
     try:
         import obstore  # noqa: PLC0415 -- only who has a bucket needs it
     except ImportError:
@@ -108,21 +110,24 @@ def _objects() -> Any:
     return obstore
 
 
-def _opened(url: str) -> Any:
-    from obstore.store import S3Store  # noqa: PLC0415 -- as above
+def _open_bucket(url: str) -> Any:
+    from obstore.store import S3Store  # noqa: PLC0415 -- only who has a bucket needs it
 
     parts = urlsplit(url)
-    knobs = dict(parse_qsl(parts.query))
-    if not parts.netloc or (unknown := sorted(set(knobs) - set(_KNOBS))):
-        said = f" with `{unknown[0]}`" if parts.netloc else ""
+    parameters = dict(parse_qsl(parts.query))
+    if not parts.netloc or (unknown := sorted(set(parameters) - set(_URL_PARAMETERS))):
+        reason = f" with `{unknown[0]}`" if parts.netloc else ""
         raise ResultError(
-            f"`{url}` is no place for results{said}", f"s3://BUCKET/PREFIX?{'=…&'.join(_KNOBS)}=…"
+            f"`{url}` is no place for results{reason}",
+            f"s3://BUCKET/PREFIX?{'=…&'.join(_URL_PARAMETERS)}=…",
         )
-    config: dict[str, Any] = {"region": "us-east-1", **knobs} if "endpoint" in knobs else dict(knobs)
+    config: dict[str, Any] = dict(parameters)
+    if "endpoint" in parameters:  # servers beside Amazon's have no regions, but a request is signed for one
+        config = {"region": "us-east-1", **parameters}
     return S3Store(
         parts.netloc,
         prefix=parts.path.strip("/") or None,
-        config=config,  # type: ignore[arg-type]  # a mapping of known keys
+        config=config,  # type: ignore[arg-type]  # obstore wants a TypedDict; `_URL_PARAMETERS` holds its keys
         # Whether it is encrypted is what the endpoint says; that of Amazon is.
         client_options={"allow_http": True, "timeout": "3600s", "connect_timeout": "10s"},
         retry_config={"max_retries": 3, "retry_timeout": timedelta(seconds=60)},

@@ -38,6 +38,7 @@ class KnownVersions(Struct, frozen=True):
     """Executions that were written before, with their number and version.
 
     It holds as long as `data_version` does, which changes with every commit, also of another process.
+    It saves the query `current`, which is what is asked where nothing is known.
     """
 
     data_version: int
@@ -45,11 +46,13 @@ class KnownVersions(Struct, frozen=True):
 
 
 NO_KNOWN_VERSIONS = KnownVersions(-1, {})
-KNOWN_AT_MOST = 10_000
+MAX_KNOWN_VERSIONS = 10_000
+"""Beyond it all are forgotten: to choose the oldest would cost more than to ask for them again."""
 EVENT_COLUMNS = 7
+"""How many values of one row follow one another in what is given to `insert_events`."""
 
 
-class _Change:
+class _ExecutionChange:
     """What the batch does to one execution."""
 
     def __init__(self, execution_id: str, x: int, version: int) -> None:
@@ -67,7 +70,7 @@ class _Change:
         self.effects = merge_effects(self.effects, append.effects)
 
     @property
-    def describes(self) -> bool:
+    def changes_facts(self) -> bool:
         return any(getattr(self.effects, name) is not None for name in FACTS)
 
 
@@ -76,13 +79,14 @@ class AppendBatch:
 
     def __init__(self, connection: apsw.Connection, known: KnownVersions) -> None:
         self._connection = connection
-        self._known = known.executions if known.data_version == connection.data_version() else {}
-        self._changes: dict[str, _Change] = {}
+        # Inside the transaction: only its begin brings the counter up to date with other processes.
+        self._known_versions = known.executions if known.data_version == connection.data_version() else {}
+        self._changes: dict[str, _ExecutionChange] = {}
         self._keys: dict[str, str] = {}
         self._starts: list[tuple[str, int]] = []
         self._events: list[object] = []
-        self._taken: list[int] = []
-        self._highest = 0
+        self._answered: list[int] = []
+        self._highest_number = 0
 
     def apply(self, appends: Sequence[Append]) -> list[Verdict]:
         """Writes what is accepted; a verdict for each."""
@@ -96,35 +100,38 @@ class AppendBatch:
         if self._starts:
             insert_rows(self._connection, "insert_starts", self._starts)
         insert_values(self._connection, "insert_events", self._events, EVENT_COLUMNS)
-        if self._taken:
-            self._connection.execute(WRITE["take"], (json_text(self._taken),))
+        if self._answered:
+            self._connection.execute(WRITE["take"], (json_text(self._answered),))
         return verdicts
 
     @property
     def known(self) -> KnownVersions:
         """For the next batch, once this one is committed."""
-        executions = self._known if len(self._known) < KNOWN_AT_MOST else {}
-        for name, change in self._changes.items():
-            executions[name] = change.x, change.version
+        # Changed in place: the writer let go of it when this transaction began, so nobody else sees it.
+        executions = self._known_versions if len(self._known_versions) < MAX_KNOWN_VERSIONS else {}
+        for execution_id, change in self._changes.items():
+            executions[execution_id] = change.x, change.version
         return KnownVersions(self._connection.data_version(), executions)
 
     def _look_up(self, appends: Sequence[Append]) -> None:
         unknown: set[str] = set()
         keys: list[str] = []
         for append in appends:
-            name = append.execution_id
-            if (known := self._known.get(name)) is None:
-                unknown.add(name)
-            elif name not in self._changes:
-                self._changes[name] = _Change(name, *known)
+            execution_id = append.execution_id
+            if (identity := self._known_versions.get(execution_id)) is None:
+                unknown.add(execution_id)
+            elif execution_id not in self._changes:
+                self._changes[execution_id] = _ExecutionChange(execution_id, *identity)
             if append.start_key:
                 keys.append(append.start_key)
         if unknown or keys:
-            asked = json_text([*unknown]), json_text(keys)
-            found, taken, self._highest = self._connection.execute(WRITE["current"], asked).get
-            for name, known in msgspec.json.decode(found).items():
-                self._changes[name] = _Change(name, *known)
-            self._keys = msgspec.json.decode(taken)
+            bindings = json_text([*unknown]), json_text(keys)
+            # All answers in one row: to fetch each row would let another thread take the interpreter's lock.
+            row = self._connection.execute(WRITE["current"], bindings).get
+            identities, taken_keys, self._highest_number = row
+            for execution_id, identity in msgspec.json.decode(identities).items():
+                self._changes[execution_id] = _ExecutionChange(execution_id, *identity)
+            self._keys = msgspec.json.decode(taken_keys)
 
     def _judge(self, append: Append) -> Verdict:
         if append.start_key in self._keys:
@@ -134,21 +141,23 @@ class AppendBatch:
         if append.expected_version != version:
             return Conflict(version)
         if change is None:
-            self._highest += 1
-            change = self._changes[append.execution_id] = _Change(append.execution_id, self._highest, 0)
+            self._highest_number += 1
+            change = _ExecutionChange(append.execution_id, self._highest_number, 0)
+            self._changes[append.execution_id] = change
         if append.start_key:
             self._keys[append.start_key] = append.execution_id
             self._starts.append((append.start_key, change.x))
         x = change.x
         for row in append.rows:
+            # One flat list: it is what the statement is bound to, and no tuple is made for each event.
             self._events += (x, row.seq, row.ts, row.kind, row.version, row.body, row.last)
-        self._taken += append.answers
+        self._answered += append.answers
         change.advance(append)
         return Committed(change.version)
 
-    def _write_facts(self, changed: Sequence[_Change]) -> None:
+    def _write_facts(self, changed: Sequence[_ExecutionChange]) -> None:
         insert_rows(
-            self._connection, "begin_executions", [_beginning(change) for change in changed if change.new]
+            self._connection, "begin_executions", [_execution_row(change) for change in changed if change.new]
         )
         insert_rows(
             self._connection,
@@ -156,11 +165,11 @@ class AppendBatch:
             [
                 (change.x, *fact_columns(change.effects))
                 for change in changed
-                if change.describes and not change.new
+                if change.changes_facts and not change.new
             ],
         )
         insert_effects(self._connection, [(change.x, change.effects) for change in changed])
 
 
-def _beginning(change: _Change) -> tuple[object, ...]:
+def _execution_row(change: _ExecutionChange) -> tuple[object, ...]:
     return (change.x, change.execution_id, change.started_at, *full_fact_columns(change.effects))

@@ -1,14 +1,15 @@
-"""Opening a database file as a store."""
+"""Opening a database file as a store: to write it, or where it may only be read."""
 
 import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from urllib.parse import quote
 
 import apsw
 
-from noetl.ports.store import StoreUnusable
+from noetl.ports.store import StoreBusy, StoreUnusable
 from noetl.stores.sqlite import queries
 from noetl.stores.sqlite.error_translation import ErrorTranslation
 from noetl.stores.sqlite.migration import APPLICATION_ID, create_schema, migrate_schema
@@ -18,80 +19,143 @@ SCHEMA_VERSION = len(queries.migration_scripts())
 """The version that stores have when they are open."""
 OPEN_TIMEOUT_MS = 10_000
 """How long opening waits for others who create or migrate the same file."""
+_COPY = "copy it, with the files beside it, to where you may write, and look there"
 
 
-def open_writer(place: str) -> apsw.Connection:
+def open_writer(filename: str) -> apsw.Connection:
     """A connection to a store of the current schema; creates or migrates it first where necessary.
 
     Raises StoreUnusable, StoreBusy.
     """
-    with ErrorTranslation(place):
-        connection = _connect(place)
+    with ErrorTranslation(filename):
+        connection = _connect(filename)
         try:
-            _prepare(connection, place)
+            _prepare(connection, filename)
         except BaseException:
             connection.close()
             raise
         return connection
 
 
-def open_reader(place: str) -> apsw.Connection:
+def open_reader(filename: str) -> apsw.Connection:
     """Another connection to a store that is open already. It cannot write."""
-    with ErrorTranslation(place):
-        connection = _connect(place)
+    with ErrorTranslation(filename):
+        connection = _connect(filename)
         connection.execute("PRAGMA query_only = ON")
         return connection
 
 
-def file_schema_version(place: str) -> int:
+def file_schema_version(filename: str) -> int:
     """The version of a file as it is, without changing it; 0 if it is no store yet.
 
     Raises StoreUnusable, also for a version newer than ours.
     """
-    with ErrorTranslation(place):
-        connection = apsw.Connection(place, flags=apsw.SQLITE_OPEN_READONLY)
+    with ErrorTranslation(filename):
+        connection = apsw.Connection(filename, flags=apsw.SQLITE_OPEN_READONLY)
         try:
-            return read_schema_version(connection, place)
+            return read_schema_version(connection, filename)
         finally:
             connection.close()
 
 
-def _connect(place: str) -> apsw.Connection:
-    connection = apsw.Connection(place)
+def _connect(filename: str) -> apsw.Connection:
+    connection = apsw.Connection(filename)
     connection.set_busy_timeout(OPEN_TIMEOUT_MS)
     connection.execute("PRAGMA synchronous = FULL")
+    # Up to here the log stays as long as it was: to lengthen it costs more than to write over it.
     connection.execute("PRAGMA journal_size_limit = 67108864")
     return connection
 
 
-def _prepare(connection: apsw.Connection, place: str) -> None:
+def _prepare(connection: apsw.Connection, filename: str) -> None:
     if connection.readonly("main"):
-        raise apsw.ReadOnlyError(place)
-    if read_schema_version(connection, place) != SCHEMA_VERSION:
-        # changing the journal mode does not wait for others, and two may do it at once
-        with nullcontext() if place == MEMORY else _alone(Path(place).parent):
-            if version := read_schema_version(connection, place):
+        raise apsw.ReadOnlyError(filename)
+    if read_schema_version(connection, filename) != SCHEMA_VERSION:
+        # A lock of our own: changing the journal mode does not wait for others, and two may do it at once.
+        with nullcontext() if filename == MEMORY else _lock_folder(Path(filename).parent):
+            # Read again: another process may have made or migrated it while we waited for the lock.
+            if version := read_schema_version(connection, filename):
                 migrate_schema(connection, version, queries.migration_scripts())
             else:
                 create_schema(connection)
 
 
-def read_schema_version(connection: apsw.Connection, place: str) -> int:
+def read_schema_version(connection: apsw.Connection, filename: str) -> int:
     """The version of an open file; 0 if it is no store yet. Raises StoreUnusable."""
     application = connection.pragma("application_id")
     version = connection.pragma("user_version")
     if application != APPLICATION_ID:
         if version or application or connection.execute("SELECT count(*) FROM sqlite_schema").get:
-            raise StoreUnusable(f"{place} is a database of another program", "choose another file")
+            raise StoreUnusable(f"{filename} is a database of another program", "choose another file")
         return 0
     if version > SCHEMA_VERSION:
-        message = f"{place} was written by a newer NoETL: schema {version}, this one knows {SCHEMA_VERSION}"
+        message = (
+            f"{filename} was written by a newer NoETL: schema {version}, this one knows {SCHEMA_VERSION}"
+        )
         raise StoreUnusable(message, "upgrade NoETL, or choose another file")
     return int(version)
 
 
+def may_write_file(filename: str) -> bool:
+    """Whether this process may write the file, and beside it, where SQLite keeps its log."""
+    return _may_access(filename, os.W_OK) and _may_access(os.path.dirname(os.path.abspath(filename)), os.W_OK)
+
+
+class ReadOnlyConnection:
+    """A connection that changes nothing, on the disk neither.
+
+    Where others have the store open, or left it in the middle, their log lies beside it, and SQLite takes
+    it into account. Where there is none, the file is read without any lock; then `check` finds out whether
+    somebody has written it meanwhile.
+    """
+
+    def __init__(self, filename: str) -> None:
+        """Raises StoreUnusable, StoreBusy."""
+        self._filename = filename
+        if not _may_access(filename, os.R_OK):
+            raise StoreUnusable(f"{filename} cannot be read", "check the rights of the file")
+        with ErrorTranslation(filename):
+            self._unlocked_stamp = None if os.path.exists(f"{filename}-wal") else _file_stamp(filename)
+            # `immutable`, because SQLite would else make a log and shared memory beside the file.
+            uri_query = "mode=ro" if self._unlocked_stamp is None else "mode=ro&immutable=1"
+            try:
+                self.connection = _connect_read_only(filename, uri_query)
+            except apsw.CantOpenError:
+                raise StoreUnusable(f"{filename} cannot be opened without writing", _COPY) from None
+
+    def check(self) -> None:
+        """To be called after reading. Raises StoreBusy if what was read may be half old and half new."""
+        if self._unlocked_stamp is not None and _file_stamp(self._filename) != self._unlocked_stamp:
+            raise StoreBusy(f"{self._filename} was written meanwhile", "look again")
+
+
+def _connect_read_only(filename: str, uri_query: str) -> apsw.Connection:
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    connection = apsw.Connection(f"file:{quote(os.path.abspath(filename))}?{uri_query}", flags=flags)
+    try:
+        connection.set_busy_timeout(OPEN_TIMEOUT_MS)
+        version = read_schema_version(connection, filename)
+        if version != SCHEMA_VERSION:
+            message = f"{filename} has an older form, schema {version}, and cannot be written"
+            raise StoreUnusable(message, _COPY)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _may_access(path: str, mode: int) -> bool:
+    # Of the effective user, as SQLite's own opens are judged; not every system can say.
+    return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _file_stamp(filename: str) -> tuple[int, int, int]:
+    status = os.stat(filename)
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _lock_folder(folder: Path) -> Iterator[None]:
     """Waits until no other process makes or migrates a store in this folder."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:

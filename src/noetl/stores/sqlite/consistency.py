@@ -11,7 +11,7 @@ from noetl.stores.sqlite.effect_rows import full_fact_columns, insert_effects
 from noetl.stores.sqlite.queries import CHECK, READ, REBUILD
 
 
-class _Folded(NamedTuple):
+class _FoldedFacts(NamedTuple):
     """What the events of an execution say about it."""
 
     started_at: int
@@ -22,7 +22,7 @@ def check_consistency(connection: apsw.Connection, derive: Derive | None) -> lis
     """All that is wrong, seen at one moment."""
     connection.execute("BEGIN")
     try:
-        # a damaged file can answer nothing else
+        # A damaged file can answer nothing else.
         return _damage(connection) or [*_contradictions(connection, derive)]
     except apsw.CorruptError as error:
         return [Inconsistency("", str(error))]
@@ -41,7 +41,7 @@ def _contradictions(connection: apsw.Connection, derive: Derive | None) -> Itera
         yield from [Inconsistency(*row) for row in connection.execute(query)]
     if derive:
         for execution_id in list_execution_ids(connection):
-            yield from _compare(connection, execution_id, derive)
+            yield from _compare_with_events(connection, execution_id, derive)
 
 
 def list_execution_ids(connection: apsw.Connection) -> list[str]:
@@ -49,22 +49,24 @@ def list_execution_ids(connection: apsw.Connection) -> list[str]:
     return [row[0] for row in connection.execute(REBUILD["ids"])]
 
 
-def _fold(connection: apsw.Connection, x: int, derive: Derive) -> _Folded:
+def _fold(connection: apsw.Connection, x: int, derive: Derive) -> _FoldedFacts:
     started_at, effects = 0, NO_EFFECTS
     for seq, ts, kind, form, body, enc in connection.execute(REBUILD["events_of"], (x,)):
         effects = merge_effects(effects, derive(Row(seq, ts, kind, form, body, enc & 1 == 1)))
         started_at = started_at or ts
-    return _Folded(started_at, effects)
+    return _FoldedFacts(started_at, effects)
 
 
-def _compare(connection: apsw.Connection, execution_id: str, derive: Derive) -> Iterator[Inconsistency]:
+def _compare_with_events(
+    connection: apsw.Connection, execution_id: str, derive: Derive
+) -> Iterator[Inconsistency]:
     row = connection.execute(READ["execution"], (execution_id,)).get
     x = row[0]
     effects = _fold(connection, x, derive).effects
     for name, stored, folded in zip(FACTS, row[5:], full_fact_columns(effects), strict=True):
         if stored != folded:
             yield Inconsistency(execution_id, f"{name} is {stored!r}, its events say {folded!r}")
-    if _unequal(dict(connection.execute(REBUILD["timers_of"], (x,))), effects.timers):
+    if _differing_keys(dict(connection.execute(REBUILD["timers_of"], (x,))), effects.timers):
         yield Inconsistency(execution_id, "its timers are not those of its events")
     unsent = dict(connection.execute(REBUILD["messages_of"], (x,)))
     if any(effects.outbox.get(key) != body for key, body in unsent.items()):
@@ -73,25 +75,25 @@ def _compare(connection: apsw.Connection, execution_id: str, derive: Derive) -> 
 
 def rebuild_execution(connection: apsw.Connection, execution_id: str, derive: Derive) -> bool:
     """Writes all that is derived of one execution; False if there is none any more."""
-    found = reader.find_identity(connection, execution_id)
-    if found is None:
+    identity = reader.find_identity(connection, execution_id)
+    if identity is None:
         return False
-    x = found[0]
+    x = identity[0]
     started_at, effects = _fold(connection, x, derive)
     connection.execute(REBUILD["rewrite"], (started_at, *full_fact_columns(effects), x))
-    insert_effects(connection, [(x, _difference(connection, x, effects))])
+    insert_effects(connection, [(x, _effects_to_apply(connection, x, effects))])
     return True
 
 
-def _difference(connection: apsw.Connection, x: int, effects: Effects) -> Effects:
+def _effects_to_apply(connection: apsw.Connection, x: int, effects: Effects) -> Effects:
     """What leads from the stored timers and messages to these. What is right keeps its row, and its id."""
     timers = dict(connection.execute(REBUILD["timers_of"], (x,)))
     outbox = dict(connection.execute(REBUILD["messages_of"], (x,)))
     return Effects(
-        timers={key: effects.timers.get(key) for key in _unequal(timers, effects.timers)},
-        outbox={key: effects.outbox.get(key) for key in _unequal(outbox, effects.outbox)},
+        timers={key: effects.timers.get(key) for key in _differing_keys(timers, effects.timers)},
+        outbox={key: effects.outbox.get(key) for key in _differing_keys(outbox, effects.outbox)},
     )
 
 
-def _unequal(stored: Mapping[str, object], folded: Mapping[str, object]) -> list[str]:
+def _differing_keys(stored: Mapping[str, object], folded: Mapping[str, object]) -> list[str]:
     return [key for key in {**folded, **stored} if stored.get(key) != folded.get(key)]

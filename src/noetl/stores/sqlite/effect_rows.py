@@ -9,10 +9,16 @@ import msgspec
 from noetl.ports.store import FACTS, Effects
 from noetl.stores.sqlite.queries import WRITE, repeat_values
 
-ROWS = 512
-"""Rows in one statement; more gains nothing."""
+ROWS_PER_STATEMENT = 512
+"""More gains nothing. A power of two, as every number of rows that a statement is prepared for."""
 
-_NONE: dict[str, object] = {"labels": "{}", "priority": 0, "next_wake": 0, "ended_at": 0, "expires_at": 0}
+_EMPTY_FACTS: dict[str, object] = {
+    "labels": "{}",
+    "priority": 0,
+    "next_wake": 0,
+    "ended_at": 0,
+    "expires_at": 0,
+}
 
 
 def json_text(value: object) -> str:
@@ -29,8 +35,8 @@ def fact_columns(effects: Effects) -> list[object]:
 
 def full_fact_columns(effects: Effects) -> list[Any]:
     """The facts as columns, "none" where one is not given."""
-    given = zip(FACTS, fact_columns(effects), strict=True)
-    return [_NONE.get(name, "") if value is None else value for name, value in given]
+    columns = zip(FACTS, fact_columns(effects), strict=True)
+    return [_EMPTY_FACTS.get(name, "") if value is None else value for name, value in columns]
 
 
 def insert_rows(connection: apsw.Connection, name: str, rows: Sequence[Sequence[Any]]) -> None:
@@ -43,30 +49,37 @@ def insert_values(connection: apsw.Connection, name: str, values: list[Any], wid
     """The same for the values of all rows, one row after the other.
 
     Every other number of rows is a statement to prepare, which costs more than to run it. So there are ten of
-    them, and what is left of one is filled up with rows of NULL, which the queries leave out.
+    them, and what is left of one is filled up with rows of NULL, which the queries leave out. The slow path
+    that it must equal is one statement for each row.
     """
-    for start in range(0, len(values), ROWS * width):
-        part = values[start : start + ROWS * width]
-        rows = len(part) // width
-        times = 1 << (rows - 1).bit_length()
-        part += [None] * ((times - rows) * width)
-        connection.execute(repeat_values(WRITE[name], times), part)
+    for start in range(0, len(values), ROWS_PER_STATEMENT * width):
+        chunk = values[start : start + ROWS_PER_STATEMENT * width]
+        rows = len(chunk) // width
+        padded = 1 << (rows - 1).bit_length()
+        chunk += [None] * ((padded - rows) * width)
+        connection.execute(repeat_values(WRITE[name], padded), chunk)
 
 
 def insert_effects(connection: apsw.Connection, effects: Sequence[tuple[int, Effects]]) -> None:
     """Sets and clears the timers and messages of executions, given by number."""
     if not effects:
         return
-    due: list[tuple[object, ...]] = []
-    done: list[tuple[object, ...]] = []
-    unsent: list[tuple[object, ...]] = []
-    unwanted: list[tuple[object, ...]] = []
+    timers_to_set: list[tuple[object, ...]] = []
+    timers_to_clear: list[tuple[object, ...]] = []
+    messages_to_set: list[tuple[object, ...]] = []
+    messages_to_clear: list[tuple[object, ...]] = []
     for x, effect in effects:
         for key, time in effect.timers.items():
-            (done if time is None else due).append((x, key) if time is None else (x, key, time))
+            if time is None:
+                timers_to_clear.append((x, key))
+            else:
+                timers_to_set.append((x, key, time))
         for key, body in effect.outbox.items():
-            (unwanted if body is None else unsent).append((x, key) if body is None else (x, key, body))
-    insert_rows(connection, "clear_timers", done)
-    insert_rows(connection, "set_timers", due)
-    insert_rows(connection, "clear_messages", unwanted)
-    insert_rows(connection, "set_messages", unsent)
+            if body is None:
+                messages_to_clear.append((x, key))
+            else:
+                messages_to_set.append((x, key, body))
+    insert_rows(connection, "clear_timers", timers_to_clear)
+    insert_rows(connection, "set_timers", timers_to_set)
+    insert_rows(connection, "clear_messages", messages_to_clear)
+    insert_rows(connection, "set_messages", messages_to_set)

@@ -21,16 +21,16 @@ def create_schema(connection: apsw.Connection) -> None:
     if connection.pragma("journal_mode", "WAL") not in ("wal", "memory"):
         hint = "choose a folder on a local disk"
         raise StoreUnusable(f"{connection.filename}: the file system cannot share a store", hint)
-    _step(connection, queries.schema_script(), len(queries.migration_scripts()))
+    _run_script(connection, queries.schema_script(), len(queries.migration_scripts()))
 
 
 def migrate_schema(connection: apsw.Connection, version: int, scripts: Sequence[str]) -> None:
     """Runs the scripts after the first `version`. Each is one transaction: one that fails changes nothing."""
     for number, script in enumerate(scripts[version:], version + 1):
-        _step(connection, script, number)
+        _run_script(connection, script, number)
 
 
-def _step(connection: apsw.Connection, script: str, version: int) -> None:
+def _run_script(connection: apsw.Connection, script: str, version: int) -> None:
     with Transaction(connection):
         connection.execute(script)
         connection.pragma("application_id", APPLICATION_ID)
@@ -55,5 +55,6 @@ class Transaction:
             if error is None:
                 self._connection.execute("COMMIT")
         finally:
+            # A COMMIT that fails may leave the transaction open or not; some errors have ended it before.
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")

@@ -23,15 +23,21 @@ CHECK: Final = _load("check.sql")
 REBUILD: Final = _load("rebuild.sql")
 
 
+# Cached: every insert asks for one of ten texts, and to build one takes a regular expression over the query.
 @lru_cache(512)
 def repeat_values(query: str, times: int) -> str:
     """The query with its one row of `VALUES` written `times` times."""
     return _VALUES.sub(lambda match: "VALUES " + ",".join([match[1]] * times), query, count=1)
 
 
-def choose_lines(query: str, given: Collection[str]) -> str:
+def line_conditions(query: str) -> frozenset[str]:
+    """What lines of the query depend on."""
+    return frozenset(_OPTION.findall(query))
+
+
+def choose_lines(query: str, conditions: Collection[str]) -> str:
     """The query without the lines that depend on what is not given."""
-    return _OPTION.sub(lambda match: match[0] if match[1] in given else "", query)
+    return _OPTION.sub(lambda match: match[0] if match[1] in conditions else "", query)
 
 
 def schema_script() -> str:

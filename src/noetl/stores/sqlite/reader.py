@@ -5,6 +5,7 @@ from typing import Any
 import apsw
 import msgspec
 
+from noetl.ports.credentials import SealedCredential
 from noetl.ports.store import (
     ExecutionPage,
     ExecutionQuery,
@@ -17,15 +18,16 @@ from noetl.ports.store import (
     Timer,
 )
 from noetl.stores.sqlite.effect_rows import json_text
-from noetl.stores.sqlite.queries import READ, choose_lines
+from noetl.stores.sqlite.queries import READ, choose_lines, line_conditions
 
 _NEWEST = (1 << 63) - 1
-_FILTERS = ("execution_id", "status", "path", "parent", "since", "labels")
+_FILTERS = line_conditions(READ["executions"])
+"""The fields of a query that have a line of their own in the statement."""
 
 
 def read_rows(connection: apsw.Connection, execution_id: str, after: int, limit: int) -> list[Row]:
-    found = connection.execute(READ["rows"], (execution_id, after, limit))
-    return [Row(seq, ts, kind, version, body, enc & 1 == 1) for seq, ts, kind, version, body, enc in found]
+    cursor = connection.execute(READ["rows"], (execution_id, after, limit))
+    return [Row(seq, ts, kind, version, body, enc & 1 == 1) for seq, ts, kind, version, body, enc in cursor]
 
 
 def read_feed(connection: apsw.Connection, after: int, limit: int) -> list[FeedEntry]:
@@ -38,33 +40,35 @@ def read_feed(connection: apsw.Connection, after: int, limit: int) -> list[FeedE
 
 
 def read_execution(connection: apsw.Connection, execution_id: str) -> ExecutionRecord | None:
-    found = _first(connection, "execution", execution_id)
-    return _record(found) if found else None
+    row = _first_row(connection, "execution", execution_id)
+    return _execution_record(row) if row else None
 
 
 def list_executions(connection: apsw.Connection, query: ExecutionQuery) -> ExecutionPage:
-    given = {name for name in _FILTERS if getattr(query, name)}
+    filters = {name for name in _FILTERS if getattr(query, name)}
     bindings: dict[str, Any] = {
         "execution_id": query.execution_id,
-        "before": _position(query.cursor),
+        "before": _cursor_position(query.cursor),
         "status": json_text(query.status),
         "path": query.path,
         "parent": query.parent,
         "since": query.since,
         "labels": json_text(query.labels),
-        "limit": query.limit + 1,
+        "limit": query.limit + 1,  # one more than wanted says whether there is a next page
     }
-    found = [*connection.execute(choose_lines(READ["executions"], given), bindings)]
-    shown = found[: query.limit]
-    more = len(found) > len(shown) and shown
-    return ExecutionPage([_record(row) for row in shown], str(shown[-1][0]) if more else "")
+    rows = [*connection.execute(choose_lines(READ["executions"], filters), bindings)]
+    page_rows = rows[: query.limit]
+    has_more = len(rows) > len(page_rows) and page_rows
+    return ExecutionPage(
+        [_execution_record(row) for row in page_rows], str(page_rows[-1][0]) if has_more else ""
+    )
 
 
 def list_ended(connection: apsw.Connection, before: int, limit: int) -> list[str]:
     return [execution_id for (execution_id,) in connection.execute(READ["ended"], (before, limit))]
 
 
-def _position(cursor: str) -> int:
+def _cursor_position(cursor: str) -> int:
     if not cursor:
         return _NEWEST
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 20):
@@ -72,9 +76,9 @@ def _position(cursor: str) -> int:
     return min(int(cursor), _NEWEST)
 
 
-def _record(row: tuple[Any, ...]) -> ExecutionRecord:
-    named = dict(zip(ExecutionRecord.__struct_fields__, row[1:], strict=True))
-    return ExecutionRecord(**{**named, "labels": msgspec.json.decode(named["labels"])})
+def _execution_record(row: tuple[Any, ...]) -> ExecutionRecord:
+    columns = dict(zip(ExecutionRecord.__struct_fields__, row[1:], strict=True))
+    return ExecutionRecord(**{**columns, "labels": msgspec.json.decode(columns["labels"])})
 
 
 def list_timers(connection: apsw.Connection, until: int | None, limit: int) -> list[Timer]:
@@ -93,38 +97,49 @@ def list_inbox(connection: apsw.Connection, ids: str) -> list[InboxMessage]:
 def read_snapshot(
     connection: apsw.Connection, execution_id: str, form: int, at: int | None
 ) -> Snapshot | None:
-    found = _first(connection, "snapshot", execution_id, form, _NEWEST if at is None else at)
-    return Snapshot(*found) if found else None
+    row = _first_row(connection, "snapshot", execution_id, form, _NEWEST if at is None else at)
+    return Snapshot(*row) if row else None
 
 
 def read_playbook_document(connection: apsw.Connection, playbook_hash: str) -> bytes | None:
-    found = _first(connection, "playbook", playbook_hash)
-    return found[0] if found else None
+    row = _first_row(connection, "playbook", playbook_hash)
+    return row[0] if row else None
 
 
 def read_blob(connection: apsw.Connection, name: str, start: int, end: int | None) -> bytes | None:
     """Only the pages that hold these bytes are read."""
-    read: bytes | None = None
+    # In one transaction: else the row could be replaced between finding it and opening it.
+    content: bytes | None = None
     with connection:
-        if found := _first(connection, "blob", name):
-            with connection.blob_open("main", "blob", "data", found[0], writeable=False) as data:
+        if row := _first_row(connection, "blob", name):
+            with connection.blob_open("main", "blob", "data", row[0], writeable=False) as data:
                 start = min(start, data.length())
                 data.seek(start)
-                most = data.length() - start
-                read = data.read(most if end is None else max(0, min(end - start, most)))
-    return read
+                available = data.length() - start
+                content = data.read(available if end is None else max(0, min(end - start, available)))
+    return content
 
 
 def list_blobs(connection: apsw.Connection, prefix: str) -> list[str]:
     return [name for (name,) in connection.execute(READ["blobs"], (prefix, prefix + "\U0010ffff"))]
 
 
+def list_credential_rows(connection: apsw.Connection) -> list[SealedCredential]:
+    rows: list[Any] = connection.execute(READ["credentials"]).fetchall()
+    return [SealedCredential(*row) for row in rows]
+
+
+def read_credential_row(connection: apsw.Connection, name: str) -> SealedCredential | None:
+    rows: list[Any] = connection.execute(READ["credential"], (name,)).fetchall()
+    return SealedCredential(*rows[0]) if rows else None
+
+
 def find_identity(connection: apsw.Connection, execution_id: str) -> tuple[int, int] | None:
     """The number and the version of an execution."""
-    found: tuple[int, int] | None = _first(connection, "identity", execution_id)
-    return found
+    identity: tuple[int, int] | None = _first_row(connection, "identity", execution_id)
+    return identity
 
 
-def _first(connection: apsw.Connection, name: str, *bindings: str | int) -> Any:
-    found = connection.execute(READ[name], bindings).fetchall()
-    return found[0] if found else None
+def _first_row(connection: apsw.Connection, name: str, *bindings: str | int) -> Any:
+    rows = connection.execute(READ[name], bindings).fetchall()
+    return rows[0] if rows else None

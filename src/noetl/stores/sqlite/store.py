@@ -26,12 +26,17 @@ from noetl.ports.store import (
     Timer,
     Verdict,
 )
-from noetl.stores.sqlite import consistency, reader, sealed, write_jobs
+from noetl.stores.sqlite import consistency, reader, write_jobs
 from noetl.stores.sqlite.batch import validate_append
-from noetl.stores.sqlite.connection import MEMORY, open_reader, open_writer
+from noetl.stores.sqlite.connection import (
+    MEMORY,
+    ReadOnlyConnection,
+    may_write_file,
+    open_reader,
+    open_writer,
+)
 from noetl.stores.sqlite.effect_rows import json_text
 from noetl.stores.sqlite.error_translation import ErrorTranslation
-from noetl.stores.sqlite.looking import ReadOnlyConnection, may_write_file
 from noetl.stores.sqlite.writer import Inline, SqliteWriter
 
 P = ParamSpec("P")
@@ -49,20 +54,21 @@ class SqliteStore:
 
     def __init__(
         self,
-        place: str,
+        filename: str,
         *,
         inline: Inline,
         patience: float,
         max_pages: int = 0,
-        looker: ReadOnlyConnection | None = None,
+        read_only: ReadOnlyConnection | None = None,
     ) -> None:
-        connection = looker.connection if looker else open_writer(place)
+        connection = read_only.connection if read_only else open_writer(filename)
         if max_pages:
             connection.pragma("max_page_count", max_pages)
-        self._place = place
-        self._looker = looker
-        self._reader = connection if looker or place == MEMORY else open_reader(place)
-        self._writer = SqliteWriter(connection, place, inline=inline, patience=patience)
+        self._filename = filename
+        self._read_only = read_only
+        # Memory has one connection: another would open another database.
+        self._reader = connection if read_only or filename == MEMORY else open_reader(filename)
+        self._writer = SqliteWriter(connection, filename, inline=inline, patience=patience)
         self._closed = False
 
     @classmethod
@@ -83,10 +89,10 @@ class SqliteStore:
 
         There, whatever writes raises StoreUnusable. Raises StoreUnusable, StoreBusy.
         """
-        place = str(path)
-        if may_write_file(place):
+        filename = str(path)
+        if may_write_file(filename):
             return cls.at(path)
-        return cls(place, inline="everything", patience=0, looker=ReadOnlyConnection(place))
+        return cls(filename, inline="everything", patience=0, read_only=ReadOnlyConnection(filename))
 
     @classmethod
     def in_memory(cls, *, max_pages: int = 0) -> "SqliteStore":
@@ -99,30 +105,31 @@ class SqliteStore:
         return await self._writer.commit(appends) if appends else []
 
     async def read(self, execution_id: str, *, after: int = 0, limit: int = 1_000) -> list[Row]:
-        return self._ask(reader.read_rows, execution_id, after, limit)
+        return self._query(reader.read_rows, execution_id, after, limit)
 
     async def feed(self, *, after: int = 0, limit: int = 1_000) -> list[FeedEntry]:
-        return self._ask(reader.read_feed, after, limit)
+        return self._query(reader.read_feed, after, limit)
 
     async def changes(self) -> AsyncIterator[None]:
-        seen = None
+        last_version = None
         while not self._closed:
-            if (version := self._ask(apsw.Connection.pragma, "data_version")) != seen:
-                seen = version
+            # Polled, because SQLite tells no other process of a commit.
+            if (version := self._query(apsw.Connection.pragma, "data_version")) != last_version:
+                last_version = version
                 yield
             await asyncio.sleep(POLL_SECONDS)
 
     async def execution(self, execution_id: str) -> ExecutionRecord | None:
-        return self._ask(reader.read_execution, execution_id)
+        return self._query(reader.read_execution, execution_id)
 
     async def executions(self, query: ExecutionQuery = EVERYTHING) -> ExecutionPage:
-        return self._ask(reader.list_executions, query)
+        return self._query(reader.list_executions, query)
 
     async def timers(self, *, until: int | None = None, limit: int = 1_000) -> list[Timer]:
-        return self._ask(reader.list_timers, until, limit)
+        return self._query(reader.list_timers, until, limit)
 
     async def outbox(self, *, limit: int = 1_000) -> list[OutboxMessage]:
-        return self._ask(reader.list_outbox, limit)
+        return self._query(reader.list_outbox, limit)
 
     async def sent(self, messages: Sequence[OutboxMessage]) -> None:
         ids = json_text([message.id for message in messages])
@@ -136,7 +143,7 @@ class SqliteStore:
     async def snapshot(
         self, execution_id: str, *, state_format: int, at: int | None = None
     ) -> Snapshot | None:
-        return self._ask(reader.read_snapshot, execution_id, state_format, at)
+        return self._query(reader.read_snapshot, execution_id, state_format, at)
 
     async def put_playbook(self, playbook_hash: str, document: bytes) -> None:
         await self._writer.run_job(
@@ -144,39 +151,41 @@ class SqliteStore:
         )
 
     async def playbook(self, playbook_hash: str) -> bytes | None:
-        return self._ask(reader.read_playbook_document, playbook_hash)
+        return self._query(reader.read_playbook_document, playbook_hash)
 
     async def credentials(self) -> list[SealedCredential]:
-        return self._ask(sealed.list_credential_rows)
+        return self._query(reader.list_credential_rows)
 
     async def credential(self, name: str) -> SealedCredential | None:
-        return self._ask(sealed.read_credential_row, name)
+        return self._query(reader.read_credential_row, name)
 
     async def put_credential(self, row: SealedCredential) -> bool:
-        return await self._writer.run_job(lambda connection: sealed.put_credential_row(connection, row))
+        return await self._writer.run_job(lambda connection: write_jobs.put_credential_row(connection, row))
 
     async def delete_credential(self, name: str) -> bool:
-        return await self._writer.run_job(lambda connection: sealed.delete_credential_row(connection, name))
+        return await self._writer.run_job(
+            lambda connection: write_jobs.delete_credential_row(connection, name)
+        )
 
     async def rewrap_credentials(
         self, before: Sequence[SealedCredential], after: Sequence[SealedCredential]
     ) -> bool:
         return await self._writer.run_job(
-            lambda connection: sealed.rewrap_credential_rows(connection, before, after)
+            lambda connection: write_jobs.rewrap_credential_rows(connection, before, after)
         )
 
     async def put_blob(self, name: str, data: bytes) -> None:
         await self._writer.run_job(lambda connection: write_jobs.put_blob(connection, name, data))
 
     async def blob(self, name: str, start: int = 0, end: int | None = None) -> bytes | None:
-        return self._ask(reader.read_blob, name, start, end)
+        return self._query(reader.read_blob, name, start, end)
 
     async def blobs(self, prefix: str) -> list[str]:
-        return self._ask(reader.list_blobs, prefix)
+        return self._query(reader.list_blobs, prefix)
 
     async def delete_blobs(self, names: Sequence[str]) -> None:
-        found = json_text(names)
-        await self._writer.run_job(lambda connection: write_jobs.delete_blobs(connection, found))
+        names_json = json_text(names)
+        await self._writer.run_job(lambda connection: write_jobs.delete_blobs(connection, names_json))
 
     async def send(self, execution_id: str, body: bytes) -> InboxMessage:
         return await self._writer.run_job(
@@ -184,7 +193,7 @@ class SqliteStore:
         )
 
     async def inbox(self, execution_ids: Sequence[str]) -> list[InboxMessage]:
-        return self._ask(reader.list_inbox, json_text(execution_ids))
+        return self._query(reader.list_inbox, json_text(execution_ids))
 
     async def take(self, letters: Sequence[InboxMessage]) -> None:
         ids = json_text([letter.id for letter in letters])
@@ -196,33 +205,34 @@ class SqliteStore:
         )
 
     async def ended(self, *, before: int, limit: int = 100) -> list[str]:
-        return self._ask(reader.list_ended, before, limit)
+        return self._query(reader.list_ended, before, limit)
 
     async def check(self, derive: Derive | None = None) -> list[Inconsistency]:
-        self._refuse_closed()
-        if self._place == MEMORY:
+        self._raise_if_closed()
+        if self._filename == MEMORY:
             return consistency.check_consistency(self._reader, derive)
-        return await asyncio.to_thread(self._check_aside, derive)
+        return await asyncio.to_thread(self._check_in_thread, derive)
 
-    def _check_aside(self, derive: Derive | None) -> list[Inconsistency]:
-        looker = ReadOnlyConnection(self._place) if self._looker else None
-        connection = looker.connection if looker else open_reader(self._place)
+    def _check_in_thread(self, derive: Derive | None) -> list[Inconsistency]:
+        # A connection of its own: reads of the loop go on beside it, and it sees one moment of the store.
+        read_only = ReadOnlyConnection(self._filename) if self._read_only else None
+        connection = read_only.connection if read_only else open_reader(self._filename)
         try:
-            with ErrorTranslation(self._place):
-                found = consistency.check_consistency(connection, derive)
-            if looker:
-                looker.check()
-            return found
+            with ErrorTranslation(self._filename):
+                inconsistencies = consistency.check_consistency(connection, derive)
+            if read_only:
+                read_only.check()
+            return inconsistencies
         finally:
             connection.close()
 
     async def rebuild(self, derive: Derive) -> int:
-        done = 0
-        for execution_id in self._ask(consistency.list_execution_ids):
-            done += await self._writer.run_job(
+        count = 0
+        for execution_id in self._query(consistency.list_execution_ids):
+            count += await self._writer.run_job(
                 partial(consistency.rebuild_execution, execution_id=execution_id, derive=derive)
             )
-        return done
+        return count
 
     @property
     def queued_bytes(self) -> int:
@@ -234,16 +244,16 @@ class SqliteStore:
         await self._writer.close()
         self._reader.close()
 
-    def _ask(
-        self, question: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **named: P.kwargs
+    def _query(
+        self, read: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **named: P.kwargs
     ) -> T:
-        self._refuse_closed()
-        with ErrorTranslation(self._place):
-            answer = question(self._reader, *args, **named)
-        if self._looker:
-            self._looker.check()
-        return answer
+        self._raise_if_closed()
+        with ErrorTranslation(self._filename):
+            result = read(self._reader, *args, **named)
+        if self._read_only:
+            self._read_only.check()
+        return result
 
-    def _refuse_closed(self) -> None:
+    def _raise_if_closed(self) -> None:
         if self._closed:
-            raise StoreClosed(f"{self._place} is closed")
+            raise StoreClosed(f"{self._filename} is closed")

@@ -23,9 +23,11 @@ class WriteAheadLog:
         self._connection = connection
         self._frame = connection.pragma("page_size") + _FRAME_HEADER
         self._used = 0
+        # A second descriptor of the file is safe: SQLite locks the shared memory beside the log, not the log.
         self._file = os.open(connection.filename_wal, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         self._size = os.fstat(self._file).st_size
-        connection.set_wal_hook(self._committed)
+        # In place of SQLite's own, which empties the log after 1,000 pages: ours has to know how full it is.
+        connection.set_wal_hook(self._after_commit)
 
     def make_room(self) -> None:
         """To be called in a transaction that writes: so nobody else lengthens the log at the same time."""
@@ -37,7 +39,7 @@ class WriteAheadLog:
     def close(self) -> None:
         os.close(self._file)
 
-    def _committed(self, connection: apsw.Connection, _: str, pages: int) -> int:
+    def _after_commit(self, connection: apsw.Connection, _: str, pages: int) -> int:
         self._used = pages * self._frame
         if pages >= CHECKPOINT_PAGES:
             with suppress(apsw.Error):  # as where SQLite does it: whoever commits next tries again

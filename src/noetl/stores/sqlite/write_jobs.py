@@ -1,20 +1,23 @@
 """Jobs for the writer: everything that is written beside appends."""
 
+from collections.abc import Sequence
+
 import apsw
 
+from noetl.ports.credentials import SealedCredential
 from noetl.ports.store import ExecutionUnknown, InboxMessage, Snapshot
 from noetl.stores.sqlite.queries import WRITE
-from noetl.stores.sqlite.reader import find_identity
+from noetl.stores.sqlite.reader import find_identity, list_credential_rows
 
-_PIECE = 1 << 20
-_BELONGINGS = ("event", "start", "inbox", "snapshot", "timer", "outbox", "execution")
+_CHUNK_BYTES = 1 << 20
+_TABLES_OF_EXECUTION = ("event", "start", "inbox", "snapshot", "timer", "outbox", "execution")
 
 
 def put_snapshot(connection: apsw.Connection, execution_id: str, snapshot: Snapshot) -> None:
-    found = find_identity(connection, execution_id)
-    if found is None:
+    identity = find_identity(connection, execution_id)
+    if identity is None:
         raise ExecutionUnknown(f"there is no execution {execution_id}")
-    x, version = found
+    x, version = identity
     if snapshot.seq > version:
         raise ValueError(f"{execution_id}: a snapshot at {snapshot.seq}, but the version is {version}")
     connection.execute(WRITE["put_snapshot"], (x, snapshot.seq, snapshot.format, snapshot.body))
@@ -29,8 +32,8 @@ def put_blob(connection: apsw.Connection, name: str, data: bytes) -> None:
     """Piece by piece: in one statement SQLite would have several copies of it in memory."""
     connection.execute(WRITE["put_blob"], (name, len(data)))
     with connection.blob_open("main", "blob", "data", connection.last_insert_rowid(), writeable=True) as blob:
-        for start in range(0, len(data), _PIECE):
-            blob.write(data[start : start + _PIECE])
+        for start in range(0, len(data), _CHUNK_BYTES):
+            blob.write(data[start : start + _CHUNK_BYTES])
 
 
 def delete_blobs(connection: apsw.Connection, names: str) -> None:
@@ -54,15 +57,33 @@ def delete_outbox_messages(connection: apsw.Connection, ids: str) -> None:
 
 
 def delete_execution_rows(connection: apsw.Connection, execution_id: str) -> bool:
-    found = find_identity(connection, execution_id)
-    if found is None:
+    identity = find_identity(connection, execution_id)
+    if identity is None:
         return False
     last = connection.execute(WRITE["last_position"]).get
-    for table in _BELONGINGS:
-        connection.execute(WRITE[f"delete_{table}"], (found[0],))
+    for table in _TABLES_OF_EXECUTION:
+        connection.execute(WRITE[f"delete_{table}"], (identity[0],))
+    # The last position must stay taken: a reader of the feed would miss what came there again.
     connection.execute(WRITE["keep_position"], (last,))
     connection.execute(WRITE["forget_positions"], (last,))
-
-    # gives the free pages back to the file system
+    # Gives the free pages back to the file system; it does so row by row, hence `fetchall`.
     connection.execute("PRAGMA incremental_vacuum").fetchall()
+    return True
+
+
+def put_credential_row(connection: apsw.Connection, row: SealedCredential) -> bool:
+    return bool(connection.execute(WRITE["put_credential"], row).fetchall())
+
+
+def delete_credential_row(connection: apsw.Connection, name: str) -> bool:
+    return bool(connection.execute(WRITE["delete_credential"], (name,)).fetchall())
+
+
+def rewrap_credential_rows(
+    connection: apsw.Connection, before: Sequence[SealedCredential], after: Sequence[SealedCredential]
+) -> bool:
+    if list_credential_rows(connection) != list(before):
+        return False
+    for row in after:
+        connection.execute(WRITE["rewrap_credential"], (row.name, row.key_id, row.wrapped_key))
     return True

@@ -33,9 +33,10 @@ COMMIT_BYTES = 4 << 20
 """What goes into one commit, roughly: a larger one gains nothing and delays the first in it."""
 THREAD = "noetl-writer"
 _ROW_BYTES = 128
+"""What a row weighs beside its body."""
 
 
-class _Waiting(NamedTuple):
+class _QueuedWork(NamedTuple):
     work: Work
     weight: int
     answer: asyncio.Future[Any]
@@ -49,44 +50,50 @@ class SqliteWriter:
     no thread. `patience` is how many seconds another process may hold the database.
     """
 
-    def __init__(self, connection: apsw.Connection, place: str, *, inline: Inline, patience: float) -> None:
+    def __init__(
+        self, connection: apsw.Connection, filename: str, *, inline: Inline, patience: float
+    ) -> None:
         self._connection = connection
-        self._place = place
+        self._filename = filename
         self._inline = inline
         self._patience_ms = round(patience * 1000)
         self._transaction = Transaction(connection)
-        self._translated = ErrorTranslation(place)
-        self._queue: SimpleQueue[_Waiting | None] = SimpleQueue()
+        self._translation = ErrorTranslation(filename)
+        self._queue: SimpleQueue[_QueuedWork | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._weight = 0
-        self._waiting = 0
-        self._gate = asyncio.Lock()
-        self._room = asyncio.Event()
+        self._queued_weight = 0
+        self._queued_count = 0
+        self._queue_lock = asyncio.Lock()
+        self._space_freed = asyncio.Event()
         self._closed = False
-        self._known = NO_KNOWN_VERSIONS
-        self._wal = (
+        self._known_versions = NO_KNOWN_VERSIONS
+        self._log = (
             WriteAheadLog(connection) if connection.filename_wal and not connection.readonly("main") else None
         )
 
     async def commit(self, appends: Sequence[Append]) -> list[Verdict]:
-        found: list[list[Verdict]] | None = self._here(appends) if self._may_commit_here(appends) else None
-        verdicts: list[Verdict] = found[0] if found is not None else await self._hand_over(appends)
+        # The fast path: in the loop's thread it saves two changes of threads. The slow path, which gives the
+        # same verdicts, is the queue; it also takes over when another process holds the database.
+        results: list[list[Verdict]] | None = None
+        if self._may_commit_inline(appends):
+            results = self._transact_inline(appends)
+        verdicts: list[Verdict] = results[0] if results is not None else await self._enqueue(appends)
         return verdicts
 
     async def run_job(self, job: Job[T]) -> T:
         """The result of `job`, which writes in a transaction of its own. What it raises comes through."""
-        found: list[T] | None = self._here(job) if self._inline == "everything" else None
-        result: T = found[0] if found is not None else await self._hand_over(job)
+        results: list[T] | None = self._transact_inline(job) if self._inline == "everything" else None
+        result: T = results[0] if results is not None else await self._enqueue(job)
         return result
 
     @property
     def queued_bytes(self) -> int:
         """What waits for the disk, roughly."""
-        return self._weight
+        return self._queued_weight
 
     async def close(self) -> None:
         """Waits for what is queued. A second call does nothing."""
-        async with self._gate:
+        async with self._queue_lock:
             if self._closed:
                 return
             self._closed = True
@@ -94,93 +101,97 @@ class SqliteWriter:
             self._queue.put(None)
             await asyncio.to_thread(self._thread.join)
         self._connection.close()
-        if self._wal:
-            self._wal.close()
+        if self._log:
+            self._log.close()
 
-    def _may_commit_here(self, appends: Sequence[Append]) -> bool:
-        if self._inline == "commits" and not self._waiting and not self._gate.locked():
+    def _may_commit_inline(self, appends: Sequence[Append]) -> bool:
+        # Never past what is queued or waits for room: writes take effect in the order of their calls.
+        if self._inline == "commits" and not self._queued_count and not self._queue_lock.locked():
             return sum([len(append.rows) for append in appends]) <= INLINE_ROWS
         return self._inline == "everything"
 
-    def _here(self, work: Work) -> list[Any] | None:
+    def _transact_inline(self, work: Work) -> list[Any] | None:
         """What the transaction gives. None if another process writes: the thread can wait for it."""
         if self._closed:
-            raise StoreClosed(f"{self._place} is closed")
+            raise StoreClosed(f"{self._filename} is closed")
         try:
-            with self._translated:
+            with self._translation:
                 return self._transact([work], 0)
         except StoreBusy:
             return None
 
-    async def _hand_over(self, work: Work) -> Any:
+    async def _enqueue(self, work: Work) -> Any:
         weight = _weight(work)
-        async with self._gate:  # fair: who came first is queued first
-            while self._waiting and self._weight + weight > QUEUE_BYTES:
-                self._room.clear()
-                await self._room.wait()
+        async with self._queue_lock:  # fair: who came first is queued first
+            while self._queued_count and self._queued_weight + weight > QUEUE_BYTES:
+                self._space_freed.clear()
+                await self._space_freed.wait()
             if self._closed:
-                raise StoreClosed(f"{self._place} is closed")
+                raise StoreClosed(f"{self._filename} is closed")
             loop = asyncio.get_running_loop()
             if self._thread is None:
                 # a daemon, so that a program that forgets to close can end
-                self._thread = threading.Thread(target=self._serve, args=(loop,), name=THREAD, daemon=True)
+                self._thread = threading.Thread(
+                    target=self._run_thread, args=(loop,), name=THREAD, daemon=True
+                )
                 self._thread.start()
             answer: asyncio.Future[Any] = loop.create_future()
-            self._weight += weight
-            self._waiting += 1
-            self._queue.put(_Waiting(work, weight, answer))
+            self._queued_weight += weight
+            self._queued_count += 1
+            self._queue.put(_QueuedWork(work, weight, answer))
         return await answer
 
-    def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
-        waiting: deque[_Waiting | None] = deque()
+    def _run_thread(self, loop: asyncio.AbstractEventLoop) -> None:
+        pending: deque[_QueuedWork | None] = deque()
         while True:
-            if not waiting:
-                waiting.append(self._queue.get())
-            waiting.extend(_drained(self._queue))
-            group = _next_group(waiting)
+            if not pending:
+                pending.append(self._queue.get())
+            pending.extend(_drain(self._queue))
+            group = _next_group(pending)
             if not group:
                 return
-            results = self._attempt([item.work for item in group])
+            results = self._transact_or_error([queued.work for queued in group])
             try:
-                loop.call_soon_threadsafe(self._answer, group, results)
+                loop.call_soon_threadsafe(self._deliver, group, results)
             except RuntimeError:
                 return  # the loop was closed: nobody waits any more
 
-    def _attempt(self, works: Sequence[Work]) -> list[Any] | Exception:
+    def _transact_or_error(self, works: Sequence[Work]) -> list[Any] | Exception:
         try:
-            with self._translated:
+            with self._translation:
                 return self._transact(works, self._patience_ms)
         except Exception as error:  # noqa: BLE001 - it is the callers' to handle, in their thread
             return error
 
     def _transact(self, works: Sequence[Work], patience_ms: int) -> list[Any]:
         self._connection.set_busy_timeout(patience_ms)
-        known, self._known = self._known, NO_KNOWN_VERSIONS  # also if this fails
+        # Forgotten before the transaction: one that fails, or a job, may leave other versions than these.
+        known_versions, self._known_versions = self._known_versions, NO_KNOWN_VERSIONS
         with self._transaction:
             if callable(job := works[0]):
                 return [job(self._connection)]
-            batch = AppendBatch(self._connection, known)
+            batch = AppendBatch(self._connection, known_versions)
             groups = [work for work in works if not callable(work)]
             verdicts = batch.apply(groups[0] if len(groups) == 1 else list(chain.from_iterable(groups)))
-            if self._wal:
-                self._wal.make_room()
-        self._known = batch.known
+            if self._log:
+                self._log.make_room()  # inside, where nobody else can lengthen the log
+        self._known_versions = batch.known
         if len(groups) == 1:
             return [verdicts]
-        each = iter(verdicts)
-        return [list(islice(each, len(group))) for group in groups]
+        remaining = iter(verdicts)
+        return [list(islice(remaining, len(group))) for group in groups]
 
-    def _answer(self, group: Sequence[_Waiting], results: list[Any] | Exception) -> None:
-        for number, item in enumerate(group):
-            self._weight -= item.weight
-            self._waiting -= 1
-            if item.answer.done():
-                continue  # cancelled
+    def _deliver(self, group: Sequence[_QueuedWork], results: list[Any] | Exception) -> None:
+        for number, queued in enumerate(group):
+            self._queued_weight -= queued.weight
+            self._queued_count -= 1
+            if queued.answer.done():
+                continue  # cancelled; what it asked for was written all the same
             if isinstance(results, Exception):
-                item.answer.set_exception(results)
+                queued.answer.set_exception(results)
             else:
-                item.answer.set_result(results[number])
-        self._room.set()
+                queued.answer.set_result(results[number])
+        self._space_freed.set()
 
 
 def _weight(work: Work) -> int:
@@ -189,7 +200,7 @@ def _weight(work: Work) -> int:
     return sum([len(row.body) + _ROW_BYTES for append in work for row in append.rows])
 
 
-def _drained(queue: SimpleQueue[_Waiting | None]) -> Iterator[_Waiting | None]:
+def _drain(queue: SimpleQueue[_QueuedWork | None]) -> Iterator[_QueuedWork | None]:
     try:
         while True:
             yield queue.get_nowait()
@@ -197,16 +208,16 @@ def _drained(queue: SimpleQueue[_Waiting | None]) -> Iterator[_Waiting | None]:
         return
 
 
-def _next_group(waiting: deque[_Waiting | None]) -> list[_Waiting]:
+def _next_group(pending: deque[_QueuedWork | None]) -> list[_QueuedWork]:
     """Takes what goes into the next commit: many appends, or one job. Empty when it is time to stop."""
-    group: list[_Waiting] = []
+    group: list[_QueuedWork] = []
     weight = 0
-    while waiting and (item := waiting[0]) is not None:
-        if group and (callable(item.work) or weight + item.weight > COMMIT_BYTES):
+    while pending and (queued := pending[0]) is not None:
+        if group and (callable(queued.work) or weight + queued.weight > COMMIT_BYTES):
             break
-        group.append(item)
-        waiting.popleft()
-        weight += item.weight
-        if callable(item.work):
+        group.append(queued)
+        pending.popleft()
+        weight += queued.weight
+        if callable(queued.work):
             break
     return group
