@@ -10,7 +10,7 @@ from noetl.events.bodies import (
     TaskStarted,
 )
 from noetl.kernel.net.commands import Cancel, Pause, Resume, Signal
-from noetl.testing.crash import Drive, ProcessLife, Scenario
+from noetl.testing.crash.process_life import Drive, ProcessLife, Scenario
 from tests.crash import child_playbooks, step_playbooks, wait_playbooks
 
 GO = Signal("go", {"by": "somebody"})

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from noetl.testing.crash import Crashes, CrashRecord, Fuse, SurvivingFiles, run_life
+from noetl.testing.crash import Crashes
+from noetl.testing.crash.crash_record import CrashRecord
+from noetl.testing.crash.fuse import Fuse
+from noetl.testing.crash.process_life import SurvivingFiles, run_life
 from tests.crash.crash_scenarios import LONG, SCENARIOS
 
 ROOT = Path(__file__).parents[2]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from noetl.testing.simulator import Simulator, scenario_of
-from noetl.testing.simulator.scenario import SEEDS_PER_PLAYBOOK
+from noetl.testing.simulator.scenario import SEEDS_PER_PLAYBOOK, scenario_of
+from noetl.testing.simulator.simulation import Simulator
 from tests.simulator.mutations import MUTATIONS, Mutation, planted
 
 SEEDS = [playbook * SEEDS_PER_PLAYBOOK + playbook % SEEDS_PER_PLAYBOOK for playbook in range(200)]

@@ -4,16 +4,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from noetl.testing.simulator import (
-    SimulationVerdict,
-    Simulator,
-    describe_scenario,
-    failure_report,
-    scenario_of,
-    shrink,
-)
 from noetl.testing.simulator.__main__ import main
+from noetl.testing.simulator.scenario import scenario_of
+from noetl.testing.simulator.shrinker import shrink
 from noetl.testing.simulator.simulated_world import SimulatedWorld
+from noetl.testing.simulator.simulation import SimulationVerdict, Simulator
+from noetl.testing.simulator.simulation_report import describe_scenario, failure_report
 from tests.simulator.mutations import MUTATIONS, planted
 
 SEEDS = 2_000

@@ -32,7 +32,7 @@ def upgrade_document(root: Mapping, dialect: Literal["v1", "draft"], report: Pro
 
 # Imported on first use: most documents are canonical, and the command line shall start fast.
 _UPGRADES: dict[Literal["v1", "draft"], str] = {
-    "v1": "noetl.dsl.dialects.v1:upgrade_v1",
+    "v1": "noetl.dsl.dialects.v1.v1_upgrade:upgrade_v1",
     "draft": "noetl.dsl.dialects.draft.draft_upgrade:upgrade_draft",
 }
 

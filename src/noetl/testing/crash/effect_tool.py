@@ -12,7 +12,7 @@ from noetl.dsl.document.kinds import Kind, Kinds
 from noetl.loader import installed_kinds
 from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded
 from noetl.ports.tool import Call
-from noetl.testing.crashes.fuse import Fuse
+from noetl.testing.crash.fuse import Fuse
 from noetl.tools.host.worker_tools import Tools
 
 EFFECT_KIND = "effect"

@@ -15,8 +15,8 @@ from noetl.local import Local, PlaybookSource
 from noetl.ports.store import ExecutionQuery, ExecutionRecord
 from noetl.stores.home_folder import Home
 from noetl.stores.sqlite import SqliteStore
-from noetl.testing.crashes.effect_tool import EFFECT_KIND, effect_tools
-from noetl.testing.crashes.fuse import Fuse, FusedStore, MortalOwners
+from noetl.testing.crash.effect_tool import EFFECT_KIND, effect_tools
+from noetl.testing.crash.fuse import Fuse, FusedStore, MortalOwners
 from noetl.tools.host.worker_tools import Tools
 
 PATIENCE = 30.0

@@ -25,8 +25,8 @@ from noetl.kernel.state.invariants import violations
 from noetl.kernel.state.replay import replay
 from noetl.ports.store import ExecutionQuery, ExecutionRecord, InboxMessage, Inconsistency
 from noetl.stores.sqlite import SqliteStore
-from noetl.testing.crashes.effect_tool import EFFECT_KIND, Effect, read_effects
-from noetl.testing.crashes.process_life import SurvivingFiles
+from noetl.testing.crash.effect_tool import EFFECT_KIND, Effect, read_effects
+from noetl.testing.crash.process_life import SurvivingFiles
 
 _MANY = 100_000
 

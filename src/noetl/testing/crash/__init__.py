@@ -15,32 +15,11 @@ from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
-from noetl.testing.crashes.crash_record import AttemptKey, CrashRecord, RecordedAttempt
-from noetl.testing.crashes.effect_tool import Effect, effect_tools
-from noetl.testing.crashes.fuse import Fuse
-from noetl.testing.crashes.process_life import (
-    Drive,
-    ProcessLife,
-    Scenario,
-    SurvivingFiles,
-    empty_store,
-    run_life,
-    run_to_end,
-)
+from noetl.testing.crash.crash_record import AttemptKey, CrashRecord, RecordedAttempt
+from noetl.testing.crash.fuse import Fuse
+from noetl.testing.crash.process_life import Scenario, SurvivingFiles, empty_store, run_life
 
-__all__ = [
-    "CrashRecord",
-    "Crashes",
-    "Drive",
-    "Effect",
-    "Fuse",
-    "ProcessLife",
-    "Scenario",
-    "SurvivingFiles",
-    "effect_tools",
-    "run_life",
-    "run_to_end",
-]
+__all__ = ["Crashes", "Scenario"]
 
 
 class Crashes:
