@@ -7,8 +7,7 @@ from noetl.graph.dot import dot_of
 from noetl.graph.errors import GraphError
 from noetl.graph.mermaid import mermaid_of
 from noetl.graph.picture import picture_of
-from noetl.graph.png import png_of
-from noetl.graph.svg import svg_of
+from noetl.graph.svg import png_of, svg_of
 
 __all__ = ["FORMATS", "GraphError", "draw"]
 

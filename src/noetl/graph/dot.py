@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from noetl.graph.lines import node_lines
 from noetl.graph.palette import EDGE, FAILURE, FORK, tint_of
-from noetl.graph.picture import Picture, PictureEdge, PictureNode
+from noetl.graph.picture import Picture, PictureEdge, PictureNode, node_lines
 from noetl.graph.playbook_text import shorten
 
 LONGEST = 80

@@ -4,9 +4,8 @@ import json
 import re
 from collections.abc import Iterator
 
-from noetl.graph.lines import node_lines
 from noetl.graph.palette import FAILURE, STATES
-from noetl.graph.picture import Picture, PictureEdge, PictureNode
+from noetl.graph.picture import Picture, PictureEdge, PictureNode, node_lines
 from noetl.graph.playbook_text import shorten
 
 LONGEST = 80

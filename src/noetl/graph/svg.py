@@ -1,16 +1,17 @@
-"""The picture as SVG: one file, no fonts or styles from elsewhere, its own background."""
+"""The picture as SVG: one file, no fonts or styles from elsewhere, its own background. And that as PNG."""
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from math import sqrt
 from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 from noetl.graph.card import FONT_SIZES, PILL_FONT_SIZE, Card, card_of
-from noetl.graph.icons import icon_svg
+from noetl.graph.errors import GraphError
 from noetl.graph.layout import BoxLink, BoxSize, Layout, Point, Rect, Route, layout
-from noetl.graph.lines import node_lines
 from noetl.graph.palette import BACKGROUND, EDGE, FAILURE, FONTS, FORK, INK, MUTED, PILLS, TEXTS, tint_of
-from noetl.graph.picture import Picture, PictureEdge, PictureNode
+from noetl.graph.picture import Picture, PictureEdge, PictureNode, node_lines
 from noetl.graph.text_measure import fit_text, text_width, wrap_text
 
 MARGIN = 32.0
@@ -21,6 +22,22 @@ GUARD_ROOM = 176.0
 CHIP = 16.0
 ROUND = 7.0
 """The radius of corners in lines."""
+SCALE = 2.0
+MOST_PIXELS = 32_000_000
+"""Larger pictures are drawn at a smaller scale: 32 million pixels take 128 MB while drawing."""
+
+# Icons are drawn, each about 11 pixels wide: the font of a picture may lack glyphs for them.
+_STROKE = 'fill="none" stroke-width="1.6" stroke-linecap="round" stroke-linejoin="round"'
+_TURN = "M4 -1.5A4.3 4.3 0 1 0 4.2 1.4M4.4 -4.6V-1.4H1.2"
+
+_DRAWINGS = {
+    "admit": '<path d="M0 -5.5L5.5 0L0 5.5L-5.5 0Z" fill="#fbbf24" stroke="#b45309" stroke-width="1.2"/>',
+    "join": f'<path d="M-4.5 -5V-3Q-4.5 0 0 0Q4.5 0 4.5 -3V-5M0 0V5" stroke="#0e7490" {_STROKE}/>',
+    "loop": f'<path d="{_TURN}" stroke="#7c3aed" {_STROKE}/>',
+    "retry": f'<path d="{_TURN}" stroke="#2563eb" {_STROKE}/>',
+    "jump": f'<path d="M-2 -5L-5 -2L-2 1M-4.6 -2H1.5Q5 -2 5 1.2V4.5" stroke="#9333ea" {_STROKE}/>',
+    "break": '<rect x="-4" y="-4" width="8" height="8" rx="1.5" fill="#64748b"/>',
+}
 
 
 class _Label(NamedTuple):
@@ -62,6 +79,26 @@ def svg_of(picture: Picture) -> str:
             "",
         ]
     )
+
+
+def png_of(svg: str) -> bytes:
+    """The SVG as PNG, with a font of its own: it also works where no fonts are installed.
+
+    Raises GraphError where the extra `png` is not installed.
+    """
+    try:
+        from font_roboto import font_files  # noqa: PLC0415 -- an optional extra
+        from resvg_py import svg_to_bytes  # noqa: PLC0415 -- an optional extra
+    except ImportError as error:
+        raise GraphError(f"PNG needs the package `{error.name}`: pip install 'noetl[png]'") from None
+    size = re.search(r'width="(\d+)" height="(\d+)"', svg)
+    if size is None:
+        raise GraphError("the SVG has no size")
+    scale = min(SCALE, sqrt(MOST_PIXELS / (int(size[1]) * int(size[2]))))
+    fonts = [font_files["Roboto"], font_files["RobotoBold"]]
+    # System fonts stay available for scripts that Roboto does not have.
+    data = svg_to_bytes(svg_string=svg, font_files=fonts, sans_serif_family="Roboto", zoom=scale)
+    return bytes(data)
 
 
 def _label(edge: PictureEdge) -> _Label | None:
@@ -190,7 +227,7 @@ def _node(node: PictureNode, box: Rect, card: Card) -> Iterator[str]:
     for y in card.dots:
         yield f'<circle cx="19.5" cy="{_n(y)}" r="3" fill="{INK}" fill-opacity="0.55"/>'
     for drawing in card.icons:
-        yield icon_svg(drawing.kind, drawing.x, drawing.y)
+        yield _icon(drawing.kind, drawing.x, drawing.y)
     for pill in card.pills:
         fill, ink = PILLS.get(pill.text, PILLS["end"])
         shape = f'x="{_n(pill.x)}" y="{_n(pill.y - 8)}" width="{_n(pill.width)}" height="16" rx="8"'
@@ -201,6 +238,11 @@ def _node(node: PictureNode, box: Rect, card: Card) -> Iterator[str]:
         bold = text.style == "name"
         yield _text(text.x, text.y, text.text, FONT_SIZES[text.style], TEXTS[text.style], bold=bold)
     yield "</g>"
+
+
+def _icon(kind: str, x: float, y: float) -> str:
+    """The drawing of this kind with its middle at `x`, `y`."""
+    return f'<g transform="translate({x:.1f} {y:.1f})">{_DRAWINGS[kind]}</g>'
 
 
 def _text(

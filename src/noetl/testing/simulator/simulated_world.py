@@ -10,9 +10,8 @@ from noetl.kernel.net import decider
 from noetl.stores.sqlite.store import SqliteStore
 from noetl.testing.simulator.archive import Archive, call_inline
 from noetl.testing.simulator.audit import Audit, AuditFailure
-from noetl.testing.simulator.network import SimulatedNetwork
 from noetl.testing.simulator.playbook_pieces import SimulatedPlaybook
-from noetl.testing.simulator.scenario import SimulatedScenario
+from noetl.testing.simulator.scenario import Faults, SimulatedScenario
 from noetl.testing.simulator.simulated_operator import SimulatedOperator
 from noetl.testing.simulator.simulated_server import SimulatedServer
 from noetl.testing.simulator.simulated_tools import SimulatedTools
@@ -23,6 +22,41 @@ MOST_STEPS = 10_000
 """More than anything takes that ends at all."""
 TRACE = 60
 FEW = 3
+
+
+class SimulatedNetwork:
+    """Messages between client, servers and workers: late, in any order, twice, or never.
+
+    Delivers by calling. After `faults.until` it is perfect.
+    """
+
+    def __init__(self, clock: VirtualClock, faults: Faults, random: Random) -> None:
+        self._clock = clock
+        self._faults = faults
+        self._random = random
+        self.broken_until = clock.now + round(faults.until * SECOND)
+
+    @property
+    def perfect(self) -> bool:
+        return self._clock.now >= self.broken_until
+
+    def send(self, deliver: Action) -> None:
+        if self.perfect:
+            self._clock.later(0.001, deliver)
+            return
+        faults, random = self._faults, self._random
+        copies = 2 if random.random() < faults.duplicate else 1
+        for _ in range(copies):
+            if random.random() >= faults.drop:
+                self._clock.later(self._delay(), deliver)
+
+    def _delay(self) -> float:
+        faults, random = self._faults, self._random
+        if random.random() < faults.late:
+            return random.uniform(5, 30)
+        if random.random() < faults.reorder:
+            return random.uniform(0, 2)
+        return 0.001
 
 
 class SimulatedWorld:
