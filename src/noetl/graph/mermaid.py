@@ -25,13 +25,13 @@ def mermaid_of(picture: Picture) -> str:
 
 def _escape(content: str) -> str:
     """Text inside quotes; all that Mermaid, Markdown or HTML could read as more than text is encoded."""
-    return _SPECIAL.sub(lambda found: f"#{ord(found[0])};", shorten(content, LONGEST))
+    return _SPECIAL.sub(lambda special: f"#{ord(special[0])};", shorten(content, LONGEST))
 
 
 def _node(node: PictureNode) -> str:
     opening, closing = _SHAPES[node.roles[0]] if node.roles else ('["', '"]')
-    name, *rest = (_escape(line) for line in node_lines(node))
-    return opening + "<br/>".join([f"<b>{name}</b>", *rest]) + closing
+    name, *details = (_escape(line) for line in node_lines(node))
+    return opening + "<br/>".join([f"<b>{name}</b>", *details]) + closing
 
 
 def _edge(edge: PictureEdge) -> str:
