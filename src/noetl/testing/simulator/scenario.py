@@ -66,13 +66,13 @@ class SimulatedScenario(Struct, frozen=True, kw_only=True):
 def scenario_of(seed: int) -> SimulatedScenario:
     """The same for the same seed, always."""
     group = seed // SEEDS_PER_PLAYBOOK
-    random = Random(f"playbook {group}")  # noqa: S311 -- it must be repeatable
+    random = Random(f"playbook {group}")  # noqa: S311 - it must be repeatable
     theme = group % PLAYBOOKS_PER_ROUND
     comparable = theme < len(THEMES)
     document = steady_playbook(random, THEMES[theme]) if comparable else wild_playbook(random)
     errors = random.choice((0.0, 0.1, 0.2, 0.3))
     retry = random.random() < 0.6
-    schedule = Random(f"schedule {seed}")  # noqa: S311 -- as above
+    schedule = Random(f"schedule {seed}")  # noqa: S311 - as above
     operations = _operations(schedule, comparable=comparable)
     return SimulatedScenario(
         seed=seed,

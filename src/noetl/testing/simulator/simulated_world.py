@@ -67,7 +67,7 @@ class SimulatedWorld:
     def __init__(self, scenario: SimulatedScenario, plan_of: Callable[[SimulatedPlaybook], Plan]) -> None:
         self.scenario = scenario
         self.faults = scenario.faults
-        self.random = Random(f"luck {scenario.seed}")  # noqa: S311 -- it must be repeatable
+        self.random = Random(f"luck {scenario.seed}")  # noqa: S311 - it must be repeatable
         self.clock = VirtualClock()
         self.began = self.clock.now
         self.network = SimulatedNetwork(self.clock, self.faults, self.random)

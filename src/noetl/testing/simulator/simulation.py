@@ -70,7 +70,7 @@ class Simulator:
             world.run()
         except AuditFailure as finding:
             problem = str(finding)
-        except Exception as error:  # noqa: BLE001 -- whatever the engine raises is what we look for
+        except Exception as error:  # noqa: BLE001 - whatever the engine raises is what we look for
             place = traceback.extract_tb(error.__traceback__)[-1]
             problem = f"{type(error).__name__} in {place.name}: {error}"
         return SimulationVerdict(
