@@ -72,7 +72,7 @@ def scenario_of(seed: int) -> SimulatedScenario:
     document = steady_playbook(random, THEMES[theme]) if comparable else wild_playbook(random)
     errors = random.choice((0.0, 0.1, 0.2, 0.3))
     retry = random.random() < 0.6
-    schedule = Random(f"schedule {seed}")  # noqa: S311 - as above
+    schedule = Random(f"schedule {seed}")  # noqa: S311 - it must be repeatable
     operations = _operations(schedule, comparable=comparable)
     return SimulatedScenario(
         seed=seed,
