@@ -112,6 +112,7 @@ def _label_of(edge: PictureEdge) -> _Label | None:
 
 
 def _edges(picture: Picture, plan: Layout, labels: Sequence[_Label | None]) -> Iterator[str]:
+    # Spans that are empty, right before left, until an arc widens them.
     forks = {number: [plan.boxes[number].right, plan.boxes[number].x] for number in range(len(picture.nodes))}
     for edge, route, label in zip(picture.edges, plan.routes, labels, strict=True):
         colour = FAILURE if edge.failure else EDGE

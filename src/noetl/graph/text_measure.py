@@ -31,6 +31,7 @@ def fit_text(text: str, room: float, size: float, *, bold: bool = False) -> str:
     fitting = text[:_LONGEST]
     while fitting and text_width(fitting + "…", size, bold=bold) > room:
         fitting = fitting[:-1]
+    # A joiner or a mark at the end would join the ellipsis.
     while fitting and (fitting[-1] == "\u200d" or unicodedata.combining(fitting[-1])):
         fitting = fitting[:-1]
     return fitting.rstrip() + "…"

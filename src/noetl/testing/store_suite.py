@@ -1,6 +1,6 @@
 """The conformance suite of the `Store` port.
 
-A test module makes a subclass with a fixture `open_store` that gives a `StoreOpener`, and pytest does the rest:
+A test module makes a subclass with a fixture `open_store` that gives a `StoreOpener`; pytest does the rest:
 
     class TestMyStore(StoreSuite):
         @pytest.fixture

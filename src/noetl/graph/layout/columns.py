@@ -17,6 +17,7 @@ CHANNEL = 44.0
 GUTTER = 80.0
 """About what lies between two columns."""
 TRIES = 3
+"""Folding changes widths, and widths the number of columns: so many rounds come near enough."""
 
 
 def fold_into_columns(layers: list[list[Cell]]) -> list[int]:

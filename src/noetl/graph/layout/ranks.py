@@ -45,6 +45,7 @@ def _depth_first(
         if state[start]:
             continue
         state[start] = 1
+        # No recursion: a chain of a thousand steps is deeper than Python goes.
         stack = [(start, iter(leaving[start]))]
         while stack:
             box, open_links = stack[-1]

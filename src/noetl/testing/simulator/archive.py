@@ -17,7 +17,10 @@ T = TypeVar("T")
 
 
 def call_inline(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The result of a call that never waits, as those of a store in memory."""
+    """The result of a call that never waits, as those of a store in memory.
+
+    No event loop: it would cost more than the call, and the order of things is the seed's alone.
+    """
     try:
         coroutine.send(None)
     except StopIteration as end:

@@ -50,7 +50,7 @@ NO_FAULTS = Faults()
 class SimulatedScenario(Struct, frozen=True, kw_only=True):
     seed: int
     outcomes: int
-    """What tools give follows from this number and the place of the task alone."""
+    """What tools give follows from this number and the attempt of the task alone."""
     errors: float
     """How often they fail."""
     document: SimulatedPlaybook

@@ -39,7 +39,7 @@ def simulated_attempt_of(execution: str, started: TaskStarted) -> SimulatedAttem
 
 
 class SimulatedTools:
-    """`number` and the chance of an error decide, with the place and the inputs, what a task gives."""
+    """`number` and the chance of an error decide, with the attempt and its inputs, what a task gives."""
 
     def __init__(self, number: int, errors: float) -> None:
         self.number = number

@@ -259,7 +259,7 @@ class HeldRun:
         self.control = control
         if self.done:
             return
-        # A resumption may be told more than once, and late: it counts for a suspension the server has seen.
+        # A resumption may come more than once, and late: it counts for a suspension the server has seen.
         for resumed in control.resumed:
             frame = self.run.frames.get(resumed.iteration)
             if (

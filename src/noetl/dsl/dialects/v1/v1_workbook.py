@@ -229,6 +229,7 @@ def main_function_of(code: str) -> ast.FunctionDef | ast.AsyncFunctionDef | Lite
     tree = parse_code(code)
     if tree is None:
         return "unreadable"
+    # The last definition is the one that Python keeps.
     for statement in reversed(tree.body):
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) and statement.name == "main":
             return statement if _takes_input(statement.args) else None
@@ -251,6 +252,7 @@ def _sets_result(code: str) -> bool:
         node = open_nodes.pop()
         if isinstance(node, ast.Name) and node.id == "result" and isinstance(node.ctx, ast.Store):
             return True
+        # What these assign is theirs, not the module's.
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
             open_nodes.extend(ast.iter_child_nodes(node))
     return False
