@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from noetl.graph.palette import FAILURE, STATES
 from noetl.graph.picture import Picture, PictureEdge, PictureNode, node_lines
-from noetl.graph.playbook_text import shorten
+from noetl.graph.playbook_text import LONGEST_LABEL, shorten
 
-LONGEST = 80
 # A `+`, `-` or `_` that begins or ends a word could be read as a list or as emphasis.
 _SPECIAL = re.compile(r"[^\w .,\u00d7…·/()=!?@$^'◇⋎⟳↻↩■-]|(?<![^\W_])[_-]|[_-](?![^\W_])")
 _SHAPES = {"start": ('(["', '"])'), "end": ('(["', '"])'), "final": ('[["', '"]]')}
@@ -16,7 +15,7 @@ _SHAPES = {"start": ('(["', '"])'), "end": ('(["', '"])'), "final": ('[["', '"]]
 
 def mermaid_of(picture: Picture) -> str:
     """A flowchart from top to bottom. Node ids are numbers, so no name can be a keyword."""
-    chart = ["---", f"title: {json.dumps(shorten(picture.title, LONGEST))}", "---", "flowchart TD"]
+    chart = ["---", f"title: {json.dumps(shorten(picture.title, LONGEST_LABEL))}", "---", "flowchart TD"]
     chart.extend(f"  s{number}{_node(node)}" for number, node in enumerate(picture.nodes))
     chart.extend(f"  {_edge(edge)}" for edge in picture.edges)
     chart.extend(_styles(picture))
@@ -25,7 +24,7 @@ def mermaid_of(picture: Picture) -> str:
 
 def _escape(content: str) -> str:
     """Text inside quotes; all that Mermaid, Markdown or HTML could read as more than text is encoded."""
-    return _SPECIAL.sub(lambda special: f"#{ord(special[0])};", shorten(content, LONGEST))
+    return _SPECIAL.sub(lambda special: f"#{ord(special[0])};", shorten(content, LONGEST_LABEL))
 
 
 def _node(node: PictureNode) -> str:

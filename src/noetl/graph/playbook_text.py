@@ -8,6 +8,9 @@ from typing import assert_never
 from noetl.dsl.document.playbook import Guard
 from noetl.expr import Constant, Expression, ListTemplate, MappingTemplate, Template
 
+LONGEST_LABEL = 80
+"""Characters of a line in formats that others draw: nobody knows how much room there will be."""
+
 _SINGLE = re.compile(r"\s*\{\{-?(?P<inside>(?:(?!\{\{|\}\}).)*?)-?\}\}\s*", re.DOTALL)
 _FAILURE = re.compile(r"(?P<not>!=\s*)?['\"](?:step\.failed|call\.error)['\"]")
 # Marks that turn the direction of text would turn what stands after them in the picture too.

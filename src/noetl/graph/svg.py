@@ -63,10 +63,10 @@ def svg_of(picture: Picture) -> str:
     widest = max(plan.width, text_width(title, 18, bold=True), 200.0)
     width, height = round(widest + 2 * MARGIN), round(plan.height + 2 * MARGIN + HEADER)
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-    about = f'font-family={quoteattr(FONTS)} role="img" aria-labelledby="title"'
+    attributes = f'font-family={quoteattr(FONTS)} role="img" aria-labelledby="title"'
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" {size} {about}>',
+            f'<svg xmlns="http://www.w3.org/2000/svg" {size} {attributes}>',
             f'<title id="title">{escape(picture.title)}</title>',
             f'<rect width="{width}" height="{height}" fill="{BACKGROUND}"/>',
             _text(MARGIN, MARGIN + 14, title, 18, INK, bold=True),
@@ -159,8 +159,10 @@ def _drawn_points(route: Route) -> list[Point]:
         return list(route.points)
     points = [route.points[0]]
     for start, end in pairwise(route.points):
-        on = _distance(start, route.merges) + _distance(route.merges, end) - _distance(start, end) < 0.2
-        if on and route.merges != end:
+        is_on_segment = (
+            _distance(start, route.merges) + _distance(route.merges, end) - _distance(start, end) < 0.2
+        )
+        if is_on_segment and route.merges != end:
             length = min(ROUND, _distance(route.merges, end)) + _distance(start, route.merges)
             share = length / _distance(start, end)
             return [*points, (start[0] + (end[0] - start[0]) * share, start[1] + (end[1] - start[1]) * share)]

@@ -209,9 +209,9 @@ def _direction(start: Point, end: Point) -> tuple[Point, float]:
 def _framed_layout(graph: LayeredGraph, routes: list[Route]) -> Layout:
     """Moves the drawing so that it begins at 0, 0."""
     rects = [Rect(box.x - box.width / 2, box.y, box.width, box.height) for box in graph.boxes]
-    every = rects + [route.label for route in routes if route.label is not None]
-    xs = [rect.x for rect in every] + [rect.right for rect in every]
-    ys = [rect.y for rect in every] + [rect.bottom for rect in every]
+    rects_and_labels = rects + [route.label for route in routes if route.label is not None]
+    xs = [rect.x for rect in rects_and_labels] + [rect.right for rect in rects_and_labels]
+    ys = [rect.y for rect in rects_and_labels] + [rect.bottom for rect in rects_and_labels]
     for route in routes:
         xs.extend(x for x, _ in route.points)
         ys.extend(y for _, y in route.points)

@@ -91,28 +91,28 @@ def _faults(random: Random) -> Faults:
     """Some seeds have everything, some only one kind of fault: those are easier to understand."""
     wanted = random.choice((0.3, 0.6, 0.9))
 
-    def some(high: float) -> float:
+    def chance(high: float) -> float:
         return random.uniform(0, high) if random.random() < wanted else 0
 
-    def number(high: int) -> int:
+    def count(high: int) -> int:
         return random.randint(1, high) if random.random() < wanted else 0
 
     return Faults(
         until=random.uniform(8, 24),
         workers=random.randint(1, 3),
         servers=random.choice((1, 1, 2)),
-        drop=some(0.25),
-        duplicate=some(0.3),
-        reorder=some(0.6),
-        late=some(0.05),
-        slow=some(0.25),
-        hurry=some(0.7),
-        crash_before_commit=some(0.1),
-        crash_after_commit=some(0.1),
-        server_crashes=number(2),
-        worker_crashes=number(3),
-        zombies=number(3),
-        snapshots=some(0.25),
+        drop=chance(0.25),
+        duplicate=chance(0.3),
+        reorder=chance(0.6),
+        late=chance(0.05),
+        slow=chance(0.25),
+        hurry=chance(0.7),
+        crash_before_commit=chance(0.1),
+        crash_after_commit=chance(0.1),
+        server_crashes=count(2),
+        worker_crashes=count(3),
+        zombies=count(3),
+        snapshots=chance(0.25),
         short_appends=random.random() < 0.2,
     )
 

@@ -54,7 +54,7 @@ def _fewer_faults(faults: Faults) -> Iterator[Faults]:
 def _smaller_playbooks(document: SimulatedPlaybook, *, keep_steady: bool) -> Iterator[SimulatedPlaybook]:
     """The same playbook without a step, or with a smaller one. A steady one stays steady."""
     steps = document.steps
-    ways_in = Counter(arc.step for step in steps for arc in step.arcs)
+    arrivals = Counter(arc.step for step in steps for arc in step.arcs)
     for position, step in enumerate(steps):
         if len(steps) > 1 and step.name != "last":
             remaining = steps[:position] + steps[position + 1 :]
@@ -63,9 +63,11 @@ def _smaller_playbooks(document: SimulatedPlaybook, *, keep_steady: bool) -> Ite
                 steps=tuple(_without_arcs_to(remaining_step, step.name) for remaining_step in remaining),
             )
     for position, step in enumerate(steps):
-        careful = keep_steady and ways_in[step.name] > 1
+        must_stay_steady = keep_steady and arrivals[step.name] > 1
         for smaller in _smaller_steps(step):
-            if careful and (smaller.spec != step.spec or all(task.kind == NOOP for task in smaller.tasks)):
+            if must_stay_steady and (
+                smaller.spec != step.spec or all(task.kind == NOOP for task in smaller.tasks)
+            ):
                 continue
             yield replace(document, steps=(*steps[:position], smaller, *steps[position + 1 :]))
     plain = "max_step_runs: 200"

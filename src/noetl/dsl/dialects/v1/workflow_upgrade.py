@@ -87,18 +87,20 @@ class WorkflowUpgrade:
         else:
             for call in step.invocations:
                 self._task_upgrade.add_invocation(call.task, call.inputs, context, token_keys)
-        with_entry = step.node.entries.get("with")
+        inputs_entry = step.node.entries.get("with")
         args = (
-            new_entry("args", outside.rewrite_value(step.inputs), with_entry) if step.inputs.entries else None
+            new_entry("args", outside.rewrite_value(step.inputs), inputs_entry)
+            if step.inputs.entries
+            else None
         )
-        routing = V1NameScope(self._routing_names(step, pipeline), scope)
+        routing_scope = V1NameScope(self._routing_names(step, pipeline), scope)
         handled = step.name in self._handled_step_names
         return _OpenStep(
             step,
             pipeline,
             args,
             loop,
-            upgrade_transitions(step, routing, handled=handled, report=self._report),
+            upgrade_transitions(step, routing_scope, handled=handled, report=self._report),
         )
 
     def _step_node(self, open_step: _OpenStep) -> Mapping:
