@@ -10,7 +10,7 @@ from noetl.events.bodies import (
     TaskStarted,
 )
 from noetl.kernel.net.commands import Cancel, Pause, Resume, Signal
-from noetl.testing.crash import Drive, ProcessLife, Scenario
+from noetl.testing.crash.process_life import Drive, ProcessLife, Scenario
 from tests.crash import child_playbooks, step_playbooks, wait_playbooks
 
 GO = Signal("go", {"by": "somebody"})
@@ -101,7 +101,7 @@ def full_document(name: str, text: str) -> str:
 def _scenarios() -> dict[str, Scenario]:
     leaf, named = full_document("leaf", child_playbooks.LEAF), full_document("named", child_playbooks.NAMED)
     files = {"leaf.yaml": leaf, "named.yaml": named}
-    all_of_them = [
+    scenarios = [
         Scenario(name="chain", text=step_playbooks.CHAIN),
         Scenario(name="pages", text=step_playbooks.PAGES),
         Scenario(name="retry", text=step_playbooks.RETRY),
@@ -130,10 +130,13 @@ def _scenarios() -> dict[str, Scenario]:
         Scenario(name="contained", text=step_playbooks.CONTAINED),
     ]
     return {
-        one.name: Scenario(
-            name=one.name, text=full_document(one.name, one.text), files=one.files, drive=one.drive
+        scenario.name: Scenario(
+            name=scenario.name,
+            text=full_document(scenario.name, scenario.text),
+            files=scenario.files,
+            drive=scenario.drive,
         )
-        for one in all_of_them
+        for scenario in scenarios
     }
 
 

@@ -13,7 +13,7 @@ from noetl.kernel.pipeline import interpreter
 from noetl.testing.crash import Crashes
 from tests.crash.crash_scenarios import SCENARIOS
 
-MEMORY = Path("/dev/shm")  # noqa: S108 -- a folder of our own is made in it
+MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of our own is made in it
 
 RESULTS = {
     "chain": {"n": 8, "ctx": 3},
@@ -51,8 +51,8 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     if not MEMORY.is_dir():
         yield tmp_path
         return
-    with tempfile.TemporaryDirectory(dir=MEMORY) as place:
-        yield Path(place)
+    with tempfile.TemporaryDirectory(dir=MEMORY) as name:
+        yield Path(name)
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -96,8 +96,8 @@ def test_a_retry_that_waits_long_holds_nothing(
 ) -> None:
     monkeypatch.setattr(interpreter, "LONG_WAIT", 1_000)
     crashes = Crashes(SCENARIOS[name], folder)
-    (history,) = crashes.uninterrupted.histories.values()
-    assert any(isinstance(event.body, RunSuspended) for event in history.events)
+    (execution,) = crashes.uninterrupted.executions.values()
+    assert any(isinstance(event.body, RunSuspended) for event in execution.events)
     assert crashes.at_every_write() > 8
 
 

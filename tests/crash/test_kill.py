@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from noetl.testing.crash import Crashes, CrashRecord, Fuse, SurvivingFiles, run_life
+from noetl.testing.crash import Crashes
+from noetl.testing.crash.crash_record import CrashRecord
+from noetl.testing.crash.fuse import Fuse
+from noetl.testing.crash.process_life import SurvivingFiles, run_life
 from tests.crash.crash_scenarios import LONG, SCENARIOS
 
 ROOT = Path(__file__).parents[2]
@@ -29,8 +32,8 @@ POINTS = [
 ]
 
 
-def victim(world: SurvivingFiles, name: str, write: int, when: str) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "tests.crash.victim", str(world.folder), name, str(write), when]
+def victim(files: SurvivingFiles, name: str, write: int, when: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "tests.crash.victim", str(files.folder), name, str(write), when]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
@@ -39,13 +42,13 @@ def test_a_process_that_is_killed_at_a_write_loses_nothing(
     name: str, write: int, when: str, tmp_path: Path
 ) -> None:
     crashes = Crashes(SCENARIOS[name], tmp_path)
-    world = crashes.new_files()
-    with victim(world, name, write, when) as process:
+    files = crashes.new_files()
+    with victim(files, name, write, when) as process:
         process.communicate()
     assert process.returncode == -signal.SIGKILL
-    killed = CrashRecord(world)
-    asyncio.run(run_life(world, SCENARIOS[name], Fuse()))
-    crashes.compare(world, [killed], f"{when} write {write}")
+    killed = CrashRecord(files)
+    asyncio.run(run_life(files, SCENARIOS[name], Fuse()))
+    crashes.compare(files, [killed], f"{when} write {write}")
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -54,17 +57,17 @@ def test_a_process_may_be_killed_at_any_time(seed: int, tmp_path: Path) -> None:
 
     Enough of them that none is in flight at three kills: then it would be given up as `worker_lost`.
     """
-    chance = random.Random(seed)  # noqa: S311 -- it only has to be repeatable
+    chance = random.Random(seed)  # noqa: S311 - it only has to be repeatable
     crashes = Crashes(LONG, tmp_path)
-    world = crashes.new_files()
+    files = crashes.new_files()
     killed: list[CrashRecord] = []
     for _ in range(5):
         lines = chance.randint(8, 16)
-        with victim(world, "long", 0, "never") as process:
+        with victim(files, "long", 0, "never") as process:
             assert process.stdout
-            while lines and (said := process.stdout.readline()):
-                lines -= said == "TaskProcessed\n"
+            while lines and (event_line := process.stdout.readline()):
+                lines -= event_line == "TaskProcessed\n"
             process.kill()
-        killed.append(CrashRecord(world))
-    asyncio.run(run_life(world, LONG, Fuse()))
-    crashes.compare(world, killed, f"five times, seed {seed}")
+        killed.append(CrashRecord(files))
+    asyncio.run(run_life(files, LONG, Fuse()))
+    crashes.compare(files, killed, f"five times, seed {seed}")

@@ -7,7 +7,8 @@ import asyncio
 import sys
 from pathlib import Path
 
-from noetl.testing.crash import Fuse, SurvivingFiles, run_life
+from noetl.testing.crash.fuse import Fuse
+from noetl.testing.crash.process_life import SurvivingFiles, run_life
 from tests.crash.crash_scenarios import LONG, SCENARIOS
 
 

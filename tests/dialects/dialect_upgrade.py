@@ -43,13 +43,13 @@ def yaml_values(text: str) -> Json:
 def upgrade_text(text: str, dialect: Literal["v1", "draft"]) -> UpgradedDocument:
     root = compose(text)
     assert isinstance(root, Mapping)
-    findings: list[ReportedProblem] = []
+    problems: list[ReportedProblem] = []
 
     def report(code: str, at: Located, message: str, hint: str = "") -> None:
         assert message
-        findings.append(ReportedProblem(code, at.line, at.column))
+        problems.append(ReportedProblem(code, at.line, at.column))
 
-    return UpgradedDocument(upgrade_document(root, dialect, report), findings)
+    return UpgradedDocument(upgrade_document(root, dialect, report), problems)
 
 
 def case(clause: str, name: str, *texts: str) -> object:
@@ -93,7 +93,7 @@ def v1_document(workbook: str, workflow: str, workload: str = "{}") -> str:
 def v1_steps(workbook: str, workflow: str, workload: str = "{}") -> list[Json]:
     """The canonical steps of a sound v1 document; warnings are allowed."""
     upgraded = upgrade_text(v1_document(workbook, workflow, workload), "v1")
-    errors = [finding for finding in upgraded.problems if finding.code not in WARNINGS]
+    errors = [problem for problem in upgraded.problems if problem.code not in WARNINGS]
     assert errors == []
     return upgraded.steps
 

@@ -78,21 +78,21 @@ def test_the_document_behind_the_table_is_sound() -> None:
     assert examine(SOUND, "x").problems == ()
 
 
-@pytest.mark.parametrize(("code", "old", "new", "others"), ROWS)
-def test_v1(code: str, old: str, new: str, others: list[str]) -> None:
+@pytest.mark.parametrize(("code", "old", "new", "other_codes"), ROWS)
+def test_v1(code: str, old: str, new: str, other_codes: list[str]) -> None:
     text, line, column = marked(old, new)
-    findings = upgrade_text(text, "v1").problems
-    assert ReportedProblem(code, line, column) in findings
-    assert sorted(finding.code for finding in findings) == sorted([code, *others])
+    problems = upgrade_text(text, "v1").problems
+    assert ReportedProblem(code, line, column) in problems
+    assert sorted(problem.code for problem in problems) == sorted([code, *other_codes])
 
 
-@pytest.mark.parametrize(("code", "old", "new", "others"), ROWS)
+@pytest.mark.parametrize(("code", "old", "new", "other_codes"), ROWS)
 def test_what_a_dialect_reported_the_reader_does_not_report_again(
-    code: str, old: str, new: str, others: list[str]
+    code: str, old: str, new: str, other_codes: list[str]
 ) -> None:
     text, _, _ = marked(old, new)
-    found = {problem.code for problem in examine(text, "x").problems if problem.severity == "error"}
-    assert found <= {code, *others}
+    codes = {problem.code for problem in examine(text, "x").problems if problem.severity == "error"}
+    assert codes <= {code, *other_codes}
 
 
 DRAFT = [
@@ -126,7 +126,7 @@ def test_a_value_with_statements_cannot_be_built_on() -> None:
         f"- {{ task: a, {HTTP}, with: {{ k: '{{% if 1 %}}x{{% endif %}}' }}, when: '{{{{ k }}}}' }}\n",
         "- { step: start, run: [{ task: a }] }\n",
     )
-    assert [finding.code for finding in upgrade_text(text, "v1").problems] == ["v1-inexpressible"]
+    assert [problem.code for problem in upgrade_text(text, "v1").problems] == ["v1-inexpressible"]
 
 
 @pytest.mark.spec("004 §5")
@@ -152,17 +152,17 @@ def test_a_condition_on_the_way_to_the_error_handler_is_a_warning() -> None:
         - { step: error_handler }
         """,
     )
-    assert [finding.code for finding in upgrade_text(text, "v1").problems] == ["v1-error-condition"]
+    assert [problem.code for problem in upgrade_text(text, "v1").problems] == ["v1-error-condition"]
 
 
 def test_problems_of_the_canonical_reader_point_into_the_older_file() -> None:
     text = SOUND.replace("then: [{ step: end }]", "then: [{ step: nowhere }]").replace(
         "in: [1]", "in: '{{ 1 + }}'"
     )
-    found = {
+    problem_lines = {
         (problem.code, problem.line) for problem in examine(text, "x").problems if problem.severity == "error"
     }
-    assert found == {("unknown-step", 11), ("expression-syntax", 9)}
+    assert problem_lines == {("unknown-step", 11), ("expression-syntax", 9)}
 
 
 NULLS = [

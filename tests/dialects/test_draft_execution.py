@@ -231,12 +231,12 @@ def test_bare_names_are_looked_for_in_args_ctx_and_workload() -> None:
         - step: end
           tool: [{x: {kind: noop, args: {name: "{{ name }}", w: "{{ workload.name }}"}}}]
         """
-    for write, args, found in (
+    for write, args, value in (
         ("", "", "w"),
         (", set_ctx: {name: c}", "", "c"),
         (", set_ctx: {name: c}", ", args: {name: a}", "a"),
     ):
-        assert run_draft(text % (write, args)).result == {"name": found, "w": "w"}
+        assert run_draft(text % (write, args)).result == {"name": value, "w": "w"}
 
 
 @pytest.mark.spec("003 §1.1")

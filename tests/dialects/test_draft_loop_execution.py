@@ -119,17 +119,17 @@ def test_the_example_of_the_draft_fetches_all_pages() -> None:
     """As it stands there, but for the database: pages are kept in the iteration."""
     busy = ["/b"]
 
-    def pages(asked: WebRequest) -> WebAnswer:
-        page, size = int(asked.query["page"]), int(asked.query["pageSize"])
-        if page == 2 and asked.path in busy:
-            busy.remove(asked.path)
+    def pages(request: WebRequest) -> WebAnswer:
+        page, size = int(request.query["page"]), int(request.query["pageSize"])
+        if page == 2 and request.path in busy:
+            busy.remove(request.path)
             return WebAnswer("busy", 429, {"Retry-After": "0"})
-        data = [f"{asked.path}{page}.{row}" for row in range(size)]
+        data = [f"{request.path}{page}.{row}" for row in range(size)]
         return WebAnswer({"data": data, "paging": {"hasMore": page < 3, "page": page}})
 
     with web_server(pages) as web:
         old = run_draft(ENDPOINTS % web.url)
-        assert [(asked.path, asked.query["page"]) for asked in web.requests] == [
+        assert [(request.path, request.query["page"]) for request in web.requests] == [
             *[("/a", str(page)) for page in (1, 2, 3)],
             *[("/b", page) for page in ("1", "2", "2", "3")],
         ]

@@ -50,7 +50,7 @@ def test_every_node_stands_where_something_stands_in_the_file(name: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("line", "said", "dialect"),
+    ("line", "declared", "dialect"),
     [
         ("apiVersion: noetl.io/v1", None, "v1"),
         ("apiVersion: noetl.io/v1", "draft", "v1"),
@@ -65,22 +65,22 @@ def test_every_node_stands_where_something_stands_in_the_file(name: str) -> None
     ],
 )
 def test_a_dialect_is_recognised_by_its_version_and_the_callers_word(
-    line: str, said: str | None, dialect: str
+    line: str, declared: str | None, dialect: str
 ) -> None:
     root = compose(line)
     assert isinstance(root, Mapping)
-    assert dialect_of(root, said) == dialect
+    assert dialect_of(root, declared) == dialect
 
 
 def _nodes(node: Node) -> list[Node | MappingEntry]:
-    found: list[Node | MappingEntry] = []
+    nodes: list[Node | MappingEntry] = []
     open_nodes: list[Node] = [node]
     while open_nodes:
-        part = open_nodes.pop()
-        found.append(part)
-        if isinstance(part, Sequence):
-            open_nodes.extend(part.items)
-        elif isinstance(part, Mapping):
-            found.extend(part)
-            open_nodes.extend(entry.value for entry in part)
-    return found
+        current = open_nodes.pop()
+        nodes.append(current)
+        if isinstance(current, Sequence):
+            open_nodes.extend(current.items)
+        elif isinstance(current, Mapping):
+            nodes.extend(current)
+            open_nodes.extend(entry.value for entry in current)
+    return nodes

@@ -114,7 +114,7 @@ def test_a_document_that_would_explode_is_refused() -> None:
         f"- {{ task: all, type: task, run: [{many}] }}\n",
         f"- {{ step: start, run: [{', '.join(['all'] * 2000)}] }}\n",
     )
-    assert "upgrade-limit" in {finding.code for finding in upgrade_text(text, "v1").problems}
+    assert "upgrade-limit" in {problem.code for problem in upgrade_text(text, "v1").problems}
 
 
 @pytest.mark.timeout(60)
@@ -125,7 +125,7 @@ def test_values_that_double_with_every_level_are_refused() -> None:
     text = v1_document(
         f"- {task}\n", f"- {{ step: start, run: [{{ task: t, with: {{ a: {'x' * 3000} }} }}] }}\n"
     )
-    codes = {finding.code for finding in upgrade_text(text, "v1").problems}
+    codes = {problem.code for problem in upgrade_text(text, "v1").problems}
     assert codes & {"upgrade-limit", "v1-inexpressible"}
 
 

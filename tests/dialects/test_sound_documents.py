@@ -48,7 +48,7 @@ PYTHON: st.SearchStrategy[Any] = st.fixed_dictionaries(
 
 def named(bodies: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     pairs = st.dictionaries(st.sampled_from(NAMES), bodies, min_size=1, max_size=3)
-    return pairs.map(lambda found: [{"task": name, **body} for name, body in found.items()])
+    return pairs.map(lambda body_by_name: [{"task": name, **body} for name, body in body_by_name.items()])
 
 
 def containers(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:

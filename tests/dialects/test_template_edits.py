@@ -122,8 +122,8 @@ CONDITIONS = st.recursive(
 def test_a_condition_gives_what_it_gave_in_the_draft(condition: str, statuses: tuple[str, str]) -> None:
     source = "{{ " + condition + " }}"
     draft, canonical = ({"outcome": {"status": status}, "w": "success"} for status in statuses)
-    meant = parse(source).evaluate(draft, EvaluationSite.VALUE)
-    assert parse(edit_text(source, status_edits)).evaluate(canonical, EvaluationSite.VALUE) == meant
+    expected = parse(source).evaluate(draft, EvaluationSite.VALUE)
+    assert parse(edit_text(source, status_edits)).evaluate(canonical, EvaluationSite.VALUE) == expected
 
 
 @given(st.text(max_size=60) | st.text("{}%#'\"vars.[]|() x\n", max_size=40))

@@ -312,7 +312,7 @@ workflow:
 
 @pytest.mark.spec("004 §3.1.3")
 @pytest.mark.parametrize(
-    ("more", "asked", "status"),
+    ("more", "request_count", "status"),
     [
         ("", 1, "failed"),
         (", retry: 2, retry_delay: 0", 3, "completed"),
@@ -320,7 +320,7 @@ workflow:
         (", on_error: continue", 1, "completed"),
     ],
 )
-def test_an_http_task_retries_and_says_what_an_error_does(more: str, asked: int, status: str) -> None:
+def test_an_http_task_retries_and_says_what_an_error_does(more: str, request_count: int, status: str) -> None:
     left = [2]
 
     def flaky(_: object) -> WebAnswer:
@@ -333,7 +333,7 @@ workbook:
 - {{task: fetch, type: http, method: GET, endpoint: "{web.url}/data"{more}}}
 workflow: [{{step: start, run: [{{task: fetch}}]}}]
 """)
-        assert len(web.requests) == asked
+        assert len(web.requests) == request_count
     assert old.status == status
 
 
@@ -347,7 +347,7 @@ workflow: [{{step: start, run: [{{task: fetch}}]}}]
 )
 def test_an_http_task_sends_params_and_a_payload(payload: str, body: object) -> None:
     with web_server(
-        lambda asked: WebAnswer({"query": asked.query, "body": asked.body, "path": asked.path})
+        lambda request: WebAnswer({"query": request.query, "body": request.body, "path": request.path})
     ) as web:
         old = run_v1(f"""\
 workload: {{n: 5}}
@@ -360,8 +360,8 @@ workbook:
   payload: {payload}
 workflow: [{{step: start, run: [{{task: send}}]}}]
 """)
-        (asked,) = web.requests
-        assert asked.method == "POST"
+        (request,) = web.requests
+        assert request.method == "POST"
     assert old.result["data"] == {"query": {"page": "6"}, "body": body, "path": "/5"}
 
 

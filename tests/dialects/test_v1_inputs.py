@@ -11,7 +11,7 @@ from tests.dialects.dialect_upgrade import v1_steps, yaml_values
 LAYERS = ("definition", "step", "token", "invocation")
 
 
-def given(key: str, *, present: bool) -> str:
+def with_key(key: str, *, present: bool) -> str:
     return f", with: {{ k: {key} }}" if present else ""
 
 
@@ -20,14 +20,14 @@ def inputs(step: Json, token: dict[str, Json], task: int = 0) -> dict[str, Json]
     assert isinstance(step, dict)
     tool = step["tool"]
     assert isinstance(tool, list)
-    found = tool[task]
-    assert isinstance(found, dict)
+    canonical_task = tool[task]
+    assert isinstance(canonical_task, dict)
     defaults = render(parse_template(step.get("args", {})), Scope({"args": token, "workload": {}}))
     assert isinstance(defaults, dict)
     args = {**defaults, **token}
-    own = render(parse_template(found.get("args", {})), Scope({"args": args, "workload": {"w": 7}}))
+    own = render(parse_template(canonical_task.get("args", {})), Scope({"args": args, "workload": {"w": 7}}))
     assert isinstance(own, dict)
-    return own if found["kind"] == "python" else {**args, **own}
+    return own if canonical_task["kind"] == "python" else {**args, **own}
 
 
 @pytest.mark.spec("004 §5")
@@ -41,13 +41,13 @@ def test_the_nearest_value_counts(present: tuple[bool, ...], brought: bool, kind
         "python": "type: python, code: 'def main(input): return 1'",
     }[kind]
     steps = v1_steps(
-        f"- {{ task: t, {body}{given('definition', present=definition)} }}\n",
+        f"- {{ task: t, {body}{with_key('definition', present=definition)} }}\n",
         f"""
         - step: start
           next:
-            - {{ when: "{{{{ workload.w }}}}", then: [{{ step: s{given("token", present=token)} }}] }}
+            - {{ when: "{{{{ workload.w }}}}", then: [{{ step: s{with_key("token", present=token)} }}] }}
             - {{ then: [{{ step: s }}] }}
-        - {{ step: s{given("step", present=step)}, run: [{{ task: t{given("invocation", present=invocation)} }}] }}
+        - {{ step: s{with_key("step", present=step)}, run: [{{ task: t{with_key("invocation", present=invocation)} }}] }}
         """,
     )
     carried: dict[str, Json] = {"k": "token"} if token and brought else {}

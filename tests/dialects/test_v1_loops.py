@@ -1,5 +1,7 @@
 """Loops of 004 §3.1.2: a step's own loop, or a nested document."""
 
+from typing import Any
+
 import pytest
 
 from tests.dialects.dialect_upgrade import v1_pipeline, v1_steps, yaml_values
@@ -57,7 +59,7 @@ def test_a_loop_alone_is_the_loop_of_its_step() -> None:
 
 @pytest.mark.spec("004 §3.1.2")
 def test_a_loop_beside_other_tasks_is_a_nested_document_whose_free_names_travel() -> None:
-    found = v1_pipeline(
+    pipeline = v1_pipeline(
         """
         - { task: list, type: http, method: GET, endpoint: "http://x" }
         - task: each
@@ -73,7 +75,7 @@ def test_a_loop_beside_other_tasks_is_a_nested_document_whose_free_names_travel(
         "[{ task: list }, { task: each }, { task: tell }]",
         "{ units: metric }",
     )
-    assert found == yaml_values(
+    assert pipeline == yaml_values(
         """
         - { name: list, kind: http, method: GET, url: "http://x" }
         - name: each
@@ -165,7 +167,7 @@ def test_a_loop_in_a_loop_carries_what_both_need() -> None:
 
 @pytest.mark.spec("004 §3.1.2")
 def test_a_conditional_loop_is_skipped_as_a_whole() -> None:
-    found = v1_pipeline(
+    pipeline = v1_pipeline(
         f"""
         - task: each
           type: loop
@@ -176,7 +178,7 @@ def test_a_conditional_loop_is_skipped_as_a_whole() -> None:
         """,
         "[{ task: each }]",
     )
-    assert found == yaml_values(
+    assert pipeline == yaml_values(
         """
         - name: each__when
           kind: noop
@@ -203,7 +205,7 @@ def test_a_conditional_loop_is_skipped_as_a_whole() -> None:
 
 @pytest.mark.spec("004 §3.1.2")
 def test_a_nested_task_may_share_its_name_with_one_outside() -> None:
-    found = v1_pipeline(
+    pipeline = v1_pipeline(
         """
         - { task: get, type: http, method: GET, endpoint: "http://x" }
         - task: each
@@ -216,10 +218,10 @@ def test_a_nested_task_may_share_its_name_with_one_outside() -> None:
         """,
         "[{ task: get }, { task: each }]",
     )
-    assert isinstance(found, list)
-    assert isinstance(found[1], dict)
-    assert found[1]["args"] == {"get_2": "{{ get }}"}
-    text = str(found[1]["document"])
+    assert isinstance(pipeline, list)
+    assert isinstance(pipeline[1], dict)
+    assert pipeline[1]["args"] == {"get_2": "{{ get }}"}
+    text = str(pipeline[1]["document"])
     assert "'url': '{{ workload.get_2.base }}'" in text
     assert "'url': '{{ get.base }}'" in text
     assert "'in': '{{ workload.get_2.rows }}'" in text
@@ -257,7 +259,7 @@ def test_a_task_named_like_the_iterator_does_not_lose_its_result(iterator: str, 
 
 @pytest.mark.spec("004 §3.1.2")
 def test_nothing_travels_into_a_loop_that_is_given_anew_there() -> None:
-    steps = v1_steps(
+    steps: Any = v1_steps(
         f"""
         - {{ task: first, {PYTHON} }}
         - task: each
@@ -272,5 +274,5 @@ def test_nothing_travels_into_a_loop_that_is_given_anew_there() -> None:
         - { step: work, run: [first, each] }
         """,
     )
-    loop = steps[1]["tool"][1]  # type: ignore[call-overload, index]
-    assert loop["args"] == {"limit": "{{ args.limit }}"}  # type: ignore[call-overload, index]
+    loop = steps[1]["tool"][1]
+    assert loop["args"] == {"limit": "{{ args.limit }}"}

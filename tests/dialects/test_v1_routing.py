@@ -42,10 +42,10 @@ def test_one_transition_fires_whatever_its_condition_gives(flag: Json, condition
         """,
     )
     workload = {"flag": flag}
-    given = parse(f"{{{{ {condition} }}}}").evaluate(
+    condition_value = parse(f"{{{{ {condition} }}}}").evaluate(
         Scope({"workload": workload, "args": {"result": {}}}), EvaluationSite.GUARD
     )
-    assert fired(step, workload, {}) == (["a", "b"] if truthy(given) else ["c"])
+    assert fired(step, workload, {}) == (["a", "b"] if truthy(condition_value) else ["c"])
 
 
 @pytest.mark.spec("004 §6")

@@ -319,7 +319,7 @@ workflow: [{ step: start }]
 def test_what_follows_a_fallback_never_fires() -> None:
     text = v1_document("[]\n", "- step: start\n  next: [{ then: [a] }, { when: '{{ true }}', then: [b] }]\n")
     upgraded = upgrade_text(text, "v1")
-    assert [finding.code for finding in upgraded.problems] == ["dead-arc"]
+    assert [problem.code for problem in upgraded.problems] == ["dead-arc"]
     assert "b" not in str(upgraded.steps[0])
 
 

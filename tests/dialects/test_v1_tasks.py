@@ -317,7 +317,7 @@ def test_task(workbook: str, run: str, expected: str) -> None:
 
 @pytest.mark.spec("004 §7")
 def test_a_task_named_like_a_workload_key_is_told_apart_by_its_result() -> None:
-    found = v1_pipeline(
+    pipeline = v1_pipeline(
         """
         - { task: city, type: python, code: "def main(input): return 1" }
         - { task: b, type: http, method: GET, endpoint: "{{ city }} {{ city.result.n }}" }
@@ -325,7 +325,7 @@ def test_a_task_named_like_a_workload_key_is_told_apart_by_its_result() -> None:
         "[{ task: city }, { task: b }]",
         "{ city: Oslo }",
     )
-    assert found == yaml_values(
+    assert pipeline == yaml_values(
         """
         - { name: city_task, kind: python, code: "def main(input): return 1" }
         - { name: b, kind: http, method: GET, url: "{{ city }} {{ city_task.n }}" }
@@ -335,7 +335,7 @@ def test_a_task_named_like_a_workload_key_is_told_apart_by_its_result() -> None:
 
 @pytest.mark.spec("004 §3.1.1")
 def test_values_are_put_into_others_without_needless_brackets() -> None:
-    found = v1_pipeline(
+    pipeline = v1_pipeline(
         """
         - task: all
           type: task
@@ -353,9 +353,9 @@ def test_values_are_put_into_others_without_needless_brackets() -> None:
         """,
         "[all]",
     )
-    assert isinstance(found, list)
-    assert isinstance(found[0], dict)
-    assert found[0]["args"] == {
+    assert isinstance(pipeline, list)
+    assert isinstance(pipeline[0], dict)
+    assert pipeline[0]["args"] == {
         "label": "{{ workload.name ~ '-stage' }}/{{ 7 }}",
         "e": "{{ workload.a or workload.b }}",
         "f": "{{ (workload.a or workload.b) and (7).x }}",

@@ -76,7 +76,7 @@ def step(
 
 
 def playbook(*steps: Step, name: str = "example", final: str | None = None) -> Playbook:
-    by_name: Mapping[str, Step] = {each.name: each for each in steps}
+    by_name: Mapping[str, Step] = {s.name: s for s in steps}
     return Playbook(
         Metadata(name, f"examples/{name}"),
         steps,

@@ -44,7 +44,7 @@ def texts(playbook: Playbook) -> dict[str, str]:
 
 
 def svg_words(playbook: Playbook) -> str:
-    root = ElementTree.fromstring(draw(playbook, "svg"))  # noqa: S314 -- our own output
+    root = ElementTree.fromstring(draw(playbook, "svg"))  # noqa: S314 - our own output
     return "\n".join(element.text or "" for element in root.iter())
 
 
@@ -56,11 +56,11 @@ def test_equal_playbooks_give_equal_bytes(name: str) -> None:
 @pytest.mark.parametrize("name", ["svg", "mermaid", "dot"])
 def test_everything_is_in_every_format(name: str) -> None:
     text = svg_words(full_playbook()) if name == "svg" else draw(full_playbook(), name).decode()
-    for each in full_playbook().workflow:
-        assert each.name in text
-        for one in each.tasks:
-            assert one.label in text
-            assert one.kind in text
+    for drawn_step in full_playbook().workflow:
+        assert drawn_step.name in text
+        for drawn_task in drawn_step.tasks:
+            assert drawn_task.label in text
+            assert drawn_task.kind in text
     for words in (
         "Where it begins",
         "admit if ctx.errors == 0",
@@ -81,7 +81,7 @@ def test_everything_is_in_every_format(name: str) -> None:
 
 
 def test_svg_draws_every_step_and_every_arc() -> None:
-    root = ElementTree.fromstring(draw(full_playbook(), "svg"))  # noqa: S314 -- our own output
+    root = ElementTree.fromstring(draw(full_playbook(), "svg"))  # noqa: S314 - our own output
     groups = [group.get("class") for group in root.iter(f"{SVG}g")]
     assert groups.count("step") == 8
     assert groups.count("edge") == 11
@@ -91,8 +91,8 @@ def test_svg_draws_every_step_and_every_arc() -> None:
 
 
 def test_svg_stands_alone_and_brings_its_background() -> None:
-    root = ElementTree.fromstring(draw(full_playbook(), "svg"))  # noqa: S314 -- our own output
-    assert not any("href" in name or name == "style" for each in root.iter() for name in each.attrib)
+    root = ElementTree.fromstring(draw(full_playbook(), "svg"))  # noqa: S314 - our own output
+    assert not any("href" in name or name == "style" for element in root.iter() for name in element.attrib)
     background = root.find(f"{SVG}rect")
     assert background is not None
     assert (background.get("width"), background.get("height")) == (root.get("width"), root.get("height"))
@@ -134,7 +134,7 @@ def test_an_unknown_format_is_an_error_that_lists_the_known_ones() -> None:
 
 
 def test_png_is_a_picture_at_twice_the_size() -> None:
-    root = ElementTree.fromstring(draw(full_playbook(), "svg"))  # noqa: S314 -- our own output
+    root = ElementTree.fromstring(draw(full_playbook(), "svg"))  # noqa: S314 - our own output
     data = draw(full_playbook(), "png")
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     width, height, depth, colour = struct.unpack(">IIBB", data[16:26])
@@ -166,7 +166,7 @@ def hostile(text: str) -> Playbook:
 def check(drawn: Playbook) -> None:
     """Every text format is well-formed, and says no more than the playbook has."""
     states = {step.name: step.name for step in drawn.workflow}
-    root = ElementTree.fromstring(draw(drawn, "svg", states=states))  # noqa: S314 -- our own output
+    root = ElementTree.fromstring(draw(drawn, "svg", states=states))  # noqa: S314 - our own output
     groups = [group.get("class") for group in root.iter(f"{SVG}g")]
     assert (groups.count("step"), groups.count("edge")) == (2, 2)
     assert {element.tag.removeprefix(SVG) for element in root.iter()} <= {
@@ -197,12 +197,12 @@ def check_mermaid(text: str) -> None:
     node = re.compile(r'  s\d+(?:\(\["|\[\["|\[")(?P<label>[^"]*)(?:"\]\)|"\]\]|"\])')
     arrow = re.compile(r'  s\d+ (?:-->|==>|-\.->)(?:\|"(?P<label>[^"]*)"\|)? s\d+')
     for line in lines:
-        found = node.fullmatch(line) or arrow.fullmatch(line)
-        if found is None:
+        element = node.fullmatch(line) or arrow.fullmatch(line)
+        if element is None:
             assert re.fullmatch(r"  (classDef|class|linkStyle) [\w,:.# ]+", line), line
-        elif found["label"]:
-            rest = re.sub(r"#\d+;|<br/>|</?b>", "", found["label"])
-            assert not re.search(r'[<>&`"|{}\[\]#;:%\\+*~]|(?<!\w)[_-]|[_-](?!\w)', rest), line
+        elif element["label"]:
+            plain = re.sub(r"#\d+;|<br/>|</?b>", "", element["label"])
+            assert not re.search(r'[<>&`"|{}\[\]#;:%\\+*~]|(?<!\w)[_-]|[_-](?!\w)', plain), line
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))

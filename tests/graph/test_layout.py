@@ -20,12 +20,12 @@ def graphs(draw: st.DrawFn) -> tuple[list[BoxSize], list[BoxLink]]:
     return sizes, links
 
 
-def overlap(one: Rect, two: Rect) -> bool:
+def overlap(first: Rect, second: Rect) -> bool:
     return (
-        one.x < two.right - 0.1
-        and two.x < one.right - 0.1
-        and one.y < two.bottom - 0.1
-        and two.y < one.bottom - 0.1
+        first.x < second.right - 0.1
+        and second.x < first.right - 0.1
+        and first.y < second.bottom - 0.1
+        and second.y < first.bottom - 0.1
     )
 
 
@@ -62,8 +62,8 @@ def test_boxes_keep_their_sizes_and_nothing_overlaps(graph: tuple[list[BoxSize],
     plan = layout(sizes, links)
     assert [BoxSize(box.width, box.height) for box in plan.boxes] == sizes
     assert len(labels_of(plan)) == sum(1 for link in links if link.label is not None)
-    for one, two in combinations([*plan.boxes, *labels_of(plan)], 2):
-        assert not overlap(one, two)
+    for first, second in combinations([*plan.boxes, *labels_of(plan)], 2):
+        assert not overlap(first, second)
 
 
 @given(graphs())
@@ -91,9 +91,9 @@ def test_routes_run_through_no_box_and_no_label_of_another(
     sizes, links = graph
     plan = layout(sizes, links)
     for number, route in enumerate(plan.routes):
-        others = [each.label for each in plan.routes if each.label is not None and each is not route]
+        labels = [other.label for other in plan.routes if other.label is not None and other is not route]
         for start, end in pairwise(route.points):
-            for rect in (*plan.boxes, *others):
+            for rect in (*plan.boxes, *labels):
                 assert not crosses(start, end, rect), (number, start, end, rect)
 
 
@@ -152,7 +152,7 @@ def test_a_long_chain_is_set_in_columns() -> None:
 
 def test_boxes_that_hang_together_with_nothing_stand_apart() -> None:
     plan = layout([BoxSize(140, 60)] * 12, [BoxLink(0, 1)])
-    assert not any(overlap(one, two) for one, two in combinations(plan.boxes, 2))
+    assert not any(overlap(first, second) for first, second in combinations(plan.boxes, 2))
 
 
 def test_a_thousand_boxes() -> None:
@@ -168,8 +168,8 @@ def test_a_thousand_boxes() -> None:
     plan = layout([BoxSize(140, 60 + number % 4 * 20) for number in range(1000)], links)
     assert 0.5 < plan.width / plan.height < 2.5
     rects = sorted([*plan.boxes, *labels_of(plan)], key=lambda rect: rect.y)
-    for place, one in enumerate(rects):
-        for two in rects[place + 1 :]:
-            if two.y >= one.bottom:
+    for index, upper in enumerate(rects):
+        for lower in rects[index + 1 :]:
+            if lower.y >= upper.bottom:
                 break
-            assert not overlap(one, two)
+            assert not overlap(upper, lower)

@@ -4,6 +4,7 @@ from noetl.dsl.document.playbook import Admission, AdmitRule, Break, Loop, Polic
 from noetl.expr import parse, parse_template
 from noetl.graph.picture import Badge, PictureEdge, PictureNode, PolicyMark, picture_of
 from noetl.graph.playbook_text import flatten, guard_label, inner_source, reads_failure, shorten
+from noetl.model import Json
 from tests.graph.playbook_builder import (
     POSITION,
     admit,
@@ -92,15 +93,15 @@ def test_every_rule_of_a_gate_is_shown_in_order() -> None:
         ({"a": "{{ b }}"}, "{1 entries}"),
     ],
 )
-def test_loops_say_what_they_run_over(items: str | list[object], text: str) -> None:
-    each = loop(items, "x")  # type: ignore[arg-type]
-    (node,) = picture_of(playbook(step("s", loop=each)), None).nodes
+def test_loops_say_what_they_run_over(items: Json, text: str) -> None:
+    loop_spec = loop(items, "x")
+    (node,) = picture_of(playbook(step("s", loop=loop_spec)), None).nodes
     assert node.badges[0].text == f"for x in {text}"
     assert node.badges[0].detail == "sequential"
 
 
 def test_loops_say_how_they_run() -> None:
-    each = Loop(
+    loop_spec = Loop(
         parse_template("{{ a }}"),
         "x",
         POSITION,
@@ -109,7 +110,7 @@ def test_loops_say_how_they_run() -> None:
         placement="distributed",
         failure="best_effort",
     )
-    (node,) = picture_of(playbook(step("s", loop=each)), None).nodes
+    (node,) = picture_of(playbook(step("s", loop=loop_spec)), None).nodes
     assert node.badges[0].detail == "parallel, workload.n in flight, distributed, best effort"
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from noetl.testing.simulator import Simulator, scenario_of
-from noetl.testing.simulator.scenario import SEEDS_PER_PLAYBOOK
+from noetl.testing.simulator.scenario import SEEDS_PER_PLAYBOOK, scenario_of
+from noetl.testing.simulator.simulation import Simulator
 from tests.simulator.mutations import MUTATIONS, Mutation, planted
 
 SEEDS = [playbook * SEEDS_PER_PLAYBOOK + playbook % SEEDS_PER_PLAYBOOK for playbook in range(200)]
@@ -14,9 +14,9 @@ SEEDS = [playbook * SEEDS_PER_PLAYBOOK + playbook % SEEDS_PER_PLAYBOOK for playb
 def test_a_planted_bug_is_found(mutation: Mutation) -> None:
     with planted(mutation):
         simulator = Simulator()
-        found = next((seed for seed in SEEDS if simulator.check(scenario_of(seed)).problem), None)
-    assert found is not None, f"no seed shows that {mutation.name}"
-    assert not Simulator().check(scenario_of(found)).problem
+        failing_seed = next((seed for seed in SEEDS if simulator.check(scenario_of(seed)).problem), None)
+    assert failing_seed is not None, f"no seed shows that {mutation.name}"
+    assert not Simulator().check(scenario_of(failing_seed)).problem
 
 
 def test_there_are_many_and_each_has_a_name_of_its_own() -> None:

@@ -4,16 +4,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from noetl.testing.simulator import (
-    SimulationVerdict,
-    Simulator,
-    describe_scenario,
-    failure_report,
-    scenario_of,
-    shrink,
-)
 from noetl.testing.simulator.__main__ import main
+from noetl.testing.simulator.scenario import scenario_of
+from noetl.testing.simulator.shrinker import shrink
 from noetl.testing.simulator.simulated_world import SimulatedWorld
+from noetl.testing.simulator.simulation import SimulationVerdict, Simulator
+from noetl.testing.simulator.simulation_report import describe_scenario, failure_report
 from tests.simulator.mutations import MUTATIONS, planted
 
 SEEDS = 2_000
@@ -37,33 +33,33 @@ def test_what_only_looked_like_a_difference_is_none(seed: int) -> None:
 
 
 @dataclass
-class Found:
+class ShrunkFailure:
     verdict: SimulationVerdict
     shrunk: SimulationVerdict
 
 
-def _found() -> Found:
+def _first_failure() -> ShrunkFailure:
     """The first seed that shows a bug, and what is left of it."""
     simulator = Simulator()
     for seed in range(400):
         verdict = simulator.check(scenario_of(seed))
         if verdict.problem:
-            return Found(verdict, shrink(simulator, verdict))
+            return ShrunkFailure(verdict, shrink(simulator, verdict))
     raise AssertionError("no seed shows it")
 
 
 def test_a_failure_is_repeatable_and_shrinks_to_a_small_playbook() -> None:
     with planted(ARRIVAL):
-        found, again = _found(), _found()
-    assert found == again
-    assert found.shrunk.problem
-    steps = found.shrunk.scenario.document.steps
+        first, second = _first_failure(), _first_failure()
+    assert first == second
+    assert first.shrunk.problem
+    steps = first.shrunk.scenario.document.steps
     assert len(steps) == 1
     assert steps[0].loop
-    told = failure_report(found.verdict, found.shrunk)
-    assert f"--seed {found.verdict.scenario.seed}" in told
-    assert found.shrunk.scenario.document.text in told
-    assert str(found.shrunk.trace[-1][2]) in told
+    report = failure_report(first.verdict, first.shrunk)
+    assert f"--seed {first.verdict.scenario.seed}" in report
+    assert first.shrunk.scenario.document.text in report
+    assert str(first.shrunk.trace[-1][2]) in report
 
 
 def test_a_seed_is_the_same_simulation_every_time() -> None:
@@ -85,7 +81,9 @@ def test_one_seed_is_told_in_full(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_of_many_seeds_those_that_fail_are_told(capsys: pytest.CaptureFixture[str]) -> None:
-    (mutation,) = (one for one in MUTATIONS if one.name == "the end of an append is not marked")
+    (mutation,) = (
+        candidate for candidate in MUTATIONS if candidate.name == "the end of an append is not marked"
+    )
     with planted(mutation):
         assert main(["--seeds", "3:4"]) == 1
     out = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""A step as a card: its lines of text, icons and pills with their places, and the size they need."""
+"""A step as a card: its lines of text, icons and pills with their positions, and the size they need."""
 
 from typing import Literal, TypeAlias
 

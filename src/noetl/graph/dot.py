@@ -2,12 +2,9 @@
 
 from collections.abc import Iterator
 
-from noetl.graph.lines import node_lines
 from noetl.graph.palette import EDGE, FAILURE, FORK, tint_of
-from noetl.graph.picture import Picture, PictureEdge, PictureNode
-from noetl.graph.playbook_text import shorten
-
-LONGEST = 80
+from noetl.graph.picture import Picture, PictureEdge, PictureNode, node_lines
+from noetl.graph.playbook_text import LONGEST_LABEL, shorten
 
 
 def dot_of(picture: Picture) -> str:
@@ -35,7 +32,9 @@ def _quote(content: str) -> str:
 
 def _node(node: PictureNode) -> Iterator[str]:
     tint = tint_of(node.state, node.roles)
-    yield "label=" + _quote("".join(f"{_escape(shorten(line, LONGEST))}\\l" for line in node_lines(node)))
+    yield "label=" + _quote(
+        "".join(f"{_escape(shorten(line, LONGEST_LABEL))}\\l" for line in node_lines(node))
+    )
     yield f'fillcolor="{tint.fill}"'
     yield f'color="{tint.stroke}"'
     if any(badge.kind == "loop" for badge in node.badges):
@@ -47,7 +46,7 @@ def _node(node: PictureNode) -> Iterator[str]:
 def _edge(edge: PictureEdge) -> str:
     """Dashed and red for failures, thick for arcs that may be taken together."""
     attributes: list[str] = []
-    label = f"{edge.order} {shorten(edge.text, LONGEST)}".strip()
+    label = f"{edge.order} {shorten(edge.text, LONGEST_LABEL)}".strip()
     if label:
         attributes.append(f"label={_quote(_escape(label))}")
         attributes.append(f"tooltip={_quote(_escape(edge.text or label))}")

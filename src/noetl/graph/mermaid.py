@@ -4,12 +4,10 @@ import json
 import re
 from collections.abc import Iterator
 
-from noetl.graph.lines import node_lines
 from noetl.graph.palette import FAILURE, STATES
-from noetl.graph.picture import Picture, PictureEdge, PictureNode
-from noetl.graph.playbook_text import shorten
+from noetl.graph.picture import Picture, PictureEdge, PictureNode, node_lines
+from noetl.graph.playbook_text import LONGEST_LABEL, shorten
 
-LONGEST = 80
 # A `+`, `-` or `_` that begins or ends a word could be read as a list or as emphasis.
 _SPECIAL = re.compile(r"[^\w .,\u00d7…·/()=!?@$^'◇⋎⟳↻↩■-]|(?<![^\W_])[_-]|[_-](?![^\W_])")
 _SHAPES = {"start": ('(["', '"])'), "end": ('(["', '"])'), "final": ('[["', '"]]')}
@@ -17,7 +15,7 @@ _SHAPES = {"start": ('(["', '"])'), "end": ('(["', '"])'), "final": ('[["', '"]]
 
 def mermaid_of(picture: Picture) -> str:
     """A flowchart from top to bottom. Node ids are numbers, so no name can be a keyword."""
-    chart = ["---", f"title: {json.dumps(shorten(picture.title, LONGEST))}", "---", "flowchart TD"]
+    chart = ["---", f"title: {json.dumps(shorten(picture.title, LONGEST_LABEL))}", "---", "flowchart TD"]
     chart.extend(f"  s{number}{_node(node)}" for number, node in enumerate(picture.nodes))
     chart.extend(f"  {_edge(edge)}" for edge in picture.edges)
     chart.extend(_styles(picture))
@@ -26,13 +24,13 @@ def mermaid_of(picture: Picture) -> str:
 
 def _escape(content: str) -> str:
     """Text inside quotes; all that Mermaid, Markdown or HTML could read as more than text is encoded."""
-    return _SPECIAL.sub(lambda found: f"#{ord(found[0])};", shorten(content, LONGEST))
+    return _SPECIAL.sub(lambda special: f"#{ord(special[0])};", shorten(content, LONGEST_LABEL))
 
 
 def _node(node: PictureNode) -> str:
     opening, closing = _SHAPES[node.roles[0]] if node.roles else ('["', '"]')
-    name, *rest = (_escape(line) for line in node_lines(node))
-    return opening + "<br/>".join([f"<b>{name}</b>", *rest]) + closing
+    name, *details = (_escape(line) for line in node_lines(node))
+    return opening + "<br/>".join([f"<b>{name}</b>", *details]) + closing
 
 
 def _edge(edge: PictureEdge) -> str:

@@ -28,6 +28,8 @@ from noetl.graph.playbook_text import data_label, flatten, guard_label, number_l
 
 StepRole: TypeAlias = Literal["start", "end", "final"]
 
+_GLYPHS = {"admit": "◇", "join": "⋎", "loop": "⟳", "retry": "↻", "jump": "↩", "break": "■"}
+
 
 class PolicyMark(Struct, frozen=True):
     """What a task's policy may do besides going on."""
@@ -98,6 +100,19 @@ def picture_of(playbook: Playbook, states: Mapping[str, str] | None) -> Picture:
         edges,
         index.get(playbook.entry, 0),
     )
+
+
+def node_lines(node: PictureNode) -> Iterator[str]:
+    """All there is to say about a step: its name first, its tasks last; nothing is shortened."""
+    words = [*node.roles, *([node.state.replace("_", " ")] if node.state else [])]
+    yield node.name + (f" ({', '.join(words)})" if words else "")
+    if node.desc:
+        yield node.desc
+    for badge in node.badges:
+        yield f"{_GLYPHS[badge.kind]} {badge.text}" + (f" ({badge.detail})" if badge.detail else "")
+    for row in node.rows:
+        marks = "".join(f" {_GLYPHS[mark.kind]} {mark.text}" for mark in row.marks)
+        yield f"{row.label} · {row.kind}{marks}"
 
 
 def _node(step: Step, playbook: Playbook, arrivals: int, states: Mapping[str, str] | None) -> PictureNode:

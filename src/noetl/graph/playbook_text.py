@@ -8,6 +8,9 @@ from typing import assert_never
 from noetl.dsl.document.playbook import Guard
 from noetl.expr import Constant, Expression, ListTemplate, MappingTemplate, Template
 
+LONGEST_LABEL = 80
+"""Characters of a line in formats that others draw: nobody knows how much room there will be."""
+
 _SINGLE = re.compile(r"\s*\{\{-?(?P<inside>(?:(?!\{\{|\}\}).)*?)-?\}\}\s*", re.DOTALL)
 _FAILURE = re.compile(r"(?P<not>!=\s*)?['\"](?:step\.failed|call\.error)['\"]")
 # Marks that turn the direction of text would turn what stands after them in the picture too.
@@ -18,11 +21,11 @@ _LONGEST_CONSTANT = 200
 
 def flatten(text: str) -> str:
     """One line without control characters, lone surrogates or marks of direction."""
-    kept = (" " if _unprintable(c) else c for c in _TURNING.sub("", text))
-    return " ".join("".join(kept).split())
+    characters = (" " if _is_unprintable(c) else c for c in _TURNING.sub("", text))
+    return " ".join("".join(characters).split())
 
 
-def _unprintable(character: str) -> bool:
+def _is_unprintable(character: str) -> bool:
     # U+FFFE and U+FFFF of every plane are no characters: XML forbids the first two of them.
     return unicodedata.category(character) in {"Cc", "Cs"} or ord(character) & 0xFFFE == 0xFFFE
 
@@ -34,8 +37,8 @@ def shorten(text: str, length: int) -> str:
 
 def inner_source(source: str) -> str:
     """An expression without its braces, if it is nothing but one pair of them."""
-    found = _SINGLE.fullmatch(source)
-    return flatten(found["inside"] if found else source)
+    single = _SINGLE.fullmatch(source)
+    return flatten(single["inside"] if single else source)
 
 
 def guard_label(guard: Guard) -> str:
@@ -53,7 +56,7 @@ def reads_failure(guard: Guard) -> bool:
     """The condition asks whether the step failed."""
     if not isinstance(guard, Expression):
         return False
-    return any(found["not"] is None for found in _FAILURE.finditer(guard.source))
+    return any(comparison["not"] is None for comparison in _FAILURE.finditer(guard.source))
 
 
 def data_label(data: Template) -> str:

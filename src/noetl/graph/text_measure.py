@@ -20,7 +20,7 @@ _LONGEST = 300
 
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
     """The width in pixels of a line of text at this font size."""
-    total = sum(_ASCII[ord(c) - 32] if " " <= c <= "~" else _other(c) for c in text)
+    total = sum(_ASCII[ord(c) - 32] if " " <= c <= "~" else _other_width(c) for c in text)
     return total / 1000 * size * _SLACK * (_BOLD if bold else 1.0)
 
 
@@ -28,12 +28,13 @@ def fit_text(text: str, room: float, size: float, *, bold: bool = False) -> str:
     """As much of the text as fits, with an ellipsis for the rest."""
     if len(text) <= _LONGEST and text_width(text, size, bold=bold) <= room:
         return text
-    kept = text[:_LONGEST]
-    while kept and text_width(kept + "…", size, bold=bold) > room:
-        kept = kept[:-1]
-    while kept and (kept[-1] == "\u200d" or unicodedata.combining(kept[-1])):
-        kept = kept[:-1]
-    return kept.rstrip() + "…"
+    fitting = text[:_LONGEST]
+    while fitting and text_width(fitting + "…", size, bold=bold) > room:
+        fitting = fitting[:-1]
+    # A joiner or a mark at the end would join the ellipsis.
+    while fitting and (fitting[-1] == "\u200d" or unicodedata.combining(fitting[-1])):
+        fitting = fitting[:-1]
+    return fitting.rstrip() + "…"
 
 
 def wrap_text(text: str, room: float, size: float, *, lines: int) -> tuple[str, ...]:
@@ -46,12 +47,12 @@ def wrap_text(text: str, room: float, size: float, *, lines: int) -> tuple[str, 
             line = f"{line} {words.pop(0)}"
         result.append(fit_text(line, room, size))
     if words:
-        rest = " ".join(words) + ("…" if len(text) > _LONGEST * lines else "")
-        result.append(fit_text(rest, room, size))
+        last_line = " ".join(words) + ("…" if len(text) > _LONGEST * lines else "")
+        result.append(fit_text(last_line, room, size))
     return tuple(result)
 
 
-def _other(character: str) -> int:
+def _other_width(character: str) -> int:
     if unicodedata.combining(character) or unicodedata.category(character) in {"Cf", "Mn"}:
         return 0
     return 1000 if unicodedata.east_asian_width(character) in {"W", "F"} else 640

@@ -5,11 +5,11 @@ store again and again, and pytest does the rest:
 
     class TestMyResults(ResultSuite):
         @pytest.fixture
-        def open_results(self, tmp_path: Path) -> Opener:
+        def open_results(self, tmp_path: Path) -> ResultStoreOpener:
             return lambda: MyResults(tmp_path)
 
         async def spoil(self, store: ResultStore, key: str, data: bytes) -> None:
-            ...  # writes these bytes in the place of what is kept
+            ...  # writes these bytes in place of what is stored
 """
 
 import asyncio
@@ -34,7 +34,7 @@ def result_key_of(execution_id: str, data: bytes) -> str:
     return f"{execution_id}/{hashlib.sha256(data).hexdigest()}"
 
 
-def _scenario(test: Callable[..., Awaitable[None]]) -> Callable[[Any, ResultStoreOpener], None]:
+def _result_store_test(test: Callable[..., Awaitable[None]]) -> Callable[[Any, ResultStoreOpener], None]:
     """A test of as many stores on the same data as it takes."""
 
     def run(self: Any, open_results: ResultStoreOpener) -> None:
@@ -59,13 +59,13 @@ class ResultSuite(ABC):
     async def spoil(self, store: ResultStore, key: str, data: bytes) -> None:
         """Puts these bytes where what the key names is kept, behind the back of the store."""
 
-    @_scenario
+    @_result_store_test
     async def test_what_was_put_can_be_got(self, store: ResultStore) -> None:
         for data in (b"", b"null", b"\0\xff" * 100, b"x" * 3_000_000):
             await store.put(result_key_of(EXECUTION, data), data)
             assert await store.get(result_key_of(EXECUTION, data)) == data
 
-    @_scenario
+    @_result_store_test
     async def test_a_file_can_be_stored_and_read_as_one(self, store: ResultStore) -> None:
         data = b"\0\xff" * 1_000_000
         key = result_key_of(EXECUTION, data)
@@ -74,41 +74,41 @@ class ResultSuite(ABC):
         await store.put_file(key, path)
         assert not path.exists()
         assert await store.get(key) == data
-        async with store.local(key) as found:
-            assert found.read_bytes() == data
+        async with store.local(key) as local_path:
+            assert local_path.read_bytes() == data
 
-    @_scenario
+    @_result_store_test
     async def test_what_is_not_stored_is_no_file(self, store: ResultStore) -> None:
         with pytest.raises(ResultMissing):
             async with store.local(result_key_of(EXECUTION, b"never")):
                 pass
 
-    @_scenario
+    @_result_store_test
     async def test_others_see_it(self, store: ResultStore, other: ResultStore) -> None:
         await store.put(result_key_of(EXECUTION, b"1"), b"1")
         assert await other.get(result_key_of(EXECUTION, b"1")) == b"1"
 
-    @_scenario
+    @_result_store_test
     async def test_putting_again_changes_nothing(self, store: ResultStore, other: ResultStore) -> None:
         key = result_key_of(EXECUTION, b"same")
         await asyncio.gather(*(each.put(key, b"same") for each in (store, other) * 10))
         assert await store.get(key) == b"same"
 
-    @_scenario
+    @_result_store_test
     async def test_what_is_not_there_is_named(self, store: ResultStore) -> None:
         key = result_key_of(EXECUTION, b"nothing")
         with pytest.raises(ResultMissing, match=key) as caught:
             await store.get(key)
         assert caught.value.hint
 
-    @_scenario
+    @_result_store_test
     async def test_a_key_belongs_to_its_bytes(self, store: ResultStore) -> None:
         with pytest.raises(ValueError, match="not the key of these bytes"):
             await store.put(result_key_of(EXECUTION, b"1"), b"2")
         with pytest.raises(ResultMissing):
             await store.get(result_key_of(EXECUTION, b"1"))
 
-    @_scenario
+    @_result_store_test
     async def test_only_keys_are_keys(self, store: ResultStore) -> None:
         name = hashlib.sha256(b"1").hexdigest()
         for key in (
@@ -128,7 +128,7 @@ class ResultSuite(ABC):
             with pytest.raises(ValueError, match="not the id"):
                 await store.delete(execution_id)
 
-    @_scenario
+    @_result_store_test
     async def test_an_execution_goes_with_all_it_has_and_nothing_else(self, store: ResultStore) -> None:
         for execution_id in (EXECUTION, OTHER_EXECUTION):
             for data in (b"1", b"2"):
@@ -142,7 +142,7 @@ class ResultSuite(ABC):
         await store.put(result_key_of(EXECUTION, b"1"), b"1")
         assert await store.get(result_key_of(EXECUTION, b"1")) == b"1"
 
-    @_scenario
+    @_result_store_test
     async def test_packed_or_not_it_is_the_same(self, store: ResultStore) -> None:
         for data in (
             b"",
@@ -163,7 +163,7 @@ class ResultSuite(ABC):
                     assert path.read_bytes() == data
                 assert await store.read(key, 3, 9) == data[3:9]
 
-    @_scenario
+    @_result_store_test
     async def test_a_packed_file_is_the_same_too(self, store: ResultStore) -> None:
         data = b"some bytes " * 100_000
         for execution_id, compression in ((EXECUTION, "gzip"), (OTHER_EXECUTION, "zstd")):
@@ -173,7 +173,7 @@ class ResultSuite(ABC):
             assert not path.exists()
             assert await store.get(result_key_of(execution_id, data)) == data
 
-    @_scenario
+    @_result_store_test
     async def test_a_part_can_be_read(self, store: ResultStore) -> None:
         data = bytes(range(256)) * 8_192
         for execution_id, compression in ((EXECUTION, "none"), (OTHER_EXECUTION, "zstd")):
@@ -186,7 +186,7 @@ class ResultSuite(ABC):
         with pytest.raises(ResultMissing):
             await store.read(result_key_of(EXECUTION, b"never"), 0, 1)
 
-    @_scenario
+    @_result_store_test
     async def test_what_is_damaged_is_not_given_out(self, store: ResultStore) -> None:
         data = b"good " * 10_000
         for compression in ("none", "gzip", "zstd"):
@@ -207,7 +207,7 @@ class ResultSuite(ABC):
                     async with store.local(key):
                         pass
 
-    @_scenario
+    @_result_store_test
     async def test_a_copy_lives_on_its_own(self, store: ResultStore) -> None:
         data = b"shared " * 1_000
         await store.put(result_key_of(EXECUTION, data), data, "zstd")
@@ -217,7 +217,7 @@ class ResultSuite(ABC):
         with pytest.raises(ResultMissing):
             await store.copy(result_key_of(EXECUTION, data), result_key_of(OTHER_EXECUTION, data))
 
-    @_scenario
+    @_result_store_test
     async def test_an_execution_knows_its_keys(self, store: ResultStore) -> None:
         assert await store.keys(EXECUTION) == []
         for data in (b"1", b"2"):
@@ -227,7 +227,7 @@ class ResultSuite(ABC):
             result_key_of(EXECUTION, data) for data in (b"1", b"2")
         )
 
-    @_scenario
+    @_result_store_test
     async def test_what_has_expired_says_since_when(self, store: ResultStore, other: ResultStore) -> None:
         for data in (b"old", b"old " * 100_000):
             key = result_key_of(EXECUTION, data)
@@ -247,7 +247,7 @@ class ResultSuite(ABC):
             assert await store.get(key) == data
         assert await store.expire(result_key_of(EXECUTION, b"never"), "2024-05-01T12:00:00Z") == 0
 
-    @_scenario
+    @_result_store_test
     async def test_entries_have_names(self, store: ResultStore, other: ResultStore) -> None:
         names = ["a", "reports/2024/ä b.csv", "reports/x", "..", "a?b#c%2F"]
         for name in names:
@@ -266,12 +266,12 @@ class ResultSuite(ABC):
         with pytest.raises(ResultMissing, match="no result store `elsewhere`"):
             await store.entry("a", "elsewhere")
 
-    @_scenario
+    @_result_store_test
     async def test_sweeping_takes_no_results(self, store: ResultStore) -> None:
         await store.put(result_key_of(EXECUTION, b"1"), b"1")
         await store.sweep(2**40)
         assert await store.get(result_key_of(EXECUTION, b"1")) == b"1"
 
-    @_scenario
+    @_result_store_test
     async def test_closing_twice_is_fine(self, store: ResultStore) -> None:
         await store.close()

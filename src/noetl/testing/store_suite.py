@@ -1,10 +1,10 @@
 """The conformance suite of the `Store` port.
 
-A test module makes a subclass with a fixture `open_store` that gives an `Opener`, and pytest does the rest:
+A test module makes a subclass with a fixture `open_store` that gives a `StoreOpener`; pytest does the rest:
 
     class TestMyStore(StoreSuite):
         @pytest.fixture
-        def open_store(self, tmp_path: Path) -> Opener:
+        def open_store(self, tmp_path: Path) -> StoreOpener:
             return lambda: MyStore(tmp_path)
 
 `pytest.register_assert_rewrite("noetl.testing")` in its `conftest.py` gives better messages.

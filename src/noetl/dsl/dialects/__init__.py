@@ -3,26 +3,25 @@
 from pkgutil import resolve_name
 from typing import Literal, TypeAlias
 
+from noetl.dsl.dialects.nodes import text_value
 from noetl.dsl.document.shape_check import ProblemReporter
-from noetl.dsl.document.source import Mapping, Node, Scalar
+from noetl.dsl.document.source import Mapping
 
 Dialect: TypeAlias = Literal["canonical", "draft", "v1"]
-
-__all__ = ["Dialect", "ProblemReporter", "dialect_of", "upgrade_document"]
 
 
 def dialect_of(root: Mapping, dialect: str | None) -> Dialect:
     """The dialect of a document: by its `apiVersion`, and for a draft by the caller's or its own word."""
-    version = _text(root.get("apiVersion"))
+    version = text_value(root.get("apiVersion"))
     if version == "noetl.io/v1":
         return "v1"
     metadata = root.get("metadata")
-    said = dialect or (_text(metadata.get("dialect")) if isinstance(metadata, Mapping) else None)
-    return "draft" if version == "noetl.io/v2" and said == "draft" else "canonical"
+    declared = dialect or (text_value(metadata.get("dialect")) if isinstance(metadata, Mapping) else None)
+    return "draft" if version == "noetl.io/v2" and declared == "draft" else "canonical"
 
 
 def upgrade_document(root: Mapping, dialect: Literal["v1", "draft"], report: ProblemReporter) -> Mapping:
-    """The canonical document; every node has the place of what it came from. Never raises.
+    """The canonical document; every node has the position of what it came from. Never raises.
 
     What is wrong in the dialect goes to `report`; the rest is passed on for the canonical reader.
     """
@@ -32,10 +31,6 @@ def upgrade_document(root: Mapping, dialect: Literal["v1", "draft"], report: Pro
 
 # Imported on first use: most documents are canonical, and the command line shall start fast.
 _UPGRADES: dict[Literal["v1", "draft"], str] = {
-    "v1": "noetl.dsl.dialects.v1:upgrade_v1",
+    "v1": "noetl.dsl.dialects.v1.v1_upgrade:upgrade_v1",
     "draft": "noetl.dsl.dialects.draft.draft_upgrade:upgrade_draft",
 }
-
-
-def _text(node: Node | None) -> str | None:
-    return node.value if isinstance(node, Scalar) and isinstance(node.value, str) else None

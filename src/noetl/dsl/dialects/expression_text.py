@@ -7,8 +7,10 @@ from noetl.dsl.document.source import Mapping, Node, Scalar, ScalarValue
 from noetl.expr import SourceToken, gives_boolean, is_concatenation, is_template, parse, tokenize
 from noetl.model import ExpressionError
 
+ERROR_GUARD = "{{ outcome.status == 'error' }}"
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_ATOM = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*|\['[^'\\]*'\])*\Z|'[^'\\]*'\Z")
+_OPERAND = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*|\['[^'\\]*'\])*\Z|'[^'\\]*'\Z")
 _WORDS = frozenset(
     {"and", "or", "not", "if", "else", "in", "is", "true", "false", "none", "True", "False", "None"}
 )
@@ -52,22 +54,25 @@ def as_expression(node: Node) -> str | None:
     """An expression with the value of the node, or None where it uses statements (`{% … %}`)."""
     if isinstance(node, Scalar):
         if isinstance(node.value, str) and is_template(node.value):
-            return inner_expression(node.value) or _joined(node.value)
+            return inner_expression(node.value) or _concatenation(node.value)
         return literal_expression(node.value)
     if isinstance(node, Mapping):
-        return _listed("{", ((f"{literal_expression(item.key)}: ", item.value) for item in node), "}")
-    return _listed("[", (("", item) for item in node.items), "]")
+        return _collection_expression(
+            "{", ((f"{literal_expression(entry.key)}: ", entry.value) for entry in node), "}"
+        )
+    return _collection_expression("[", (("", item) for item in node.items), "]")
 
 
 def as_operand(expression: str) -> str:
     """The expression so that it can stand as an operand or before a `.`."""
-    return expression if _ATOM.match(expression) else f"({expression})"
+    return expression if _OPERAND.match(expression) else f"({expression})"
 
 
 def as_conjunct(expression: str) -> str:
     """The expression so that it can stand between two `and`."""
+    # `and` binds tighter than `or` and `if`, and a comma would make a tuple: not so inside brackets.
     depth = 0
-    for token in _inside(expression):
+    for token in _inner_tokens(expression):
         if token.type in _OPENING:
             depth += 1
         elif token.type in _CLOSING:
@@ -84,17 +89,17 @@ def negate_guard(expression: str) -> str:
     return f"not ({as_operand(expression)} | bool)"
 
 
-def _listed(opening: str, parts: Iterable[tuple[str, Node]], closing: str) -> str | None:
-    found: list[str] = []
+def _collection_expression(opening: str, parts: Iterable[tuple[str, Node]], closing: str) -> str | None:
+    expressions: list[str] = []
     for front, node in parts:
         expression = as_expression(node)
         if expression is None:
             return None
-        found.append(front + as_conjunct(expression))
-    return f"{opening}{', '.join(found)}{closing}"
+        expressions.append(front + as_conjunct(expression))
+    return f"{opening}{', '.join(expressions)}{closing}"
 
 
-def _joined(text: str) -> str | None:
+def _concatenation(text: str) -> str | None:
     """Text with expressions in it as one concatenation."""
     parts: list[str] = []
     inside: list[str] = []
@@ -116,7 +121,7 @@ def _joined(text: str) -> str | None:
             case "variable_end":
                 if token.text != "}}":
                     return None
-                parts.append(_operand("".join(inside).strip()))
+                parts.append(_concatenation_operand("".join(inside).strip()))
             case "comment":
                 pass
             case _:
@@ -124,12 +129,12 @@ def _joined(text: str) -> str | None:
     return " ~ ".join(parts if len(parts) > 1 else [*parts, "''"])
 
 
-def _operand(expression: str) -> str:
+def _concatenation_operand(expression: str) -> str:
     """The expression so that it can stand beside `~`."""
     return expression if is_concatenation(as_template(expression)) else as_operand(expression)
 
 
-def _inside(expression: str) -> list[SourceToken]:
+def _inner_tokens(expression: str) -> list[SourceToken]:
     try:
         return tokenize(as_template(expression))[1:-1]
     except ExpressionError:

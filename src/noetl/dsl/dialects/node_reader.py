@@ -12,50 +12,50 @@ class NodeReader:
     def __init__(self, report: ProblemReporter) -> None:
         self.report = report
 
-    def mapping(self, node: Node | None, what: str) -> Mapping | None:
+    def mapping(self, node: Node | None, subject: str) -> Mapping | None:
         if isinstance(node, Mapping):
             return node
-        self._wrong(node, what, "a mapping")
+        self._report_type(node, subject, "a mapping")
         return None
 
-    def sequence(self, node: Node | None, what: str) -> list[Node] | None:
+    def sequence(self, node: Node | None, subject: str) -> list[Node] | None:
         if isinstance(node, Sequence):
             return node.items
-        self._wrong(node, what, "a list")
+        self._report_type(node, subject, "a list")
         return None
 
-    def text(self, node: Node | None, what: str) -> str | None:
+    def text(self, node: Node | None, subject: str) -> str | None:
         if isinstance(node, Scalar) and isinstance(node.value, str) and node.value:
             return node.value
-        self._wrong(node, what, "text")
+        self._report_type(node, subject, "text")
         return None
 
-    def whole_number(self, node: Node | None, what: str) -> int | None:
+    def whole_number(self, node: Node | None, subject: str) -> int | None:
         """A whole number, zero or more."""
         if isinstance(node, Scalar) and type(node.value) is int:
             if node.value >= 0:
                 return node.value
-            self.report("bad-value", node, f"{what} cannot be negative")
+            self.report("bad-value", node, f"{subject} cannot be negative")
             return None
-        self._wrong(node, what, "a whole number")
+        self._report_type(node, subject, "a whole number")
         return None
 
-    def required(self, owner: Mapping, key: str, what: str) -> Node | None:
+    def required(self, owner: Mapping, key: str, subject: str) -> Node | None:
         """The value of a key that must be there."""
         node = owner.get(key)
         if node is None:
-            self.report("missing-key", owner, f"{what} needs `{key}`")
+            self.report("missing-key", owner, f"{subject} needs `{key}`")
         return node
 
     def check_keys(
-        self, owner: Mapping, known: list[str], what: str, hints: dict[str, str] | None = None
+        self, owner: Mapping, known: list[str], subject: str, hints: dict[str, str] | None = None
     ) -> None:
         """Report every key that is not known."""
         for entry in owner:
             if entry.key not in known:
                 hint = (hints or {}).get(entry.key) or did_you_mean(entry.key, known)
-                self.report("unknown-key", entry, f"{what} has no key `{entry.key}`", hint)
+                self.report("unknown-key", entry, f"{subject} has no key `{entry.key}`", hint)
 
-    def _wrong(self, node: Node | None, what: str, expected: str) -> None:
+    def _report_type(self, node: Node | None, subject: str, expected: str) -> None:
         if node is not None:
-            self.report("wrong-type", node, f"{what} must be {expected}, not {describe_node(node)}")
+            self.report("wrong-type", node, f"{subject} must be {expected}, not {describe_node(node)}")

@@ -1,4 +1,4 @@
-"""Making nodes: each has the place of what caused it."""
+"""Making nodes: each has the position of what caused it, so that problems point into the older document."""
 
 from collections.abc import Iterable
 
@@ -19,24 +19,29 @@ def new_mapping(entries: Iterable[MappingEntry], at: Located) -> Mapping:
 
 
 def new_entry(key: str, value: Node, at: Located | None = None) -> MappingEntry:
-    """An entry placed where `at` stands, or where its value does."""
-    place = at or value
-    return MappingEntry(key, value, place.line, place.column)
+    """An entry at the position of `at`, or of its value."""
+    position = at or value
+    return MappingEntry(key, value, position.line, position.column)
 
 
 def without_keys(node: Mapping, *keys: str) -> Mapping:
     """The mapping without some keys."""
-    return new_mapping((item for item in node if item.key not in keys), node)
+    return new_mapping((entry for entry in node if entry.key not in keys), node)
 
 
 def without_nulls(node: Mapping) -> Mapping:
     """The mapping without the keys that nothing stands behind: they count as absent."""
-    return new_mapping((item for item in node if not is_null(item.value)), node)
+    return new_mapping((entry for entry in node if not is_null(entry.value)), node)
 
 
 def is_null(node: Node | None) -> bool:
     """Whether there is no value, or null."""
     return node is None or (isinstance(node, Scalar) and node.value is None)
+
+
+def text_value(node: Node | None) -> str | None:
+    """The text of a scalar; None for anything else."""
+    return node.value if isinstance(node, Scalar) and isinstance(node.value, str) else None
 
 
 def with_entry(node: Node | None, added: MappingEntry) -> Node:

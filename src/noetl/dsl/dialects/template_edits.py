@@ -18,7 +18,7 @@ class Edit(NamedTuple):
 
 
 class TemplateTokens:
-    """One string with its tokens and what it reads. `code` are the tokens that mean something."""
+    """One string with its tokens and what it reads. `tokens` are those that mean something."""
 
     __slots__ = ("_at", "tokens", "uses")
 
@@ -30,13 +30,13 @@ class TemplateTokens:
     def path_tokens(self, use: Use) -> list[tuple[str, int, int]]:
         """Each key of the path with the index of its last token and the offset where it ends."""
         index = self.index_of(use)
-        found = [(self.tokens[index].text, index, _end(self.tokens[index]))]
-        while (step := self._step(index + 1)) is not None:
-            key, index = step
-            found.append((key, index, _end(self.tokens[index])))
-        return found
+        keys = [(self.tokens[index].text, index, _end_of(self.tokens[index]))]
+        while (key_token := self._key_at(index + 1)) is not None:
+            key, index = key_token
+            keys.append((key, index, _end_of(self.tokens[index])))
+        return keys
 
-    def _step(self, index: int) -> tuple[str, int] | None:
+    def _key_at(self, index: int) -> tuple[str, int] | None:
         first, second, third = (self.token(index + offset) for offset in range(3))
         if first.type == "dot" and second.type == "name":
             # A method call reads its owner, not a key.
@@ -56,10 +56,10 @@ class TemplateTokens:
 
     def token(self, index: int) -> SourceToken:
         """The token at an index; an empty one beyond either end."""
-        return self.tokens[index] if 0 <= index < len(self.tokens) else _NOTHING
+        return self.tokens[index] if 0 <= index < len(self.tokens) else _NO_TOKEN
 
 
-_NOTHING = SourceToken(-1, "", "")
+_NO_TOKEN = SourceToken(-1, "", "")
 
 PathResolver: TypeAlias = Callable[[KeyPath, Use], tuple[int, str] | None]
 """From a path to how many of its keys are replaced, and by what; None to leave it alone."""
@@ -70,14 +70,14 @@ EditFinder: TypeAlias = Callable[[TemplateTokens], Iterable[Edit]]
 def name_edits(resolve: PathResolver) -> EditFinder:
     """Replaces the free names that `resolve` knows."""
 
-    def edits(source: TemplateTokens) -> Iterator[Edit]:
-        for use in source.uses:
-            steps = source.path_tokens(use)
-            answer = resolve(tuple(key for key, _, _ in steps), use)
-            if answer is not None:
-                count, text = answer
-                _, last, end = steps[count - 1]
-                yield Edit(use.offset, end, source.operand_text(text, source.index_of(use), last))
+    def edits(template: TemplateTokens) -> Iterator[Edit]:
+        for use in template.uses:
+            keys = template.path_tokens(use)
+            resolved = resolve(tuple(key for key, _, _ in keys), use)
+            if resolved is not None:
+                count, text = resolved
+                _, last, end = keys[count - 1]
+                yield Edit(use.offset, end, template.operand_text(text, template.index_of(use), last))
 
     return edits
 
@@ -87,10 +87,11 @@ def edit_text(text: str, *finders: EditFinder) -> str:
     if not is_template(text):
         return text
     try:
-        source = TemplateTokens(text)
+        template = TemplateTokens(text)
     except ExpressionError:
         return text
-    edits = sorted({edit for finder in finders for edit in finder(source)}, reverse=True)
+    # From the back: the offsets of edits still to come stay right. Two finders may give the same edit.
+    edits = sorted({edit for finder in finders for edit in finder(template)}, reverse=True)
     for start, end, replacement in edits:
         text = text[:start] + replacement + text[end:]
     return text
@@ -115,6 +116,7 @@ def edit_node(node: Node, *finders: EditFinder) -> Node:
 def string_constant(token: SourceToken) -> str:
     """The text of a string token."""
     try:
+        # Jinja reads string escapes as Python does.
         return str(literal_eval(token.text))
     except (SyntaxError, ValueError):
         return token.text[1:-1]
@@ -128,9 +130,9 @@ def _is_bracketed(text: str) -> bool:
     for token in tokenize("{{" + text + "}}")[1:-1]:
         depth += {"lparen": 1, "rparen": -1}.get(token.type, 0)
         if depth == 0:
-            return _end(token) == len(text) + 2
+            return _end_of(token) == len(text) + 2
     return False
 
 
-def _end(token: SourceToken) -> int:
+def _end_of(token: SourceToken) -> int:
     return token.offset + len(token.text)

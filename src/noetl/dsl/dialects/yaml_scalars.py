@@ -7,6 +7,7 @@ from noetl.model import Json
 
 # Text that YAML 1.1 readers, still common, take for booleans and null.
 _WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
+# What would end or change plain text: flow indicators, a comment, a key, spaces that a reader folds.
 _NOT_PLAIN = re.compile(r"[{}\[\],`]|: | #|:\Z|  | \Z")
 _ESCAPES = {
     '"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\0": "\\0",
@@ -41,6 +42,7 @@ def yaml_block(text: str, indent: str) -> str | None:
     if not all(line.replace("\t", "").isprintable() for line in lines):
         return None
     first = next(line for line in lines if line)
+    # A reader takes the blanks of the first line for the indent unless it is told.
     hint = "2" if first[0] in " \t" else ""
     chomp = "" if text.endswith("\n") else "-"
     return "\n".join([f"|{hint}{chomp}", *(indent + line if line else "" for line in lines)])
@@ -68,6 +70,7 @@ def _is_long(value: Json) -> bool:
 
 
 def _is_plain(text: str) -> bool:
+    # Numbers, dates, signs, tags, anchors and directives all begin otherwise.
     if not text or not (text[0].isalpha() or text[0] in "_/"):
         return False
     return text.isprintable() and text.lower() not in _WORDS and not _NOT_PLAIN.search(text)

@@ -1,7 +1,7 @@
-"""Horizontal places: as many straight lines as possible, nothing overlapping.
+"""Horizontal positions: as many straight lines as possible, nothing overlapping.
 
 The method of Brandes and Köpf: align cells with their median neighbours in four directions,
-compact each, take the average of the middle two, and let the lines settle.
+compact each, take the average of the middle two, and draw the lines together.
 """
 
 from itertools import accumulate, pairwise
@@ -12,24 +12,24 @@ from noetl.graph.layout.strands import Cell
 
 def align_cells(layers: list[list[Cell]]) -> None:
     """Sets `x` of every cell in `layers`; the leftmost side is at 0. The order of cells is kept."""
-    crossed = _crossed(layers)
-    drafts = []
+    crossed = _crossed_strands(layers)
+    candidates = []
     for downwards in (True, False):
         for rightwards in (True, False):
             view = [layer if rightwards else layer[::-1] for layer in (layers if downwards else layers[::-1])]
-            root = _blocks(view, crossed, downwards=downwards, rightwards=rightwards)
-            places = _compact(view, root, rightwards=rightwards)
+            root = _block_roots(view, crossed, downwards=downwards, rightwards=rightwards)
+            positions = _compact_left(view, root, rightwards=rightwards)
             sign = 1.0 if rightwards else -1.0
-            drafts.append({cell: sign * place for cell, place in places.items()})
-    spans = [_span(draft) for draft in drafts]
+            candidates.append({cell: sign * x for cell, x in positions.items()})
+    spans = [_span(candidate) for candidate in candidates]
     low, high = min(spans, key=lambda span: span[1] - span[0])
-    for number, draft in enumerate(drafts):
-        # Drafts pushed to the left agree on their left end, the others on their right.
+    for number, candidate in enumerate(candidates):
+        # Candidates pushed to the left agree on their left end, the others on their right.
         shift = low - spans[number][0] if number % 2 == 0 else high - spans[number][1]
-        for cell in draft:
-            draft[cell] += shift
-    for cell in drafts[0]:
-        _, second, third, _ = sorted(draft[cell] for draft in drafts)
+        for cell in candidate:
+            candidate[cell] += shift
+    for cell in candidates[0]:
+        _, second, third, _ = sorted(candidate[cell] for candidate in candidates)
         cell.x = (second + third) / 2
     compact_blocks(layers)
     edge = min((cell.x - cell.left for layer in layers for cell in layer), default=0.0)
@@ -38,10 +38,10 @@ def align_cells(layers: list[list[Cell]]) -> None:
             cell.x -= edge
 
 
-def _span(draft: dict[Cell, float]) -> tuple[float, float]:
+def _span(candidate: dict[Cell, float]) -> tuple[float, float]:
     return (
-        min(place - cell.left for cell, place in draft.items()),
-        max(place + cell.right for cell, place in draft.items()),
+        min(x - cell.left for cell, x in candidate.items()),
+        max(x + cell.right for cell, x in candidate.items()),
     )
 
 
@@ -60,87 +60,91 @@ def _medians(cell: Cell, *, downwards: bool, rightwards: bool) -> list[Cell]:
         return []
     partners.sort(key=lambda partner: partner[0].position)
     total = sum(weight for _, weight in partners)
-    low, high = _at(partners, (total - 1) // 2), _at(partners, total // 2)
+    low, high = _cell_at(partners, (total - 1) // 2), _cell_at(partners, total // 2)
     both = [low, high] if low is not high else [low]
     return both if rightwards else both[::-1]
 
 
-def _at(partners: list[tuple[Cell, int]], place: int) -> Cell:
+def _cell_at(partners: list[tuple[Cell, int]], rank: int) -> Cell:
     sums = accumulate(weight for _, weight in partners)
-    return next(cell for (cell, _), end in zip(partners, sums, strict=True) if place < end)
+    return next(cell for (cell, _), end in zip(partners, sums, strict=True) if rank < end)
 
 
-def _crossed(layers: list[list[Cell]]) -> set[tuple[Cell, Cell]]:
-    """Strands at boxes that cross a strand between ways: the long line is the one to be straight."""
-    found: set[tuple[Cell, Cell]] = set()
+def _crossed_strands(layers: list[list[Cell]]) -> set[tuple[Cell, Cell]]:
+    """Strands at boxes that cross a strand between dummies: the long line is the one to be straight."""
+    pairs: set[tuple[Cell, Cell]] = set()
     for upper, lower in pairwise(layers):
         first, start = 0, 0
-        for place, cell in enumerate(lower):
+        for index, cell in enumerate(lower):
             inner = None
             if cell.kind != "box":
                 inner = next((s.upper for s in cell.above if s.upper.kind != "box"), None)
-            if inner is None and place < len(lower) - 1:
+            if inner is None and index < len(lower) - 1:
                 continue
             last = inner.position if inner is not None else len(upper)
-            for other in lower[start : place + 1]:
+            for other in lower[start : index + 1]:
                 for strand in other.above:
                     outside = not first <= strand.upper.position <= last
                     if outside and "box" in (strand.upper.kind, other.kind):
-                        found.add((strand.upper, other))
-            start, first = place + 1, last
-    return found
+                        pairs.add((strand.upper, other))
+            start, first = index + 1, last
+    return pairs
 
 
-def _blocks(
+def _block_roots(
     view: list[list[Cell]], crossed: set[tuple[Cell, Cell]], *, downwards: bool, rightwards: bool
 ) -> dict[Cell, Cell]:
     """For each cell the first of those it shares a vertical line with."""
     root = {cell: cell for layer in view for cell in layer}
     taken: set[Cell] = set()
-    here = set(root)
+    members = set(root)
     for layer in view:
         limit: float = -1
         for cell in layer:
             for partner in _medians(cell, downwards=downwards, rightwards=rightwards):
+                # Mirrored where the view is, so that a limit is always passed upwards.
                 spot = partner.position if rightwards else 1e9 - partner.position
                 pair = (partner, cell) if downwards else (cell, partner)
                 if root[cell] is not cell or spot <= limit or partner in taken or pair in crossed:
                     continue
-                if partner in here:
+                # A cell of another column is no partner, though a strand leads there.
+                if partner in members:
                     root[cell] = root[partner]
                     taken.add(partner)
                     limit = spot
     return root
 
 
-def _compact(view: list[list[Cell]], root: dict[Cell, Cell], *, rightwards: bool) -> dict[Cell, float]:
+def _compact_left(view: list[list[Cell]], root: dict[Cell, Cell], *, rightwards: bool) -> dict[Cell, float]:
     """Blocks as far to the left as they go, then pulled back towards what stands to their right."""
     after: dict[Cell, dict[Cell, float]] = {cell: {} for cell in root if root[cell] is cell}
     before: dict[Cell, dict[Cell, float]] = {cell: {} for cell in after}
     for layer in view:
-        for one, two in pairwise(layer):
-            left, right = (one, two) if rightwards else (two, one)
+        for first, second in pairwise(layer):
+            left, right = (first, second) if rightwards else (second, first)
             room = cell_distance(left, right)
-            a, b = root[one], root[two]
+            a, b = root[first], root[second]
             after[a][b] = max(room, after[a].get(b, 0.0))
             before[b][a] = after[a][b]
     order = _topological(after, before)
-    place: dict[Cell, float] = {}
+    positions: dict[Cell, float] = {}
     for block in order:
-        place[block] = max((place[other] + room for other, room in before[block].items()), default=0.0)
+        positions[block] = max(
+            (positions[other] + room for other, room in before[block].items()), default=0.0
+        )
     for block in reversed(order):
         if after[block]:
-            limit = min(place[other] - room for other, room in after[block].items())
-            place[block] = max(place[block], limit)
-    return {cell: place[root[cell]] for cell in root}
+            limit = min(positions[other] - room for other, room in after[block].items())
+            positions[block] = max(positions[block], limit)
+    return {cell: positions[root[cell]] for cell in root}
 
 
 def _topological(after: dict[Cell, dict[Cell, float]], before: dict[Cell, dict[Cell, float]]) -> list[Cell]:
-    missing = {block: len(others) for block, others in before.items()}
-    order = [block for block, count in missing.items() if count == 0]
+    open_counts = {block: len(predecessors) for block, predecessors in before.items()}
+    order = [block for block, count in open_counts.items() if count == 0]
     for block in order:
         for other in after[block]:
-            missing[other] -= 1
-            if missing[other] == 0:
+            open_counts[other] -= 1
+            if open_counts[other] == 0:
                 order.append(other)
     return order

@@ -8,7 +8,7 @@ from noetl.graph.layout.strands import Cell
 
 TALL = 1500.0
 """Below this height nothing is folded."""
-SHAPE = 1.4
+ASPECT_RATIO = 1.4
 """The width to height that a folded drawing aims at."""
 SHORTEST = 800.0
 """Columns are not made shorter than this on average."""
@@ -17,6 +17,7 @@ CHANNEL = 44.0
 GUTTER = 80.0
 """About what lies between two columns."""
 TRIES = 3
+"""Folding changes widths, and widths the number of columns: so many rounds come near enough."""
 
 
 def fold_into_columns(layers: list[list[Cell]]) -> list[int]:
@@ -30,15 +31,15 @@ def fold_into_columns(layers: list[list[Cell]]) -> list[int]:
     total, count = sum(heights), 1
     for _ in range(TRIES if total > TALL else 0):
         # How wide a column will be is known only when it is aligned by itself.
-        width = sum(_width(own) for own in _split(layers, column_of)) / count + GUTTER
-        better = max(1, min(round(sqrt(SHAPE * total / width)), int(total / SHORTEST)))
+        width = sum(_width(column) for column in _split(layers, column_of)) / count + GUTTER
+        better = max(1, min(round(sqrt(ASPECT_RATIO * total / width)), int(total / SHORTEST)))
         if better == count:
             break
         count = better
         cuts = _cuts(layers, heights, count)
         column_of = [sum(1 for cut in cuts if cut <= number) for number in range(len(layers))]
-        for own in _split(layers, column_of):
-            align_cells(own)
+        for column in _split(layers, column_of):
+            align_cells(column)
     return column_of
 
 

@@ -10,11 +10,11 @@ ROUNDS = 10
 STILL = 0.5
 END_PULL, SIDE_PULL = 5, 1
 """What a line is joined to at its ends moves it; what branches off on the way follows it."""
-GAPS = {"box": 40.0, "label": 16.0, "way": 14.0}
+GAPS = {"box": 40.0, "label": 16.0, "dummy": 14.0}
 
 
 def cell_distance(left: Cell, right: Cell) -> float:
-    """The least distance between the places of two neighbours."""
+    """The least distance between the `x` of two neighbours."""
     return left.right + right.left + min(GAPS[left.kind], GAPS[right.kind])
 
 
@@ -40,12 +40,13 @@ def compact_blocks(layers: list[list[Cell]]) -> None:
     blocks = _blocks(layers)
     for number in range(ROUNDS):
         moved = 0.0
+        # To and fro: what stood in the way in one direction has moved when the other comes.
         for block in blocks if number % 2 == 0 else reversed(blocks):
             if not block.pulls:
                 continue
             low = max((other.x + room for other, room in block.left), default=float("-inf"))
             high = min((other.x - room for other, room in block.right), default=float("inf"))
-            aim = min(max(_median(block), low), high)
+            aim = min(max(_preferred_x(block), low), high)
             moved = max(moved, abs(aim - block.x))
             block.x = aim
         if moved < STILL:
@@ -56,7 +57,7 @@ def compact_blocks(layers: list[list[Cell]]) -> None:
 
 
 def _blocks(layers: list[list[Cell]]) -> list[_Block]:
-    here = {cell for layer in layers for cell in layer}
+    members = {cell for layer in layers for cell in layer}
     owner: dict[Cell, _Block] = {}
     blocks: list[_Block] = []
     for start in (cell for layer in layers for cell in layer):
@@ -73,19 +74,19 @@ def _blocks(layers: list[list[Cell]]) -> list[_Block]:
             block.cells.append(cell)
             for strand in (*cell.above, *cell.below):
                 other = strand.lower if strand.upper is cell else strand.upper
-                if other in here and abs(other.x - cell.x) < 0.01 and not is_side_strand(strand):
+                if other in members and abs(other.x - cell.x) < 0.01 and not is_side_strand(strand):
                     stack.append(other)
     for layer in layers:
-        for one, two in pairwise(layer):
-            owner[one].right.append((owner[two], cell_distance(one, two)))
-            owner[two].left.append((owner[one], cell_distance(one, two)))
-        for strand in (strand for cell in layer for strand in cell.below if strand.lower in here):
+        for left, right in pairwise(layer):
+            owner[left].right.append((owner[right], cell_distance(left, right)))
+            owner[right].left.append((owner[left], cell_distance(left, right)))
+        for strand in (strand for cell in layer for strand in cell.below if strand.lower in members):
             if owner[strand.upper] is not owner[strand.lower]:
-                _pull(strand, owner)
+                _add_pulls(strand, owner)
     return blocks
 
 
-def _pull(strand: Strand, owner: dict[Cell, _Block]) -> None:
+def _add_pulls(strand: Strand, owner: dict[Cell, _Block]) -> None:
     """Notes how far right of the upper block the lower one should be for the line to be straight."""
     upper, lower = owner[strand.upper], owner[strand.lower]
     upper_goes_on = any(owner.get(other.lower) is upper for other in strand.upper.below)
@@ -98,8 +99,8 @@ def _pull(strand: Strand, owner: dict[Cell, _Block]) -> None:
     lower.pulls.append((upper, shift, strand.weight * (SIDE_PULL if lower_goes_on else END_PULL)))
 
 
-def _median(block: _Block) -> float:
-    """The place with the shortest lines, the nearest one if there are several."""
+def _preferred_x(block: _Block) -> float:
+    """Where lines are shortest, the nearest such `x` if there are several: a weighted median."""
     aims = sorted((other.x + shift, weight) for other, shift, weight in block.pulls)
     sums: list[int] = []
     total = 0

@@ -13,7 +13,7 @@ OVERLAP = 1000
 
 @dataclass(slots=True, eq=False)
 class ChannelNet:
-    """Strands that meet at one horizontal line, with the places where lines from above and below end."""
+    """Strands that meet at one horizontal line, with the `x` at which lines from above and below end."""
 
     tops: list[float]
     bottoms: list[float]
@@ -34,33 +34,34 @@ class ChannelNet:
 
 def channel_nets(strands: Iterable[Strand]) -> list[ChannelNet]:
     """Strands grouped by the line they share, in the order of their first strand."""
-    found: dict[tuple[bool, int, str], ChannelNet] = {}
+    by_net: dict[tuple[bool, int, str], ChannelNet] = {}
     for strand in strands:
-        net = found.setdefault(strand.net, ChannelNet([], [], []))
+        net = by_net.setdefault(strand.net, ChannelNet([], [], []))
         net.strands.append(strand)
         net.tops.append(strand.upper_x)
         net.bottoms.append(strand.lower_x)
-    return list(found.values())
+    return list(by_net.values())
 
 
 def assign_lanes(group: list[ChannelNet]) -> tuple[dict[ChannelNet, int], int]:
     """A lane for every net that is not straight, counted from the top, and the number of lanes."""
     bent = sorted((net for net in group if not net.straight), key=lambda net: (net.low, net.high))
     above: dict[ChannelNet, dict[ChannelNet, int]] = {net: {} for net in bent}
-    for number, one in enumerate(bent):
-        for two in bent[number + 1 :]:
-            if two.low > one.high + NEAR:
+    for number, first in enumerate(bent):
+        for second in bent[number + 1 :]:
+            # They are sorted by their left ends: whatever comes later lies further right still.
+            if second.low > first.high + NEAR:
                 break
-            gain = _cost(two, one) - _cost(one, two)
+            gain = _order_cost(second, first) - _order_cost(first, second)
             if gain > 0:
-                above[one][two] = gain
+                above[first][second] = gain
             elif gain < 0:
-                above[two][one] = -gain
+                above[second][first] = -gain
     lanes: dict[ChannelNet, int] = {}
     taken: list[list[ChannelNet]] = []
-    for net in _sequence(bent, above):
+    for net in _top_down_order(bent, above):
         lane = max((lanes[other] + 1 for other in lanes if net in above[other]), default=0)
-        while lane < len(taken) and any(_touch(net, other) for other in taken[lane]):
+        while lane < len(taken) and any(_overlap(net, other) for other in taken[lane]):
             lane += 1
         while lane >= len(taken):
             taken.append([])
@@ -69,11 +70,11 @@ def assign_lanes(group: list[ChannelNet]) -> tuple[dict[ChannelNet, int], int]:
     return lanes, len(taken)
 
 
-def _touch(one: ChannelNet, two: ChannelNet) -> bool:
-    return one.low <= two.high + NEAR and two.low <= one.high + NEAR
+def _overlap(first: ChannelNet, second: ChannelNet) -> bool:
+    return first.low <= second.high + NEAR and second.low <= first.high + NEAR
 
 
-def _cost(upper: ChannelNet, lower: ChannelNet) -> int:
+def _order_cost(upper: ChannelNet, lower: ChannelNet) -> int:
     """Crossings, and lines on lines, if `upper` runs above `lower`."""
     cost = sum(1 for x in upper.bottoms if lower.low < x < lower.high)
     cost += sum(1 for x in lower.tops if upper.low < x < upper.high)
@@ -81,22 +82,27 @@ def _cost(upper: ChannelNet, lower: ChannelNet) -> int:
     return cost
 
 
-def _sequence(bent: list[ChannelNet], above: dict[ChannelNet, dict[ChannelNet, int]]) -> list[ChannelNet]:
+def _top_down_order(
+    bent: list[ChannelNet], above: dict[ChannelNet, dict[ChannelNet, int]]
+) -> list[ChannelNet]:
     """An order from top to bottom that breaks as little of `above` as a greedy choice can."""
     balance = {net: sum(above[net].values()) for net in bent}
-    for others in above.values():
-        for other, gain in others.items():
+    for gains in above.values():
+        for other, gain in gains.items():
             balance[other] -= gain
     incoming: dict[ChannelNet, dict[ChannelNet, int]] = {net: {} for net in bent}
-    for net, others in above.items():
-        for other, gain in others.items():
+    for net, gains in above.items():
+        for other, gain in gains.items():
             incoming[other][net] = gain
     order: list[ChannelNet] = []
-    left = dict.fromkeys(bent)
-    while left:
-        free = next((net for net in left if not any(other in left for other in incoming[net])), None)
-        net = free if free is not None else max(left, key=lambda candidate: balance[candidate])
-        del left[net]
+    # A dict, not a set: the order of equal candidates must be the same every time.
+    open_nets = dict.fromkeys(bent)
+    while open_nets:
+        free = next(
+            (net for net in open_nets if not any(other in open_nets for other in incoming[net])), None
+        )
+        net = free if free is not None else max(open_nets, key=lambda candidate: balance[candidate])
+        del open_nets[net]
         order.append(net)
         for other, gain in above[net].items():
             balance[other] += gain

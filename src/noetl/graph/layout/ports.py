@@ -21,18 +21,18 @@ def place_ports(layers: list[list[Cell]], column_of: Sequence[int]) -> None:
     for layer in layers:
         for cell in layer:
             for strand in cell.below:
-                strand.upper_x = _side_in(cell, strand) if strand.back and cell.kind == "box" else cell.x
+                strand.upper_x = _enter_x(cell, strand) if strand.back and cell.kind == "box" else cell.x
             for strand in cell.above:
-                strand.lower_x = _side_out(cell, strand) if strand.back and cell.kind == "box" else cell.x
+                strand.lower_x = _leave_x(cell, strand) if strand.back and cell.kind == "box" else cell.x
     boxes = [cell for layer in layers for cell in layer if cell.kind == "box"]
     for box in boxes:
         leaving = [strand for strand in box.below if not strand.back]
         wishes = []
         for strand in leaving:
-            low, high = _reach(strand.lower)
+            low, high = _entry_range(strand.lower)
             turns = column_of[strand.lower.layer] != column_of[box.layer]
             wishes.append((box.x, box.x) if turns else (low, high))
-        for strand, x in zip(leaving, _along(box, wishes), strict=True):
+        for strand, x in zip(leaving, _spread_ports(box, wishes), strict=True):
             strand.upper_x = x
     for box in boxes:
         arriving = channel_nets(strand for strand in box.above if not strand.back)
@@ -42,7 +42,7 @@ def place_ports(layers: list[list[Cell]], column_of: Sequence[int]) -> None:
             middle = (ends[(len(ends) - 1) // 2] + ends[len(ends) // 2]) / 2
             turns = column_of[net.strands[0].upper.layer] != column_of[box.layer]
             wishes.append((box.x, box.x) if turns else (middle, middle))
-        for net, x in zip(arriving, _along(box, wishes), strict=True):
+        for net, x in zip(arriving, _spread_ports(box, wishes), strict=True):
             for strand in net.strands:
                 strand.lower_x = x
 
@@ -52,28 +52,28 @@ def side_offsets(box: Cell) -> dict[tuple[str, int | str], float]:
     keys: list[tuple[str, int | str]] = [("out", number) for number in box.back_out]
     keys += [("in", kind) for kind in reversed(box.back_in)]
     step = box.height / (len(keys) + 1)
-    return {key: step * (place + 1) for place, key in enumerate(keys)}
+    return {key: step * (index + 1) for index, key in enumerate(keys)}
 
 
-def _side_in(box: Cell, strand: Strand) -> float:
+def _enter_x(box: Cell, strand: Strand) -> float:
     return box.x - box.width / 2 - SIDE - TRACK * box.back_in.index(strand.kind)
 
 
-def _side_out(box: Cell, strand: Strand) -> float:
+def _leave_x(box: Cell, strand: Strand) -> float:
     return box.x - box.width / 2 - SIDE - TRACK * box.back_out.index(strand.link)
 
 
-def _reach(cell: Cell) -> tuple[float, float]:
+def _entry_range(cell: Cell) -> tuple[float, float]:
     """Where a line from above can enter a cell."""
     free = max(cell.width / 2 - CORNER, 0.0) if cell.kind == "box" else 0.0
     return cell.x - free, cell.x + free
 
 
-def _along(box: Cell, wishes: list[tuple[float, float]]) -> list[float]:
-    """Places on the border for lines that want to be within `wishes`, apart and in the same order."""
+def _spread_ports(box: Cell, wishes: list[tuple[float, float]]) -> list[float]:
+    """Positions on the border for lines that want to be within `wishes`, apart and in the same order."""
     if not wishes:
         return []
-    low, high = _reach(box)
+    low, high = _entry_range(box)
     step = min(SPREAD, (high - low) / max(len(wishes) - 1, 1))
     aims: list[tuple[float, int, float]] = []
     for number, (first, last) in enumerate(wishes):
@@ -84,23 +84,23 @@ def _along(box: Cell, wishes: list[tuple[float, float]]) -> list[float]:
             lean = LEAN * box.width
             aims.append((middle, number, box.x + (lean if middle > box.x else -lean)))
     aims.sort()
-    places = [0.0] * len(aims)
-    for start, end, mean in _pools([aim for _, _, aim in aims], step):
-        for place in range(start, end):
-            places[place] = mean + (place - start) * step
+    xs = [0.0] * len(aims)
+    for start, end, mean in _pooled_positions([aim for _, _, aim in aims], step):
+        for index in range(start, end):
+            xs[index] = mean + (index - start) * step
     # Spreading keeps distances; what was pushed over an end is moved back as a whole.
-    for place in range(len(places)):
-        places[place] = max(places[place], low + place * step)
-    for place in reversed(range(len(places))):
-        places[place] = min(places[place], high - (len(places) - 1 - place) * step)
+    for index in range(len(xs)):
+        xs[index] = max(xs[index], low + index * step)
+    for index in reversed(range(len(xs))):
+        xs[index] = min(xs[index], high - (len(xs) - 1 - index) * step)
     result = [0.0] * len(aims)
-    for (_, number, _), x in zip(aims, places, strict=True):
+    for (_, number, _), x in zip(aims, xs, strict=True):
         result[number] = x
     return result
 
 
-def _pools(aims: list[float], step: float) -> list[tuple[int, int, float]]:
-    """Groups of neighbours that stand `step` apart, each with its first place: least squares."""
+def _pooled_positions(aims: list[float], step: float) -> list[tuple[int, int, float]]:
+    """Groups of neighbours that stand `step` apart, each with its first `x`: least squares."""
     pools: list[tuple[int, int, float]] = []
     for number, aim in enumerate(aims):
         start, end, first = number, number + 1, aim

@@ -10,7 +10,7 @@ from noetl.graph.layout.geometry import BoxLink
 class Ranking(Struct, frozen=True):
     """Rows counted from 0; a link whose number is in `back` points to a row above its source.
 
-    Links of more weight are straighter: the main flow goes on below a step, side ways bend.
+    Links of more weight are straighter: the main flow goes on below a step, side branches bend.
     """
 
     rows: list[int]
@@ -45,10 +45,11 @@ def _depth_first(
         if state[start]:
             continue
         state[start] = 1
+        # No recursion: a chain of a thousand steps is deeper than Python goes.
         stack = [(start, iter(leaving[start]))]
         while stack:
-            box, rest = stack[-1]
-            for number in rest:
+            box, open_links = stack[-1]
+            for number in open_links:
                 target = links[number].target
                 if state[target] == 1:
                     back.add(number)

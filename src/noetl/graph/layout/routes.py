@@ -23,67 +23,73 @@ _Bends: TypeAlias = dict[Strand, list[Point]]
 """The corners of every strand, between its two ends."""
 
 
-def route_links(web: LayeredGraph, links: Sequence[BoxLink], column_of: list[int]) -> Layout:
+def route_links(graph: LayeredGraph, links: Sequence[BoxLink], column_of: list[int]) -> Layout:
     """Places all cells and draws all links; each layer stands in the column that `column_of` names."""
-    turns = _turns(web, column_of)
-    gutters = _columns(web, column_of, turns)
-    place_ports(web.layers, column_of)
-    bends_of = _heights(web, column_of, turns, gutters)
-    routes = [_route(number, link, web, bends_of) for number, link in enumerate(links)]
-    return _framed(web, _merged(routes, links))
+    turns = _column_turns(graph, column_of)
+    gutters = _place_columns(graph, column_of, turns)
+    place_ports(graph.layers, column_of)
+    bends_of = _place_layers(graph, column_of, turns, gutters)
+    routes = [_link_route(number, link, graph, bends_of) for number, link in enumerate(links)]
+    return _framed_layout(graph, _mark_merges(routes, links))
 
 
-def _between(layer: list[Cell]) -> list[Strand]:
+def _strands_below(layer: list[Cell]) -> list[Strand]:
     return [strand for cell in layer for strand in cell.below]
 
 
-def _turns(web: LayeredGraph, column_of: list[int]) -> dict[int, list[Strand]]:
+def _column_turns(graph: LayeredGraph, column_of: list[int]) -> dict[int, list[Strand]]:
     """The strands from each column to the next, by the number of the column they leave."""
     return {
-        column_of[number]: _between(layer)
-        for number, layer in enumerate(web.layers[:-1])
+        column_of[number]: _strands_below(layer)
+        for number, layer in enumerate(graph.layers[:-1])
         if column_of[number] != column_of[number + 1]
     }
 
 
-def _columns(web: LayeredGraph, column_of: list[int], turns: dict[int, list[Strand]]) -> dict[int, float]:
+def _place_columns(
+    graph: LayeredGraph, column_of: list[int], turns: dict[int, list[Strand]]
+) -> dict[int, float]:
     """Sets each column right of the one before; the answer is where the lines in each gutter start."""
     edge = 0.0
     gutters: dict[int, float] = {}
     for column in sorted(set(column_of)):
-        own = [layer for layer, place in zip(web.layers, column_of, strict=True) if place == column]
-        for layer in own:
+        column_layers = [
+            layer
+            for layer, column_number in zip(graph.layers, column_of, strict=True)
+            if column_number == column
+        ]
+        for layer in column_layers:
             for cell in layer:
                 cell.x += edge
-        edge = max(cell.x + cell.right for layer in own for cell in layer) + GUTTER
+        edge = max(cell.x + cell.right for layer in column_layers for cell in layer) + GUTTER
         gutters[column] = edge
         edge += TRACK * max(len(channel_nets(turns.get(column, ()))) - 1, 0) + GUTTER
     return gutters
 
 
-def _heights(
-    web: LayeredGraph, column_of: list[int], turns: dict[int, list[Strand]], gutters: dict[int, float]
+def _place_layers(
+    graph: LayeredGraph, column_of: list[int], turns: dict[int, list[Strand]], gutters: dict[int, float]
 ) -> _Bends:
     """Sets `y` of all cells; each column begins at 0."""
     bends_of: _Bends = {}
     y = 0.0
-    for number, layer in enumerate(web.layers):
+    for number, layer in enumerate(graph.layers):
         tall = max(cell.room for cell in layer)
         for cell in layer:
             cell.y = y if cell.kind == "box" else y + (tall - cell.height) / 2
         y += tall
         column, following = column_of[number], column_of[number + 1 : number + 2]
         if following == [column]:
-            y += _channel(bends_of, layer, web.layers[number + 1], y)
+            y += _draw_channel(bends_of, layer, graph.layers[number + 1], y)
         elif following:
-            _turn(bends_of, turns[column], y, gutters[column])
+            _draw_turn(bends_of, turns[column], y, gutters[column])
             y = 0.0
     return bends_of
 
 
-def _channel(bends_of: _Bends, upper: list[Cell], lower: list[Cell], y: float) -> float:
+def _draw_channel(bends_of: _Bends, upper: list[Cell], lower: list[Cell], y: float) -> float:
     """Draws the lines between two layers, `y` being the bottom of the upper one; how far apart they are."""
-    lanes, count = assign_lanes(group := channel_nets(_between(upper)))
+    lanes, count = assign_lanes(group := channel_nets(_strands_below(upper)))
     arrive = ARRIVE if any(cell.kind == "box" for cell in lower) else LEAVE
     for net in group:
         for strand in net.strands:
@@ -96,14 +102,14 @@ def _channel(bends_of: _Bends, upper: list[Cell], lower: list[Cell], y: float) -
     return max(LEAVE + arrive + TRACK * max(count - 1, 0), OPEN if open_boxes else 0.0)
 
 
-def _turn(bends_of: _Bends, strands: list[Strand], y: float, gutter: float) -> None:
+def _draw_turn(bends_of: _Bends, strands: list[Strand], y: float, gutter: float) -> None:
     """Draws the lines from the foot of one column, up the gutter, to the head of the next."""
     group: list[ChannelNet] = sorted(
         channel_nets(strands), key=lambda net: (-max(net.bottoms), -max(net.tops))
     )
-    for place, net in enumerate(group):
-        foot, track = y + LEAVE + TRACK * place, gutter + TRACK * place
-        head = -ARRIVE - TRACK * (len(group) - 1 - place)
+    for index, net in enumerate(group):
+        foot, track = y + LEAVE + TRACK * index, gutter + TRACK * index
+        head = -ARRIVE - TRACK * (len(group) - 1 - index)
         for strand in net.strands:
             bends_of[strand] = [
                 (strand.upper_x, foot),
@@ -113,11 +119,11 @@ def _turn(bends_of: _Bends, strands: list[Strand], y: float, gutter: float) -> N
             ]
 
 
-def _route(number: int, link: BoxLink, web: LayeredGraph, bends_of: _Bends) -> Route:
-    source, target = web.boxes[link.source], web.boxes[link.target]
+def _link_route(number: int, link: BoxLink, graph: LayeredGraph, bends_of: _Bends) -> Route:
+    source, target = graph.boxes[link.source], graph.boxes[link.target]
     if source is target:
-        return _loop(number, link, source)
-    chain = web.chains[number]
+        return _loop_route(number, link, source)
+    chain = graph.chains[number]
     first, last = chain[0].upper_x, chain[-1].lower_x
     bends = [point for strand in chain for point in bends_of[strand]]
     if chain[0].back:
@@ -129,49 +135,49 @@ def _route(number: int, link: BoxLink, web: LayeredGraph, bends_of: _Bends) -> R
     else:
         points = [(first, source.y + source.height), *bends, (last, target.y)]
     label = None
-    if (cell := web.labels.get(number)) is not None:
+    if (cell := graph.labels.get(number)) is not None:
         label = Rect(cell.x - cell.width / 2, cell.y, cell.width, cell.height)
-    return Route(_straightened(points), label)
+    return Route(_without_midpoints(points), label)
 
 
-def _loop(number: int, link: BoxLink, box: Cell) -> Route:
+def _loop_route(number: int, link: BoxLink, box: Cell) -> Route:
     """Out of a box's right side and back into it, one loop below the other."""
-    place, slot = box.loops.index(number), box.height / len(box.loops)
-    right, y = box.x + box.width / 2, box.y + slot * (place + 0.5)
+    index, slot = box.loops.index(number), box.height / len(box.loops)
+    right, y = box.x + box.width / 2, box.y + slot * (index + 0.5)
     half = min(LOOP / 2, slot / 3)
     points = ((right, y + half), (right + LOOP, y + half), (right + LOOP, y - half), (right, y - half))
     label = None
     if link.label is not None:
-        middle = box.y + box.room / len(box.loops) * (place + 0.5)
+        middle = box.y + box.room / len(box.loops) * (index + 0.5)
         left, top = right + LOOP + LABEL_GAP, middle - link.label.height / 2
         label = Rect(left, top, link.label.width, link.label.height)
     return Route(points, label)
 
 
-def _straightened(points: list[Point]) -> tuple[Point, ...]:
+def _without_midpoints(points: list[Point]) -> tuple[Point, ...]:
     """The same line without points that lie on it between two others."""
-    kept: list[Point] = []
+    corners: list[Point] = []
     for x, y in points:
         point = (round(x, 1), round(y, 1))
-        if kept and kept[-1] == point:
+        if corners and corners[-1] == point:
             continue
-        while len(kept) > 1 and _in_line(kept[-2], kept[-1], point):
-            kept.pop()
-        kept.append(point)
-    return tuple(kept)
+        while len(corners) > 1 and _are_collinear(corners[-2], corners[-1], point):
+            corners.pop()
+        corners.append(point)
+    return tuple(corners)
 
 
-def _in_line(one: Point, two: Point, three: Point) -> bool:
-    return one[0] == two[0] == three[0] or one[1] == two[1] == three[1]
+def _are_collinear(first: Point, second: Point, third: Point) -> bool:
+    return first[0] == second[0] == third[0] or first[1] == second[1] == third[1]
 
 
-def _merged(routes: list[Route], links: Sequence[BoxLink]) -> list[Route]:
+def _mark_merges(routes: list[Route], links: Sequence[BoxLink]) -> list[Route]:
     """Marks where each route meets one drawn before it that leads to the same box and is of its kind."""
     drawn: dict[tuple[int, str], dict[tuple[Point, Point], float]] = {}
     result: list[Route] = []
     for route, link in zip(routes, links, strict=True):
         lines = drawn.setdefault((link.target, link.kind), {})
-        meets = _meeting(route, lines)
+        meets = _meeting_point(route, lines)
         result.append(Route(route.points, route.label, meets))
         for start, end in pairwise(route.points):
             way, length = _direction(start, end)
@@ -179,7 +185,7 @@ def _merged(routes: list[Route], links: Sequence[BoxLink]) -> list[Route]:
     return result
 
 
-def _meeting(route: Route, lines: dict[tuple[Point, Point], float]) -> Point | None:
+def _meeting_point(route: Route, lines: dict[tuple[Point, Point], float]) -> Point | None:
     """Walks back from the arrow head along what is drawn; where that ends, if it is anywhere."""
     meets: Point | None = None
     for start, end in reversed(list(pairwise(route.points))):
@@ -200,12 +206,12 @@ def _direction(start: Point, end: Point) -> tuple[Point, float]:
     return (round(dx / length), round(dy / length)), length
 
 
-def _framed(web: LayeredGraph, routes: list[Route]) -> Layout:
+def _framed_layout(graph: LayeredGraph, routes: list[Route]) -> Layout:
     """Moves the drawing so that it begins at 0, 0."""
-    rects = [Rect(box.x - box.width / 2, box.y, box.width, box.height) for box in web.boxes]
-    every = rects + [route.label for route in routes if route.label is not None]
-    xs = [rect.x for rect in every] + [rect.right for rect in every]
-    ys = [rect.y for rect in every] + [rect.bottom for rect in every]
+    rects = [Rect(box.x - box.width / 2, box.y, box.width, box.height) for box in graph.boxes]
+    rects_and_labels = rects + [route.label for route in routes if route.label is not None]
+    xs = [rect.x for rect in rects_and_labels] + [rect.right for rect in rects_and_labels]
+    ys = [rect.y for rect in rects_and_labels] + [rect.bottom for rect in rects_and_labels]
     for route in routes:
         xs.extend(x for x, _ in route.points)
         ys.extend(y for _, y in route.points)

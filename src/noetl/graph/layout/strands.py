@@ -1,7 +1,7 @@
 """The drawing as cells in layers, joined by strands that each reach from one layer to the next.
 
-A link becomes a chain of strands through its label and through `way` cells, one in every layer it
-passes. Links of one kind to one target share their way cells: thirty failures that lead to one
+A link becomes a chain of strands through its label and through `dummy` cells, one in every layer it
+passes. Links of one kind to one target share their dummies: thirty failures that lead to one
 handler are one line with thirty feeders.
 """
 
@@ -15,7 +15,7 @@ from noetl.graph.layout.ranks import Ranking
 
 TRACK = 10.0
 """The distance between two lines that run side by side."""
-WAY = 6.0
+DUMMY_WIDTH = 6.0
 SIDE = 12.0
 """How far from a box the first line runs that leaves it at its left side."""
 LOOP = 18.0
@@ -27,7 +27,7 @@ LABEL_GAP = 6.0
 class Cell:
     """Something that takes room in a layer; `left` and `right` reach from its `x` to its sides."""
 
-    kind: Literal["box", "label", "way"]
+    kind: Literal["box", "label", "dummy"]
     layer: int
     height: float
     left: float
@@ -88,27 +88,27 @@ def build_layers(sizes: Sequence[BoxSize], links: Sequence[BoxLink], ranking: Ra
         if link.label is not None and link.source != link.target:
             used.add(_label_row(number, link, ranking))
     index = {row: layer for layer, row in enumerate(sorted(used))}
-    web = LayeredGraph([[] for _ in index], [], {}, {})
+    graph = LayeredGraph([[] for _ in index], [], {}, {})
     for size, row in zip(sizes, ranking.rows, strict=True):
         half = size.width / 2
-        web.boxes.append(_stand(web, Cell("box", index[2 * row], size.height, half, half, size.width)))
-    ways: dict[tuple[int, str, int, bool], Cell] = {}
+        graph.boxes.append(_add_cell(graph, Cell("box", index[2 * row], size.height, half, half, size.width)))
+    dummies: dict[tuple[int, str, int, bool], Cell] = {}
     strands: dict[tuple[int, int, int], Strand] = {}
     for number, link in enumerate(links):
         if link.source == link.target:
-            web.boxes[link.source].loops.append(number)
+            graph.boxes[link.source].loops.append(number)
             continue
         label_layer = None
         if link.label is not None:
             label_layer = index[_label_row(number, link, ranking)]
-        cells = _chain(web, ways, number, link, label_layer)
-        web.chains[number] = _join(strands, cells, number, link.kind, back=number in ranking.back)
-        for strand in web.chains[number]:
+        cells = _chain_cells(graph, dummies, number, link, label_layer)
+        graph.chains[number] = _join_cells(strands, cells, number, link.kind, back=number in ranking.back)
+        for strand in graph.chains[number]:
             strand.weight += ranking.weights[number]
             strand.cost = max(strand.cost, ranking.weights[number])
-    for box in web.boxes:
-        _reserve(box, links)
-    return web
+    for box in graph.boxes:
+        _reserve_sides(box, links)
+    return graph
 
 
 def _label_row(number: int, link: BoxLink, ranking: Ranking) -> int:
@@ -116,42 +116,42 @@ def _label_row(number: int, link: BoxLink, ranking: Ranking) -> int:
     return 2 * ranking.rows[link.source] + (-1 if number in ranking.back else 1)
 
 
-def _stand(web: LayeredGraph, cell: Cell) -> Cell:
+def _add_cell(graph: LayeredGraph, cell: Cell) -> Cell:
     cell.room = cell.height
-    web.layers[cell.layer].append(cell)
+    graph.layers[cell.layer].append(cell)
     return cell
 
 
-def _chain(
-    web: LayeredGraph,
-    ways: dict[tuple[int, str, int, bool], Cell],
+def _chain_cells(
+    graph: LayeredGraph,
+    dummies: dict[tuple[int, str, int, bool], Cell],
     number: int,
     link: BoxLink,
     label_layer: int | None,
 ) -> list[Cell]:
     """The cells a link passes, top first."""
-    source, target = web.boxes[link.source], web.boxes[link.target]
+    source, target = graph.boxes[link.source], graph.boxes[link.target]
     back = target.layer < source.layer
     upper, lower = (target, source) if back else (source, target)
     cells = [upper]
     for layer in range(upper.layer + 1, lower.layer):
         if layer == label_layer and link.label is not None:
             half = link.label.width / 2
-            cell = _stand(web, Cell("label", layer, link.label.height, half, half, link.label.width))
-            web.labels[number] = cell
+            cell = _add_cell(graph, Cell("label", layer, link.label.height, half, half, link.label.width))
+            graph.labels[number] = cell
         else:
             key = (link.target, link.kind, layer, back)
-            if key not in ways:
-                ways[key] = _stand(web, Cell("way", layer, 0.0, WAY / 2, WAY / 2))
-            cell = ways[key]
+            if key not in dummies:
+                dummies[key] = _add_cell(graph, Cell("dummy", layer, 0.0, DUMMY_WIDTH / 2, DUMMY_WIDTH / 2))
+            cell = dummies[key]
         cells.append(cell)
     return [*cells, lower]
 
 
-def _join(
+def _join_cells(
     strands: dict[tuple[int, int, int], Strand], cells: list[Cell], number: int, kind: str, *, back: bool
 ) -> list[Strand]:
-    """One strand between two ways however many links use it; at its source every link has its own."""
+    """One strand between two dummies, however many links use it; at its source every link has its own."""
     chain: list[Strand] = []
     for upper, lower in pairwise(cells):
         own = number if (lower if back else upper).kind == "box" else -1
@@ -169,11 +169,11 @@ def _join(
     return chain
 
 
-def _reserve(box: Cell, links: Sequence[BoxLink]) -> None:
+def _reserve_sides(box: Cell, links: Sequence[BoxLink]) -> None:
     """Room beside a box for what leaves or enters it at its sides."""
     tracks = max(len(box.back_in), len(box.back_out))
     if tracks:
-        box.left += SIDE + TRACK * (tracks - 1) + WAY
+        box.left += SIDE + TRACK * (tracks - 1) + DUMMY_WIDTH
     if box.loops:
         labels = [label for number in box.loops if (label := links[number].label)]
         box.right += LOOP + max((label.width + LABEL_GAP for label in labels), default=0.0)

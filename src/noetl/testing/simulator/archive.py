@@ -16,12 +16,15 @@ from noetl.testing.simulator.simulated_effects import ExecutionMessage
 T = TypeVar("T")
 
 
-def call_inline(call: Coroutine[Any, Any, T]) -> T:
-    """The result of a call that never waits, as those of a store in memory."""
+def call_inline(coroutine: Coroutine[Any, Any, T]) -> T:
+    """The result of a call that never waits, as those of a store in memory.
+
+    No event loop: it would cost more than the call, and the order of things is the seed's alone.
+    """
     try:
-        call.send(None)
+        coroutine.send(None)
     except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
+        return end.value  # type: ignore[no-any-return]  # StopIteration is not generic
     raise AssertionError("a store in memory made its caller wait")
 
 
@@ -52,11 +55,11 @@ class Archive:
         self.plans = plans
 
     def events(self, execution_id: str, after: int = 0) -> list[Event]:
-        found: list[Event] = []
+        events: list[Event] = []
         while rows := call_inline(self.store.read(execution_id, after=after)):
-            found += map(event_of_row, rows)
+            events += map(event_of_row, rows)
             after = rows[-1].seq
-        return found
+        return events
 
     def load(self, execution_id: str) -> ExecutionState | None:
         """The state from the last snapshot and the events after it; None if there is no such execution."""

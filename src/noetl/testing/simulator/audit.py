@@ -36,12 +36,12 @@ class AuditFailure(Exception):
     """Something is wrong with the engine."""
 
 
-def state_differences(one: ExecutionState, other: ExecutionState) -> list[str]:
+def state_differences(first: ExecutionState, second: ExecutionState) -> list[str]:
     """The fields in which two states differ."""
     return [
-        f"{name}: {getattr(one, name)!r} is not {getattr(other, name)!r}"
-        for name in one.__struct_fields__
-        if getattr(one, name) != getattr(other, name)
+        f"{name}: {getattr(first, name)!r} is not {getattr(second, name)!r}"
+        for name in first.__struct_fields__
+        if getattr(first, name) != getattr(second, name)
     ]
 
 
@@ -51,6 +51,7 @@ class Audit:
     def __init__(self, archive: Archive) -> None:
         self.archive = archive
         self.mirrors: dict[str, ExecutionState] = {}
+        """What the stored rows of each execution amount to, folded as they come."""
         self.owners: dict[tuple[str, str], int] = {}
         self.started: set[tuple[SimulatedAttempt, int]] = set()
         self.processed: dict[SimulatedAttempt, TaskProcessed] = {}
@@ -61,13 +62,13 @@ class Audit:
         self.retried: set[str] = set()
         self.lost_workers = 0
         """Tasks that were given up because workers were lost: they make an end depend on luck."""
-        self._last: dict[str, int] = {}
+        self._last_times: dict[str, int] = {}
 
     def check_commit(self, state: ExecutionState, command: Command | None) -> None:
         """An append was written because of `command`; `state` is what the writer believes it amounts to."""
         execution = state.execution_id
         if isinstance(command, Report):
-            self._reported(execution, command)
+            self._check_report(execution, command)
         mirror = self.mirrors.get(execution)
         if mirror is None:
             mirror = self.mirrors[execution] = new_state(state.plan, execution)
@@ -76,28 +77,30 @@ class Audit:
             raise AuditFailure(f"an append to {execution} is not there, or not whole")
         for row in rows:
             event = event_of_row(row)
-            if event.ts < self._last.get(execution, 0):
+            if event.ts < self._last_times.get(execution, 0):
                 raise AuditFailure(f"event {event.seq} of {execution} is older than the one before it")
-            self._last[execution] = event.ts
-            self._look_at(execution, event, command)
+            self._last_times[execution] = event.ts
+            self._check_event(execution, event, command)
             evolve(mirror, event)
-            self._let_go(execution, mirror, event.body)
-        self._demand(
-            [*violations(mirror), *_nobody_listens(mirror)], f"after event {mirror.version} of {execution}"
+            self._release_owner(execution, mirror, event.body)
+        self._require_none(
+            [*violations(mirror), *_stray_listeners(mirror)], f"after event {mirror.version} of {execution}"
         )
-        self._same(mirror, state, "the writer and the store disagree")
+        self._require_equal(mirror, state, "the writer and the store disagree")
 
     def check_loaded_state(self, state: ExecutionState) -> None:
         """A state came from a snapshot and the events after it."""
-        self._same(self.mirrors[state.execution_id], state, "a snapshot and its tail are not the history")
+        self._require_equal(
+            self.mirrors[state.execution_id], state, "a snapshot and its tail are not the history"
+        )
 
     def check_refusal(self, state: ExecutionState) -> None:
         """A command was refused, so nothing may have changed."""
         mirror = self.mirrors.get(state.execution_id)
         if mirror is not None and mirror.version == state.version:
-            self._same(mirror, state, "a refused command left something behind")
+            self._require_equal(mirror, state, "a refused command left something behind")
 
-    def _reported(self, execution: str, report: Report) -> None:
+    def _check_report(self, execution: str, report: Report) -> None:
         """A report was accepted: it must have been the owner's."""
         owner = self.owners.get((execution, report.run), 0)
         if owner != report.fence:
@@ -119,12 +122,12 @@ class Audit:
         if (attempt, call.started.redelivery) not in self.started:
             raise AuditFailure(f"{attempt} runs before that is durable")
 
-    def _look_at(self, execution: str, event: Event, command: Command | None) -> None:
+    def _check_event(self, execution: str, event: Event, command: Command | None) -> None:
         match event.body:
             case TaskStarted() as body:
-                self._task_started(simulated_attempt_of(execution, body), body)
+                self._check_start(simulated_attempt_of(execution, body), body)
             case TaskProcessed() as body:
-                self._task_processed(execution, body)
+                self._check_outcome(execution, body)
             case TokenClaimed() as body:
                 if self.owners.get((execution, body.run)):
                     raise AuditFailure(f"{body.run} was claimed while it had an owner")
@@ -149,7 +152,7 @@ class Audit:
             case _:
                 pass
 
-    def _let_go(self, execution: str, mirror: ExecutionState, body: EventBody) -> None:
+    def _release_owner(self, execution: str, mirror: ExecutionState, body: EventBody) -> None:
         """After a pause, and where all that is left waits, nobody owns the run."""
         if (
             isinstance(body, RunSuspended | LoopIterationCompleted)
@@ -157,7 +160,7 @@ class Audit:
         ):
             self.owners[execution, body.run] = 0
 
-    def _task_started(self, attempt: SimulatedAttempt, body: TaskStarted) -> None:
+    def _check_start(self, attempt: SimulatedAttempt, body: TaskStarted) -> None:
         if attempt in self.processed:
             raise AuditFailure(f"{attempt} starts again though its outcome is recorded")
         if (attempt, body.redelivery) in self.started:
@@ -168,7 +171,7 @@ class Audit:
             raise AuditFailure(f"{attempt} is delivered after {body.redelivery} losses")
         self.started.add((attempt, body.redelivery))
 
-    def _task_processed(self, execution: str, body: TaskProcessed) -> None:
+    def _check_outcome(self, execution: str, body: TaskProcessed) -> None:
         attempt = SimulatedAttempt(execution, body.run, body.iteration, body.task, body.visit, body.attempt)
         if attempt in self.processed:
             raise AuditFailure(f"{attempt} has two outcomes")
@@ -188,49 +191,53 @@ class Audit:
             if not mirror.over:
                 raise AuditFailure(f"{execution} is {mirror.status} and nothing will happen any more")
             events = self.archive.events(execution)
-            self._demand(list(sequence_gaps(events)), execution)
-            whole = replay(mirror.plan, execution, events)
-            self._same(whole, mirror, "two replays differ")
+            self._require_none(list(sequence_gaps(events)), execution)
+            replayed = replay(mirror.plan, execution, events)
+            self._require_equal(replayed, mirror, "two replays differ")
             for states in servers:
                 if execution in states:
                     state = self.archive.catch_up(states[execution])
-                    self._same(whole, state, "a server remembers something else")
-            self._cut(mirror.plan, execution, events, len(events) // 3)
-            self._cut(mirror.plan, execution, events, len(events) * 2 // 3)
+                    self._require_equal(replayed, state, "a server remembers something else")
+            self._check_snapshot(mirror.plan, execution, events, len(events) // 3)
+            self._check_snapshot(mirror.plan, execution, events, len(events) * 2 // 3)
         timers, messages = call_inline(self.archive.store.timers()), call_inline(self.archive.store.outbox())
         if timers or messages:
             raise AuditFailure("all executions are over, and a timer or message is left")
-        self._effects(effects)
+        self._check_effects(effects)
 
-    def _cut(self, plan: Plan, execution: str, events: list[Event], at: int) -> None:
+    def _check_snapshot(self, plan: Plan, execution: str, events: list[Event], at: int) -> None:
         """A snapshot anywhere is as good as what was before it, now and for the events that come."""
-        whole = replay(plan, execution, events[:at])
-        state = load_state(plan, json.loads(json.dumps(dump_state(whole))))
-        self._same(whole, state, f"a snapshot at {at} is not the state")
+        folded = replay(plan, execution, events[:at])
+        loaded = load_state(plan, json.loads(json.dumps(dump_state(folded))))
+        self._require_equal(folded, loaded, f"a snapshot at {at} is not the state")
         for event in events[at : at + 20]:
-            evolve(whole, event)
-            evolve(state, event)
-            self._same(whole, state, f"a snapshot at {at} and its tail are not the history")
+            evolve(folded, event)
+            evolve(loaded, event)
+            self._require_equal(folded, loaded, f"a snapshot at {at} and its tail are not the history")
 
-    def _effects(self, effects: list[SimulatedEffect]) -> None:
+    def _check_effects(self, effects: list[SimulatedEffect]) -> None:
         """No attempt had an effect twice, but as another delivery with the same key; keys are not shared."""
         seen: set[tuple[SimulatedAttempt, int]] = set()
         keys: dict[SimulatedAttempt, str] = {}
-        places: dict[str, tuple[Any, ...]] = {}
+        visits: dict[str, tuple[Any, ...]] = {}
         for attempt, redelivery, key in effects:
             if (attempt, redelivery) in seen:
                 raise AuditFailure(f"{attempt} ran twice as delivery {redelivery}")
             seen.add((attempt, redelivery))
             if keys.setdefault(attempt, key) != key:
                 raise AuditFailure(f"{attempt} ran again under another key")
-            if places.setdefault(key, attempt[:5]) != attempt[:5]:
-                raise AuditFailure(f"{attempt} has the key of {places[key]}")
+            if visits.setdefault(key, attempt[:5]) != attempt[:5]:
+                raise AuditFailure(f"{attempt} has the key of {visits[key]}")
         for attempt, key in keys.items():
-            done, again = self.processed.get(attempt), attempt._replace(attempt=attempt.attempt + 1)
-            if done is None or done.do != "retry" or again not in keys:
+            next_attempt = attempt._replace(attempt=attempt.attempt + 1)
+            processed = self.processed.get(attempt)
+            if processed is None or processed.do != "retry" or next_attempt not in keys:
                 continue
-            if (keys[again] == key) != (done.outcome.status == "error"):
-                raise AuditFailure(f"{again} has the wrong key: the outcome before was {done.outcome.status}")
+            # After an error the same work is tried again; after a success the next poll is work of its own.
+            if (keys[next_attempt] == key) != (processed.outcome.status == "error"):
+                raise AuditFailure(
+                    f"{next_attempt} has the wrong key: the outcome before was {processed.outcome.status}"
+                )
 
     def check_joins(self, execution: str) -> None:
         """Where there is no cycle and no retry, a step that waits for all or any runs once at most.
@@ -245,16 +252,18 @@ class Audit:
             if state.summaries[step.name].runs - self.turned_away[execution, step.name] > 1:
                 raise AuditFailure(f"the join of `{step.name}` let go more than once")
 
-    def _demand(self, problems: list[str], where: str) -> None:
+    def _require_none(self, problems: list[str], where: str) -> None:
         if problems:
             raise AuditFailure(f"{where}: {'; '.join(problems)}")
 
-    def _same(self, one: ExecutionState, other: ExecutionState, what: str) -> None:
-        if one != other:
-            raise AuditFailure(f"{what} ({one.execution_id}): {'; '.join(state_differences(one, other))}")
+    def _require_equal(self, first: ExecutionState, second: ExecutionState, problem: str) -> None:
+        if first != second:
+            raise AuditFailure(
+                f"{problem} ({first.execution_id}): {'; '.join(state_differences(first, second))}"
+            )
 
 
-def _nobody_listens(state: ExecutionState) -> Iterator[str]:
+def _stray_listeners(state: ExecutionState) -> Iterator[str]:
     """Whoever is on the list of a signal waits for it."""
     for signal, listeners in state.listeners.items():
         for listener in listeners:
@@ -272,7 +281,7 @@ def comparable_end(state: ExecutionState) -> dict[str, Any]:
         "status": state.status,
         "result": state.result,
         "ctx": ctx,
-        "steps": {name: (one.status, one.runs) for name, one in sorted(state.summaries.items())},
-        "failures": sorted((one.error.kind, one.error.details["step"]) for one in state.failures),
-        "discarded": sorted((one["step"], one["reason"]) for one in state.discarded),
+        "steps": {name: (summary.status, summary.runs) for name, summary in sorted(state.summaries.items())},
+        "failures": sorted((failure.error.kind, failure.error.details["step"]) for failure in state.failures),
+        "discarded": sorted((token["step"], token["reason"]) for token in state.discarded),
     }

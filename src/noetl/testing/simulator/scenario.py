@@ -50,7 +50,7 @@ NO_FAULTS = Faults()
 class SimulatedScenario(Struct, frozen=True, kw_only=True):
     seed: int
     outcomes: int
-    """What tools give follows from this number and the place of the task alone."""
+    """What tools give follows from this number and the attempt of the task alone."""
     errors: float
     """How often they fail."""
     document: SimulatedPlaybook
@@ -66,13 +66,13 @@ class SimulatedScenario(Struct, frozen=True, kw_only=True):
 def scenario_of(seed: int) -> SimulatedScenario:
     """The same for the same seed, always."""
     group = seed // SEEDS_PER_PLAYBOOK
-    random = Random(f"playbook {group}")  # noqa: S311 -- it must be repeatable
+    random = Random(f"playbook {group}")  # noqa: S311 - it must be repeatable
     theme = group % PLAYBOOKS_PER_ROUND
     comparable = theme < len(THEMES)
     document = steady_playbook(random, THEMES[theme]) if comparable else wild_playbook(random)
     errors = random.choice((0.0, 0.1, 0.2, 0.3))
     retry = random.random() < 0.6
-    schedule = Random(f"schedule {seed}")  # noqa: S311 -- as above
+    schedule = Random(f"schedule {seed}")  # noqa: S311 - it must be repeatable
     operations = _operations(schedule, comparable=comparable)
     return SimulatedScenario(
         seed=seed,
@@ -91,28 +91,28 @@ def _faults(random: Random) -> Faults:
     """Some seeds have everything, some only one kind of fault: those are easier to understand."""
     wanted = random.choice((0.3, 0.6, 0.9))
 
-    def some(high: float) -> float:
+    def chance(high: float) -> float:
         return random.uniform(0, high) if random.random() < wanted else 0
 
-    def number(high: int) -> int:
+    def count(high: int) -> int:
         return random.randint(1, high) if random.random() < wanted else 0
 
     return Faults(
         until=random.uniform(8, 24),
         workers=random.randint(1, 3),
         servers=random.choice((1, 1, 2)),
-        drop=some(0.25),
-        duplicate=some(0.3),
-        reorder=some(0.6),
-        late=some(0.05),
-        slow=some(0.25),
-        hurry=some(0.7),
-        crash_before_commit=some(0.1),
-        crash_after_commit=some(0.1),
-        server_crashes=number(2),
-        worker_crashes=number(3),
-        zombies=number(3),
-        snapshots=some(0.25),
+        drop=chance(0.25),
+        duplicate=chance(0.3),
+        reorder=chance(0.6),
+        late=chance(0.05),
+        slow=chance(0.25),
+        hurry=chance(0.7),
+        crash_before_commit=chance(0.1),
+        crash_after_commit=chance(0.1),
+        server_crashes=count(2),
+        worker_crashes=count(3),
+        zombies=count(3),
+        snapshots=chance(0.25),
         short_appends=random.random() < 0.2,
     )
 

@@ -18,7 +18,7 @@ def shrink(simulator: Simulator, failed: SimulationVerdict, tries: int = MOST_TR
     smaller = True
     while smaller:
         smaller = False
-        for candidate in _candidates(failed.scenario):
+        for candidate in _smaller_scenarios(failed.scenario):
             if not tries:
                 return failed
             tries -= 1
@@ -29,40 +29,45 @@ def shrink(simulator: Simulator, failed: SimulationVerdict, tries: int = MOST_TR
     return failed
 
 
-def _candidates(scenario: SimulatedScenario) -> Iterator[SimulatedScenario]:
+def _smaller_scenarios(scenario: SimulatedScenario) -> Iterator[SimulatedScenario]:
     """Large cuts first."""
-    for document in _documents(scenario.document, steady=scenario.comparable):
+    for document in _smaller_playbooks(scenario.document, keep_steady=scenario.comparable):
         if playbook_of(document.text) is not None:
             yield replace(scenario, document=document)
     for position in range(len(scenario.operations)):
-        less = scenario.operations[:position] + scenario.operations[position + 1 :]
-        yield replace(scenario, operations=less)
+        fewer = scenario.operations[:position] + scenario.operations[position + 1 :]
+        yield replace(scenario, operations=fewer)
     if scenario.retry:
         yield replace(scenario, retry=False)
     if scenario.errors:
         yield replace(scenario, errors=0.0)
-    for faults in _less_faults(scenario.faults):
+    for faults in _fewer_faults(scenario.faults):
         yield replace(scenario, faults=faults)
 
 
-def _less_faults(faults: Faults) -> Iterator[Faults]:
+def _fewer_faults(faults: Faults) -> Iterator[Faults]:
     for name, value in zip(faults.__struct_fields__, faults.__struct_defaults__, strict=True):
         if name != "until" and getattr(faults, name) != value:
             yield replace(faults, **{name: value})
 
 
-def _documents(document: SimulatedPlaybook, *, steady: bool) -> Iterator[SimulatedPlaybook]:
+def _smaller_playbooks(document: SimulatedPlaybook, *, keep_steady: bool) -> Iterator[SimulatedPlaybook]:
     """The same playbook without a step, or with a smaller one. A steady one stays steady."""
     steps = document.steps
-    ways_in = Counter(arc.step for step in steps for arc in step.arcs)
+    arrivals = Counter(arc.step for step in steps for arc in step.arcs)
     for position, step in enumerate(steps):
         if len(steps) > 1 and step.name != "last":
-            rest = steps[:position] + steps[position + 1 :]
-            yield replace(document, steps=tuple(_without_arcs_to(other, step.name) for other in rest))
+            remaining = steps[:position] + steps[position + 1 :]
+            yield replace(
+                document,
+                steps=tuple(_without_arcs_to(remaining_step, step.name) for remaining_step in remaining),
+            )
     for position, step in enumerate(steps):
-        careful = steady and ways_in[step.name] > 1
-        for smaller in _smaller(step):
-            if careful and (smaller.spec != step.spec or all(task.kind == NOOP for task in smaller.tasks)):
+        must_stay_steady = keep_steady and arrivals[step.name] > 1
+        for smaller in _smaller_steps(step):
+            if must_stay_steady and (
+                smaller.spec != step.spec or all(task.kind == NOOP for task in smaller.tasks)
+            ):
                 continue
             yield replace(document, steps=(*steps[:position], smaller, *steps[position + 1 :]))
     plain = "max_step_runs: 200"
@@ -76,7 +81,7 @@ def _without_arcs_to(step: StepPiece, name: str) -> StepPiece:
     return replace(step, arcs=tuple(arc for arc in step.arcs if arc.step != name))
 
 
-def _smaller(step: StepPiece) -> Iterator[StepPiece]:
+def _smaller_steps(step: StepPiece) -> Iterator[StepPiece]:
     for position in range(len(step.arcs)):
         yield replace(step, arcs=step.arcs[:position] + step.arcs[position + 1 :])
     if len(step.tasks) > 1:

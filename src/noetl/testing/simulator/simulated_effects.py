@@ -43,17 +43,17 @@ def state_timers(state: ExecutionState) -> dict[str, int]:
     """Everything in this state that time alone will change: key and moment."""
     if state.over:
         return {}
-    found = {name: token.deadline for name, token in state.tokens.items() if token.deadline is not None}
+    timers = {name: token.deadline for name, token in state.tokens.items() if token.deadline is not None}
     for run in state.runs.values():
         if run.deadline is not None and run.phase != "ended":
-            found[run.id] = run.deadline
+            timers[run.id] = run.deadline
         if run.suspended and run.phase != "ended":
             for frame in run.frames.values():
                 if frame.suspension is not None and frame.suspension.until is not None:
-                    found[f"{run.id}/{frame.index}"] = frame.suspension.until
+                    timers[f"{run.id}/{frame.index}"] = frame.suspension.until
     if state.deadline is not None:
-        found["execution"] = state.deadline
-    return found
+        timers["execution"] = state.deadline
+    return timers
 
 
 def timer_command(key: str) -> TimerFired:
@@ -65,28 +65,28 @@ def timer_command(key: str) -> TimerFired:
 
 def timer_changes(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int | None]:
     """What to set and to clear so that the one becomes the other."""
-    change: dict[str, int | None] = {key: None for key in before if key not in after}
-    change.update((key, moment) for key, moment in after.items() if before.get(key) != moment)
-    return change
+    changes: dict[str, int | None] = {key: None for key in before if key not in after}
+    changes.update((key, moment) for key, moment in after.items() if before.get(key) != moment)
+    return changes
 
 
 def outbox_messages(
     state: ExecutionState, events: Iterable[Event], parent: ParentTask | None, waiting: Iterable[str]
 ) -> dict[str, bytes | None]:
     """The messages of these events; `waiting` are the children that were waited for before them."""
-    found: dict[str, bytes | None] = {}
+    messages: dict[str, bytes | None] = {}
     for event in events:
         match event.body:
             case RunSuspended(reason="child") as body if body.child in awaited_children(state):
-                found[f"start {body.child}"] = msgspec.json.encode(_start(state, body))
+                messages[f"start {body.child}"] = msgspec.json.encode(_start_message(state, body))
             case CancelRequested():
                 for child in waiting:
-                    found[f"cancel {child}"] = msgspec.json.encode(ExecutionMessage(to=child, do="cancel"))
+                    messages[f"cancel {child}"] = msgspec.json.encode(ExecutionMessage(to=child, do="cancel"))
             case PlaybookProcessed() as body if parent is not None:
-                found["ended"] = msgspec.json.encode(_ended(state, body, parent))
+                messages["ended"] = msgspec.json.encode(_end_message(state, body, parent))
             case _:
                 pass
-    return found
+    return messages
 
 
 def awaited_children(state: ExecutionState) -> list[str]:
@@ -100,17 +100,17 @@ def awaited_children(state: ExecutionState) -> list[str]:
     ]
 
 
-def _start(state: ExecutionState, body: RunSuspended) -> ExecutionMessage:
+def _start_message(state: ExecutionState, body: RunSuspended) -> ExecutionMessage:
     run = state.runs[body.run]
     frame = run.frames[body.iteration]
     label = run.task(frame).label
-    place = task_run_id(body.run, body.iteration, label, frame.visits[label], frame.attempt)
+    task_run = task_run_id(body.run, body.iteration, label, frame.visits[label], frame.attempt)
     path = (frame.input or {})["path"]
-    parent = ParentTask(execution_id=state.execution_id, task_run_id=place)
+    parent = ParentTask(execution_id=state.execution_id, task_run_id=task_run)
     return ExecutionMessage(to=body.child, do="start", path=path, parent=parent)
 
 
-def _ended(state: ExecutionState, body: PlaybookProcessed, parent: ParentTask) -> ExecutionMessage:
+def _end_message(state: ExecutionState, body: PlaybookProcessed, parent: ParentTask) -> ExecutionMessage:
     run, iteration, *_ = parent.task_run_id.split("/")
     return ExecutionMessage(
         to=parent.execution_id,

@@ -59,7 +59,7 @@ class SimulatedOperator:
     def send_command(self, execution: str, command: Command, path: str = "") -> None:
         server = self.world.any_server()
 
-        def given() -> None:
+        def deliver() -> None:
             if not path and execution not in self.world.audit.mirrors:
                 return
             if isinstance(command, Retry) and not self.world.wants_retry(self.world.audit.mirrors[execution]):
@@ -69,4 +69,4 @@ class SimulatedOperator:
             except Refused as refusal:
                 self.world.note(server.name, f"refuses {type(command).__name__}: {refusal}")
 
-        self.world.send(server, given)
+        self.world.send(server, deliver)

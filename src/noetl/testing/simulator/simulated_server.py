@@ -83,9 +83,9 @@ class SimulatedServer:
     def start(self) -> None:
         self.world.note(self.name, "starts")
         self.up = True
-        self.receive(self._remember)
+        self.receive(self._load_open_executions)
 
-    def _remember(self) -> None:
+    def _load_open_executions(self) -> None:
         for execution in self.world.archive.open_executions():
             self.state_of(execution)
         self.pump()
@@ -116,25 +116,26 @@ class SimulatedServer:
 
     def send_outbox(self) -> None:
         """Send what is in the outbox; it stays there until it is known to have arrived."""
-        for errand, message in self.world.archive.outbox():
+        for message, entry in self.world.archive.outbox():
             server = self.world.any_server()
-            self.world.send(server, partial(server.deliver, errand, message))
+            self.world.send(server, partial(server.deliver, message, entry))
 
-    def deliver(self, errand: ExecutionMessage, message: OutboxMessage) -> None:
-        if errand.do != "start" and errand.to not in self.world.audit.mirrors:
+    def deliver(self, message: ExecutionMessage, entry: OutboxMessage) -> None:
+        if message.do != "start" and message.to not in self.world.audit.mirrors:
             return
         try:
-            self.submit(errand.to, errand.command, errand.path)
+            self.submit(message.to, message.command, message.path)
         except Refused as refusal:
-            self.world.note(self.name, f"refuses to {errand.do} {errand.to}: {refusal}")
-        # the answer to the sender may be lost: then it comes again
+            self.world.note(self.name, f"refuses to {message.do} {message.to}: {refusal}")
+        # The answer to the sender may be lost: then the message comes again.
         if not self.world.unlucky(self.world.faults.drop):
-            call_inline(self.world.archive.store.sent([message]))
+            call_inline(self.world.archive.store.sent([entry]))
 
     def state_of(self, execution: str, path: str = "") -> ExecutionState:
         """Up to date, or nearly: another server may just have written."""
         state = self.states.get(execution)
         if state is not None:
+            # A single server wrote everything itself: it need not read before each command.
             if len(self.world.servers) > 1:
                 self.world.archive.catch_up(state)
         else:
@@ -145,12 +146,12 @@ class SimulatedServer:
             self.states[execution] = state
         if decision_due(state):
             before = state_timers(state)
-            if not self._record(state, before, proceed(state, self.world.clock.now)):
+            if not self._commit(state, before, proceed(state, self.world.clock.now)):
                 return self.state_of(execution)
         return state
 
     def submit(self, execution: str, command: Command, path: str = "") -> list[Event]:
-        """Decide and commit. Raises Refused, NotOwner, Crash."""
+        """Decide and commit. Raises Refused, NotOwner, SimulatedCrash."""
         world = self.world
         while True:
             state = self.states.get(execution) or self.state_of(execution, path)
@@ -165,12 +166,12 @@ class SimulatedServer:
             if not events:
                 return events
             world.note(self.name, command)
-            if not self._record(state, before, events, waiting, command):
+            if not self._commit(state, before, events, waiting, command):
                 continue
             while decision_due(state):
                 before = state_timers(state)
                 more = proceed(state, world.clock.now)
-                if not more or not self._record(state, before, more):
+                if not more or not self._commit(state, before, more):
                     break
                 events += more
             self.dispatch()
@@ -178,10 +179,10 @@ class SimulatedServer:
 
     def _is_behind(self, state: ExecutionState) -> bool:
         """Whether another server had written what this one did not know; now it does."""
-        known = state.version
-        return self.world.archive.catch_up(state).version > known
+        version = state.version
+        return self.world.archive.catch_up(state).version > version
 
-    def _record(
+    def _commit(
         self,
         state: ExecutionState,
         before: dict[str, int],
@@ -230,9 +231,9 @@ class SimulatedServer:
             except Refused:
                 self.polling_workers[worker.name] = worker
                 return
-            self._hand_over(self.states[execution], run, worker)
+            self._send_run(self.states[execution], run, worker)
 
-    def _hand_over(self, state: ExecutionState, name: str, worker: "SimulatedWorker") -> None:
+    def _send_run(self, state: ExecutionState, name: str, worker: "SimulatedWorker") -> None:
         run = state.runs[name]
         self.leases[state.execution_id, name, run.fence] = self.world.clock.now + LEASE
         data = msgspec.json.encode(dump_run(run))
@@ -247,34 +248,34 @@ class SimulatedServer:
         self.polling_workers[worker.name] = worker
         self.dispatch()
 
-    def report(self, hold: "HeldRun", number: int, bodies: Sequence[tuple[int, bytes]]) -> None:
+    def report(self, held_run: "HeldRun", number: int, bodies: Sequence[tuple[int, bytes]]) -> None:
         decoded = tuple(decode(kind, data, FORMAT) for kind, data in bodies)
         try:
-            self.submit(hold.execution, Report(hold.name, hold.fence, number, decoded))
+            self.submit(held_run.execution, Report(held_run.name, held_run.fence, number, decoded))
         except NotOwner:
-            self._answer(hold, hold.lose)
+            self._reply(held_run, held_run.lose)
             return
         except Refused:
             return
-        self.world.audit.check_worker_state(hold.run, self.states[hold.execution])
-        control = self.control(hold)
+        self.world.audit.check_worker_state(held_run.run, self.states[held_run.execution])
+        control = self.control(held_run)
         done = number + len(decoded)
-        self._answer(hold, lambda: hold.acknowledge(done, control))
+        self._reply(held_run, lambda: held_run.acknowledge(done, control))
 
-    def heartbeat(self, holds: Sequence["HeldRun"]) -> None:
-        for hold in holds:
-            control = self.control(hold)
+    def heartbeat(self, held_runs: Sequence["HeldRun"]) -> None:
+        for held_run in held_runs:
+            control = self.control(held_run)
             if control.owned:
-                self.leases[hold.execution, hold.name, hold.fence] = self.world.clock.now + LEASE
-            self._answer(hold, partial(hold.receive_control, control))
+                self.leases[held_run.execution, held_run.name, held_run.fence] = self.world.clock.now + LEASE
+            self._reply(held_run, partial(held_run.receive_control, control))
 
-    def release(self, hold: "HeldRun") -> None:
-        self.submit(hold.execution, LeaseLost(hold.name, hold.fence))
+    def release(self, held_run: "HeldRun") -> None:
+        self.submit(held_run.execution, LeaseLost(held_run.name, held_run.fence))
 
-    def control(self, hold: "HeldRun") -> RunControl:
-        state = self.state_of(hold.execution)
-        run = state.runs.get(hold.name)
-        if run is None or run.fence != hold.fence:
+    def control(self, held_run: "HeldRun") -> RunControl:
+        state = self.state_of(held_run.execution)
+        run = state.runs.get(held_run.name)
+        if run is None or run.fence != held_run.fence:
             return NOT_OWNED
         resumed = tuple(
             RunResumed(
@@ -293,5 +294,5 @@ class SimulatedServer:
             resumed=resumed,
         )
 
-    def _answer(self, hold: "HeldRun", action: Action) -> None:
-        self.world.network.send(lambda: hold.worker.receive(action))
+    def _reply(self, held_run: "HeldRun", action: Action) -> None:
+        self.world.network.send(lambda: held_run.worker.receive(action))

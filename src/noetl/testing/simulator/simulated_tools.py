@@ -1,4 +1,4 @@
-"""Tools that give what their place says, in whatever order they are asked, and remember what they did."""
+"""Tools that give what the attempt says, in whatever order they are asked, and remember what they did."""
 
 from typing import NamedTuple
 from zlib import crc32
@@ -39,7 +39,7 @@ def simulated_attempt_of(execution: str, started: TaskStarted) -> SimulatedAttem
 
 
 class SimulatedTools:
-    """`number` and the chance of an error decide, with the place and the inputs, what a task gives."""
+    """`number` and the chance of an error decide, with the attempt and its inputs, what a task gives."""
 
     def __init__(self, number: int, errors: float) -> None:
         self.number = number
@@ -56,11 +56,11 @@ class SimulatedTools:
                 simulated_attempt_of(execution, started), started.redelivery, call.idempotency_key
             )
         )
-        place = (run.step.name, started.iteration, started.task, started.visit, started.attempt)
-        chance = crc32(f"{self.number}/{place}".encode())
+        attempt_key = (run.step.name, started.iteration, started.task, started.visit, started.attempt)
+        chance = crc32(f"{self.number}/{attempt_key}".encode())
         if chance % 1_000 < self.errors:
             return failed(ErrorInfo(kind="sql", message=f"{started.task} broke", retryable=True))
-        seen = msgspec.json.encode(call.inputs.get("args", {}), order="sorted")
-        value = crc32(seen, chance) >> 4
-        # what is a mapping is never equal to a number that policies ask for
+        encoded_args = msgspec.json.encode(call.inputs.get("args", {}), order="sorted")
+        value = crc32(encoded_args, chance) >> 4
+        # A mapping is never equal to a number that policies ask for.
         return succeeded({"a": [value % 7]} if value % 11 == 0 else value % 6)

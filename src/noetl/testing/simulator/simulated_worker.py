@@ -50,17 +50,17 @@ class SimulatedWorker:
         """Heartbeat, and ask for work if there is room."""
         if self.world.settled:
             return
-        holds = [hold for hold in self.held_runs if hold.open]
-        self.held_runs = holds
-        if holds:
+        held_runs = [held_run for held_run in self.held_runs if held_run.open]
+        self.held_runs = held_runs
+        if held_runs:
             for server in self.world.servers:
-                self.world.send(server, partial(server.heartbeat, holds))
+                self.world.send(server, partial(server.heartbeat, held_runs))
         self.poll()
         self.later(BEAT, self.tick)
 
     def poll(self) -> None:
         """Ask for work if there is room."""
-        self.held_runs = [hold for hold in self.held_runs if hold.open]
+        self.held_runs = [held_run for held_run in self.held_runs if held_run.open]
         if len(self.held_runs) < SLOTS:
             server = self.world.any_server()
             self.world.send(server, lambda: server.poll(self))
@@ -68,21 +68,21 @@ class SimulatedWorker:
     def accept_run(self, execution: str, playbook: str, workload: bytes, data: bytes, fence: int) -> None:
         """Begin with a run that was claimed for this worker; the message may come twice."""
         plan = self.world.plans[playbook]
-        given = ExecutionInputs(execution, msgspec.json.decode(workload))
-        run = load_run(plan, given, msgspec.json.decode(data))
+        inputs = ExecutionInputs(execution, msgspec.json.decode(workload))
+        run = load_run(plan, inputs, msgspec.json.decode(data))
         if (execution, run.id, fence) in self.accepted:
             return
         self.accepted.add((execution, run.id, fence))
-        hold = HeldRun(self, execution, run, fence)
-        self.held_runs.append(hold)
-        hold.drive()
+        held_run = HeldRun(self, execution, run, fence)
+        self.held_runs.append(held_run)
+        held_run.drive()
         self.poll()
 
     def drain(self) -> None:
         """End in order: give back what is held, and take nothing more."""
-        for hold in self.held_runs:
-            if hold.open:
-                hold.release()
+        for held_run in self.held_runs:
+            if held_run.open:
+                held_run.release()
         self.up = False
 
 
@@ -101,7 +101,7 @@ class HeldRun:
         """Nothing is left to do but to report it."""
         self.control = RunControl(owned=True)
         self.unsent: list[EventBody] = []
-        self.number = run.reported
+        self.next_number = run.reported
         """Of the first event that was not sent."""
         self.sent: list[tuple[int, tuple[EventBody, ...]]] = []
         self.durable = run.reported
@@ -109,23 +109,23 @@ class HeldRun:
         """Tools that start when so many events are durable."""
         self.in_flight: set[int] = set()
         self.suspended_at: dict[int, int] = {}
-        self.pulse = False
+        self.resend_planned = False
 
     def drive(self) -> None:
         """Go on as far as possible without waiting."""
         while self.open and not self.done:
-            if not self._move():
+            if not self._advance():
                 break
         if self.open:
             self.flush()
 
-    def _move(self) -> bool:
+    def _advance(self) -> bool:
         """One instruction; False if something must happen first."""
         run, now = self.run, self.world.clock.now
         if self.control.stopping:
             self.in_flight.clear()
             self.waiting.clear()
-            self._end(cancel_run(run))
+            self._finish(cancel_run(run))
             return False
         if self.control.paused:
             suspended = pause_run(run)
@@ -140,9 +140,9 @@ class HeldRun:
                 self._record(body)
                 self.done = run.phase == "suspended"
             case RunTask() as call:
-                self._begin(call)
+                self._begin_task(call)
             case Finish(body=body):
-                self._end(body)
+                self._finish(body)
             case Wait(until=until):
                 if until is not None:
                     self.worker.later((until - now) / SECOND, self.drive)
@@ -159,26 +159,27 @@ class HeldRun:
         if self.world.unlucky(self.world.faults.hurry):
             self.flush()
 
-    def _end(self, body: EventBody) -> None:
+    def _finish(self, body: EventBody) -> None:
         self.unsent.append(body)
         self.done = True
 
-    def _run_at_once(self, call: RunTask) -> None:
+    def _run_pure(self, call: RunTask) -> None:
         outcome = self.world.tools.run(self.execution, self.run, call)
-        follows = judge_without_policy(self.run, call, outcome)
-        if follows is None:
-            follows = (judge(self.run, call.iteration, outcome, self.world.clock.now),)
-        for body in follows:
+        # As the real worker does: the short way where it applies, and the full judgement where it does not.
+        bodies = judge_without_policy(self.run, call, outcome)
+        if bodies is None:
+            bodies = (judge(self.run, call.iteration, outcome, self.world.clock.now),)
+        for body in bodies:
             if isinstance(body, StepDone):
-                self._end(body)
+                self._finish(body)
             else:
                 self._record(body)
 
-    def _begin(self, call: RunTask) -> None:
+    def _begin_task(self, call: RunTask) -> None:
         for body in call.begins:
             self._record(body)
         if call.task.kind == PURE_KIND:
-            self._run_at_once(call)
+            self._run_pure(call)
             return
         self.in_flight.add(call.iteration)
         self.waiting.append((self.run.reported, call))
@@ -187,22 +188,22 @@ class HeldRun:
     def flush(self) -> None:
         if not self.unsent:
             return
-        report = (self.number, tuple(self.unsent))
-        self.number += len(self.unsent)
+        report = (self.next_number, tuple(self.unsent))
+        self.next_number += len(self.unsent)
         self.unsent = []
         self.sent.append(report)
         self._send(*report)
-        if not self.pulse:
-            self.pulse = True
-            self.worker.later(PATIENCE, self._send_again)
+        if not self.resend_planned:
+            self.resend_planned = True
+            self.worker.later(PATIENCE, self._resend_reports)
 
-    def _send_again(self) -> None:
-        self.pulse = False
+    def _resend_reports(self) -> None:
+        self.resend_planned = False
         if self.open and self.sent:
             for report in self.sent:
                 self._send(*report)
-            self.pulse = True
-            self.worker.later(PATIENCE, self._send_again)
+            self.resend_planned = True
+            self.worker.later(PATIENCE, self._resend_reports)
 
     def _send(self, number: int, bodies: tuple[EventBody, ...]) -> None:
         server = self.world.any_server()
@@ -213,6 +214,7 @@ class HeldRun:
         """So many events are recorded: tools that waited for that may start."""
         if not self.open:
             return
+        # Acknowledgements overtake each other.
         self.durable = max(self.durable, durable)
         self.sent = [report for report in self.sent if report[0] + len(report[1]) > self.durable]
         if self.done and not (self.sent or self.unsent):
@@ -238,13 +240,13 @@ class HeldRun:
         self.world.audit.check_effect(self.execution, call)
         outcome = self.world.tools.run(self.execution, self.run, call)
 
-        def landed() -> None:
+        def finish() -> None:
             if self.open and call.iteration in self.in_flight:
                 self.in_flight.discard(call.iteration)
                 self._record(judge(self.run, call.iteration, outcome, self.world.clock.now))
                 self.drive()
 
-        self.worker.later(self.world.tool_time(), landed)
+        self.worker.later(self.world.tool_time(), finish)
 
     def receive_control(self, control: RunControl) -> None:
         """News about the run: it was lost, iterations go on, the execution was cancelled or paused."""
@@ -257,6 +259,7 @@ class HeldRun:
         self.control = control
         if self.done:
             return
+        # A resumption may come more than once, and late: it counts for a suspension the server has seen.
         for resumed in control.resumed:
             frame = self.run.frames.get(resumed.iteration)
             if (

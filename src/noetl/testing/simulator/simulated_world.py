@@ -10,9 +10,8 @@ from noetl.kernel.net import decider
 from noetl.stores.sqlite.store import SqliteStore
 from noetl.testing.simulator.archive import Archive, call_inline
 from noetl.testing.simulator.audit import Audit, AuditFailure
-from noetl.testing.simulator.network import SimulatedNetwork
 from noetl.testing.simulator.playbook_pieces import SimulatedPlaybook
-from noetl.testing.simulator.scenario import SimulatedScenario
+from noetl.testing.simulator.scenario import Faults, SimulatedScenario
 from noetl.testing.simulator.simulated_operator import SimulatedOperator
 from noetl.testing.simulator.simulated_server import SimulatedServer
 from noetl.testing.simulator.simulated_tools import SimulatedTools
@@ -21,8 +20,44 @@ from noetl.testing.simulator.virtual_clock import SECOND, Action, VirtualClock
 
 MOST_STEPS = 10_000
 """More than anything takes that ends at all."""
-TRACE = 60
-FEW = 3
+TRACE_LENGTH = 60
+SHORT_APPEND = 3
+"""Events decided at once where appends are short."""
+
+
+class SimulatedNetwork:
+    """Messages between client, servers and workers: late, in any order, twice, or never.
+
+    Delivers by calling. After `faults.until` it is perfect.
+    """
+
+    def __init__(self, clock: VirtualClock, faults: Faults, random: Random) -> None:
+        self._clock = clock
+        self._faults = faults
+        self._random = random
+        self.broken_until = clock.now + round(faults.until * SECOND)
+
+    @property
+    def perfect(self) -> bool:
+        return self._clock.now >= self.broken_until
+
+    def send(self, deliver: Action) -> None:
+        if self.perfect:
+            self._clock.later(0.001, deliver)
+            return
+        faults, random = self._faults, self._random
+        copies = 2 if random.random() < faults.duplicate else 1
+        for _ in range(copies):
+            if random.random() >= faults.drop:
+                self._clock.later(self._delay(), deliver)
+
+    def _delay(self) -> float:
+        faults, random = self._faults, self._random
+        if random.random() < faults.late:
+            return random.uniform(5, 30)
+        if random.random() < faults.reorder:
+            return random.uniform(0, 2)
+        return 0.001
 
 
 class SimulatedWorld:
@@ -33,14 +68,14 @@ class SimulatedWorld:
     def __init__(self, scenario: SimulatedScenario, plan_of: Callable[[SimulatedPlaybook], Plan]) -> None:
         self.scenario = scenario
         self.faults = scenario.faults
-        self.random = Random(f"luck {scenario.seed}")  # noqa: S311 -- it must be repeatable
+        self.random = Random(f"luck {scenario.seed}")  # noqa: S311 - it must be repeatable
         self.clock = VirtualClock()
         self.began = self.clock.now
         self.network = SimulatedNetwork(self.clock, self.faults, self.random)
         self.tools = SimulatedTools(scenario.outcomes, scenario.errors)
         self.plans: dict[str, Plan] = {}
         self.catalog: dict[str, Plan] = {}
-        self.trace: deque[tuple[int, str, Any]] = deque(maxlen=TRACE)
+        self.trace: deque[tuple[int, str, Any]] = deque(maxlen=TRACE_LENGTH)
         self.archive = Archive(SqliteStore.in_memory(), self.plans)
         self.audit = Audit(self.archive)
         for document in (scenario.document, *scenario.children):
@@ -49,7 +84,7 @@ class SimulatedWorld:
             call_inline(self.archive.store.put_playbook(plan.playbook.hash, document.text.encode()))
         self.servers = [SimulatedServer(self, f"server {number}") for number in range(self.faults.servers)]
         self.workers = [SimulatedWorker(self, f"worker {number}") for number in range(self.faults.workers)]
-        self.hired = len(self.workers)
+        self.workers_started = len(self.workers)
         self.settled = False
         self.steps = 0
         self.operator = SimulatedOperator(self)
@@ -58,8 +93,8 @@ class SimulatedWorld:
     def root(self) -> ExecutionState | None:
         return self.audit.mirrors.get(self.execution_id)
 
-    def note(self, who: str, what: Any) -> None:
-        self.trace.append((self.clock.now, who, what))
+    def note(self, source: str, event: Any) -> None:
+        self.trace.append((self.clock.now, source, event))
 
     def send(self, server: SimulatedServer, action: Action) -> None:
         self.network.send(lambda: server.receive(action))
@@ -89,9 +124,10 @@ class SimulatedWorld:
         )
 
     def run(self) -> None:
-        """To the end. Raises Finding, and whatever broken code raises."""
+        """To the end. Raises AuditFailure, and whatever broken code raises."""
+        # A constant of the kernel: short appends leave decisions over, which must survive a crash.
         limit = decider.MAX_EVENTS_AT_ONCE
-        decider.MAX_EVENTS_AT_ONCE = FEW if self.faults.short_appends else limit
+        decider.MAX_EVENTS_AT_ONCE = SHORT_APPEND if self.faults.short_appends else limit
         try:
             self._begin()
             while self.clock.step():
@@ -131,27 +167,27 @@ class SimulatedWorld:
         for worker in self.workers:
             self.clock.later(0, worker.tick)
         self.clock.later(0, self.operator.tick)
-        strokes = [
+        accidents = [
             (faults.server_crashes, lambda: random.choice(self.servers).crash()),
             (faults.worker_crashes, self._replace_worker),
             (faults.zombies, self._put_to_sleep),
         ]
-        for count, stroke in strokes:
+        for count, accident in accidents:
             for _ in range(count):
-                # rather early, when most is still to be done
-                self.clock.later(random.random() ** 2 * faults.until, stroke)
+                # Rather early, when most is still to be done.
+                self.clock.later(random.random() ** 2 * faults.until, accident)
 
-    def _busy_worker(self, stroke: Action) -> SimulatedWorker | None:
-        """One that has something to lose; if there is none, the stroke comes later."""
-        busy = [worker for worker in self.workers if any(hold.in_flight for hold in worker.held_runs)]
+    def _choose_busy_worker(self, accident: Action) -> SimulatedWorker | None:
+        """One that has something to lose; if there is none, the accident comes later."""
+        busy = [worker for worker in self.workers if any(held_run.in_flight for held_run in worker.held_runs)]
         if busy:
             return self.random.choice(busy)
         if not self.network.perfect:
-            self.clock.later(0.3, stroke)
+            self.clock.later(0.3, accident)
         return None
 
     def _replace_worker(self) -> None:
-        worker = self._busy_worker(self._replace_worker)
+        worker = self._choose_busy_worker(self._replace_worker)
         if worker is None:
             return
         if self.random.random() < 0.5:
@@ -161,12 +197,12 @@ class SimulatedWorld:
             self.note(worker.name, "dies")
             worker.up = False
         self.workers.remove(worker)
-        self.workers.append(SimulatedWorker(self, f"worker {self.hired}"))
-        self.hired += 1
+        self.workers.append(SimulatedWorker(self, f"worker {self.workers_started}"))
+        self.workers_started += 1
         self.workers[-1].tick()
 
     def _put_to_sleep(self) -> None:
-        worker = self._busy_worker(self._put_to_sleep)
+        worker = self._choose_busy_worker(self._put_to_sleep)
         if worker is not None:
             self.note(worker.name, "stands still")
             worker.asleep_until = self.clock.now + round(self.random.uniform(2, 25) * SECOND)

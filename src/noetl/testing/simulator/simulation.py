@@ -31,12 +31,13 @@ class Simulator:
     """Runs scenarios. What belongs to a playbook is kept for the next one that has the same playbook."""
 
     def __init__(self) -> None:
+        # Four seeds in a row share a playbook and the end without faults: each costs as much as a run.
         self._plans: dict[SimulatedPlaybook, Plan] = {}
-        self._ends: dict[SimulatedScenario, SimulationVerdict] = {}
+        self._expected: dict[SimulatedScenario, SimulationVerdict] = {}
 
     def check(self, scenario: SimulatedScenario) -> SimulationVerdict:
         """Simulate, and compare the end with that of the run without faults where there is only one end."""
-        verdict = self._play(scenario)
+        verdict = self._simulate(scenario)
         if verdict.problem or verdict.lost_tasks or not scenario.comparable:
             return verdict
         expected = self._without_faults(scenario)
@@ -51,9 +52,9 @@ class Simulator:
 
     def _without_faults(self, scenario: SimulatedScenario) -> SimulationVerdict:
         plain = replace(scenario, seed=0, faults=NO_FAULTS, operations=())
-        if plain not in self._ends:
-            self._ends[plain] = self._play(plain)
-        return self._ends[plain]
+        if plain not in self._expected:
+            self._expected[plain] = self._simulate(plain)
+        return self._expected[plain]
 
     def plan_of(self, document: SimulatedPlaybook) -> Plan:
         if document not in self._plans:
@@ -63,21 +64,21 @@ class Simulator:
             self._plans[document] = Plan(playbook)
         return self._plans[document]
 
-    def _play(self, scenario: SimulatedScenario) -> SimulationVerdict:
+    def _simulate(self, scenario: SimulatedScenario) -> SimulationVerdict:
         world = SimulatedWorld(scenario, self.plan_of)
         problem = ""
         try:
             world.run()
         except AuditFailure as finding:
             problem = str(finding)
-        except Exception as error:  # noqa: BLE001 -- whatever the engine raises is what we look for
-            place = traceback.extract_tb(error.__traceback__)[-1]
-            problem = f"{type(error).__name__} in {place.name}: {error}"
+        except Exception as error:  # noqa: BLE001 - whatever the engine raises is what is looked for
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            problem = f"{type(error).__name__} in {frame.name}: {error}"
         return SimulationVerdict(
             scenario=scenario,
             problem=problem,
             end=comparable_end(world.root) if world.root is not None else {},
             lost_tasks=world.audit.lost_workers > 0,
-            trace=tuple(((now - world.began) / SECOND, who, what) for now, who, what in world.trace),
+            trace=tuple(((now - world.began) / SECOND, source, event) for now, source, event in world.trace),
             steps=world.steps,
         )

@@ -9,13 +9,13 @@ COMMAND = "python -m noetl.testing.simulator --seed"
 def describe_scenario(scenario: SimulatedScenario) -> str:
     """The playbook, and what goes wrong around it."""
     faults = scenario.faults
-    wrong = [
+    faults_set = [
         f"{name}={value if isinstance(value, int) else round(value, 3)}"
         for name in faults.__struct_fields__
         if (value := getattr(faults, name))
     ]
-    operations = [f"{what} at {moment:.3f} s" for moment, what in scenario.operations]
-    lines = [f"faults: {', '.join(wrong)}", f"errors of tools: {scenario.errors}"]
+    operations = [f"{operation} at {moment:.3f} s" for moment, operation in scenario.operations]
+    lines = [f"faults: {', '.join(faults_set)}", f"errors of tools: {scenario.errors}"]
     if operations:
         lines.append(f"operations: {', '.join(operations)}")
     if scenario.retry:
@@ -37,7 +37,7 @@ def failure_report(failed: SimulationVerdict, shrunk: SimulationVerdict) -> str:
             "",
             describe_scenario(shrunk.scenario),
             "the last steps:",
-            *(f"{seconds:9.3f} {who}: {what}" for seconds, who, what in shrunk.trace),
+            *(f"{seconds:9.3f} {source}: {event}" for seconds, source, event in shrunk.trace),
             "",
             f"again: {COMMAND} {seed}",
         ]

@@ -46,10 +46,10 @@ THEMES = (
 
 def steady_playbook(random: Random, theme: PlaybookTheme) -> SimulatedPlaybook:
     """A playbook without cycles in which no run sees what another one happens to have written by then."""
-    return first_valid(lambda: _Maker(random, theme).document())
+    return first_valid(lambda: _PlaybookMaker(random, theme).document())
 
 
-class _Place(Struct):
+class _StepDraft(Struct):
     """What is known about a step of a steady playbook while it is made."""
 
     sources: list[int]
@@ -61,7 +61,7 @@ class _Place(Struct):
     labels: Sequence[str] = ()
 
 
-class _Maker:
+class _PlaybookMaker:
     """Makes one steady playbook.
 
     Each task writes a key of its own. A run reads what others wrote only where they must have ended:
@@ -72,15 +72,15 @@ class _Maker:
         self.random = random
         self.theme = theme
         self.size = random.choice((2, 3, 3, 4, 4, 5))
-        self.places = [_Place([]) for _ in range(self.size)]
+        self.drafts = [_StepDraft([]) for _ in range(self.size)]
         for number in range(1, self.size):
-            # more than one way in: that is where joins are
-            ways = random.choice((1, 1, 2, 3))
-            self.places[number].sources = sorted(random.choices(range(number), k=ways))
+            # More than one arc in: that is where joins are.
+            arc_count = random.choice((1, 1, 2, 3))
+            self.drafts[number].sources = sorted(random.choices(range(number), k=arc_count))
         if theme.fan:
             self.size = random.choice((4, 5))
             middle = list(range(1, self.size - 1))
-            self.places = [_Place([]), *(_Place([0]) for _ in middle), _Place(middle)]
+            self.drafts = [_StepDraft([]), *(_StepDraft([0]) for _ in middle), _StepDraft(middle)]
 
     def document(self) -> SimulatedPlaybook:
         steps = [self._step(number) for number in range(self.size)]
@@ -97,26 +97,26 @@ class _Maker:
         return SimulatedPlaybook("random/steady", ", ".join(executor), tuple(steps))
 
     def _step(self, number: int) -> StepPiece:
-        random, place = self.random, self.places[number]
+        random, draft = self.random, self.drafts[number]
         spec = self._spec(number)
-        may_pass = (len(set(place.sources)) < 2 or place.single) and "any" not in spec
-        chance = self.theme.passes if len(place.sources) > 1 else self.theme.passes / 3
+        may_pass = (len(set(draft.sources)) < 2 or draft.single) and "any" not in spec
+        chance = self.theme.passes if len(draft.sources) > 1 else self.theme.passes / 3
         passes = may_pass and random.random() < chance
         loop, reduce = ("", "") if passes else self._loop(number)
-        place.looped = bool(loop)
-        place.waits = random.random() < self.theme.waits
-        count = random.choice((2, 3) if place.waits else (1, 1, 2, 2, 3))
-        place.labels = [f"t{position}" for position in range(count)]
+        draft.looped = bool(loop)
+        draft.waits = random.random() < self.theme.waits
+        count = random.choice((2, 3) if draft.waits else (1, 1, 2, 2, 3))
+        draft.labels = [f"t{position}" for position in range(count)]
         tasks = tuple(self._task(number, position, reduce) for position in range(count))
         if passes:
-            leads_on = any(number in other.sources for other in self.places)
+            leads_on = any(number in later.sources for later in self.drafts)
             tasks = () if leads_on and random.random() < 0.5 else (TaskPiece("t0", NOOP),)
         elif not loop and not may_pass and all(task.kind == NOOP for task in tasks):
             tasks = (TaskPiece("t0", PYTHON),)
         arcs = [
             ArcPiece(f"s{target}", join_entries(self._arc_args(number), random.choice(STEADY_GUARDS)))
             for target in range(number + 1, self.size)
-            for _ in range(self.places[target].sources.count(number))
+            for _ in range(self.drafts[target].sources.count(number))
         ]
         random.shuffle(arcs)
         writes = f'ctx.w{number}: "{{{{ event.result }}}}"' if tasks and random.random() < 0.15 else ""
@@ -128,19 +128,19 @@ class _Maker:
         return f"args: {{v: {value}, s{number}: {value}}}{write}"
 
     def _spec(self, number: int) -> str:
-        random, place = self.random, self.places[number]
+        random, draft = self.random, self.drafts[number]
         join = ""
-        if len(place.sources) > 1:
+        if len(draft.sources) > 1:
             joins = ("", "join: all", "join: all", "join: all", "join: any", "join: {count: 2}")
             join = "join: all" if self.theme.fan else random.choice(joins)
         elif random.random() < 0.1:
             join = "join: all"
-        before = bool(place.sources) and all(self.places[source].single for source in place.sources)
-        place.single = (
-            number == 0 or join in ("join: all", "join: any") or (before and len(place.sources) == 1)
+        source_single = bool(draft.sources) and all(self.drafts[source].single for source in draft.sources)
+        draft.single = (
+            number == 0 or join in ("join: all", "join: any") or (source_single and len(draft.sources) == 1)
         )
         when = 'rules: [{when: "{{ args.v is not number or args.v > 0 }}", then: {allow: true}}]'
-        deny = "fail" if len(set(place.sources)) < 2 and random.random() < 0.5 else "drop"
+        deny = "fail" if len(set(draft.sources)) < 2 and random.random() < 0.5 else "drop"
         admit = random.choice(("",) * 8 + (f"{when}, on_deny: {deny}", SIGNALLED))
         if self.theme.fan and join and random.random() < 0.3:
             admit = SIGNALLED
@@ -161,15 +161,15 @@ class _Maker:
         reduce = random.choice((*orderly, *orderly, "sum", "count", "min", "max"))
         keys = ", ".join(f"ctx.k{number}t{position}: {reduce}" for position in range(3))
         most = random.choice((1, 2, 3, 4, 4))
-        knobs = f"mode: parallel, max_in_flight: {most}, reduce: {{{keys}, run.acc: append}}"
+        options = f"mode: parallel, max_in_flight: {most}, reduce: {{{keys}, run.acc: append}}"
         if random.random() < 0.3:
-            knobs += ", window: 2"
-        return f"{items}, spec: {{{knobs}, policy: {{failure: {{mode: best_effort}}}}}}", reduce
+            options += ", window: 2"
+        return f"{items}, spec: {{{options}, policy: {{failure: {{mode: best_effort}}}}}}", reduce
 
     def _task(self, number: int, position: int, reduce: str) -> TaskPiece:
         random = self.random
         waits = (*KINDS[2:], KINDS[-1])
-        kind = random.choice(waits if self.places[number].waits else (PYTHON,) * 12 + KINDS[1:])
+        kind = random.choice(waits if self.drafts[number].waits else (PYTHON,) * 12 + KINDS[1:])
         label = f"t{position}"
         if kind != PYTHON:
             return TaskPiece(label, kind, POLICIES[1] if kind == KINDS[-1] else "")
@@ -187,30 +187,30 @@ class _Maker:
             keys["iter.acc"] = "[iter.acc | default(0), outcome.result] | tojson"
         if self.random.random() < 0.3:
             keys["run.acc"] = value
-        written = ", ".join(f'{key}: "{{{{ {what} }}}}"' for key, what in keys.items())
+        written = ", ".join(f'{key}: "{{{{ {expression} }}}}"' for key, expression in keys.items())
         return f"set: {{{written}}}" if written else ""
 
     def _readable(self, number: int, position: int) -> list[str]:
         """Values that are the same whatever happens at the same time."""
-        place = self.places[number]
-        found = ["_prev", "iter.index", "_attempt", "iter.acc | default(0)", "run.acc | default(0)"]
-        found += [f"{label} | default(0)" for label in place.labels[:position]]
-        if place.looped:
-            found.append("iter.item")
-        if len(place.sources) == 1:
-            source = place.sources[0]
-            before = self.places[source]
-            found += ["args.v", f"steps.s{source}.result | default(0)"]
-            if before.single and not before.looped:
-                found += [f"ctx.k{source}{label} | default(-1)" for label in before.labels]
-        chosen = self.random.sample(found, k=min(self.random.choice((0, 2, 3, 3)), len(found)))
+        draft = self.drafts[number]
+        readable = ["_prev", "iter.index", "_attempt", "iter.acc | default(0)", "run.acc | default(0)"]
+        readable += [f"{label} | default(0)" for label in draft.labels[:position]]
+        if draft.looped:
+            readable.append("iter.item")
+        if len(draft.sources) == 1:
+            source = draft.sources[0]
+            source_draft = self.drafts[source]
+            readable += ["args.v", f"steps.s{source}.result | default(0)"]
+            if source_draft.single and not source_draft.looped:
+                readable += [f"ctx.k{source}{label} | default(-1)" for label in source_draft.labels]
+        chosen = self.random.sample(readable, k=min(self.random.choice((0, 2, 3, 3)), len(readable)))
         return [f'"{{{{ {value} }}}}"' for value in chosen]
 
     def _policy(self, position: int) -> str:
         failed = f'{{when: "{FAILED}", then: {{do: DO}}}}'
         polling = retry_rule("{{ outcome.status == 'ok' and outcome.result == 3 }}", ", attempts: 4")
         jump = f'{{when: "{{{{ outcome.result == 4 }}}}", then: {{do: jump, to: t{max(position - 1, 0)}}}}}'
-        end = self.random.choice(
+        last_rule = self.random.choice(
             (
                 "",
                 failed.replace("DO", "break"),
@@ -219,7 +219,7 @@ class _Maker:
             )
         )
         delay = self.random.choice((0, 1, 4, 12))
-        again = retry_rule(FAILED, f", attempts: {self.random.randint(2, 4)}, delay: {delay}")
-        first = self.random.choice(("", "", again, again, polling, jump))
-        found = [rule for rule in (first, end if first != again else "") if rule]
-        return policy_rules(*found) if found else ""
+        retrying = retry_rule(FAILED, f", attempts: {self.random.randint(2, 4)}, delay: {delay}")
+        first_rule = self.random.choice(("", "", retrying, retrying, polling, jump))
+        policies = [rule for rule in (first_rule, last_rule if first_rule != retrying else "") if rule]
+        return policy_rules(*policies) if policies else ""

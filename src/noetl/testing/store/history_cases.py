@@ -65,9 +65,9 @@ class HistoryCases:
         first = await store.feed(limit=4)
         assert [entry.row.seq for entry in first] == [1, 2, 3, 4]
         await commit_accepted(store, new_append("a", 10))
-        rest = await store.feed(after=first[-1].pos)
-        assert [entry.row.seq for entry in rest] == [5, 6, 7, 8, 9, 10, 11]
-        assert await store.feed(after=rest[-1].pos) == []
+        remaining = await store.feed(after=first[-1].pos)
+        assert [entry.row.seq for entry in remaining] == [5, 6, 7, 8, 9, 10, 11]
+        assert await store.feed(after=remaining[-1].pos) == []
 
     @store_test
     async def test_a_position_is_not_used_again_after_a_deletion(self, store: Store) -> None:

@@ -77,9 +77,9 @@ class MaintenanceCases:
     @store_test
     async def test_a_document_that_is_missing_is_found(self, store: Store) -> None:
         await begin_execution(store, "a", Effects(playbook="h"))
-        [found] = await store.check()
-        assert found.execution_id == "a"
-        assert "h" in found.message
+        [inconsistency] = await store.check()
+        assert inconsistency.execution_id == "a"
+        assert "h" in inconsistency.message
 
     @store_test
     async def test_derived_facts_that_do_not_follow_from_the_rows_are_found_and_rebuilt(
@@ -96,7 +96,11 @@ class MaintenanceCases:
                 store, Append(execution_id=name, expected_version=0, rows=written, effects=wrong)
             )
         assert await store.check() == []
-        assert {found.execution_id for found in await store.check(effects_in_row)} == {"a", "b", "c"}
+        assert {inconsistency.execution_id for inconsistency in await store.check(effects_in_row)} == {
+            "a",
+            "b",
+            "c",
+        }
         assert await store.rebuild(effects_in_row) == 4
         assert await store.check(effects_in_row) == []
         for name in "abc":
@@ -122,11 +126,11 @@ class MaintenanceCases:
 
     @store_test
     async def test_what_cannot_be_derived_leaves_the_store_as_it_is(self, store: Store) -> None:
-        def puzzled(row: Row) -> Effects:
+        def refuse(row: Row) -> Effects:
             raise LookupError(f"kind {row.kind}")
 
         await begin_execution(store, "a", FULL)
         with pytest.raises(LookupError, match="kind 1"):
-            await store.rebuild(puzzled)
+            await store.rebuild(refuse)
         assert await store.check(effects_in_row) == []
         await commit_accepted(store, new_append("a", 1))

@@ -64,18 +64,18 @@ class _Model:
 
     def try_append(self, attempt: _Attempt) -> tuple[Append, Verdict]:
         """The append, and what must come of it."""
-        known = self.rows.get(attempt.execution, [])
-        expected = max(0, len(known) - attempt.off)
+        rows = self.rows.get(attempt.execution, [])
+        expected = max(0, len(rows) - attempt.off)
         key = "" if expected else attempt.key
-        made = new_append(attempt.execution, expected, *attempt.effects, start_key=key)
+        append = new_append(attempt.execution, expected, *attempt.effects, start_key=key)
         if key in self.keys:
-            return made, KeyTaken(self.keys[key])
-        if expected != len(known):
-            return made, Conflict(len(known))
-        self.rows[attempt.execution] = [*known, *made.rows]
+            return append, KeyTaken(self.keys[key])
+        if expected != len(rows):
+            return append, Conflict(len(rows))
+        self.rows[attempt.execution] = [*rows, *append.rows]
         if key:
             self.keys[key] = attempt.execution
-        return made, Committed(expected + len(made.rows))
+        return append, Committed(expected + len(append.rows))
 
     def delete(self, execution: str) -> bool:
         self.keys = {key: owner for key, owner in self.keys.items() if owner != execution}
@@ -84,12 +84,12 @@ class _Model:
     async def compare(self, store: Store) -> None:
         for name in _NAMES:
             assert await store.read(name) == self.rows.get(name, [])
-        found = {record.execution_id: record for record in (await store.executions()).executions}
-        assert found.keys() == self.rows.keys()
+        records = {record.execution_id: record for record in (await store.executions()).executions}
+        assert records.keys() == self.rows.keys()
         timers, outbox = set(), set()
         for name, rows in self.rows.items():
             effects = reduce(merge_effects, map(effects_in_row, rows))
-            assert (found[name].version, found[name].status) == (len(rows), effects.status or "")
+            assert (records[name].version, records[name].status) == (len(rows), effects.status or "")
             timers |= {(due, name, key) for key, due in effects.timers.items() if due is not None}
             outbox |= {(name, key, body) for key, body in effects.outbox.items() if body is not None}
         assert set(await store.timers()) == timers
@@ -97,7 +97,7 @@ class _Model:
         assert await store.check(effects_in_row) == []
 
 
-async def _behave(stores: Sequence[Store], steps: _Steps) -> None:
+async def _check_steps(stores: Sequence[Store], steps: _Steps) -> None:
     for record in (await stores[0].executions()).executions:
         await stores[0].delete(record.execution_id)
     model = _Model()
@@ -106,24 +106,24 @@ async def _behave(stores: Sequence[Store], steps: _Steps) -> None:
         if isinstance(step, str):
             assert await store.delete(step) == model.delete(step)
             continue
-        tried = [[model.try_append(attempt) for attempt in commit] for commit in step]
-        commits = (store.commit([made for made, _ in commit]) for commit in tried)
-        expected = [[verdict for _, verdict in commit] for commit in tried]
+        attempts = [[model.try_append(attempt) for attempt in commit] for commit in step]
+        commits = (store.commit([append for append, _ in commit]) for commit in attempts)
+        expected = [[verdict for _, verdict in commit] for commit in attempts]
         assert await asyncio.gather(*commits) == expected
     await model.compare(stores[-1])
 
 
-def _try_all(open_store: StoreOpener, writers: int) -> None:
+def _check_stores(open_store: StoreOpener, writers: int) -> None:
     with asyncio.Runner() as runner:
 
         async def open_all() -> list[Store]:
             return [open_store() for _ in range(writers)]
 
-        # inside, because Hypothesis wants a test to have one class and no fixtures
+        # Inside, because Hypothesis wants a test to have one class and no fixtures.
         @settings(max_examples=40)
         @given(_steps)
         def behaves(steps: _Steps) -> None:
-            runner.run(_behave(stores, steps))
+            runner.run(_check_steps(stores, steps))
 
         stores = runner.run(open_all())
         try:
@@ -137,11 +137,11 @@ class ModelCases:
     """One store, many commits at once."""
 
     def test_a_store_is_a_dictionary_of_lists(self, open_store: StoreOpener) -> None:
-        _try_all(open_store, 1)
+        _check_stores(open_store, 1)
 
 
 class SharedModelCases:
     """Three stores that take turns."""
 
     def test_several_stores_are_one_dictionary_of_lists(self, open_store: StoreOpener) -> None:
-        _try_all(open_store, 3)
+        _check_stores(open_store, 3)

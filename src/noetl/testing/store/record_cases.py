@@ -61,17 +61,17 @@ class RecordCases:
     async def test_a_letter_stays_until_an_append_answers_it(self, store: Store) -> None:
         await begin_execution(store, "a")
         await begin_execution(store, "b")
-        one = await store.send("a", b"cancel\0")
-        two = await store.send("b", b"pause")
-        three = await store.send("a", b"")
-        assert await store.inbox(["a"]) == [one, three]
-        assert await store.inbox(["b", "unknown", "a"]) == [one, two, three]
-        await store.commit([new_append("a", 0, taken=(one.id,))])
-        assert await store.inbox(["a"]) == [one, three]
-        await commit_accepted(store, new_append("a", 1, taken=(one.id,)))
-        assert await store.inbox(["a"]) == [three]
-        await store.take([two, three])
-        await store.take([two, three])
+        first = await store.send("a", b"cancel\0")
+        second = await store.send("b", b"pause")
+        third = await store.send("a", b"")
+        assert await store.inbox(["a"]) == [first, third]
+        assert await store.inbox(["b", "unknown", "a"]) == [first, second, third]
+        await store.commit([new_append("a", 0, taken=(first.id,))])
+        assert await store.inbox(["a"]) == [first, third]
+        await commit_accepted(store, new_append("a", 1, taken=(first.id,)))
+        assert await store.inbox(["a"]) == [third]
+        await store.take([second, third])
+        await store.take([second, third])
         assert await store.inbox(["a", "b"]) == []
 
     @store_test
@@ -122,15 +122,15 @@ class RecordCases:
 
     @store_test
     async def test_credentials_are_kept_by_name(self, store: Store) -> None:
-        one, two = _sealed("b", at=5), _sealed("a\0ü", at=6)
-        assert await store.put_credential(one)
-        assert await store.put_credential(two)
-        assert await store.credentials() == [two, one]
-        assert await store.credential("b") == one
+        first, second = _sealed("b", at=5), _sealed("a\0ü", at=6)
+        assert await store.put_credential(first)
+        assert await store.put_credential(second)
+        assert await store.credentials() == [second, first]
+        assert await store.credential("b") == first
         assert await store.credential("c") is None
         assert await store.delete_credential("b")
         assert not await store.delete_credential("b")
-        assert await store.credentials() == [two]
+        assert await store.credentials() == [second]
 
     @store_test
     async def test_a_credential_that_is_replaced_keeps_the_time_it_was_made(self, store: Store) -> None:
@@ -141,11 +141,11 @@ class RecordCases:
 
     @store_test
     async def test_all_credentials_are_sealed_with_one_key(self, store: Store) -> None:
-        one = _sealed("a")
-        await store.put_credential(one)
+        sealed = _sealed("a")
+        await store.put_credential(sealed)
         for name in ("a", "b"):
             assert not await store.put_credential(_sealed(name)._replace(key_id="k2"))
-        assert await store.credentials() == [one]
+        assert await store.credentials() == [sealed]
 
     @store_test
     async def test_credentials_are_wrapped_anew_all_or_none(self, store: Store) -> None:

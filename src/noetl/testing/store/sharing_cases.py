@@ -45,29 +45,29 @@ class SharingCases:
         asyncio.run(read())
 
     @two_store_test
-    async def test_each_sees_what_the_other_wrote(self, one: Store, other: Store) -> None:
-        await begin_execution(one, "a")
-        assert len(await other.read("a")) == 1
-        await commit_accepted(other, new_append("a", 1))
-        assert [row.seq for row in await one.read("a")] == [1, 2]
-        assert len(await one.feed()) == 2
+    async def test_each_sees_what_the_other_wrote(self, first: Store, second: Store) -> None:
+        await begin_execution(first, "a")
+        assert len(await second.read("a")) == 1
+        await commit_accepted(second, new_append("a", 1))
+        assert [row.seq for row in await first.read("a")] == [1, 2]
+        assert len(await first.feed()) == 2
 
     @two_store_test
-    async def test_the_version_is_judged_over_all(self, one: Store, other: Store) -> None:
-        await begin_execution(one, "a")
-        assert await other.commit([new_append("a", 0)]) == [Conflict(1)]
-        assert await other.commit([new_append("a", 1)]) == [Committed(2)]
-        assert await one.commit([new_append("a", 1)]) == [Conflict(2)]
+    async def test_the_version_is_judged_over_all(self, first: Store, second: Store) -> None:
+        await begin_execution(first, "a")
+        assert await second.commit([new_append("a", 0)]) == [Conflict(1)]
+        assert await second.commit([new_append("a", 1)]) == [Committed(2)]
+        assert await first.commit([new_append("a", 1)]) == [Conflict(2)]
 
     @two_store_test
-    async def test_what_the_other_deleted_is_gone(self, one: Store, other: Store) -> None:
-        await begin_execution(one, "a")
-        await other.delete("a")
-        assert await one.commit([new_append("a", 1)]) == [Conflict(0)]
-        assert await one.commit([new_append("a", 0)]) == [Committed(1)]
+    async def test_what_the_other_deleted_is_gone(self, first: Store, second: Store) -> None:
+        await begin_execution(first, "a")
+        await second.delete("a")
+        assert await first.commit([new_append("a", 1)]) == [Conflict(0)]
+        assert await first.commit([new_append("a", 0)]) == [Committed(1)]
 
     @two_store_test
-    async def test_those_who_append_at_once_lose_nothing(self, one: Store, other: Store) -> None:
+    async def test_those_who_append_at_once_lose_nothing(self, first: Store, second: Store) -> None:
         async def write(store: Store) -> int:
             version = refused = 0
             for _ in range(100):
@@ -81,31 +81,31 @@ class SharingCases:
                 await asyncio.sleep(0)
             return refused
 
-        await asyncio.gather(write(one), write(other))
-        assert [row.seq for row in await one.read("a")] == [*range(1, 201)]
-        assert await one.check(effects_in_row) == []
+        await asyncio.gather(write(first), write(second))
+        assert [row.seq for row in await first.read("a")] == [*range(1, 201)]
+        assert await first.check(effects_in_row) == []
 
     @two_store_test
-    async def test_a_start_key_starts_one_execution_over_all(self, one: Store, other: Store) -> None:
+    async def test_a_start_key_starts_one_execution_over_all(self, first: Store, second: Store) -> None:
         verdicts = await asyncio.gather(
-            one.commit([new_append("a", 0, start_key="key")]),
-            other.commit([new_append("b", 0, start_key="key")]),
+            first.commit([new_append("a", 0, start_key="key")]),
+            second.commit([new_append("b", 0, start_key="key")]),
         )
         assert sorted(type(verdict).__name__ for [verdict] in verdicts) == ["Committed", "KeyTaken"]
 
     @two_store_test
-    async def test_changes_ring_at_once_and_after_the_other_wrote(self, one: Store, other: Store) -> None:
-        await begin_execution(one, "a")
-        rings = aiter(one.changes())
+    async def test_changes_ring_at_once_and_after_the_other_wrote(self, first: Store, second: Store) -> None:
+        await begin_execution(first, "a")
+        rings = aiter(first.changes())
         await anext(rings)
-        await other.send("a", b"cancel")
+        await second.send("a", b"cancel")
         await asyncio.wait_for(anext(rings), 10)
-        assert [letter.body for letter in await one.inbox(["a"])] == [b"cancel"]
+        assert [letter.body for letter in await first.inbox(["a"])] == [b"cancel"]
 
     @two_store_test
-    async def test_changes_end_when_the_store_is_closed(self, one: Store, other: Store) -> None:
-        rings = aiter(one.changes())
+    async def test_changes_end_when_the_store_is_closed(self, first: Store, second: Store) -> None:
+        rings = aiter(first.changes())
         await anext(rings)
-        await one.close()
+        await first.close()
         assert [ring async for ring in rings] == []
-        await begin_execution(other, "a")
+        await begin_execution(second, "a")

@@ -36,12 +36,12 @@ def two_store_test(
 
     def run(self: Any, open_store: StoreOpener) -> None:
         async def play() -> None:
-            one, other = open_store(), open_store()
+            first, second = open_store(), open_store()
             try:
-                await test(self, one, other)
+                await test(self, first, second)
             finally:
-                await one.close()
-                await other.close()
+                await first.close()
+                await second.close()
 
         asyncio.run(play())
 

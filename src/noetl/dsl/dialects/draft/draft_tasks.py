@@ -2,6 +2,7 @@
 
 from noetl.dsl.dialects.draft.draft_variables import DraftVariables
 from noetl.dsl.dialects.draft.outcome_status import status_edits
+from noetl.dsl.dialects.expression_text import ERROR_GUARD
 from noetl.dsl.dialects.node_reader import NodeReader
 from noetl.dsl.dialects.nodes import (
     is_null,
@@ -16,7 +17,6 @@ from noetl.dsl.dialects.template_edits import edit_node
 from noetl.dsl.document.shape_check import ProblemReporter
 from noetl.dsl.document.source import Mapping, MappingEntry, Node, Scalar, Sequence, node_of
 
-_ERROR = "{{ outcome.status == 'error' }}"
 # Taken as they stand, never rendered.
 _LITERAL = frozenset({"code", "document"})
 _WRITES = frozenset({"set_iter", "set_run", "set_shared", "set_vars"})
@@ -29,8 +29,8 @@ class DraftTasks:
     def __init__(self, variables: DraftVariables, report: ProblemReporter) -> None:
         self._variables = variables
         self._report = report
-        self._read = NodeReader(report)
-        self._names = variables.read_edits()
+        self._reader = NodeReader(report)
+        self._read_edits = variables.read_edits()
 
     def upgrade_pipeline(self, node: Node) -> Node:
         """A pipeline: a list of tasks, or a single one."""
@@ -61,36 +61,45 @@ class DraftTasks:
         """The task's own keys, `eval` as `spec.policy.rules`."""
         if is_null(task.get("eval")):
             task = without_keys(task, "eval")
-        given = task.entries.get("eval")
+        eval_entry = task.entries.get("eval")
         spec = task.entries.get("spec")
-        rules = self._rules(given) if given else None
+        rules = self._rules(eval_entry) if eval_entry else None
         entries: list[MappingEntry] = []
-        for item in task:
-            if item.key in _LITERAL:
-                entries.append(item)
-            elif item.key not in ("eval", "spec"):
-                entries.append(new_entry(item.key, edit_node(item.value, self._names), item))
+        for entry in task:
+            if entry.key in _LITERAL:
+                entries.append(entry)
+            elif entry.key not in ("eval", "spec"):
+                entries.append(new_entry(entry.key, edit_node(entry.value, self._read_edits), entry))
         if spec is not None:
-            entries.append(new_entry("spec", edit_node(spec.value, self._names), spec))
-        if given is not None and rules is not None:
-            entries.append(self._with_policy(new_mapping(entries, task).entries.get("spec"), given, rules))
+            entries.append(new_entry("spec", edit_node(spec.value, self._read_edits), spec))
+        if eval_entry is not None and rules is not None:
+            entries.append(
+                self._with_policy(new_mapping(entries, task).entries.get("spec"), eval_entry, rules)
+            )
         return new_mapping(entries, task)
 
-    def _with_policy(self, spec: MappingEntry | None, given: MappingEntry, rules: Sequence) -> MappingEntry:
+    def _with_policy(
+        self, spec: MappingEntry | None, eval_entry: MappingEntry, rules: Sequence
+    ) -> MappingEntry:
         """`spec` with these rules as its policy."""
         if spec is not None and not isinstance(spec.value, Mapping):
             return spec
         policy = spec.value.get("policy") if spec and isinstance(spec.value, Mapping) else None
         if isinstance(policy, Mapping) and "rules" in policy:
             self._report(
-                "conflicting-keys", given, "the task has both `eval` and `spec.policy`", "keep one of them"
+                "conflicting-keys",
+                eval_entry,
+                "the task has both `eval` and `spec.policy`",
+                "keep one of them",
             )
-        added = new_entry("policy", with_entry(policy, new_entry("rules", rules, given)), given)
-        return new_entry("spec", with_entry(spec.value if spec else None, added), spec or given)
+        policy_entry = new_entry(
+            "policy", with_entry(policy, new_entry("rules", rules, eval_entry)), eval_entry
+        )
+        return new_entry("spec", with_entry(spec.value if spec else None, policy_entry), spec or eval_entry)
 
-    def _rules(self, given: MappingEntry) -> Sequence | None:
+    def _rules(self, eval_entry: MappingEntry) -> Sequence | None:
         """The rules, and the draft's own default behind them: an error that nothing matched fails."""
-        items = self._read.sequence(given.value, "`eval`")
+        items = self._reader.sequence(eval_entry.value, "`eval`")
         if not items:
             return None
         rules = [rule for item in items if (rule := self._rule(item)) is not None]
@@ -98,30 +107,30 @@ class DraftTasks:
             rules.append(
                 new_mapping(
                     [
-                        new_entry("when", new_text(_ERROR, given)),
-                        new_entry("then", node_of({"do": "fail"}, given)),
+                        new_entry("when", new_text(ERROR_GUARD, eval_entry)),
+                        new_entry("then", node_of({"do": "fail"}, eval_entry)),
                     ],
-                    given,
+                    eval_entry,
                 )
             )
-        return new_sequence(rules, given.value)
+        return new_sequence(rules, eval_entry.value)
 
     def _rule(self, node: Node) -> Mapping | None:
-        rule = self._read.mapping(node, "an entry of `eval`")
+        rule = self._reader.mapping(node, "an entry of `eval`")
         if rule is None:
             return None
         otherwise = rule.entries.get("else")
         if otherwise is not None:
-            then = new_entry("then", self._then(self._otherwise(rule, otherwise)), otherwise)
+            then = new_entry("then", self._then(self._else_directive(rule, otherwise)), otherwise)
             return new_mapping([new_entry("else", new_mapping([then], otherwise), otherwise)], rule)
         condition = rule.entries.get("expr") or rule.entries.get("when")
         if condition is None:
             self._report("missing-key", rule, "an entry of `eval` needs `expr` or `else`")
             return None
-        when = new_entry("when", self._value(condition.value), condition)
+        when = new_entry("when", self._edit(condition.value), condition)
         return new_mapping([when, new_entry("then", self._then(_directive(rule)), rule)], rule)
 
-    def _otherwise(self, rule: Mapping, otherwise: MappingEntry) -> Mapping:
+    def _else_directive(self, rule: Mapping, otherwise: MappingEntry) -> Mapping:
         """`else: {do: …}`, `else: {then: {…}}`, or an empty `else` beside its directive."""
         node = otherwise.value
         if isinstance(node, Scalar) and node.value is None:
@@ -132,7 +141,7 @@ class DraftTasks:
                 rule.entries[extra[0]],
                 f"`{extra[0]}` stands beside an `else` that says more",
             )
-        body = self._read.mapping(node, "`else`")
+        body = self._reader.mapping(node, "`else`")
         if body is None:
             # What was reported has a harmless value, so nobody hears of it twice.
             return new_mapping([new_entry("do", new_text("continue", otherwise))], otherwise)
@@ -142,40 +151,40 @@ class DraftTasks:
         """What a matching rule does, in its order; writes go to the scope that holds them now."""
         entries: dict[str, MappingEntry] = {}
         writes: dict[str, list[MappingEntry]] = {}
-        for item in directive:
-            if item.key in _WRITES and isinstance(item.value, Mapping):
-                for scope, write in self._writes(item.key, item.value):
+        for entry in directive:
+            if entry.key in _WRITES and isinstance(entry.value, Mapping):
+                for scope, write in self._writes(entry.key, entry.value):
                     writes.setdefault(scope, []).append(write)
-                    entries.setdefault(scope, item)
-            elif item.key == "backoff" and isinstance(item.value, Scalar) and item.value.value == "fixed":
-                entries["backoff"] = new_entry("backoff", new_text("none", item.value), item)
-            elif item.key in ("set_vars", "set_shared"):
-                self._read.mapping(item.value, f"`{item.key}`")
+                    entries.setdefault(scope, entry)
+            elif entry.key == "backoff" and isinstance(entry.value, Scalar) and entry.value.value == "fixed":
+                entries["backoff"] = new_entry("backoff", new_text("none", entry.value), entry)
+            elif entry.key in ("set_vars", "set_shared"):
+                self._reader.mapping(entry.value, f"`{entry.key}`")
             else:
-                entries[item.key] = new_entry(item.key, self._value(item.value), item)
-        for scope, found in writes.items():
-            entries[scope] = new_entry(scope, new_mapping(found, entries[scope].value), entries[scope])
+                entries[entry.key] = new_entry(entry.key, self._edit(entry.value), entry)
+        for scope, scope_writes in writes.items():
+            entries[scope] = new_entry(scope, new_mapping(scope_writes, entries[scope].value), entries[scope])
         return new_mapping(entries.values(), directive)
 
     def _writes(self, scope: str, values: Mapping) -> list[tuple[str, MappingEntry]]:
-        found: list[tuple[str, MappingEntry]] = []
-        for item in values:
-            value = self._value(item.value)
+        writes: list[tuple[str, MappingEntry]] = []
+        for entry in values:
+            value = self._edit(entry.value)
             if scope in ("set_iter", "set_run"):
-                found.append((scope, new_entry(item.key, value, item)))
+                writes.append((scope, new_entry(entry.key, value, entry)))
             elif scope == "set_vars":
-                target, key = self._variables.write_target(item.key)
-                found.append((target, new_entry(key, value, item)))
+                target, key = self._variables.write_target(entry.key)
+                writes.append((target, new_entry(key, value, entry)))
             else:
-                shared = new_entry(item.key, value, item)
-                found += [
-                    ("set_run", new_entry(key, node, item))
+                shared = new_entry(entry.key, value, entry)
+                writes += [
+                    ("set_run", new_entry(key, node, entry))
                     for key, node in self._variables.shared_writes(shared)
                 ]
-        return found
+        return writes
 
-    def _value(self, node: Node) -> Node:
-        return edit_node(node, self._names, status_edits)
+    def _edit(self, node: Node) -> Node:
+        return edit_node(node, self._read_edits, status_edits)
 
 
 def _directive(rule: Mapping) -> Mapping:
@@ -187,4 +196,4 @@ def _directive(rule: Mapping) -> Mapping:
 
 def _catches_errors(rule: Mapping) -> bool:
     when = rule.get("when")
-    return isinstance(when, Scalar) and when.value in (True, _ERROR)
+    return isinstance(when, Scalar) and when.value in (True, ERROR_GUARD)

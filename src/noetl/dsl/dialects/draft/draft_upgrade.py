@@ -8,6 +8,7 @@ from noetl.dsl.dialects.nodes import (
     new_entry,
     new_mapping,
     new_sequence,
+    text_value,
     with_entry,
     without_keys,
     without_nulls,
@@ -16,57 +17,58 @@ from noetl.dsl.dialects.template_edits import edit_node, name_edits
 from noetl.dsl.document.shape_check import ProblemReporter, describe_node
 from noetl.dsl.document.source import Mapping, MappingEntry, Node, Scalar, Sequence, node_of
 
-_TRUE = re.compile(r"\{\{\s*true\s*\}\}\Z", re.IGNORECASE)
-_RUN = name_edits(run_variable)
+_TRUE_TEMPLATE = re.compile(r"\{\{\s*true\s*\}\}\Z", re.IGNORECASE)
+_RUN_EDITS = name_edits(run_variable)
 
 
 def upgrade_draft(root: Mapping, report: ProblemReporter) -> Mapping:
     """The canonical document. What 003 itself refuses is passed through for the canonical reader."""
     parallel = _parallel_only(root.get("workflow"))
     entries: list[MappingEntry] = []
-    for item in root:
-        match item.key, item.value:
+    for entry in root:
+        match entry.key, entry.value:
             case "metadata", Mapping() as metadata:
-                entries.append(new_entry("metadata", without_keys(metadata, "dialect"), item))
+                entries.append(new_entry("metadata", without_keys(metadata, "dialect"), entry))
             case "keychain", _:
                 report(
                     "unknown-key",
-                    item,
+                    entry,
                     "a draft document has no `keychain`",
                     "drafts name stored credentials by `auth`; canonical documents declare them",
                 )
             case "workflow", Sequence() as steps:
-                tasks = _catalog(root.get("workbook"))
-                upgraded = [_step(step, tasks, report) for step in steps.items]
-                entries.append(new_entry("workflow", new_sequence(upgraded, steps), item))
+                tasks = _workbook_tasks(root.get("workbook"))
+                upgraded = [_upgrade_step(step, tasks, report) for step in steps.items]
+                entries.append(new_entry("workflow", new_sequence(upgraded, steps), entry))
             case "workbook", workbook:
-                entries.append(new_entry("workbook", _workbook(workbook, parallel, report), item))
+                entries.append(new_entry("workbook", _upgrade_workbook(workbook, parallel, report), entry))
             case _:
-                entries.append(item)
+                entries.append(entry)
     return new_mapping(entries, root)
 
 
-def _step(step: Node, catalog: dict[str, Node], report: ProblemReporter) -> Node:
+def _upgrade_step(step: Node, catalog: dict[str, Node], report: ProblemReporter) -> Node:
     if not isinstance(step, Mapping):
         return step
     step = without_nulls(step)
-    variables = DraftVariables(_with_named(step, catalog), report)
+    variables = DraftVariables(_with_workbook_tasks(step, catalog), report)
     tasks = DraftTasks(variables, report)
     spec = _step_spec(step, report)
     entries: list[MappingEntry] = []
-    for item in step:
-        match item.key:
+    for entry in step:
+        match entry.key:
             case "when" | "spec":
                 pass
             case "loop":
-                entries.append(new_entry("loop", _loop(item.value, variables), item))
+                entries.append(new_entry("loop", _upgrade_loop(entry.value, variables), entry))
             case "tool":
-                entries.append(new_entry("tool", tasks.upgrade_pipeline(item.value), item))
+                entries.append(new_entry("tool", tasks.upgrade_pipeline(entry.value), entry))
             case "next":
-                entries.append(new_entry("next", _router(item.value, step, report), item))
+                entries.append(new_entry("next", _upgrade_router(entry.value, step, report), entry))
             case _:
-                entries.append(item)
-        if item.key == "step" and spec is not None:
+                entries.append(entry)
+        # Right behind the name, as the specification writes it: `when` and `spec` may stand anywhere.
+        if entry.key == "step" and spec is not None:
             entries.append(spec)
     if spec is not None and "step" not in step:
         entries.append(spec)
@@ -75,29 +77,29 @@ def _step(step: Node, catalog: dict[str, Node], report: ProblemReporter) -> Node
 
 def _step_spec(step: Mapping, report: ProblemReporter) -> MappingEntry | None:
     """`spec` without the routing mode and with the admission that `when` asks for."""
-    given = step.entries.get("spec")
+    spec_entry = step.entries.get("spec")
     when = step.entries.get("when")
-    spec: Node | None = given.value if given else None
+    spec: Node | None = spec_entry.value if spec_entry else None
     if isinstance(spec, Mapping):
-        _check_mode(spec.get("next_mode"), step, report)
+        _check_next_mode(spec.get("next_mode"), step, report)
         spec = without_keys(spec, "next_mode")
-    if when is None or _always(when.value):
-        return new_entry("spec", spec, given) if spec is not None and not _is_empty(spec) else None
+    if when is None or _is_always(when.value):
+        return new_entry("spec", spec, spec_entry) if spec is not None and not _is_empty(spec) else None
     if spec is not None and not isinstance(spec, Mapping):
-        return given
+        return spec_entry
     policy = spec.get("policy") if spec else None
     if isinstance(policy, Mapping) and "admit" in policy:
         report(
             "conflicting-keys", when, "the step has both `when` and `spec.policy.admit`", "keep one of them"
         )
-        return new_entry("spec", spec, given) if spec else None
+        return new_entry("spec", spec, spec_entry) if spec else None
     admit = new_entry("admit", _admission(when), when)
     return new_entry(
-        "spec", with_entry(spec, new_entry("policy", with_entry(policy, admit), when)), given or when
+        "spec", with_entry(spec, new_entry("policy", with_entry(policy, admit), when)), spec_entry or when
     )
 
 
-def _check_mode(mode: Node | None, step: Mapping, report: ProblemReporter) -> None:
+def _check_next_mode(mode: Node | None, step: Mapping, report: ProblemReporter) -> None:
     """A mode without `next` goes nowhere, so nobody else would look at it."""
     if mode is None or "next" in step:
         return
@@ -123,28 +125,28 @@ def _admission(when: MappingEntry) -> Mapping:
     )
 
 
-def _loop(loop: Node, variables: DraftVariables) -> Node:
+def _upgrade_loop(loop: Node, variables: DraftVariables) -> Node:
     if not isinstance(loop, Mapping):
         return loop
     entries = [
-        new_entry(item.key, edit_node(item.value, _RUN) if item.key == "in" else item.value, item)
-        for item in loop
+        new_entry(entry.key, edit_node(entry.value, _RUN_EDITS) if entry.key == "in" else entry.value, entry)
+        for entry in loop
     ]
     if variables.reducers:
         reduce = new_mapping(
             (new_entry(f"run.{key}", name) for key, name in variables.reducers.items()), loop
         )
         spec = loop.get("spec")
-        known = spec.get("reduce") if isinstance(spec, Mapping) else None
-        if isinstance(known, Mapping):
-            reduce = new_mapping([*reduce, *known], known)
+        own_reducers = spec.get("reduce") if isinstance(spec, Mapping) else None
+        if isinstance(own_reducers, Mapping):
+            reduce = new_mapping([*reduce, *own_reducers], own_reducers)
         entries.append(
             new_entry("spec", with_entry(spec, new_entry("reduce", reduce)), loop.entries.get("spec"))
         )
     return new_mapping(entries, loop)
 
 
-def _router(node: Node, step: Mapping, report: ProblemReporter) -> Node:
+def _upgrade_router(node: Node, step: Mapping, report: ProblemReporter) -> Node:
     spec = step.get("spec")
     mode = spec.entries.get("next_mode") if isinstance(spec, Mapping) else None
     arcs = _arcs(node)
@@ -159,16 +161,18 @@ def _router(node: Node, step: Mapping, report: ProblemReporter) -> Node:
                 "keep one of them",
             )
             mode = None
-        router = edit_node(node, _RUN)
+        router = edit_node(node, _RUN_EDITS)
         if mode is None or not isinstance(router, Mapping):
             return router
-        added = new_entry("mode", mode.value, mode)
-        return new_mapping([*router, new_entry("spec", with_entry(router.get("spec"), added), mode)], router)
+        mode_entry = new_entry("mode", mode.value, mode)
+        return new_mapping(
+            [*router, new_entry("spec", with_entry(router.get("spec"), mode_entry), mode)], router
+        )
     value = mode.value if mode else node_of("exclusive", node)
     return new_mapping(
         [
             new_entry("spec", new_mapping([new_entry("mode", value, mode or node)], mode or node)),
-            new_entry("arcs", new_sequence((edit_node(arc, _RUN) for arc in arcs), node)),
+            new_entry("arcs", new_sequence((edit_node(arc, _RUN_EDITS) for arc in arcs), node)),
         ],
         node,
     )
@@ -178,60 +182,64 @@ def _arcs(node: Node) -> list[Node] | None:
     """The arcs of a list, of a single arc, or of a step's bare name."""
     match node:
         case Sequence():
-            return [_arc(item) for item in node.items]
+            return [_as_arc(item) for item in node.items]
         case Mapping() if "step" in node:
             return [node]
         case Scalar(value=str()):
-            return [_arc(node)]
+            return [_as_arc(node)]
         case _:
             return None
 
 
-def _arc(node: Node) -> Node:
+def _as_arc(node: Node) -> Node:
     if isinstance(node, Scalar) and isinstance(node.value, str):
         return new_mapping([new_entry("step", node)], node)
     return node
 
 
-def _catalog(workbook: Node | None) -> dict[str, Node]:
+def _workbook_tasks(workbook: Node | None) -> dict[str, Node]:
     """The named tasks of the workbook."""
     tasks = workbook.get("tasks") if isinstance(workbook, Mapping) else None
-    return {item.key: item.value for item in tasks} if isinstance(tasks, Mapping) else {}
+    return {entry.key: entry.value for entry in tasks} if isinstance(tasks, Mapping) else {}
 
 
-def _with_named(step: Mapping, catalog: dict[str, Node]) -> Mapping:
+def _with_workbook_tasks(step: Mapping, catalog: dict[str, Node]) -> Mapping:
     """The step with the bodies of the named tasks it uses: what they write is written by the step."""
     tool = step.get("tool")
-    used = [catalog[name] for name in _references(tool) if name in catalog]
+    used = [catalog[name] for name in _workbook_references(tool) if name in catalog]
     if tool is None or not used:
         return step
     return new_mapping([*step, new_entry("tool", new_sequence([tool, *used], tool))], step)
 
 
-def _workbook(node: Node, parallel: set[str], report: ProblemReporter) -> Node:
+def _upgrade_workbook(node: Node, parallel: set[str], report: ProblemReporter) -> Node:
     """The catalog of tasks, as the mapping `tasks` or as a list."""
     if isinstance(node, Sequence):
         return DraftTasks(DraftVariables(new_mapping([], node), report), report).upgrade_pipeline(node)
     if not isinstance(node, Mapping):
         return node
     entries: list[MappingEntry] = []
-    for item in node:
-        if item.key == "tasks" and isinstance(item.value, Mapping):
-            tasks = (new_entry(task.key, _named(task, parallel, report), task) for task in item.value)
-            entries.append(new_entry("tasks", new_mapping(tasks, item.value), item))
+    for entry in node:
+        if entry.key == "tasks" and isinstance(entry.value, Mapping):
+            tasks = (
+                new_entry(task.key, _upgrade_named_task(task, parallel, report), task) for task in entry.value
+            )
+            entries.append(new_entry("tasks", new_mapping(tasks, entry.value), entry))
         else:
-            entries.append(item)
+            entries.append(entry)
     return new_mapping(entries, node)
 
 
-def _named(task: MappingEntry, parallel: set[str], report: ProblemReporter) -> Node:
+def _upgrade_named_task(task: MappingEntry, parallel: set[str], report: ProblemReporter) -> Node:
     if not isinstance(task.value, Mapping):
         return task.value
-    owner = [new_entry("tool", task.value)]
+    step_entries = [new_entry("tool", task.value)]
     if task.key in parallel:
         # The variables of a task that only parallel loops use belong to their iterations.
-        owner.append(new_entry("loop", node_of({"spec": {"mode": "parallel"}}, task)))
-    return DraftTasks(DraftVariables(new_mapping(owner, task), report), report).upgrade_task(task.value)
+        step_entries.append(new_entry("loop", node_of({"spec": {"mode": "parallel"}}, task)))
+    return DraftTasks(DraftVariables(new_mapping(step_entries, task), report), report).upgrade_task(
+        task.value
+    )
 
 
 def _parallel_only(workflow: Node | None) -> set[str]:
@@ -240,30 +248,28 @@ def _parallel_only(workflow: Node | None) -> set[str]:
     for step in workflow.items if isinstance(workflow, Sequence) else ():
         if isinstance(step, Mapping):
             parallel = is_parallel(step)
-            used[parallel] |= set(_references(step.get("tool")))
+            used[parallel] |= set(_workbook_references(step.get("tool")))
     return used[True] - used[False]
 
 
-def _references(tool: Node | None) -> list[str]:
-    found: list[str] = []
+def _workbook_references(tool: Node | None) -> list[str]:
+    names: list[str] = []
     for item in tool.items if isinstance(tool, Sequence) else [tool]:
         label, task = None, item
         if isinstance(item, Mapping) and "kind" not in item and len(item.entries) == 1:
-            only = next(iter(item))
-            label, task = only.key, only.value
-        if isinstance(task, Mapping) and _text(task.get("kind")) == "workbook":
-            found.append(_text(task.get("task")) or label or _text(task.get("name")) or "")
-    return found
+            labelled = next(iter(item))
+            label, task = labelled.key, labelled.value
+        if isinstance(task, Mapping) and text_value(task.get("kind")) == "workbook":
+            names.append(text_value(task.get("task")) or label or text_value(task.get("name")) or "")
+    return names
 
 
-def _text(node: Node | None) -> str | None:
-    return node.value if isinstance(node, Scalar) and isinstance(node.value, str) else None
-
-
-def _always(when: Node) -> bool:
+def _is_always(when: Node) -> bool:
     if not isinstance(when, Scalar):
         return False
-    return when.value is True or (isinstance(when.value, str) and bool(_TRUE.match(when.value.strip())))
+    return when.value is True or (
+        isinstance(when.value, str) and bool(_TRUE_TEMPLATE.match(when.value.strip()))
+    )
 
 
 def _is_empty(node: Node) -> bool:

@@ -24,7 +24,7 @@ _REDUCERS = frozenset(get_args(Reducer))
 
 # Reducers applied at once, where nothing runs beside them: {k} is what is there, {v} what comes, {o} the
 # same as an operand.
-_AT_ONCE = {
+_SEQUENTIAL_REDUCERS = {
     "sum": "({k} | default(0)) + {o}",
     "count": "({k} | default(0)) + 1",
     "min": "[{k} | default({v}), {v}] | min",
@@ -57,9 +57,10 @@ class DraftVariables:
         loop = step.get("loop")
         self.parallel = is_parallel(step)
         self.reducers: dict[str, Scalar] = {}
+        # Names that `iter` has for something else: a variable of that name is called `vars_NAME` there.
         self._clashing: set[str] = set()
         if self.parallel and isinstance(loop, Mapping):
-            self._survey(loop, step.get("tool"))
+            self._survey_writes(loop, step.get("tool"))
 
     def read_edits(self) -> EditFinder:
         """Renames the reads of `vars` in this step's tasks."""
@@ -71,29 +72,29 @@ class DraftVariables:
             return "set_run", key
         return "set_iter", f"vars_{key}" if _root(key) in self._clashing else key
 
-    def shared_writes(self, item: MappingEntry) -> list[tuple[str, Node]]:
+    def shared_writes(self, entry: MappingEntry) -> list[tuple[str, Node]]:
         """What `set_run` writes for one entry of `set_shared`: keys and values."""
-        form = _reduced(item.value)
-        if form is None:
-            return [(item.key, item.value)]
-        reducer, given = form
+        reduction = _reduction(entry.value)
+        if reduction is None:
+            return [(entry.key, entry.value)]
+        reducer, operand_entry = reduction
         if self.parallel or reducer == "last":
-            return [(item.key, given.value)]
-        if reducer == "merge" and isinstance(given.value, Mapping):
-            return [(f"{item.key}.{part.key}", part.value) for part in given.value]
-        pattern, expression = _AT_ONCE.get(reducer), as_expression(given.value)
+            return [(entry.key, operand_entry.value)]
+        if reducer == "merge" and isinstance(operand_entry.value, Mapping):
+            return [(f"{entry.key}.{part.key}", part.value) for part in operand_entry.value]
+        pattern, expression = _SEQUENTIAL_REDUCERS.get(reducer), as_expression(operand_entry.value)
         if pattern is None or expression is None:
             self._report(
                 "bad-value",
-                given,
+                operand_entry,
                 f"`{reducer}` cannot be applied to this outside a parallel loop",
                 "give plain data, or an expression without `{% %}`",
             )
             return []
-        owner = f"run.{item.key}" if "." in item.key else member_expression("run", item.key)
-        operand = _operand(given.value, expression)
+        owner = f"run.{entry.key}" if "." in entry.key else member_expression("run", entry.key)
+        operand = _operand(operand_entry.value, expression)
         result = as_template(pattern.format(k=owner, v=as_conjunct(expression), o=operand))
-        return [(item.key, new_text(result, given))]
+        return [(entry.key, new_text(result, operand_entry))]
 
     def _resolve(self, path: KeyPath, use: Use) -> tuple[int, str] | None:
         if path[0] != "vars" or not self.parallel or (len(path) > 1 and path[1] in self._shared_roots):
@@ -102,7 +103,7 @@ class DraftVariables:
             return 2, member_expression("iter", f"vars_{path[1]}")
         return 1, "iter"
 
-    def _survey(self, loop: Mapping, tool: Node | None) -> None:
+    def _survey_writes(self, loop: Mapping, tool: Node | None) -> None:
         iterator = loop.get("iterator")
         self._clashing |= BUILTIN_ITER_KEYS
         if isinstance(iterator, Scalar) and isinstance(iterator.value, str):
@@ -111,18 +112,18 @@ class DraftVariables:
             if write.key == "set_iter" and isinstance(write.value, Mapping):
                 self._clashing |= {_root(key) for key in write.value.entries}
             elif write.key == "set_shared" and isinstance(write.value, Mapping):
-                for item in write.value:
-                    self._reduce(item)
+                for entry in write.value:
+                    self._declare_reducer(entry)
 
-    def _reduce(self, item: MappingEntry) -> None:
-        form = _reduced(item.value)
-        name = form[0] if form else "last"
-        known = self.reducers.setdefault(item.key, Scalar(name, item.line, item.column))
-        if known.value != name:
+    def _declare_reducer(self, entry: MappingEntry) -> None:
+        reduction = _reduction(entry.value)
+        name = reduction[0] if reduction else "last"
+        declared = self.reducers.setdefault(entry.key, Scalar(name, entry.line, entry.column))
+        if declared.value != name:
             self._report(
                 "bad-value",
-                item,
-                f"`{item.key}` is shared by `{name}` here and by `{known.value}` in line {known.line}",
+                entry,
+                f"`{entry.key}` is shared by `{name}` here and by `{declared.value}` in line {declared.line}",
                 "one key has one reducer",
             )
 
@@ -131,12 +132,12 @@ class DraftVariables:
         return {_root(key) for key in self.reducers}
 
 
-def _reduced(node: Node) -> tuple[str, MappingEntry] | None:
+def _reduction(node: Node) -> tuple[str, MappingEntry] | None:
     """The reducer and the value of a form such as `{sum: 1}`."""
     if isinstance(node, Mapping) and len(node.entries) == 1:
-        item = next(iter(node))
-        if item.key in _REDUCERS:
-            return item.key, item
+        entry = next(iter(node))
+        if entry.key in _REDUCERS:
+            return entry.key, entry
     return None
 
 
@@ -148,17 +149,20 @@ def _operand(value: Node, expression: str) -> str:
 
 def _writes(node: Node | None) -> list[MappingEntry]:
     """Every `set_…` entry anywhere in a pipeline's rules."""
-    found: list[MappingEntry] = []
+    writes: list[MappingEntry] = []
     open_nodes = [node] if node is not None else []
     while open_nodes:
-        part = open_nodes.pop()
-        if isinstance(part, Sequence):
-            open_nodes.extend(part.items)
-        elif isinstance(part, Mapping):
-            found.extend(item for item in part if item.key in ("set_iter", "set_shared"))
-            open_nodes.extend(item.value for item in part if item.key not in ("document", "code", "args"))
-    found.sort(key=lambda item: (item.line, item.column))
-    return found
+        current = open_nodes.pop()
+        if isinstance(current, Sequence):
+            open_nodes.extend(current.items)
+        elif isinstance(current, Mapping):
+            writes.extend(entry for entry in current if entry.key in ("set_iter", "set_shared"))
+            open_nodes.extend(
+                entry.value for entry in current if entry.key not in ("document", "code", "args")
+            )
+    # The stack gives them in any order; the first declaration of a reducer must be the first in the text.
+    writes.sort(key=lambda entry: (entry.line, entry.column))
+    return writes
 
 
 def _root(key: str) -> str:

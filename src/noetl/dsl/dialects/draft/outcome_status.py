@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from noetl.dsl.dialects.template_edits import Edit, TemplateTokens, string_constant
 from noetl.expr import SourceToken
 
-_GENERAL = "('success' if outcome.status == 'ok' else outcome.status)"
+_DRAFT_STATUS = "('success' if outcome.status == 'ok' else outcome.status)"
 _STATUS = {("outcome", "status"), ("output", "status")}
 # What may stand beside a comparison without being part of one of its operands.
 _BEFORE = frozenset(
@@ -16,79 +16,87 @@ _WORDS_BEFORE = frozenset({"and", "or", "not", "if", "elif", "else", "set"})
 _WORDS_AFTER = frozenset({"and", "or", "if", "else"})
 
 
-def status_edits(source: TemplateTokens) -> Iterator[Edit]:
+def status_edits(template: TemplateTokens) -> Iterator[Edit]:
     """Gives every `outcome.status` its draft meaning; a comparison with constants changes those instead."""
-    for use in source.uses:
+    for use in template.uses:
         if use.path[:2] not in _STATUS:
             continue
-        steps = source.path_tokens(use)
+        steps = template.path_tokens(use)
         if len(steps) < 2:
             continue
         _, last, end = steps[1]
-        first = last - 2 if source.token(last).type == "name" else last - 3
-        constants = _compared(source, first, last) if len(steps) == 2 else None
+        first = last - 2 if template.token(last).type == "name" else last - 3
+        constants = _compared_constants(template, first, last) if len(steps) == 2 else None
         if constants is None:
-            yield Edit(use.offset, end, source.operand_text(_GENERAL, source.index_of(use), last))
+            yield Edit(use.offset, end, template.operand_text(_DRAFT_STATUS, template.index_of(use), last))
             continue
         for token in constants:
             if string_constant(token) == "success":
                 yield Edit(token.offset, token.offset + len(token.text), token.text[0] + "ok" + token.text[0])
 
 
-def _compared(source: TemplateTokens, first: int, last: int) -> list[SourceToken] | None:
+def _compared_constants(template: TemplateTokens, first: int, last: int) -> list[SourceToken] | None:
     """The constants the status is compared with, or None if that is not all there is to it."""
-    constants = _right_of(source, first, last) or _left_of(source, first, last)
+    constants = _constants_right_of(template, first, last) or _constants_left_of(template, first, last)
     # The draft's status is never `ok`: a comparison with it must stay false.
     if constants is None or any(string_constant(token) == "ok" for token in constants):
         return None
     return constants
 
 
-def _right_of(source: TemplateTokens, first: int, last: int) -> list[SourceToken] | None:
-    if not _opens(source.token(first - 1)):
+def _constants_right_of(template: TemplateTokens, first: int, last: int) -> list[SourceToken] | None:
+    if not _starts_operand(template.token(first - 1)):
         return None
     index = last + 1
-    operator = source.token(index)
+    operator = template.token(index)
     if operator.type in ("eq", "ne"):
-        value = source.token(index + 1)
-        return [value] if value.type == "string" and _closes(source.token(index + 2)) else None
+        value = template.token(index + 1)
+        return [value] if value.type == "string" and _ends_operand(template.token(index + 2)) else None
     if operator.text == "not":
         index += 1
-    if source.token(index).text != "in":
+    if template.token(index).text != "in":
         return None
-    return _listed(source, index + 1)
+    return _string_list(template, index + 1)
 
 
-def _listed(source: TemplateTokens, index: int) -> list[SourceToken] | None:
+def _string_list(template: TemplateTokens, index: int) -> list[SourceToken] | None:
     """The strings of a list or tuple that starts at `index` and has nothing else in it."""
-    closing = {"lbracket": "rbracket", "lparen": "rparen"}.get(source.token(index).type)
-    found: list[SourceToken] = []
+    closing = {"lbracket": "rbracket", "lparen": "rparen"}.get(template.token(index).type)
+    strings: list[SourceToken] = []
     while closing is not None:
         index += 1
-        token = source.token(index)
+        token = template.token(index)
         if token.type == "string":
-            found.append(token)
+            strings.append(token)
             index += 1
-            token = source.token(index)
+            token = template.token(index)
         if token.type == closing:
             # One string in round brackets is text, and `in` then looks for a part of it.
-            single = closing == "rparen" and source.token(index - 1).type != "comma"
-            return found if _closes(source.token(index + 1)) and not (single and len(found) == 1) else None
-        if token.type != "comma" or not found:
+            single = closing == "rparen" and template.token(index - 1).type != "comma"
+            return (
+                strings
+                if _ends_operand(template.token(index + 1)) and not (single and len(strings) == 1)
+                else None
+            )
+        if token.type != "comma" or not strings:
             return None
     return None
 
 
-def _left_of(source: TemplateTokens, first: int, last: int) -> list[SourceToken] | None:
-    value, operator = source.token(first - 2), source.token(first - 1)
+def _constants_left_of(template: TemplateTokens, first: int, last: int) -> list[SourceToken] | None:
+    value, operator = template.token(first - 2), template.token(first - 1)
     if operator.type not in ("eq", "ne") or value.type != "string":
         return None
-    return [value] if _opens(source.token(first - 3)) and _closes(source.token(last + 1)) else None
+    return (
+        [value]
+        if _starts_operand(template.token(first - 3)) and _ends_operand(template.token(last + 1))
+        else None
+    )
 
 
-def _opens(token: SourceToken) -> bool:
+def _starts_operand(token: SourceToken) -> bool:
     return token.type in _BEFORE or (token.type == "name" and token.text in _WORDS_BEFORE)
 
 
-def _closes(token: SourceToken) -> bool:
+def _ends_operand(token: SourceToken) -> bool:
     return token.type in _AFTER or (token.type == "name" and token.text in _WORDS_AFTER)

@@ -10,12 +10,13 @@ from noetl.dsl.document.source import Node
 from noetl.expr import NAMESPACES, Use
 
 # Of the task or the event at hand: never carried into a nested document.
-_AT_HAND = frozenset({"_attempt", "_idempotency_key", "_prev", "_task", "event", "outcome"})
-_SPACES = frozenset({"args", "ctx", "iter", "workload"})
+_CURRENT_ONLY = frozenset({"_attempt", "_idempotency_key", "_prev", "_task", "event", "outcome"})
+# Of these a nested document gets the one key that is read, not all there is.
+_KEYED_NAMESPACES = frozenset({"args", "ctx", "iter", "workload"})
 
 
-def _nothing() -> None:
-    pass
+def _ignore_read() -> None:
+    """Nobody wants to know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +24,13 @@ class NameBinding:
     """The expression a name stands for.
 
     After a result, `.result` means the same; `parts` are keys that stand for something of their
-    own. `used` is called when the name is read.
+    own. `on_read` is called when the name is read.
     """
 
     expression: str
     is_result: bool = False
     parts: dict[str, "NameBinding"] = field(default_factory=dict)
-    on_read: Callable[[], None] = _nothing
+    on_read: Callable[[], None] = _ignore_read
 
     def resolve(self, path: KeyPath) -> tuple[int, str]:
         """How much of the path this stands for, and the expression."""
@@ -88,68 +89,72 @@ class Closure(V1NameScope):
 
     def __init__(self, own: dict[str, NameBinding], outer: V1NameScope, taken: Iterable[str]) -> None:
         super().__init__(own, outer)
-        self._around = outer
+        self._outside = outer
         self._captures: dict[str, CapturedName] = {}
         self._keys = {*own, *taken}
 
     def resolve(self, path: KeyPath, *, optional: bool) -> tuple[int, str] | None:
         if path[0] in self.names:
             return self.names[path[0]].resolve(path)
-        if path[0] in _AT_HAND:
+        if path[0] in _CURRENT_ONLY:
             return None
-        count, text = self._around.resolve(path, optional=optional) or (1, path[0])
-        if text in _SPACES and len(path) > count:
-            text = member_expression(text, path[count])
+        count, expression = self._outside.resolve(path, optional=optional) or (1, path[0])
+        if expression in _KEYED_NAMESPACES and len(path) > count:
+            expression = member_expression(expression, path[count])
             count += 1
         name = path[count - 1] if path[count - 1] != "result" else path[0]
-        return count, self._captured(text, name, optional=optional)
+        return count, self._capture_as(expression, name, optional=optional)
 
     def capture(self, name: str, expression: str) -> str:
         """An expression of the document around, as the nested one can read it."""
-        return self._captured(expression, name, optional=False)
+        return self._capture_as(expression, name, optional=False)
 
     def captured_arguments(self) -> Iterable[tuple[str, str]]:
         """The workload of the nested document: keys, and the values that travel."""
-        for text, capture in self._captures.items():
-            yield capture.key, as_template(f"{text} | default(none)" if capture.optional else text)
+        for expression, capture in self._captures.items():
+            value = f"{expression} | default(none)" if capture.optional else expression
+            yield capture.key, as_template(value)
 
-    def _captured(self, text: str, name: str, *, optional: bool) -> str:
-        capture = self._captures.get(text)
+    def _capture_as(self, expression: str, name: str, *, optional: bool) -> str:
+        capture = self._captures.get(expression)
         if capture is None:
             key = unique_name(name, self._keys)
             self._keys.add(key)
-            capture = self._captures[text] = CapturedName(key, optional)
+            capture = self._captures[expression] = CapturedName(key, optional)
+        # One read that demands the value is enough for its absence to be an error.
         capture.optional &= optional
         return member_expression("workload", capture.key)
 
 
 def unique_name(name: str, taken: Set[str]) -> str:
     """The name, with `_2`, `_3`, … if it is taken."""
-    number, found = 1, name
-    while found in taken:
+    number, candidate = 1, name
+    while candidate in taken:
         number += 1
-        found = f"{name}_{number}"
-    return found
+        candidate = f"{name}_{number}"
+    return candidate
 
 
-def bind_inputs(keys: Iterable[str], used: Callable[[str], None] | None = None) -> dict[str, NameBinding]:
+def bind_inputs(keys: Iterable[str], on_read: Callable[[str], None] | None = None) -> dict[str, NameBinding]:
     """Names that `args` answers for; those that a namespace hides are spelt out."""
-    found: dict[str, NameBinding] = {}
+    bindings: dict[str, NameBinding] = {}
     for key in keys:
-        text = member_expression("args", key) if key in NAMESPACES else key
-        found[key] = NameBinding(text, on_read=partial(used, key) if used else _nothing)
-    return found
+        expression = member_expression("args", key) if key in NAMESPACES else key
+        bindings[key] = NameBinding(expression, on_read=partial(on_read, key) if on_read else _ignore_read)
+    return bindings
 
 
 def bind_values(
-    values: Iterable[tuple[str, Node]], copied: Callable[[str], None], inexpressible: Callable[[Node], None]
+    values: Iterable[tuple[str, Node]],
+    on_copy: Callable[[str], None],
+    on_inexpressible: Callable[[Node], None],
 ) -> dict[str, NameBinding]:
     """Names that stand for the values themselves, where `args` are not there to answer."""
-    found: dict[str, NameBinding] = {}
+    bindings: dict[str, NameBinding] = {}
     for key, node in values:
         expression = as_expression(node)
         if expression is None:
-            found[key] = NameBinding(key, on_read=partial(inexpressible, node))
+            bindings[key] = NameBinding(key, on_read=partial(on_inexpressible, node))
         else:
-            found[key] = NameBinding(as_operand(expression), on_read=partial(copied, expression))
-    return found
+            bindings[key] = NameBinding(as_operand(expression), on_read=partial(on_copy, expression))
+    return bindings

@@ -18,6 +18,8 @@ from noetl.dsl.document.source import Located, Mapping, MappingEntry, Node, Scal
 from noetl.expr import BUILTIN_ITER_KEYS, NAMESPACES
 from noetl.model import NoetlError
 
+# A value is copied into every expression that reads it, and a task into every step that runs it: a document
+# of a few lines can grow exponentially. Parts are tasks and inputs, copied are characters.
 MAX_PARTS = 50_000
 MAX_COPIED = 5_000_000
 
@@ -38,9 +40,9 @@ class TokenKeys:
 class TaskContext:
     """Where a task stands.
 
-    `scope` holds the names of its block, `given` the inputs it inherits, `ambient` what python's
-    `input` holds beside them (key to expression), `path` that of a document nested here, `prefix`
-    the front of its label.
+    `scope` holds the names of its block, `inputs` those it inherits, `python_inputs` what python's
+    `input` holds beside them (key to expression), `path` that of a document nested here,
+    `label_prefix` the front of its label.
     """
 
     pipeline: PipelineBuilder
@@ -60,14 +62,14 @@ class V1TaskUpgrade:
         self._copied = 0
 
     def add_invocation(
-        self, task: TaskDefinition, call: Mapping, place: TaskContext, incoming: TokenKeys
+        self, task: TaskDefinition, call: Mapping, context: TaskContext, incoming: TokenKeys
     ) -> None:
-        """One entry of a step's `run`. Raises TooLarge."""
-        given = self.effective_inputs(task, call, place.scope, incoming)
-        self._task(task, place, given, set(given))
-        closing = place.pipeline.tasks[-1] if place.pipeline.tasks else None
-        if isinstance(closing, PipelineTask):
-            closing.result_name = task.name
+        """One entry of a step's `run`. Raises UpgradeTooLarge."""
+        inputs = self.effective_inputs(task, call, context.scope, incoming)
+        self._add_task(task, context, inputs, set(inputs))
+        last_task = context.pipeline.tasks[-1] if context.pipeline.tasks else None
+        if isinstance(last_task, PipelineTask):
+            last_task.result_name = task.name
 
     def effective_inputs(
         self, task: TaskDefinition, call: Mapping, scope: V1NameScope, incoming: TokenKeys
@@ -78,188 +80,194 @@ class V1TaskUpgrade:
         a key of the definition is left out where the step always has it, and where a token may bring
         it the token is asked first.
         """
-        called = {item.key: new_entry(item.key, scope.rewrite_value(item.value), item) for item in call}
-        inside = V1NameScope(self._substituted(called), scope)
-        found: dict[str, MappingEntry] = {}
-        for item in task.inputs:
-            if item.key in called or item.key in incoming.certain:
+        called = {entry.key: new_entry(entry.key, scope.rewrite_value(entry.value), entry) for entry in call}
+        inside = V1NameScope(self._bind_values(called), scope)
+        inputs: dict[str, MappingEntry] = {}
+        for entry in task.inputs:
+            if entry.key in called or entry.key in incoming.certain:
                 continue
-            value = inside.rewrite_value(item.value)
-            if item.key in incoming.possible:
-                value = self._unless_given(item.key, value)
-            found[item.key] = new_entry(item.key, value, item)
-        return found | called
+            value = inside.rewrite_value(entry.value)
+            if entry.key in incoming.possible:
+                value = self._token_value_or(entry.key, value)
+            inputs[entry.key] = new_entry(entry.key, value, entry)
+        return inputs | called
 
-    def add_loop(self, task: TaskDefinition, given: dict[str, MappingEntry], place: TaskContext) -> Mapping:
-        """The canonical `loop` for a loop task; its tasks go into the pipeline. Raises TooLarge."""
-        outside = V1NameScope(self._substituted(given), place.scope)
-        return self._loop(task, outside, replace(place, inputs=given))
+    def add_loop(
+        self, task: TaskDefinition, inputs: dict[str, MappingEntry], context: TaskContext
+    ) -> Mapping:
+        """The canonical `loop` for a loop task; its tasks go into the pipeline. Raises UpgradeTooLarge."""
+        outside = V1NameScope(self._bind_values(inputs), context.scope)
+        return self._add_loop_tasks(task, outside, replace(context, inputs=inputs))
 
-    def _task(
-        self, task: TaskDefinition, place: TaskContext, given: dict[str, MappingEntry], own: set[str]
+    def _add_task(
+        self, task: TaskDefinition, context: TaskContext, inputs: dict[str, MappingEntry], own: set[str]
     ) -> NameBinding | None:
         """Write one task; what its name stands for afterwards."""
-        self._parts += 1 + len(given) + len(place.python_inputs)
+        self._parts += 1 + len(inputs) + len(context.python_inputs)
         if self._parts > MAX_PARTS:
             raise UpgradeTooLarge
-        pipeline = place.pipeline
-        label = pipeline.new_label(place.label_prefix + task.name)
-        guard = self._guard(task, label, place, given)
+        pipeline = context.pipeline
+        label = pipeline.new_label(context.label_prefix + task.name)
+        guard = self._add_guard(task, label, context, inputs)
         match task.kind:
             case "http":
-                self._http(task, label, place, given, own)
+                self._add_http(task, label, context, inputs, own)
                 binding: NameBinding | None = NameBinding(label, is_result=True)
             case "python":
-                self._python(task, label, place, given)
+                self._add_python(task, label, context, inputs)
                 binding = NameBinding(label, is_result=True)
             case "task":
-                binding = self._composite(task, label, place, given)
+                binding = self._add_composite(task, label, context, inputs)
             case "loop":
-                self._nested_loop(task, label, place, given)
+                self._add_nested_loop(task, label, context, inputs)
                 binding = NameBinding(label, is_result=True)
         if guard is not None:
             guard.end = len(pipeline.tasks)
         if binding is not None:
-            self._bind(task.name, binding, place)
+            self._bind(task.name, binding, context)
         return binding
 
-    def _bind(self, name: str, binding: NameBinding, place: TaskContext) -> None:
+    def _bind(self, name: str, binding: NameBinding, context: TaskContext) -> None:
         """Inputs and iterators hide results, so there only `NAME.result` is the result."""
-        if not place.label_prefix and name not in NAMESPACES and place.pipeline.is_reserved(name):
-            _, hiding = place.scope.resolve((name,), optional=True) or (1, name)
+        if not context.label_prefix and name not in NAMESPACES and context.pipeline.is_reserved(name):
+            _, hiding = context.scope.resolve((name,), optional=True) or (1, name)
             binding = NameBinding(hiding, parts={"result": binding})
-        place.scope.names[name] = binding
+        context.scope.names[name] = binding
 
-    def _guard(
-        self, task: TaskDefinition, label: str, place: TaskContext, given: dict[str, MappingEntry]
+    def _add_guard(
+        self, task: TaskDefinition, label: str, context: TaskContext, inputs: dict[str, MappingEntry]
     ) -> GuardTask | None:
         when = task.node.entries.get("when")
         if when is None:
             return None
-        condition = V1NameScope(self._substituted(given), place.scope).rewrite_guard(when.value)
+        condition = V1NameScope(self._bind_values(inputs), context.scope).rewrite_guard(when.value)
         desc = task.node.entries.get("desc") if task.kind == "task" else None
-        guard = GuardTask(place.pipeline.new_label(f"{label}__when"), when, condition, desc)
-        place.pipeline.tasks.append(guard)
+        guard = GuardTask(context.pipeline.new_label(f"{label}__when"), when, condition, desc)
+        context.pipeline.tasks.append(guard)
         return guard
 
-    def _http(
+    def _add_http(
         self,
         task: TaskDefinition,
         label: str,
-        place: TaskContext,
-        given: dict[str, MappingEntry],
+        context: TaskContext,
+        inputs: dict[str, MappingEntry],
         own: set[str],
     ) -> None:
-        used = set(own)
-        scope = V1NameScope(bind_inputs(given, used.add), place.scope)
+        read_keys = set(own)
+        scope = V1NameScope(bind_inputs(inputs, read_keys.add), context.scope)
         fields: list[MappingEntry] = []
-        for item in task.node:
-            match item.key:
+        for entry in task.node:
+            match entry.key:
                 case "desc":
-                    fields.append(item)
+                    fields.append(entry)
                 case "method":
-                    fields.append(new_entry("method", _upper(item.value), item))
+                    fields.append(new_entry("method", _upper_case(entry.value), entry))
                 case "endpoint":
-                    fields.append(new_entry("url", scope.rewrite_value(item.value), item))
+                    fields.append(new_entry("url", scope.rewrite_value(entry.value), entry))
                 case "payload":
                     # `body` sends text as it is, and the mapping an expression gives as JSON.
-                    is_text = isinstance(item.value, Scalar) and isinstance(item.value.value, str)
+                    is_text = isinstance(entry.value, Scalar) and isinstance(entry.value.value, str)
                     key = "body" if is_text else "json"
-                    fields.append(new_entry(key, scope.rewrite_value(item.value), item))
+                    fields.append(new_entry(key, scope.rewrite_value(entry.value), entry))
                 case "params" | "headers" | "auth":
-                    fields.append(new_entry(item.key, scope.rewrite_value(item.value), item))
+                    fields.append(new_entry(entry.key, scope.rewrite_value(entry.value), entry))
                 case _:
                     pass
-        args = {key: item for key, item in given.items() if key in used}
-        found = PipelineTask(
-            label, "http", task.node, [*_args(args, task.node), *fields], error_rules(task.node)
+        args = {key: entry for key, entry in inputs.items() if key in read_keys}
+        http_task = PipelineTask(
+            label, "http", task.node, [*_args_entry(args, task.node), *fields], error_rules(task.node)
         )
-        place.pipeline.tasks.append(found)
+        context.pipeline.tasks.append(http_task)
 
-    def _python(
-        self, task: TaskDefinition, label: str, place: TaskContext, given: dict[str, MappingEntry]
+    def _add_python(
+        self, task: TaskDefinition, label: str, context: TaskContext, inputs: dict[str, MappingEntry]
     ) -> None:
         # `main(input)` gets everything in one mapping, so everything is named.
         args = {
             key: new_entry(key, new_text(as_template(value), task.node))
-            for key, value in place.python_inputs.items()
+            for key, value in context.python_inputs.items()
         }
-        fields = [item for item in task.node if item.key == "desc"]
+        fields = [entry for entry in task.node if entry.key == "desc"]
         code = task.node.entries["code"]
-        fields.append(new_entry("code", _code(code.value), code))
-        found = PipelineTask(label, "python", task.node, [*_args(args | given, task.node), *fields])
-        place.pipeline.tasks.append(found)
+        fields.append(new_entry("code", _code_node(code.value), code))
+        python_task = PipelineTask(
+            label, "python", task.node, [*_args_entry(args | inputs, task.node), *fields]
+        )
+        context.pipeline.tasks.append(python_task)
 
-    def _composite(
-        self, task: TaskDefinition, label: str, place: TaskContext, given: dict[str, MappingEntry]
+    def _add_composite(
+        self, task: TaskDefinition, label: str, context: TaskContext, inputs: dict[str, MappingEntry]
     ) -> NameBinding | None:
-        block = V1NameScope({}, place.scope)
-        inside = replace(place, scope=block, inputs=given, label_prefix=f"{label}__")
-        last = self._run(task.run, inside)
+        block = V1NameScope({}, context.scope)
+        inside = replace(context, scope=block, inputs=inputs, label_prefix=f"{label}__")
+        last = self._add_run(task.run, inside)
         if last is None:
             return None
         if task.run[-1].when is not None:
             # The last task may be skipped; the composite still has the result of the one before.
-            place.pipeline.tasks.append(PipelineTask(label, "noop", task.node))
+            context.pipeline.tasks.append(PipelineTask(label, "noop", task.node))
             last = NameBinding(label, is_result=True)
         return NameBinding(last.expression, is_result=True, parts=dict(block.names))
 
-    def _run(self, tasks: Iterable[TaskDefinition], place: TaskContext) -> NameBinding | None:
+    def _add_run(self, tasks: Iterable[TaskDefinition], context: TaskContext) -> NameBinding | None:
         """Nested tasks, each with its own `with` over what it inherits."""
         last: NameBinding | None = None
         for task in tasks:
-            scope = V1NameScope(self._substituted(place.inputs), place.scope)
+            scope = V1NameScope(self._bind_values(context.inputs), context.scope)
             own = {
-                item.key: new_entry(item.key, scope.rewrite_value(item.value), item) for item in task.inputs
+                entry.key: new_entry(entry.key, scope.rewrite_value(entry.value), entry)
+                for entry in task.inputs
             }
-            last = self._task(task, place, place.inputs | own, set(own)) or last
+            last = self._add_task(task, context, context.inputs | own, set(own)) or last
         return last
 
-    def _nested_loop(
-        self, task: TaskDefinition, label: str, place: TaskContext, given: dict[str, MappingEntry]
+    def _add_nested_loop(
+        self, task: TaskDefinition, label: str, context: TaskContext, inputs: dict[str, MappingEntry]
     ) -> None:
-        used: set[str] = set()
+        read_keys: set[str] = set()
         own = {
-            key: NameBinding(member_expression("workload", key), on_read=partial(used.add, key))
-            for key in given
+            key: NameBinding(member_expression("workload", key), on_read=partial(read_keys.add, key))
+            for key in inputs
         }
-        closure = Closure(own, place.scope, {nested.name for nested in task.run})
-        ambient: dict[str, str] = {}
+        closure = Closure(own, context.scope, {nested.name for nested in task.run})
+        python_inputs: dict[str, str] = {}
         if task.has_python:
-            used |= set(given)
-            hidden = {task.iterator, *given}
-            ambient = {
+            read_keys |= set(inputs)
+            hidden = {task.iterator, *inputs}
+            python_inputs = {
                 key: closure.capture(key, value)
-                for key, value in place.python_inputs.items()
+                for key, value in context.python_inputs.items()
                 if key not in hidden
             }
-            ambient |= {key: member_expression("workload", key) for key in given}
+            python_inputs |= {key: member_expression("workload", key) for key in inputs}
         pipeline = PipelineBuilder(
-            (NAMESPACES | {task.iterator, canonical_iterator_of(task), *given}).__contains__
+            (NAMESPACES | {task.iterator, canonical_iterator_of(task), *inputs}).__contains__
         )
-        inside = TaskContext(pipeline, closure, {}, ambient, f"{place.path}/{label}")
-        loop = self._loop(task, closure, inside)
-        document = _document(task, inside.path, label, loop, pipeline)
-        args = {key: item for key, item in given.items() if key in used}
+        inside = TaskContext(pipeline, closure, {}, python_inputs, f"{context.path}/{label}")
+        loop = self._add_loop_tasks(task, closure, inside)
+        document = _loop_document(task, inside.path, label, loop, pipeline)
+        args = {key: entry for key, entry in inputs.items() if key in read_keys}
         args |= {
             key: new_entry(key, new_text(value, task.node)) for key, value in closure.captured_arguments()
         }
-        found = PipelineTask(label, "playbook", task.node, [*_args(args, task.node), document])
-        place.pipeline.tasks.append(found)
+        playbook_task = PipelineTask(label, "playbook", task.node, [*_args_entry(args, task.node), document])
+        context.pipeline.tasks.append(playbook_task)
 
-    def _loop(self, task: TaskDefinition, outside: V1NameScope, place: TaskContext) -> Mapping:
-        """The `loop` of a canonical step; the tasks go into the pipeline of `place`."""
+    def _add_loop_tasks(self, task: TaskDefinition, outside: V1NameScope, context: TaskContext) -> Mapping:
+        """The `loop` of a canonical step; the tasks go into the pipeline of `context`."""
         name = canonical_iterator_of(task)
-        around = V1NameScope({task.iterator: NameBinding(member_expression("iter", name))}, place.scope)
-        given = {key: item for key, item in place.inputs.items() if key != task.iterator}
-        ambient = place.python_inputs | {task.iterator: member_expression("iter", name)}
-        self._run(
-            task.run, replace(place, scope=V1NameScope({}, around), inputs=given, python_inputs=ambient)
+        loop_scope = V1NameScope({task.iterator: NameBinding(member_expression("iter", name))}, context.scope)
+        inputs = {key: entry for key, entry in context.inputs.items() if key != task.iterator}
+        python_inputs = context.python_inputs | {task.iterator: member_expression("iter", name)}
+        self._add_run(
+            task.run,
+            replace(context, scope=V1NameScope({}, loop_scope), inputs=inputs, python_inputs=python_inputs),
         )
         items, iterator = task.node.entries["in"], task.node.entries["iterator"]
         return new_mapping(
             [
-                *(item for item in task.node if item.key == "desc"),
+                *(entry for entry in task.node if entry.key == "desc"),
                 new_entry("in", outside.rewrite_value(items.value), items),
                 new_entry(
                     "iterator",
@@ -270,20 +278,20 @@ class V1TaskUpgrade:
             task.node,
         )
 
-    def _unless_given(self, key: str, value: Node) -> Node:
+    def _token_value_or(self, key: str, value: Node) -> Node:
         """The token's value of that key, and this one where it brings none."""
         expression = as_expression(value)
         if expression is None:
-            self._inexpressible(value)
+            self._report_inexpressible(value)
             return value
         owner = member_expression("args", key)
         return new_text(as_template(f"{owner} if {owner} is defined else {as_conjunct(expression)}"), value)
 
-    def _substituted(self, given: dict[str, MappingEntry]) -> dict[str, NameBinding]:
-        values = ((key, item.value) for key, item in given.items())
-        return bind_values(values, self._copy, self._inexpressible)
+    def _bind_values(self, inputs: dict[str, MappingEntry]) -> dict[str, NameBinding]:
+        values = ((key, entry.value) for key, entry in inputs.items())
+        return bind_values(values, self._count_copied, self._report_inexpressible)
 
-    def _inexpressible(self, node: Node) -> None:
+    def _report_inexpressible(self, node: Node) -> None:
         self._report(
             "v1-inexpressible",
             node,
@@ -291,13 +299,13 @@ class V1TaskUpgrade:
             "write it as one `{{ … }}`",
         )
 
-    def _copy(self, expression: str) -> None:
+    def _count_copied(self, expression: str) -> None:
         self._copied += len(expression)
         if self._copied > MAX_COPIED:
             raise UpgradeTooLarge
 
 
-def _document(
+def _loop_document(
     task: TaskDefinition, path: str, label: str, loop: Mapping, pipeline: PipelineBuilder
 ) -> MappingEntry:
     """A playbook of one step, the loop."""
@@ -324,19 +332,19 @@ def canonical_iterator_of(task: TaskDefinition) -> str:
     return f"{task.iterator}_item" if task.iterator in NAMESPACES | BUILTIN_ITER_KEYS else task.iterator
 
 
-def _args(args: dict[str, MappingEntry], at: Located) -> list[MappingEntry]:
+def _args_entry(args: dict[str, MappingEntry], at: Located) -> list[MappingEntry]:
     return [new_entry("args", new_mapping(args.values(), at))] if args else []
 
 
-def _upper(node: Node) -> Node:
+def _upper_case(node: Node) -> Node:
     if isinstance(node, Scalar) and isinstance(node.value, str) and not node.value.isupper():
         return new_text(node.value.upper(), node)
     return node
 
 
-def _code(node: Node) -> Node:
+def _code_node(node: Node) -> Node:
     """The code itself, unless its own global `result` would hide what `main` gives."""
     code = node.value if isinstance(node, Scalar) else None
-    if not isinstance(code, str) or (giving := code_with_main_result(code)) == code:
+    if not isinstance(code, str) or (upgraded := code_with_main_result(code)) == code:
         return node
-    return new_text(giving, node)
+    return new_text(upgraded, node)

@@ -7,6 +7,7 @@ from noetl.dsl.dialects.v1.v1_steps import ERROR_HANDLER, Transition, Transition
 from noetl.dsl.document.shape_check import ProblemReporter
 from noetl.dsl.document.source import Mapping, Node, Scalar, node_of
 
+# Not `== 'step.done'`: a step with a loop succeeds with `loop.done`.
 _DONE = "event.name != 'step.failed'"
 _FAILED = "event.name == 'step.failed'"
 

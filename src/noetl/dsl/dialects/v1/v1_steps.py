@@ -10,7 +10,7 @@ from noetl.dsl.document.source import Mapping, MappingEntry, Node, Scalar
 
 ERROR_HANDLER = "error_handler"
 
-_STEP = ["step", "desc", "run", "with", "next"]
+_STEP_KEYS = ["step", "desc", "run", "with", "next"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class V1Step:
-    """A step as it is written. `runs` tells whether it has a `run`, sound or not."""
+    """A step as it is written. `has_run` tells whether it has a `run`, sound or not."""
 
     name: str
     node: Mapping
@@ -51,6 +51,10 @@ class V1Step:
         """A step that runs nothing and renders nothing always succeeds."""
         return self.has_run or bool(self.inputs.entries)
 
+    def gives_result_of(self, call: Invocation) -> bool:
+        """Whether the result of this task is the step's: it is the last one, and never skipped."""
+        return call is self.invocations[-1] and call.task.when is None
+
     @property
     def loop(self) -> TaskDefinition | None:
         """The loop that is all the step runs."""
@@ -63,61 +67,61 @@ class V1Step:
 class V1StepReader:
     """Reads steps; what is wrong is reported and left out."""
 
-    def __init__(self, workbook: V1Workbook, read: NodeReader) -> None:
+    def __init__(self, workbook: V1Workbook, reader: NodeReader) -> None:
         self._workbook = workbook
-        self._read = read
+        self._reader = reader
 
     def read(self, node: Node) -> V1Step | None:
-        step = self._read.mapping(node, "a step")
+        step = self._reader.mapping(node, "a step")
         if step is None:
             return None
         step = without_nulls(step)
-        self._read.check_keys(step, _STEP, "a step", {"tool": "v1 steps `run` tasks of the workbook"})
-        name = self._read.text(self._read.required(step, "step", "a step"), "the name of a step")
+        self._reader.check_keys(step, _STEP_KEYS, "a step", {"tool": "v1 steps `run` tasks of the workbook"})
+        name = self._reader.text(self._reader.required(step, "step", "a step"), "the name of a step")
         if name is None:
             return None
         return V1Step(
             name,
             step,
-            self._with(step, f"`with` of `{name}`"),
+            self._inputs(step, f"`with` of `{name}`"),
             "run" in step,
-            self._run(step, name),
-            self._next(step, name),
+            self._invocations(step, name),
+            self._transitions(step, name),
         )
 
-    def _with(self, owner: Mapping, what: str) -> Mapping:
+    def _inputs(self, owner: Mapping, subject: str) -> Mapping:
         node = owner.get("with")
-        found = self._read.mapping(node, what) if node is not None else None
-        return found or new_mapping([], owner)
+        inputs = self._reader.mapping(node, subject) if node is not None else None
+        return inputs or new_mapping([], owner)
 
-    def _run(self, step: Mapping, name: str) -> tuple[Invocation, ...]:
-        items = self._read.sequence(step.get("run"), f"`run` of `{name}`") or []
-        found = [self._invocation(item) for item in items]
-        return tuple(item for item in found if item is not None)
+    def _invocations(self, step: Mapping, name: str) -> tuple[Invocation, ...]:
+        items = self._reader.sequence(step.get("run"), f"`run` of `{name}`") or []
+        invocations = [self._invocation(item) for item in items]
+        return tuple(call for call in invocations if call is not None)
 
     def _invocation(self, item: Node) -> Invocation | None:
         if isinstance(item, Scalar) and isinstance(item.value, str):
             task = self._task(item)
             return Invocation(task, new_mapping([], item)) if task else None
-        call = self._read.mapping(item, "an entry of `run`")
+        call = self._reader.mapping(item, "an entry of `run`")
         if call is None:
             return None
         call = without_nulls(call)
         hint = "tasks are defined in the workbook"
-        self._read.check_keys(
+        self._reader.check_keys(
             call, ["task", "with"], "an entry of `run`", {"type": hint, "code": hint, "run": hint}
         )
-        node = self._read.required(call, "task", "an entry of `run`")
+        node = self._reader.required(call, "task", "an entry of `run`")
         task = self._task(node) if node is not None else None
-        return Invocation(task, self._with(call, "`with` of a task")) if task else None
+        return Invocation(task, self._inputs(call, "`with` of a task")) if task else None
 
     def _task(self, node: Node) -> TaskDefinition | None:
-        name = self._read.text(node, "the name of a task")
+        name = self._reader.text(node, "the name of a task")
         workbook = self._workbook
         if name is None or name in workbook.tasks:
             return workbook.tasks[name] if name is not None else None
         if name in workbook.nested:
-            self._read.report(
+            self._reader.report(
                 "v1-nested-reference",
                 node,
                 f"`{name}` exists only inside another task",
@@ -125,22 +129,22 @@ class V1StepReader:
             )
         elif name not in workbook.broken:
             hint = did_you_mean(name, workbook.tasks)
-            self._read.report("unknown-task", node, f"the workbook has no task `{name}`", hint)
+            self._reader.report("unknown-task", node, f"the workbook has no task `{name}`", hint)
         return None
 
-    def _next(self, step: Mapping, name: str) -> tuple[Transition, ...]:
-        item = step.entries.get("next")
-        if item is None:
+    def _transitions(self, step: Mapping, name: str) -> tuple[Transition, ...]:
+        next_entry = step.entries.get("next")
+        if next_entry is None:
             return ()
-        items = self._read.sequence(item.value, f"`next` of `{name}`") or []
+        items = self._reader.sequence(next_entry.value, f"`next` of `{name}`") or []
         if name == "end" and items:
-            self._read.report("v1-end-next", item, "execution ends at `end`: it may have no `next`")
+            self._reader.report("v1-end-next", next_entry, "execution ends at `end`: it may have no `next`")
             return ()
-        found = [self._transition(node) for node in items]
-        return tuple(transition for transition in found if transition is not None)
+        transitions = [self._transition(node) for node in items]
+        return tuple(transition for transition in transitions if transition is not None)
 
     def _transition(self, item: Node) -> Transition | None:
-        node = self._read.mapping(item, "a transition")
+        node = self._reader.mapping(item, "a transition")
         if node is None:
             return None
         node = without_nulls(node)
@@ -148,11 +152,11 @@ class V1StepReader:
             "else": "write `then` without `when`: that is the fallback",
             "step": "write `then: [{step: …}]`",
         }
-        self._read.check_keys(node, ["when", "then"], "a transition", hints)
+        self._reader.check_keys(node, ["when", "then"], "a transition", hints)
         then = node.get("then")
         if then is None:
             if not set(hints) & set(node.entries):
-                self._read.required(node, "then", "a transition")
+                self._reader.required(node, "then", "a transition")
             return None
         items = then.items if not isinstance(then, Scalar | Mapping) else [then]
         targets = [target for item in items if (target := self._target(item)) is not None]
@@ -161,15 +165,15 @@ class V1StepReader:
     def _target(self, item: Node) -> TransitionTarget | None:
         if isinstance(item, Scalar) and isinstance(item.value, str):
             return TransitionTarget(item.value, item, None)
-        node = self._read.mapping(item, "a step in `then`")
+        node = self._reader.mapping(item, "a step in `then`")
         if node is None:
             return None
         node = without_nulls(node)
-        self._read.check_keys(node, ["step", "with"], "a step in `then`")
-        name_node = self._read.required(node, "step", "a step in `then`")
-        name = self._read.text(name_node, "the name of a step")
+        self._reader.check_keys(node, ["step", "with"], "a step in `then`")
+        name_node = self._reader.required(node, "step", "a step in `then`")
+        name = self._reader.text(name_node, "the name of a step")
         if name is None or name_node is None:
             return None
-        given = node.entries.get("with")
-        sound = given is not None and self._read.mapping(given.value, "`with` of a step") is not None
-        return TransitionTarget(name, name_node, given if sound else None)
+        inputs = node.entries.get("with")
+        sound = inputs is not None and self._reader.mapping(inputs.value, "`with` of a step") is not None
+        return TransitionTarget(name, name_node, inputs if sound else None)

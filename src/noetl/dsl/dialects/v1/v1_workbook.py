@@ -2,7 +2,7 @@
 
 import ast
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from noetl.dsl.dialects.node_reader import NodeReader
 from noetl.dsl.dialects.nodes import new_mapping, without_nulls
@@ -14,16 +14,28 @@ V1TaskKind: TypeAlias = Literal["http", "python", "loop", "task"]
 
 MAX_NESTING = 40
 
-_COMMON = ["task", "type", "desc", "with", "when", "run"]
+_KINDS: tuple[V1TaskKind, ...] = get_args(V1TaskKind)
+
+_COMMON_KEYS = ["task", "type", "desc", "with", "when", "run"]
 # 004 lists no headers and no credentials, but requests need them and playbooks have them.
-_HTTP = ["method", "endpoint", "params", "payload", "retry", "retry_delay", "on_error", "headers", "auth"]
-_KEYS: dict[V1TaskKind, list[str]] = {
-    "http": [*_COMMON, *_HTTP],
-    "python": [*_COMMON, "code"],
-    "loop": [*_COMMON, "in", "iterator"],
-    "task": _COMMON,
+_HTTP_KEYS = [
+    "method",
+    "endpoint",
+    "params",
+    "payload",
+    "retry",
+    "retry_delay",
+    "on_error",
+    "headers",
+    "auth",
+]
+_KNOWN_KEYS: dict[V1TaskKind, list[str]] = {
+    "http": [*_COMMON_KEYS, *_HTTP_KEYS],
+    "python": [*_COMMON_KEYS, "code"],
+    "loop": [*_COMMON_KEYS, "in", "iterator"],
+    "task": _COMMON_KEYS,
 }
-_REQUIRED: dict[V1TaskKind, tuple[str, ...]] = {
+_REQUIRED_KEYS: dict[V1TaskKind, tuple[str, ...]] = {
     "http": ("method", "endpoint"),
     "python": ("code",),
     "loop": ("in", "iterator", "run"),
@@ -57,12 +69,12 @@ class V1Workbook:
     `broken` are names whose definition was reported: what refers to them needs no second report.
     """
 
-    def __init__(self, node: Node | None, read: NodeReader) -> None:
-        self._read = read
+    def __init__(self, node: Node | None, reader: NodeReader) -> None:
+        self._reader = reader
         self.tasks: dict[str, TaskDefinition] = {}
         self.nested: set[str] = set()
         self.broken: set[str] = set()
-        for item in read.sequence(node, "`workbook`") or ():
+        for item in reader.sequence(node, "`workbook`") or ():
             self._add(item)
 
     def _add(self, item: Node) -> None:
@@ -70,7 +82,7 @@ class V1Workbook:
         if name is None:
             return
         if name in self.tasks or name in self.broken:
-            self._read.report("duplicate-task", item, f"the workbook defines the task `{name}` twice")
+            self._reader.report("duplicate-task", item, f"the workbook defines the task `{name}` twice")
             return
         definition = self._definition(item, 0)
         if definition is None:
@@ -79,133 +91,137 @@ class V1Workbook:
             self.tasks[name] = definition
 
     def _name(self, item: Node) -> str | None:
-        node = self._read.mapping(item, "a task")
+        node = self._reader.mapping(item, "a task")
         if node is None:
             return None
-        return self._read.text(self._read.required(node, "task", "a task"), "the name of a task")
+        return self._reader.text(self._reader.required(node, "task", "a task"), "the name of a task")
 
     def _definition(self, item: Node, depth: int) -> TaskDefinition | None:
-        read, name = self._read, self._name(item)
+        reader, name = self._reader, self._name(item)
         if name is None or not isinstance(item, Mapping):
             return None
         item = without_nulls(item)
         kind = self._kind(item, name)
         if kind is None:
             return None
-        what = f"the {kind} task `{name}`" if kind != "task" else f"the task `{name}`"
-        read.check_keys(item, _KEYS[kind], what)
-        values = [read.required(item, key, what) for key in _REQUIRED[kind]]
-        given = item.get("with")
-        inputs = read.mapping(given, f"`with` of `{name}`") if given else None
+        subject = f"the {kind} task `{name}`" if kind != "task" else f"the task `{name}`"
+        reader.check_keys(item, _KNOWN_KEYS[kind], subject)
+        required_values = [reader.required(item, key, subject) for key in _REQUIRED_KEYS[kind]]
+        with_node = item.get("with")
+        inputs = reader.mapping(with_node, f"`with` of `{name}`") if with_node else None
         run: tuple[TaskDefinition, ...] = ()
         if kind in ("loop", "task"):
-            run = self._run(item, name, depth)
+            run = self._nested_definitions(item, name, depth)
         elif (ignored := item.entries.get("run")) is not None:
-            read.report(
+            reader.report(
                 "v1-ignored-run",
                 ignored,
-                f"{what} is executed by its type: its `run` never is",
+                f"{subject} is executed by its type: its `run` never is",
                 "use `type: task`",
             )
-        if not all(values) or not self._is_sound(item, kind, what):
+        if not all(required_values) or not self._is_sound(item, kind, subject):
             return None
-        return _defined(name, kind, item, inputs or new_mapping([], item), run)
+        return _new_definition(name, kind, item, inputs or new_mapping([], item), run)
 
     def _kind(self, item: Mapping, name: str) -> V1TaskKind | None:
-        known: list[V1TaskKind] = ["http", "python", "loop", "task"]
         node = item.get("type")
         if node is None:
             if name in self.tasks and len(item.entries) <= 2:
-                self._read.report(
+                self._reader.report(
                     "v1-nested-reference",
                     item,
                     f"`{name}` is defined in the workbook, and only a step may refer to it",
                     "define the nested task where it stands",
                 )
             else:
-                self._read.report("missing-key", item, f"the task `{name}` needs `type`")
+                self._reader.report("missing-key", item, f"the task `{name}` needs `type`")
             return None
-        text = self._read.text(node, "`type`")
-        for kind in known:
+        text = self._reader.text(node, "`type`")
+        for kind in _KINDS:
             if text and text.lower() == kind:
                 return kind
         if text:
-            hint = did_you_mean(text.lower(), known) or "the types are `http`, `python`, `loop`, `task`"
-            self._read.report("bad-value", node, f"there is no task type `{text}`", hint)
+            hint = (
+                did_you_mean(text.lower(), _KINDS)
+                or f"the types are {', '.join(f'`{kind}`' for kind in _KINDS)}"
+            )
+            self._reader.report("bad-value", node, f"there is no task type `{text}`", hint)
         return None
 
-    def _run(self, item: Mapping, parent: str, depth: int) -> tuple[TaskDefinition, ...]:
+    def _nested_definitions(self, item: Mapping, parent: str, depth: int) -> tuple[TaskDefinition, ...]:
         node = item.get("run")
-        items = self._read.sequence(node, f"`run` of `{parent}`") or []
+        items = self._reader.sequence(node, f"`run` of `{parent}`") or []
         if node is not None and not items:
-            self._read.report("bad-value", node, f"`run` of `{parent}` holds no task")
+            self._reader.report("bad-value", node, f"`run` of `{parent}` holds no task")
         if depth >= MAX_NESTING:
-            self._read.report("upgrade-limit", item, f"tasks are nested deeper than {MAX_NESTING} levels")
+            self._reader.report("upgrade-limit", item, f"tasks are nested deeper than {MAX_NESTING} levels")
             return ()
-        found: dict[str, TaskDefinition] = {}
+        definitions: dict[str, TaskDefinition] = {}
         for nested in items:
             definition = self._definition(nested, depth + 1)
             if definition is None:
                 continue
-            if definition.name in found:
-                self._read.report(
+            if definition.name in definitions:
+                self._reader.report(
                     "duplicate-task", nested, f"`run` of `{parent}` has two tasks `{definition.name}`"
                 )
                 continue
             self.nested.add(definition.name)
-            found[definition.name] = definition
-        return tuple(found.values())
+            definitions[definition.name] = definition
+        return tuple(definitions.values())
 
-    def _is_sound(self, item: Mapping, kind: V1TaskKind, what: str) -> bool:
+    def _is_sound(self, item: Mapping, kind: V1TaskKind, subject: str) -> bool:
         match kind:
             case "http":
-                return self._check_http(item, what)
+                return self._check_http(item, subject)
             case "python":
-                return self._check_python(item, what)
+                return self._check_python(item, subject)
             case "loop":
-                return self._read.text(item.get("iterator"), "`iterator`") is not None
+                return self._reader.text(item.get("iterator"), "`iterator`") is not None
             case "task":
                 return True
 
-    def _check_http(self, item: Mapping, what: str) -> bool:
-        read, problems = self._read, 0
+    def _check_http(self, item: Mapping, subject: str) -> bool:
+        reader, problems = self._reader, 0
         method = item.get("method")
-        text = read.text(method, "`method`")
+        text = reader.text(method, "`method`")
         if method and text and text.upper() not in _METHODS:
-            read.report("bad-value", method, f"`{text}` is no method of {what}", f"use {', '.join(_METHODS)}")
+            reader.report(
+                "bad-value", method, f"`{text}` is no method of {subject}", f"use {', '.join(_METHODS)}"
+            )
             problems += 1
         for key in ("retry", "retry_delay"):
             node = item.get(key)
-            problems += node is not None and read.whole_number(node, f"`{key}`") is None
+            problems += node is not None and reader.whole_number(node, f"`{key}`") is None
         on_error = item.get("on_error")
-        said = read.text(on_error, "`on_error`")
-        if on_error is not None and said not in ("continue", "fail"):
+        on_error_text = reader.text(on_error, "`on_error`")
+        if on_error is not None and on_error_text not in ("continue", "fail"):
             problems += 1
-            if said is not None:
-                read.report("bad-value", on_error, "`on_error` is `continue` or `fail`")
+            if on_error_text is not None:
+                reader.report("bad-value", on_error, "`on_error` is `continue` or `fail`")
         return text is not None and not problems
 
-    def _check_python(self, item: Mapping, what: str) -> bool:
+    def _check_python(self, item: Mapping, subject: str) -> bool:
         node = item.get("code")
-        code = self._read.text(node, "`code`")
+        code = self._reader.text(node, "`code`")
         if node and code and main_function_of(code) is None:
-            self._read.report(
+            self._reader.report(
                 "v1-python-main",
                 node,
-                f"{what} must define `main(input)`",
+                f"{subject} must define `main(input)`",
                 "one function `main` with one parameter `input`",
             )
         return code is not None
 
 
-def _defined(
-    name: str, kind: V1TaskKind, node: Mapping, given: Mapping, run: tuple[TaskDefinition, ...]
+def _new_definition(
+    name: str, kind: V1TaskKind, node: Mapping, inputs: Mapping, run: tuple[TaskDefinition, ...]
 ) -> TaskDefinition:
     iterator = node.get("iterator") if kind == "loop" else None
-    bound = str(iterator.value) if isinstance(iterator, Scalar) else ""
-    names = frozenset({name, bound, *given.entries}).union(*(nested.bound_names for nested in run))
+    iterator_name = str(iterator.value) if isinstance(iterator, Scalar) else ""
+    names = frozenset({name, iterator_name, *inputs.entries}).union(*(nested.bound_names for nested in run))
     has_python = kind == "python" or any(nested.has_python for nested in run)
-    return TaskDefinition(name, kind, node, given, run, bound, names, has_python)
+    return TaskDefinition(name, kind, node, inputs, run, iterator_name, names, has_python)
 
 
 def main_function_of(code: str) -> ast.FunctionDef | ast.AsyncFunctionDef | Literal["unreadable"] | None:
@@ -213,6 +229,7 @@ def main_function_of(code: str) -> ast.FunctionDef | ast.AsyncFunctionDef | Lite
     tree = parse_code(code)
     if tree is None:
         return "unreadable"
+    # The last definition is the one that Python keeps.
     for statement in reversed(tree.body):
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) and statement.name == "main":
             return statement if _takes_input(statement.args) else None
@@ -235,6 +252,7 @@ def _sets_result(code: str) -> bool:
         node = open_nodes.pop()
         if isinstance(node, ast.Name) and node.id == "result" and isinstance(node.ctx, ast.Store):
             return True
+        # What these assign is theirs, not the module's.
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
             open_nodes.extend(ast.iter_child_nodes(node))
     return False

@@ -23,7 +23,7 @@ from noetl.expr import NAMESPACES
 
 
 @dataclass(slots=True)
-class _Draft:
+class _OpenStep:
     """A step whose pipeline is still open: what others read of it is not yet known."""
 
     source: V1Step
@@ -42,76 +42,79 @@ class WorkflowUpgrade:
         self._steps = steps
         self._workload = workload
         self._path = path
-        self._lowering = V1TaskUpgrade(report)
+        self._task_upgrade = V1TaskUpgrade(report)
         self._report = report
         self._names = {step.name for step in steps}
         self._runners = _runners(steps)
         self._incoming = _incoming(steps)
-        self._handled = self._handled_steps()
+        self._handled_step_names = self._handled_steps()
         self._published: set[str] = set()
 
     def step_nodes(self) -> list[Mapping]:
         """The canonical steps, in order."""
-        drafts: list[_Draft] = []
+        open_steps: list[_OpenStep] = []
         for step in self._steps:
             try:
-                drafts.append(self._draft(step))
+                open_steps.append(self._open_step(step))
             except UpgradeTooLarge:
                 self._report(
                     "upgrade-limit", step.node, "written out, the tasks take more room than a document may"
                 )
                 break
-        return [self._node(draft) for draft in drafts]
+        # Only now is known which results others read: a later step may read that of an earlier one.
+        return [self._step_node(open_step) for open_step in open_steps]
 
-    def _draft(self, step: V1Step) -> _Draft:
-        token = self._incoming.get(step.name, TokenKeys())
-        incoming = TokenKeys(
-            token.certain | set(step.inputs.entries), token.possible - set(step.inputs.entries)
+    def _open_step(self, step: V1Step) -> _OpenStep:
+        arriving = self._incoming.get(step.name, TokenKeys())
+        token_keys = TokenKeys(
+            arriving.certain | set(step.inputs.entries), arriving.possible - set(step.inputs.entries)
         )
-        outside = V1NameScope(bind_inputs(token.certain | token.possible), _Document(self, step))
-        scope = V1NameScope(bind_inputs(incoming.certain | incoming.possible), _Document(self, step))
-        hiding = NAMESPACES | self._workload | set(scope.names)
+        outside = V1NameScope(bind_inputs(arriving.certain | arriving.possible), _DocumentScope(self, step))
+        scope = V1NameScope(bind_inputs(token_keys.certain | token_keys.possible), _DocumentScope(self, step))
+        reserved = NAMESPACES | self._workload | set(scope.names)
         if step.loop is not None:
-            hiding |= {step.loop.iterator, canonical_iterator_of(step.loop)}
-        pipeline = PipelineBuilder(hiding.__contains__)
-        place = TaskContext(
-            pipeline, V1NameScope({}, scope), {}, _ambient(incoming), f"{self._path}/{step.name}"
+            reserved |= {step.loop.iterator, canonical_iterator_of(step.loop)}
+        pipeline = PipelineBuilder(reserved.__contains__)
+        context = TaskContext(
+            pipeline, V1NameScope({}, scope), {}, _python_inputs(token_keys), f"{self._path}/{step.name}"
         )
         loop: Mapping | None = None
         if step.loop is not None:
-            given = self._lowering.effective_inputs(
-                step.loop, step.invocations[0].inputs, place.scope, incoming
+            inputs = self._task_upgrade.effective_inputs(
+                step.loop, step.invocations[0].inputs, context.scope, token_keys
             )
-            loop = self._lowering.add_loop(step.loop, given, place)
+            loop = self._task_upgrade.add_loop(step.loop, inputs, context)
         else:
             for call in step.invocations:
-                self._lowering.add_invocation(call.task, call.inputs, place, incoming)
-        given_args = step.node.entries.get("with")
+                self._task_upgrade.add_invocation(call.task, call.inputs, context, token_keys)
+        inputs_entry = step.node.entries.get("with")
         args = (
-            new_entry("args", outside.rewrite_value(step.inputs), given_args) if step.inputs.entries else None
+            new_entry("args", outside.rewrite_value(step.inputs), inputs_entry)
+            if step.inputs.entries
+            else None
         )
-        routing = V1NameScope(self._routing_names(step, pipeline), scope)
-        handled = step.name in self._handled
-        return _Draft(
+        routing_scope = V1NameScope(self._routing_names(step, pipeline), scope)
+        handled = step.name in self._handled_step_names
+        return _OpenStep(
             step,
             pipeline,
             args,
             loop,
-            upgrade_transitions(step, routing, handled=handled, report=self._report),
+            upgrade_transitions(step, routing_scope, handled=handled, report=self._report),
         )
 
-    def _node(self, draft: _Draft) -> Mapping:
-        node = draft.source.node
-        entries = [item for item in node if item.key in ("step", "desc")]
-        if draft.args is not None:
-            entries.append(draft.args)
-        if draft.loop is not None:
-            entries.append(new_entry("loop", draft.loop))
-        if draft.source.has_run or draft.next is None:
+    def _step_node(self, open_step: _OpenStep) -> Mapping:
+        node = open_step.source.node
+        entries = [entry for entry in node if entry.key in ("step", "desc")]
+        if open_step.args is not None:
+            entries.append(open_step.args)
+        if open_step.loop is not None:
+            entries.append(new_entry("loop", open_step.loop))
+        if open_step.source.has_run or open_step.next is None:
             at = node.entries.get("run") or node
-            entries.append(new_entry("tool", draft.pipeline.build(at, self._published), at))
-        if draft.next is not None:
-            entries.append(new_entry("next", draft.next))
+            entries.append(new_entry("tool", open_step.pipeline.build(at, self._published), at))
+        if open_step.next is not None:
+            entries.append(new_entry("next", open_step.next))
         return new_mapping(entries, node)
 
     def _routing_names(self, step: V1Step, pipeline: PipelineBuilder) -> dict[str, NameBinding]:
@@ -120,17 +123,16 @@ class WorkflowUpgrade:
         Not through ctx: another run of the step, earlier or at the same time, writes there as well.
         """
         own = NameBinding("event.result", is_result=True)
-        found: dict[str, NameBinding] = {}
-        for number, call in enumerate(step.invocations, 1):
+        names: dict[str, NameBinding] = {}
+        for call in step.invocations:
             name = call.task.name
-            settled = number == len(step.invocations) and call.task.when is None
-            kept = NameBinding(
+            in_run = NameBinding(
                 member_expression("run", name),
                 is_result=True,
                 on_read=partial(pipeline.run_results.add, name),
             )
-            found[name] = own if settled else kept
-        return found | {step.name: own, "result": NameBinding("event.result")}
+            names[name] = own if step.gives_result_of(call) else in_run
+        return names | {step.name: own, "result": NameBinding("event.result")}
 
     def document_binding(self, name: str, step: V1Step) -> NameBinding | None:
         """What a name means that the step itself does not know: workload, results of steps and tasks."""
@@ -174,7 +176,7 @@ class WorkflowUpgrade:
         """
         if ERROR_HANDLER not in self._names:
             return set()
-        reached = _reached(self._steps)
+        reached = _reachable(self._steps)
         return {
             step.name
             for step in self._steps
@@ -182,7 +184,7 @@ class WorkflowUpgrade:
         }
 
 
-class _Document(V1NameScope):
+class _DocumentScope(V1NameScope):
     """The names that belong to no step: the outermost scope of each."""
 
     def __init__(self, workflow: WorkflowUpgrade, step: V1Step) -> None:
@@ -190,26 +192,25 @@ class _Document(V1NameScope):
         self._workflow = workflow
         self._step = step
 
-    def resolve(self, path: tuple[str, ...], *, optional: bool) -> tuple[int, str] | None:  # noqa: ARG002
+    def resolve(self, path: tuple[str, ...], *, optional: bool) -> tuple[int, str] | None:  # noqa: ARG002 - every scope is asked; here nothing depends on it
         binding = self.names.get(path[0]) or self._workflow.document_binding(path[0], self._step)
         return binding.resolve(path) if binding else None
 
 
-def _ambient(incoming: TokenKeys) -> dict[str, str]:
-    certain = {key: member_expression("args", key) for key in sorted(incoming.certain)}
+def _python_inputs(token_keys: TokenKeys) -> dict[str, str]:
+    certain = {key: member_expression("args", key) for key in sorted(token_keys.certain)}
     return certain | {
-        key: f"{member_expression('args', key)} | default(none)" for key in sorted(incoming.possible)
+        key: f"{member_expression('args', key)} | default(none)" for key in sorted(token_keys.possible)
     }
 
 
 def _runners(steps: Iterable[V1Step]) -> dict[str, list[tuple[str, bool]]]:
     """By task: the steps that run it, and whether its result is always the step's."""
-    found: dict[str, list[tuple[str, bool]]] = {}
+    runners: dict[str, list[tuple[str, bool]]] = {}
     for step in steps:
-        for number, call in enumerate(step.invocations, 1):
-            settled = number == len(step.invocations) and call.task.when is None
-            found.setdefault(call.task.name, []).append((step.name, settled))
-    return found
+        for call in step.invocations:
+            runners.setdefault(call.task.name, []).append((step.name, step.gives_result_of(call)))
+    return runners
 
 
 def _incoming(steps: Iterable[V1Step]) -> dict[str, TokenKeys]:
@@ -218,17 +219,17 @@ def _incoming(steps: Iterable[V1Step]) -> dict[str, TokenKeys]:
     for step in steps:
         for transition in step.transitions:
             for target in transition.targets:
-                given = target.inputs.value if target.inputs else None
-                keys = frozenset(given.entries) if isinstance(given, Mapping) else frozenset()
+                inputs = target.inputs.value if target.inputs else None
+                keys = frozenset(inputs.entries) if isinstance(inputs, Mapping) else frozenset()
                 brought.setdefault(target.name, []).append(keys)
-    found: dict[str, TokenKeys] = {}
+    incoming: dict[str, TokenKeys] = {}
     for name, keys_list in brought.items():
         certain = frozenset.intersection(*keys_list)
-        found[name] = TokenKeys(certain, frozenset().union(*keys_list) - certain)
-    return found
+        incoming[name] = TokenKeys(certain, frozenset().union(*keys_list) - certain)
+    return incoming
 
 
-def _reached(steps: list[V1Step]) -> set[str]:
+def _reachable(steps: list[V1Step]) -> set[str]:
     """The steps that lie on a way from `start` without the error handler; all, if there is no `start`."""
     by_name = {step.name: step for step in steps}
     if "start" not in by_name:
@@ -240,5 +241,7 @@ def _reached(steps: list[V1Step]) -> set[str]:
         if name in reached or name == ERROR_HANDLER or name not in by_name:
             continue
         reached.add(name)
-        open_names += [target.name for item in by_name[name].transitions for target in item.targets]
+        open_names += [
+            target.name for transition in by_name[name].transitions for target in transition.targets
+        ]
     return reached

@@ -12,7 +12,7 @@ from noetl.dsl.document.kinds import Kind, Kinds
 from noetl.loader import installed_kinds
 from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded
 from noetl.ports.tool import Call
-from noetl.testing.crashes.fuse import Fuse
+from noetl.testing.crash.fuse import Fuse
 from noetl.tools.host.worker_tools import Tools
 
 EFFECT_KIND = "effect"
@@ -40,23 +40,24 @@ class EffectTool:
         self._fuse = fuse
 
     async def run(self, call: Call) -> Outcome:
-        given: Any = call.inputs
-        for _ in range(int(given.get("turns", 0))):
+        inputs: Any = call.inputs
+        for _ in range(int(inputs.get("turns", 0))):
             await asyncio.sleep(0)
+        # A dead process does not return: waiting for ever is as near as a live one comes to that.
         if self._fuse.dead:
             await asyncio.get_running_loop().create_future()
         effect = Effect(
             execution_id=call.execution_id,
             task=call.task,
-            label=str(given["label"]),
+            label=str(inputs["label"]),
             attempt=call.attempt,
             key=call.idempotency_key,
         )
-        _append(self._path, msgspec.json.encode(effect) + b"\n")
-        missing = "unless" in given and not (self._path.parent / given["unless"]).exists()
-        if given.get("fail") or missing:
+        _append_durably(self._path, msgspec.json.encode(effect) + b"\n")
+        missing = "unless" in inputs and not (self._path.parent / inputs["unless"]).exists()
+        if inputs.get("fail") or missing:
             return failed(ErrorInfo(kind="tool", message=f"{effect.label} did not work", retryable=True))
-        return succeeded(given.get("give", effect.label))
+        return succeeded(inputs.get("give", effect.label))
 
     async def close(self) -> None:
         """Nothing is held."""
@@ -75,7 +76,7 @@ def read_effects(path: Path) -> list[Effect]:
     return [msgspec.json.decode(line, type=Effect) for line in lines]
 
 
-def _append(path: Path, line: bytes) -> None:
+def _append_durably(path: Path, line: bytes) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         os.write(descriptor, line)

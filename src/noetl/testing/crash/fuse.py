@@ -18,7 +18,7 @@ class Fuse:
     """Blows at write number `at`, before it or when it is durable but nobody knows; 0 is never.
 
     With `kill` the process is really killed. Otherwise `dead` is true from then on, every write raises
-    Crash, and `died` is called once.
+    ProcessCrash, and `on_death` is called once.
     """
 
     def __init__(self, at: int = 0, *, after: bool = False, kill: bool = False) -> None:
@@ -32,14 +32,14 @@ class Fuse:
     def begin_write(self) -> int:
         """A write is about to happen; its number."""
         self.writes += 1
-        self._meet(self.writes, after=False)
+        self._blow_at(self.writes, after=False)
         return self.writes
 
     def end_write(self, number: int) -> None:
         """That write is durable."""
-        self._meet(number, after=True)
+        self._blow_at(number, after=True)
 
-    def _meet(self, number: int, *, after: bool) -> None:
+    def _blow_at(self, number: int, *, after: bool) -> None:
         if not self.dead and (number, after) == (self.at, self.after):
             if self.kill:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -56,6 +56,7 @@ class FusedStore(SqliteStore):
 
     @classmethod
     def at_path(cls, path: Path, fuse: Fuse) -> "FusedStore":
+        # As the store of `noetl run` is opened: commits inline, no limit of size.
         store = cls(str(path), inline="commits", patience=30.0, max_pages=0)
         store.fuse = fuse
         return store
@@ -87,14 +88,14 @@ class MortalOwners(Owners):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self._held: list[Ownership] = []
+        self._acquired: list[Ownership] = []
 
     def acquire(self, execution_id: str) -> Ownership | None:
         ownership = super().acquire(execution_id)
         if ownership is not None:
-            self._held.append(ownership)
+            self._acquired.append(ownership)
         return ownership
 
     def die(self) -> None:
-        for ownership in self._held:
+        for ownership in self._acquired:
             ownership.release()

@@ -15,8 +15,8 @@ from noetl.local import Local, PlaybookSource
 from noetl.ports.store import ExecutionQuery, ExecutionRecord
 from noetl.stores.home_folder import Home
 from noetl.stores.sqlite import SqliteStore
-from noetl.testing.crashes.effect_tool import EFFECT_KIND, effect_tools
-from noetl.testing.crashes.fuse import Fuse, FusedStore, MortalOwners
+from noetl.testing.crash.effect_tool import EFFECT_KIND, effect_tools
+from noetl.testing.crash.fuse import Fuse, FusedStore, MortalOwners
 from noetl.tools.host.worker_tools import Tools
 
 PATIENCE = 30.0
@@ -34,12 +34,12 @@ class SurvivingFiles:
     @classmethod
     def create(cls, folder: Path, files: Mapping[str, str], store: bytes) -> "SurvivingFiles":
         """A new one with these files and this store."""
-        world = cls(folder)
-        world.home.make()
-        world.home.store.write_bytes(store)
+        created = cls(folder)
+        created.home.make()
+        created.home.store.write_bytes(store)
         for name, text in files.items():
             (folder / name).write_text(text, "utf-8")
-        return world
+        return created
 
 
 def empty_store(path: Path) -> bytes:
@@ -58,60 +58,64 @@ class ProcessLife:
     local: Local
 
     def __init__(
-        self, world: SurvivingFiles, source: PlaybookSource, outside: SqliteStore, said: Callable[[str], None]
+        self,
+        files: SurvivingFiles,
+        source: PlaybookSource,
+        observer: SqliteStore,
+        on_event: Callable[[str], None],
     ) -> None:
-        self.files = world
+        self.files = files
         self.source = source
-        self._outside = outside
-        self._said = said
-        self._rang = asyncio.Event()
+        self._observer = observer
+        self._on_event = on_event
+        self._new_events = asyncio.Event()
 
     async def begin(self, number: int = 0) -> str:
         """Goes on with the execution if the store has it, else starts it."""
-        known = await self.roots()
-        if len(known) > number:
-            return await self.local.resume(known[number].execution_id)
+        roots = await self.roots()
+        if len(roots) > number:
+            return await self.local.resume(roots[number].execution_id)
         return await self.local.start(self.source)
 
     async def roots(self) -> list[ExecutionRecord]:
         """The executions that no other one started, the oldest first."""
-        page = await self._outside.executions()
+        page = await self._observer.executions()
         return [record for record in reversed(page.executions) if not record.parent]
 
     async def children(self, execution_id: str) -> list[ExecutionRecord]:
         """The executions that this one started."""
-        return (await self._outside.executions(ExecutionQuery(parent=execution_id))).executions
+        return (await self._observer.executions(ExecutionQuery(parent=execution_id))).executions
 
     async def wait_for_end(self, execution_id: str) -> ExecutionState:
         return await self.local.wait_for_end(execution_id)
 
     async def has_event(self, execution_id: str, kind: type, times: int = 1) -> bool:
-        rows = await self._outside.read(execution_id, limit=100_000)
+        rows = await self._observer.read(execution_id, limit=100_000)
         return sum(isinstance(event.body, kind) for event in decode_rows(execution_id, rows)) >= times
 
     async def first_seq_of(self, execution_id: str, kind: type) -> int:
         """The number of the first such event."""
-        rows = await self._outside.read(execution_id, limit=100_000)
+        rows = await self._observer.read(execution_id, limit=100_000)
         return next(event.seq for event in decode_rows(execution_id, rows) if isinstance(event.body, kind))
 
     async def wait_for(self, execution_id: str, kind: type) -> None:
         """Waits until such an event is durable."""
         while not await self.has_event(execution_id, kind):
-            self._rang.clear()
-            await self._rang.wait()
+            self._new_events.clear()
+            await self._new_events.wait()
 
-    async def send(self, execution_id: str, order: RemoteCommand) -> None:
+    async def send(self, execution_id: str, command: RemoteCommand) -> None:
         """Asks something as another process would."""
-        await self._outside.send(execution_id, encode_command(order))
+        await self._observer.send(execution_id, encode_command(command))
 
     async def has_letter(self, execution_id: str) -> bool:
         """Whether something lies in its inbox."""
-        return bool(await self._outside.inbox([execution_id]))
+        return bool(await self._observer.inbox([execution_id]))
 
     def on_events(self, _: str, events: Sequence[Event], __: ExecutionState) -> None:
         for event in events:
-            self._said(type(event.body).__name__)
-        self._rang.set()
+            self._on_event(type(event.body).__name__)
+        self._new_events.set()
 
 
 Drive: TypeAlias = Callable[[ProcessLife], Awaitable[None]]
@@ -136,8 +140,8 @@ class Scenario(Struct, frozen=True, kw_only=True):
     drive: Drive = run_to_end
     tools: Callable[[Path, Fuse], Tools] = effect_tools
 
-    def source(self, world: SurvivingFiles) -> PlaybookSource:
-        return PlaybookSource(self.text, "playbook.yaml", str(world.folder / "playbook.yaml"))
+    def source(self, files: SurvivingFiles) -> PlaybookSource:
+        return PlaybookSource(self.text, "playbook.yaml", str(files.folder / "playbook.yaml"))
 
 
 def ignore_event(_: str) -> None:
@@ -145,33 +149,34 @@ def ignore_event(_: str) -> None:
 
 
 async def run_life(
-    world: SurvivingFiles, scenario: Scenario, fuse: Fuse, said: Callable[[str], None] = ignore_event
+    files: SurvivingFiles, scenario: Scenario, fuse: Fuse, on_event: Callable[[str], None] = ignore_event
 ) -> None:
-    """One life, until the scenario is over or the fuse blows. `said` gets the names of durable events.
+    """One life, until the scenario is over or the fuse blows. `on_event` gets the names of durable events.
 
     Raises TimeoutError if it hangs.
     """
-    store = FusedStore.at_path(world.home.store, fuse)
-    outside = SqliteStore.at(world.home.store)
-    owners = MortalOwners(world.home.owners)
-    died = asyncio.get_running_loop().create_future()
-    fuse.on_death = lambda: died.set_result(None)
-    life = ProcessLife(world, scenario.source(world), outside, said)
+    store = FusedStore.at_path(files.home.store, fuse)
+    observer = SqliteStore.at(files.home.store)
+    owners = MortalOwners(files.home.owners)
+    death = asyncio.get_running_loop().create_future()
+    fuse.on_death = lambda: death.set_result(None)
+    life = ProcessLife(files, scenario.source(files), observer, on_event)
     local = life.local = Local(
         store,
         owners=owners,
         allow_kinds=[EFFECT_KIND],
         watch=life.on_events,
-        tools=scenario.tools(world.effects, fuse),
+        tools=scenario.tools(files.effects, fuse),
     )
     try:
         async with local:
             driving = asyncio.ensure_future(scenario.drive(life))
-            ends: list[asyncio.Future[None]] = [driving, died]
+            ends: list[asyncio.Future[None]] = [driving, death]
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED, timeout=PATIENCE)
             if not fuse.dead and driving.done():
                 driving.result()
                 return
+            # The system frees a dead process's locks before the next one starts.
             owners.die()
             driving.cancel()
             await asyncio.gather(driving, return_exceptions=True)
@@ -179,4 +184,4 @@ async def run_life(
                 raise TimeoutError(f"{scenario.name} does not end")
     finally:
         await store.close()
-        await outside.close()
+        await observer.close()
