@@ -9,9 +9,8 @@ from msgspec import Struct
 from noetl.events import bodies as of
 from noetl.events.bodies import EventBody
 from noetl.events.codec import encode
-from noetl.events.event_kind import kind_of_body
+from noetl.events.event_kind import EventStatus, kind_named, kind_of_body
 from noetl.events.identifiers import iteration_id, run_id, task_run_id, token_id
-from noetl.events.status import EventStatus
 from noetl.model.json import Json
 from noetl.model.outcome import ErrorInfo, Outcome
 
@@ -41,6 +40,11 @@ class Event(Struct, frozen=True, eq=False):
         return self.seq == other.seq and self.ts == other.ts and self.body == other.body
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def event_matches(name: str, event: Event) -> bool:
+    """Whether the event is of this name; `EventNameUnknown` if no event ever is."""
+    return isinstance(event.body, kind_named(name).body)
 
 
 def envelope(event: Event, execution_id: str, trace_id: str = "") -> dict[str, Json]:

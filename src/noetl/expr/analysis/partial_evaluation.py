@@ -9,10 +9,10 @@ from jinja2 import nodes
 from msgspec import Struct
 
 from noetl.expr.expression import Expression
-from noetl.expr.language.guard import truthy
 from noetl.expr.language.path import Path, path_of
 from noetl.expr.language.transform import OLDER_EVENT_NAMES, with_current_event_names
 from noetl.expr.library.operators import COMPARISONS
+from noetl.expr.runtime.conversion import truthy
 
 
 class KnownValue(Struct, frozen=True):

@@ -11,10 +11,9 @@ from urllib.parse import quote, quote_plus
 
 import msgspec
 
-from noetl.expr.language.guard import truthy
 from noetl.expr.library.methods import call_method, replace_text
 from noetl.expr.library.operators import charge_new_items
-from noetl.expr.runtime.conversion import render_text, to_json, type_name
+from noetl.expr.runtime.conversion import render_text, to_json, truthy, type_name
 from noetl.expr.runtime.evaluation import Evaluation
 from noetl.expr.runtime.limits import MAX_NUMERAL
 from noetl.expr.runtime.marker import refuse_markers_in
