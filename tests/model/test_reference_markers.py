@@ -41,11 +41,11 @@ def test_what_needs_no_escaping_is_the_same_object(value: Any) -> None:
 
 
 def test_a_reference_says_what_it_stands_for() -> None:
-    found = value_reference("E/abc", ["x"] * 9, size=37, preview="[…")
-    assert is_reference(found)
-    assert not is_manifest(found)
-    assert stored_keys(found) == ("E/abc",)
-    assert found == {
+    marker = value_reference("E/abc", ["x"] * 9, size=37, preview="[…")
+    assert is_reference(marker)
+    assert not is_manifest(marker)
+    assert stored_keys(marker) == ("E/abc",)
+    assert marker == {
         "$noetl": "ref",
         "key": "E/abc",
         "size": 37,
@@ -59,11 +59,11 @@ def test_a_reference_says_what_it_stands_for() -> None:
 
 
 def test_a_manifest_counts_its_chunks_and_its_tail() -> None:
-    found = manifest([list_chunk("E/a", 0, 3, 10), list_chunk("E/b", 3, 5, 20)], "[", [1, 2])
-    assert is_reference(found)
-    assert is_manifest(found)
-    assert (found["total"], found["length"], found["size"]) == (7, 7, 30)
-    assert stored_keys(found) == ("E/a", "E/b")
+    marker = manifest([list_chunk("E/a", 0, 3, 10), list_chunk("E/b", 3, 5, 20)], "[", [1, 2])
+    assert is_reference(marker)
+    assert is_manifest(marker)
+    assert (marker["total"], marker["length"], marker["size"]) == (7, 7, 30)
+    assert stored_keys(marker) == ("E/a", "E/b")
 
 
 def test_a_stored_list_grows_by_its_tail() -> None:

@@ -84,9 +84,9 @@ def test_some_rows_can_be_read_without_the_others(tmp_path: Path, index: int) ->
     key, start = row_key("e/h", index)
     stored, rows = split_row_key(key)
     assert (stored, rows) == ("e/h", (start, start + ROWS_PER_READ))
-    found = decode_value_or_table(read_table_rows(path, *rows or (0, 0)))
-    assert [row["n"] for row in found] == list(range(start, min(start + ROWS_PER_READ, 2_500)))
-    assert found[index - start] == {"n": index}
+    decoded = decode_value_or_table(read_table_rows(path, *rows or (0, 0)))
+    assert [row["n"] for row in decoded] == list(range(start, min(start + ROWS_PER_READ, 2_500)))
+    assert decoded[index - start] == {"n": index}
 
 
 def test_rows_can_be_read_in_any_order_and_across_batches(tmp_path: Path) -> None:
@@ -102,6 +102,6 @@ def test_rows_can_be_read_in_any_order_and_across_batches(tmp_path: Path) -> Non
         (5_000, 5_001),
         (0, 0),
     ):
-        found = [row["n"] for row in decode_value_or_table(table.rows(start, end))]
-        assert found == list(range(start, min(end, 2_500))), (start, end)
+        numbers = [row["n"] for row in decode_value_or_table(table.rows(start, end))]
+        assert numbers == list(range(start, min(end, 2_500))), (start, end)
     table.close()

@@ -39,7 +39,7 @@ def normalise(value: object, fallback: Callable[[object], Json] | None = None) -
     """The value in plain JSON types; NotJson if there is no faithful form.
 
     Tuples become lists; dates and times ISO text; a Decimal a number if 15 digits hold it, else text.
-    `other` is asked for a form of what has none.
+    `fallback` is asked for a form of what has none.
     """
     return _Walk(fallback).value(value)
 
@@ -47,10 +47,10 @@ def normalise(value: object, fallback: Callable[[object], Json] | None = None) -
 class _Walk:
     """One pass over a value. `open` holds the containers around the place it is at."""
 
-    __slots__ = ("left", "open", "other")
+    __slots__ = ("fallback", "left", "open")
 
-    def __init__(self, other: Callable[[object], Json] | None) -> None:
-        self.other = other
+    def __init__(self, fallback: Callable[[object], Json] | None) -> None:
+        self.fallback = fallback
         self.open: set[int] = set()
         self.left = MAX_VALUES
 
@@ -75,35 +75,35 @@ class _Walk:
                 return _decimal(value)
             case datetime() | date() | time():
                 return _moment(value)
-        if self.other is not None:
-            return self.other(value)
+        if self.fallback is not None:
+            return self.fallback(value)
         raise NotJson(f"is of type `{kind.__name__}`, which JSON has no form for")
 
     def items(self, values: list[object] | tuple[object, ...]) -> list[Json]:
         self.enter(values, len(values))
-        found = []
+        normalised = []
         for index, item in enumerate(values):
             try:
-                found.append(self.value(item))
+                normalised.append(self.value(item))
             except NotJson as fault:
                 fault.trail.append(f"[{index}]")
                 raise
         self.open.discard(id(values))
-        return found
+        return normalised
 
     def mapping(self, values: Mapping[object, object]) -> dict[str, Json]:
         self.enter(values, len(values))
-        found: dict[str, Json] = {}
+        normalised: dict[str, Json] = {}
         for key, item in values.items():
             if not isinstance(key, str):
                 raise NotJson(f"has the key `{key!r:.100}` of type `{type(key).__name__}`: keys must be text")
             try:
-                found[_text(str.__str__(key))] = self.value(item)
+                normalised[_text(str.__str__(key))] = self.value(item)
             except NotJson as fault:
                 fault.trail.append(f".{key}" if key.isidentifier() else f"[{key!r}]")
                 raise
         self.open.discard(id(values))
-        return found
+        return normalised
 
     def enter(self, values: Iterable[object], count: int) -> None:
         if id(values) in self.open:

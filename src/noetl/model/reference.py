@@ -69,12 +69,12 @@ def part_reference(
     absent: Iterable[str] = (),
 ) -> dict[str, Any]:
     """What stands for the part at `path` of the value stored under `key`."""
-    found: dict[str, Any] = {MARKER: "ref", "key": key, "path": list(path), **_shape(value)}
+    marker: dict[str, Any] = {MARKER: "ref", "key": key, "path": list(path), **_shape(value)}
     if extracted:
-        found["extracted"] = extracted
+        marker["extracted"] = extracted
     if absent:
-        found["absent"] = sorted(absent)
-    return found
+        marker["absent"] = sorted(absent)
+    return marker
 
 
 class StoredReference(dict[str, Any]):
@@ -90,7 +90,7 @@ class SecretMarker(dict[str, Any]):
 
 
 def object_reference(
-    key: str, *, size: int, media_type: str, preview: str = "", **about: Json
+    key: str, *, size: int, media_type: str, preview: str = "", **details: Json
 ) -> StoredReference:
     """What stands for bytes. `about` is what else is worth knowing; of a table, `type` and `length`."""
     return StoredReference(
@@ -102,7 +102,7 @@ def object_reference(
             "hash": hash_of_key(key),
             "preview": preview,
             "extracted": {},
-            **about,
+            **details,
         }
     )
 
@@ -121,7 +121,7 @@ def manifest(
     return {
         MARKER: "manifest",
         "total": total,
-        "size": sum(each["size"] for each in parts),
+        "size": sum(part["size"] for part in parts),
         "chunks": parts,
         **({"tail": list(tail)} if tail else {}),
         "type": "list",
@@ -184,7 +184,7 @@ def is_manifest(value: object) -> TypeGuard[dict[str, Any]]:
 def stored_keys(value: Mapping[str, Any]) -> tuple[str, ...]:
     """The keys under which what a reference or manifest stands for is stored."""
     if value[MARKER] == "manifest":
-        return tuple(each["key"] for each in value["chunks"])
+        return tuple(part["key"] for part in value["chunks"])
     return (value["key"],)
 
 

@@ -82,10 +82,10 @@ def _values(arrow: Any, column: Any) -> Iterable[object]:
 
 def _possible(value: Any) -> object:
     try:
-        found: object = value.as_py(maps_as_pydicts="lossy")
+        python_value: object = value.as_py(maps_as_pydicts="lossy")
     except (OverflowError, ValueError):
         return None
-    return found
+    return python_value
 
 
 def _without_nanoseconds(arrow: Any, kind: Any) -> Any:
@@ -94,7 +94,7 @@ def _without_nanoseconds(arrow: Any, kind: Any) -> Any:
     if types.is_list(kind):
         return arrow.list_(_without_nanoseconds(arrow, kind.value_type))
     if types.is_struct(kind):
-        return arrow.struct([one.with_type(_without_nanoseconds(arrow, one.type)) for one in kind])
+        return arrow.struct([field.with_type(_without_nanoseconds(arrow, field.type)) for field in kind])
     if not types.is_temporal(kind) or getattr(kind, "unit", "") != "ns":
         return kind
     if types.is_timestamp(kind):

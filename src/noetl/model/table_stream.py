@@ -74,9 +74,9 @@ def read_batches(reader: Any, names: Sequence[str], limit: int) -> TableRows | T
 
 def _lost(batches: list[pa.RecordBatch], rows: list[dict[str, Json]]) -> dict[str, int]:
     """How many values of each column are null in the rows and were not."""
-    found = {}
+    counts = {}
     for index, name in enumerate(batches[0].schema.names if batches else ()):
         null = sum(batch.column(index).null_count for batch in batches)
         if lost := sum(row[name] is None for row in rows) - null:
-            found[name] = lost
-    return found
+            counts[name] = lost
+    return counts

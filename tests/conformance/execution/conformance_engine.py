@@ -152,6 +152,6 @@ class LiveConversation:
 
     async def wait_for(self, name: str, times: int = 1) -> None:
         """Returns when so many events of this name are durable, in all executions together."""
-        while [one for _, one in self.event_names].count(name) < times:
+        while [event_name for _, event_name in self.event_names].count(name) < times:
             self._news.clear()
             await self._news.wait()

@@ -31,8 +31,8 @@ DOUBLE = '{kind: noop, args: {n: "{{ workload.n * 2 }}"}}'
 
 
 def children(engine: Engine, execution_id: str) -> list[str]:
-    shown = engine.command_output("executions", "show", execution_id)
-    return [one["execution_id"] for one in shown["children"]]
+    execution = engine.command_output("executions", "show", execution_id)
+    return [child["execution_id"] for child in execution["children"]]
 
 
 @pytest.mark.spec("000 §1.1")

@@ -84,11 +84,11 @@ def test_the_wait_grows_as_backoff_says(engine: Engine, backoff: str, waits: lis
     spec: {{policy: {{rules: [{{when: true, then: {{do: retry, attempts: 4, backoff: {backoff}, delay: 0.002}}}}]}}}}
 """)
     started, processed = ran.of("TaskStarted"), ran.of("TaskProcessed")
-    assert [one["data"]["do"] for one in processed] == ["retry"] * 3 + ["fail"]
-    for wait, begin, end, again in zip(waits, started, processed, started[1:], strict=False):
+    assert [event["data"]["do"] for event in processed] == ["retry"] * 3 + ["fail"]
+    for wait, begin, end, next_attempt in zip(waits, started, processed, started[1:], strict=False):
         due = end["data"]["retry_at"]
         assert _micros(begin) + wait * 1_000 <= due <= _micros(end) + wait * 1_000
-        assert due <= _micros(again)
+        assert due <= _micros(next_attempt)
     assert ran.error["kind"] == "retry_exhausted"
 
 

@@ -29,9 +29,9 @@ class ConditionClaim(NamedTuple):
 ConditionClaims: TypeAlias = tuple[ConditionClaim, ...]
 
 
-def mutually_exclusive(one: Expression, other: Expression) -> bool:
+def mutually_exclusive(left: Expression, right: Expression) -> bool:
     """Whether the syntax alone shows that both cannot hold."""
-    waiting = [_claims_of(one) + _claims_of(other)]
+    waiting = [_claims_of(left) + _claims_of(right)]
     for _ in range(_MOST):
         claims = waiting.pop()
         if not _contradict(claims):
@@ -105,9 +105,9 @@ def _contradict(claims: ConditionClaims) -> bool:
 
 def _alternatives(claims: ConditionClaims) -> list[ConditionClaims]:
     """The first claim that leaves a choice replaced by each of its sides; none if all are settled."""
-    for at, claim in enumerate(claims):
+    for index, claim in enumerate(claims):
         node = claim.node
         if isinstance(node, nodes.And | nodes.Or):
-            others = claims[:at] + claims[at + 1 :]
-            return [others + tuple(_claims(side, holds=claim.holds)) for side in (node.left, node.right)]
+            settled = claims[:index] + claims[index + 1 :]
+            return [settled + tuple(_claims(side, holds=claim.holds)) for side in (node.left, node.right)]
     return []

@@ -43,8 +43,8 @@ _USUAL = re.compile(
 def verdicts(condition: Expression, cases: Mapping[str, Facts]) -> dict[str, bool | None]:
     """For each case whether the condition holds; None if that depends on more than its facts."""
     # Reading the source again takes ten times as long.
-    if (found := _usual_verdicts(condition, cases)) is not None:
-        return found
+    if (usual := _usual_verdicts(condition, cases)) is not None:
+        return usual
     expression = condition.syntax().expression
     if expression is None:
         return dict.fromkeys(cases)
@@ -55,22 +55,22 @@ def _usual_verdicts(condition: Expression, cases: Mapping[str, Facts]) -> dict[s
     usual = _USUAL.fullmatch(condition.source)
     if usual is None:
         return None
-    first, second, operator, text, rest = usual.groups()
-    path, others = (first, second), condition.uses[1:]
+    first, second, operator, text, conjunction = usual.groups()
+    path, more_uses = (first, second), condition.uses[1:]
     accepted = OLDER_EVENT_NAMES.get(text, (text,)) if path == ("event", "name") else (text,)
-    found: dict[str, bool | None] = {}
+    results: dict[str, bool | None] = {}
     for name, facts in cases.items():
         value = facts.get(path)
         if not isinstance(value, KnownValue):
             return None
         holds = (value.value in accepted) == (operator == "==")
-        if holds and rest:
-            if not others or any(_look_up(facts, use.path) is not Uncertain.UNKNOWN for use in others):
+        if holds and conjunction:
+            if not more_uses or any(_look_up(facts, use.path) is not Uncertain.UNKNOWN for use in more_uses):
                 return None
-            found[name] = None
+            results[name] = None
         else:
-            found[name] = holds
-    return found
+            results[name] = holds
+    return results
 
 
 def _look_up(facts: Facts, path: Path) -> AbstractValue:
@@ -151,15 +151,15 @@ def _logic(node: nodes.And | nodes.Or, facts: Facts) -> AbstractValue:
 
 
 def _choice(node: nodes.CondExpr, facts: Facts) -> AbstractValue:
-    other = KnownValue("") if node.expr2 is None else _evaluate(node.expr2, facts)
+    otherwise = KnownValue("") if node.expr2 is None else _evaluate(node.expr2, facts)
     holds = _plain_truth(_evaluate(node.test, facts))
     if holds is not None:
-        return _evaluate(node.expr1, facts) if holds else other
-    one = _evaluate(node.expr1, facts)
-    if one == other:
-        return one
-    same = _truth(one)
-    if same is None or same is not _truth(other):
+        return _evaluate(node.expr1, facts) if holds else otherwise
+    then = _evaluate(node.expr1, facts)
+    if then == otherwise:
+        return then
+    same = _truth(then)
+    if same is None or same is not _truth(otherwise):
         return Uncertain.UNKNOWN
     return Uncertain.TRUE if same else Uncertain.FALSE
 
@@ -196,8 +196,8 @@ _COMPARING_TESTS = {"eq": "eq", "==": "eq", "equalto": "eq", "ne": "ne", "!=": "
 def _test(node: nodes.Test, facts: Facts) -> AbstractValue:
     value = _evaluate(node.node, facts)
     if node.name in _COMPARING_TESTS and len(node.args) == 1:
-        other = _evaluate(node.args[0], facts)
-        return _from_truth(_compared(_COMPARING_TESTS[node.name], value, other))
+        expected = _evaluate(node.args[0], facts)
+        return _from_truth(_compared(_COMPARING_TESTS[node.name], value, expected))
     there = None if value in (Uncertain.UNKNOWN, Uncertain.FALSE) else value is not Uncertain.MISSING
     match node.name:
         case "defined":

@@ -43,16 +43,16 @@ def proven_paths(condition: nodes.Node, *, holds: bool) -> frozenset[Path]:
 def _proven_by_comparison(node: nodes.Compare, *, holds: bool) -> frozenset[Path]:
     if not holds and len(node.ops) > 1:
         return _NOTHING
-    found = _NOTHING
+    paths = _NOTHING
     left = node.expr
     for operand in node.ops:
         right = operand.expr
         if (operand.op in _TRUE_OF_ABSENCE) is not holds:
-            found |= _needed(left) | _needed(right)
+            paths |= _needed(left) | _needed(right)
         if holds and isinstance(left, nodes.Filter) and _is_positive(operand.op, right):
-            found |= proven_paths(left, holds=True)
+            paths |= proven_paths(left, holds=True)
         left = right
-    return found
+    return paths
 
 
 def _is_positive(op: str, right: nodes.Expr) -> bool:

@@ -269,8 +269,8 @@ class _Analyst:
         """Analyse one branch; the names that are local at its end."""
         self.local = set(outside)
         self.body(body)
-        found, self.local = self.local, outside
-        return found
+        at_end, self.local = self.local, outside
+        return at_end
 
     def _visit_for(self, node: nodes.For) -> None:
         if node.recursive:

@@ -85,43 +85,43 @@ _BRACKETS = frozenset("()[]{}")
 
 def tokenize(source: str) -> list[SourceToken]:
     """Every piece of `source` in order, blanks and comments included. Raises ExpressionError."""
-    found: list[SourceToken] = []
+    tokens: list[SourceToken] = []
     end = 0
     for lexeme in lex(source):
         offset = lexeme.offset
         if offset > end:
-            found.append(SourceToken(end, "whitespace", source[end:offset]))
-        found.append(SourceToken(offset, lexeme.type, lexeme.text))
+            tokens.append(SourceToken(end, "whitespace", source[end:offset]))
+        tokens.append(SourceToken(offset, lexeme.type, lexeme.text))
         end = offset + len(lexeme.text)
-    return found
+    return tokens
 
 
 def lex(source: str) -> list[Lexeme]:
     """The tokens of `source` without blanks. Raises ExpressionError, at the place of the fault."""
     if len(source) > MAX_SOURCE:
         raise ExpressionError(f"the text is longer than {MAX_SOURCE:,} characters", offset=MAX_SOURCE)
-    found: list[Lexeme] = []
+    lexemes: list[Lexeme] = []
     position = 0
     trim = False
     while (opening := _OPENING.search(source, position)) is not None:
         start = opening.start()
         mark = opening.group()[:2]
-        _add_data(found, source, position, start, trim=trim, strip=source[start + 2 : start + 3] == "-")
+        _add_data(lexemes, source, position, start, trim=trim, strip=source[start + 2 : start + 3] == "-")
         if opening["raw"] is not None:
-            position, trim = _lex_raw(found, source, opening)
+            position, trim = _lex_raw(lexemes, source, opening)
         elif mark == "{#":
-            position, trim = _lex_comment(found, source, start)
+            position, trim = _lex_comment(lexemes, source, start)
         else:
-            position, trim = _lex_tag(found, source, start, mark)
-        if len(found) > MAX_TOKENS:
+            position, trim = _lex_tag(lexemes, source, start, mark)
+        if len(lexemes) > MAX_TOKENS:
             raise ExpressionError(
-                f"there are more than {MAX_TOKENS:,} tokens", offset=found[MAX_TOKENS].offset
+                f"there are more than {MAX_TOKENS:,} tokens", offset=lexemes[MAX_TOKENS].offset
             )
-    _add_data(found, source, position, len(source), trim=trim, strip=False)
-    return found
+    _add_data(lexemes, source, position, len(source), trim=trim, strip=False)
+    return lexemes
 
 
-def _add_data(found: list[Lexeme], source: str, start: int, end: int, *, trim: bool, strip: bool) -> None:
+def _add_data(lexemes: list[Lexeme], source: str, start: int, end: int, *, trim: bool, strip: bool) -> None:
     if start == end:
         return
     text = value = source[start:end]
@@ -129,33 +129,33 @@ def _add_data(found: list[Lexeme], source: str, start: int, end: int, *, trim: b
         value = value.lstrip()
     if strip:
         value = value.rstrip()
-    found.append(Lexeme(start + 1, "data", value, text))
+    lexemes.append(Lexeme(start + 1, "data", value, text))
 
 
-def _lex_raw(found: list[Lexeme], source: str, opening: re.Match[str]) -> tuple[int, bool]:
+def _lex_raw(lexemes: list[Lexeme], source: str, opening: re.Match[str]) -> tuple[int, bool]:
     end = _RAW_END.search(source, opening.end())
     if end is None:
         raise _unclosed("{% raw %}", opening.start(), "{% endraw %}")
-    found.append(Lexeme(opening.start() + 1, "raw_begin", "", opening.group()))
+    lexemes.append(Lexeme(opening.start() + 1, "raw_begin", "", opening.group()))
     trim = opening["raw"] == "-"
-    _add_data(found, source, opening.end(), end.start(), trim=trim, strip=end["strip"] == "-")
-    found.append(Lexeme(end.start() + 1, "raw_end", "", end.group()))
+    _add_data(lexemes, source, opening.end(), end.start(), trim=trim, strip=end["strip"] == "-")
+    lexemes.append(Lexeme(end.start() + 1, "raw_end", "", end.group()))
     return end.end(), end["trim"] == "-"
 
 
-def _lex_comment(found: list[Lexeme], source: str, start: int) -> tuple[int, bool]:
+def _lex_comment(lexemes: list[Lexeme], source: str, start: int) -> tuple[int, bool]:
     end = _COMMENT_END.search(source, start + 2)
     if end is None:
         raise _unclosed("{#", start, "#}")
-    found.append(Lexeme(start + 1, "comment", "", source[start : end.end()]))
+    lexemes.append(Lexeme(start + 1, "comment", "", source[start : end.end()]))
     return end.end(), end["trim"] == "-"
 
 
-def _lex_tag(found: list[Lexeme], source: str, start: int, mark: str) -> tuple[int, bool]:
+def _lex_tag(lexemes: list[Lexeme], source: str, start: int, mark: str) -> tuple[int, bool]:
     """Read one `{{ … }}` or `{% … %}`; answer where it ends and whether it eats the blanks after it."""
     position = start + 3 if source[start + 2 : start + 3] in ("-", "+") else start + 2
-    found.append(Lexeme(start + 1, _BEGIN[mark], "", source[start:position]))
-    first = len(found)
+    lexemes.append(Lexeme(start + 1, _BEGIN[mark], "", source[start:position]))
+    first = len(lexemes)
     brackets: list[tuple[str, int]] = []
     match_outside, match_inside = _TAG[mark].match, _INSIDE.match
     while True:
@@ -176,16 +176,16 @@ def _lex_tag(found: list[Lexeme], source: str, start: int, mark: str) -> tuple[i
                 _balance(brackets, text, offset)
         elif kind == "closing":
             # No tree is deeper than its tokens are many.
-            if len(found) - first > MAX_DEPTH:
-                check_depth(found[first:])
-            found.append(Lexeme(offset + 1, _END[mark], "", text))
+            if len(lexemes) - first > MAX_DEPTH:
+                check_depth(lexemes[first:])
+            lexemes.append(Lexeme(offset + 1, _END[mark], "", text))
             return position, text[0] == "-"
         elif kind == "end":
             raise _unfinished(brackets, mark, start)
         else:
             value = _constant(kind, text, offset)
-        found.append(Lexeme(offset + 1, kind, value, text))  # type: ignore[arg-type]
-        if len(found) > MAX_TOKENS:
+        lexemes.append(Lexeme(offset + 1, kind, value, text))  # type: ignore[arg-type]
+        if len(lexemes) > MAX_TOKENS:
             raise ExpressionError(f"there are more than {MAX_TOKENS:,} tokens", offset=offset)
 
 
@@ -230,10 +230,10 @@ def _balance(open_brackets: list[tuple[str, int]], text: str, offset: int) -> No
     else:
         if not open_brackets:
             raise ExpressionError(f"`{text}` closes nothing", offset=offset)
-        bracket, place = open_brackets.pop()
+        bracket, position = open_brackets.pop()
         if _PAIRS[bracket] != text:
             raise ExpressionError(
-                f"`{text}` does not close the `{bracket}` at character {place + 1}",
+                f"`{text}` does not close the `{bracket}` at character {position + 1}",
                 offset=offset,
                 hint=f"`{_PAIRS[bracket]}` is missing",
             )
@@ -241,8 +241,8 @@ def _balance(open_brackets: list[tuple[str, int]], text: str, offset: int) -> No
 
 def _unfinished(open_brackets: list[tuple[str, int]], mark: str, start: int) -> ExpressionError:
     if open_brackets:
-        bracket, place = open_brackets[-1]
-        return _unclosed(bracket, place, _PAIRS[bracket])
+        bracket, position = open_brackets[-1]
+        return _unclosed(bracket, position, _PAIRS[bracket])
     return _unclosed(mark, start, "}}" if mark == "{{" else "%}")
 
 

@@ -65,14 +65,14 @@ def parse_syntax(source: str) -> Syntax:
 
 
 def _is_single(lexemes: list[Lexeme]) -> bool:
-    found = 0
+    expressions = 0
     for lexeme in lexemes:
         kind = lexeme.type
         if kind == "variable_begin":
-            found += 1
+            expressions += 1
         elif kind in ("block_begin", "raw_begin") or (kind == "data" and not lexeme.text.isspace()):
             return False
-    return found == 1
+    return expressions == 1
 
 
 def _only_expression(body: list[nodes.Node]) -> nodes.Expr | None:
@@ -202,9 +202,9 @@ def _explained(error: TemplateSyntaxError, lexemes: list[Lexeme]) -> ExpressionE
     if message.startswith("unexpected 'end of"):
         return ExpressionError("the expression ends too early", offset=offset)
     if got and "end of print statement" in message:
-        found = next((lexeme.text for lexeme in lexemes if lexeme.offset == offset), got[1])
+        text = next((lexeme.text for lexeme in lexemes if lexeme.offset == offset), got[1])
         return ExpressionError(
-            f"unexpected `{found}`", offset=offset, hint="an operator or `}}` is missing before it"
+            f"unexpected `{text}`", offset=offset, hint="an operator or `}}` is missing before it"
         )
     if got and got[1] in ("end of print statement", "end of statement block"):
         return ExpressionError("the expression ends too early", offset=offset)

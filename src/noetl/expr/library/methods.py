@@ -87,8 +87,8 @@ def join_parts(evaluation: Evaluation, separator: str, parts: object) -> str:
 def replace_text(evaluation: Evaluation, text: str, old: str, new: str, count: int = -1) -> str:
     """The text with `old` replaced, at most `count` times."""
     evaluation.budget.charge_text(len(text))
-    found = text.count(old)
-    times = found if count < 0 else min(count, found)
+    occurrences = text.count(old)
+    times = occurrences if count < 0 else min(count, occurrences)
     evaluation.budget.charge_text(len(text) + times * max(len(new) - len(old), 0))
     return text.replace(old, new, count)
 
@@ -119,8 +119,8 @@ def _splitting(name: str) -> Method:
 
     def method(evaluation: Evaluation, text: str, sep: str | None = None, maxsplit: int = -1) -> object:
         evaluation.budget.charge_text(len(text))
-        most = max(evaluation.budget.left // NEW_ITEM_COST, 0)
-        parts = function(text, sep, most if maxsplit < 0 else min(most, maxsplit))
+        affordable = max(evaluation.budget.left // NEW_ITEM_COST, 0)
+        parts = function(text, sep, affordable if maxsplit < 0 else min(affordable, maxsplit))
         charge_new_items(evaluation, len(parts))
         return parts
 
@@ -149,8 +149,8 @@ def _values(evaluation: Evaluation, mapping: Mapping[str, object]) -> object:
 
 
 def _get(evaluation: Evaluation, mapping: Mapping[str, object], key: str, default: object = None) -> object:
-    found = evaluation.item(mapping, key)
-    return default if isinstance(found, Missing) else found
+    value = evaluation.item(mapping, key)
+    return default if isinstance(value, Missing) else value
 
 
 def _list_count(evaluation: Evaluation, items: list[object], value: object) -> object:

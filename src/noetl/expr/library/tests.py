@@ -20,10 +20,10 @@ def _comparison(name: str) -> Callable[..., bool]:
     return test
 
 
-def _remainder(divisor: int, expected: int) -> Callable[..., bool]:
+def _remainder(divisor: int, remainder: int) -> Callable[..., bool]:
     @pass_context
     def test(evaluation: Evaluation, value: object) -> bool:
-        return _remains(evaluation, value, divisor) == expected
+        return _remains(evaluation, value, divisor) == remainder
 
     return test
 

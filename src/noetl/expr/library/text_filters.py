@@ -68,8 +68,8 @@ def _truncate(
     text = _text(evaluation, value)
     if len(text) <= length:
         return text
-    kept = text[: max(length - len(end), 0)]
-    return (kept if killwords else kept.rsplit(" ", 1)[0]) + end
+    beginning = text[: max(length - len(end), 0)]
+    return (beginning if killwords else beginning.rsplit(" ", 1)[0]) + end
 
 
 def _wordcount(evaluation: Evaluation, value: object) -> int:

@@ -80,9 +80,9 @@ class Evaluation(Context):
 
     def undefined(self, owner: object, key: object) -> Missing:
         """What stands for a part that `owner` does not have."""
-        found = self.environment.undefined(obj=owner, name=key)  # type: ignore[arg-type]
-        assert isinstance(found, Missing)  # noqa: S101 -- every environment here is made with one
-        return found
+        missing_value = self.environment.undefined(obj=owner, name=key)  # type: ignore[arg-type]
+        assert isinstance(missing_value, Missing)  # noqa: S101 -- every environment here is made with one
+        return missing_value
 
 
 def item(environment: Environment, owner: object, key: object) -> object:
@@ -91,8 +91,8 @@ def item(environment: Environment, owner: object, key: object) -> object:
     if kind is dict:
         if MARKER in owner:  # type: ignore[operator]
             if is_reference(owner):
-                found = referenced_part(owner, key)
-                return environment.undefined(obj=owner, name=key) if found is NO_PART else found  # type: ignore[arg-type]
+                part = referenced_part(owner, key)
+                return environment.undefined(obj=owner, name=key) if part is NO_PART else part  # type: ignore[arg-type]
             refuse_marker(owner)
         try:
             return owner[key]  # type: ignore[index]

@@ -60,7 +60,7 @@ class Budget:
         self.charge(_size(value, {}, self.left))
 
 
-def _size(value: Any, known: dict[int, int], most: int) -> int:
+def _size(value: Any, known: dict[int, int], limit: int) -> int:
     """What it would cost to look at every value inside; only roughly right above `most`.
 
     `known` are the sizes of lists and mappings already counted, so that lists made of each other
@@ -75,9 +75,9 @@ def _size(value: Any, known: dict[int, int], most: int) -> int:
         return size
     total = 1 + len(value)
     for item in value.values() if kind is dict else value:
-        if total > most:
+        if total > limit:
             break
         if type(item) in _SIZED:
-            total += _size(item, known, most - total)
+            total += _size(item, known, limit - total)
     known[id(value)] = total
     return total

@@ -72,8 +72,10 @@ class Scope:
 
     def freeze(self, names: Iterable[str]) -> "Scope":
         """The same scope, in which these namespaces stay as they are, whatever is written later."""
-        found = {name: self._namespaces.get(name) for name in names}
-        return self.child({name: dict(one) for name, one in found.items() if isinstance(one, dict)})
+        namespaces = {name: self._namespaces.get(name) for name in names}
+        return self.child(
+            {name: dict(values) for name, values in namespaces.items() if isinstance(values, dict)}
+        )
 
     def resolve(self, name: str) -> object:
         """The value of a name, or ABSENT."""
@@ -95,9 +97,9 @@ class Scope:
         """
         owner = self.resolve(name)
         if is_reference(owner):
-            found = marker.referenced_part(owner, "data")
-            if found is not marker.ABSENT:
-                return found
+            part = marker.referenced_part(owner, "data")
+            if part is not marker.ABSENT:
+                return part
         elif isinstance(owner, Mapping) and "data" in owner:
             return owner["data"]
         if name in NAMESPACES or name == "output" or self._variable(name) is not ABSENT:
