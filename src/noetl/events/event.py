@@ -170,10 +170,10 @@ def _reason(body: EventBody) -> str:
 
 
 def _fields(struct: Struct) -> dict[str, Json]:
-    return {name: _plain(getattr(struct, name)) for name in struct.__struct_fields__}
+    return {name: _json_value(getattr(struct, name)) for name in struct.__struct_fields__}
 
 
-def _plain(value: Any) -> Json:
+def _json_value(value: Any) -> Json:
     # Most values are plain already, and one look at the type is several times faster than a match.
     write = _WRITERS.get(type(value))
     plain: Json = write(value) if write else value
@@ -181,7 +181,7 @@ def _plain(value: Any) -> Json:
 
 
 _WRITERS: dict[type, Callable[[Any], Json]] = {
-    tuple: lambda items: [_plain(item) for item in items],
+    tuple: lambda items: [_json_value(item) for item in items],
     Outcome: Outcome.as_value,
     ErrorInfo: ErrorInfo.as_value,
     of.Patch: _fields,

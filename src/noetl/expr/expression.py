@@ -70,7 +70,7 @@ class Expression:
         evaluation = Evaluation(environment, environment.eval_ctx, scope)
         try:
             if self._path is not None:
-                value = _follow(evaluation, self._path)
+                value = _follow_path(evaluation, self._path)
                 if type(value) in _ATOMS:
                     return value  # type: ignore[return-value]
             else:
@@ -104,7 +104,7 @@ class Expression:
 
     def proves(self, *, holds: bool) -> frozenset[Path]:
         """The paths that are there whenever this, as a condition, holds or does not hold."""
-        return _proven(self, holds)
+        return _cached_proof(self, holds)
 
     def _compile(self, site: EvaluationSite) -> Program:
         syntax = self.syntax()
@@ -169,12 +169,12 @@ _parse_cached = lru_cache(_CACHED_EXPRESSIONS)(_parse)
 
 
 @lru_cache(1024)
-def _proven(condition: Expression, holds: bool) -> frozenset[Path]:  # noqa: FBT001 -- a key of the cache
+def _cached_proof(condition: Expression, holds: bool) -> frozenset[Path]:  # noqa: FBT001 -- a key of the cache
     syntax = condition.syntax().expression
     return proven_paths(syntax, holds=holds) if syntax is not None else frozenset()
 
 
-def _follow(evaluation: Evaluation, path: Path) -> object:
+def _follow_path(evaluation: Evaluation, path: Path) -> object:
     """The value of a pure path, found without generated code."""
     keys = iter(path[1:])
     if len(path) > 1 and path[1] == "data":
@@ -191,7 +191,7 @@ def _missing_part(evaluation: Evaluation, path: Path, missing: Missing) -> Path 
     """The start of `path` up to the key that is missing, if that is where it is missing."""
     for length in range(1, len(path) + 1):
         if path[length - 1] == missing.key:
-            value = _follow(evaluation, path[:length])
+            value = _follow_path(evaluation, path[:length])
             if isinstance(value, Missing) and value.owner is missing.owner:
                 return path[:length]
     return None

@@ -41,10 +41,10 @@ def normalise(value: object, fallback: Callable[[object], Json] | None = None) -
     Tuples become lists; dates and times ISO text; a Decimal a number if 15 digits hold it, else text.
     `fallback` is asked for a form of what has none.
     """
-    return _Walk(fallback).value(value)
+    return _Normaliser(fallback).value(value)
 
 
-class _Walk:
+class _Normaliser:
     """One pass over a value. `open` holds the containers around the place it is at."""
 
     __slots__ = ("fallback", "left", "open")
@@ -74,7 +74,7 @@ class _Walk:
             case Decimal():
                 return _decimal(value)
             case datetime() | date() | time():
-                return _moment(value)
+                return _moment_text(value)
         if self.fallback is not None:
             return self.fallback(value)
         raise NotJson(f"is of type `{kind.__name__}`, which JSON has no form for")
@@ -149,7 +149,7 @@ def _decimal(number: Decimal) -> int | float | str:
     return str(number)
 
 
-def _moment(moment: datetime | date | time) -> str:
+def _moment_text(moment: datetime | date | time) -> str:
     if moment != moment:  # noqa: PLR0124  # libraries have a datetime that is none, unequal to itself
         raise NotJson("is no time")
     return moment.isoformat()

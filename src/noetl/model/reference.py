@@ -17,8 +17,8 @@ HOLDS_SECRETS = "secrets"
 JSON_MEDIA_TYPE = "application/json"
 ARROW_MEDIA_TYPE = "application/vnd.apache.arrow.stream"
 """A table in Arrow's IPC stream format: it stands for the list of its rows."""
-_VALUES = (JSON_MEDIA_TYPE, ARROW_MEDIA_TYPE)
-_KINDS = ("ref", "manifest")
+_VALUE_MEDIA_TYPES = (JSON_MEDIA_TYPE, ARROW_MEDIA_TYPE)
+_REFERENCE_KINDS = ("ref", "manifest")
 _TAIL = "$noetl"
 _SIGN = b'$noetl"'
 
@@ -158,8 +158,8 @@ def is_reference(value: object) -> TypeGuard[dict[str, Any]]:
     return (
         type(value) is dict
         and MARKER in value
-        and value[MARKER] in _KINDS
-        and value.get("media_type", JSON_MEDIA_TYPE) in _VALUES
+        and value[MARKER] in _REFERENCE_KINDS
+        and value.get("media_type", JSON_MEDIA_TYPE) in _VALUE_MEDIA_TYPES
     )
 
 
@@ -173,7 +173,7 @@ def is_object_reference(value: object) -> TypeGuard[dict[str, Any]]:
     return (
         isinstance(value, dict)
         and value.get(MARKER) == "ref"
-        and value.get("media_type", JSON_MEDIA_TYPE) not in _VALUES
+        and value.get("media_type", JSON_MEDIA_TYPE) not in _VALUE_MEDIA_TYPES
     )
 
 
@@ -205,12 +205,12 @@ def may_hold_marker(value: object) -> bool:
 
 def escape(value: Any) -> Any:
     """User data as it may stand in the log; the same object where nothing is to be done."""
-    return _escaped(value) if may_hold_marker(value) else value
+    return _escape(value) if may_hold_marker(value) else value
 
 
 def unescape(value: Any) -> Any:
     """The user's own data again."""
-    return _unescaped(value) if may_hold_marker(value) else value
+    return _unescape(value) if may_hold_marker(value) else value
 
 
 def wrap_references(value: Any) -> Any:
@@ -234,25 +234,25 @@ def references_in(value: Any) -> Iterator[dict[str, Any]]:
             yield from references_in(item)
 
 
-def _escaped(value: Any) -> Any:
+def _escape(value: Any) -> Any:
     if isinstance(value, StoredReference | SecretMarker):
         return dict(value)
     if isinstance(value, dict):
-        return {escape_key(key): _escaped(item) for key, item in value.items()}
+        return {escape_key(key): _escape(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_escaped(item) for item in value]
+        return [_escape(item) for item in value]
     return value
 
 
-def _unescaped(value: Any) -> Any:
+def _unescape(value: Any) -> Any:
     if isinstance(value, dict):
         if isinstance(value, StoredReference) or is_object_reference(value):
             return StoredReference(value)
         if value.get(MARKER) == "secret":
             return SecretMarker(value)
-        return {_unescaped_key(key): _unescaped(item) for key, item in value.items()}
+        return {_unescape_key(key): _unescape(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_unescaped(item) for item in value]
+        return [_unescape(item) for item in value]
     return value
 
 
@@ -260,5 +260,5 @@ def escape_key(key: str) -> str:
     return f"${key}" if key.endswith(_TAIL) and not key.removesuffix(_TAIL).strip("$") else key
 
 
-def _unescaped_key(key: str) -> str:
+def _unescape_key(key: str) -> str:
     return key[1:] if key.startswith("$$") and escape_key(key) != key else key

@@ -69,10 +69,10 @@ def read_batches(reader: Any, names: Sequence[str], limit: int) -> TableRows | T
     rows = [row for batch in read for row in batch_rows(batch)]
     if len(encode_value(rows)) > limit:
         return TableStream(schema, read, batches)
-    return TableRows(list(names), rows, _lost(read, rows))
+    return TableRows(list(names), rows, _count_lost(read, rows))
 
 
-def _lost(batches: list[pa.RecordBatch], rows: list[dict[str, Json]]) -> dict[str, int]:
+def _count_lost(batches: list[pa.RecordBatch], rows: list[dict[str, Json]]) -> dict[str, int]:
     """How many values of each column are null in the rows and were not."""
     counts = {}
     for index, name in enumerate(batches[0].schema.names if batches else ()):

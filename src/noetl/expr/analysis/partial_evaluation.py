@@ -34,7 +34,7 @@ AbstractValue: TypeAlias = KnownValue | Uncertain
 Facts: TypeAlias = Mapping[Path, AbstractValue]
 """Paths with what is known of them."""
 
-_USUAL = re.compile(
+_USUAL_SOURCE = re.compile(
     r"\s*\{\{\s*(\w+)\.(\w+)\s*(==|!=)\s*'([^'\\]*)'\s*(and\b(?!.*\b(?:or|if)\b).*)?\}\}\s*", re.DOTALL
 )
 """One comparison, perhaps with more conditions after it: most conditions."""
@@ -43,7 +43,7 @@ _USUAL = re.compile(
 def verdicts(condition: Expression, cases: Mapping[str, Facts]) -> dict[str, bool | None]:
     """For each case whether the condition holds; None if that depends on more than its facts."""
     # Reading the source again takes ten times as long.
-    if (usual := _usual_verdicts(condition, cases)) is not None:
+    if (usual := _verdicts_by_pattern(condition, cases)) is not None:
         return usual
     expression = condition.syntax().expression
     if expression is None:
@@ -51,8 +51,8 @@ def verdicts(condition: Expression, cases: Mapping[str, Facts]) -> dict[str, boo
     return {name: _truth(_evaluate(expression, facts)) for name, facts in cases.items()}
 
 
-def _usual_verdicts(condition: Expression, cases: Mapping[str, Facts]) -> dict[str, bool | None] | None:
-    usual = _USUAL.fullmatch(condition.source)
+def _verdicts_by_pattern(condition: Expression, cases: Mapping[str, Facts]) -> dict[str, bool | None] | None:
+    usual = _USUAL_SOURCE.fullmatch(condition.source)
     if usual is None:
         return None
     first, second, operator, text, conjunction = usual.groups()
@@ -105,23 +105,23 @@ def _evaluate(node: nodes.Expr, facts: Facts) -> AbstractValue:
             path = path_of(node)
             return _look_up(facts, path) if path else Uncertain.UNKNOWN
         case nodes.Not():
-            return _from_truth(_negated(_plain_truth(_evaluate(node.node, facts))))
+            return _from_truth(_negate(_plain_truth(_evaluate(node.node, facts))))
         case nodes.And() | nodes.Or():
-            return _logic(node, facts)
+            return _evaluate_logic(node, facts)
         case nodes.CondExpr():
-            return _choice(node, facts)
+            return _evaluate_choice(node, facts)
         case nodes.Compare():
-            return _comparison(with_current_event_names(node), facts)
+            return _evaluate_comparison(with_current_event_names(node), facts)
         case nodes.List() | nodes.Tuple():
             items = [_evaluate(item, facts) for item in node.items]
             known = [item.value for item in items if isinstance(item, KnownValue)]
             return KnownValue(known) if len(known) == len(items) else Uncertain.UNKNOWN
         case nodes.Test():
-            return _test(node, facts)
+            return _evaluate_test(node, facts)
         case nodes.Filter():
-            return _filter(node, facts)
+            return _evaluate_filter(node, facts)
         case nodes.Call(node=nodes.Getattr() as method):
-            return _method(method, node, facts)
+            return _evaluate_method(method, node, facts)
         case _:
             return Uncertain.UNKNOWN
 
@@ -131,7 +131,7 @@ def _plain_truth(value: AbstractValue) -> bool | None:
     return bool(value.value) if isinstance(value, KnownValue) else _truth(value)
 
 
-def _negated(holds: bool | None) -> bool | None:  # noqa: FBT001 - three values, not a flag
+def _negate(holds: bool | None) -> bool | None:  # noqa: FBT001 - three values, not a flag
     return None if holds is None else not holds
 
 
@@ -139,7 +139,7 @@ def _from_truth(holds: bool | None) -> AbstractValue:  # noqa: FBT001 - three va
     return Uncertain.UNKNOWN if holds is None else KnownValue(holds)
 
 
-def _logic(node: nodes.And | nodes.Or, facts: Facts) -> AbstractValue:
+def _evaluate_logic(node: nodes.And | nodes.Or, facts: Facts) -> AbstractValue:
     decides = isinstance(node, nodes.Or)
     left = _evaluate(node.left, facts)
     holds = _plain_truth(left)
@@ -150,7 +150,7 @@ def _logic(node: nodes.And | nodes.Or, facts: Facts) -> AbstractValue:
     return Uncertain.UNKNOWN
 
 
-def _choice(node: nodes.CondExpr, facts: Facts) -> AbstractValue:
+def _evaluate_choice(node: nodes.CondExpr, facts: Facts) -> AbstractValue:
     otherwise = KnownValue("") if node.expr2 is None else _evaluate(node.expr2, facts)
     holds = _plain_truth(_evaluate(node.test, facts))
     if holds is not None:
@@ -164,20 +164,20 @@ def _choice(node: nodes.CondExpr, facts: Facts) -> AbstractValue:
     return Uncertain.TRUE if same else Uncertain.FALSE
 
 
-def _comparison(node: nodes.Compare, facts: Facts) -> AbstractValue:
+def _evaluate_comparison(node: nodes.Compare, facts: Facts) -> AbstractValue:
     """Several comparisons in a row hold if each does."""
     left = _evaluate(node.expr, facts)
     verdicts = []
     for operand in node.ops:
         right = _evaluate(operand.expr, facts)
-        verdicts.append(_compared(operand.op, left, right))
+        verdicts.append(_compare(operand.op, left, right))
         left = right
     if False in verdicts:
         return KnownValue(value=False)
     return Uncertain.UNKNOWN if None in verdicts else KnownValue(value=True)
 
 
-def _compared(op: str, left: AbstractValue, right: AbstractValue) -> bool | None:
+def _compare(op: str, left: AbstractValue, right: AbstractValue) -> bool | None:
     if Uncertain.MISSING in (left, right):
         return op in ("ne", "notin")
     if not isinstance(left, KnownValue) or not isinstance(right, KnownValue):
@@ -193,24 +193,24 @@ def _compared(op: str, left: AbstractValue, right: AbstractValue) -> bool | None
 _COMPARING_TESTS = {"eq": "eq", "==": "eq", "equalto": "eq", "ne": "ne", "!=": "ne", "in": "in"}
 
 
-def _test(node: nodes.Test, facts: Facts) -> AbstractValue:
+def _evaluate_test(node: nodes.Test, facts: Facts) -> AbstractValue:
     value = _evaluate(node.node, facts)
     if node.name in _COMPARING_TESTS and len(node.args) == 1:
         expected = _evaluate(node.args[0], facts)
-        return _from_truth(_compared(_COMPARING_TESTS[node.name], value, expected))
+        return _from_truth(_compare(_COMPARING_TESTS[node.name], value, expected))
     there = None if value in (Uncertain.UNKNOWN, Uncertain.FALSE) else value is not Uncertain.MISSING
     match node.name:
         case "defined":
             return _from_truth(there)
         case "undefined":
-            return _from_truth(_negated(there))
+            return _from_truth(_negate(there))
         case "none" if there is not None:
             return KnownValue(value == KnownValue(None))
         case _:
             return Uncertain.UNKNOWN
 
 
-def _filter(node: nodes.Filter, facts: Facts) -> AbstractValue:
+def _evaluate_filter(node: nodes.Filter, facts: Facts) -> AbstractValue:
     value = _evaluate(node.node, facts) if node.node is not None else Uncertain.UNKNOWN
     if node.name in ("default", "d") and not node.args[1:] and not node.kwargs:
         if value is Uncertain.MISSING:
@@ -226,7 +226,7 @@ def _filter(node: nodes.Filter, facts: Facts) -> AbstractValue:
     return Uncertain.UNKNOWN
 
 
-def _method(method: nodes.Getattr, call: nodes.Call, facts: Facts) -> AbstractValue:
+def _evaluate_method(method: nodes.Getattr, call: nodes.Call, facts: Facts) -> AbstractValue:
     owner = _evaluate(method.node, facts)
     args = [_evaluate(argument, facts) for argument in call.args]
     match owner, args:

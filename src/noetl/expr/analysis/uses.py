@@ -18,7 +18,7 @@ from noetl.model import ExpressionError
 
 _DEFAULTS = frozenset({"d", "default"})
 _LENGTHS = frozenset({"count", "length"})
-_APPLYING: dict[str, tuple[dict[str, Callable[..., Any]], int]] = {
+_APPLYING_FILTERS: dict[str, tuple[dict[str, Callable[..., Any]], int]] = {
     "map": (FILTERS, 0),
     "reject": (TESTS, 0),
     "rejectattr": (TESTS, 1),
@@ -55,7 +55,7 @@ def analyse(syntax: Syntax) -> Analysis:
     if syntax.expression is not None:
         analyst.visit(syntax.expression)
     else:
-        analyst.body(syntax.body)
+        analyst.visit_body(syntax.body)
     return Analysis(tuple(analyst.uses), frozenset(analyst.assigned))
 
 
@@ -154,12 +154,12 @@ class _Analyst:
         else:
             self.visit(value, length=name in _LENGTHS)
         self._visit_arguments(node)
-        if name in _APPLYING:
+        if name in _APPLYING_FILTERS:
             self._check_applied(node)
 
     def _check_applied(self, node: nodes.Filter) -> None:
         """The filter or test that `map`, `select` and the like are told to apply."""
-        known, position = _APPLYING[node.name]
+        known, position = _APPLYING_FILTERS[node.name]
         if len(node.args) > position:
             applied = node.args[position]
             if isinstance(applied, nodes.Const) and applied.value not in known:
@@ -225,7 +225,7 @@ class _Analyst:
         for child in node.iter_child_nodes():
             self.visit(child)
 
-    def body(self, statements: list[nodes.Node]) -> None:
+    def visit_body(self, statements: list[nodes.Node]) -> None:
         """Analyse the statements of a template in order."""
         for statement in statements:
             match statement:
@@ -268,7 +268,7 @@ class _Analyst:
     def _branch(self, body: list[nodes.Node], outside: set[str]) -> set[str]:
         """Analyse one branch; the names that are local at its end."""
         self.local = set(outside)
-        self.body(body)
+        self.visit_body(body)
         at_end, self.local = self.local, outside
         return at_end
 
@@ -283,9 +283,9 @@ class _Analyst:
         if node.test is not None:
             self.visit(node.test, truth=True)
             self.safe = before | proven_paths(node.test, holds=True)
-        self.body(node.body)
+        self.visit_body(node.body)
         self.local, self.safe = set(outside), before
-        self.body(node.else_)
+        self.visit_body(node.else_)
         self.local = outside
 
     def _refuse(self, message: str, node: nodes.Node, hint: str = "") -> NoReturn:

@@ -33,7 +33,7 @@ class ExpressionEnvironment(ImmutableSandboxedEnvironment):
             optimized=False,
             autoescape=False,
             cache_size=0,
-            finalize=_output,
+            finalize=_render_output,
             keep_trailing_newline=True,
         )
         self.filters = dict(FILTERS)
@@ -59,18 +59,18 @@ class ExpressionEnvironment(ImmutableSandboxedEnvironment):
         """Attributes are keys."""
         return item(self, obj, attribute)
 
-    built = staticmethod(operators.build_collection)
+    build_collection = staticmethod(operators.build_collection)
     compare = staticmethod(operators.compare)
     data_of = staticmethod(Evaluation.data_of)
-    function = staticmethod(call_function)
+    call_function = staticmethod(call_function)
     join_text = staticmethod(operators.join_text)
-    method = staticmethod(call_method)
-    sliced = staticmethod(operators.slice_value)
-    steps = staticmethod(operators.LoopSteps)
+    call_method = staticmethod(call_method)
+    slice_value = staticmethod(operators.slice_value)
+    loop_steps = staticmethod(operators.LoopSteps)
 
 
 @pass_context
-def _output(evaluation: Evaluation, value: object) -> str:
+def _render_output(evaluation: Evaluation, value: object) -> str:
     return render_text(value, evaluation.budget)
 
 
@@ -85,7 +85,7 @@ def compile_expression(
 ) -> Callable[[Evaluation], object]:
     """What evaluates one rewritten expression to its value."""
     target = nodes.Name(_RESULT, "store", lineno=1)
-    root = _compiled([nodes.Assign(target, expression, lineno=1)], environment)
+    root = _compile([nodes.Assign(target, expression, lineno=1)], environment)
 
     def run(evaluation: Evaluation) -> object:
         for _ in root(evaluation):
@@ -99,7 +99,7 @@ def compile_template(
     body: list[nodes.Node], environment: ExpressionEnvironment
 ) -> Callable[[Evaluation], object]:
     """What renders a rewritten template to text, stopping as soon as that grows too long."""
-    root = _compiled(body, environment)
+    root = _compile(body, environment)
 
     def run(evaluation: Evaluation) -> object:
         pieces: list[str] = []
@@ -114,7 +114,7 @@ def compile_template(
     return run
 
 
-def _compiled(body: list[nodes.Node], environment: ExpressionEnvironment) -> Callable[..., Any]:
+def _compile(body: list[nodes.Node], environment: ExpressionEnvironment) -> Callable[..., Any]:
     tree = nodes.Template(body, lineno=1)
     tree.set_environment(environment)
     code = environment.compile(tree)

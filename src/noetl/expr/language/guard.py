@@ -6,7 +6,7 @@ from noetl.expr.language.lexer import Lexeme, lex
 from noetl.expr.language.parser import parse_syntax
 from noetl.model import ExpressionError
 
-_LOOSE = frozenset({"and", "or", "not", "if", "else"})
+_LOOSE_OPERATORS = frozenset({"and", "or", "not", "if", "else"})
 
 
 def is_template(text: str) -> bool:
@@ -37,7 +37,7 @@ def guard_fault(source: str) -> tuple[str, str] | None:
     message = "a guard is one expression, with no text around it"
     if expressions > 1:
         message = "a guard is one expression, this has several"
-    return message, f"write `{{{{ {_joined(source, lexemes)} }}}}`"
+    return message, f"write `{{{{ {_join_expressions(source, lexemes)} }}}}`"
 
 
 def _bare_fault(source: str) -> tuple[str, str]:
@@ -49,7 +49,7 @@ def _bare_fault(source: str) -> tuple[str, str]:
     return "a guard is an expression in braces; as it stands this is text", f"write `{{{{ {text} }}}}`"
 
 
-def _joined(source: str, lexemes: list[Lexeme]) -> str:
+def _join_expressions(source: str, lexemes: list[Lexeme]) -> str:
     """The guard with its braces moved to the outside."""
     parts: list[str] = []
     start = 0
@@ -63,7 +63,7 @@ def _joined(source: str, lexemes: list[Lexeme]) -> str:
         elif lexeme.type == "variable_end":
             inner = source[start : lexeme.offset].strip()
             parts.append(f"({inner})" if loose else inner)
-        elif lexeme.type == "name" and lexeme.text in _LOOSE:
+        elif lexeme.type == "name" and lexeme.text in _LOOSE_OPERATORS:
             loose = True
     return " ".join(part for part in parts if part)
 

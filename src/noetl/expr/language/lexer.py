@@ -135,7 +135,7 @@ def _add_data(lexemes: list[Lexeme], source: str, start: int, end: int, *, trim:
 def _lex_raw(lexemes: list[Lexeme], source: str, opening: re.Match[str]) -> tuple[int, bool]:
     end = _RAW_END.search(source, opening.end())
     if end is None:
-        raise _unclosed("{% raw %}", opening.start(), "{% endraw %}")
+        raise _unclosed_error("{% raw %}", opening.start(), "{% endraw %}")
     lexemes.append(Lexeme(opening.start() + 1, "raw_begin", "", opening.group()))
     trim = opening["raw"] == "-"
     _add_data(lexemes, source, opening.end(), end.start(), trim=trim, strip=end["strip"] == "-")
@@ -146,7 +146,7 @@ def _lex_raw(lexemes: list[Lexeme], source: str, opening: re.Match[str]) -> tupl
 def _lex_comment(lexemes: list[Lexeme], source: str, start: int) -> tuple[int, bool]:
     end = _COMMENT_END.search(source, start + 2)
     if end is None:
-        raise _unclosed("{#", start, "#}")
+        raise _unclosed_error("{#", start, "#}")
     lexemes.append(Lexeme(start + 1, "comment", "", source[start : end.end()]))
     return end.end(), end["trim"] == "-"
 
@@ -161,7 +161,7 @@ def _lex_tag(lexemes: list[Lexeme], source: str, start: int, mark: str) -> tuple
     while True:
         match = (match_inside if brackets else match_outside)(source, position)
         if match is None:
-            raise _unreadable(source, position)
+            raise _unreadable_error(source, position)
         kind = match.lastgroup
         position = match.end()
         text = match[kind]  # type: ignore[index]  # every alternative has a name
@@ -173,7 +173,7 @@ def _lex_tag(lexemes: list[Lexeme], source: str, start: int, mark: str) -> tuple
         elif kind == "operator":
             kind = operators[text]
             if text in _BRACKETS:
-                _balance(brackets, text, offset)
+                _track_bracket(brackets, text, offset)
         elif kind == "closing":
             # No tree is deeper than its tokens are many.
             if len(lexemes) - first > MAX_DEPTH:
@@ -181,17 +181,17 @@ def _lex_tag(lexemes: list[Lexeme], source: str, start: int, mark: str) -> tuple
             lexemes.append(Lexeme(offset + 1, _END[mark], "", text))
             return position, text[0] == "-"
         elif kind == "end":
-            raise _unfinished(brackets, mark, start)
+            raise _unfinished_error(brackets, mark, start)
         else:
-            value = _constant(kind, text, offset)
+            value = _parse_constant(kind, text, offset)
         lexemes.append(Lexeme(offset + 1, kind, value, text))  # type: ignore[arg-type]
         if len(lexemes) > MAX_TOKENS:
             raise ExpressionError(f"there are more than {MAX_TOKENS:,} tokens", offset=offset)
 
 
-def _constant(kind: str | None, text: str, offset: int) -> object:
+def _parse_constant(kind: str | None, text: str, offset: int) -> object:
     if kind == "string":
-        return _unescaped(text, offset) if "\\" in text else text[1:-1]
+        return _unescape(text, offset) if "\\" in text else text[1:-1]
     if len(text) > MAX_NUMERAL:
         raise ExpressionError("the number is too long", offset=offset)
     digits = text.replace("_", "")
@@ -203,7 +203,7 @@ def _constant(kind: str | None, text: str, offset: int) -> object:
     return number
 
 
-def _unescaped(text: str, offset: int) -> str:
+def _unescape(text: str, offset: int) -> str:
     """The text between the quotes with Python's escapes; a backslash before anything else is itself."""
 
     def character(match: re.Match[str]) -> str:
@@ -222,7 +222,7 @@ def _unescaped(text: str, offset: int) -> str:
     return _ESCAPE.sub(character, text[1:-1])
 
 
-def _balance(open_brackets: list[tuple[str, int]], text: str, offset: int) -> None:
+def _track_bracket(open_brackets: list[tuple[str, int]], text: str, offset: int) -> None:
     if text in _PAIRS:
         open_brackets.append((text, offset))
         if len(open_brackets) > MAX_BRACKETS:
@@ -239,23 +239,23 @@ def _balance(open_brackets: list[tuple[str, int]], text: str, offset: int) -> No
             )
 
 
-def _unfinished(open_brackets: list[tuple[str, int]], mark: str, start: int) -> ExpressionError:
+def _unfinished_error(open_brackets: list[tuple[str, int]], mark: str, start: int) -> ExpressionError:
     if open_brackets:
         bracket, position = open_brackets[-1]
-        return _unclosed(bracket, position, _PAIRS[bracket])
-    return _unclosed(mark, start, "}}" if mark == "{{" else "%}")
+        return _unclosed_error(bracket, position, _PAIRS[bracket])
+    return _unclosed_error(mark, start, "}}" if mark == "{{" else "%}")
 
 
-def _unclosed(opening: str, offset: int, closing: str) -> ExpressionError:
+def _unclosed_error(opening: str, offset: int, closing: str) -> ExpressionError:
     return ExpressionError(f"`{opening}` is never closed", offset=offset, hint=f"add `{closing}`")
 
 
-def _unreadable(source: str, position: int) -> ExpressionError:
+def _unreadable_error(source: str, position: int) -> ExpressionError:
     while source[position].isspace():
         position += 1
     character = source[position]
     if character in "'\"":
-        return _unclosed(character, position, character)
+        return _unclosed_error(character, position, character)
     hints = {
         "&": "write `and`",
         "!": "write `not`",

@@ -57,7 +57,7 @@ def parse_syntax(source: str) -> Syntax:
     try:
         body = parser.subparse()
     except TemplateSyntaxError as error:
-        raise _explained(error, lexemes) from None
+        raise _explain_error(error, lexemes) from None
     except RecursionError:
         raise ExpressionError("the expression is nested too deeply") from None
     expression = _only_expression(body) if _is_single(lexemes) else None
@@ -89,7 +89,7 @@ class _OffsetParser(Parser):
 
     def __init__(self, lexemes: list[Lexeme]) -> None:
         # Jinja's own constructor would read the source with its lexer; these are all its fields.
-        self.stream = TokenStream(_spoken(lexemes), None, None)
+        self.stream = TokenStream(_parser_tokens(lexemes), None, None)
         self.name = self.filename = None
         self.closed = False
         self.extensions = {}
@@ -103,7 +103,7 @@ class _OffsetParser(Parser):
         token = self.stream.current
         name = str(token.value)
         if name not in _STATEMENTS:
-            raise _unknown_statement(name, token.lineno - 1)
+            raise _unknown_statement_error(name, token.lineno - 1)
         if len(self._open) >= MAX_BLOCKS:
             raise ExpressionError(f"blocks are nested more than {MAX_BLOCKS} deep", offset=token.lineno - 1)
         self._open.append((name, token.lineno - 1))
@@ -180,19 +180,19 @@ class _OffsetParser(Parser):
         return nodes.Concat(parts, lineno=lineno)
 
 
-def _unknown_statement(name: str, offset: int) -> ExpressionError:
+def _unknown_statement_error(name: str, offset: int) -> ExpressionError:
     if name in ("elif", "else") or name.startswith("end"):
         return ExpressionError(f"`{{% {name} %}}` closes nothing", offset=offset)
     hint = "the statements are `if`, `for` and `set`"
     return ExpressionError(f"`{{% {name} %}}` is not available here", offset=offset, hint=hint)
 
 
-def _spoken(lexemes: list[Lexeme]) -> Iterable[Token]:
+def _parser_tokens(lexemes: list[Lexeme]) -> Iterable[Token]:
     """The tokens that mean something to the parser; a lexeme has all that it asks of a token."""
     return cast("Iterable[Token]", [lexeme for lexeme in lexemes if lexeme.type not in _SILENT])
 
 
-def _explained(error: TemplateSyntaxError, lexemes: list[Lexeme]) -> ExpressionError:
+def _explain_error(error: TemplateSyntaxError, lexemes: list[Lexeme]) -> ExpressionError:
     """Jinja's complaint in the words of a playbook."""
     message = error.message or "the expression cannot be read"
     offset = max(error.lineno - 1, 0)

@@ -36,7 +36,7 @@ class _Rewriter(NodeTransformer):
         owner, key = node.node, node.arg
         if isinstance(key, nodes.Slice):
             bounds = [part or nodes.Const(None) for part in (key.start, key.stop, key.step)]
-            return self._operation("sliced", [owner, *bounds], node)
+            return self._operation("slice_value", [owner, *bounds], node)
         if isinstance(owner, nodes.Name) and isinstance(key, nodes.Const) and key.value == "data":
             name = owner.name
             if name not in self.assigned and name not in NAMESPACES and name != "loop":
@@ -46,25 +46,29 @@ class _Rewriter(NodeTransformer):
     def visit_Call(self, node: nodes.Call) -> nodes.Node:  # noqa: N802
         called = node.node
         if isinstance(called, nodes.Name):
-            return self._operation("function", [nodes.Const(called.name), *node.args], node, node.kwargs)
+            return self._operation("call_function", [nodes.Const(called.name), *node.args], node, node.kwargs)
         assert isinstance(called, nodes.Getattr)  # noqa: S101 -- the analysis refused everything else
         method = nodes.Const(called.attr)
-        return self._operation("method", [called.node, method, *node.args], node, node.kwargs)
+        return self._operation("call_method", [called.node, method, *node.args], node, node.kwargs)
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802
         return self._operation("join_text", node.nodes, node)
 
     def visit_List(self, node: nodes.List) -> nodes.Node:  # noqa: N802
-        return self._built(node)
+        return self._charge_collection(node)
 
     def visit_Tuple(self, node: nodes.Tuple) -> nodes.Node:  # noqa: N802
-        return node if node.ctx == "store" else self._built(nodes.List(node.items, lineno=node.lineno))
+        return (
+            node
+            if node.ctx == "store"
+            else self._charge_collection(nodes.List(node.items, lineno=node.lineno))
+        )
 
     def visit_Dict(self, node: nodes.Dict) -> nodes.Node:  # noqa: N802
         for pair in node.items:
             if isinstance(pair.key, nodes.Const) and pair.key.value == MARKER:
                 pair.key = nodes.Const(escape_key(MARKER), lineno=node.lineno)
-        return self._built(node)
+        return self._charge_collection(node)
 
     def visit_CondExpr(self, node: nodes.CondExpr) -> nodes.Node:  # noqa: N802
         if node.expr2 is None:
@@ -81,14 +85,14 @@ class _Rewriter(NodeTransformer):
     def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802
         weight = sum(1 for _ in node.find_all(nodes.Node))
         self.generic_visit(node)
-        node.iter = _operation("steps", [node.iter, nodes.Const(max(STEP_COST, weight))], node)
+        node.iter = _operation("loop_steps", [node.iter, nodes.Const(max(STEP_COST, weight))], node)
         return node
 
-    def _built(self, node: nodes.List | nodes.Dict) -> nodes.Expr:
+    def _charge_collection(self, node: nodes.List | nodes.Dict) -> nodes.Expr:
         if all(isinstance(child, nodes.Const) for child in node.iter_child_nodes()):
             return node
         self.generic_visit(node)
-        return _operation("built", [node], node)
+        return _operation("build_collection", [node], node)
 
     def _operation(
         self,
@@ -118,16 +122,16 @@ def with_current_event_names(node: nodes.Compare) -> nodes.Compare:
             if _is_event_name(right):
                 left, right = right, left
             if _is_event_name(left) and isinstance(right, nodes.Const) and right.value in OLDER_EVENT_NAMES:
-                return _compared(left, "in" if op == "eq" else "notin", _renamed(right), node)
+                return _membership(left, "in" if op == "eq" else "notin", _current_names(right), node)
         case nodes.Compare(
             ops=[nodes.Operand(op="in" | "notin" as op, expr=nodes.List() | nodes.Tuple() as right)]
         ) if _is_event_name(node.expr):
-            names = [name for item in right.items for name in _renamed(item)]
-            return _compared(node.expr, op, names, node)
+            names = [name for item in right.items for name in _current_names(item)]
+            return _membership(node.expr, op, names, node)
     return node
 
 
-def _compared(left: nodes.Expr, op: str, names: list[nodes.Expr], node: nodes.Compare) -> nodes.Compare:
+def _membership(left: nodes.Expr, op: str, names: list[nodes.Expr], node: nodes.Compare) -> nodes.Compare:
     listed = nodes.List(names, lineno=node.lineno)
     return nodes.Compare(left, [nodes.Operand(op, listed, lineno=node.lineno)], lineno=node.lineno)
 
@@ -142,7 +146,7 @@ def _is_event_name(node: nodes.Expr) -> bool:
             return False
 
 
-def _renamed(node: nodes.Expr) -> list[nodes.Expr]:
+def _current_names(node: nodes.Expr) -> list[nodes.Expr]:
     if isinstance(node, nodes.Const) and node.value in OLDER_EVENT_NAMES:
         return [nodes.Const(name, lineno=node.lineno) for name in OLDER_EVENT_NAMES[node.value]]
     return [node]

@@ -20,7 +20,7 @@ def _default(_: Evaluation, value: object, default: object = "", boolean: bool =
     return default if isinstance(value, Missing) or (boolean and not value) else value
 
 
-def _checked(name: str, function: Filter, *, empty: bool) -> Filter:
+def _checked_filter(name: str, function: Filter, *, empty: bool) -> Filter:
     """The filter with its rules for undefined values, its cost, and its name in errors.
 
     In a guard an undefined value passes through; to filters over lists (`empty`) it is an empty list.
@@ -57,7 +57,16 @@ def _checked(name: str, function: Filter, *, empty: bool) -> Filter:
 FILTERS: dict[str, Filter] = {
     "d": pass_context(_default),
     "default": pass_context(_default),
-    **{name: _checked(name, function, empty=True) for name, function in list_filters.LIST_FILTERS.items()},
-    **{name: _checked(name, function, empty=False) for name, function in text_filters.TEXT_FILTERS.items()},
-    **{name: _checked(name, function, empty=False) for name, function in date_filters.DATE_FILTERS.items()},
+    **{
+        name: _checked_filter(name, function, empty=True)
+        for name, function in list_filters.LIST_FILTERS.items()
+    },
+    **{
+        name: _checked_filter(name, function, empty=False)
+        for name, function in text_filters.TEXT_FILTERS.items()
+    },
+    **{
+        name: _checked_filter(name, function, empty=False)
+        for name, function in date_filters.DATE_FILTERS.items()
+    },
 }

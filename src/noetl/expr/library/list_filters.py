@@ -59,7 +59,7 @@ def _key(evaluation: Evaluation, attribute: object, case_sensitive: object) -> G
     return key
 
 
-def _ordered(
+def _sort_by(
     evaluation: Evaluation, values: list[object], key: Getter, reverse: object = None
 ) -> list[object]:
     keys = [key(value) for value in values]
@@ -99,16 +99,16 @@ def _sort(
     case_sensitive: object = None,
     attribute: object = None,
 ) -> object:
-    return _ordered(
+    return _sort_by(
         evaluation, _items(evaluation, value), _key(evaluation, attribute, case_sensitive), reverse
     )
 
 
-def _extreme(position: int) -> Callable[..., object]:
+def _extreme_filter(position: int) -> Callable[..., object]:
     def find(
         evaluation: Evaluation, value: object, case_sensitive: object = None, attribute: object = None
     ) -> object:
-        items = _ordered(evaluation, _items(evaluation, value), _key(evaluation, attribute, case_sensitive))
+        items = _sort_by(evaluation, _items(evaluation, value), _key(evaluation, attribute, case_sensitive))
         return items[position] if items else evaluation.undefined(value, "min" if position == 0 else "max")
 
     return find
@@ -127,7 +127,7 @@ def _dictsort(
         raise ExpressionError("`dictsort` orders by 'key' or by 'value'")
     pairs = _pairs(evaluation, value)
     key = _key(evaluation, 0 if by == "key" else 1, case_sensitive)
-    return _ordered(evaluation, pairs, key, reverse)
+    return _sort_by(evaluation, pairs, key, reverse)
 
 
 def _pairs(evaluation: Evaluation, value: object) -> list[object]:
@@ -165,7 +165,7 @@ def _groupby(
         shared = get(item)
         groups.setdefault(key(shared), (shared, []))[1].append(item)
     charge_new_items(evaluation, len(groups))
-    return _ordered(evaluation, list(groups.values()), lambda group: key(group[0]))  # type: ignore[index]
+    return _sort_by(evaluation, list(groups.values()), lambda group: key(group[0]))  # type: ignore[index]
 
 
 def _map(
@@ -184,7 +184,7 @@ def _map(
     )
 
 
-def _selecting(*, keep: bool, by_attribute: bool) -> Callable[..., object]:
+def _selection_filter(*, keep: bool, by_attribute: bool) -> Callable[..., object]:
     """`select`, `reject`, and their forms that look at an attribute."""
 
     def choose(evaluation: Evaluation, value: object, *args: object, **kwargs: object) -> object:
@@ -299,13 +299,13 @@ LIST_FILTERS: dict[str, Callable[..., object]] = {
     "length": _length,
     "list": _list,
     "map": _map,
-    "max": _extreme(-1),
-    "min": _extreme(0),
-    "reject": _selecting(keep=False, by_attribute=False),
-    "rejectattr": _selecting(keep=False, by_attribute=True),
+    "max": _extreme_filter(-1),
+    "min": _extreme_filter(0),
+    "reject": _selection_filter(keep=False, by_attribute=False),
+    "rejectattr": _selection_filter(keep=False, by_attribute=True),
     "reverse": _reverse,
-    "select": _selecting(keep=True, by_attribute=False),
-    "selectattr": _selecting(keep=True, by_attribute=True),
+    "select": _selection_filter(keep=True, by_attribute=False),
+    "selectattr": _selection_filter(keep=True, by_attribute=True),
     "slice": _slice,
     "sort": _sort,
     "sum": _sum,

@@ -14,7 +14,7 @@ from noetl.model import ExpressionError
 
 Method = Callable[..., object]
 
-_PLAIN_TEXT = [
+_TEXT_METHOD_NAMES = [
     "capitalize",
     "casefold",
     "count",
@@ -93,7 +93,7 @@ def replace_text(evaluation: Evaluation, text: str, old: str, new: str, count: i
     return text.replace(old, new, count)
 
 
-def _plain_text(name: str) -> Method:
+def _text_method(name: str) -> Method:
     function = getattr(str, name)
 
     def method(evaluation: Evaluation, text: str, *args: object) -> object:
@@ -104,7 +104,7 @@ def _plain_text(name: str) -> Method:
     return method
 
 
-def _padding(name: str) -> Method:
+def _padding_method(name: str) -> Method:
     function = getattr(str, name)
 
     def method(evaluation: Evaluation, text: str, width: int, *fill: str) -> object:
@@ -114,7 +114,7 @@ def _padding(name: str) -> Method:
     return method
 
 
-def _splitting(name: str) -> Method:
+def _splitting_method(name: str) -> Method:
     function = getattr(str, name)
 
     def method(evaluation: Evaluation, text: str, sep: str | None = None, maxsplit: int = -1) -> object:
@@ -170,12 +170,12 @@ def _cycle(_: Evaluation, loop: LoopContext, *values: object) -> object:
 
 
 _TEXT: dict[str, Method] = {
-    **{name: _plain_text(name) for name in _PLAIN_TEXT},
-    **{name: _padding(name) for name in ("center", "ljust", "rjust", "zfill")},
+    **{name: _text_method(name) for name in _TEXT_METHOD_NAMES},
+    **{name: _padding_method(name) for name in ("center", "ljust", "rjust", "zfill")},
     "join": join_parts,
     "replace": replace_text,
-    "rsplit": _splitting("rsplit"),
-    "split": _splitting("split"),
+    "rsplit": _splitting_method("rsplit"),
+    "split": _splitting_method("split"),
     "splitlines": _splitlines,
 }
 _MAPPING: dict[str, Method] = {"get": _get, "items": _items, "keys": _keys, "values": _values}

@@ -94,17 +94,17 @@ def referenced_part(owner: dict[str, Any], key: object) -> object:
     for position in range(len(writes) - 1, -1, -1):
         path, value = writes[position]
         if len(path) == 1:
-            return _over(value, writes[position + 1 :])
+            return _apply_writes(value, writes[position + 1 :])
     try:
         stored = _stored_part(owner, key)
     except ReferenceUnresolved:
         if not writes:
             raise
         stored = part_reference(owner["key"], (*owner.get("path", ()), str(key)))
-    return _over({} if stored is ABSENT else stored, writes) if writes else stored
+    return _apply_writes({} if stored is ABSENT else stored, writes) if writes else stored
 
 
-def _over(value: object, writes: list[Any]) -> object:
+def _apply_writes(value: object, writes: list[Any]) -> object:
     for path, written in writes:
         value = write_at_path(value, tuple(path[1:]), written)
     return value

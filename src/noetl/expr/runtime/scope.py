@@ -36,7 +36,7 @@ BUILTIN_ITER_KEYS = frozenset({"count", "first", "index", "last", "parent"})
 ABSENT = object()
 """The answer of a lookup that found nothing; None is a value."""
 
-_NOTHING: Mapping[str, object] = {}
+_EMPTY: Mapping[str, object] = {}
 
 
 class Scope:
@@ -53,7 +53,7 @@ class Scope:
         self,
         namespaces: Mapping[str, object],
         *,
-        results: Mapping[str, object] = _NOTHING,
+        results: Mapping[str, object] = _EMPTY,
         now: Callable[[], str] | None = None,
     ) -> None:
         self._namespaces = namespaces
