@@ -12,6 +12,13 @@ import msgspec
 from noetl.model.json import Json
 
 MARKER = "$noetl"
+"""The key of a marker. It is spelled here and nowhere else: what is looked for in bytes is made from it."""
+MARKER_BYTES = f'"{MARKER}"'.encode()
+"""In the bytes of a value that holds a reference, a manifest or a secret."""
+MARKER_END_BYTES = MARKER_BYTES[1:]
+"""In the bytes of a value that holds any of them, or an escaped key, which has more `$` before it."""
+SECRET_MARKER_BYTES = MARKER_BYTES + b':"secret"'
+"""In the bytes of a value that holds what stands for a secret."""
 HOLDS_SECRETS = "secrets"
 """A key of references: what is stored holds what stands for secrets, and only the engine can fill it in."""
 JSON_MEDIA_TYPE = "application/json"
@@ -19,11 +26,6 @@ ARROW_MEDIA_TYPE = "application/vnd.apache.arrow.stream"
 """A table in Arrow's IPC stream format: it stands for the list of its rows."""
 _VALUE_MEDIA_TYPES = (JSON_MEDIA_TYPE, ARROW_MEDIA_TYPE)
 _REFERENCE_KINDS = ("ref", "manifest")
-_TAIL = "$noetl"
-_SIGN = b'$noetl"'
-
-SECRET_MARKER_BYTES = b'"$noetl":"secret"'
-"""In the bytes of a value that holds what stands for a secret."""
 
 encode_value = msgspec.json.Encoder().encode
 """The bytes of a value, as they are stored."""
@@ -197,10 +199,12 @@ def may_hold_marker(value: object) -> bool:
     """Whether a reference, a manifest, a secret or an escaped key may be in there."""
     if not isinstance(value, dict | list):
         return False
+    # A walk would be exact, but in Python it takes ten times as long as writing and searching the bytes.
+    # Text that ends so is a false alarm, which costs its caller the walk; a marker is never missed.
     try:
-        return _SIGN in encode_value(value)
+        return MARKER_END_BYTES in encode_value(value)
     except (TypeError, ValueError, RecursionError):
-        return True
+        return True  # what has no bytes is walked through
 
 
 def escape(value: Any) -> Any:
@@ -257,7 +261,8 @@ def _unescape(value: Any) -> Any:
 
 
 def escape_key(key: str) -> str:
-    return f"${key}" if key.endswith(_TAIL) and not key.removesuffix(_TAIL).strip("$") else key
+    """A key as it may stand in the log: `$noetl` and what escaping made of it get one more `$`."""
+    return f"${key}" if key.endswith(MARKER) and not key.removesuffix(MARKER).strip("$") else key
 
 
 def _unescape_key(key: str) -> str:
