@@ -8,7 +8,13 @@ from noetl.expr.language.guard import gives_boolean, guard_fault, is_concatenati
 from noetl.expr.language.lexer import SourceToken, tokenize
 from noetl.expr.language.path import Path
 from noetl.expr.runtime.conversion import truthy
-from noetl.expr.runtime.marker import ReferenceUnresolved, SecretRefused, with_extracted, write_at_path
+from noetl.expr.runtime.marker import (
+    ABSENT,
+    ReferenceUnresolved,
+    SecretRefused,
+    with_extracted,
+    write_at_path,
+)
 from noetl.expr.runtime.missing_value import EvaluationSite
 from noetl.expr.runtime.scope import BUILTIN_ITER_KEYS, NAMESPACES, Scope
 from noetl.expr.template import (
@@ -23,6 +29,7 @@ from noetl.expr.template import (
 )
 
 __all__ = [
+    "ABSENT",
     "BUILTIN_ITER_KEYS",
     "NAMESPACES",
     "AbstractValue",

@@ -13,7 +13,7 @@ MAX_DEPTH = 100
 MAX_VALUES = 20_000_000
 """Values in all, a shared one as often as it appears."""
 MAX_INTEGER_BITS = 4096
-"""As in expressions."""
+"""Of one integer; expressions compute no longer ones."""
 EXACT_DIGITS = 15
 """Decimal digits that a float keeps."""
 

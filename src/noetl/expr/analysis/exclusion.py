@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeAlias
 
 from jinja2 import nodes
 
-from noetl.expr.expression import Expression
+from noetl.expr.analysis.uses import ParsedCondition
 
 _OPPOSITES = {"ne": "eq", "notin": "in"}
 _DENIED = {"lteq": "gt", "lt": "gteq"}
@@ -29,7 +29,7 @@ class ConditionClaim(NamedTuple):
 ConditionClaims: TypeAlias = tuple[ConditionClaim, ...]
 
 
-def mutually_exclusive(left: Expression, right: Expression) -> bool:
+def mutually_exclusive(left: ParsedCondition, right: ParsedCondition) -> bool:
     """Whether the syntax alone shows that both cannot hold."""
     waiting = [_claims_of(left) + _claims_of(right)]
     for _ in range(_MAX_COMBINATIONS):
@@ -45,7 +45,7 @@ def mutually_exclusive(left: Expression, right: Expression) -> bool:
 
 
 @lru_cache(1024)
-def _claims_of(condition: Expression) -> ConditionClaims:
+def _claims_of(condition: ParsedCondition) -> ConditionClaims:
     syntax = condition.syntax().expression
     return () if syntax is None else tuple(_split_claims(syntax, holds=True))
 

@@ -8,10 +8,11 @@ from typing import TypeAlias
 from jinja2 import nodes
 from msgspec import Struct
 
-from noetl.expr.expression import Expression
+from noetl.expr.analysis.uses import ParsedCondition
 from noetl.expr.language.path import Path, path_of
 from noetl.expr.language.transform import OLDER_EVENT_NAMES, with_current_event_names
 from noetl.expr.library.operators import COMPARISONS
+from noetl.expr.library.tests import COMPARISON_TESTS
 from noetl.expr.runtime.conversion import truthy
 
 
@@ -40,7 +41,7 @@ _USUAL_SOURCE = re.compile(
 """One comparison, perhaps with more conditions after it: most conditions."""
 
 
-def verdicts(condition: Expression, cases: Mapping[str, Facts]) -> dict[str, bool | None]:
+def verdicts(condition: ParsedCondition, cases: Mapping[str, Facts]) -> dict[str, bool | None]:
     """For each case whether the condition holds; None if that depends on more than its facts."""
     # Reading the source again takes ten times as long.
     if (usual := _verdicts_by_pattern(condition, cases)) is not None:
@@ -51,7 +52,9 @@ def verdicts(condition: Expression, cases: Mapping[str, Facts]) -> dict[str, boo
     return {name: _truth(_evaluate(expression, facts)) for name, facts in cases.items()}
 
 
-def _verdicts_by_pattern(condition: Expression, cases: Mapping[str, Facts]) -> dict[str, bool | None] | None:
+def _verdicts_by_pattern(
+    condition: ParsedCondition, cases: Mapping[str, Facts]
+) -> dict[str, bool | None] | None:
     usual = _USUAL_SOURCE.fullmatch(condition.source)
     if usual is None:
         return None
@@ -190,14 +193,15 @@ def _compare(op: str, left: AbstractValue, right: AbstractValue) -> bool | None:
         return None
 
 
-_COMPARING_TESTS = {"eq": "eq", "==": "eq", "equalto": "eq", "ne": "ne", "!=": "ne", "in": "in"}
+# Tests of order (`lt`, `ge`, …) are not among them: their verdict stays open.
+_EQUALITY_TESTS = {test: name for test, name in COMPARISON_TESTS.items() if name in ("eq", "ne", "in")}
 
 
 def _evaluate_test(node: nodes.Test, facts: Facts) -> AbstractValue:
     value = _evaluate(node.node, facts)
-    if node.name in _COMPARING_TESTS and len(node.args) == 1:
+    if node.name in _EQUALITY_TESTS and len(node.args) == 1:
         expected = _evaluate(node.args[0], facts)
-        return _from_truth(_compare(_COMPARING_TESTS[node.name], value, expected))
+        return _from_truth(_compare(_EQUALITY_TESTS[node.name], value, expected))
     there = None if value in (Uncertain.UNKNOWN, Uncertain.FALSE) else value is not Uncertain.MISSING
     match node.name:
         case "defined":

@@ -7,14 +7,15 @@ elsewhere that would have raised.
 from jinja2 import nodes
 
 from noetl.expr.language.path import Path, path_of
-from noetl.expr.library import date_filters, text_filters
+from noetl.expr.library.filters import SCALAR_FILTERS
+from noetl.expr.library.tests import COMPARISON_TESTS
 
 _NO_PATHS: frozenset[Path] = frozenset()
 _TRUE_OF_ABSENCE = frozenset({"ne", "notin"})
-_PASSED_BY_ABSENCE = frozenset({"!=", "ne", "sameas", "undefined"})
+_PASSED_BY_ABSENCE = frozenset(
+    {"sameas", "undefined", *(test for test, name in COMPARISON_TESTS.items() if name in _TRUE_OF_ABSENCE)}
+)
 """Tests that an undefined may pass; all others are false for it."""
-_PASSING_UNDEFINED_ON = frozenset({*date_filters.DATE_FILTERS, *text_filters.TEXT_FILTERS})
-"""Filters that leave an undefined as it is; to those over lists it is an empty list."""
 
 
 def proven_paths(condition: nodes.Node, *, holds: bool) -> frozenset[Path]:
@@ -78,7 +79,7 @@ def _needed_paths(node: nodes.Node) -> frozenset[Path]:
             return _needed_paths(node.left) | _needed_paths(node.right)
         case nodes.UnaryExpr():
             return _needed_paths(node.node)
-        case nodes.Filter(node=nodes.Node() as value) if node.name in _PASSING_UNDEFINED_ON:
+        case nodes.Filter(node=nodes.Node() as value) if node.name in SCALAR_FILTERS:
             return _needed_paths(value)
         case nodes.Call(node=nodes.Getattr() as method):
             return _needed_paths(method.node)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from jinja2 import nodes
 from msgspec import Struct
@@ -40,6 +40,17 @@ class Use(Struct, frozen=True):
     offset: int
     optional: bool = False
     length_only: bool = False
+
+
+class ParsedCondition(Protocol):
+    """What the analyses of conditions ask of an expression. `Expression` is one, and stands above them."""
+
+    @property
+    def source(self) -> str: ...
+    @property
+    def uses(self) -> tuple[Use, ...]: ...
+    def syntax(self) -> Syntax: ...
+    def __hash__(self) -> int: ...
 
 
 class Analysis(Struct, frozen=True):

@@ -9,6 +9,7 @@ from jinja2.lexer import Token, TokenStream
 from jinja2.parser import Parser
 
 from noetl.expr.language.lexer import Lexeme, lex
+from noetl.expr.library.operators import COMPARISONS
 from noetl.expr.runtime.limits import MAX_BLOCKS
 from noetl.model import ExpressionError
 
@@ -18,13 +19,12 @@ _SILENT = frozenset({"comment", "raw_begin", "raw_end"})
 _OR, _AND, _NOT, _COMPARE, _SUM, _CONCAT, _PRODUCT, _POWER = range(1, 9)
 _WORDS = {"or": _OR, "and": _AND, "in": _COMPARE, "not": _COMPARE}
 _SYMBOLS = {
-    **dict.fromkeys(("eq", "ne", "lt", "lteq", "gt", "gteq"), _COMPARE),
+    **dict.fromkeys(COMPARISONS, _COMPARE),
     **dict.fromkeys(("add", "sub"), _SUM),
     "tilde": _CONCAT,
     **dict.fromkeys(("mul", "div", "floordiv", "mod"), _PRODUCT),
     "pow": _POWER,
 }
-_COMPARISONS = frozenset({"eq", "gt", "gteq", "in", "lt", "lteq", "ne"})
 _OPERATORS: dict[str, type[nodes.BinExpr]] = {
     "add": nodes.Add,
     "and": nodes.And,
@@ -166,7 +166,7 @@ class _OffsetParser(Parser):
             if name == "not" and token.type == "name" and stream.look().test("name:in"):
                 next(stream)
                 name = "notin"
-            elif name not in _COMPARISONS or (name == "in") != (token.type == "name"):
+            elif name != "in" if token.type == "name" else name not in COMPARISONS:
                 return nodes.Compare(left, operands, lineno=lineno)
             next(stream)
             operands.append(nodes.Operand(name, self._climb(_COMPARE + 1), lineno=token.lineno))

@@ -4,7 +4,9 @@ from collections.abc import Callable
 
 from jinja2 import pass_context
 
-from noetl.expr.library import date_filters, list_filters, text_filters
+from noetl.expr.library.date_filters import DATE_FILTERS
+from noetl.expr.library.list_filters import LIST_FILTERS
+from noetl.expr.library.text_filters import TEXT_FILTERS
 from noetl.expr.runtime.evaluation import Evaluation
 from noetl.expr.runtime.limits import CALL_COST
 from noetl.expr.runtime.marker import referenced_length, refuse_marker
@@ -54,19 +56,12 @@ def _checked_filter(name: str, function: Filter, *, empty: bool) -> Filter:
     return call
 
 
+SCALAR_FILTERS: dict[str, Filter] = TEXT_FILTERS | DATE_FILTERS
+"""Filters that leave the undefined of a guard as it is; to those over lists it is an empty list."""
+
 FILTERS: dict[str, Filter] = {
     "d": pass_context(_default),
     "default": pass_context(_default),
-    **{
-        name: _checked_filter(name, function, empty=True)
-        for name, function in list_filters.LIST_FILTERS.items()
-    },
-    **{
-        name: _checked_filter(name, function, empty=False)
-        for name, function in text_filters.TEXT_FILTERS.items()
-    },
-    **{
-        name: _checked_filter(name, function, empty=False)
-        for name, function in date_filters.DATE_FILTERS.items()
-    },
+    **{name: _checked_filter(name, function, empty=True) for name, function in LIST_FILTERS.items()},
+    **{name: _checked_filter(name, function, empty=False) for name, function in SCALAR_FILTERS.items()},
 }

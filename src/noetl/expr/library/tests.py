@@ -60,20 +60,25 @@ def _kind_test(kinds: type | UnionType, *names: str) -> Callable[..., bool]:
     return test
 
 
+COMPARISON_TESTS: dict[str, str] = {
+    **dict.fromkeys(("==", "eq", "equalto"), "eq"),
+    **dict.fromkeys(("!=", "ne"), "ne"),
+    **dict.fromkeys(("<", "lt", "lessthan"), "lt"),
+    **dict.fromkeys(("<=", "le"), "lteq"),
+    **dict.fromkeys((">", "gt", "greaterthan"), "gt"),
+    **dict.fromkeys((">=", "ge"), "gteq"),
+    "in": "in",
+}
+"""Tests that compare, with Jinja's names of the comparisons."""
+
 TESTS: dict[str, Callable[..., bool]] = {
-    **dict.fromkeys(("==", "eq", "equalto"), _comparison_test("eq")),
-    **dict.fromkeys(("!=", "ne"), _comparison_test("ne")),
-    **dict.fromkeys(("<", "lt", "lessthan"), _comparison_test("lt")),
-    **dict.fromkeys(("<=", "le"), _comparison_test("lteq")),
-    **dict.fromkeys((">", "gt", "greaterthan"), _comparison_test("gt")),
-    **dict.fromkeys((">=", "ge"), _comparison_test("gteq")),
+    **{test: _comparison_test(name) for test, name in COMPARISON_TESTS.items()},
     "boolean": lambda value: isinstance(value, bool),
     "defined": lambda value: not isinstance(value, Missing),
     "divisibleby": _divisible_by,
     "even": _remainder_test(2, 0),
     "false": lambda value: value is False,
     "float": lambda value: isinstance(value, float),
-    "in": _comparison_test("in"),
     "integer": lambda value: type(value) is int,
     "iterable": _kind_test(Sequence | Mapping, "text", "list", "mapping"),
     "lower": _case_test(str.islower),

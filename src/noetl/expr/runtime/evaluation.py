@@ -9,10 +9,9 @@ from jinja2.runtime import Context, LoopContext
 from jinja2.utils import missing
 
 from noetl.expr.runtime.limits import Budget
-from noetl.expr.runtime.marker import ABSENT as NO_PART
-from noetl.expr.runtime.marker import Selected, referenced_part, refuse_marker
+from noetl.expr.runtime.marker import ABSENT, Selected, referenced_part, refuse_marker
 from noetl.expr.runtime.missing_value import Missing
-from noetl.expr.runtime.scope import ABSENT, Scope
+from noetl.expr.runtime.scope import Scope
 from noetl.model.reference import MARKER, is_reference
 
 _LOOP_FIELDS = frozenset(
@@ -92,7 +91,7 @@ def item(environment: Environment, owner: object, key: object) -> object:
         if MARKER in owner:  # type: ignore[operator]
             if is_reference(owner):
                 part = referenced_part(owner, key)
-                return environment.undefined(obj=owner, name=key) if part is NO_PART else part  # type: ignore[arg-type]
+                return environment.undefined(obj=owner, name=key) if part is ABSENT else part  # type: ignore[arg-type]
             refuse_marker(owner)
         try:
             return owner[key]  # type: ignore[index]

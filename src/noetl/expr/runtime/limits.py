@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from noetl.model import ExpressionError
+from noetl.model import ExpressionError, normalisation
 
 MAX_SOURCE = 1_000_000
 """Characters of one string that holds expressions."""
@@ -19,8 +19,10 @@ MAX_NUMERAL = 320
 MAX_TEXT = 10_000_000
 """Characters of one text."""
 MAX_RANGE = 1_000_000
-MAX_INTEGER_BITS = 4096
-MAX_RESULT_DEPTH = 100
+"""Numbers of one `range()`."""
+MAX_INTEGER_BITS = normalisation.MAX_INTEGER_BITS
+MAX_RESULT_DEPTH = normalisation.MAX_DEPTH
+"""What the results of tasks are held to holds for the values of expressions."""
 
 WORK_BUDGET = 6_000_000
 """Units of work; one takes about 0.1 µs."""

@@ -84,6 +84,7 @@ def referenced_length(value: dict[str, Any]) -> int:
 
 
 ABSENT = object()
+"""The answer of a lookup that found nothing; None is a value."""
 
 
 def referenced_part(owner: dict[str, Any], key: object) -> object:
@@ -154,17 +155,3 @@ def may_equal(reference: dict[str, Any], value: object) -> bool:
             return kind in (None, "mapping") or is_reference(value)
         case _:
             return kind is None
-
-
-__all__ = [
-    "ABSENT",
-    "ReferenceUnresolved",
-    "SecretRefused",
-    "may_equal",
-    "referenced_length",
-    "referenced_part",
-    "refuse_marker",
-    "refuse_markers_in",
-    "with_extracted",
-    "write_at_path",
-]

@@ -3,8 +3,10 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import cast
 
-from noetl.expr.runtime import marker
+from noetl.expr.runtime.marker import ABSENT, referenced_part
 from noetl.model.reference import is_reference
+
+__all__ = ["ABSENT", "BUILTIN_ITER_KEYS", "MUTABLE_NAMESPACES", "NAMESPACES", "Scope"]
 
 NAMESPACES = frozenset(
     {
@@ -32,9 +34,6 @@ MUTABLE_NAMESPACES = frozenset({"ctx", "run", "steps"})
 
 BUILTIN_ITER_KEYS = frozenset({"count", "first", "index", "last", "parent"})
 """Keys of `iter` that have no bare name."""
-
-ABSENT = object()
-"""The answer of a lookup that found nothing; None is a value."""
 
 _EMPTY: Mapping[str, object] = {}
 
@@ -97,8 +96,8 @@ class Scope:
         """
         owner = self.resolve(name)
         if is_reference(owner):
-            part = marker.referenced_part(owner, "data")
-            if part is not marker.ABSENT:
+            part = referenced_part(owner, "data")
+            if part is not ABSENT:
                 return part
         elif isinstance(owner, Mapping) and "data" in owner:
             return owner["data"]
