@@ -41,7 +41,7 @@ def main() -> None:
         began = time.process_time()
         try:
             fate, detail = fate_of(sources[name])
-        except Exception as error:  # noqa: BLE001 -- whatever escapes is what the test is about
+        except Exception as error:  # noqa: BLE001 - whatever escapes is what the test is about
             fate, detail = "escaped", f"{type(error).__name__}: {error}"
         seconds = time.process_time() - began
         signal.setitimer(signal.ITIMER_PROF, 0)

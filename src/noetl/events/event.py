@@ -39,7 +39,7 @@ class Event(Struct, frozen=True, eq=False):
             return NotImplemented
         return self.seq == other.seq and self.ts == other.ts and self.body == other.body
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # equal by its parts, which may be lists
 
 
 def event_matches(name: str, event: Event) -> bool:
@@ -174,7 +174,7 @@ def _fields(struct: Struct) -> dict[str, Json]:
 
 
 def _json_value(value: Any) -> Json:
-    # Most values are plain already, and one look at the type is several times faster than a match.
+    # Most values are JSON already, and one look at the type is several times faster than a match.
     write = _WRITERS.get(type(value))
     plain: Json = write(value) if write else value
     return plain

@@ -20,8 +20,9 @@ from noetl.model import ExpressionError, Json, NoetlError
 
 _CACHED_EXPRESSIONS = 16_384
 _CACHED_SOURCE_LENGTH = 4_096
+"""Characters of a source that is kept: with longer ones the cache could take gigabytes."""
 _QUOTED_LENGTH = 100
-_ATOMS = frozenset({str, int, float, bool, type(None), dict, list})
+_JSON_TYPES = frozenset({str, int, float, bool, type(None), dict, list})
 
 Program = Callable[[Evaluation], object]
 
@@ -44,18 +45,15 @@ class Expression:
 
     def __init__(self, syntax: Syntax) -> None:
         analysis = analyse(syntax)
-        set_field = object.__setattr__
+        set_field = object.__setattr__  # ours refuses: an expression does not change
         set_field(self, "source", syntax.source)
         set_field(self, "single", syntax.expression is not None)
         set_field(self, "uses", analysis.uses)
         set_field(self, "_assigned", analysis.assigned)
         set_field(self, "_path", path_of(syntax.expression) if syntax.expression is not None else None)
         set_field(self, "_programs", {})
-        set_field(
-            self,
-            "_mutable_names",
-            tuple({use.path[0] for use in analysis.uses if len(use.path) == 1} & MUTABLE_NAMESPACES),
-        )
+        whole_namespaces = {use.path[0] for use in analysis.uses if len(use.path) == 1}
+        set_field(self, "_mutable_names", tuple(whole_namespaces & MUTABLE_NAMESPACES))
 
     def evaluate(
         self, scope: Mapping[str, object] | Scope, site: EvaluationSite = EvaluationSite.VALUE
@@ -64,6 +62,7 @@ class Expression:
 
         Raises ExpressionError, whatever went wrong.
         """
+        # `{{ ctx }}` gives the mapping itself, and the fold writes to that one: the value would change later.
         if self._mutable_names and isinstance(scope, Scope):
             scope = scope.freeze(self._mutable_names)
         environment = ENVIRONMENTS[site]
@@ -71,8 +70,10 @@ class Expression:
         try:
             if self._path is not None:
                 value = _follow_path(evaluation, self._path)
-                if type(value) in _ATOMS:
-                    return value  # type: ignore[return-value]
+                # What a scope holds is JSON. `to_json`, the slow path, would look at every part of a value
+                # only to give the same object back, and refuse one that is larger than the budget.
+                if type(value) in _JSON_TYPES:
+                    return value  # type: ignore[return-value]  # mypy does not narrow by a set of types
             else:
                 program = self._programs.get(site)
                 if program is None:
@@ -110,6 +111,7 @@ class Expression:
         syntax = self.syntax()
         environment = ENVIRONMENTS[site]
         if syntax.expression is not None:
+            # `{{ a if b }}` alone is none where b does not hold; inside a text it is no text.
             if isinstance(syntax.expression, nodes.CondExpr) and syntax.expression.expr2 is None:
                 syntax.expression.expr2 = nodes.Const(None, lineno=1)
             return compile_expression(transform_syntax(syntax.expression, self._assigned), environment)
@@ -169,13 +171,17 @@ _parse_cached = lru_cache(_CACHED_EXPRESSIONS)(_parse)
 
 
 @lru_cache(1024)
-def _cached_proof(condition: Expression, holds: bool) -> frozenset[Path]:  # noqa: FBT001 -- a key of the cache
+def _cached_proof(condition: Expression, holds: bool) -> frozenset[Path]:  # noqa: FBT001 - a key of the cache
     syntax = condition.syntax().expression
     return proven_paths(syntax, holds=holds) if syntax is not None else frozenset()
 
 
 def _follow_path(evaluation: Evaluation, path: Path) -> object:
-    """The value of a pure path, found without generated code."""
+    """The value of a pure path, as the code that `_compile` makes of it would find it.
+
+    Making that code takes milliseconds, most paths of a document are evaluated once or never, and most
+    expressions are paths.
+    """
     keys = iter(path[1:])
     if len(path) > 1 and path[1] == "data":
         value = evaluation.data_of(path[0])

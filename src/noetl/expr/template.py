@@ -32,7 +32,7 @@ class MappingTemplate(Struct, frozen=True):
     entries: Mapping[str, "Template"]
 
 
-Template: TypeAlias = Union[Constant, Expression, ListTemplate, MappingTemplate]  # noqa: UP007 -- named before it is defined
+Template: TypeAlias = Union[Constant, Expression, ListTemplate, MappingTemplate]  # noqa: UP007 - named before it is defined
 
 
 def parse_template(value: Json) -> Template:

@@ -106,6 +106,7 @@ class _Normaliser:
         return normalised
 
     def enter(self, values: Iterable[object], count: int) -> None:
+        # Only what is around the place counts: the same list twice, side by side, is fine.
         if id(values) in self.open:
             raise NotJson("contains itself")
         if len(self.open) >= MAX_DEPTH:
@@ -117,7 +118,7 @@ class _Normaliser:
 
 
 def _text(text: str) -> str:
-    if not text.isascii():
+    if not text.isascii():  # ASCII has no surrogates, and most text is: no copy is made to find out
         try:
             text.encode()
         except UnicodeEncodeError:
@@ -150,6 +151,6 @@ def _decimal(number: Decimal) -> int | float | str:
 
 
 def _moment_text(moment: datetime | date | time) -> str:
-    if moment != moment:  # noqa: PLR0124  # libraries have a datetime that is none, unequal to itself
+    if moment != moment:  # noqa: PLR0124 - libraries have a datetime that is none, unequal to itself
         raise NotJson("is no time")
     return moment.isoformat()

@@ -90,6 +90,7 @@ def secret_text_marker(parts: list[Any], origin: SecretOrigin | None = None) -> 
         if isinstance(piece, str):
             numbered.append(piece)
             continue
+        # A secret that occurs again gets the number that it has; a mapping is no key, its text is.
         number = numbers.setdefault(repr(piece), len(secrets))
         if number == len(secrets):
             secrets.append(piece)

@@ -72,8 +72,9 @@ def _column_values(arrow: Any, column: Any) -> Iterable[object]:
         return [None if text is None else decode_value(text) for text in column.to_pylist()]
     kind = _without_nanoseconds(arrow, column.type)
     if kind != column.type:
-        column = column.cast(kind, safe=False)
+        column = column.cast(kind, safe=False)  # what is below a microsecond is cut off
     try:
+        # The column in one call; value by value, the slow path, takes many times as long.
         values: list[object] = column.to_pylist(maps_as_pydicts="lossy")
     except (OverflowError, ValueError):  # a time that Python has no form for, such as infinity
         return [_python_value_or_none(value) for value in column]
@@ -138,8 +139,8 @@ def _interval(months: int, days: int, nanoseconds: int) -> str:
 def arrow_library() -> Any:
     """pyarrow, where it is installed. Raises ResultError."""
     try:
-        import pyarrow as arrow  # noqa: PLC0415 -- only who has tables needs it
-        import pyarrow.ipc  # noqa: PLC0415
+        import pyarrow as arrow  # noqa: PLC0415 - only who has tables needs it
+        import pyarrow.ipc  # noqa: PLC0415 - likewise
     except ImportError:
         missing = ResultError("a table cannot be read without pyarrow", "pip install 'noetl[arrow]'")
         missing.kind = "tool"

@@ -63,7 +63,7 @@ def read_batches(reader: Any, names: Sequence[str], limit: int) -> TableRows | T
     size = 0
     for batch in batches:
         read.append(batch)
-        size += batch.nbytes
+        size += batch.nbytes  # rows in JSON repeat the names of columns and are hardly ever smaller
         if size > limit:
             return TableStream(schema, read, batches)
     rows = [row for batch in read for row in batch_rows(batch)]

@@ -140,7 +140,7 @@ def test_ctx_is_what_its_patches_make_of_it(engine: Engine) -> None:
     for patch in (patch for data in ran.data("TaskProcessed") for patch in data["patches"]):
         mapping: dict[str, object] = ctx
         for key in patch["path"][:-1]:
-            mapping = mapping.setdefault(key, {})  # type: ignore[assignment]
+            mapping = mapping.setdefault(key, {})  # type: ignore[assignment]  # all on the way are mappings
         mapping[patch["path"][-1]] = patch["value"]
     assert ctx == ran.ctx == {"last": 3, "deep": {"sum": 6}}
 

@@ -44,7 +44,7 @@ def mutually_exclusive(left: ParsedCondition, right: ParsedCondition) -> bool:
     return False
 
 
-@lru_cache(1024)
+@lru_cache(1024)  # a condition is compared with each of its neighbours, and its source read anew
 def _claims_of(condition: ParsedCondition) -> ConditionClaims:
     syntax = condition.syntax().expression
     return () if syntax is None else tuple(_split_claims(syntax, holds=True))

@@ -43,7 +43,8 @@ _USUAL_SOURCE = re.compile(
 
 def verdicts(condition: ParsedCondition, cases: Mapping[str, Facts]) -> dict[str, bool | None]:
     """For each case whether the condition holds; None if that depends on more than its facts."""
-    # Reading the source again takes ten times as long.
+    # The slow path below reads the source again, which takes ten times as long, and `validate` asks this of
+    # every guard of a document.
     if (usual := _verdicts_by_pattern(condition, cases)) is not None:
         return usual
     expression = condition.syntax().expression
@@ -55,6 +56,10 @@ def verdicts(condition: ParsedCondition, cases: Mapping[str, Facts]) -> dict[str
 def _verdicts_by_pattern(
     condition: ParsedCondition, cases: Mapping[str, Facts]
 ) -> dict[str, bool | None] | None:
+    """The verdicts of a condition of the usual form, or None if they need a closer look.
+
+    They are those of `_evaluate`, but of a conjunction with a constant condition in it less may be known.
+    """
     usual = _USUAL_SOURCE.fullmatch(condition.source)
     if usual is None:
         return None
@@ -187,7 +192,7 @@ def _compare(op: str, left: AbstractValue, right: AbstractValue) -> bool | None:
         return None
     try:
         if op in ("in", "notin"):
-            return (left.value in right.value) is (op == "in")  # type: ignore[operator]
+            return (left.value in right.value) is (op == "in")  # type: ignore[operator]  # what holds nothing raises
         return bool(COMPARISONS[op][1](left.value, right.value))
     except TypeError:
         return None

@@ -43,6 +43,7 @@ class ExpressionEnvironment(ImmutableSandboxedEnvironment):
 
     def call(self, context: Any, operation: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Every call in generated code; `operation` is one of those below, whatever the source says."""
+        # Jinja adds these to calls inside a loop or block, for functions that take a context of their own.
         kwargs.pop("_loop_vars", None)
         kwargs.pop("_block_vars", None)
         return operation(context, *args, **kwargs)
@@ -84,6 +85,8 @@ def compile_expression(
     expression: nodes.Expr, environment: ExpressionEnvironment
 ) -> Callable[[Evaluation], object]:
     """What evaluates one rewritten expression to its value."""
+    # Jinja makes code of templates only, and those give text. What a template assigns at its top ends in the
+    # variables of the context, as it is.
     target = nodes.Name(_RESULT, "store", lineno=1)
     root = _compile([nodes.Assign(target, expression, lineno=1)], environment)
 

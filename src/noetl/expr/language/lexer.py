@@ -61,6 +61,7 @@ _END = {"{{": "variable_end", "{%": "block_end"}
 _CLOSING = {"{{": r"-?\}\}", "{%": r"[-+]?%\}"}
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 
+# No float begins after a dot: `a.0.1` are two subscripts. One match takes the blanks and the token.
 _PART = r"""
       (?P<float>(?<!\.)\d[\d_]*(?:(?:\.\d[\d_]*)?[eE][+\-]?\d[\d_]*|\.\d[\d_]*))
     | (?P<integer>0[bB](?:_?[01])+|0[oO](?:_?[0-7])+|0[xX](?:_?[\da-fA-F])+|[1-9](?:_?\d)*|0(?:_?0)*)
@@ -69,6 +70,7 @@ _PART = r"""
     | (?P<operator>\*\*|//|==|!=|>=|<=|[-+/*%~\[\](){}<>=.:|,;])
     | (?P<end>\Z)
 """
+# Inside brackets nothing closes the tag: the first `}}` of `{{ {'a': {}} }}` are two brackets.
 _INSIDE = re.compile(rf"\s*(?:{_PART})", re.VERBOSE | re.DOTALL)
 _TAG = {
     opening: re.compile(rf"\s*(?:(?P<closing>{closing})|{_PART})", re.VERBOSE | re.DOTALL)
@@ -78,7 +80,7 @@ _ESCAPE = re.compile(
     r"\\(?:x(?P<x>[\da-fA-F]{2})|u(?P<u>[\da-fA-F]{4})|U(?P<U>[\da-fA-F]{8})|(?P<octal>[0-7]{1,3})|(?P<other>.))",
     re.DOTALL | re.ASCII,
 )
-_ESCAPES = dict(zip("abfnrtv\\'\"\n", "\a\b\f\n\r\t\v\\'\"", strict=False)) | {"\n": ""}
+_ESCAPES = dict(zip("abfnrtv\\'\"", "\a\b\f\n\r\t\v\\'\"", strict=True)) | {"\n": ""}
 _SURROGATES = range(0xD800, 0xE000)
 _BRACKETS = frozenset("()[]{}")
 
@@ -184,7 +186,7 @@ def _lex_tag(lexemes: list[Lexeme], source: str, start: int, mark: str) -> tuple
             raise _unfinished_error(brackets, mark, start)
         else:
             value = _parse_constant(kind, text, offset)
-        lexemes.append(Lexeme(offset + 1, kind, value, text))  # type: ignore[arg-type]
+        lexemes.append(Lexeme(offset + 1, kind, value, text))  # type: ignore[arg-type]  # it has one, as above
         if len(lexemes) > MAX_TOKENS:
             raise ExpressionError(f"there are more than {MAX_TOKENS:,} tokens", offset=offset)
 

@@ -28,11 +28,11 @@ class _Rewriter(NodeTransformer):
     def __init__(self, assigned: frozenset[str]) -> None:
         self.assigned = assigned
 
-    def visit_Getattr(self, node: nodes.Getattr) -> nodes.Node:  # noqa: N802
+    def visit_Getattr(self, node: nodes.Getattr) -> nodes.Node:  # noqa: N802 - as Jinja calls it
         key = nodes.Const(node.attr, lineno=node.lineno)
         return self.visit_Getitem(nodes.Getitem(node.node, key, "load", lineno=node.lineno))
 
-    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:  # noqa: N802
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:  # noqa: N802 - as Jinja calls it
         owner, key = node.node, node.arg
         if isinstance(key, nodes.Slice):
             bounds = [part or nodes.Const(None) for part in (key.start, key.stop, key.step)]
@@ -43,52 +43,55 @@ class _Rewriter(NodeTransformer):
                 return self._operation("data_of", [nodes.Const(name)], node)
         return self.generic_visit(node)
 
-    def visit_Call(self, node: nodes.Call) -> nodes.Node:  # noqa: N802
+    def visit_Call(self, node: nodes.Call) -> nodes.Node:  # noqa: N802 - as Jinja calls it
         called = node.node
         if isinstance(called, nodes.Name):
             return self._operation("call_function", [nodes.Const(called.name), *node.args], node, node.kwargs)
-        assert isinstance(called, nodes.Getattr)  # noqa: S101 -- the analysis refused everything else
+        assert isinstance(called, nodes.Getattr)  # noqa: S101 - the analysis refused everything else
         method = nodes.Const(called.attr)
         return self._operation("call_method", [called.node, method, *node.args], node, node.kwargs)
 
-    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802 - as Jinja calls it
         return self._operation("join_text", node.nodes, node)
 
-    def visit_List(self, node: nodes.List) -> nodes.Node:  # noqa: N802
+    def visit_List(self, node: nodes.List) -> nodes.Node:  # noqa: N802 - as Jinja calls it
         return self._charge_collection(node)
 
-    def visit_Tuple(self, node: nodes.Tuple) -> nodes.Node:  # noqa: N802
+    def visit_Tuple(self, node: nodes.Tuple) -> nodes.Node:  # noqa: N802 - as Jinja calls it
         return (
             node
             if node.ctx == "store"
             else self._charge_collection(nodes.List(node.items, lineno=node.lineno))
         )
 
-    def visit_Dict(self, node: nodes.Dict) -> nodes.Node:  # noqa: N802
+    def visit_Dict(self, node: nodes.Dict) -> nodes.Node:  # noqa: N802 - as Jinja calls it
+        # An author's mapping never is a marker. `build_collection` sees to keys that are computed.
         for pair in node.items:
             if isinstance(pair.key, nodes.Const) and pair.key.value == MARKER:
                 pair.key = nodes.Const(escape_key(MARKER), lineno=node.lineno)
         return self._charge_collection(node)
 
-    def visit_CondExpr(self, node: nodes.CondExpr) -> nodes.Node:  # noqa: N802
+    def visit_CondExpr(self, node: nodes.CondExpr) -> nodes.Node:  # noqa: N802 - as Jinja calls it
         if node.expr2 is None:
             node.expr2 = nodes.Const("", lineno=node.lineno)
         return self.generic_visit(node)
 
-    def visit_Compare(self, node: nodes.Compare) -> nodes.Node:  # noqa: N802
+    def visit_Compare(self, node: nodes.Compare) -> nodes.Node:  # noqa: N802 - as Jinja calls it
         node = with_current_event_names(node)
         operands: list[nodes.Expr] = [node.expr]
         for operand in node.ops:
             operands += [nodes.Const(operand.op), operand.expr]
         return self._operation("compare", operands, node)
 
-    def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802
+    def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802 - as Jinja calls it
+        # A step is charged for every node in the loop: names, constants and text charge nothing themselves.
         weight = sum(1 for _ in node.find_all(nodes.Node))
         self.generic_visit(node)
         node.iter = _operation("loop_steps", [node.iter, nodes.Const(max(STEP_COST, weight))], node)
         return node
 
     def _charge_collection(self, node: nodes.List | nodes.Dict) -> nodes.Expr:
+        # Constants are no more than the source has tokens: nothing to charge when they are evaluated.
         if all(isinstance(child, nodes.Const) for child in node.iter_child_nodes()):
             return node
         self.generic_visit(node)
@@ -101,9 +104,9 @@ class _Rewriter(NodeTransformer):
         node: nodes.Node,
         kwargs: list[nodes.Keyword] | None = None,
     ) -> nodes.Call:
-        return self.generic_visit(_operation(name, args, node, kwargs))  # type: ignore[return-value]
+        return self.generic_visit(_operation(name, args, node, kwargs))  # type: ignore[return-value]  # the same node
 
-    def visit_EnvironmentAttribute(self, node: nodes.EnvironmentAttribute) -> nodes.Node:  # noqa: N802
+    def visit_EnvironmentAttribute(self, node: nodes.EnvironmentAttribute) -> nodes.Node:  # noqa: N802 - as Jinja calls it
         return node
 
 

@@ -17,7 +17,7 @@ from noetl.model.reference import is_reference
 Filter = Callable[..., object]
 
 
-def _default(_: Evaluation, value: object, default: object = "", boolean: bool = False) -> object:  # noqa: FBT001, FBT002
+def _default(_: Evaluation, value: object, default: object = "", boolean: bool = False) -> object:  # noqa: FBT001, FBT002 - as Jinja has it
     """`default` where the value is undefined, or where it is false and `boolean` is set."""
     return default if isinstance(value, Missing) or (boolean and not value) else value
 

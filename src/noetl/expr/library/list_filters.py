@@ -67,7 +67,7 @@ def _sort_by(
     kinds = {str if isinstance(k, str) else float if isinstance(k, int | float) else None for k in keys}
     if len(kinds) > 1 or (None in kinds and len(keys) > 1):
         raise ExpressionError("only numbers, or only text, can be ordered")
-    order = sorted(range(len(keys)), key=keys.__getitem__, reverse=bool(reverse))  # type: ignore[arg-type]
+    order = sorted(range(len(keys)), key=keys.__getitem__, reverse=bool(reverse))  # type: ignore[arg-type]  # all numbers or all text
     return [values[index] for index in order]
 
 
@@ -146,6 +146,7 @@ def _unique(
     seen: dict[object, object] = {}
     for item in _items(evaluation, value):
         identity = key(item)
+        # To Python `true` and 1 are the same key.
         seen.setdefault((isinstance(identity, bool), identity), item)
     charge_new_items(evaluation, len(seen))
     return list(seen.values())
@@ -165,7 +166,7 @@ def _groupby(
         shared = get(item)
         groups.setdefault(key(shared), (shared, []))[1].append(item)
     charge_new_items(evaluation, len(groups))
-    return _sort_by(evaluation, list(groups.values()), lambda group: key(group[0]))  # type: ignore[index]
+    return _sort_by(evaluation, list(groups.values()), lambda group: key(group[0]))  # type: ignore[index]  # a pair
 
 
 def _map(
@@ -192,7 +193,7 @@ def _selection_filter(*, keep: bool, by_attribute: bool) -> Callable[..., object
         if by_attribute:
             if not args:
                 raise ExpressionError("name the key to look at, for example `selectattr('active')`")
-            attribute, *args = args  # type: ignore[assignment]
+            attribute, *args = args  # type: ignore[assignment]  # a list from here on
         get = attribute_getter(evaluation, attribute)
         test = _test(evaluation, args, kwargs)
         items = _items(evaluation, value)

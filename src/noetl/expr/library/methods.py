@@ -97,6 +97,7 @@ def _text_method(name: str) -> Method:
     function = getattr(str, name)
 
     def method(evaluation: Evaluation, text: str, *args: object) -> object:
+        # One character may become three: `ΐ` in capitals.
         evaluation.budget.charge_text(len(text) * (4 if name in ("casefold", "upper") else 1))
         result = function(text, *args)
         return list(result) if isinstance(result, tuple) else result
@@ -119,6 +120,7 @@ def _splitting_method(name: str) -> Method:
 
     def method(evaluation: Evaluation, text: str, sep: str | None = None, maxsplit: int = -1) -> object:
         evaluation.budget.charge_text(len(text))
+        # Split into more parts than can be paid for, the work would be done before it is refused.
         affordable = max(evaluation.budget.left // NEW_ITEM_COST, 0)
         parts = function(text, sep, affordable if maxsplit < 0 else min(affordable, maxsplit))
         charge_new_items(evaluation, len(parts))
@@ -129,6 +131,7 @@ def _splitting_method(name: str) -> Method:
 
 def _splitlines(evaluation: Evaluation, text: str) -> object:
     evaluation.budget.charge_text(len(text))
+    # At least as many as there will be lines: `\r\n` counts twice.
     charge_new_items(evaluation, sum(map(text.count, _LINE_ENDS)))
     return text.splitlines()
 

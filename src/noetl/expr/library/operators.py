@@ -149,7 +149,8 @@ def _charge_comparison(evaluation: Evaluation, left: object, right: object) -> N
     evaluation.budget.charge(CALL_COST)
     if isinstance(left, str):
         if isinstance(right, str):
-            evaluation.budget.charge(min(len(left), len(right)) >> 6)
+            evaluation.budget.charge(min(len(left), len(right)) >> 6)  # compared many at a time
+    # Equality looks inside only where the lengths are the same.
     elif isinstance(left, Sized) and isinstance(right, Sized) and len(left) == len(right):
         evaluation.budget.measure(left)
         evaluation.budget.measure(right)
@@ -214,7 +215,7 @@ def slice_value(evaluation: Evaluation, value: object, start: object, stop: obje
         raise ExpressionError(f"only text and lists have slices, not {type_name(value)}")
     if step == 0:
         raise ExpressionError("the step of a slice cannot be zero")
-    bounds: slice[int | None, int | None, int | None] = slice(start, stop, step)  # type: ignore[arg-type]
+    bounds: slice[int | None, int | None, int | None] = slice(start, stop, step)  # type: ignore[arg-type]  # checked above
     length = len(range(*bounds.indices(len(value))))
     evaluation.budget.charge(CALL_COST + (length >> 2 if isinstance(value, str) else length))
     return value[bounds]

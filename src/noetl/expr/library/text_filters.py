@@ -80,7 +80,7 @@ def _wordcount(evaluation: Evaluation, value: object) -> int:
 
 def _escape(evaluation: Evaluation, value: object) -> str:
     text = _text(evaluation, value)
-    evaluation.budget.charge_text(len(text) * 6)
+    evaluation.budget.charge_text(len(text) * 6)  # `"` becomes `&quot;`
     return html.escape(text)
 
 
@@ -97,7 +97,7 @@ def _urlencode(evaluation: Evaluation, value: object) -> str:
 
 def _text_to_quote(evaluation: Evaluation, value: object) -> str:
     text = _text(evaluation, value)
-    evaluation.budget.charge_text(len(text) * 12)
+    evaluation.budget.charge_text(len(text) * 12)  # four bytes, each written `%F0`
     return text
 
 
@@ -144,7 +144,7 @@ def _hash_filter(name: str) -> Callable[..., object]:
 def _int(evaluation: Evaluation, value: object, default: object = 0, base: int = 10) -> object:
     """A whole number, or `default` where the value is none."""
     if isinstance(value, str):
-        if len(value) > MAX_NUMERAL:
+        if len(value) > MAX_NUMERAL:  # the time of `int` grows with the square of the length
             return default
         try:
             return int(value.strip(), base)

@@ -46,7 +46,7 @@ def to_json(value: object, budget: Budget) -> Json:
 
 def _convert(value: object, budget: Budget, depth: int) -> Json:
     if type(value) in _SCALARS:
-        return value  # type: ignore[return-value]
+        return value  # type: ignore[return-value]  # mypy does not narrow by a set of types
     if isinstance(value, float):
         if not math.isfinite(value):
             raise ExpressionError("the result is not a finite number")
@@ -63,6 +63,7 @@ def _convert(value: object, budget: Budget, depth: int) -> Json:
         return str(value)
     if isinstance(value, Sequence | Set):
         budget.charge(len(value))
+        # Scalars are let through here, and not in a call each: a list of rows is nearly all scalars.
         items = [item if type(item) in _SCALARS else _convert(item, budget, depth + 1) for item in value]
         return value if type(value) is list and all(map(_is_same, items, value)) else items
     raise ExpressionError("the result is not a value that JSON knows")
@@ -76,13 +77,14 @@ def _convert_mapping(value: Mapping[object, object], budget: Budget, depth: int)
         else _convert(item, budget, depth + 1)
         for key, item in value.items()
     }
+    # The same object: of a large value that is only handed on there is no second copy.
     if (
         type(value) is dict
         and all(map(_is_same, entries, value))
         and all(map(_is_same, entries.values(), value.values()))
     ):
         return value
-    return entries  # type: ignore[return-value]
+    return entries  # type: ignore[return-value]  # the items are converted, or scalars
 
 
 def _key_text(key: object) -> str:

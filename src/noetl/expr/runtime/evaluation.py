@@ -38,14 +38,15 @@ class Evaluation(Context):
     are class attributes so that an evaluation costs little to begin.
     """
 
-    parent: dict[str, Any] = {}  # noqa: RUF012 -- read only, as in Jinja
-    blocks: dict[str, Any] = {}  # noqa: RUF012
-    globals_keys: set[str] = set()  # noqa: RUF012
+    parent: dict[str, Any] = {}  # noqa: RUF012 - read only, as in Jinja
+    blocks: dict[str, Any] = {}  # noqa: RUF012 - read only, as in Jinja
+    globals_keys: set[str] = set()  # noqa: RUF012 - read only, as in Jinja
     name = None
 
     def __init__(
         self, environment: Environment, eval_ctx: EvalContext, scope: Mapping[str, object] | Scope
     ) -> None:
+        # Jinja's own constructor makes an EvalContext and copies the blocks, each time.
         self.environment = environment
         self.eval_ctx = eval_ctx
         self.scope = scope
@@ -79,33 +80,37 @@ class Evaluation(Context):
 
     def undefined(self, owner: object, key: object) -> Missing:
         """What stands for a part that `owner` does not have."""
-        missing_value = self.environment.undefined(obj=owner, name=key)  # type: ignore[arg-type]
-        assert isinstance(missing_value, Missing)  # noqa: S101 -- every environment here is made with one
-        return missing_value
+        return _undefined(self.environment, owner, key)
 
 
 def item(environment: Environment, owner: object, key: object) -> object:
     """The value of a key, an item of a list, a field of `loop`; never an attribute. Or an undefined."""
-    kind = type(owner)
-    if kind is dict:
-        if MARKER in owner:  # type: ignore[operator]
+    # Plain mappings first: they are nearly all there is, and `isinstance` of an ABC is slow.
+    if type(owner) is dict:
+        if MARKER in owner:
             if is_reference(owner):
                 part = referenced_part(owner, key)
-                return environment.undefined(obj=owner, name=key) if part is ABSENT else part  # type: ignore[arg-type]
+                return _undefined(environment, owner, key) if part is ABSENT else part
             refuse_marker(owner)
         try:
-            return owner[key]  # type: ignore[index]
+            return owner[key]
         except (KeyError, TypeError):
-            return environment.undefined(obj=owner, name=key)  # type: ignore[arg-type]
+            return _undefined(environment, owner, key)
     if isinstance(owner, Missing):
         return owner
     if key == "extracted" and isinstance(owner, Selected):
         return owner.extracted
     if isinstance(owner, Mapping):
-        return owner[key] if key in owner else environment.undefined(obj=owner, name=key)  # type: ignore[arg-type]
+        return owner[key] if key in owner else _undefined(environment, owner, key)
     if isinstance(owner, Sequence):
         if type(key) is int and -len(owner) <= key < len(owner):
             return owner[key]
-    elif kind is LoopContext and key in _LOOP_FIELDS:
+    elif type(owner) is LoopContext and key in _LOOP_FIELDS:
         return getattr(owner, str(key))
-    return environment.undefined(obj=owner, name=key)  # type: ignore[arg-type]
+    return _undefined(environment, owner, key)
+
+
+def _undefined(environment: Environment, owner: object, key: object) -> Missing:
+    missing_value = environment.undefined(obj=owner, name=key)  # type: ignore[arg-type]  # Jinja's names are text
+    assert isinstance(missing_value, Missing)  # noqa: S101 - every environment here is made with one
+    return missing_value

@@ -75,7 +75,7 @@ def _size(value: Any, known: dict[int, int], limit: int) -> int:
         return 1
     if (size := known.get(id(value))) is not None:
         return size
-    total = 1 + len(value)
+    total = 1 + len(value)  # one each for what is inside; only what has a size is looked into
     for item in value.values() if kind is dict else value:
         if total > limit:
             break

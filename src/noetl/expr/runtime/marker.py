@@ -91,6 +91,8 @@ def referenced_part(owner: dict[str, Any], key: object) -> object:
     """A part of what this stands for, or ABSENT. Raises Unread where it is not at hand."""
     if key == "extracted":
         return owner.get("extracted", {})
+    # A reference remembers what was written over it, in order. The last write of the part itself hides all
+    # before it, and what is stored; those after it lie deeper inside.
     writes = [write for write in owner.get("set", ()) if write[0][0] == key]
     for position in range(len(writes) - 1, -1, -1):
         path, value = writes[position]

@@ -107,7 +107,7 @@ class Scope:
 
     def _variable(self, name: str) -> object:
         spaces = self._namespaces
-        for space in ("args", "ctx", "iter", "workload"):
+        for space in ("args", "ctx", "iter", "workload"):  # the order is the rule: the nearest wins
             values = spaces.get(space)
             if (
                 isinstance(values, Mapping)
