@@ -1,7 +1,7 @@
 """Changes to the syntax tree before code is made from it, so that every operation is one of ours."""
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 from jinja2 import nodes
 from jinja2.visitor import NodeTransformer
@@ -11,6 +11,18 @@ from noetl.expr.runtime.scope import NAMESPACES
 from noetl.model.reference import MARKER, escape_key
 
 N = TypeVar("N", bound=nodes.Node)
+
+Operation: TypeAlias = Literal[
+    "build_collection",
+    "call_function",
+    "call_method",
+    "compare",
+    "data_of",
+    "join_text",
+    "loop_steps",
+    "slice_value",
+]
+"""What a syntax tree is made of in the end: attributes of `ExpressionEnvironment`."""
 
 OLDER_EVENT_NAMES = {"call.done": ("step.done", "loop.done"), "call.error": ("step.failed",)}
 """Older names of events, with those that they mean."""
@@ -99,7 +111,7 @@ class _Rewriter(NodeTransformer):
 
     def _operation(
         self,
-        name: str,
+        name: Operation,
         args: Sequence[nodes.Node],
         node: nodes.Node,
         kwargs: list[nodes.Keyword] | None = None,
@@ -111,7 +123,7 @@ class _Rewriter(NodeTransformer):
 
 
 def _operation(
-    name: str, args: Sequence[nodes.Node], node: nodes.Node, kwargs: list[nodes.Keyword] | None = None
+    name: Operation, args: Sequence[nodes.Node], node: nodes.Node, kwargs: list[nodes.Keyword] | None = None
 ) -> nodes.Call:
     function = nodes.EnvironmentAttribute(name, lineno=node.lineno)
     return nodes.Call(function, args, kwargs or [], None, None, lineno=node.lineno)
