@@ -150,3 +150,15 @@ JSON = st.recursive(
 @given(JSON)
 def test_json_values_stay_as_they_are(value: object) -> None:
     assert normalise(value) == value
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_text_is_refused_where_utf_8_cannot_hold_it(text: str) -> None:
+    """Though most text is looked at only to see that it is ASCII."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        with pytest.raises(NotJson):
+            normalise(text)
+    else:
+        assert normalise(text) == text

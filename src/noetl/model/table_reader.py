@@ -74,7 +74,7 @@ def _column_values(arrow: Any, column: Any) -> Iterable[object]:
     if kind != column.type:
         column = column.cast(kind, safe=False)  # what is below a microsecond is cut off
     try:
-        # The column in one call; value by value, the slow path, takes many times as long.
+        # The column in one call. Value by value, the slow path, is for columns with a value that fails.
         values: list[object] = column.to_pylist(maps_as_pydicts="lossy")
     except (OverflowError, ValueError):  # a time that Python has no form for, such as infinity
         return [_python_value_or_none(value) for value in column]

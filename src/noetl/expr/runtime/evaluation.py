@@ -76,7 +76,7 @@ class Evaluation(Context):
             if value is not ABSENT:
                 return value
         owner = self.resolve_or_missing(name)
-        return self.undefined(None, name) if owner is missing else self.item(owner, "data")
+        return self.resolve(name) if owner is missing else self.item(owner, "data")
 
     def undefined(self, owner: object, key: object) -> Missing:
         """What stands for a part that `owner` does not have."""
