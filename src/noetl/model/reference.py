@@ -1,6 +1,6 @@
 """Values that are kept outside of the log: references and manifests, as plain values.
 
-A mapping with the key `$noetl` stands for something else. User data that has such a key is escaped
+A mapping with the key `$noetl` is a marker: it stands for something else. User data with such a key is escaped
 when it comes in and unescaped when it goes out, so it can never be mistaken for one.
 """
 
@@ -46,7 +46,7 @@ def value_reference(
     """What stands for `value`, whose bytes are stored under `key`.
 
     `extracted` are parts that can be read without it; `absent` are keys that it is known not to have.
-    `veiled`: it holds what stands for secrets.
+    `holds_secrets`: it holds what stands for secrets.
     """
     return {
         MARKER: "ref",

@@ -55,7 +55,7 @@ SECRET_FORMS: dict[str, Callable[[str], str]] = {
     "url-path": quote,
     "form": quote_plus,
 }
-"""The ways a secret is written, each with how it is restored again."""
+"""The ways a secret is written, each with how it is restored."""
 
 _BASE64: dict[str, Callable[[bytes], bytes]] = {
     "base64": base64.b64encode,
@@ -79,7 +79,7 @@ def _origin_fields(origin: SecretOrigin) -> dict[str, Any]:
 
 
 def secret_text_marker(parts: list[Any], origin: SecretOrigin | None = None) -> SecretMarker:
-    """What stands for a text of these parts: texts, and what `part` and `packed` give.
+    """What stands for a text of these parts: texts, and what `secret_part` and the like give.
 
     If it cannot be restored from them, `origin` is where the whole can be had.
     """
@@ -133,11 +133,11 @@ def secrets_in(value: Any) -> Iterator[dict[str, Any]]:
 
 
 class SecretLost(Exception):
-    """What stands here cannot be restored again."""
+    """What stands here cannot be restored."""
 
 
 def secret_keys(marker: Mapping[str, Any]) -> set[str]:
-    """The keys of the values that are needed to put a secret in its place. Raises Lost."""
+    """The keys of the values that are needed to put a secret in its place. Raises SecretLost."""
     if "parts" not in marker or "number" in marker:
         return {_origin(marker).key}
     keys: set[str] = set()
@@ -150,7 +150,7 @@ def secret_keys(marker: Mapping[str, Any]) -> set[str]:
 
 
 def restore_secret(marker: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
-    """The value again. Raises KeyError where one is not given, and Lost."""
+    """The value again. Raises KeyError where one is not given, and SecretLost."""
     if "parts" not in marker or "number" in marker:
         return values[_origin(marker).key]
     restored = [_restore_piece(piece, values) for piece in marker["secrets"]]
@@ -182,7 +182,7 @@ def _restore_piece(piece: Any, values: Mapping[str, Any]) -> str:
 
 
 def form_pairs(secret: str, stand_in: str) -> Iterator[tuple[str, str]]:
-    """The other text and the secret in every form that one is recognised in, each pair alike."""
+    """The stand-in and the secret in every form that one is recognised in, each pair alike."""
     for form in SECRET_FORMS.values():
         yield form(stand_in), form(secret)
     for pack in _BASE64.values():

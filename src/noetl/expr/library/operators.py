@@ -131,7 +131,10 @@ def _compare_pair(evaluation: Evaluation, left: object, name: str, right: object
 
 
 def _differ_in_kind(left: object, name: str, right: object) -> bool:
-    """Whether what stands for a value cannot be equal to the other. Raises Unread or Veiled if it could."""
+    """Whether what stands for a value cannot be equal to the other.
+
+    Raises ReferenceUnresolved or SecretRefused if it could.
+    """
     for marker, counterpart in ((left, right), (right, left)):
         if is_secret(marker):
             if name in ("eq", "ne") and counterpart is None:

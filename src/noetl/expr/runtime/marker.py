@@ -59,7 +59,7 @@ def with_extracted(value: Any, extracted: Mapping[str, Json]) -> Any:
 
 
 def refuse_marker(value: object) -> None:
-    """Raises Unread or Veiled if this stands for a value."""
+    """Raises ReferenceUnresolved or SecretRefused if this stands for a value."""
     if type(value) is dict and MARKER in value:
         if is_reference(value):
             raise ReferenceUnresolved(value)
@@ -68,7 +68,7 @@ def refuse_marker(value: object) -> None:
 
 
 def refuse_markers_in(value: object) -> None:
-    """Raises Unread or Veiled if this, or anything in it, stands for a value."""
+    """Raises ReferenceUnresolved or SecretRefused if this, or anything in it, stands for a value."""
     for marker in references_in(value):
         raise ReferenceUnresolved(marker)
     for marker in secrets_in(value):
@@ -88,7 +88,7 @@ ABSENT = object()
 
 
 def referenced_part(owner: dict[str, Any], key: object) -> object:
-    """A part of what this stands for, or ABSENT. Raises Unread where it is not at hand."""
+    """A part of what this stands for, or ABSENT. Raises ReferenceUnresolved where it is not at hand."""
     if key == "extracted":
         return owner.get("extracted", {})
     # A reference remembers what was written over it, in order. The last write of the part itself hides all
