@@ -69,38 +69,47 @@ OPEN = st.sampled_from(
 CONSTANT = st.sampled_from(["true", "false", "1 == 1", "'a' == 'b'"])
 
 
-def usual(
+def usual_condition(
     subject: tuple[str, str], operator: str, text: str, conditions: list[str], value: str
 ) -> tuple[Expression, Facts]:
     comparison = f"{'.'.join(subject)} {operator} '{text}'"
     return parse("{{ " + " and ".join([comparison, *conditions]) + " }}"), {subject: KnownValue(value)}
 
 
-def looked_into(condition: Expression, facts: Facts) -> bool | None:
+def verdict_of_syntax(condition: Expression, facts: Facts) -> bool | None:
     expression = condition.syntax().expression
     assert expression is not None
     return partial_evaluation._truth(partial_evaluation._evaluate(expression, facts))
 
 
 @BOUNDED
-@given(st.builds(usual, SUBJECTS, st.sampled_from(["==", "!="]), TEXTS, st.lists(OPEN, max_size=3), TEXTS))
+@given(
+    st.builds(
+        usual_condition, SUBJECTS, st.sampled_from(["==", "!="]), TEXTS, st.lists(OPEN, max_size=3), TEXTS
+    )
+)
 def test_the_verdict_on_a_usual_condition_is_that_of_its_syntax(case: tuple[Expression, Facts]) -> None:
     condition, facts = case
     by_pattern = partial_evaluation._verdicts_by_pattern(condition, {"case": facts})
-    assert by_pattern == {"case": looked_into(condition, facts)}
+    assert by_pattern == {"case": verdict_of_syntax(condition, facts)}
 
 
 @BOUNDED
 @given(
     st.builds(
-        usual, SUBJECTS, st.sampled_from(["==", "!="]), TEXTS, st.lists(OPEN | CONSTANT, max_size=3), TEXTS
+        usual_condition,
+        SUBJECTS,
+        st.sampled_from(["==", "!="]),
+        TEXTS,
+        st.lists(OPEN | CONSTANT, max_size=3),
+        TEXTS,
     )
 )
 def test_the_verdict_on_a_usual_condition_never_is_another(case: tuple[Expression, Facts]) -> None:
     condition, facts = case
     by_pattern = partial_evaluation._verdicts_by_pattern(condition, {"case": facts})
     if by_pattern is not None and by_pattern["case"] is not None:
-        assert by_pattern["case"] is looked_into(condition, facts)
+        assert by_pattern["case"] is verdict_of_syntax(condition, facts)
 
 
 PIECES = st.recursive(

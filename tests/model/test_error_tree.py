@@ -10,7 +10,7 @@ SOURCE = Path(errors.__file__).parents[2]
 LINE = re.compile(r"([│├└─ ]*)(\w+)(?: +\((noetl[\w.]*)\) \S.*)?")
 
 
-def drawn() -> dict[str, tuple[str, str]]:
+def documented_tree() -> dict[str, tuple[str, str]]:
     """Of each error in the docstring its parent and the package that raises it."""
     tree: dict[str, tuple[str, str]] = {}
     branch: list[str] = []
@@ -25,7 +25,7 @@ def drawn() -> dict[str, tuple[str, str]]:
     return tree
 
 
-def defined() -> dict[str, tuple[str, str]]:
+def defined_tree() -> dict[str, tuple[str, str]]:
     """Of each public class that descends from `NoetlError` its parent and its module, read from the source."""
     classes = [
         (node.name, ast.unparse(node.bases[0]).rpartition(".")[2], module_of(path))
@@ -48,7 +48,7 @@ def module_of(path: Path) -> str:
 
 
 def test_the_tree_of_errors_is_complete_and_true() -> None:
-    tree, classes = drawn(), defined()
+    tree, classes = documented_tree(), defined_tree()
     assert {name: parent for name, (parent, _) in tree.items()} == {
         name: parent for name, (parent, _) in classes.items()
     }

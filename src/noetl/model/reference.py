@@ -1,7 +1,7 @@
 """Values that are kept outside of the log: references and manifests, as plain values.
 
-A mapping with the key `$noetl` is a marker: it stands for something else. User data with such a key is escaped
-when it comes in and unescaped when it goes out, so it can never be mistaken for one.
+A mapping with the key `$noetl` is a marker: it stands for something else. User data that has such a key is
+escaped when it comes in and unescaped when it goes out, so it can never be mistaken for one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

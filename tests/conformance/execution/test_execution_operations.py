@@ -41,8 +41,8 @@ def test_cancel_interrupts_what_runs_and_routes_nothing(engine: Engine) -> None:
     )
     assert ran.status == "cancelled"
     assert not ran.runs("after")
-    (asked,) = ran.of("CancelRequested")
-    assert (asked["data"]["by"], asked["data"]["reason"]) == ("me", "enough")
+    (requested,) = ran.of("CancelRequested")
+    assert (requested["data"]["by"], requested["data"]["reason"]) == ("me", "enough")
     assert {data["error"]["kind"] for data in ran.data("StepFailed")} == {"cancelled"}
     assert ran.data("PlaybookProcessed")[0]["status"] == "cancelled"
     assert ran.events[-1]["status"] == "error"

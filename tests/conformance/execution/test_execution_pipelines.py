@@ -35,14 +35,14 @@ def test_tasks_run_in_order_and_prev_threads_results(engine: Engine) -> None:
 @pytest.mark.spec("000 §4.3 (2)")
 @pytest.mark.spec("000 §11.2")
 def test_the_same_playbook_does_the_same_again(engine: Engine) -> None:
-    def story() -> list[tuple[object, ...]]:
+    def event_lines() -> list[tuple[object, ...]]:
         ran = engine(THREE % "")
         return [
             (event["name"], event["source"], event["entity_id"], event["status"])
             for event in ran.events[3:-2]
         ]
 
-    assert story() == story() == story()
+    assert event_lines() == event_lines() == event_lines()
 
 
 @pytest.mark.spec("000 §6.4")

@@ -152,9 +152,9 @@ def test_forms_of_http(engine: Engine, task: str, method: str, query: object, bo
     {task.replace("URL", web.url)}
   - {{name: see, kind: noop, args: {{code: "{{{{ _prev.status_code }}}}", data: "{{{{ call.data.got }}}}"}}}}
 """)
-        (asked,) = web.requests
+        (request,) = web.requests
     assert ran.result == {"code": 200, "data": 1}
-    assert (asked.method, asked.query, asked.body) == (method, query, body)
+    assert (request.method, request.query, request.body) == (method, query, body)
 
 
 @pytest.mark.spec("000 §9.1")
