@@ -11,6 +11,7 @@ from msgspec import Struct
 from noetl.expr.analysis.uses import ParsedCondition
 from noetl.expr.language.path import Path, path_of
 from noetl.expr.language.transform import OLDER_EVENT_NAMES, with_current_event_names
+from noetl.expr.library.filters import DEFAULT_FILTERS
 from noetl.expr.library.operators import COMPARISONS
 from noetl.expr.library.tests import COMPARISON_TESTS
 from noetl.expr.runtime.conversion import truthy
@@ -221,7 +222,7 @@ def _evaluate_test(node: nodes.Test, facts: Facts) -> AbstractValue:
 
 def _evaluate_filter(node: nodes.Filter, facts: Facts) -> AbstractValue:
     value = _evaluate(node.node, facts) if node.node is not None else Uncertain.UNKNOWN
-    if node.name in ("default", "d") and not node.args[1:] and not node.kwargs:
+    if node.name in DEFAULT_FILTERS and not node.args[1:] and not node.kwargs:
         if value is Uncertain.MISSING:
             return _evaluate(node.args[0], facts) if node.args else KnownValue("")
         return value if isinstance(value, KnownValue) or value is Uncertain.TRUE else Uncertain.UNKNOWN

@@ -7,7 +7,7 @@ elsewhere that would have raised.
 from jinja2 import nodes
 
 from noetl.expr.language.path import Path, path_of
-from noetl.expr.library.filters import SCALAR_FILTERS
+from noetl.expr.library.filters import LENGTH_FILTERS, SCALAR_FILTERS
 from noetl.expr.library.tests import COMPARISON_TESTS
 
 _NO_PATHS: frozenset[Path] = frozenset()
@@ -36,7 +36,7 @@ def proven_paths(condition: nodes.Node, *, holds: bool) -> frozenset[Path]:
             return _needed_paths(condition.node) if proves else _NO_PATHS
         case nodes.Compare():
             return _proven_by_comparison(condition, holds=holds)
-        case nodes.Filter(name="length" | "count", node=nodes.Node() as value) if holds:
+        case nodes.Filter(node=nodes.Node() as value) if holds and condition.name in LENGTH_FILTERS:
             return proven_paths(value, holds=True)
         case _:
             return _needed_paths(condition) if holds else _NO_PATHS

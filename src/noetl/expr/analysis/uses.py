@@ -10,14 +10,12 @@ from msgspec import Struct
 from noetl.expr.analysis.proof import proven_paths
 from noetl.expr.language.parser import Syntax
 from noetl.expr.language.path import Path, is_key
-from noetl.expr.library.filters import FILTERS
+from noetl.expr.library.filters import DEFAULT_FILTERS, FILTERS, LENGTH_FILTERS
 from noetl.expr.library.functions import FUNCTIONS
 from noetl.expr.library.methods import METHOD_NAMES
 from noetl.expr.library.tests import TESTS
 from noetl.model import ExpressionError
 
-_DEFAULTS = frozenset({"d", "default"})
-_LENGTHS = frozenset({"count", "length"})
 _APPLYING_FILTERS: dict[str, tuple[dict[str, Callable[..., Any]], int]] = {
     "map": (FILTERS, 0),
     "reject": (TESTS, 0),
@@ -161,10 +159,10 @@ class _Analyst:
         value = node.node
         if value is None:
             self._refuse("filter blocks are not available in expressions", node)
-        if name in _DEFAULTS:
+        if name in DEFAULT_FILTERS:
             self.visit(value, optional=True, length=length and not node.args[1:] and not node.kwargs)
         else:
-            self.visit(value, length=name in _LENGTHS)
+            self.visit(value, length=name in LENGTH_FILTERS)
         self._visit_arguments(node)
         if name in _APPLYING_FILTERS:
             self._check_applied(node)

@@ -16,6 +16,11 @@ from noetl.model.reference import is_reference
 
 Filter = Callable[..., object]
 
+DEFAULT_FILTERS = frozenset({"d", "default"})
+"""Filters that provide for what is undefined."""
+LENGTH_FILTERS = frozenset({"count", "length"})
+"""Filters that need no more of a value than its length."""
+
 
 def _default(_: Evaluation, value: object, default: object = "", boolean: bool = False) -> object:  # noqa: FBT001, FBT002 - as Jinja has it
     """`default` where the value is undefined, or where it is false and `boolean` is set."""
@@ -38,7 +43,7 @@ def _checked_filter(name: str, function: Filter, *, empty: bool) -> Filter:
                 return value
             value = []
         if type(value) is dict:
-            if name in ("count", "length") and is_reference(value):
+            if name in LENGTH_FILTERS and is_reference(value):
                 return referenced_length(value)
             refuse_marker(value)
         for argument in (*args, *kwargs.values()):
@@ -60,8 +65,7 @@ SCALAR_FILTERS: dict[str, Filter] = TEXT_FILTERS | DATE_FILTERS
 """Filters that leave the undefined of a guard as it is; to those over lists it is an empty list."""
 
 FILTERS: dict[str, Filter] = {
-    "d": pass_context(_default),
-    "default": pass_context(_default),
+    **dict.fromkeys(DEFAULT_FILTERS, pass_context(_default)),
     **{name: _checked_filter(name, function, empty=True) for name, function in LIST_FILTERS.items()},
     **{name: _checked_filter(name, function, empty=False) for name, function in SCALAR_FILTERS.items()},
 }
