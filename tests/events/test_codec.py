@@ -25,7 +25,7 @@ from tests.events.any_event import AT_ANY_SPEED, any_of
 STEP_DONE = 20
 
 
-def again(body: EventBody) -> EventBody:
+def round_trip(body: EventBody) -> EventBody:
     return decode(kind_of_body(body).number, encode(body), FORMAT)
 
 
@@ -34,9 +34,9 @@ def again(body: EventBody) -> EventBody:
 @given(data=st.data())
 def test_every_body_survives(kind: EventKind, data: st.DataObject) -> None:
     body = data.draw(any_of(kind.body))
-    assert again(body) == body
+    assert round_trip(body) == body
     # `repr` also tells 1 from 1.0 and from true, and 0.0 from -0.0.
-    assert repr(again(body)) == repr(body)
+    assert repr(round_trip(body)) == repr(body)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_every_body_survives(kind: EventKind, data: st.DataObject) -> None:
 )
 def test_values_survive_exactly(value: Json) -> None:
     body = of.SignalReceived(signal="go", payload=value)
-    assert repr(again(body)) == repr(body)
+    assert repr(round_trip(body)) == repr(body)
 
 
 def test_what_is_default_is_not_written() -> None:

@@ -40,14 +40,14 @@ def of_body(body: EventBody) -> dict[str, object]:
 @AT_ANY_SPEED
 @given(any_event())
 def test_every_event_has_the_envelope(event: Event) -> None:
-    whole = envelope(event, EXECUTION)
-    assert [name for name in whole if name not in SOMETIMES] == ALWAYS
-    assert whole["event_id"] == f"{EXECUTION}/{event.seq}"
-    assert whole["name"] == type(event.body).__name__
-    assert whole["source"] in ("server", "worker")
-    assert whole["entity"] in ("playbook", "workflow", "step", "task", "loop", "next")
-    assert whole["status"] in ("in_progress", "success", "error", "paused")
-    assert json.loads(json.dumps(whole)) == whole
+    fields = envelope(event, EXECUTION)
+    assert [name for name in fields if name not in SOMETIMES] == ALWAYS
+    assert fields["event_id"] == f"{EXECUTION}/{event.seq}"
+    assert fields["name"] == type(event.body).__name__
+    assert fields["source"] in ("server", "worker")
+    assert fields["entity"] in ("playbook", "workflow", "step", "task", "loop", "next")
+    assert fields["status"] in ("in_progress", "success", "error", "paused")
+    assert json.loads(json.dumps(fields)) == fields
 
 
 @pytest.mark.spec("000 §10.1")
@@ -71,10 +71,10 @@ def test_the_envelope_of_a_finished_step() -> None:
 @AT_ANY_SPEED
 @given(any_event())
 def test_the_timestamp_is_exact_and_in_utc(event: Event) -> None:
-    shown = envelope(event, EXECUTION)["timestamp"]
-    assert isinstance(shown, str)
-    assert len(shown) == len("2026-11-03T10:00:00.123456Z")
-    elapsed = datetime.fromisoformat(shown) - datetime(1970, 1, 1, tzinfo=UTC)
+    timestamp = envelope(event, EXECUTION)["timestamp"]
+    assert isinstance(timestamp, str)
+    assert len(timestamp) == len("2026-11-03T10:00:00.123456Z")
+    elapsed = datetime.fromisoformat(timestamp) - datetime(1970, 1, 1, tzinfo=UTC)
     assert (elapsed.days * 86_400 + elapsed.seconds) * 1_000_000 + elapsed.microseconds == event.ts
 
 
@@ -113,8 +113,8 @@ ATTEMPT: dict[str, Any] = {"run": "r12", "iteration": 7, "task": "fetch", "visit
     ids=lambda value: type(value).__name__ if isinstance(value, of.Body) else "",
 )  # fmt: skip
 def test_ids_say_where_the_event_belongs(body: EventBody, ids: dict[str, str]) -> None:
-    whole = of_body(body)
-    assert {name: whole[name] for name in ("entity_id", *SOMETIMES) if name in whole} == ids
+    fields = of_body(body)
+    assert {name: fields[name] for name in ("entity_id", *SOMETIMES) if name in fields} == ids
 
 
 @pytest.mark.spec("003 §9.3")
@@ -136,17 +136,17 @@ def test_all_events_of_an_execution_have_one_trace() -> None:
     ids=lambda body: type(body).__name__,
 )
 def test_what_the_server_says_itself_has_source_server(body: EventBody) -> None:
-    whole = of_body(body)
-    assert whole["source"] == "server"
-    data = whole["data"]
+    fields = of_body(body)
+    assert fields["source"] == "server"
+    data = fields["data"]
     assert isinstance(data, dict)
     assert "source" not in data
 
 
 def test_a_fork_keeps_the_source_of_its_history_in_data() -> None:
-    whole = of_body(of.ExecutionForked(source="x", at=4))
-    assert whole["source"] == "server"
-    assert whole["data"] == {"source": "x", "at": 4, "by": "", "hash": "", "file": "", "workload": None}
+    fields = of_body(of.ExecutionForked(source="x", at=4))
+    assert fields["source"] == "server"
+    assert fields["data"] == {"source": "x", "at": 4, "by": "", "hash": "", "file": "", "workload": None}
 
 
 @pytest.mark.parametrize(
@@ -164,9 +164,9 @@ def test_a_fork_keeps_the_source_of_its_history_in_data() -> None:
     ids=lambda value: type(value).__name__ if isinstance(value, of.Body) else value,
 )
 def test_what_was_denied_discarded_or_cancelled_says_so(body: EventBody, reason: str) -> None:
-    whole = of_body(body)
-    assert whole["status"] == "error"
-    data = whole["data"]
+    fields = of_body(body)
+    assert fields["status"] == "error"
+    data = fields["data"]
     assert isinstance(data, dict)
     assert data["reason"] == reason
 
@@ -186,11 +186,17 @@ def test_data_shows_outcomes_and_errors_as_playbooks_see_them() -> None:
         patches=(of.Patch(scope="ctx", path=("a", "b"), value=[1]),),
         error=error,
     )
-    shown = {"kind": "http_status", "message": "Bad Gateway", "retryable": True, "attempts": 3}
+    error_fields = {"kind": "http_status", "message": "Bad Gateway", "retryable": True, "attempts": 3}
     assert of_body(body)["data"] == {
         "run": "r1",
         "task": "fetch",
-        "outcome": {"status": "error", "result": None, "error": shown, "meta": {}, "http": {"status": 502}},
+        "outcome": {
+            "status": "error",
+            "result": None,
+            "error": error_fields,
+            "meta": {},
+            "http": {"status": 502},
+        },
         "iteration": 0,
         "visit": 1,
         "attempt": 1,
@@ -201,5 +207,5 @@ def test_data_shows_outcomes_and_errors_as_playbooks_see_them() -> None:
         "patches": [{"scope": "ctx", "path": ["a", "b"], "value": [1]}],
         "set_prev": False,
         "prev": None,
-        "error": shown,
+        "error": error_fields,
     }

@@ -9,7 +9,7 @@ from noetl.model.outcome import succeeded
 
 
 @pytest.mark.parametrize(
-    ("name", "meant"),
+    ("name", "body"),
     [
         ("StepDone", of.StepDone),
         ("step.done", of.StepDone),
@@ -32,8 +32,8 @@ from noetl.model.outcome import succeeded
         ("ctx.patched", of.CtxPatched),
     ],
 )
-def test_a_name_means_one_event(name: str, meant: type[of.Body]) -> None:
-    assert kind_named(name).body is meant
+def test_a_name_means_one_event(name: str, body: type[of.Body]) -> None:
+    assert kind_named(name).body is body
 
 
 def test_no_name_means_two_events() -> None:

@@ -27,7 +27,7 @@ def fate_of(source: str) -> tuple[str, str]:
     return "value", repr(value)[:80]
 
 
-def say(line: dict[str, object]) -> None:
+def print_line(line: dict[str, object]) -> None:
     sys.stdout.write(json.dumps(line) + "\n")
     sys.stdout.flush()
 
@@ -36,16 +36,16 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     sources = REFUSED_WHEN_READ | REFUSED_WHEN_EVALUATED | UNDEFINED | HARMLESS
     for name in json.loads(sys.stdin.read()):
-        say({"begin": name})
+        print_line({"begin": name})
         signal.setitimer(signal.ITIMER_PROF, SECONDS)  # of processor time; unhandled, it ends the process
         began = time.process_time()
         try:
             fate, detail = fate_of(sources[name])
-        except Exception as error:  # noqa: BLE001 -- whatever escapes is what the test is about
+        except Exception as error:  # noqa: BLE001 - whatever escapes is what the test is about
             fate, detail = "escaped", f"{type(error).__name__}: {error}"
         seconds = time.process_time() - began
         signal.setitimer(signal.ITIMER_PROF, 0)
-        say({"end": name, "fate": fate, "detail": detail, "seconds": seconds})
+        print_line({"end": name, "fate": fate, "detail": detail, "seconds": seconds})
 
 
 if __name__ == "__main__":

@@ -82,8 +82,8 @@ def test_what_a_verdict_proves_is_there(text: str) -> None:
 
 @given(CONDITIONS, CONDITIONS)
 @settings(max_examples=300, deadline=None)
-def test_conditions_that_exclude_each_other_never_hold_together(one: str, other: str) -> None:
-    left, right = condition(one), condition(other)
+def test_conditions_that_exclude_each_other_never_hold_together(first: str, second: str) -> None:
+    left, right = condition(first), condition(second)
     if mutually_exclusive(left, right):
         assert not any(holds(left, ctx) and holds(right, ctx) for ctx in scopes())
 

@@ -107,8 +107,8 @@ EXPRESSIONS = st.recursive(PATHS | st.sampled_from(["1", "'t'", "none", "1.5"]),
 @given(JSON)
 def test_native_values_pass_through_unchanged(value: Any) -> None:
     assert parse("{{ x }}").evaluate({"x": value}) is value
-    again = parse("{{ x if true else y }}").evaluate({"x": value})
-    assert repr(again) == repr(value)
+    computed = parse("{{ x if true else y }}").evaluate({"x": value})
+    assert repr(computed) == repr(value)
 
 
 @settings(BOUNDED, max_examples=300)

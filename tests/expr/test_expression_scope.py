@@ -14,13 +14,13 @@ def value(scope: Scope, source: str) -> Any:
     return parse("{{ " + source + " }}").evaluate(scope)
 
 
-def scope_with(places: tuple[str, ...], name: str = "x") -> Scope:
+def scope_with(spaces: tuple[str, ...], name: str = "x") -> Scope:
     namespaces: dict[str, Any] = {
-        place: {name: place} for place in places if place not in ("results", "steps")
+        space: {name: space} for space in spaces if space not in ("results", "steps")
     }
-    if "steps" in places:
+    if "steps" in spaces:
         namespaces["steps"] = {name: {"status": "completed", "result": "steps"}}
-    return Scope(namespaces, results={name: "results"} if "results" in places else {})
+    return Scope(namespaces, results={name: "results"} if "results" in spaces else {})
 
 
 @pytest.mark.spec("000 §3.2 (1)")

@@ -14,12 +14,12 @@ def value(source: str, **names: Any) -> Any:
 
 @pytest.mark.spec("000 §3.1")
 @pytest.mark.parametrize(
-    "given", [0, 1.5, "007", "1e5", "true", "[1]", " x ", "", None, True, [1, {"a": []}], {"b": 2}]
+    "native", [0, 1.5, "007", "1e5", "true", "[1]", " x ", "", None, True, [1, {"a": []}], {"b": 2}]
 )
-def test_a_single_expression_yields_the_native_value_and_never_parses_it_again(given: object) -> None:
-    assert value("{{ x }}", x=given) is given
-    assert value("  {{ x }}\n", x=given) is given
-    assert value("{{ (x) if true else 1 }}", x=given) == given
+def test_a_single_expression_yields_the_native_value_and_never_parses_it_again(native: object) -> None:
+    assert value("{{ x }}", x=native) is native
+    assert value("  {{ x }}\n", x=native) is native
+    assert value("{{ (x) if true else 1 }}", x=native) == native
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ Fate = dict[str, Any]
 def fates() -> dict[str, Fate]:
     """What became of every case. A child that dies is charged to its case and the rest goes to another."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    found: dict[str, Fate] = {}
+    results: dict[str, Fate] = {}
     waiting = list(CASES)
     while waiting:
         child = subprocess.run(
@@ -35,16 +35,16 @@ def fates() -> dict[str, Fate]:
         )
         lines = [json.loads(line) for line in child.stdout.splitlines()]
         assert lines, child.stderr
-        found |= {line["end"]: line for line in lines if "end" in line}
+        results |= {line["end"]: line for line in lines if "end" in line}
         last = lines[-1].get("begin")
         if last is not None:
-            found[last] = {
+            results[last] = {
                 "fate": "crashed",
                 "detail": f"exit {child.returncode}: {child.stderr[-500:]}",
                 "seconds": 0,
             }
-        waiting = [name for name in waiting if name not in found]
-    return found
+        waiting = [name for name in waiting if name not in results]
+    return results
 
 
 @pytest.mark.timeout(300)

@@ -130,10 +130,10 @@ def test_a_write_below_a_reference_is_remembered_with_it() -> None:
 def test_inline_values_answer_to_extracted_as_well() -> None:
     scope = {"m": with_extracted({"a": 1}, {"b": 2}), "l": with_extracted([1], {"b": 2})}
     assert parse("{{ [m.extracted.a, m.extracted.b, l.extracted.b] }}").evaluate(scope) == [1, 2, 2]
-    found = parse("{{ m }}").evaluate(scope)
-    assert (type(found), found) == (dict, {"a": 1})
-    found = parse("{{ l }}").evaluate(scope)
-    assert (type(found), found) == (list, [1])
+    copy = parse("{{ m }}").evaluate(scope)
+    assert (type(copy), copy) == (dict, {"a": 1})
+    copy = parse("{{ l }}").evaluate(scope)
+    assert (type(copy), copy) == (list, [1])
 
 
 @pytest.mark.parametrize(
@@ -145,9 +145,9 @@ def test_inline_values_answer_to_extracted_as_well() -> None:
     ],
 )
 def test_an_expression_cannot_make_a_reference(source: str) -> None:
-    found = parse(f"{{{{ {source} }}}}").evaluate(SCOPE)
-    assert isinstance(found, dict)
-    assert found["$$noetl"] == "ref"
+    mapping = parse(f"{{{{ {source} }}}}").evaluate(SCOPE)
+    assert isinstance(mapping, dict)
+    assert mapping["$$noetl"] == "ref"
     assert '"$noetl"' in str(parse(f"{{{{ {source} | to_json }}}}").evaluate(SCOPE))
 
 

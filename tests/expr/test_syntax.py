@@ -49,9 +49,9 @@ def test_a_fault_is_reported_at_its_place(source: str, at: str, message: str, hi
     ["", "text", "a {{- b.c | d('x') -}} {# c #}\n{% raw %}{{ x }}{% endraw %} {%+ if a %}1{% endif %}\r\n"],
 )
 def test_tokens_cover_the_whole_source(source: str) -> None:
-    found = tokenize(source)
-    assert "".join(token.text for token in found) == source
-    assert all(source.startswith(token.text, token.offset) for token in found)
+    tokens = tokenize(source)
+    assert "".join(token.text for token in tokens) == source
+    assert all(source.startswith(token.text, token.offset) for token in tokens)
 
 
 def test_tokens_say_what_they_are() -> None:

@@ -50,9 +50,9 @@ class Level(IntEnum):
     ],
 )
 def test_values_take_their_form_in_json(value: object, expected: object) -> None:
-    found = normalise(value)
-    assert found == expected
-    assert msgspec.json.decode(msgspec.json.encode(found)) == found
+    normalised = normalise(value)
+    assert normalised == expected
+    assert msgspec.json.decode(msgspec.json.encode(normalised)) == normalised
 
 
 @pytest.mark.parametrize(
@@ -74,16 +74,16 @@ def test_values_take_their_form_in_json(value: object, expected: object) -> None
     ],
 )
 def test_a_decimal_is_a_number_where_fifteen_digits_hold_it(number: str, expected: object) -> None:
-    found = normalise(Decimal(number))
-    assert found == expected
-    assert type(found) is type(expected)
+    normalised = normalise(Decimal(number))
+    assert normalised == expected
+    assert type(normalised) is type(expected)
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False))
 def test_a_decimal_never_changes_its_value(number: Decimal) -> None:
-    found = normalise(number)
-    assert not isinstance(found, list | dict)
-    assert Decimal(str(found)) == number
+    normalised = normalise(number)
+    assert not isinstance(normalised, list | dict)
+    assert Decimal(str(normalised)) == number
 
 
 @pytest.mark.parametrize(
@@ -150,3 +150,15 @@ JSON = st.recursive(
 @given(JSON)
 def test_json_values_stay_as_they_are(value: object) -> None:
     assert normalise(value) == value
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_text_is_refused_where_utf_8_cannot_hold_it(text: str) -> None:
+    """Though most text is looked at only to see that it is ASCII."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        with pytest.raises(NotJson):
+            normalise(text)
+    else:
+        assert normalise(text) == text

@@ -1,12 +1,17 @@
 """References as plain values, and user data that looks like one."""
 
+import ast
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from noetl.model import reference
 from noetl.model.reference import (
+    MARKER,
     append_to_list,
     escape,
     is_manifest,
@@ -19,6 +24,9 @@ from noetl.model.reference import (
     unescape,
     value_reference,
 )
+from noetl.model.secret import is_secret, secrets_in
+
+SOURCE = Path(reference.__file__).parents[1]
 
 keys = st.sampled_from(["a", "noetl", "$noetl", "$$noetl", "$$$noetl", "$noetl$", "x$noetl", "$"])
 data = st.recursive(
@@ -35,17 +43,50 @@ def test_escaped_data_is_never_a_reference_and_comes_back_as_it_was(value: Any) 
 
 
 @given(data)
+def test_a_search_of_the_bytes_misses_nothing_that_a_walk_finds(value: Any) -> None:
+    """`may_hold_marker` spares the walk; where it says no, the walk would change and find nothing."""
+    assert escape(value) == reference._escape(value)
+    assert unescape(value) == reference._unescape(value)
+    assert list(references_in(value)) == list(walk(value, is_reference))
+    assert list(secrets_in(value)) == list(walk(value, is_secret))
+
+
+def walk(value: Any, stands_for_a_value: Callable[[object], bool]) -> Iterator[Any]:
+    if stands_for_a_value(value):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from walk(item, stands_for_a_value)
+
+
+def test_the_marker_is_spelled_once() -> None:
+    rooms = (SOURCE / name for name in ("model", "events", "expr"))
+    files = {path for room in rooms for path in room.rglob("*.py") if MARKER in literals(path)}
+    assert files == {SOURCE / "model" / "reference.py"}
+
+
+def literals(path: Path) -> str:
+    """The texts and bytes of a module, without its docstrings and those of what it defines."""
+    tree = ast.parse(path.read_text())
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    constants = (
+        node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in docstrings
+    )
+    return "\n".join(str(node.value) for node in constants if isinstance(node.value, str | bytes))
+
+
+@given(data)
 def test_what_needs_no_escaping_is_the_same_object(value: Any) -> None:
     if not may_hold_marker(value):
         assert escape(value) is value
 
 
 def test_a_reference_says_what_it_stands_for() -> None:
-    found = value_reference("E/abc", ["x"] * 9, size=37, preview="[…")
-    assert is_reference(found)
-    assert not is_manifest(found)
-    assert stored_keys(found) == ("E/abc",)
-    assert found == {
+    marker = value_reference("E/abc", ["x"] * 9, size=37, preview="[…")
+    assert is_reference(marker)
+    assert not is_manifest(marker)
+    assert stored_keys(marker) == ("E/abc",)
+    assert marker == {
         "$noetl": "ref",
         "key": "E/abc",
         "size": 37,
@@ -59,11 +100,11 @@ def test_a_reference_says_what_it_stands_for() -> None:
 
 
 def test_a_manifest_counts_its_chunks_and_its_tail() -> None:
-    found = manifest([list_chunk("E/a", 0, 3, 10), list_chunk("E/b", 3, 5, 20)], "[", [1, 2])
-    assert is_reference(found)
-    assert is_manifest(found)
-    assert (found["total"], found["length"], found["size"]) == (7, 7, 30)
-    assert stored_keys(found) == ("E/a", "E/b")
+    marker = manifest([list_chunk("E/a", 0, 3, 10), list_chunk("E/b", 3, 5, 20)], "[", [1, 2])
+    assert is_reference(marker)
+    assert is_manifest(marker)
+    assert (marker["total"], marker["length"], marker["size"]) == (7, 7, 30)
+    assert stored_keys(marker) == ("E/a", "E/b")
 
 
 def test_a_stored_list_grows_by_its_tail() -> None:

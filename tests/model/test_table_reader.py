@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from noetl.model import ResultError
+from noetl.model import ResultError, table_reader
 from noetl.model.table_reader import ROWS_PER_READ, decode_value_or_table, row_key, split_row_key
 from noetl.stores.results.result_reader import TableFile, read_table_rows
 
@@ -84,9 +84,9 @@ def test_some_rows_can_be_read_without_the_others(tmp_path: Path, index: int) ->
     key, start = row_key("e/h", index)
     stored, rows = split_row_key(key)
     assert (stored, rows) == ("e/h", (start, start + ROWS_PER_READ))
-    found = decode_value_or_table(read_table_rows(path, *rows or (0, 0)))
-    assert [row["n"] for row in found] == list(range(start, min(start + ROWS_PER_READ, 2_500)))
-    assert found[index - start] == {"n": index}
+    decoded = decode_value_or_table(read_table_rows(path, *rows or (0, 0)))
+    assert [row["n"] for row in decoded] == list(range(start, min(start + ROWS_PER_READ, 2_500)))
+    assert decoded[index - start] == {"n": index}
 
 
 def test_rows_can_be_read_in_any_order_and_across_batches(tmp_path: Path) -> None:
@@ -102,6 +102,26 @@ def test_rows_can_be_read_in_any_order_and_across_batches(tmp_path: Path) -> Non
         (5_000, 5_001),
         (0, 0),
     ):
-        found = [row["n"] for row in decode_value_or_table(table.rows(start, end))]
-        assert found == list(range(start, min(end, 2_500))), (start, end)
+        numbers = [row["n"] for row in decode_value_or_table(table.rows(start, end))]
+        assert numbers == list(range(start, min(end, 2_500))), (start, end)
     table.close()
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([1, None, -(2**62)]),
+        pa.array([0.5, float("nan"), None]),
+        pa.array(["a", None]),
+        pa.array([b"\x00"]),
+        pa.array([Decimal("1.50"), None]),
+        pa.array([[{"k": 1}], None]),
+        pa.array([[("j", 1), ("k", 2)]], pa.map_(pa.string(), pa.int64())),
+        pa.array([datetime(2024, 5, 1, 12), None], pa.timestamp("us", "UTC")),
+        pa.array([timedelta(seconds=1.5)], pa.duration("us")),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_a_column_read_at_once_is_its_values_read_by_themselves(column: pa.Array) -> None:
+    at_once = table_reader._column_values(pa, column)
+    assert repr(at_once) == repr([table_reader._python_value_or_none(value) for value in column])

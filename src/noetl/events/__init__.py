@@ -3,11 +3,17 @@
 from noetl.events.bodies import EventBody, EventSource
 from noetl.events.codec import FORMAT, Codec, Upcaster, Upcasters, decode, encode
 from noetl.events.errors import EventNameUnknown, EventUnreadable, EventUnwritable
-from noetl.events.event import Event, envelope
-from noetl.events.event_kind import EVENT_KINDS, EventEntity, EventKind, kind_numbered, kind_of_body
+from noetl.events.event import Event, envelope, event_matches
+from noetl.events.event_kind import (
+    EVENT_KINDS,
+    EventEntity,
+    EventKind,
+    EventStatus,
+    kind_named,
+    kind_numbered,
+    kind_of_body,
+)
 from noetl.events.identifiers import iteration_id, run_id, task_run_id, token_id
-from noetl.events.names import event_matches, kind_named
-from noetl.events.status import EventStatus
 
 __all__ = [
     "EVENT_KINDS",

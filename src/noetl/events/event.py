@@ -9,9 +9,8 @@ from msgspec import Struct
 from noetl.events import bodies as of
 from noetl.events.bodies import EventBody
 from noetl.events.codec import encode
-from noetl.events.event_kind import kind_of_body
+from noetl.events.event_kind import EventStatus, kind_named, kind_of_body
 from noetl.events.identifiers import iteration_id, run_id, task_run_id, token_id
-from noetl.events.status import EventStatus
 from noetl.model.json import Json
 from noetl.model.outcome import ErrorInfo, Outcome
 
@@ -40,7 +39,12 @@ class Event(Struct, frozen=True, eq=False):
             return NotImplemented
         return self.seq == other.seq and self.ts == other.ts and self.body == other.body
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # equal by its parts, which may be lists
+
+
+def event_matches(name: str, event: Event) -> bool:
+    """Whether the event is of this name; `EventNameUnknown` if no event ever is."""
+    return isinstance(event.body, kind_named(name).body)
 
 
 def envelope(event: Event, execution_id: str, trace_id: str = "") -> dict[str, Json]:
@@ -52,8 +56,8 @@ def envelope(event: Event, execution_id: str, trace_id: str = "") -> dict[str, J
     body = event.body
     kind = kind_of_body(body)
     status = kind.status_of(body)
-    place = _place(event, execution_id)
-    whole: dict[str, Json] = {
+    ids = _envelope_ids(event, execution_id)
+    fields: dict[str, Json] = {
         "event_id": f"{execution_id}/{event.seq}",
         "execution_id": execution_id,
         "seq": event.seq,
@@ -61,23 +65,23 @@ def envelope(event: Event, execution_id: str, trace_id: str = "") -> dict[str, J
         "source": body.source if isinstance(body, of.Reported) else kind.source,
         "name": kind.name,
         "entity": kind.entity,
-        "entity_id": place.entity_id,
+        "entity_id": ids.entity_id,
         "status": status,
     }
-    if place.step_run_id:
-        whole["step_run_id"] = place.step_run_id
-    if place.task_run_id:
-        whole["task_run_id"] = place.task_run_id
-    if place.parent_id:
-        whole["parent_id"] = place.parent_id
-    whole["trace_id"] = trace_id or _own_trace(body) or execution_id.replace("-", "")
+    if ids.step_run_id:
+        fields["step_run_id"] = ids.step_run_id
+    if ids.task_run_id:
+        fields["task_run_id"] = ids.task_run_id
+    if ids.parent_id:
+        fields["parent_id"] = ids.parent_id
+    fields["trace_id"] = trace_id or _own_trace(body) or execution_id.replace("-", "")
     if isinstance(body, of.TokenClaimed) and body.worker:
-        whole["worker"] = body.worker
-    whole["data"] = _data(body, status)
-    return whole
+        fields["worker"] = body.worker
+    fields["data"] = _data(body, status)
+    return fields
 
 
-class _Place(NamedTuple):
+class _EnvelopeIds(NamedTuple):
     """Where in the execution an event belongs. `parent_id` is what the entity came from."""
 
     entity_id: str
@@ -86,22 +90,22 @@ class _Place(NamedTuple):
     parent_id: str = ""
 
 
-def _place(event: Event, execution_id: str) -> _Place:
+def _envelope_ids(event: Event, execution_id: str) -> _EnvelopeIds:
     match event.body:
         case of.TaskStarted() | of.TaskProcessed() as body:
             task_run = task_run_id(body.run, body.iteration, body.task, body.visit, body.attempt)
-            return _Place(task_run, body.run, task_run, body.run)
+            return _EnvelopeIds(task_run, body.run, task_run, body.run)
         case of.LoopIterationStarted() | of.LoopIterationCompleted() as body:
-            return _Place(iteration_id(body.run, body.index), body.run, "", body.run)
+            return _EnvelopeIds(iteration_id(body.run, body.index), body.run, "", body.run)
         case of.TokenEnqueued() as body:
-            return _Place(token_id(event.seq), parent_id=body.run)
+            return _EnvelopeIds(token_id(event.seq), parent_id=body.run)
         case of.TokenParked() | of.TokenAdmitted() | of.TokenDiscarded() as body:
-            return _Place(body.token)
+            return _EnvelopeIds(body.token)
         case of.TokenClaimed() as body:
-            return _Place(body.token or body.run, body.run)
+            return _EnvelopeIds(body.token or body.run, body.run)
         case of.StepScheduled() as body:
             run = run_id(event.seq)
-            return _Place(run, run, parent_id=body.tokens[0] if body.tokens else "")
+            return _EnvelopeIds(run, run, parent_id=body.tokens[0] if body.tokens else "")
         case (
             of.StepDone()
             | of.StepFailed()
@@ -112,9 +116,9 @@ def _place(event: Event, execution_id: str) -> _Place:
             | of.RunResumed()
             | of.LeaseExpired()
         ) as body:
-            return _Place(body.run, body.run)
+            return _EnvelopeIds(body.run, body.run)
         case of.PlaybookExecutionRequested(parent=of.ParentTask() as parent):
-            return _Place(execution_id, parent_id=f"{parent.execution_id}/{parent.task_run_id}")
+            return _EnvelopeIds(execution_id, parent_id=f"{parent.execution_id}/{parent.task_run_id}")
         case (
             of.PlaybookExecutionRequested()
             | of.PlaybookRequestEvaluated()
@@ -129,7 +133,7 @@ def _place(event: Event, execution_id: str) -> _Place:
             | of.ExecutionRetried()
             | of.ExecutionForked()
         ):
-            return _Place(execution_id)
+            return _EnvelopeIds(execution_id)
         case unknown:
             assert_never(unknown)
 
@@ -166,18 +170,18 @@ def _reason(body: EventBody) -> str:
 
 
 def _fields(struct: Struct) -> dict[str, Json]:
-    return {name: _plain(getattr(struct, name)) for name in struct.__struct_fields__}
+    return {name: _json_value(getattr(struct, name)) for name in struct.__struct_fields__}
 
 
-def _plain(value: Any) -> Json:
-    # Most values are plain already, and one look at the type is several times faster than a match.
+def _json_value(value: Any) -> Json:
+    # Most values are JSON already, and one look at the type is several times faster than a match.
     write = _WRITERS.get(type(value))
     plain: Json = write(value) if write else value
     return plain
 
 
 _WRITERS: dict[type, Callable[[Any], Json]] = {
-    tuple: lambda items: [_plain(item) for item in items],
+    tuple: lambda items: [_json_value(item) for item in items],
     Outcome: Outcome.as_value,
     ErrorInfo: ErrorInfo.as_value,
     of.Patch: _fields,

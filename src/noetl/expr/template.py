@@ -8,11 +8,10 @@ from msgspec import Struct
 from noetl.expr.analysis.uses import Use
 from noetl.expr.expression import Expression, parse
 from noetl.expr.language.guard import is_template
+from noetl.expr.runtime.limits import MAX_RESULT_DEPTH
 from noetl.expr.runtime.missing_value import EvaluationSite
 from noetl.expr.runtime.scope import Scope
 from noetl.model import ExpressionError, Json
-
-_MAX_DEPTH = 100
 
 
 class Constant(Struct, frozen=True):
@@ -33,7 +32,7 @@ class MappingTemplate(Struct, frozen=True):
     entries: Mapping[str, "Template"]
 
 
-Template: TypeAlias = Union[Constant, Expression, ListTemplate, MappingTemplate]  # noqa: UP007 -- named before it is defined
+Template: TypeAlias = Union[Constant, Expression, ListTemplate, MappingTemplate]  # noqa: UP007 - named before it is defined
 
 
 def parse_template(value: Json) -> Template:
@@ -42,8 +41,8 @@ def parse_template(value: Json) -> Template:
 
 
 def _data_of(value: Json, depth: int) -> Template:
-    if depth > _MAX_DEPTH:
-        raise ExpressionError(f"the value is nested more than {_MAX_DEPTH} levels deep")
+    if depth > MAX_RESULT_DEPTH:
+        raise ExpressionError(f"the value is nested more than {MAX_RESULT_DEPTH} levels deep")
     match value:
         case str() if is_template(value):
             return parse(value)

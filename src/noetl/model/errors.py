@@ -1,15 +1,51 @@
-"""What can go wrong, by what a caller does about it.
+"""What can go wrong, by what a caller does about it. In brackets is who raises it.
 
 NoetlError
-├── PlaybookInvalid   (noetl.dsl) the document is wrong: show its problems
-├── EventUnwritable   (noetl.events) a body holds what JSON cannot say: nothing was written
-├── EventUnreadable   (noetl.events) a stored event is damaged, or a newer release wrote it
-├── EventNameUnknown  (noetl.events) a filter names no event: show the hint
-├── ToolError         (noetl.model.outcome) a tool's own code fails its task: becomes the task's error
-├── ToolRefused       (noetl.tools) a class or function cannot be a tool: mend its declaration
-├── StoreError        (noetl.ports) the store cannot be opened, read or written: show the hint
-├── ResultError       a stored value cannot be read or written: show the hint
-└── ExpressionError   an expression is wrong, refused, or failed on the values it met
+├── PlaybookInvalid        (noetl.dsl) the document is wrong: show its problems
+├── SourceError            (noetl.dsl) the text is no YAML that documents may be: becomes a problem
+├── UpgradeTooLarge        (noetl.dsl) an older document grows too large: becomes a problem
+├── KindTaken              (noetl.dsl) two tools have one name: remove one
+├── SourceUnreadable       (noetl.loader) a file cannot be read: show the message
+├── PluginBroken           (noetl.loader) an installed package of tools cannot be loaded: mend or remove it
+├── ToolRefused            (noetl.tools) a class or function cannot be a tool: mend its declaration
+├── ToolError              (noetl.model) a tool's own code fails its task: becomes the task's error
+├── NotJson                (noetl.model) a value has no form in JSON: refuse it where it came in
+├── ExpressionError        (noetl.model) an expression is wrong, refused, or failed on the values it met
+│   ├── ReferenceUnresolved  (noetl.expr) a value is stored elsewhere: fetch it and evaluate again
+│   └── SecretRefused      (noetl.expr) a secret is needed: have its value restored, or fail
+├── EventUnwritable        (noetl.events) a body holds what JSON cannot say: nothing was written
+├── EventUnreadable        (noetl.events) a stored event is damaged, or a newer release wrote it
+├── EventNameUnknown       (noetl.events) a filter names no event: show the hint
+├── Refused                (noetl.kernel) a command does not apply to the execution as it is: say so
+├── NotOwner               (noetl.kernel) a report comes too late, the run has another owner: drop it
+├── WrongSequence          (noetl.kernel) an event cannot follow: the history, or the engine, is damaged
+├── Unfetched              (noetl.kernel) values are needed that are not at hand: fetch its keys, go on
+├── CredentialError        (noetl.ports) a credential cannot be had: show the hint
+│   ├── CredentialUnknown  (noetl.ports) there is none of this name
+│   └── KeyWrong           (noetl.ports) there is no key, or not the one that was used
+├── ResultError            (noetl.model) a stored value cannot be read or written: show the hint
+│   ├── ResultMissing      (noetl.ports) nothing is stored under this key
+│   │   └── ResultExpired  (noetl.ports) no longer: its time was over
+│   └── ResultDamaged      (noetl.ports) what is stored under this key is not what was written
+├── StoreError             (noetl.ports) the store cannot be opened, read or written: show the hint
+│   ├── StoreUnusable      (noetl.ports) this cannot be opened as a store: trying again does not help
+│   │   └── StoreUrlWrong  (noetl.ports) and it is no URL of a store at all
+│   ├── StoreBusy          (noetl.ports) somebody else held it for too long: try again
+│   ├── StoreFull          (noetl.ports) there is no room: nothing was written
+│   ├── StoreClosed        (noetl.ports) it was closed before
+│   ├── ExecutionUnknown   (noetl.ports) there is no such execution
+│   ├── WrittenElsewhere   (noetl.engine) somebody else wrote to an execution of ours: run it from one process
+│   ├── PlaybookUnreadable  (noetl.engine) a stored document cannot be read as the playbook it was
+│   └── HistoryUnreadable  (noetl.engine) a history cannot be read here: show the hint
+├── ResultStoreUrlWrong    (noetl.stores) the settings name result stores that there cannot be
+├── SettingsWrong          (noetl.settings) a setting cannot have its value, or does not exist
+├── PlaybookMissing        (noetl.engine) no playbook has this path, or several have: show the message
+├── CannotRun              (noetl.engine) a valid playbook needs what is not here: a tool, a playbook
+├── CannotFork             (noetl.engine) there is nothing to copy, or the copy could not go on
+├── AlreadyRunning         (noetl.engine) another process runs this execution: ask that one
+├── ExecutionFailed        (noetl) an execution that was to complete did not: look at its error
+├── GraphError             (noetl.graph) a picture cannot be drawn here: show the message
+└── CommandFailure         (noetl.cli) a command ends here: print it and exit with its code
 """
 
 from typing import Literal
@@ -38,9 +74,7 @@ class ExpressionError(NoetlError):
 class ResultError(NoetlError):
     """A stored value cannot be read or written. `hint` says what to do about it.
 
-    ResultError          the world failed: reading or writing did not work
-    ├── ResultMissing    (noetl.ports) nothing is stored under this key
-    └── ResultDamaged    (noetl.ports) what is stored under this key is not what was written
+    Of this class itself: the world failed, reading or writing did not work.
     """
 
     kind: Literal["not_found", "limit", "tool"] = "not_found"

@@ -13,7 +13,7 @@ MAX_DEPTH = 100
 MAX_VALUES = 20_000_000
 """Values in all, a shared one as often as it appears."""
 MAX_INTEGER_BITS = 4096
-"""As in expressions."""
+"""Of one integer; expressions compute no longer ones."""
 EXACT_DIGITS = 15
 """Decimal digits that a float keeps."""
 
@@ -39,18 +39,18 @@ def normalise(value: object, fallback: Callable[[object], Json] | None = None) -
     """The value in plain JSON types; NotJson if there is no faithful form.
 
     Tuples become lists; dates and times ISO text; a Decimal a number if 15 digits hold it, else text.
-    `other` is asked for a form of what has none.
+    `fallback` is asked for a form of what has none.
     """
-    return _Walk(fallback).value(value)
+    return _Normaliser(fallback).value(value)
 
 
-class _Walk:
+class _Normaliser:
     """One pass over a value. `open` holds the containers around the place it is at."""
 
-    __slots__ = ("left", "open", "other")
+    __slots__ = ("fallback", "left", "open")
 
-    def __init__(self, other: Callable[[object], Json] | None) -> None:
-        self.other = other
+    def __init__(self, fallback: Callable[[object], Json] | None) -> None:
+        self.fallback = fallback
         self.open: set[int] = set()
         self.left = MAX_VALUES
 
@@ -74,38 +74,39 @@ class _Walk:
             case Decimal():
                 return _decimal(value)
             case datetime() | date() | time():
-                return _moment(value)
-        if self.other is not None:
-            return self.other(value)
+                return _moment_text(value)
+        if self.fallback is not None:
+            return self.fallback(value)
         raise NotJson(f"is of type `{kind.__name__}`, which JSON has no form for")
 
     def items(self, values: list[object] | tuple[object, ...]) -> list[Json]:
         self.enter(values, len(values))
-        found = []
+        normalised = []
         for index, item in enumerate(values):
             try:
-                found.append(self.value(item))
+                normalised.append(self.value(item))
             except NotJson as fault:
                 fault.trail.append(f"[{index}]")
                 raise
         self.open.discard(id(values))
-        return found
+        return normalised
 
     def mapping(self, values: Mapping[object, object]) -> dict[str, Json]:
         self.enter(values, len(values))
-        found: dict[str, Json] = {}
+        normalised: dict[str, Json] = {}
         for key, item in values.items():
             if not isinstance(key, str):
                 raise NotJson(f"has the key `{key!r:.100}` of type `{type(key).__name__}`: keys must be text")
             try:
-                found[_text(str.__str__(key))] = self.value(item)
+                normalised[_text(str.__str__(key))] = self.value(item)
             except NotJson as fault:
                 fault.trail.append(f".{key}" if key.isidentifier() else f"[{key!r}]")
                 raise
         self.open.discard(id(values))
-        return found
+        return normalised
 
     def enter(self, values: Iterable[object], count: int) -> None:
+        # Only what is around the place counts: the same list twice, side by side, is fine.
         if id(values) in self.open:
             raise NotJson("contains itself")
         if len(self.open) >= MAX_DEPTH:
@@ -117,7 +118,7 @@ class _Walk:
 
 
 def _text(text: str) -> str:
-    if not text.isascii():
+    if not text.isascii():  # ASCII has no surrogates, and most text is: no copy is made to find out
         try:
             text.encode()
         except UnicodeEncodeError:
@@ -149,7 +150,7 @@ def _decimal(number: Decimal) -> int | float | str:
     return str(number)
 
 
-def _moment(moment: datetime | date | time) -> str:
-    if moment != moment:  # noqa: PLR0124  # libraries have a datetime that is none, unequal to itself
+def _moment_text(moment: datetime | date | time) -> str:
+    if moment != moment:  # noqa: PLR0124 - libraries have a datetime that is none, unequal to itself
         raise NotJson("is no time")
     return moment.isoformat()

@@ -1,7 +1,7 @@
 """Values that are kept outside of the log: references and manifests, as plain values.
 
-A mapping with the key `$noetl` stands for something else. User data that has such a key is escaped
-when it comes in and unescaped when it goes out, so it can never be mistaken for one.
+A mapping with the key `$noetl` is a marker: it stands for something else. User data that has such a key is
+escaped when it comes in and unescaped when it goes out, so it can never be mistaken for one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,18 +12,20 @@ import msgspec
 from noetl.model.json import Json
 
 MARKER = "$noetl"
+"""The key of a marker. It is spelled here and nowhere else: what is looked for in bytes is made from it."""
+MARKER_BYTES = f'"{MARKER}"'.encode()
+"""In the bytes of a value that holds a reference, a manifest or a secret."""
+MARKER_END_BYTES = MARKER_BYTES[1:]
+"""In the bytes of a value that holds any of them, or an escaped key, which has more `$` before it."""
+SECRET_MARKER_BYTES = MARKER_BYTES + b':"secret"'
+"""In the bytes of a value that holds what stands for a secret."""
 HOLDS_SECRETS = "secrets"
 """A key of references: what is stored holds what stands for secrets, and only the engine can fill it in."""
 JSON_MEDIA_TYPE = "application/json"
 ARROW_MEDIA_TYPE = "application/vnd.apache.arrow.stream"
 """A table in Arrow's IPC stream format: it stands for the list of its rows."""
-_VALUES = (JSON_MEDIA_TYPE, ARROW_MEDIA_TYPE)
-_KINDS = ("ref", "manifest")
-_TAIL = "$noetl"
-_SIGN = b'$noetl"'
-
-SECRET_MARKER_BYTES = b'"$noetl":"secret"'
-"""In the bytes of a value that holds what stands for a secret."""
+_VALUE_MEDIA_TYPES = (JSON_MEDIA_TYPE, ARROW_MEDIA_TYPE)
+_REFERENCE_KINDS = ("ref", "manifest")
 
 encode_value = msgspec.json.Encoder().encode
 """The bytes of a value, as they are stored."""
@@ -44,7 +46,7 @@ def value_reference(
     """What stands for `value`, whose bytes are stored under `key`.
 
     `extracted` are parts that can be read without it; `absent` are keys that it is known not to have.
-    `veiled`: it holds what stands for secrets.
+    `holds_secrets`: it holds what stands for secrets.
     """
     return {
         MARKER: "ref",
@@ -69,12 +71,12 @@ def part_reference(
     absent: Iterable[str] = (),
 ) -> dict[str, Any]:
     """What stands for the part at `path` of the value stored under `key`."""
-    found: dict[str, Any] = {MARKER: "ref", "key": key, "path": list(path), **_shape(value)}
+    marker: dict[str, Any] = {MARKER: "ref", "key": key, "path": list(path), **_shape(value)}
     if extracted:
-        found["extracted"] = extracted
+        marker["extracted"] = extracted
     if absent:
-        found["absent"] = sorted(absent)
-    return found
+        marker["absent"] = sorted(absent)
+    return marker
 
 
 class StoredReference(dict[str, Any]):
@@ -90,7 +92,7 @@ class SecretMarker(dict[str, Any]):
 
 
 def object_reference(
-    key: str, *, size: int, media_type: str, preview: str = "", **about: Json
+    key: str, *, size: int, media_type: str, preview: str = "", **details: Json
 ) -> StoredReference:
     """What stands for bytes. `about` is what else is worth knowing; of a table, `type` and `length`."""
     return StoredReference(
@@ -102,7 +104,7 @@ def object_reference(
             "hash": hash_of_key(key),
             "preview": preview,
             "extracted": {},
-            **about,
+            **details,
         }
     )
 
@@ -121,7 +123,7 @@ def manifest(
     return {
         MARKER: "manifest",
         "total": total,
-        "size": sum(each["size"] for each in parts),
+        "size": sum(part["size"] for part in parts),
         "chunks": parts,
         **({"tail": list(tail)} if tail else {}),
         "type": "list",
@@ -158,8 +160,8 @@ def is_reference(value: object) -> TypeGuard[dict[str, Any]]:
     return (
         type(value) is dict
         and MARKER in value
-        and value[MARKER] in _KINDS
-        and value.get("media_type", JSON_MEDIA_TYPE) in _VALUES
+        and value[MARKER] in _REFERENCE_KINDS
+        and value.get("media_type", JSON_MEDIA_TYPE) in _VALUE_MEDIA_TYPES
     )
 
 
@@ -173,7 +175,7 @@ def is_object_reference(value: object) -> TypeGuard[dict[str, Any]]:
     return (
         isinstance(value, dict)
         and value.get(MARKER) == "ref"
-        and value.get("media_type", JSON_MEDIA_TYPE) not in _VALUES
+        and value.get("media_type", JSON_MEDIA_TYPE) not in _VALUE_MEDIA_TYPES
     )
 
 
@@ -184,7 +186,7 @@ def is_manifest(value: object) -> TypeGuard[dict[str, Any]]:
 def stored_keys(value: Mapping[str, Any]) -> tuple[str, ...]:
     """The keys under which what a reference or manifest stands for is stored."""
     if value[MARKER] == "manifest":
-        return tuple(each["key"] for each in value["chunks"])
+        return tuple(part["key"] for part in value["chunks"])
     return (value["key"],)
 
 
@@ -197,20 +199,22 @@ def may_hold_marker(value: object) -> bool:
     """Whether a reference, a manifest, a secret or an escaped key may be in there."""
     if not isinstance(value, dict | list):
         return False
+    # A walk would be exact, but in Python it takes ten times as long as writing and searching the bytes.
+    # Text that ends so is a false alarm, which costs its caller the walk; a marker is never missed.
     try:
-        return _SIGN in encode_value(value)
+        return MARKER_END_BYTES in encode_value(value)
     except (TypeError, ValueError, RecursionError):
-        return True
+        return True  # what has no bytes is walked through
 
 
 def escape(value: Any) -> Any:
     """User data as it may stand in the log; the same object where nothing is to be done."""
-    return _escaped(value) if may_hold_marker(value) else value
+    return _escape(value) if may_hold_marker(value) else value
 
 
 def unescape(value: Any) -> Any:
     """The user's own data again."""
-    return _unescaped(value) if may_hold_marker(value) else value
+    return _unescape(value) if may_hold_marker(value) else value
 
 
 def wrap_references(value: Any) -> Any:
@@ -234,31 +238,32 @@ def references_in(value: Any) -> Iterator[dict[str, Any]]:
             yield from references_in(item)
 
 
-def _escaped(value: Any) -> Any:
+def _escape(value: Any) -> Any:
     if isinstance(value, StoredReference | SecretMarker):
         return dict(value)
     if isinstance(value, dict):
-        return {escape_key(key): _escaped(item) for key, item in value.items()}
+        return {escape_key(key): _escape(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_escaped(item) for item in value]
+        return [_escape(item) for item in value]
     return value
 
 
-def _unescaped(value: Any) -> Any:
+def _unescape(value: Any) -> Any:
     if isinstance(value, dict):
         if isinstance(value, StoredReference) or is_object_reference(value):
             return StoredReference(value)
         if value.get(MARKER) == "secret":
             return SecretMarker(value)
-        return {_unescaped_key(key): _unescaped(item) for key, item in value.items()}
+        return {_unescape_key(key): _unescape(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_unescaped(item) for item in value]
+        return [_unescape(item) for item in value]
     return value
 
 
 def escape_key(key: str) -> str:
-    return f"${key}" if key.endswith(_TAIL) and not key.removesuffix(_TAIL).strip("$") else key
+    """A key as it may stand in the log: `$noetl` and what escaping made of it get one more `$`."""
+    return f"${key}" if key.endswith(MARKER) and not key.removesuffix(MARKER).strip("$") else key
 
 
-def _unescaped_key(key: str) -> str:
+def _unescape_key(key: str) -> str:
     return key[1:] if key.startswith("$$") and escape_key(key) != key else key

@@ -55,7 +55,7 @@ SECRET_FORMS: dict[str, Callable[[str], str]] = {
     "url-path": quote,
     "form": quote_plus,
 }
-"""The ways a secret is written, each with how it is made again."""
+"""The ways a secret is written, each with how it is restored."""
 
 _BASE64: dict[str, Callable[[bytes], bytes]] = {
     "base64": base64.b64encode,
@@ -70,42 +70,43 @@ BASE64_FORMS = tuple(_BASE64)
 
 def secret_marker(origin: SecretOrigin) -> SecretMarker:
     """What stands for a value that is a secret."""
-    return SecretMarker({MARKER: "secret", **_said(origin)})
+    return SecretMarker({MARKER: "secret", **_origin_fields(origin)})
 
 
-def _said(origin: SecretOrigin) -> dict[str, Any]:
-    said: dict[str, Any] = msgspec.to_builtins(origin)
-    return {**said, "path": list(origin.path)} if origin.path else said
+def _origin_fields(origin: SecretOrigin) -> dict[str, Any]:
+    fields: dict[str, Any] = msgspec.to_builtins(origin)
+    return {**fields, "path": list(origin.path)} if origin.path else fields
 
 
 def secret_text_marker(parts: list[Any], origin: SecretOrigin | None = None) -> SecretMarker:
-    """What stands for a text of these parts: texts, and what `part` and `packed` give.
+    """What stands for a text of these parts: texts, and what `secret_part` and the like give.
 
-    If it cannot be made from them, `origin` is where the whole can be had.
+    If it cannot be restored from them, `origin` is where the whole can be had.
     """
     numbers: dict[str, int] = {}
     secrets: list[Any] = []
-    counted: list[str | int] = []
+    numbered: list[str | int] = []
     for piece in parts:
         if isinstance(piece, str):
-            counted.append(piece)
+            numbered.append(piece)
             continue
+        # A secret that occurs again gets the number that it has; a mapping is no key, its text is.
         number = numbers.setdefault(repr(piece), len(secrets))
         if number == len(secrets):
             secrets.append(piece)
-        counted.append(number)
-    whole_text = _said(origin) if origin is not None else {}
-    return SecretMarker({MARKER: "secret", "parts": counted, "secrets": secrets, **whole_text})
+        numbered.append(number)
+    whole_origin = _origin_fields(origin) if origin is not None else {}
+    return SecretMarker({MARKER: "secret", "parts": numbered, "secrets": secrets, **whole_origin})
 
 
 def secret_part(origin: SecretOrigin, *, form: str = "", line: int | None = None) -> dict[str, Any]:
     """A secret inside a text; `line` is which of its lines it is."""
-    found = _said(origin)
+    fields = _origin_fields(origin)
     if form:
-        found["form"] = form
+        fields["form"] = form
     if line is not None:
-        found["line"] = line
-    return found
+        fields["line"] = line
+    return fields
 
 
 def encoded_part(form: str, parts: list[Any]) -> dict[str, Any]:
@@ -132,28 +133,28 @@ def secrets_in(value: Any) -> Iterator[dict[str, Any]]:
 
 
 class SecretLost(Exception):
-    """What stands here cannot be made again."""
+    """What stands here cannot be restored."""
 
 
 def secret_keys(marker: Mapping[str, Any]) -> set[str]:
-    """The keys of the values that are needed to put a secret in its place. Raises Lost."""
+    """The keys of the values that are needed to put a secret in its place. Raises SecretLost."""
     if "parts" not in marker or "number" in marker:
         return {_origin(marker).key}
-    found: set[str] = set()
+    keys: set[str] = set()
     for piece in marker["secrets"] if "secrets" in marker else marker["parts"]:
         if isinstance(piece, dict):
             if piece.get("lost"):
                 raise SecretLost
-            found |= secret_keys(piece)
-    return found
+            keys |= secret_keys(piece)
+    return keys
 
 
 def restore_secret(marker: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
-    """The value again. Raises KeyError where one is not given, and Lost."""
+    """The value again. Raises KeyError where one is not given, and SecretLost."""
     if "parts" not in marker or "number" in marker:
         return values[_origin(marker).key]
-    made = [_made(piece, values) for piece in marker["secrets"]]
-    return "".join(piece if isinstance(piece, str) else made[piece] for piece in marker["parts"])
+    restored = [_restore_piece(piece, values) for piece in marker["secrets"]]
+    return "".join(piece if isinstance(piece, str) else restored[piece] for piece in marker["parts"])
 
 
 def mask_secret(marker: Mapping[str, Any]) -> str:
@@ -163,13 +164,13 @@ def mask_secret(marker: Mapping[str, Any]) -> str:
     return "".join(piece if isinstance(piece, str) else MASK for piece in marker["parts"])
 
 
-def _made(piece: Any, values: Mapping[str, Any]) -> str:
+def _restore_piece(piece: Any, values: Mapping[str, Any]) -> str:
     if isinstance(piece, str):
         return piece
     if piece.get("lost"):
         raise SecretLost
     if "parts" in piece:
-        inside = "".join(_made(each, values) for each in piece["parts"])
+        inside = "".join(_restore_piece(inner, values) for inner in piece["parts"])
         return _BASE64[piece["form"]](inside.encode()).decode()
     text = secret_text(values[_origin(piece).key])
     if "line" in piece:
@@ -180,12 +181,12 @@ def _made(piece: Any, values: Mapping[str, Any]) -> str:
     return SECRET_FORMS[piece.get("form", "")](text)
 
 
-def form_pairs(secret: str, other: str) -> Iterator[tuple[str, str]]:
-    """The other text and the secret in every form that one is recognised in, each pair alike."""
+def form_pairs(secret: str, stand_in: str) -> Iterator[tuple[str, str]]:
+    """The stand-in and the secret in every form that one is recognised in, each pair alike."""
     for form in SECRET_FORMS.values():
-        yield form(other), form(secret)
+        yield form(stand_in), form(secret)
     for pack in _BASE64.values():
-        yield pack(other.encode()).decode(), pack(secret.encode()).decode()
+        yield pack(stand_in.encode()).decode(), pack(secret.encode()).decode()
 
 
 def secret_text(value: Any) -> str:

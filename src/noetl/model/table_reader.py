@@ -16,9 +16,9 @@ from noetl.model.reference import decode_value, escape
 
 ROWS_PER_READ = 1_000
 """Rows that a loop over a table reads at a time."""
-_BEGINNING = b"\xff\xff\xff\xff"
+_ARROW_STREAM_START = b"\xff\xff\xff\xff"
 """How a stream begins, and no JSON text can."""
-_JSON = "extension<arrow.json>"
+_JSON_COLUMN = "extension<arrow.json>"
 """The type of columns whose text is JSON."""
 
 
@@ -27,7 +27,7 @@ def decode_value_or_table(data: bytes) -> Any:
 
     Raises ResultError if they are a table that cannot be read.
     """
-    return escape(table_rows(data)) if data.startswith(_BEGINNING) else decode_value(data)
+    return escape(table_rows(data)) if data.startswith(_ARROW_STREAM_START) else decode_value(data)
 
 
 def table_rows(data: bytes) -> list[Json]:
@@ -62,30 +62,31 @@ def _batches(data: bytes) -> Iterator[Any]:
 def batch_rows(batch: Any) -> list[dict[str, Json]]:
     """The rows of a record batch. Raises ResultError."""
     arrow = arrow_library()
-    columns = [[_plain(value) for value in _values(arrow, column)] for column in batch.columns]
+    columns = [[_json_value(value) for value in _column_values(arrow, column)] for column in batch.columns]
     names = batch.schema.names
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
-def _values(arrow: Any, column: Any) -> Iterable[object]:
-    if str(column.type) == _JSON:
+def _column_values(arrow: Any, column: Any) -> Iterable[object]:
+    if str(column.type) == _JSON_COLUMN:
         return [None if text is None else decode_value(text) for text in column.to_pylist()]
     kind = _without_nanoseconds(arrow, column.type)
     if kind != column.type:
-        column = column.cast(kind, safe=False)
+        column = column.cast(kind, safe=False)  # what is below a microsecond is cut off
     try:
+        # The column in one call. Value by value, the slow path, is for columns with a value that fails.
         values: list[object] = column.to_pylist(maps_as_pydicts="lossy")
     except (OverflowError, ValueError):  # a time that Python has no form for, such as infinity
-        return [_possible(value) for value in column]
+        return [_python_value_or_none(value) for value in column]
     return values
 
 
-def _possible(value: Any) -> object:
+def _python_value_or_none(value: Any) -> object:
     try:
-        found: object = value.as_py(maps_as_pydicts="lossy")
+        python_value: object = value.as_py(maps_as_pydicts="lossy")
     except (OverflowError, ValueError):
         return None
-    return found
+    return python_value
 
 
 def _without_nanoseconds(arrow: Any, kind: Any) -> Any:
@@ -94,7 +95,7 @@ def _without_nanoseconds(arrow: Any, kind: Any) -> Any:
     if types.is_list(kind):
         return arrow.list_(_without_nanoseconds(arrow, kind.value_type))
     if types.is_struct(kind):
-        return arrow.struct([one.with_type(_without_nanoseconds(arrow, one.type)) for one in kind])
+        return arrow.struct([field.with_type(_without_nanoseconds(arrow, field.type)) for field in kind])
     if not types.is_temporal(kind) or getattr(kind, "unit", "") != "ns":
         return kind
     if types.is_timestamp(kind):
@@ -102,7 +103,7 @@ def _without_nanoseconds(arrow: Any, kind: Any) -> Any:
     return arrow.duration("us") if types.is_duration(kind) else arrow.time64("us")
 
 
-def _plain(value: object) -> Json:
+def _json_value(value: object) -> Json:
     match value:
         case None | bool() | int() | str():
             return value
@@ -111,11 +112,11 @@ def _plain(value: object) -> Json:
         case Decimal():
             return normalise(value) if value.is_finite() else None
         case dict():
-            return {str(key): _plain(item) for key, item in value.items()}
+            return {str(key): _json_value(item) for key, item in value.items()}
         case tuple() if hasattr(value, "nanoseconds"):
             return _interval(*value)
         case list() | tuple():
-            return [_plain(item) for item in value]
+            return [_json_value(item) for item in value]
         case bytes():
             return base64.b64encode(value).decode()
         case timedelta():
@@ -138,8 +139,8 @@ def _interval(months: int, days: int, nanoseconds: int) -> str:
 def arrow_library() -> Any:
     """pyarrow, where it is installed. Raises ResultError."""
     try:
-        import pyarrow as arrow  # noqa: PLC0415 -- only who has tables needs it
-        import pyarrow.ipc  # noqa: PLC0415
+        import pyarrow as arrow  # noqa: PLC0415 - only who has tables needs it
+        import pyarrow.ipc  # noqa: PLC0415 - likewise
     except ImportError:
         missing = ResultError("a table cannot be read without pyarrow", "pip install 'noetl[arrow]'")
         missing.kind = "tool"

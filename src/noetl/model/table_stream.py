@@ -63,20 +63,20 @@ def read_batches(reader: Any, names: Sequence[str], limit: int) -> TableRows | T
     size = 0
     for batch in batches:
         read.append(batch)
-        size += batch.nbytes
+        size += batch.nbytes  # rows in JSON repeat the names of columns and are hardly ever smaller
         if size > limit:
             return TableStream(schema, read, batches)
     rows = [row for batch in read for row in batch_rows(batch)]
     if len(encode_value(rows)) > limit:
         return TableStream(schema, read, batches)
-    return TableRows(list(names), rows, _lost(read, rows))
+    return TableRows(list(names), rows, _count_lost(read, rows))
 
 
-def _lost(batches: list[pa.RecordBatch], rows: list[dict[str, Json]]) -> dict[str, int]:
+def _count_lost(batches: list[pa.RecordBatch], rows: list[dict[str, Json]]) -> dict[str, int]:
     """How many values of each column are null in the rows and were not."""
-    found = {}
+    counts = {}
     for index, name in enumerate(batches[0].schema.names if batches else ()):
         null = sum(batch.column(index).null_count for batch in batches)
         if lost := sum(row[name] is None for row in rows) - null:
-            found[name] = lost
-    return found
+            counts[name] = lost
+    return counts

@@ -108,7 +108,7 @@ class Engine:
     ) -> EndedExecution:
         """Runs a document to its end while `work` talks to it."""
 
-        async def play() -> noetl.Execution:
+        async def run_to_end() -> noetl.Execution:
             talk = LiveConversation()
             async with open_local(read_settings({}), watch=talk.record_events) as (local, _):
                 source = PlaybookSource(document_of(text.lstrip()), "playbook.yaml")
@@ -116,23 +116,23 @@ class Engine:
                 await work(talk)
                 return execution_of(await local.wait_for_end(talk.id))
 
-        execution = asyncio.run(play())
+        execution = asyncio.run(run_to_end())
         return EndedExecution(execution, self.events(execution.execution_id))
 
     def retry(self, execution_id: str) -> EndedExecution:
         """Goes on with a failed execution."""
-        return self._with(lambda local: local.retry(execution_id))
+        return self._run_to_end(lambda local: local.retry(execution_id))
 
     def fork(self, execution_id: str, **options: Any) -> EndedExecution:
         """A new execution with the beginning of another one."""
-        return self._with(lambda local: local.fork(execution_id, **options))
+        return self._run_to_end(lambda local: local.fork(execution_id, **options))
 
-    def _with(self, begin: Callable[[Local], Awaitable[str]]) -> EndedExecution:
-        async def play() -> noetl.Execution:
+    def _run_to_end(self, begin: Callable[[Local], Awaitable[str]]) -> EndedExecution:
+        async def run_to_end() -> noetl.Execution:
             async with open_local(read_settings({})) as (local, _):
                 return execution_of(await local.wait_for_end(await begin(local)))
 
-        execution = asyncio.run(play())
+        execution = asyncio.run(run_to_end())
         return EndedExecution(execution, self.events(execution.execution_id))
 
 
@@ -144,14 +144,14 @@ class LiveConversation:
 
     def __init__(self) -> None:
         self.event_names: list[tuple[str, str]] = []
-        self._news = asyncio.Event()
+        self._new_events = asyncio.Event()
 
     def record_events(self, execution_id: str, events: Sequence[Event], _: ExecutionState) -> None:
         self.event_names += [(execution_id, type(event.body).__name__) for event in events]
-        self._news.set()
+        self._new_events.set()
 
     async def wait_for(self, name: str, times: int = 1) -> None:
         """Returns when so many events of this name are durable, in all executions together."""
-        while [one for _, one in self.event_names].count(name) < times:
-            self._news.clear()
-            await self._news.wait()
+        while [event_name for _, event_name in self.event_names].count(name) < times:
+            self._new_events.clear()
+            await self._new_events.wait()

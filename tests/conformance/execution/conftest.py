@@ -13,8 +13,8 @@ def engine(
     for name in list(os.environ):
         if name.startswith("NOETL_"):
             monkeypatch.delenv(name)
-    place = tmp_path / "here"
-    place.mkdir()
+    folder = tmp_path / "here"
+    folder.mkdir()
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(place)
-    return Engine(place, capsysbinary)
+    monkeypatch.chdir(folder)
+    return Engine(folder, capsysbinary)

@@ -59,16 +59,16 @@ def test_an_admitted_token_becomes_a_run_that_one_worker_claims(engine: Engine) 
     ran = engine(GATE % '{rules: [{when: "{{ args.x == 1 }}", then: {allow: true}}]}')
     for step in ("start", "gate", "other"):
         (run,) = ran.runs(step)
-        (scheduled,) = [one for one in ran.of("StepScheduled") if one["entity_id"] == run]
-        (claimed,) = [one for one in ran.of("TokenClaimed") if one["step_run_id"] == run]
-        (token,) = [one for one in ran.of("TokenEnqueued") if one["data"]["step"] == step]
+        (scheduled,) = [event for event in ran.of("StepScheduled") if event["entity_id"] == run]
+        (claimed,) = [event for event in ran.of("TokenClaimed") if event["step_run_id"] == run]
+        (token,) = [event for event in ran.of("TokenEnqueued") if event["data"]["step"] == step]
         assert scheduled["data"]["tokens"] == [token["entity_id"]] == [claimed["entity_id"]]
         assert (scheduled["source"], claimed["source"]) == ("server", "server")
         assert token["seq"] < scheduled["seq"] < claimed["seq"]
         assert claimed["worker"]
-        first = next(one for one in ran.of("TaskStarted") if one["step_run_id"] == run)
+        first = next(event for event in ran.of("TaskStarted") if event["step_run_id"] == run)
         assert claimed["seq"] < first["seq"]
-    assert [one["data"]["args"] for one in ran.of("StepScheduled")][1:] == [{"x": 1}, {}]
+    assert [event["data"]["args"] for event in ran.of("StepScheduled")][1:] == [{"x": 1}, {}]
 
 
 @pytest.mark.spec("000 §4.2 (3)")
@@ -89,7 +89,7 @@ def test_a_parked_token_is_asked_again_when_what_it_waits_for_comes(engine: Engi
     ran = engine(GATE % (ON_CTX % (1, "")))
     assert ran.statuses == {"start": "completed", "gate": "completed", "other": "completed"}
     assert ran.names.index("TokenParked") < ran.events.index(
-        next(one for one in ran.of("StepScheduled") if one["data"]["step"] == "gate")
+        next(event for event in ran.of("StepScheduled") if event["data"]["step"] == "gate")
     )
 
 

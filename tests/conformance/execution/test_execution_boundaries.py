@@ -24,7 +24,7 @@ workflow:
 @pytest.mark.spec("000 §11.2")
 def test_nothing_listens_while_a_playbook_runs(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[Any] = []
-    monkeypatch.setattr(socket.socket, "listen", lambda *given: heard.append(given))
+    monkeypatch.setattr(socket.socket, "listen", lambda *arguments: heard.append(arguments))
     assert engine(WORK).status == "completed"
     assert heard == []
 
@@ -55,27 +55,29 @@ def test_the_server_schedules_and_the_worker_says_what_it_did(engine: Engine) ->
 def test_after_its_terminal_event_a_run_says_no_more(engine: Engine) -> None:
     ran = engine(WORK)
     for run in (*ran.runs("start"), *ran.runs("each")):
-        said = [
-            one["name"] for one in ran.events if one.get("step_run_id") == run and one["source"] == "worker"
+        names = [
+            event["name"]
+            for event in ran.events
+            if event.get("step_run_id") == run and event["source"] == "worker"
         ]
-        assert said[-1] in ("StepDone", "LoopDone")
-        assert sum(name in ("StepDone", "StepFailed", "LoopDone") for name in said) == 1
-        assert said.count("TaskStarted") == said.count("TaskProcessed") == 2
+        assert names[-1] in ("StepDone", "LoopDone")
+        assert sum(name in ("StepDone", "StepFailed", "LoopDone") for name in names) == 1
+        assert names.count("TaskStarted") == names.count("TaskProcessed") == 2
 
 
 @pytest.mark.spec("000 §11.1")
 @pytest.mark.spec("000 §4.4")
-@pytest.mark.parametrize(("given", "code", "status"), [("n=2", 0, "completed"), ("n=0", 1, "failed")])
-def test_the_command_says_how_it_ended(engine: Engine, given: str, code: int, status: str) -> None:
+@pytest.mark.parametrize(("setting", "code", "status"), [("n=2", 0, "completed"), ("n=0", 1, "failed")])
+def test_the_command_says_how_it_ended(engine: Engine, setting: str, code: int, status: str) -> None:
     engine.write("p.yaml", WORK)
-    ran = engine.command("run", "p.yaml", "-q", "-o", "json", "--set", given)
+    ran = engine.command("run", "p.yaml", "-q", "-o", "json", "--set", setting)
     assert (ran.code, ran.json["status"]) == (code, status)
     execution_id = ran.json["execution_id"]
     (listed,) = engine.command_output("executions", "list")["executions"]
     assert (listed["execution_id"], listed["status"]) == (execution_id, status)
-    shown = engine.command_output("executions", "show", execution_id)
+    execution = engine.command_output("executions", "show", execution_id)
     for name in ("result", "ctx", "error", "steps", "discarded", "duration_ms"):
-        assert shown[name] == ran.json[name]
+        assert execution[name] == ran.json[name]
     last = engine.events(execution_id)[-1]
     assert (last["name"], last["data"]["status"]) == ("PlaybookProcessed", status)
 

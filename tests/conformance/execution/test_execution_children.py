@@ -31,8 +31,8 @@ DOUBLE = '{kind: noop, args: {n: "{{ workload.n * 2 }}"}}'
 
 
 def children(engine: Engine, execution_id: str) -> list[str]:
-    shown = engine.command_output("executions", "show", execution_id)
-    return [one["execution_id"] for one in shown["children"]]
+    execution = engine.command_output("executions", "show", execution_id)
+    return [child["execution_id"] for child in execution["children"]]
 
 
 @pytest.mark.spec("000 §1.1")
@@ -42,10 +42,10 @@ def test_a_child_is_an_execution_of_its_own_and_gives_its_result(engine: Engine)
     assert ran.result == {"n": 6}
     (child,) = children(engine, ran.execution.execution_id)
     events = engine.events(child)
-    asked = events[0]["data"]
-    assert asked["workload"] == {"n": 3}
+    requested = events[0]["data"]
+    assert requested["workload"] == {"n": 3}
     started = ran.of("TaskStarted")[0]
-    assert asked["parent"] == {
+    assert requested["parent"] == {
         "execution_id": ran.execution.execution_id,
         "task_run_id": started["task_run_id"],
     }

@@ -73,20 +73,22 @@ def test_every_transition_is_an_event_with_the_whole_envelope(engine: Engine) ->
 @pytest.mark.spec("003 §9.3")
 def test_events_name_what_they_belong_to(engine: Engine) -> None:
     ran = engine(RICH)
-    tokens = {one["entity_id"]: one for one in ran.of("TokenEnqueued")}
-    runs = {one["entity_id"]: one for one in ran.of("StepScheduled")}
+    tokens = {event["entity_id"]: event for event in ran.of("TokenEnqueued")}
+    runs = {event["entity_id"]: event for event in ran.of("StepScheduled")}
     assert all(re.fullmatch(r"t\d+", name) for name in tokens)
     assert all(re.fullmatch(r"r\d+", name) for name in runs)
-    for one in runs.values():
-        assert one["parent_id"] in tokens
-    for one in list(tokens.values())[1:]:
-        assert one["parent_id"] in runs
-    attempts = {one["task_run_id"] for one in ran.of("TaskStarted")}
-    assert attempts == {one["task_run_id"] for one in ran.of("TaskProcessed")}
+    for event in runs.values():
+        assert event["parent_id"] in tokens
+    for event in list(tokens.values())[1:]:
+        assert event["parent_id"] in runs
+    attempts = {event["task_run_id"] for event in ran.of("TaskStarted")}
+    assert attempts == {event["task_run_id"] for event in ran.of("TaskProcessed")}
     assert len(attempts) == len(ran.of("TaskStarted"))
-    for one in ran.of("TaskStarted", "TaskProcessed", "LoopDone", "StepDone", "StepFailed", "NextEvaluated"):
-        assert one["step_run_id"] in runs
-    indexes = [one["entity_id"] for one in ran.of("LoopIterationStarted")]
+    for event in ran.of(
+        "TaskStarted", "TaskProcessed", "LoopDone", "StepDone", "StepFailed", "NextEvaluated"
+    ):
+        assert event["step_run_id"] in runs
+    indexes = [event["entity_id"] for event in ran.of("LoopIterationStarted")]
     assert [name.split("/")[1] for name in indexes] == ["0", "1"]
 
 
@@ -99,28 +101,28 @@ def test_the_log_is_only_ever_added_to(engine: Engine) -> None:
     engine.command_output("executions", "verify", ran.execution.execution_id)
     assert engine.events(ran.execution.execution_id) == ran.events
     (engine.folder / "in").write_text("four")
-    again = engine.retry(ran.execution.execution_id)
-    assert (again.status, again.result) == ("completed", 4)
-    assert again.events[: len(ran.events)] == ran.events
-    assert again.events[len(ran.events)]["name"] == "ExecutionRetried"
+    retried = engine.retry(ran.execution.execution_id)
+    assert (retried.status, retried.result) == ("completed", 4)
+    assert retried.events[: len(ran.events)] == ran.events
+    assert retried.events[len(ran.events)]["name"] == "ExecutionRetried"
 
 
 @pytest.mark.spec("000 §10.3")
 def test_the_state_follows_from_the_events(engine: Engine) -> None:
     ran = engine(RICH)
-    shown = engine.command_output("executions", "show", "latest")
+    execution = engine.command_output("executions", "show", "latest")
     last = engine.command_output("executions", "replay", "latest")
     for name in ("status", "result", "ctx", "steps", "discarded"):
-        assert last[name] == shown[name] == getattr(ran.execution, name)
+        assert last[name] == execution[name] == getattr(ran.execution, name)
     for event in ran.events:
-        at = engine.command_output("executions", "replay", "latest", "--at", str(event["seq"]))
-        assert at["at"] == event["seq"]
+        state = engine.command_output("executions", "replay", "latest", "--at", str(event["seq"]))
+        assert state["at"] == event["seq"]
         if event["name"] == "StepScheduled":
-            assert at["marking"][event["data"]["step"]]["ready"] >= 1, "a run that may be claimed"
+            assert state["marking"][event["data"]["step"]]["ready"] >= 1, "a run that may be claimed"
         if event["name"] == "TokenEnqueued":
-            assert at["marking"][event["data"]["step"]]["enqueued"] == 1, "a token on its way"
+            assert state["marking"][event["data"]["step"]]["enqueued"] == 1, "a token on its way"
         if event["name"] == "LoopIterationStarted":
-            (run,) = [one for one in at["runs"] if one["step"] == "each"]
+            (run,) = [step_run for step_run in state["runs"] if step_run["step"] == "each"]
             assert run["run"] == event["step_run_id"]
     verified = engine.command_output("executions", "verify", "latest")
     assert (verified["ok"], verified["events"]) == (True, len(ran.events))
@@ -136,10 +138,10 @@ def test_ctx_is_what_its_patches_make_of_it(engine: Engine) -> None:
 """)
     ctx: dict[str, object] = {}
     for patch in (patch for data in ran.data("TaskProcessed") for patch in data["patches"]):
-        place: dict[str, object] = ctx
+        mapping: dict[str, object] = ctx
         for key in patch["path"][:-1]:
-            place = place.setdefault(key, {})  # type: ignore[assignment]
-        place[patch["path"][-1]] = patch["value"]
+            mapping = mapping.setdefault(key, {})  # type: ignore[assignment]  # all on the way are mappings
+        mapping[patch["path"][-1]] = patch["value"]
     assert ctx == ran.ctx == {"last": 3, "deep": {"sum": 6}}
 
 
@@ -147,10 +149,10 @@ def test_ctx_is_what_its_patches_make_of_it(engine: Engine) -> None:
 @pytest.mark.parametrize("name", ["StepDone", "step.done"])
 def test_events_are_found_by_both_of_their_names(engine: Engine, name: str) -> None:
     engine(RICH)
-    found = engine.command_output("executions", "events", "latest", "--name", name, "--step", "start")[
+    events = engine.command_output("executions", "events", "latest", "--name", name, "--step", "start")[
         "events"
     ]
-    assert [(event["name"], event["data"]["result"]) for event in found] == [("StepDone", 1)]
+    assert [(event["name"], event["data"]["result"]) for event in events] == [("StepDone", 1)]
 
 
 LARGE = """
@@ -199,8 +201,8 @@ def test_data_that_looks_like_a_reference_is_given_back_as_it_was(engine: Engine
     text = "workload: {v: 0}\nworkflow:\n- step: start\n  tool: {kind: noop, args: {v: '{{ workload.v }}'}, set: {ctx.v: '{{ workload.v }}'}}\n"
     ran = engine(text, {"v": value})
     assert (ran.result, ran.ctx) == ({"v": value}, {"v": value})
-    shown = engine.command_output("executions", "show", "latest")
-    assert (shown["result"], shown["ctx"]) == ({"v": value}, {"v": value})
+    execution = engine.command_output("executions", "show", "latest")
+    assert (execution["result"], execution["ctx"]) == ({"v": value}, {"v": value})
     printed = engine.command(
         "run", "-", "-q", "--payload", json.dumps({"v": value}), stdin=document_of(text)
     ).out

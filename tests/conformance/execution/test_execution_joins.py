@@ -49,9 +49,9 @@ def test_all_runs_once_when_nothing_can_come_any_more(engine: Engine) -> None:
         {"step": "b2", "args": {"b": 2, "last": "b"}},
     ]
     (run,) = ran.runs("meet")
-    (scheduled,) = [one for one in ran.of("StepScheduled") if one["entity_id"] == run]
+    (scheduled,) = [event for event in ran.of("StepScheduled") if event["entity_id"] == run]
     assert len(scheduled["data"]["tokens"]) == 2
-    assert max(one["seq"] for one in ran.of("NextEvaluated")) < scheduled["seq"]
+    assert max(event["seq"] for event in ran.of("NextEvaluated")) < scheduled["seq"]
 
 
 @pytest.mark.spec("000 §11.1")
@@ -59,7 +59,7 @@ def test_any_runs_on_the_first_and_absorbs_the_rest(engine: Engine) -> None:
     ran = engine(policy("any"))
     assert len(ran.runs("meet")) == 1
     assert ran.result["args"] == {"a": 1, "last": "a"}
-    assert [(one["data"]["reason"], one["status"]) for one in ran.of("TokenDiscarded")] == [
+    assert [(event["data"]["reason"], event["status"]) for event in ran.of("TokenDiscarded")] == [
         ("absorbed", "success")
     ]
     assert ran.execution.discarded == []

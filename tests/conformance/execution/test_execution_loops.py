@@ -37,8 +37,8 @@ def test_each_element_has_an_iteration_of_its_own(engine: Engine, mode: str) -> 
       of: "{{ iter.count }}", first: "{{ iter.first }}", last: "{{ iter.last }}"}}"""
     ran = engine(loop(spec(mode), task, items="[a, b, c]"))
     assert ran.result == [
-        {"item": item, "bare": item, "at": at, "of": 3, "first": at == 0, "last": at == 2}
-        for at, item in enumerate("abc")
+        {"item": item, "bare": item, "at": index, "of": 3, "first": index == 0, "last": index == 2}
+        for index, item in enumerate("abc")
     ]
 
 
@@ -60,13 +60,13 @@ def test_what_an_iteration_writes_is_its_own(engine: Engine, mode: str) -> None:
 @MODES
 def test_a_loop_ends_with_loop_done_alone(engine: Engine, mode: str) -> None:
     ran = engine(loop(spec(mode)))
-    own = [one for one in ran.events if one["entity"] == "loop"]
-    assert {one["source"] for one in own} == {"worker"}
-    assert [one["name"] for one in own].count("LoopIterationStarted") == 3
-    assert [one["name"] for one in own].count("LoopIterationCompleted") == 3
-    assert (own[0]["name"], own[-1]["name"]) == ("LoopStarted", "LoopDone")
+    loop_events = [event for event in ran.events if event["entity"] == "loop"]
+    assert {event["source"] for event in loop_events} == {"worker"}
+    assert [event["name"] for event in loop_events].count("LoopIterationStarted") == 3
+    assert [event["name"] for event in loop_events].count("LoopIterationCompleted") == 3
+    assert (loop_events[0]["name"], loop_events[-1]["name"]) == ("LoopStarted", "LoopDone")
     assert not ran.of("StepDone", "StepFailed")
-    done = own[-1]["data"]
+    done = loop_events[-1]["data"]
     assert (done["total"], done["succeeded"], done["failed"]) == (3, 3, 0)
     assert done["result"] == ran.result == [{"n": 1}, {"n": 2}, {"n": 3}]
 
@@ -95,7 +95,7 @@ def test_what_a_loop_runs_over(engine: Engine, items: str, seen: list[object]) -
     text = loop(items=items).replace(
         "\n- step", "workload: {list: [1, {a: 2}], map: {x: 1, y: 2}, text: '[5, 6]'}\nworkflow:\n- step", 1
     )
-    assert [one["n"] for one in engine(text).result] == seen
+    assert [iteration["n"] for iteration in engine(text).result] == seen
 
 
 @pytest.mark.spec("000 §2.3")
@@ -113,18 +113,18 @@ def test_sequential_is_the_default_and_strict(engine: Engine) -> None:
             task='{kind: noop, args: {sum: "{{ ctx.sum | default(0) + item }}"}, set: {ctx.sum: "{{ outcome.result.sum }}"}}'
         )
     )
-    assert [one["sum"] for one in ran.result] == [1, 3, 6]
+    assert [iteration["sum"] for iteration in ran.result] == [1, 3, 6]
     assert ran.ctx == {"sum": 6}
-    own = [one["name"] for one in ran.of("LoopIterationStarted", "LoopIterationCompleted")]
-    assert own == ["LoopIterationStarted", "LoopIterationCompleted"] * 3
+    names = [event["name"] for event in ran.of("LoopIterationStarted", "LoopIterationCompleted")]
+    assert names == ["LoopIterationStarted", "LoopIterationCompleted"] * 3
 
 
 def most_at_once(events: list[dict[str, object]]) -> int:
-    open_now = most = 0
+    open_now = highest = 0
     for event in events:
         open_now += {"LoopIterationStarted": 1, "LoopIterationCompleted": -1}.get(str(event["name"]), 0)
-        most = max(most, open_now)
-    return most
+        highest = max(highest, open_now)
+    return highest
 
 
 @pytest.mark.spec("000 §2.3")
@@ -223,11 +223,11 @@ def test_fail_fast_starts_nothing_new_and_fails_the_step(engine: Engine) -> None
 
 @pytest.mark.spec("000 §7.3")
 @MODES
-@pytest.mark.parametrize("place", ["loop", "step"])
-def test_best_effort_runs_all_and_says_what_failed(engine: Engine, mode: str, place: str) -> None:
+@pytest.mark.parametrize("level", ["loop", "step"])
+def test_best_effort_runs_all_and_says_what_failed(engine: Engine, mode: str, level: str) -> None:
     failure = "policy: {failure: {mode: best_effort}}"
-    text = loop(spec(mode, f", {failure}" if place == "loop" else ""), PICKY % "")
-    if place == "step":
+    text = loop(spec(mode, f", {failure}" if level == "loop" else ""), PICKY % "")
+    if level == "step":
         text = text.replace("  loop:", f"  spec: {{{failure}}}\n  loop:")
     text += "  next: {arcs: [{step: after, args: {loop: '{{ event.loop }}', result: '{{ event.result }}'}}]}\n- step: after\n  tool: {kind: noop, args: {got: '{{ args }}'}}\n"
     ran = engine(text)
@@ -235,7 +235,7 @@ def test_best_effort_runs_all_and_says_what_failed(engine: Engine, mode: str, pl
     got = ran.result["got"]
     assert got["result"] == [{"n": -6}, None, {"n": 6}]
     assert (got["loop"]["total"], got["loop"]["succeeded"], got["loop"]["failed"]) == (3, 2, 1)
-    assert [one["index"] for one in got["loop"]["failures"]] == [1]
+    assert [failure["index"] for failure in got["loop"]["failures"]] == [1]
 
 
 @pytest.mark.spec("000 §7.2 (2)")
@@ -274,7 +274,7 @@ def test_pagination_within_each_iteration(engine: Engine, mode: str) -> None:
         - else: {then: {do: continue}}
   - {name: rows, kind: noop, args: {rows: "{{ iter.got }}"}}"""
     ran = engine(loop(spec(mode), task))
-    assert [one["rows"] for one in ran.result] == [
+    assert [iteration["rows"] for iteration in ran.result] == [
         [f"{item}.{page}" for page in range(1, item + 1)] for item in (1, 2, 3)
     ]
 

@@ -63,9 +63,9 @@ workflow:
 @given(items=NUMBERS, least=st.integers(-1000, 1000), mode=MODES)
 @FEW
 def test_a_filter_by_a_guard(items: list[int], least: int, mode: str) -> None:
-    kept = [item for item in items if item >= least]
-    found = result(FILTER % mode, items=items, least=least).result
-    assert found == {"kept": kept, "left": len(items) - len(kept)}
+    passing = [item for item in items if item >= least]
+    filtered = result(FILTER % mode, items=items, least=least).result
+    assert filtered == {"kept": passing, "left": len(items) - len(passing)}
 
 
 SUM = """
@@ -90,8 +90,8 @@ workflow:
 @given(items=NUMBERS, base=st.integers(-9, 9), mode=MODES)
 @FEW
 def test_a_sum_by_a_reducer(items: list[int], base: int, mode: str) -> None:
-    found = result(SUM % mode, items=items, base=base).result
-    assert found == {
+    totals = result(SUM % mode, items=items, base=base).result
+    assert totals == {
         "sum": base + sum(items),
         "most": max(items, default=None),
         "least": min(items, default=None),

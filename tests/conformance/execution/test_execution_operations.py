@@ -41,8 +41,8 @@ def test_cancel_interrupts_what_runs_and_routes_nothing(engine: Engine) -> None:
     )
     assert ran.status == "cancelled"
     assert not ran.runs("after")
-    (asked,) = ran.of("CancelRequested")
-    assert (asked["data"]["by"], asked["data"]["reason"]) == ("me", "enough")
+    (requested,) = ran.of("CancelRequested")
+    assert (requested["data"]["by"], requested["data"]["reason"]) == ("me", "enough")
     assert {data["error"]["kind"] for data in ran.data("StepFailed")} == {"cancelled"}
     assert ran.data("PlaybookProcessed")[0]["status"] == "cancelled"
     assert ran.events[-1]["status"] == "error"
@@ -96,7 +96,7 @@ def test_a_paused_execution_begins_nothing_until_it_is_resumed(engine: Engine) -
     assert (paused["status"], resumed["status"]) == ("paused", "in_progress")
     assert (paused["data"]["by"], resumed["data"]["by"]) == ("me", "me")
     worked = ran.of("TaskProcessed", "StepScheduled", "TokenClaimed")
-    assert not [one for one in worked if paused["seq"] < one["seq"] < resumed["seq"]]
+    assert not [event for event in worked if paused["seq"] < event["seq"] < resumed["seq"]]
 
 
 @pytest.mark.spec("000 §11.1")
@@ -143,11 +143,11 @@ def test_what_was_interrupted_goes_on_where_it_stood_and_repeats_nothing(engine:
     events = engine.events("latest")
     assert events[: len(before)] == before
     lost = [event for event in events if event["name"] == "LeaseExpired"]
-    again = [
+    retried = [
         event["data"] for event in events if event["name"] == "TaskStarted" and event["data"]["redelivery"]
     ]
     assert len(lost) == 1
-    assert [(data["task"], data["iteration"]) for data in again] == [("two", 1)]
+    assert [(data["task"], data["iteration"]) for data in retried] == [("two", 1)]
     assert engine.command_output("executions", "verify", "latest")["ok"]
 
 
@@ -164,9 +164,9 @@ def test_a_failed_execution_goes_on_at_what_failed(engine: Engine) -> None:
 """)
     assert (ran.status, ran.tasks()) == ("failed", ["good", "bad"])
     (engine.folder / "in").write_text("now")
-    again = engine.retry(ran.execution.execution_id)
-    assert (again.status, again.result) == ("completed", "now")
-    assert again.tasks() == ["good", "bad", "bad", "task_0"]
+    retried = engine.retry(ran.execution.execution_id)
+    assert (retried.status, retried.result) == ("completed", "now")
+    assert retried.tasks() == ["good", "bad", "bad", "task_0"]
     with pytest.raises(Refused):
         engine.retry(ran.execution.execution_id)
 
@@ -233,11 +233,13 @@ workflow:
   tool: {kind: noop, args: {n: "{{ workload.n }}", ctx: "{{ ctx.n }}"}}
 """)
     assert first.result == {"n": 1, "ctx": 1}
-    at = first.names.index("StepDone") + 1
-    forked = engine.fork(first.execution.execution_id, at=at, workload={"n": 2}, ctx={"n": 7})
+    seq = first.names.index("StepDone") + 1
+    forked = engine.fork(first.execution.execution_id, at=seq, workload={"n": 2}, ctx={"n": 7})
     assert (forked.status, forked.result) == ("completed", {"n": 2, "ctx": 7})
     assert forked.execution.execution_id != first.execution.execution_id
     (fork,) = forked.of("ExecutionForked")
     assert fork["data"]["source"] == first.execution.execution_id
-    assert [one["name"] for one in forked.events[: fork["data"]["at"]]] == first.names[: fork["data"]["at"]]
+    assert [event["name"] for event in forked.events[: fork["data"]["at"]]] == first.names[
+        : fork["data"]["at"]
+    ]
     assert engine.events(first.execution.execution_id) == first.events

@@ -64,7 +64,7 @@ def test_an_error_has_a_kind_and_says_whether_to_try_again(
 @pytest.mark.spec("000 §5 (1)")
 def test_http_says_its_status_and_headers_on_success_and_on_error(engine: Engine) -> None:
     seen = '{ok: "{{ outcome.http.status }}", tag: "{{ outcome.http.headers[\'x-tag\'] }}"}'
-    with web_server(lambda asked: WebAnswer({"n": 1}, int(asked.path[1:]), {"X-Tag": "t"})) as web:
+    with web_server(lambda request: WebAnswer({"n": 1}, int(request.path[1:]), {"X-Tag": "t"})) as web:
         for status in (200, 404, 503):
             ran = engine(f"""
 - step: start

@@ -28,18 +28,21 @@ def test_tasks_run_in_order_and_prev_threads_results(engine: Engine) -> None:
         "one": 1,
         "two": 2,
     }
-    own = [one["name"] for one in ran.events if one["source"] == "worker"]
+    own = [event["name"] for event in ran.events if event["source"] == "worker"]
     assert own == [*["TaskStarted", "TaskProcessed"] * 3, "StepDone"]
 
 
 @pytest.mark.spec("000 §4.3 (2)")
 @pytest.mark.spec("000 §11.2")
 def test_the_same_playbook_does_the_same_again(engine: Engine) -> None:
-    def story() -> list[tuple[object, ...]]:
+    def event_lines() -> list[tuple[object, ...]]:
         ran = engine(THREE % "")
-        return [(one["name"], one["source"], one["entity_id"], one["status"]) for one in ran.events[3:-2]]
+        return [
+            (event["name"], event["source"], event["entity_id"], event["status"])
+            for event in ran.events[3:-2]
+        ]
 
-    assert story() == story() == story()
+    assert event_lines() == event_lines() == event_lines()
 
 
 @pytest.mark.spec("000 §6.4")

@@ -83,6 +83,6 @@ def test_the_basic_structure_runs(engine: Engine) -> None:
     answers = iter([WebAnswer("busy", 503), WebAnswer([1, 2, 3])])
     with web_server(lambda _: next(answers)) as web:
         ran = engine(BASIC % web.url)
-        assert [asked.query for asked in web.requests] == [{"page": "1", "pageSize": "50"}] * 2
+        assert [request.query for request in web.requests] == [{"page": "1", "pageSize": "50"}] * 2
     assert (ran.status, ran.result) == ("completed", {"stored": 3})
     assert ran.tasks() == ["fetch_page", "fetch_page", "transform", "store", "done"]

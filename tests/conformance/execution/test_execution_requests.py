@@ -41,8 +41,8 @@ def test_a_request_is_recorded_then_judged_and_then_the_first_token_goes_out(eng
 @pytest.mark.spec("000 §4.1 (5)")
 @pytest.mark.spec("001 §5")
 def test_the_request_is_merged_over_the_defaults_and_never_rendered(engine: Engine) -> None:
-    given = {"deep": {"b": 3, "c": 4}, "more": "{{ workload.name }}"}
-    ran = engine(GREET, given)
+    workload = {"deep": {"b": 3, "c": 4}, "more": "{{ workload.name }}"}
+    ran = engine(GREET, workload)
     assert ran.result["workload"] == {
         "name": "World",
         "deep": {"a": 1, "b": 3, "c": 4},
@@ -188,6 +188,6 @@ def test_the_first_token_goes_to_the_entry(engine: Engine, document: str, first:
 
 @pytest.mark.spec("000 §4.1 (1)")
 def test_the_same_key_asks_for_the_same_execution(engine: Engine) -> None:
-    first, again = (engine(GREET, idempotency_key="monday") for _ in range(2))
-    assert again.execution.execution_id == first.execution.execution_id
-    assert again.names.count("PlaybookExecutionRequested") == 1
+    first, second = (engine(GREET, idempotency_key="monday") for _ in range(2))
+    assert second.execution.execution_id == first.execution.execution_id
+    assert second.names.count("PlaybookExecutionRequested") == 1

@@ -9,7 +9,7 @@ from tests.conformance.execution.conformance_engine import Engine, LiveConversat
 from tests.web_server import WebAnswer, WebRequest, web_server
 
 
-def retried(web: str, then: str) -> str:
+def playbook_with_retry(web: str, then: str) -> str:
     return f"""
 - step: start
   tool:
@@ -44,7 +44,7 @@ class Flaky:
 @pytest.mark.spec("001 §9.1")
 def test_retry_runs_the_task_again_until_it_succeeds(engine: Engine) -> None:
     with web_server(Flaky(2)) as web:
-        ran = engine(retried(web.url, "attempts: 5, backoff: exponential, delay: 0.001"))
+        ran = engine(playbook_with_retry(web.url, "attempts: 5, backoff: exponential, delay: 0.001"))
         assert len(web.requests) == 3
     assert (ran.status, ran.result, ran.ctx) == ("completed", {"got": [1, 2]}, {"attempt": 3})
     started = [data for data in ran.data("TaskStarted") if data["task"] == "fetch"]
@@ -58,7 +58,7 @@ def test_retry_runs_the_task_again_until_it_succeeds(engine: Engine) -> None:
 @pytest.mark.spec("000 §6.2 (2)")
 def test_attempts_count_all_tries(engine: Engine) -> None:
     with web_server(Flaky(9)) as web:
-        ran = engine(retried(web.url, "attempts: 3"))
+        ran = engine(playbook_with_retry(web.url, "attempts: 3"))
         assert len(web.requests) == 3
     assert (ran.status, ran.error["kind"], ran.error["attempt"]) == ("failed", "http_status", 3)
     error = ran.data("StepFailed")[0]["error"]
@@ -84,11 +84,11 @@ def test_the_wait_grows_as_backoff_says(engine: Engine, backoff: str, waits: lis
     spec: {{policy: {{rules: [{{when: true, then: {{do: retry, attempts: 4, backoff: {backoff}, delay: 0.002}}}}]}}}}
 """)
     started, processed = ran.of("TaskStarted"), ran.of("TaskProcessed")
-    assert [one["data"]["do"] for one in processed] == ["retry"] * 3 + ["fail"]
-    for wait, begin, end, again in zip(waits, started, processed, started[1:], strict=False):
+    assert [event["data"]["do"] for event in processed] == ["retry"] * 3 + ["fail"]
+    for wait, begin, end, next_attempt in zip(waits, started, processed, started[1:], strict=False):
         due = end["data"]["retry_at"]
         assert _micros(begin) + wait * 1_000 <= due <= _micros(end) + wait * 1_000
-        assert due <= _micros(again)
+        assert due <= _micros(next_attempt)
     assert ran.error["kind"] == "retry_exhausted"
 
 
@@ -100,7 +100,7 @@ def _micros(event: dict[str, Any]) -> int:
 def test_the_delay_may_be_what_the_server_asks_for(engine: Engine) -> None:
     with web_server(Flaky(1, retry_after="0")) as web:
         ran = engine(
-            retried(
+            playbook_with_retry(
                 web.url, "attempts: 2, delay: \"{{ outcome.http.headers['retry-after'] | default(60) }}\""
             )
         )
@@ -117,7 +117,7 @@ def test_a_long_wait_suspends_the_run(engine: Engine) -> None:
         talk.local.interrupt()
 
     with web_server(Flaky(1)) as web:
-        ran = engine.run_with(retried(web.url, "attempts: 2, delay: 3600"), stop)
+        ran = engine.run_with(playbook_with_retry(web.url, "attempts: 2, delay: 3600"), stop)
     assert ran.status == "running"
     (suspended,) = ran.of("RunSuspended")
     assert (suspended["data"]["reason"], suspended["status"]) == ("retry", "paused")
@@ -150,9 +150,9 @@ def test_a_visit_after_a_jump_has_its_tries_anew(engine: Engine) -> None:
 @pytest.mark.spec("000 §6.4")
 def test_one_request_keeps_its_key_over_retries(engine: Engine) -> None:
     with web_server(Flaky(2)) as web:
-        text = retried(web.url, "attempts: 5").replace("url:", "method: POST\n    url:")
+        text = playbook_with_retry(web.url, "attempts: 5").replace("url:", "method: POST\n    url:")
         assert engine(text).status == "completed"
-        keys = {asked.headers["idempotency-key"] for asked in web.requests}
+        keys = {request.headers["idempotency-key"] for request in web.requests}
     assert len(keys) == 1
 
 

@@ -58,7 +58,7 @@ def test_args_are_the_payload_of_the_token(engine: Engine) -> None:
 @pytest.mark.spec("002 §4")
 def test_the_server_judges_the_arcs_upon_the_terminal_event(engine: Engine) -> None:
     ran = engine(ARCS % "spec: {}")
-    (done,) = [one for one in ran.of("StepDone") if one["step_run_id"] == ran.runs("start")[0]]
+    (done,) = [event for event in ran.of("StepDone") if event["step_run_id"] == ran.runs("start")[0]]
     judged = ran.of("NextEvaluated")[0]
     assert (done["source"], judged["source"]) == ("worker", "server")
     assert judged["seq"] == done["seq"] + 1
@@ -105,7 +105,7 @@ def test_each_terminal_event_is_routed(engine: Engine, loop: str, fail: bool, ev
     assert (ran.code, ran.json["status"]) == (0, "completed"), "the failure is handled"
     steps = {name for name, step in ran.json["steps"].items() if step["status"] == "completed"}
     assert steps - {"start"} == {taken}
-    judged = next(one for one in engine.events("latest") if one["name"] == "NextEvaluated")
+    judged = next(event for event in engine.events("latest") if event["name"] == "NextEvaluated")
     assert (judged["data"]["event"], judged["data"]["handled"]) == (event, True)
 
 
@@ -168,7 +168,7 @@ def test_an_arc_that_cannot_be_judged_ends_that_branch_alone(engine: Engine, bro
 """)
     assert (ran.status, ran.error["kind"], ran.error["step"]) == ("failed", "expression", "one")
     assert len(ran.runs("two")) == 1
-    assert [one["status"] for one in ran.of("NextEvaluated")] == ["success", "error"]
+    assert [event["status"] for event in ran.of("NextEvaluated")] == ["success", "error"]
 
 
 @pytest.mark.spec("000 §11.1")
@@ -180,7 +180,7 @@ def test_a_step_without_tools_routes_by_itself(engine: Engine) -> None:
   tool: {kind: noop, args: {n: "{{ args.n }}"}}
 """)
     assert ran.result == {"n": 5}
-    assert [one["source"] for one in ran.of("StepDone")] == ["server", "worker"]
+    assert [event["source"] for event in ran.of("StepDone")] == ["server", "worker"]
     assert len(ran.of("TokenClaimed")) == 1
 
 
@@ -217,11 +217,11 @@ workflow:
 def test_the_workflow_ends_when_no_token_is_left(engine: Engine) -> None:
     ran = engine(ARCS % "spec: {mode: inclusive}")
     assert ran.names[-2:] == ["WorkflowFinished", "PlaybookProcessed"]
-    assert [one["status"] for one in ran.events[-2:]] == ["success", "success"]
-    assert [one["source"] for one in ran.events[-2:]] == ["server", "server"]
+    assert [event["status"] for event in ran.events[-2:]] == ["success", "success"]
+    assert [event["source"] for event in ran.events[-2:]] == ["server", "server"]
     assert [name for name in ran.names if name in ("WorkflowFinished", "PlaybookProcessed")] == ran.names[-2:]
-    tokens = {one["entity_id"] for one in ran.of("TokenEnqueued")}
-    taken = {token for one in ran.of("StepScheduled") for token in one["data"]["tokens"]}
+    tokens = {event["entity_id"] for event in ran.of("TokenEnqueued")}
+    taken = {token for event in ran.of("StepScheduled") for token in event["data"]["tokens"]}
     assert tokens == taken
 
 
@@ -246,7 +246,7 @@ def test_a_failed_branch_ends_the_execution_failed_when_the_others_are_done(engi
         "kind": "python",
         "message": "KeyError: 'k'",
     }
-    assert [one["status"] for one in ran.events[-2:]] == ["error", "error"]
+    assert [event["status"] for event in ran.events[-2:]] == ["error", "error"]
     assert ran.data("PlaybookProcessed")[0]["status"] == "failed"
 
 

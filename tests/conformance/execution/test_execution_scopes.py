@@ -79,9 +79,9 @@ def test_the_namespaces_of_a_task(engine: Engine) -> None:
 
 @pytest.mark.spec("000 §3.3")
 def test_bare_names_are_looked_for_in_args_ctx_iter_and_workload(engine: Engine) -> None:
-    whole = ALL % ", name: a"
-    for text, found in (
-        (whole, "a"),
+    all_spaces = ALL % ", name: a"
+    for text, expected in (
+        (all_spaces, "a"),
         (ALL % "", "c"),
         ((ALL % "").replace("ctx.name: c, ", "").replace('"{{ ctx.name }}"', "none"), "i"),
         (
@@ -93,7 +93,7 @@ def test_bare_names_are_looked_for_in_args_ctx_iter_and_workload(engine: Engine)
             "w",
         ),
     ):
-        assert engine(text).result["bare"] == found
+        assert engine(text).result["bare"] == expected
 
 
 @pytest.mark.spec("000 §3.2 (4)")
@@ -107,7 +107,7 @@ def test_an_arc_sees_the_event_that_ended_the_step(engine: Engine) -> None:
   tool: {kind: noop, args: {event: "{{ args.event }}"}}
 """)
     event = ran.result["event"]
-    (done,) = [one for one in ran.of("StepDone") if one["step_run_id"] == ran.runs("start")[0]]
+    (done,) = [event for event in ran.of("StepDone") if event["step_run_id"] == ran.runs("start")[0]]
     assert (event["name"], event["step"], event["result"]) == ("step.done", "start", {"n": 1})
     for name in ("event_id", "execution_id", "source", "entity", "entity_id", "status"):
         assert event[name] == done[name]
@@ -152,14 +152,14 @@ workflow:
   - {{name: one, kind: noop TASK}}
   - {{name: two, kind: noop, args: {{from: "{{{{ iter.from }}}}"}}, spec: {{policy: {{rules: []}}}}}}
 """
-    for step, loop, task, found in (
+    for step, loop, task, expected in (
         ("", "", "", "executor"),
         (f"spec: {say % 'step'}", "", "", "step"),
         (f"spec: {say % 'step'}", f", spec: {say % 'loop'}", "", "loop"),
         (f"spec: {say % 'step'}", f", spec: {say % 'loop'}", f", spec: {say % 'task'}", "task"),
     ):
         written = text.replace("STEP", step or "desc: none").replace(" LOOP", loop).replace(" TASK", task)
-        assert engine(written).result == [{"from": found}]
+        assert engine(written).result == [{"from": expected}]
 
 
 @pytest.mark.spec("001 §8")

@@ -126,8 +126,8 @@ def test_the_id_of_the_job_and_the_data_of_a_result(engine: Engine) -> None:
 def test_forms_of_python(engine: Engine, task: str, result: object) -> None:
     (engine.folder / "code.py").write_text("result = a + 1\n")
     with web_server(lambda _: WebAnswer(b"result = 8", headers={"content-type": "text/plain"})) as web:
-        at = task.replace("URL", web.url)
-        engine.write("p.yaml", f"- step: start\n  tool:\n    kind: python\n    {at}\n")
+        local_task = task.replace("URL", web.url)
+        engine.write("p.yaml", f"- step: start\n  tool:\n    kind: python\n    {local_task}\n")
         done = noetl.run(engine.folder / "p.yaml")
     assert (done.status, done.result) == ("completed", result), done.error
 
@@ -152,9 +152,9 @@ def test_forms_of_http(engine: Engine, task: str, method: str, query: object, bo
     {task.replace("URL", web.url)}
   - {{name: see, kind: noop, args: {{code: "{{{{ _prev.status_code }}}}", data: "{{{{ call.data.got }}}}"}}}}
 """)
-        (asked,) = web.requests
+        (request,) = web.requests
     assert ran.result == {"code": 200, "data": 1}
-    assert (asked.method, asked.query, asked.body) == (method, query, body)
+    assert (request.method, request.query, request.body) == (method, query, body)
 
 
 @pytest.mark.spec("000 §9.1")

@@ -6,12 +6,12 @@ from typing import NamedTuple, TypeAlias
 
 from jinja2 import nodes
 
-from noetl.expr.expression import Expression
+from noetl.expr.analysis.uses import ParsedCondition
 
 _OPPOSITES = {"ne": "eq", "notin": "in"}
 _DENIED = {"lteq": "gt", "lt": "gteq"}
 """What does not hold if these do. Of an undefined neither does."""
-_MOST = 64
+_MAX_COMBINATIONS = 64
 """Combinations of alternatives that are looked at; conditions with more may hold together."""
 
 
@@ -29,13 +29,13 @@ class ConditionClaim(NamedTuple):
 ConditionClaims: TypeAlias = tuple[ConditionClaim, ...]
 
 
-def mutually_exclusive(one: Expression, other: Expression) -> bool:
+def mutually_exclusive(left: ParsedCondition, right: ParsedCondition) -> bool:
     """Whether the syntax alone shows that both cannot hold."""
-    waiting = [_claims_of(one) + _claims_of(other)]
-    for _ in range(_MOST):
+    waiting = [_claims_of(left) + _claims_of(right)]
+    for _ in range(_MAX_COMBINATIONS):
         claims = waiting.pop()
         if not _contradict(claims):
-            alternatives = _alternatives(claims)
+            alternatives = _split_alternatives(claims)
             if not alternatives:
                 return False
             waiting += alternatives
@@ -44,32 +44,32 @@ def mutually_exclusive(one: Expression, other: Expression) -> bool:
     return False
 
 
-@lru_cache(1024)
-def _claims_of(condition: Expression) -> ConditionClaims:
+@lru_cache(1024)  # a condition is compared with each of its neighbours, and its source read anew
+def _claims_of(condition: ParsedCondition) -> ConditionClaims:
     syntax = condition.syntax().expression
-    return () if syntax is None else tuple(_claims(syntax, holds=True))
+    return () if syntax is None else tuple(_split_claims(syntax, holds=True))
 
 
-def _claims(node: nodes.Node, *, holds: bool) -> Iterator[ConditionClaim]:
+def _split_claims(node: nodes.Node, *, holds: bool) -> Iterator[ConditionClaim]:
     """What must be so for the condition to hold (or not): all of these."""
     match node:
         case nodes.Not():
-            yield from _claims(node.node, holds=not holds)
+            yield from _split_claims(node.node, holds=not holds)
         case nodes.And() | nodes.Or() if isinstance(node, nodes.And) is holds:
-            yield from _claims(node.left, holds=holds)
-            yield from _claims(node.right, holds=holds)
+            yield from _split_claims(node.left, holds=holds)
+            yield from _split_claims(node.right, holds=holds)
         case nodes.Compare(ops=[operand]) if operand.op in _OPPOSITES:
-            yield _claim(_with_operator(node, _OPPOSITES[operand.op]), holds=not holds)
+            yield _make_claim(_with_operator(node, _OPPOSITES[operand.op]), holds=not holds)
         case nodes.Compare(ops=[operand]) if operand.op in _DENIED and holds:
-            yield _claim(node, holds=True)
-            yield _claim(_with_operator(node, _DENIED[operand.op]), holds=False)
+            yield _make_claim(node, holds=True)
+            yield _make_claim(_with_operator(node, _DENIED[operand.op]), holds=False)
         case nodes.Test(name="undefined"):
-            yield _claim(nodes.Test(node.node, "defined", [], [], None, None), holds=not holds)
+            yield _make_claim(nodes.Test(node.node, "defined", [], [], None, None), holds=not holds)
         case _:
-            yield _claim(node, holds=holds)
+            yield _make_claim(node, holds=holds)
 
 
-def _claim(node: nodes.Node, *, holds: bool) -> ConditionClaim:
+def _make_claim(node: nodes.Node, *, holds: bool) -> ConditionClaim:
     subject = ""
     listed: list[nodes.Expr] = []
     match node:
@@ -103,11 +103,12 @@ def _contradict(claims: ConditionClaims) -> bool:
     return False
 
 
-def _alternatives(claims: ConditionClaims) -> list[ConditionClaims]:
+def _split_alternatives(claims: ConditionClaims) -> list[ConditionClaims]:
     """The first claim that leaves a choice replaced by each of its sides; none if all are settled."""
-    for at, claim in enumerate(claims):
+    for index, claim in enumerate(claims):
         node = claim.node
         if isinstance(node, nodes.And | nodes.Or):
-            others = claims[:at] + claims[at + 1 :]
-            return [others + tuple(_claims(side, holds=claim.holds)) for side in (node.left, node.right)]
+            remaining = claims[:index] + claims[index + 1 :]
+            sides = (node.left, node.right)
+            return [remaining + tuple(_split_claims(side, holds=claim.holds)) for side in sides]
     return []

@@ -8,11 +8,13 @@ from typing import TypeAlias
 from jinja2 import nodes
 from msgspec import Struct
 
-from noetl.expr.expression import Expression
-from noetl.expr.language.guard import truthy
+from noetl.expr.analysis.uses import ParsedCondition
 from noetl.expr.language.path import Path, path_of
 from noetl.expr.language.transform import OLDER_EVENT_NAMES, with_current_event_names
+from noetl.expr.library.filters import DEFAULT_FILTERS
 from noetl.expr.library.operators import COMPARISONS
+from noetl.expr.library.tests import COMPARISON_TESTS
+from noetl.expr.runtime.conversion import truthy
 
 
 class KnownValue(Struct, frozen=True):
@@ -34,43 +36,50 @@ AbstractValue: TypeAlias = KnownValue | Uncertain
 Facts: TypeAlias = Mapping[Path, AbstractValue]
 """Paths with what is known of them."""
 
-_USUAL = re.compile(
+_USUAL_SOURCE = re.compile(
     r"\s*\{\{\s*(\w+)\.(\w+)\s*(==|!=)\s*'([^'\\]*)'\s*(and\b(?!.*\b(?:or|if)\b).*)?\}\}\s*", re.DOTALL
 )
 """One comparison, perhaps with more conditions after it: most conditions."""
 
 
-def verdicts(condition: Expression, cases: Mapping[str, Facts]) -> dict[str, bool | None]:
+def verdicts(condition: ParsedCondition, cases: Mapping[str, Facts]) -> dict[str, bool | None]:
     """For each case whether the condition holds; None if that depends on more than its facts."""
-    # Reading the source again takes ten times as long.
-    if (found := _usual_verdicts(condition, cases)) is not None:
-        return found
+    # The slow path below reads the source again, which takes ten times as long, and `validate` asks this of
+    # every guard of a document.
+    if (usual := _verdicts_by_pattern(condition, cases)) is not None:
+        return usual
     expression = condition.syntax().expression
     if expression is None:
         return dict.fromkeys(cases)
     return {name: _truth(_evaluate(expression, facts)) for name, facts in cases.items()}
 
 
-def _usual_verdicts(condition: Expression, cases: Mapping[str, Facts]) -> dict[str, bool | None] | None:
-    usual = _USUAL.fullmatch(condition.source)
+def _verdicts_by_pattern(
+    condition: ParsedCondition, cases: Mapping[str, Facts]
+) -> dict[str, bool | None] | None:
+    """The verdicts of a condition of the usual form, or None if they need a closer look.
+
+    They are those of `_evaluate`, but of a conjunction with a constant condition in it less may be known.
+    """
+    usual = _USUAL_SOURCE.fullmatch(condition.source)
     if usual is None:
         return None
-    first, second, operator, text, rest = usual.groups()
-    path, others = (first, second), condition.uses[1:]
+    first, second, operator, text, conjunction = usual.groups()
+    path, more_uses = (first, second), condition.uses[1:]
     accepted = OLDER_EVENT_NAMES.get(text, (text,)) if path == ("event", "name") else (text,)
-    found: dict[str, bool | None] = {}
+    results: dict[str, bool | None] = {}
     for name, facts in cases.items():
         value = facts.get(path)
         if not isinstance(value, KnownValue):
             return None
         holds = (value.value in accepted) == (operator == "==")
-        if holds and rest:
-            if not others or any(_look_up(facts, use.path) is not Uncertain.UNKNOWN for use in others):
+        if holds and conjunction:
+            if not more_uses or any(_look_up(facts, use.path) is not Uncertain.UNKNOWN for use in more_uses):
                 return None
-            found[name] = None
+            results[name] = None
         else:
-            found[name] = holds
-    return found
+            results[name] = holds
+    return results
 
 
 def _look_up(facts: Facts, path: Path) -> AbstractValue:
@@ -105,23 +114,23 @@ def _evaluate(node: nodes.Expr, facts: Facts) -> AbstractValue:
             path = path_of(node)
             return _look_up(facts, path) if path else Uncertain.UNKNOWN
         case nodes.Not():
-            return _from_truth(_negated(_plain_truth(_evaluate(node.node, facts))))
+            return _from_truth(_negate(_plain_truth(_evaluate(node.node, facts))))
         case nodes.And() | nodes.Or():
-            return _logic(node, facts)
+            return _evaluate_logic(node, facts)
         case nodes.CondExpr():
-            return _choice(node, facts)
+            return _evaluate_choice(node, facts)
         case nodes.Compare():
-            return _comparison(with_current_event_names(node), facts)
+            return _evaluate_comparison(with_current_event_names(node), facts)
         case nodes.List() | nodes.Tuple():
             items = [_evaluate(item, facts) for item in node.items]
             known = [item.value for item in items if isinstance(item, KnownValue)]
             return KnownValue(known) if len(known) == len(items) else Uncertain.UNKNOWN
         case nodes.Test():
-            return _test(node, facts)
+            return _evaluate_test(node, facts)
         case nodes.Filter():
-            return _filter(node, facts)
+            return _evaluate_filter(node, facts)
         case nodes.Call(node=nodes.Getattr() as method):
-            return _method(method, node, facts)
+            return _evaluate_method(method, node, facts)
         case _:
             return Uncertain.UNKNOWN
 
@@ -131,7 +140,7 @@ def _plain_truth(value: AbstractValue) -> bool | None:
     return bool(value.value) if isinstance(value, KnownValue) else _truth(value)
 
 
-def _negated(holds: bool | None) -> bool | None:  # noqa: FBT001 - three values, not a flag
+def _negate(holds: bool | None) -> bool | None:  # noqa: FBT001 - three values, not a flag
     return None if holds is None else not holds
 
 
@@ -139,7 +148,7 @@ def _from_truth(holds: bool | None) -> AbstractValue:  # noqa: FBT001 - three va
     return Uncertain.UNKNOWN if holds is None else KnownValue(holds)
 
 
-def _logic(node: nodes.And | nodes.Or, facts: Facts) -> AbstractValue:
+def _evaluate_logic(node: nodes.And | nodes.Or, facts: Facts) -> AbstractValue:
     decides = isinstance(node, nodes.Or)
     left = _evaluate(node.left, facts)
     holds = _plain_truth(left)
@@ -150,69 +159,70 @@ def _logic(node: nodes.And | nodes.Or, facts: Facts) -> AbstractValue:
     return Uncertain.UNKNOWN
 
 
-def _choice(node: nodes.CondExpr, facts: Facts) -> AbstractValue:
-    other = KnownValue("") if node.expr2 is None else _evaluate(node.expr2, facts)
+def _evaluate_choice(node: nodes.CondExpr, facts: Facts) -> AbstractValue:
+    otherwise = KnownValue("") if node.expr2 is None else _evaluate(node.expr2, facts)
     holds = _plain_truth(_evaluate(node.test, facts))
     if holds is not None:
-        return _evaluate(node.expr1, facts) if holds else other
-    one = _evaluate(node.expr1, facts)
-    if one == other:
-        return one
-    same = _truth(one)
-    if same is None or same is not _truth(other):
+        return _evaluate(node.expr1, facts) if holds else otherwise
+    then = _evaluate(node.expr1, facts)
+    if then == otherwise:
+        return then
+    same = _truth(then)
+    if same is None or same is not _truth(otherwise):
         return Uncertain.UNKNOWN
     return Uncertain.TRUE if same else Uncertain.FALSE
 
 
-def _comparison(node: nodes.Compare, facts: Facts) -> AbstractValue:
+def _evaluate_comparison(node: nodes.Compare, facts: Facts) -> AbstractValue:
     """Several comparisons in a row hold if each does."""
     left = _evaluate(node.expr, facts)
     verdicts = []
     for operand in node.ops:
         right = _evaluate(operand.expr, facts)
-        verdicts.append(_compared(operand.op, left, right))
+        verdicts.append(_compare(operand.op, left, right))
         left = right
     if False in verdicts:
         return KnownValue(value=False)
     return Uncertain.UNKNOWN if None in verdicts else KnownValue(value=True)
 
 
-def _compared(op: str, left: AbstractValue, right: AbstractValue) -> bool | None:
+def _compare(op: str, left: AbstractValue, right: AbstractValue) -> bool | None:
     if Uncertain.MISSING in (left, right):
         return op in ("ne", "notin")
     if not isinstance(left, KnownValue) or not isinstance(right, KnownValue):
         return None
     try:
         if op in ("in", "notin"):
-            return (left.value in right.value) is (op == "in")  # type: ignore[operator]
+            return (left.value in right.value) is (op == "in")  # type: ignore[operator]  # what holds nothing raises
         return bool(COMPARISONS[op][1](left.value, right.value))
     except TypeError:
         return None
 
 
-_COMPARING_TESTS = {"eq": "eq", "==": "eq", "equalto": "eq", "ne": "ne", "!=": "ne", "in": "in"}
+# Tests of order (`lt`, `ge`, …) are not among them: their verdict stays open.
+_EQUALITY_TESTS = {test: name for test, name in COMPARISON_TESTS.items() if name in ("eq", "ne", "in")}
 
 
-def _test(node: nodes.Test, facts: Facts) -> AbstractValue:
+def _evaluate_test(node: nodes.Test, facts: Facts) -> AbstractValue:
     value = _evaluate(node.node, facts)
-    if node.name in _COMPARING_TESTS and len(node.args) == 1:
-        other = _evaluate(node.args[0], facts)
-        return _from_truth(_compared(_COMPARING_TESTS[node.name], value, other))
+    if node.name in _EQUALITY_TESTS and len(node.args) == 1:
+        expected = _evaluate(node.args[0], facts)
+        return _from_truth(_compare(_EQUALITY_TESTS[node.name], value, expected))
     there = None if value in (Uncertain.UNKNOWN, Uncertain.FALSE) else value is not Uncertain.MISSING
     match node.name:
         case "defined":
             return _from_truth(there)
         case "undefined":
-            return _from_truth(_negated(there))
+            return _from_truth(_negate(there))
         case "none" if there is not None:
             return KnownValue(value == KnownValue(None))
         case _:
             return Uncertain.UNKNOWN
 
 
-def _filter(node: nodes.Filter, facts: Facts) -> AbstractValue:
+def _evaluate_filter(node: nodes.Filter, facts: Facts) -> AbstractValue:
     value = _evaluate(node.node, facts) if node.node is not None else Uncertain.UNKNOWN
-    if node.name in ("default", "d") and not node.args[1:] and not node.kwargs:
+    if node.name in DEFAULT_FILTERS and not node.args[1:] and not node.kwargs:
         if value is Uncertain.MISSING:
             return _evaluate(node.args[0], facts) if node.args else KnownValue("")
         return value if isinstance(value, KnownValue) or value is Uncertain.TRUE else Uncertain.UNKNOWN
@@ -226,7 +236,7 @@ def _filter(node: nodes.Filter, facts: Facts) -> AbstractValue:
     return Uncertain.UNKNOWN
 
 
-def _method(method: nodes.Getattr, call: nodes.Call, facts: Facts) -> AbstractValue:
+def _evaluate_method(method: nodes.Getattr, call: nodes.Call, facts: Facts) -> AbstractValue:
     owner = _evaluate(method.node, facts)
     args = [_evaluate(argument, facts) for argument in call.args]
     match owner, args:

@@ -7,14 +7,15 @@ elsewhere that would have raised.
 from jinja2 import nodes
 
 from noetl.expr.language.path import Path, path_of
-from noetl.expr.library import date_filters, text_filters
+from noetl.expr.library.filters import LENGTH_FILTERS, SCALAR_FILTERS
+from noetl.expr.library.tests import COMPARISON_TESTS
 
-_NOTHING: frozenset[Path] = frozenset()
+_NO_PATHS: frozenset[Path] = frozenset()
 _TRUE_OF_ABSENCE = frozenset({"ne", "notin"})
-_PASSED_BY_ABSENCE = frozenset({"!=", "ne", "sameas", "undefined"})
+_PASSED_BY_ABSENCE = frozenset(
+    {"sameas", "undefined", *(test for test, name in COMPARISON_TESTS.items() if name in _TRUE_OF_ABSENCE)}
+)
 """Tests that an undefined may pass; all others are false for it."""
-_UNDEFINED_AGAIN = frozenset({*date_filters.DATE_FILTERS, *text_filters.TEXT_FILTERS})
-"""Filters that leave an undefined as it is; to those over lists it is an empty list."""
 
 
 def proven_paths(condition: nodes.Node, *, holds: bool) -> frozenset[Path]:
@@ -29,30 +30,31 @@ def proven_paths(condition: nodes.Node, *, holds: bool) -> frozenset[Path]:
             )
             return left | right if isinstance(condition, nodes.And) is holds else left & right
         case nodes.Test(name="undefined"):
-            return _NOTHING if holds else _needed(condition.node)
+            return _NO_PATHS if holds else _needed_paths(condition.node)
         case nodes.Test():
-            return _needed(condition.node) if holds and condition.name not in _PASSED_BY_ABSENCE else _NOTHING
+            proves = holds and condition.name not in _PASSED_BY_ABSENCE
+            return _needed_paths(condition.node) if proves else _NO_PATHS
         case nodes.Compare():
             return _proven_by_comparison(condition, holds=holds)
-        case nodes.Filter(name="length" | "count", node=nodes.Node() as value) if holds:
+        case nodes.Filter(node=nodes.Node() as value) if holds and condition.name in LENGTH_FILTERS:
             return proven_paths(value, holds=True)
         case _:
-            return _needed(condition) if holds else _NOTHING
+            return _needed_paths(condition) if holds else _NO_PATHS
 
 
 def _proven_by_comparison(node: nodes.Compare, *, holds: bool) -> frozenset[Path]:
     if not holds and len(node.ops) > 1:
-        return _NOTHING
-    found = _NOTHING
+        return _NO_PATHS
+    paths = _NO_PATHS
     left = node.expr
     for operand in node.ops:
         right = operand.expr
         if (operand.op in _TRUE_OF_ABSENCE) is not holds:
-            found |= _needed(left) | _needed(right)
+            paths |= _needed_paths(left) | _needed_paths(right)
         if holds and isinstance(left, nodes.Filter) and _is_positive(operand.op, right):
-            found |= proven_paths(left, holds=True)
+            paths |= proven_paths(left, holds=True)
         left = right
-    return found
+    return paths
 
 
 def _is_positive(op: str, right: nodes.Expr) -> bool:
@@ -63,23 +65,23 @@ def _is_positive(op: str, right: nodes.Expr) -> bool:
     )
 
 
-def _needed(node: nodes.Node) -> frozenset[Path]:
+def _needed_paths(node: nodes.Node) -> frozenset[Path]:
     """The paths without which this has no value: it would be undefined or raise."""
     match node:
         case nodes.Name():
             return frozenset({(node.name,)})
         case nodes.Getattr() | nodes.Getitem():
             path = path_of(node)
-            return frozenset({path}) if path else _needed(node.node)
+            return frozenset({path}) if path else _needed_paths(node.node)
         case nodes.And() | nodes.Or() | nodes.Not():
-            return _NOTHING
+            return _NO_PATHS
         case nodes.BinExpr():
-            return _needed(node.left) | _needed(node.right)
+            return _needed_paths(node.left) | _needed_paths(node.right)
         case nodes.UnaryExpr():
-            return _needed(node.node)
-        case nodes.Filter(node=nodes.Node() as value) if node.name in _UNDEFINED_AGAIN:
-            return _needed(value)
+            return _needed_paths(node.node)
+        case nodes.Filter(node=nodes.Node() as value) if node.name in SCALAR_FILTERS:
+            return _needed_paths(value)
         case nodes.Call(node=nodes.Getattr() as method):
-            return _needed(method.node)
+            return _needed_paths(method.node)
         case _:
-            return _NOTHING
+            return _NO_PATHS

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from jinja2 import nodes
 from msgspec import Struct
@@ -10,15 +10,13 @@ from msgspec import Struct
 from noetl.expr.analysis.proof import proven_paths
 from noetl.expr.language.parser import Syntax
 from noetl.expr.language.path import Path, is_key
-from noetl.expr.library.filters import FILTERS
+from noetl.expr.library.filters import DEFAULT_FILTERS, FILTERS, LENGTH_FILTERS
 from noetl.expr.library.functions import FUNCTIONS
 from noetl.expr.library.methods import METHOD_NAMES
 from noetl.expr.library.tests import TESTS
 from noetl.model import ExpressionError
 
-_DEFAULTS = frozenset({"d", "default"})
-_LENGTHS = frozenset({"count", "length"})
-_APPLYING: dict[str, tuple[dict[str, Callable[..., Any]], int]] = {
+_APPLYING_FILTERS: dict[str, tuple[dict[str, Callable[..., Any]], int]] = {
     "map": (FILTERS, 0),
     "reject": (TESTS, 0),
     "rejectattr": (TESTS, 1),
@@ -42,6 +40,17 @@ class Use(Struct, frozen=True):
     length_only: bool = False
 
 
+class ParsedCondition(Protocol):
+    """What the analyses of conditions ask of an expression. `Expression` is one, and stands above them."""
+
+    @property
+    def source(self) -> str: ...
+    @property
+    def uses(self) -> tuple[Use, ...]: ...
+    def syntax(self) -> Syntax: ...
+    def __hash__(self) -> int: ...
+
+
 class Analysis(Struct, frozen=True):
     """`assigned` are the names that the template itself sets somewhere."""
 
@@ -55,7 +64,7 @@ def analyse(syntax: Syntax) -> Analysis:
     if syntax.expression is not None:
         analyst.visit(syntax.expression)
     else:
-        analyst.body(syntax.body)
+        analyst.visit_body(syntax.body)
     return Analysis(tuple(analyst.uses), frozenset(analyst.assigned))
 
 
@@ -86,17 +95,18 @@ class _Analyst:
         `optional`: its absence is provided for; `length`: only its length is asked; `truth`: only
         its truth is asked.
         """
+        # Called for every node of every document: a look at the type is several times faster than a match.
         kind = type(node)
         if kind is nodes.Const:
             return
         if kind is nodes.Name or kind is nodes.Getattr or kind is nodes.Getitem:
             self._visit_path(node, optional=optional or truth, length=length)
         elif kind is nodes.Filter:
-            self._visit_filter(node, length=length)  # type: ignore[arg-type]
+            self._visit_filter(node, length=length)  # type: ignore[arg-type]  # not narrowed by `kind is`
         elif kind is nodes.And or kind is nodes.Or:
-            self._visit_logic(node, optional=optional, truth=truth)  # type: ignore[arg-type]
+            self._visit_logic(node, optional=optional, truth=truth)  # type: ignore[arg-type]  # likewise
         elif kind is nodes.CondExpr:
-            self._visit_choice(node, optional=optional, truth=truth)  # type: ignore[arg-type]
+            self._visit_choice(node, optional=optional, truth=truth)  # type: ignore[arg-type]  # likewise
         else:
             visitor = _VISITORS.get(kind)
             if visitor is None:
@@ -113,7 +123,7 @@ class _Analyst:
             elif isinstance(node, nodes.Getitem):
                 arg = node.arg
                 if is_key(arg):
-                    keys.append(arg.value)  # type: ignore[attr-defined]
+                    keys.append(arg.value)
                 else:
                     keys.clear()
                     length = False
@@ -149,17 +159,17 @@ class _Analyst:
         value = node.node
         if value is None:
             self._refuse("filter blocks are not available in expressions", node)
-        if name in _DEFAULTS:
+        if name in DEFAULT_FILTERS:
             self.visit(value, optional=True, length=length and not node.args[1:] and not node.kwargs)
         else:
-            self.visit(value, length=name in _LENGTHS)
+            self.visit(value, length=name in LENGTH_FILTERS)
         self._visit_arguments(node)
-        if name in _APPLYING:
+        if name in _APPLYING_FILTERS:
             self._check_applied(node)
 
     def _check_applied(self, node: nodes.Filter) -> None:
         """The filter or test that `map`, `select` and the like are told to apply."""
-        known, position = _APPLYING[node.name]
+        known, position = _APPLYING_FILTERS[node.name]
         if len(node.args) > position:
             applied = node.args[position]
             if isinstance(applied, nodes.Const) and applied.value not in known:
@@ -225,7 +235,7 @@ class _Analyst:
         for child in node.iter_child_nodes():
             self.visit(child)
 
-    def body(self, statements: list[nodes.Node]) -> None:
+    def visit_body(self, statements: list[nodes.Node]) -> None:
         """Analyse the statements of a template in order."""
         for statement in statements:
             match statement:
@@ -268,9 +278,9 @@ class _Analyst:
     def _branch(self, body: list[nodes.Node], outside: set[str]) -> set[str]:
         """Analyse one branch; the names that are local at its end."""
         self.local = set(outside)
-        self.body(body)
-        found, self.local = self.local, outside
-        return found
+        self.visit_body(body)
+        at_end, self.local = self.local, outside
+        return at_end
 
     def _visit_for(self, node: nodes.For) -> None:
         if node.recursive:
@@ -283,9 +293,9 @@ class _Analyst:
         if node.test is not None:
             self.visit(node.test, truth=True)
             self.safe = before | proven_paths(node.test, holds=True)
-        self.body(node.body)
+        self.visit_body(node.body)
         self.local, self.safe = set(outside), before
-        self.body(node.else_)
+        self.visit_body(node.else_)
         self.local = outside
 
     def _refuse(self, message: str, node: nodes.Node, hint: str = "") -> NoReturn:

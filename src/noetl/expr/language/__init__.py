@@ -1,0 +1,1 @@
+"""How expressions are written: from source text to tokens, a syntax tree, and code."""

@@ -10,6 +10,7 @@ _LINKS = frozenset({".", "|", "[", "(", "is"})
 _OPENING = frozenset({"(", "[", "{"})
 _CLOSING = frozenset({")", "]", "}"})
 _SEPARATORS = frozenset({",", ":"})
+# `~` is not among them: however many there are, the parser makes one flat node of them.
 _LEVELS = frozenset(
     {
         "and",

@@ -33,7 +33,7 @@ class ExpressionEnvironment(ImmutableSandboxedEnvironment):
             optimized=False,
             autoescape=False,
             cache_size=0,
-            finalize=_output,
+            finalize=_render_output,
             keep_trailing_newline=True,
         )
         self.filters = dict(FILTERS)
@@ -43,6 +43,7 @@ class ExpressionEnvironment(ImmutableSandboxedEnvironment):
 
     def call(self, context: Any, operation: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Every call in generated code; `operation` is one of those below, whatever the source says."""
+        # Jinja adds these to calls inside a loop or block, for functions that take a context of their own.
         kwargs.pop("_loop_vars", None)
         kwargs.pop("_block_vars", None)
         return operation(context, *args, **kwargs)
@@ -59,18 +60,18 @@ class ExpressionEnvironment(ImmutableSandboxedEnvironment):
         """Attributes are keys."""
         return item(self, obj, attribute)
 
-    built = staticmethod(operators.build_collection)
+    build_collection = staticmethod(operators.build_collection)
     compare = staticmethod(operators.compare)
     data_of = staticmethod(Evaluation.data_of)
-    function = staticmethod(call_function)
+    call_function = staticmethod(call_function)
     join_text = staticmethod(operators.join_text)
-    method = staticmethod(call_method)
-    sliced = staticmethod(operators.slice_value)
-    steps = staticmethod(operators.LoopSteps)
+    call_method = staticmethod(call_method)
+    slice_value = staticmethod(operators.slice_value)
+    loop_steps = staticmethod(operators.LoopSteps)
 
 
 @pass_context
-def _output(evaluation: Evaluation, value: object) -> str:
+def _render_output(evaluation: Evaluation, value: object) -> str:
     return render_text(value, evaluation.budget)
 
 
@@ -84,8 +85,10 @@ def compile_expression(
     expression: nodes.Expr, environment: ExpressionEnvironment
 ) -> Callable[[Evaluation], object]:
     """What evaluates one rewritten expression to its value."""
+    # Jinja makes code of templates only, and those give text. What a template assigns at its top ends in the
+    # variables of the context, as it is.
     target = nodes.Name(_RESULT, "store", lineno=1)
-    root = _compiled([nodes.Assign(target, expression, lineno=1)], environment)
+    root = _compile([nodes.Assign(target, expression, lineno=1)], environment)
 
     def run(evaluation: Evaluation) -> object:
         for _ in root(evaluation):
@@ -99,7 +102,7 @@ def compile_template(
     body: list[nodes.Node], environment: ExpressionEnvironment
 ) -> Callable[[Evaluation], object]:
     """What renders a rewritten template to text, stopping as soon as that grows too long."""
-    root = _compiled(body, environment)
+    root = _compile(body, environment)
 
     def run(evaluation: Evaluation) -> object:
         pieces: list[str] = []
@@ -114,7 +117,7 @@ def compile_template(
     return run
 
 
-def _compiled(body: list[nodes.Node], environment: ExpressionEnvironment) -> Callable[..., Any]:
+def _compile(body: list[nodes.Node], environment: ExpressionEnvironment) -> Callable[..., Any]:
     tree = nodes.Template(body, lineno=1)
     tree.set_environment(environment)
     code = environment.compile(tree)

@@ -1,17 +1,12 @@
-"""The one truthiness of guards, and what makes a string a guard."""
+"""What makes a string a guard, and what its syntax alone tells about its value."""
+
+from jinja2 import nodes
 
 from noetl.expr.language.lexer import Lexeme, lex
+from noetl.expr.language.parser import parse_syntax
 from noetl.model import ExpressionError
 
-_FALSE = frozenset({"", "0", "false", "no", "none"})
-_LOOSE = frozenset({"and", "or", "not", "if", "else"})
-
-
-def truthy(value: object) -> bool:
-    """Whether a guard with this value holds."""
-    if isinstance(value, str):
-        return value.strip().lower() not in _FALSE
-    return bool(value)
+_LOOSE_OPERATORS = frozenset({"and", "or", "not", "if", "else"})
 
 
 def is_template(text: str) -> bool:
@@ -42,7 +37,7 @@ def guard_fault(source: str) -> tuple[str, str] | None:
     message = "a guard is one expression, with no text around it"
     if expressions > 1:
         message = "a guard is one expression, this has several"
-    return message, f"write `{{{{ {_joined(source, lexemes)} }}}}`"
+    return message, f"write `{{{{ {_join_expressions(source, lexemes)} }}}}`"
 
 
 def _bare_fault(source: str) -> tuple[str, str]:
@@ -54,7 +49,7 @@ def _bare_fault(source: str) -> tuple[str, str]:
     return "a guard is an expression in braces; as it stands this is text", f"write `{{{{ {text} }}}}`"
 
 
-def _joined(source: str, lexemes: list[Lexeme]) -> str:
+def _join_expressions(source: str, lexemes: list[Lexeme]) -> str:
     """The guard with its braces moved to the outside."""
     parts: list[str] = []
     start = 0
@@ -68,6 +63,30 @@ def _joined(source: str, lexemes: list[Lexeme]) -> str:
         elif lexeme.type == "variable_end":
             inner = source[start : lexeme.offset].strip()
             parts.append(f"({inner})" if loose else inner)
-        elif lexeme.type == "name" and lexeme.text in _LOOSE:
+        elif lexeme.type == "name" and lexeme.text in _LOOSE_OPERATORS:
             loose = True
     return " ".join(part for part in parts if part)
+
+
+def gives_boolean(source: str) -> bool:
+    """Whether the value is true, false or nothing, whatever its names stand for."""
+    return _is_boolean(parse_syntax(source).expression)
+
+
+def is_concatenation(source: str) -> bool:
+    """Whether the outermost operator is `~`."""
+    return isinstance(parse_syntax(source).expression, nodes.Concat)
+
+
+def _is_boolean(node: nodes.Node | None) -> bool:
+    match node:
+        case nodes.Compare() | nodes.Test() | nodes.Not() | None:
+            return True
+        case nodes.And() | nodes.Or():
+            return _is_boolean(node.left) and _is_boolean(node.right)
+        case nodes.CondExpr():
+            return _is_boolean(node.expr1) and _is_boolean(node.expr2)
+        case nodes.Const():
+            return not isinstance(node.value, str)
+        case _:
+            return False

@@ -61,6 +61,7 @@ _END = {"{{": "variable_end", "{%": "block_end"}
 _CLOSING = {"{{": r"-?\}\}", "{%": r"[-+]?%\}"}
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 
+# No float begins after a dot: `a.0.1` are two subscripts. One match takes the blanks and the token.
 _PART = r"""
       (?P<float>(?<!\.)\d[\d_]*(?:(?:\.\d[\d_]*)?[eE][+\-]?\d[\d_]*|\.\d[\d_]*))
     | (?P<integer>0[bB](?:_?[01])+|0[oO](?:_?[0-7])+|0[xX](?:_?[\da-fA-F])+|[1-9](?:_?\d)*|0(?:_?0)*)
@@ -69,6 +70,7 @@ _PART = r"""
     | (?P<operator>\*\*|//|==|!=|>=|<=|[-+/*%~\[\](){}<>=.:|,;])
     | (?P<end>\Z)
 """
+# Inside brackets nothing closes the tag: the first `}}` of `{{ {'a': {}} }}` are two brackets.
 _INSIDE = re.compile(rf"\s*(?:{_PART})", re.VERBOSE | re.DOTALL)
 _TAG = {
     opening: re.compile(rf"\s*(?:(?P<closing>{closing})|{_PART})", re.VERBOSE | re.DOTALL)
@@ -78,50 +80,50 @@ _ESCAPE = re.compile(
     r"\\(?:x(?P<x>[\da-fA-F]{2})|u(?P<u>[\da-fA-F]{4})|U(?P<U>[\da-fA-F]{8})|(?P<octal>[0-7]{1,3})|(?P<other>.))",
     re.DOTALL | re.ASCII,
 )
-_ESCAPES = dict(zip("abfnrtv\\'\"\n", "\a\b\f\n\r\t\v\\'\"", strict=False)) | {"\n": ""}
+_ESCAPES = dict(zip("abfnrtv\\'\"", "\a\b\f\n\r\t\v\\'\"", strict=True)) | {"\n": ""}
 _SURROGATES = range(0xD800, 0xE000)
 _BRACKETS = frozenset("()[]{}")
 
 
 def tokenize(source: str) -> list[SourceToken]:
     """Every piece of `source` in order, blanks and comments included. Raises ExpressionError."""
-    found: list[SourceToken] = []
+    tokens: list[SourceToken] = []
     end = 0
     for lexeme in lex(source):
         offset = lexeme.offset
         if offset > end:
-            found.append(SourceToken(end, "whitespace", source[end:offset]))
-        found.append(SourceToken(offset, lexeme.type, lexeme.text))
+            tokens.append(SourceToken(end, "whitespace", source[end:offset]))
+        tokens.append(SourceToken(offset, lexeme.type, lexeme.text))
         end = offset + len(lexeme.text)
-    return found
+    return tokens
 
 
 def lex(source: str) -> list[Lexeme]:
     """The tokens of `source` without blanks. Raises ExpressionError, at the place of the fault."""
     if len(source) > MAX_SOURCE:
         raise ExpressionError(f"the text is longer than {MAX_SOURCE:,} characters", offset=MAX_SOURCE)
-    found: list[Lexeme] = []
+    lexemes: list[Lexeme] = []
     position = 0
     trim = False
     while (opening := _OPENING.search(source, position)) is not None:
         start = opening.start()
         mark = opening.group()[:2]
-        _add_data(found, source, position, start, trim=trim, strip=source[start + 2 : start + 3] == "-")
+        _add_data(lexemes, source, position, start, trim=trim, strip=source[start + 2 : start + 3] == "-")
         if opening["raw"] is not None:
-            position, trim = _lex_raw(found, source, opening)
+            position, trim = _lex_raw(lexemes, source, opening)
         elif mark == "{#":
-            position, trim = _lex_comment(found, source, start)
+            position, trim = _lex_comment(lexemes, source, start)
         else:
-            position, trim = _lex_tag(found, source, start, mark)
-        if len(found) > MAX_TOKENS:
+            position, trim = _lex_tag(lexemes, source, start, mark)
+        if len(lexemes) > MAX_TOKENS:
             raise ExpressionError(
-                f"there are more than {MAX_TOKENS:,} tokens", offset=found[MAX_TOKENS].offset
+                f"there are more than {MAX_TOKENS:,} tokens", offset=lexemes[MAX_TOKENS].offset
             )
-    _add_data(found, source, position, len(source), trim=trim, strip=False)
-    return found
+    _add_data(lexemes, source, position, len(source), trim=trim, strip=False)
+    return lexemes
 
 
-def _add_data(found: list[Lexeme], source: str, start: int, end: int, *, trim: bool, strip: bool) -> None:
+def _add_data(lexemes: list[Lexeme], source: str, start: int, end: int, *, trim: bool, strip: bool) -> None:
     if start == end:
         return
     text = value = source[start:end]
@@ -129,39 +131,39 @@ def _add_data(found: list[Lexeme], source: str, start: int, end: int, *, trim: b
         value = value.lstrip()
     if strip:
         value = value.rstrip()
-    found.append(Lexeme(start + 1, "data", value, text))
+    lexemes.append(Lexeme(start + 1, "data", value, text))
 
 
-def _lex_raw(found: list[Lexeme], source: str, opening: re.Match[str]) -> tuple[int, bool]:
+def _lex_raw(lexemes: list[Lexeme], source: str, opening: re.Match[str]) -> tuple[int, bool]:
     end = _RAW_END.search(source, opening.end())
     if end is None:
-        raise _unclosed("{% raw %}", opening.start(), "{% endraw %}")
-    found.append(Lexeme(opening.start() + 1, "raw_begin", "", opening.group()))
+        raise _unclosed_error("{% raw %}", opening.start(), "{% endraw %}")
+    lexemes.append(Lexeme(opening.start() + 1, "raw_begin", "", opening.group()))
     trim = opening["raw"] == "-"
-    _add_data(found, source, opening.end(), end.start(), trim=trim, strip=end["strip"] == "-")
-    found.append(Lexeme(end.start() + 1, "raw_end", "", end.group()))
+    _add_data(lexemes, source, opening.end(), end.start(), trim=trim, strip=end["strip"] == "-")
+    lexemes.append(Lexeme(end.start() + 1, "raw_end", "", end.group()))
     return end.end(), end["trim"] == "-"
 
 
-def _lex_comment(found: list[Lexeme], source: str, start: int) -> tuple[int, bool]:
+def _lex_comment(lexemes: list[Lexeme], source: str, start: int) -> tuple[int, bool]:
     end = _COMMENT_END.search(source, start + 2)
     if end is None:
-        raise _unclosed("{#", start, "#}")
-    found.append(Lexeme(start + 1, "comment", "", source[start : end.end()]))
+        raise _unclosed_error("{#", start, "#}")
+    lexemes.append(Lexeme(start + 1, "comment", "", source[start : end.end()]))
     return end.end(), end["trim"] == "-"
 
 
-def _lex_tag(found: list[Lexeme], source: str, start: int, mark: str) -> tuple[int, bool]:
+def _lex_tag(lexemes: list[Lexeme], source: str, start: int, mark: str) -> tuple[int, bool]:
     """Read one `{{ … }}` or `{% … %}`; answer where it ends and whether it eats the blanks after it."""
     position = start + 3 if source[start + 2 : start + 3] in ("-", "+") else start + 2
-    found.append(Lexeme(start + 1, _BEGIN[mark], "", source[start:position]))
-    first = len(found)
+    lexemes.append(Lexeme(start + 1, _BEGIN[mark], "", source[start:position]))
+    first = len(lexemes)
     brackets: list[tuple[str, int]] = []
     match_outside, match_inside = _TAG[mark].match, _INSIDE.match
     while True:
         match = (match_inside if brackets else match_outside)(source, position)
         if match is None:
-            raise _unreadable(source, position)
+            raise _unreadable_error(source, position)
         kind = match.lastgroup
         position = match.end()
         text = match[kind]  # type: ignore[index]  # every alternative has a name
@@ -173,25 +175,25 @@ def _lex_tag(found: list[Lexeme], source: str, start: int, mark: str) -> tuple[i
         elif kind == "operator":
             kind = operators[text]
             if text in _BRACKETS:
-                _balance(brackets, text, offset)
+                _track_bracket(brackets, text, offset)
         elif kind == "closing":
             # No tree is deeper than its tokens are many.
-            if len(found) - first > MAX_DEPTH:
-                check_depth(found[first:])
-            found.append(Lexeme(offset + 1, _END[mark], "", text))
+            if len(lexemes) - first > MAX_DEPTH:
+                check_depth(lexemes[first:])
+            lexemes.append(Lexeme(offset + 1, _END[mark], "", text))
             return position, text[0] == "-"
         elif kind == "end":
-            raise _unfinished(brackets, mark, start)
+            raise _unfinished_error(brackets, mark, start)
         else:
-            value = _constant(kind, text, offset)
-        found.append(Lexeme(offset + 1, kind, value, text))  # type: ignore[arg-type]
-        if len(found) > MAX_TOKENS:
+            value = _parse_constant(kind, text, offset)
+        lexemes.append(Lexeme(offset + 1, kind, value, text))  # type: ignore[arg-type]  # it has one, as above
+        if len(lexemes) > MAX_TOKENS:
             raise ExpressionError(f"there are more than {MAX_TOKENS:,} tokens", offset=offset)
 
 
-def _constant(kind: str | None, text: str, offset: int) -> object:
+def _parse_constant(kind: str | None, text: str, offset: int) -> object:
     if kind == "string":
-        return _unescaped(text, offset) if "\\" in text else text[1:-1]
+        return _unescape(text, offset) if "\\" in text else text[1:-1]
     if len(text) > MAX_NUMERAL:
         raise ExpressionError("the number is too long", offset=offset)
     digits = text.replace("_", "")
@@ -203,7 +205,7 @@ def _constant(kind: str | None, text: str, offset: int) -> object:
     return number
 
 
-def _unescaped(text: str, offset: int) -> str:
+def _unescape(text: str, offset: int) -> str:
     """The text between the quotes with Python's escapes; a backslash before anything else is itself."""
 
     def character(match: re.Match[str]) -> str:
@@ -222,7 +224,7 @@ def _unescaped(text: str, offset: int) -> str:
     return _ESCAPE.sub(character, text[1:-1])
 
 
-def _balance(open_brackets: list[tuple[str, int]], text: str, offset: int) -> None:
+def _track_bracket(open_brackets: list[tuple[str, int]], text: str, offset: int) -> None:
     if text in _PAIRS:
         open_brackets.append((text, offset))
         if len(open_brackets) > MAX_BRACKETS:
@@ -230,32 +232,32 @@ def _balance(open_brackets: list[tuple[str, int]], text: str, offset: int) -> No
     else:
         if not open_brackets:
             raise ExpressionError(f"`{text}` closes nothing", offset=offset)
-        bracket, place = open_brackets.pop()
+        bracket, position = open_brackets.pop()
         if _PAIRS[bracket] != text:
             raise ExpressionError(
-                f"`{text}` does not close the `{bracket}` at character {place + 1}",
+                f"`{text}` does not close the `{bracket}` at character {position + 1}",
                 offset=offset,
                 hint=f"`{_PAIRS[bracket]}` is missing",
             )
 
 
-def _unfinished(open_brackets: list[tuple[str, int]], mark: str, start: int) -> ExpressionError:
+def _unfinished_error(open_brackets: list[tuple[str, int]], mark: str, start: int) -> ExpressionError:
     if open_brackets:
-        bracket, place = open_brackets[-1]
-        return _unclosed(bracket, place, _PAIRS[bracket])
-    return _unclosed(mark, start, "}}" if mark == "{{" else "%}")
+        bracket, position = open_brackets[-1]
+        return _unclosed_error(bracket, position, _PAIRS[bracket])
+    return _unclosed_error(mark, start, "}}" if mark == "{{" else "%}")
 
 
-def _unclosed(opening: str, offset: int, closing: str) -> ExpressionError:
+def _unclosed_error(opening: str, offset: int, closing: str) -> ExpressionError:
     return ExpressionError(f"`{opening}` is never closed", offset=offset, hint=f"add `{closing}`")
 
 
-def _unreadable(source: str, position: int) -> ExpressionError:
+def _unreadable_error(source: str, position: int) -> ExpressionError:
     while source[position].isspace():
         position += 1
     character = source[position]
     if character in "'\"":
-        return _unclosed(character, position, character)
+        return _unclosed_error(character, position, character)
     hints = {
         "&": "write `and`",
         "!": "write `not`",

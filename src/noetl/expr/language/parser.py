@@ -9,6 +9,7 @@ from jinja2.lexer import Token, TokenStream
 from jinja2.parser import Parser
 
 from noetl.expr.language.lexer import Lexeme, lex
+from noetl.expr.library.operators import COMPARISONS
 from noetl.expr.runtime.limits import MAX_BLOCKS
 from noetl.model import ExpressionError
 
@@ -18,13 +19,12 @@ _SILENT = frozenset({"comment", "raw_begin", "raw_end"})
 _OR, _AND, _NOT, _COMPARE, _SUM, _CONCAT, _PRODUCT, _POWER = range(1, 9)
 _WORDS = {"or": _OR, "and": _AND, "in": _COMPARE, "not": _COMPARE}
 _SYMBOLS = {
-    **dict.fromkeys(("eq", "ne", "lt", "lteq", "gt", "gteq"), _COMPARE),
+    **dict.fromkeys(COMPARISONS, _COMPARE),
     **dict.fromkeys(("add", "sub"), _SUM),
     "tilde": _CONCAT,
     **dict.fromkeys(("mul", "div", "floordiv", "mod"), _PRODUCT),
     "pow": _POWER,
 }
-_COMPARISONS = frozenset({"eq", "gt", "gteq", "in", "lt", "lteq", "ne"})
 _OPERATORS: dict[str, type[nodes.BinExpr]] = {
     "add": nodes.Add,
     "and": nodes.And,
@@ -57,7 +57,7 @@ def parse_syntax(source: str) -> Syntax:
     try:
         body = parser.subparse()
     except TemplateSyntaxError as error:
-        raise _explained(error, lexemes) from None
+        raise _explain_error(error, lexemes) from None
     except RecursionError:
         raise ExpressionError("the expression is nested too deeply") from None
     expression = _only_expression(body) if _is_single(lexemes) else None
@@ -65,14 +65,14 @@ def parse_syntax(source: str) -> Syntax:
 
 
 def _is_single(lexemes: list[Lexeme]) -> bool:
-    found = 0
+    expressions = 0
     for lexeme in lexemes:
         kind = lexeme.type
         if kind == "variable_begin":
-            found += 1
+            expressions += 1
         elif kind in ("block_begin", "raw_begin") or (kind == "data" and not lexeme.text.isspace()):
             return False
-    return found == 1
+    return expressions == 1
 
 
 def _only_expression(body: list[nodes.Node]) -> nodes.Expr | None:
@@ -89,7 +89,7 @@ class _OffsetParser(Parser):
 
     def __init__(self, lexemes: list[Lexeme]) -> None:
         # Jinja's own constructor would read the source with its lexer; these are all its fields.
-        self.stream = TokenStream(_spoken(lexemes), None, None)
+        self.stream = TokenStream(_parser_tokens(lexemes), None, None)
         self.name = self.filename = None
         self.closed = False
         self.extensions = {}
@@ -103,7 +103,7 @@ class _OffsetParser(Parser):
         token = self.stream.current
         name = str(token.value)
         if name not in _STATEMENTS:
-            raise _unknown_statement(name, token.lineno - 1)
+            raise _unknown_statement_error(name, token.lineno - 1)
         if len(self._open) >= MAX_BLOCKS:
             raise ExpressionError(f"blocks are nested more than {MAX_BLOCKS} deep", offset=token.lineno - 1)
         self._open.append((name, token.lineno - 1))
@@ -132,7 +132,8 @@ class _OffsetParser(Parser):
     def _climb(self, floor: int) -> nodes.Expr:
         """An expression whose operators all bind at least as tightly as `floor`.
 
-        Jinja's grammar, in one loop instead of a function per level.
+        Jinja's grammar (`Parser.parse_or` and below), in one loop instead of a function per level: with the
+        lexer this reads three times as fast, and a bracket takes fewer frames of the stack.
         """
         stream = self.stream
         token = stream.current
@@ -166,7 +167,7 @@ class _OffsetParser(Parser):
             if name == "not" and token.type == "name" and stream.look().test("name:in"):
                 next(stream)
                 name = "notin"
-            elif name not in _COMPARISONS or (name == "in") != (token.type == "name"):
+            elif name != "in" if token.type == "name" else name not in COMPARISONS:
                 return nodes.Compare(left, operands, lineno=lineno)
             next(stream)
             operands.append(nodes.Operand(name, self._climb(_COMPARE + 1), lineno=token.lineno))
@@ -180,19 +181,19 @@ class _OffsetParser(Parser):
         return nodes.Concat(parts, lineno=lineno)
 
 
-def _unknown_statement(name: str, offset: int) -> ExpressionError:
+def _unknown_statement_error(name: str, offset: int) -> ExpressionError:
     if name in ("elif", "else") or name.startswith("end"):
         return ExpressionError(f"`{{% {name} %}}` closes nothing", offset=offset)
     hint = "the statements are `if`, `for` and `set`"
     return ExpressionError(f"`{{% {name} %}}` is not available here", offset=offset, hint=hint)
 
 
-def _spoken(lexemes: list[Lexeme]) -> Iterable[Token]:
+def _parser_tokens(lexemes: list[Lexeme]) -> Iterable[Token]:
     """The tokens that mean something to the parser; a lexeme has all that it asks of a token."""
     return cast("Iterable[Token]", [lexeme for lexeme in lexemes if lexeme.type not in _SILENT])
 
 
-def _explained(error: TemplateSyntaxError, lexemes: list[Lexeme]) -> ExpressionError:
+def _explain_error(error: TemplateSyntaxError, lexemes: list[Lexeme]) -> ExpressionError:
     """Jinja's complaint in the words of a playbook."""
     message = error.message or "the expression cannot be read"
     offset = max(error.lineno - 1, 0)
@@ -202,9 +203,9 @@ def _explained(error: TemplateSyntaxError, lexemes: list[Lexeme]) -> ExpressionE
     if message.startswith("unexpected 'end of"):
         return ExpressionError("the expression ends too early", offset=offset)
     if got and "end of print statement" in message:
-        found = next((lexeme.text for lexeme in lexemes if lexeme.offset == offset), got[1])
+        text = next((lexeme.text for lexeme in lexemes if lexeme.offset == offset), got[1])
         return ExpressionError(
-            f"unexpected `{found}`", offset=offset, hint="an operator or `}}` is missing before it"
+            f"unexpected `{text}`", offset=offset, hint="an operator or `}}` is missing before it"
         )
     if got and got[1] in ("end of print statement", "end of statement block"):
         return ExpressionError("the expression ends too early", offset=offset)

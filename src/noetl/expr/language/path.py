@@ -1,6 +1,6 @@
 """Paths such as `ctx.user['name']` in the syntax tree."""
 
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 from jinja2 import nodes
 
@@ -14,13 +14,13 @@ def path_of(node: nodes.Node) -> Path | None:
         if isinstance(node, nodes.Getattr):
             keys.append(node.attr)
         elif isinstance(node, nodes.Getitem) and is_key(node.arg):
-            keys.append(node.arg.value)  # type: ignore[attr-defined]
+            keys.append(node.arg.value)
         else:
             return None
         node = node.node
     return (node.name, *reversed(keys))
 
 
-def is_key(node: nodes.Node) -> bool:
+def is_key(node: nodes.Node) -> TypeGuard[nodes.Const]:
     """Whether a subscript is a constant key."""
     return isinstance(node, nodes.Const) and type(node.value) is str

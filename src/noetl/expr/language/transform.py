@@ -1,7 +1,7 @@
 """Changes to the syntax tree before code is made from it, so that every operation is one of ours."""
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 from jinja2 import nodes
 from jinja2.visitor import NodeTransformer
@@ -11,6 +11,18 @@ from noetl.expr.runtime.scope import NAMESPACES
 from noetl.model.reference import MARKER, escape_key
 
 N = TypeVar("N", bound=nodes.Node)
+
+Operation: TypeAlias = Literal[
+    "build_collection",
+    "call_function",
+    "call_method",
+    "compare",
+    "data_of",
+    "join_text",
+    "loop_steps",
+    "slice_value",
+]
+"""What a syntax tree is made of in the end: attributes of `ExpressionEnvironment`."""
 
 OLDER_EVENT_NAMES = {"call.done": ("step.done", "loop.done"), "call.error": ("step.failed",)}
 """Older names of events, with those that they mean."""
@@ -28,83 +40,90 @@ class _Rewriter(NodeTransformer):
     def __init__(self, assigned: frozenset[str]) -> None:
         self.assigned = assigned
 
-    def visit_Getattr(self, node: nodes.Getattr) -> nodes.Node:  # noqa: N802
+    def visit_Getattr(self, node: nodes.Getattr) -> nodes.Node:  # noqa: N802 - as Jinja calls it
         key = nodes.Const(node.attr, lineno=node.lineno)
         return self.visit_Getitem(nodes.Getitem(node.node, key, "load", lineno=node.lineno))
 
-    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:  # noqa: N802
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:  # noqa: N802 - as Jinja calls it
         owner, key = node.node, node.arg
         if isinstance(key, nodes.Slice):
             bounds = [part or nodes.Const(None) for part in (key.start, key.stop, key.step)]
-            return self._operation("sliced", [owner, *bounds], node)
+            return self._operation("slice_value", [owner, *bounds], node)
         if isinstance(owner, nodes.Name) and isinstance(key, nodes.Const) and key.value == "data":
             name = owner.name
             if name not in self.assigned and name not in NAMESPACES and name != "loop":
                 return self._operation("data_of", [nodes.Const(name)], node)
         return self.generic_visit(node)
 
-    def visit_Call(self, node: nodes.Call) -> nodes.Node:  # noqa: N802
+    def visit_Call(self, node: nodes.Call) -> nodes.Node:  # noqa: N802 - as Jinja calls it
         called = node.node
         if isinstance(called, nodes.Name):
-            return self._operation("function", [nodes.Const(called.name), *node.args], node, node.kwargs)
-        assert isinstance(called, nodes.Getattr)  # noqa: S101 -- the analysis refused everything else
+            return self._operation("call_function", [nodes.Const(called.name), *node.args], node, node.kwargs)
+        assert isinstance(called, nodes.Getattr)  # noqa: S101 - the analysis refused everything else
         method = nodes.Const(called.attr)
-        return self._operation("method", [called.node, method, *node.args], node, node.kwargs)
+        return self._operation("call_method", [called.node, method, *node.args], node, node.kwargs)
 
-    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802 - as Jinja calls it
         return self._operation("join_text", node.nodes, node)
 
-    def visit_List(self, node: nodes.List) -> nodes.Node:  # noqa: N802
-        return self._built(node)
+    def visit_List(self, node: nodes.List) -> nodes.Node:  # noqa: N802 - as Jinja calls it
+        return self._charge_collection(node)
 
-    def visit_Tuple(self, node: nodes.Tuple) -> nodes.Node:  # noqa: N802
-        return node if node.ctx == "store" else self._built(nodes.List(node.items, lineno=node.lineno))
+    def visit_Tuple(self, node: nodes.Tuple) -> nodes.Node:  # noqa: N802 - as Jinja calls it
+        return (
+            node
+            if node.ctx == "store"
+            else self._charge_collection(nodes.List(node.items, lineno=node.lineno))
+        )
 
-    def visit_Dict(self, node: nodes.Dict) -> nodes.Node:  # noqa: N802
+    def visit_Dict(self, node: nodes.Dict) -> nodes.Node:  # noqa: N802 - as Jinja calls it
+        # An author's mapping never is a marker. `build_collection` sees to keys that are computed.
         for pair in node.items:
             if isinstance(pair.key, nodes.Const) and pair.key.value == MARKER:
                 pair.key = nodes.Const(escape_key(MARKER), lineno=node.lineno)
-        return self._built(node)
+        return self._charge_collection(node)
 
-    def visit_CondExpr(self, node: nodes.CondExpr) -> nodes.Node:  # noqa: N802
+    def visit_CondExpr(self, node: nodes.CondExpr) -> nodes.Node:  # noqa: N802 - as Jinja calls it
         if node.expr2 is None:
             node.expr2 = nodes.Const("", lineno=node.lineno)
         return self.generic_visit(node)
 
-    def visit_Compare(self, node: nodes.Compare) -> nodes.Node:  # noqa: N802
+    def visit_Compare(self, node: nodes.Compare) -> nodes.Node:  # noqa: N802 - as Jinja calls it
         node = with_current_event_names(node)
         operands: list[nodes.Expr] = [node.expr]
         for operand in node.ops:
             operands += [nodes.Const(operand.op), operand.expr]
         return self._operation("compare", operands, node)
 
-    def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802
+    def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802 - as Jinja calls it
+        # A step is charged for every node in the loop: names, constants and text charge nothing themselves.
         weight = sum(1 for _ in node.find_all(nodes.Node))
         self.generic_visit(node)
-        node.iter = _operation("steps", [node.iter, nodes.Const(max(STEP_COST, weight))], node)
+        node.iter = _operation("loop_steps", [node.iter, nodes.Const(max(STEP_COST, weight))], node)
         return node
 
-    def _built(self, node: nodes.List | nodes.Dict) -> nodes.Expr:
+    def _charge_collection(self, node: nodes.List | nodes.Dict) -> nodes.Expr:
+        # Constants are no more than the source has tokens: nothing to charge when they are evaluated.
         if all(isinstance(child, nodes.Const) for child in node.iter_child_nodes()):
             return node
         self.generic_visit(node)
-        return _operation("built", [node], node)
+        return _operation("build_collection", [node], node)
 
     def _operation(
         self,
-        name: str,
+        name: Operation,
         args: Sequence[nodes.Node],
         node: nodes.Node,
         kwargs: list[nodes.Keyword] | None = None,
     ) -> nodes.Call:
-        return self.generic_visit(_operation(name, args, node, kwargs))  # type: ignore[return-value]
+        return self.generic_visit(_operation(name, args, node, kwargs))  # type: ignore[return-value]  # the same node
 
-    def visit_EnvironmentAttribute(self, node: nodes.EnvironmentAttribute) -> nodes.Node:  # noqa: N802
+    def visit_EnvironmentAttribute(self, node: nodes.EnvironmentAttribute) -> nodes.Node:  # noqa: N802 - as Jinja calls it
         return node
 
 
 def _operation(
-    name: str, args: Sequence[nodes.Node], node: nodes.Node, kwargs: list[nodes.Keyword] | None = None
+    name: Operation, args: Sequence[nodes.Node], node: nodes.Node, kwargs: list[nodes.Keyword] | None = None
 ) -> nodes.Call:
     function = nodes.EnvironmentAttribute(name, lineno=node.lineno)
     return nodes.Call(function, args, kwargs or [], None, None, lineno=node.lineno)
@@ -118,16 +137,16 @@ def with_current_event_names(node: nodes.Compare) -> nodes.Compare:
             if _is_event_name(right):
                 left, right = right, left
             if _is_event_name(left) and isinstance(right, nodes.Const) and right.value in OLDER_EVENT_NAMES:
-                return _compared(left, "in" if op == "eq" else "notin", _renamed(right), node)
+                return _membership(left, "in" if op == "eq" else "notin", _current_names(right), node)
         case nodes.Compare(
             ops=[nodes.Operand(op="in" | "notin" as op, expr=nodes.List() | nodes.Tuple() as right)]
         ) if _is_event_name(node.expr):
-            names = [name for item in right.items for name in _renamed(item)]
-            return _compared(node.expr, op, names, node)
+            names = [name for item in right.items for name in _current_names(item)]
+            return _membership(node.expr, op, names, node)
     return node
 
 
-def _compared(left: nodes.Expr, op: str, names: list[nodes.Expr], node: nodes.Compare) -> nodes.Compare:
+def _membership(left: nodes.Expr, op: str, names: list[nodes.Expr], node: nodes.Compare) -> nodes.Compare:
     listed = nodes.List(names, lineno=node.lineno)
     return nodes.Compare(left, [nodes.Operand(op, listed, lineno=node.lineno)], lineno=node.lineno)
 
@@ -142,7 +161,7 @@ def _is_event_name(node: nodes.Expr) -> bool:
             return False
 
 
-def _renamed(node: nodes.Expr) -> list[nodes.Expr]:
+def _current_names(node: nodes.Expr) -> list[nodes.Expr]:
     if isinstance(node, nodes.Const) and node.value in OLDER_EVENT_NAMES:
         return [nodes.Const(name, lineno=node.lineno) for name in OLDER_EVENT_NAMES[node.value]]
     return [node]

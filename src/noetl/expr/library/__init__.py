@@ -1,0 +1,1 @@
+"""What expressions may call: operators, filters, functions, methods and tests."""

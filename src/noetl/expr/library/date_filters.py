@@ -13,7 +13,7 @@ _FORMAT = re.compile(r"(?:[^%]|%[AaBbdfHIjMmpSUuVWwYyGZz%])*")
 _MAX_FORMAT = 200
 
 
-def _moment(value: object) -> datetime:
+def _parse_moment(value: object) -> datetime:
     if not isinstance(value, str):
         raise ExpressionError(
             f"a date is ISO 8601 text, not {type_name(value)}", hint="`from_timestamp` reads numbers"
@@ -32,19 +32,19 @@ def _iso(moment: datetime) -> str:
 def _to_datetime(_: Evaluation, value: object, fmt: str | None = None) -> str:
     """The date as full ISO 8601 text; `fmt` says how to read other text."""
     if fmt is None:
-        return _iso(_moment(value))
+        return _iso(_parse_moment(value))
     try:
-        moment = datetime.strptime(str(value)[:_MAX_FORMAT], _checked(fmt))
+        moment = datetime.strptime(str(value)[:_MAX_FORMAT], _check_format(fmt))
     except (ValueError, re.error):
         raise ExpressionError(f"`{str(value)[:40]}` does not look like `{fmt}`") from None
     return _iso(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
 
 
 def _date_format(_: Evaluation, value: object, fmt: str = "%Y-%m-%d") -> str:
-    return _moment(value).strftime(_checked(fmt))
+    return _parse_moment(value).strftime(_check_format(fmt))
 
 
-def _checked(fmt: object) -> str:
+def _check_format(fmt: object) -> str:
     if not isinstance(fmt, str) or len(fmt) > _MAX_FORMAT or not _FORMAT.fullmatch(fmt):
         raise ExpressionError("the date format is not understood", hint="for example `%Y-%m-%d %H:%M:%S`")
     return fmt
@@ -52,12 +52,12 @@ def _checked(fmt: object) -> str:
 
 def _date_add(_: Evaluation, value: object, **amounts: float) -> str:
     """The date moved by `weeks`, `days`, `hours`, `minutes`, `seconds`."""
-    return _iso(_moment(value) + timedelta(**amounts))
+    return _iso(_parse_moment(value) + timedelta(**amounts))
 
 
 def _timestamp(_: Evaluation, value: object) -> float:
     """Seconds since 1970-01-01T00:00:00Z."""
-    return _moment(value).timestamp()
+    return _parse_moment(value).timestamp()
 
 
 def _from_timestamp(_: Evaluation, value: object) -> str:

@@ -4,7 +4,9 @@ from collections.abc import Callable
 
 from jinja2 import pass_context
 
-from noetl.expr.library import date_filters, list_filters, text_filters
+from noetl.expr.library.date_filters import DATE_FILTERS
+from noetl.expr.library.list_filters import LIST_FILTERS
+from noetl.expr.library.text_filters import TEXT_FILTERS
 from noetl.expr.runtime.evaluation import Evaluation
 from noetl.expr.runtime.limits import CALL_COST
 from noetl.expr.runtime.marker import referenced_length, refuse_marker
@@ -14,13 +16,18 @@ from noetl.model.reference import is_reference
 
 Filter = Callable[..., object]
 
+DEFAULT_FILTERS = frozenset({"d", "default"})
+"""Filters that provide for what is undefined."""
+LENGTH_FILTERS = frozenset({"count", "length"})
+"""Filters that need no more of a value than its length."""
 
-def _default(_: Evaluation, value: object, default: object = "", boolean: bool = False) -> object:  # noqa: FBT001, FBT002
+
+def _default(_: Evaluation, value: object, default: object = "", boolean: bool = False) -> object:  # noqa: FBT001, FBT002 - as Jinja has it
     """`default` where the value is undefined, or where it is false and `boolean` is set."""
     return default if isinstance(value, Missing) or (boolean and not value) else value
 
 
-def _checked(name: str, function: Filter, *, empty: bool) -> Filter:
+def _checked_filter(name: str, function: Filter, *, empty: bool) -> Filter:
     """The filter with its rules for undefined values, its cost, and its name in errors.
 
     In a guard an undefined value passes through; to filters over lists (`empty`) it is an empty list.
@@ -36,7 +43,7 @@ def _checked(name: str, function: Filter, *, empty: bool) -> Filter:
                 return value
             value = []
         if type(value) is dict:
-            if name in ("count", "length") and is_reference(value):
+            if name in LENGTH_FILTERS and is_reference(value):
                 return referenced_length(value)
             refuse_marker(value)
         for argument in (*args, *kwargs.values()):
@@ -54,10 +61,11 @@ def _checked(name: str, function: Filter, *, empty: bool) -> Filter:
     return call
 
 
+SCALAR_FILTERS: dict[str, Filter] = TEXT_FILTERS | DATE_FILTERS
+"""Filters that leave the undefined of a guard as it is; to those over lists it is an empty list."""
+
 FILTERS: dict[str, Filter] = {
-    "d": pass_context(_default),
-    "default": pass_context(_default),
-    **{name: _checked(name, function, empty=True) for name, function in list_filters.LIST_FILTERS.items()},
-    **{name: _checked(name, function, empty=False) for name, function in text_filters.TEXT_FILTERS.items()},
-    **{name: _checked(name, function, empty=False) for name, function in date_filters.DATE_FILTERS.items()},
+    **dict.fromkeys(DEFAULT_FILTERS, pass_context(_default)),
+    **{name: _checked_filter(name, function, empty=True) for name, function in LIST_FILTERS.items()},
+    **{name: _checked_filter(name, function, empty=False) for name, function in SCALAR_FILTERS.items()},
 }

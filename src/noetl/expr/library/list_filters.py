@@ -42,32 +42,32 @@ def _key(evaluation: Evaluation, attribute: object, case_sensitive: object) -> G
     get = attribute_getter(evaluation, attribute)
 
     def key(item: object) -> object:
-        found = get(item)
-        if isinstance(found, Missing):
-            found.fail()
-        refuse_marker(found)
-        if isinstance(found, str):
-            evaluation.budget.charge_text(len(found))
-            return found if case_sensitive else found.lower()
-        if found is not None and not isinstance(found, int | float):
+        value = get(item)
+        if isinstance(value, Missing):
+            value.fail()
+        refuse_marker(value)
+        if isinstance(value, str):
+            evaluation.budget.charge_text(len(value))
+            return value if case_sensitive else value.lower()
+        if value is not None and not isinstance(value, int | float):
             raise ExpressionError(
-                f"{type_name(found)} cannot be ordered or compared here",
+                f"{type_name(value)} cannot be ordered or compared here",
                 hint="name a key: `attribute='name'`",
             )
-        return found
+        return value
 
     return key
 
 
-def _ordered(
+def _sort_by(
     evaluation: Evaluation, values: list[object], key: Getter, reverse: object = None
 ) -> list[object]:
     keys = [key(value) for value in values]
     evaluation.budget.charge(len(keys) * int(math.log2(len(keys) + 1)))
-    kinds = {str if isinstance(one, str) else float if isinstance(one, int | float) else None for one in keys}
+    kinds = {str if isinstance(k, str) else float if isinstance(k, int | float) else None for k in keys}
     if len(kinds) > 1 or (None in kinds and len(keys) > 1):
         raise ExpressionError("only numbers, or only text, can be ordered")
-    order = sorted(range(len(keys)), key=keys.__getitem__, reverse=bool(reverse))  # type: ignore[arg-type]
+    order = sorted(range(len(keys)), key=keys.__getitem__, reverse=bool(reverse))  # type: ignore[arg-type]  # all numbers or all text
     return [values[index] for index in order]
 
 
@@ -99,16 +99,16 @@ def _sort(
     case_sensitive: object = None,
     attribute: object = None,
 ) -> object:
-    return _ordered(
+    return _sort_by(
         evaluation, _items(evaluation, value), _key(evaluation, attribute, case_sensitive), reverse
     )
 
 
-def _extreme(position: int) -> Callable[..., object]:
+def _extreme_filter(position: int) -> Callable[..., object]:
     def find(
         evaluation: Evaluation, value: object, case_sensitive: object = None, attribute: object = None
     ) -> object:
-        items = _ordered(evaluation, _items(evaluation, value), _key(evaluation, attribute, case_sensitive))
+        items = _sort_by(evaluation, _items(evaluation, value), _key(evaluation, attribute, case_sensitive))
         return items[position] if items else evaluation.undefined(value, "min" if position == 0 else "max")
 
     return find
@@ -127,7 +127,7 @@ def _dictsort(
         raise ExpressionError("`dictsort` orders by 'key' or by 'value'")
     pairs = _pairs(evaluation, value)
     key = _key(evaluation, 0 if by == "key" else 1, case_sensitive)
-    return _ordered(evaluation, pairs, key, reverse)
+    return _sort_by(evaluation, pairs, key, reverse)
 
 
 def _pairs(evaluation: Evaluation, value: object) -> list[object]:
@@ -145,8 +145,9 @@ def _unique(
     key = _key(evaluation, attribute, case_sensitive)
     seen: dict[object, object] = {}
     for item in _items(evaluation, value):
-        found = key(item)
-        seen.setdefault((isinstance(found, bool), found), item)
+        identity = key(item)
+        # To Python `true` and 1 are the same key.
+        seen.setdefault((isinstance(identity, bool), identity), item)
     charge_new_items(evaluation, len(seen))
     return list(seen.values())
 
@@ -162,10 +163,10 @@ def _groupby(
     get, key = attribute_getter(evaluation, attribute, default), _key(evaluation, None, case_sensitive)
     groups: dict[object, tuple[object, list[object]]] = {}
     for item in _items(evaluation, value):
-        found = get(item)
-        groups.setdefault(key(found), (found, []))[1].append(item)
+        shared = get(item)
+        groups.setdefault(key(shared), (shared, []))[1].append(item)
     charge_new_items(evaluation, len(groups))
-    return _ordered(evaluation, list(groups.values()), lambda group: key(group[0]))  # type: ignore[index]
+    return _sort_by(evaluation, list(groups.values()), lambda group: key(group[0]))  # type: ignore[index]  # a pair
 
 
 def _map(
@@ -184,7 +185,7 @@ def _map(
     )
 
 
-def _selecting(*, keep: bool, by_attribute: bool) -> Callable[..., object]:
+def _selection_filter(*, keep: bool, by_attribute: bool) -> Callable[..., object]:
     """`select`, `reject`, and their forms that look at an attribute."""
 
     def choose(evaluation: Evaluation, value: object, *args: object, **kwargs: object) -> object:
@@ -192,7 +193,7 @@ def _selecting(*, keep: bool, by_attribute: bool) -> Callable[..., object]:
         if by_attribute:
             if not args:
                 raise ExpressionError("name the key to look at, for example `selectattr('active')`")
-            attribute, *args = args  # type: ignore[assignment]
+            attribute, *args = args  # type: ignore[assignment]  # a list from here on
         get = attribute_getter(evaluation, attribute)
         test = _test(evaluation, args, kwargs)
         items = _items(evaluation, value)
@@ -205,11 +206,11 @@ def _selecting(*, keep: bool, by_attribute: bool) -> Callable[..., object]:
 def _test(evaluation: Evaluation, args: object, kwargs: dict[str, object]) -> Callable[[object], bool]:
     if not isinstance(args, tuple | list) or not args:
         return bool
-    name, *rest = args
+    name, *arguments = args
     environment = evaluation.environment
     if name not in environment.tests:
         raise ExpressionError(f"there is no test `{name}`")
-    return lambda item: bool(environment.call_test(str(name), item, rest, kwargs, evaluation))
+    return lambda item: bool(environment.call_test(str(name), item, arguments, kwargs, evaluation))
 
 
 def _sum(evaluation: Evaluation, value: object, attribute: object = None, start: object = 0) -> object:
@@ -242,13 +243,13 @@ def _flatten(evaluation: Evaluation, value: object, levels: int = 1) -> object:
         evaluation.budget.measure(items)
         for item in items:
             refuse_marker(item)
-        items = [one for item in items for one in (item if isinstance(item, list | tuple) else [item])]
+        items = [inner for item in items for inner in (item if isinstance(item, list | tuple) else [item])]
     return items
 
 
-def _zip(evaluation: Evaluation, value: object, *others: object) -> object:
+def _zip(evaluation: Evaluation, value: object, *more: object) -> object:
     """Lists of the items that stand at the same place."""
-    lists = [_items(evaluation, each) for each in (value, *others)]
+    lists = [_items(evaluation, items) for items in (value, *more)]
     charge_new_items(evaluation, min(map(len, lists)) * len(lists))
     return build_collection(evaluation, [list(group) for group in zip(*lists, strict=False)])
 
@@ -259,7 +260,7 @@ def _batch(evaluation: Evaluation, value: object, linecount: int, fill_with: obj
         raise ExpressionError("`batch` needs a whole number above zero")
     items = _items(evaluation, value)
     charge_new_items(evaluation, len(items))
-    batches = [items[at : at + linecount] for at in range(0, len(items), linecount)]
+    batches = [items[start : start + linecount] for start in range(0, len(items), linecount)]
     if batches and fill_with is not None:
         lacking = linecount - len(batches[-1])
         evaluation.budget.charge(lacking)
@@ -275,14 +276,14 @@ def _slice(evaluation: Evaluation, value: object, slices: int, fill_with: object
     items = _items(evaluation, value)
     size, longer = divmod(len(items), slices)
     parts: list[list[object]] = []
-    at = 0
+    start = 0
     for index in range(slices):
-        end = at + size + (index < longer)
-        part = items[at:end]
+        end = start + size + (index < longer)
+        part = items[start:end]
         if fill_with is not None and index >= longer and longer:
             part.append(fill_with)
         parts.append(part)
-        at = end
+        start = end
     return build_collection(evaluation, parts)
 
 
@@ -299,13 +300,13 @@ LIST_FILTERS: dict[str, Callable[..., object]] = {
     "length": _length,
     "list": _list,
     "map": _map,
-    "max": _extreme(-1),
-    "min": _extreme(0),
-    "reject": _selecting(keep=False, by_attribute=False),
-    "rejectattr": _selecting(keep=False, by_attribute=True),
+    "max": _extreme_filter(-1),
+    "min": _extreme_filter(0),
+    "reject": _selection_filter(keep=False, by_attribute=False),
+    "rejectattr": _selection_filter(keep=False, by_attribute=True),
     "reverse": _reverse,
-    "select": _selecting(keep=True, by_attribute=False),
-    "selectattr": _selecting(keep=True, by_attribute=True),
+    "select": _selection_filter(keep=True, by_attribute=False),
+    "selectattr": _selection_filter(keep=True, by_attribute=True),
     "slice": _slice,
     "sort": _sort,
     "sum": _sum,

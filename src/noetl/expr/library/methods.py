@@ -14,7 +14,7 @@ from noetl.model import ExpressionError
 
 Method = Callable[..., object]
 
-_PLAIN_TEXT = [
+_TEXT_METHOD_NAMES = [
     "capitalize",
     "casefold",
     "count",
@@ -87,16 +87,17 @@ def join_parts(evaluation: Evaluation, separator: str, parts: object) -> str:
 def replace_text(evaluation: Evaluation, text: str, old: str, new: str, count: int = -1) -> str:
     """The text with `old` replaced, at most `count` times."""
     evaluation.budget.charge_text(len(text))
-    found = text.count(old)
-    times = found if count < 0 else min(count, found)
+    occurrences = text.count(old)
+    times = occurrences if count < 0 else min(count, occurrences)
     evaluation.budget.charge_text(len(text) + times * max(len(new) - len(old), 0))
     return text.replace(old, new, count)
 
 
-def _plain_text(name: str) -> Method:
+def _text_method(name: str) -> Method:
     function = getattr(str, name)
 
     def method(evaluation: Evaluation, text: str, *args: object) -> object:
+        # One character may become three: `ΐ` in capitals.
         evaluation.budget.charge_text(len(text) * (4 if name in ("casefold", "upper") else 1))
         result = function(text, *args)
         return list(result) if isinstance(result, tuple) else result
@@ -104,7 +105,7 @@ def _plain_text(name: str) -> Method:
     return method
 
 
-def _padding(name: str) -> Method:
+def _padding_method(name: str) -> Method:
     function = getattr(str, name)
 
     def method(evaluation: Evaluation, text: str, width: int, *fill: str) -> object:
@@ -114,13 +115,14 @@ def _padding(name: str) -> Method:
     return method
 
 
-def _splitting(name: str) -> Method:
+def _splitting_method(name: str) -> Method:
     function = getattr(str, name)
 
     def method(evaluation: Evaluation, text: str, sep: str | None = None, maxsplit: int = -1) -> object:
         evaluation.budget.charge_text(len(text))
-        most = max(evaluation.budget.left // NEW_ITEM_COST, 0)
-        parts = function(text, sep, most if maxsplit < 0 else min(most, maxsplit))
+        # Split into more parts than can be paid for, the work would be done before it is refused.
+        affordable = max(evaluation.budget.left // NEW_ITEM_COST, 0)
+        parts = function(text, sep, affordable if maxsplit < 0 else min(affordable, maxsplit))
         charge_new_items(evaluation, len(parts))
         return parts
 
@@ -129,6 +131,7 @@ def _splitting(name: str) -> Method:
 
 def _splitlines(evaluation: Evaluation, text: str) -> object:
     evaluation.budget.charge_text(len(text))
+    # At least as many as there will be lines: `\r\n` counts twice.
     charge_new_items(evaluation, sum(map(text.count, _LINE_ENDS)))
     return text.splitlines()
 
@@ -149,8 +152,8 @@ def _values(evaluation: Evaluation, mapping: Mapping[str, object]) -> object:
 
 
 def _get(evaluation: Evaluation, mapping: Mapping[str, object], key: str, default: object = None) -> object:
-    found = evaluation.item(mapping, key)
-    return default if isinstance(found, Missing) else found
+    value = evaluation.item(mapping, key)
+    return default if isinstance(value, Missing) else value
 
 
 def _list_count(evaluation: Evaluation, items: list[object], value: object) -> object:
@@ -170,12 +173,12 @@ def _cycle(_: Evaluation, loop: LoopContext, *values: object) -> object:
 
 
 _TEXT: dict[str, Method] = {
-    **{name: _plain_text(name) for name in _PLAIN_TEXT},
-    **{name: _padding(name) for name in ("center", "ljust", "rjust", "zfill")},
+    **{name: _text_method(name) for name in _TEXT_METHOD_NAMES},
+    **{name: _padding_method(name) for name in ("center", "ljust", "rjust", "zfill")},
     "join": join_parts,
     "replace": replace_text,
-    "rsplit": _splitting("rsplit"),
-    "split": _splitting("split"),
+    "rsplit": _splitting_method("rsplit"),
+    "split": _splitting_method("split"),
     "splitlines": _splitlines,
 }
 _MAPPING: dict[str, Method] = {"get": _get, "items": _items, "keys": _keys, "values": _values}

@@ -98,11 +98,11 @@ def _repeat(evaluation: Evaluation, value: str | list[object] | tuple[object, ..
     return list(value) * times
 
 
-def compare(evaluation: Evaluation, left: object, *rest: object) -> bool:
+def compare(evaluation: Evaluation, left: object, *operands: object) -> bool:
     """`left op right [op right …]`, with the operators by Jinja's names for them."""
-    for index in range(0, len(rest), 2):
-        right = rest[index + 1]
-        if not _compare_pair(evaluation, left, str(rest[index]), right):
+    for index in range(0, len(operands), 2):
+        right = operands[index + 1]
+        if not _compare_pair(evaluation, left, str(operands[index]), right):
             return False
         left = right
     return True
@@ -131,17 +131,20 @@ def _compare_pair(evaluation: Evaluation, left: object, name: str, right: object
 
 
 def _differ_in_kind(left: object, name: str, right: object) -> bool:
-    """Whether what stands for a value cannot be equal to the other. Raises Unread or Veiled if it could."""
-    for one, other in ((left, right), (right, left)):
-        if is_secret(one):
-            if name in ("eq", "ne") and other is None:
+    """Whether what stands for a value cannot be equal to the other.
+
+    Raises ReferenceUnresolved or SecretRefused if it could.
+    """
+    for marker, counterpart in ((left, right), (right, left)):
+        if is_secret(marker):
+            if name in ("eq", "ne") and counterpart is None:
                 return True
-            raise SecretRefused(one)
-        if is_reference(one):
-            if name in ("eq", "ne") and not may_equal(one, other):
+            raise SecretRefused(marker)
+        if is_reference(marker):
+            if name in ("eq", "ne") and not may_equal(marker, counterpart):
                 return True
-            if name not in ("in", "notin") or one is right:
-                raise ReferenceUnresolved(one)
+            if name not in ("in", "notin") or marker is right:
+                raise ReferenceUnresolved(marker)
     return False
 
 
@@ -149,7 +152,8 @@ def _charge_comparison(evaluation: Evaluation, left: object, right: object) -> N
     evaluation.budget.charge(CALL_COST)
     if isinstance(left, str):
         if isinstance(right, str):
-            evaluation.budget.charge(min(len(left), len(right)) >> 6)
+            evaluation.budget.charge(min(len(left), len(right)) >> 6)  # compared many at a time
+    # Equality looks inside only where the lengths are the same.
     elif isinstance(left, Sized) and isinstance(right, Sized) and len(left) == len(right):
         evaluation.budget.measure(left)
         evaluation.budget.measure(right)
@@ -214,7 +218,7 @@ def slice_value(evaluation: Evaluation, value: object, start: object, stop: obje
         raise ExpressionError(f"only text and lists have slices, not {type_name(value)}")
     if step == 0:
         raise ExpressionError("the step of a slice cannot be zero")
-    bounds: slice[int | None, int | None, int | None] = slice(start, stop, step)  # type: ignore[arg-type]
+    bounds: slice[int | None, int | None, int | None] = slice(start, stop, step)  # type: ignore[arg-type]  # checked above
     length = len(range(*bounds.indices(len(value))))
     evaluation.budget.charge(CALL_COST + (length >> 2 if isinstance(value, str) else length))
     return value[bounds]

@@ -12,7 +12,7 @@ from noetl.expr.runtime.missing_value import Missing
 from noetl.model.reference import is_reference
 
 
-def _comparison(name: str) -> Callable[..., bool]:
+def _comparison_test(name: str) -> Callable[..., bool]:
     @pass_context
     def test(evaluation: Evaluation, value: object, other: object) -> bool:
         return compare(evaluation, value, name, other)
@@ -20,15 +20,15 @@ def _comparison(name: str) -> Callable[..., bool]:
     return test
 
 
-def _remainder(divisor: int, expected: int) -> Callable[..., bool]:
+def _remainder_test(divisor: int, remainder: int) -> Callable[..., bool]:
     @pass_context
     def test(evaluation: Evaluation, value: object) -> bool:
-        return _remains(evaluation, value, divisor) == expected
+        return _remainder_of(evaluation, value, divisor) == remainder
 
     return test
 
 
-def _remains(evaluation: Evaluation, value: object, divisor: object) -> object:
+def _remainder_of(evaluation: Evaluation, value: object, divisor: object) -> object:
     for side in (value, divisor):
         if isinstance(side, Missing):
             side.answer_comparison("eq")
@@ -38,10 +38,10 @@ def _remains(evaluation: Evaluation, value: object, divisor: object) -> object:
 
 @pass_context
 def _divisible_by(evaluation: Evaluation, value: object, divisor: object) -> bool:
-    return _remains(evaluation, value, divisor) == 0
+    return _remainder_of(evaluation, value, divisor) == 0
 
 
-def _cased(function: Callable[[str], bool]) -> Callable[..., bool]:
+def _case_test(function: Callable[[str], bool]) -> Callable[..., bool]:
     def test(value: object) -> bool:
         if isinstance(value, Missing):
             return value.answer_comparison("eq")
@@ -51,7 +51,7 @@ def _cased(function: Callable[[str], bool]) -> Callable[..., bool]:
     return test
 
 
-def _of_kind(kinds: type | UnionType, *names: str) -> Callable[..., bool]:
+def _kind_test(kinds: type | UnionType, *names: str) -> Callable[..., bool]:
     """Whether a value is of these types, or stands for one that is."""
 
     def test(value: object) -> bool:
@@ -60,32 +60,37 @@ def _of_kind(kinds: type | UnionType, *names: str) -> Callable[..., bool]:
     return test
 
 
+COMPARISON_TESTS: dict[str, str] = {
+    **dict.fromkeys(("==", "eq", "equalto"), "eq"),
+    **dict.fromkeys(("!=", "ne"), "ne"),
+    **dict.fromkeys(("<", "lt", "lessthan"), "lt"),
+    **dict.fromkeys(("<=", "le"), "lteq"),
+    **dict.fromkeys((">", "gt", "greaterthan"), "gt"),
+    **dict.fromkeys((">=", "ge"), "gteq"),
+    "in": "in",
+}
+"""Tests that compare, with Jinja's names of the comparisons."""
+
 TESTS: dict[str, Callable[..., bool]] = {
-    **dict.fromkeys(("==", "eq", "equalto"), _comparison("eq")),
-    **dict.fromkeys(("!=", "ne"), _comparison("ne")),
-    **dict.fromkeys(("<", "lt", "lessthan"), _comparison("lt")),
-    **dict.fromkeys(("<=", "le"), _comparison("lteq")),
-    **dict.fromkeys((">", "gt", "greaterthan"), _comparison("gt")),
-    **dict.fromkeys((">=", "ge"), _comparison("gteq")),
+    **{test: _comparison_test(name) for test, name in COMPARISON_TESTS.items()},
     "boolean": lambda value: isinstance(value, bool),
     "defined": lambda value: not isinstance(value, Missing),
     "divisibleby": _divisible_by,
-    "even": _remainder(2, 0),
+    "even": _remainder_test(2, 0),
     "false": lambda value: value is False,
     "float": lambda value: isinstance(value, float),
-    "in": _comparison("in"),
     "integer": lambda value: type(value) is int,
-    "iterable": _of_kind(Sequence | Mapping, "text", "list", "mapping"),
-    "lower": _cased(str.islower),
-    "mapping": _of_kind(Mapping, "mapping"),
+    "iterable": _kind_test(Sequence | Mapping, "text", "list", "mapping"),
+    "lower": _case_test(str.islower),
+    "mapping": _kind_test(Mapping, "mapping"),
     "none": lambda value: value is None,
     "number": lambda value: isinstance(value, int | float),
-    "odd": _remainder(2, 1),
+    "odd": _remainder_test(2, 1),
     "sameas": lambda value, other: value is other,
-    "sequence": _of_kind(Sequence, "text", "list"),
-    "string": _of_kind(str, "text"),
+    "sequence": _kind_test(Sequence, "text", "list"),
+    "string": _kind_test(str, "text"),
     "true": lambda value: value is True,
     "undefined": lambda value: isinstance(value, Missing),
-    "upper": _cased(str.isupper),
+    "upper": _case_test(str.isupper),
 }
 """A test of the kind of a value is false for an undefined; a comparison obeys the site's rule."""

@@ -11,10 +11,9 @@ from urllib.parse import quote, quote_plus
 
 import msgspec
 
-from noetl.expr.language.guard import truthy
 from noetl.expr.library.methods import call_method, replace_text
 from noetl.expr.library.operators import charge_new_items
-from noetl.expr.runtime.conversion import render_text, to_json, type_name
+from noetl.expr.runtime.conversion import render_text, to_json, truthy, type_name
 from noetl.expr.runtime.evaluation import Evaluation
 from noetl.expr.runtime.limits import MAX_NUMERAL
 from noetl.expr.runtime.marker import refuse_markers_in
@@ -26,7 +25,7 @@ def _text(evaluation: Evaluation, value: object) -> str:
     return render_text(value, evaluation.budget)
 
 
-def _method(name: str) -> Callable[..., object]:
+def _method_filter(name: str) -> Callable[..., object]:
     """A method of text as a filter on anything."""
 
     def call(evaluation: Evaluation, value: object, *args: object) -> object:
@@ -69,8 +68,8 @@ def _truncate(
     text = _text(evaluation, value)
     if len(text) <= length:
         return text
-    kept = text[: max(length - len(end), 0)]
-    return (kept if killwords else kept.rsplit(" ", 1)[0]) + end
+    beginning = text[: max(length - len(end), 0)]
+    return (beginning if killwords else beginning.rsplit(" ", 1)[0]) + end
 
 
 def _wordcount(evaluation: Evaluation, value: object) -> int:
@@ -81,7 +80,7 @@ def _wordcount(evaluation: Evaluation, value: object) -> int:
 
 def _escape(evaluation: Evaluation, value: object) -> str:
     text = _text(evaluation, value)
-    evaluation.budget.charge_text(len(text) * 6)
+    evaluation.budget.charge_text(len(text) * 6)  # `"` becomes `&quot;`
     return html.escape(text)
 
 
@@ -90,15 +89,15 @@ def _urlencode(evaluation: Evaluation, value: object) -> str:
     if isinstance(value, Mapping | list | tuple):
         pairs = value.items() if isinstance(value, Mapping) else value
         return "&".join(
-            f"{quote_plus(_quotable(evaluation, key))}={quote_plus(_quotable(evaluation, item))}"
+            f"{quote_plus(_text_to_quote(evaluation, key))}={quote_plus(_text_to_quote(evaluation, item))}"
             for key, item in pairs
         )
-    return quote(_quotable(evaluation, value), safe="/")
+    return quote(_text_to_quote(evaluation, value), safe="/")
 
 
-def _quotable(evaluation: Evaluation, value: object) -> str:
+def _text_to_quote(evaluation: Evaluation, value: object) -> str:
     text = _text(evaluation, value)
-    evaluation.budget.charge_text(len(text) * 12)
+    evaluation.budget.charge_text(len(text) * 12)  # four bytes, each written `%F0`
     return text
 
 
@@ -135,7 +134,7 @@ def _b64decode(evaluation: Evaluation, value: object) -> str:
         raise ExpressionError(f"`b64decode` cannot read the text: {error}") from None
 
 
-def _hash(name: str) -> Callable[..., object]:
+def _hash_filter(name: str) -> Callable[..., object]:
     def digest(evaluation: Evaluation, value: object) -> str:
         return hashlib.new(name, _text(evaluation, value).encode(), usedforsecurity=False).hexdigest()
 
@@ -145,7 +144,7 @@ def _hash(name: str) -> Callable[..., object]:
 def _int(evaluation: Evaluation, value: object, default: object = 0, base: int = 10) -> object:
     """A whole number, or `default` where the value is none."""
     if isinstance(value, str):
-        if len(value) > MAX_NUMERAL:
+        if len(value) > MAX_NUMERAL:  # the time of `int` grows with the square of the length
             return default
         try:
             return int(value.strip(), base)
@@ -201,7 +200,7 @@ TEXT_FILTERS: dict[str, Callable[..., object]] = {
     "b64decode": _b64decode,
     "b64encode": _b64encode,
     "bool": _bool,
-    "capitalize": _method("capitalize"),
+    "capitalize": _method_filter("capitalize"),
     "center": _center,
     "e": _escape,
     "escape": _escape,
@@ -209,19 +208,19 @@ TEXT_FILTERS: dict[str, Callable[..., object]] = {
     "from_json": _from_json,
     "indent": _indent,
     "int": _int,
-    "lower": _method("lower"),
-    "md5": _hash("md5"),
+    "lower": _method_filter("lower"),
+    "md5": _hash_filter("md5"),
     "replace": _replace,
     "round": _round,
-    "sha1": _hash("sha1"),
-    "sha256": _hash("sha256"),
+    "sha1": _hash_filter("sha1"),
+    "sha256": _hash_filter("sha256"),
     "string": _text,
-    "title": _method("title"),
+    "title": _method_filter("title"),
     "to_json": _to_json,
     "tojson": _to_json,
-    "trim": _method("strip"),
+    "trim": _method_filter("strip"),
     "truncate": _truncate,
-    "upper": _method("upper"),
+    "upper": _method_filter("upper"),
     "urlencode": _urlencode,
     "wordcount": _wordcount,
 }

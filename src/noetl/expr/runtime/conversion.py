@@ -1,4 +1,4 @@
-"""What comes out of an expression: plain JSON values, and text."""
+"""What comes out of an expression: plain JSON values, text, and truth."""
 
 import math
 from collections.abc import Mapping, Sequence, Set
@@ -10,6 +10,16 @@ from noetl.model import ExpressionError, Json
 
 _SCALARS = frozenset({str, int, bool, type(None)})
 _KINDS = {str: "text", bool: "a boolean", int: "a number", float: "a number", type(None): "none"}
+
+_FALSE = frozenset({"", "0", "false", "no", "none"})
+"""Text that does not count as true in a guard, in lower case and without blanks around it."""
+
+
+def truthy(value: object) -> bool:
+    """Whether a guard with this value holds: the one truthiness of guards."""
+    if isinstance(value, str):
+        return value.strip().lower() not in _FALSE
+    return bool(value)
 
 
 def type_name(value: object) -> str:
@@ -31,12 +41,12 @@ def to_json(value: object, budget: Budget) -> Json:
     Raises ExpressionError for what JSON cannot say, MissingError for an undefined (None in guards).
     """
     budget.measure(value)
-    return _plain(value, budget, 0)
+    return _convert(value, budget, 0)
 
 
-def _plain(value: object, budget: Budget, depth: int) -> Json:
+def _convert(value: object, budget: Budget, depth: int) -> Json:
     if type(value) in _SCALARS:
-        return value  # type: ignore[return-value]
+        return value  # type: ignore[return-value]  # mypy does not narrow by a set of types
     if isinstance(value, float):
         if not math.isfinite(value):
             raise ExpressionError("the result is not a finite number")
@@ -48,34 +58,36 @@ def _plain(value: object, budget: Budget, depth: int) -> Json:
     if depth > MAX_RESULT_DEPTH:
         raise ExpressionError(f"the result is nested more than {MAX_RESULT_DEPTH} levels deep")
     if isinstance(value, Mapping):
-        return _plain_mapping(value, budget, depth)
+        return _convert_mapping(value, budget, depth)
     if isinstance(value, str):
         return str(value)
     if isinstance(value, Sequence | Set):
         budget.charge(len(value))
-        items = [item if type(item) in _SCALARS else _plain(item, budget, depth + 1) for item in value]
-        return value if type(value) is list and all(map(_same, items, value)) else items
+        # Scalars are let through here, and not in a call each: a list of rows is nearly all scalars.
+        items = [item if type(item) in _SCALARS else _convert(item, budget, depth + 1) for item in value]
+        return value if type(value) is list and all(map(_is_same, items, value)) else items
     raise ExpressionError("the result is not a value that JSON knows")
 
 
-def _plain_mapping(value: Mapping[object, object], budget: Budget, depth: int) -> Json:
+def _convert_mapping(value: Mapping[object, object], budget: Budget, depth: int) -> Json:
     budget.charge(len(value))
     entries = {
-        key if type(key) is str else _key(key): item
+        key if type(key) is str else _key_text(key): item
         if type(item) in _SCALARS
-        else _plain(item, budget, depth + 1)
+        else _convert(item, budget, depth + 1)
         for key, item in value.items()
     }
+    # The same object: of a large value that is only handed on there is no second copy.
     if (
         type(value) is dict
-        and all(map(_same, entries, value))
-        and all(map(_same, entries.values(), value.values()))
+        and all(map(_is_same, entries, value))
+        and all(map(_is_same, entries.values(), value.values()))
     ):
         return value
-    return entries  # type: ignore[return-value]
+    return entries  # type: ignore[return-value]  # the items are converted, or scalars
 
 
-def _key(key: object) -> str:
+def _key_text(key: object) -> str:
     if isinstance(key, bool):
         return "true" if key else "false"
     if isinstance(key, str | int):
@@ -83,7 +95,7 @@ def _key(key: object) -> str:
     raise ExpressionError(f"a key of a mapping is text, not {type_name(key)}")
 
 
-def _same(left: object, right: object) -> bool:
+def _is_same(left: object, right: object) -> bool:
     return left is right
 
 

@@ -9,10 +9,9 @@ from jinja2.runtime import Context, LoopContext
 from jinja2.utils import missing
 
 from noetl.expr.runtime.limits import Budget
-from noetl.expr.runtime.marker import ABSENT as NO_PART
-from noetl.expr.runtime.marker import Selected, referenced_part, refuse_marker
+from noetl.expr.runtime.marker import ABSENT, Selected, referenced_part, refuse_marker
 from noetl.expr.runtime.missing_value import Missing
-from noetl.expr.runtime.scope import ABSENT, Scope
+from noetl.expr.runtime.scope import Scope
 from noetl.model.reference import MARKER, is_reference
 
 _LOOP_FIELDS = frozenset(
@@ -39,14 +38,15 @@ class Evaluation(Context):
     are class attributes so that an evaluation costs little to begin.
     """
 
-    parent: dict[str, Any] = {}  # noqa: RUF012 -- read only, as in Jinja
-    blocks: dict[str, Any] = {}  # noqa: RUF012
-    globals_keys: set[str] = set()  # noqa: RUF012
+    parent: dict[str, Any] = {}  # noqa: RUF012 - read only, as in Jinja
+    blocks: dict[str, Any] = {}  # noqa: RUF012 - read only, as in Jinja
+    globals_keys: set[str] = set()  # noqa: RUF012 - read only, as in Jinja
     name = None
 
     def __init__(
         self, environment: Environment, eval_ctx: EvalContext, scope: Mapping[str, object] | Scope
     ) -> None:
+        # Jinja's own constructor makes an EvalContext and copies the blocks, each time.
         self.environment = environment
         self.eval_ctx = eval_ctx
         self.scope = scope
@@ -76,37 +76,41 @@ class Evaluation(Context):
             if value is not ABSENT:
                 return value
         owner = self.resolve_or_missing(name)
-        return self.undefined(None, name) if owner is missing else self.item(owner, "data")
+        return self.resolve(name) if owner is missing else self.item(owner, "data")
 
     def undefined(self, owner: object, key: object) -> Missing:
         """What stands for a part that `owner` does not have."""
-        found = self.environment.undefined(obj=owner, name=key)  # type: ignore[arg-type]
-        assert isinstance(found, Missing)  # noqa: S101 -- every environment here is made with one
-        return found
+        return _undefined(self.environment, owner, key)
 
 
 def item(environment: Environment, owner: object, key: object) -> object:
     """The value of a key, an item of a list, a field of `loop`; never an attribute. Or an undefined."""
-    kind = type(owner)
-    if kind is dict:
-        if MARKER in owner:  # type: ignore[operator]
+    # Plain mappings first: they are nearly all there is, and `isinstance` of an ABC is slow.
+    if type(owner) is dict:
+        if MARKER in owner:
             if is_reference(owner):
-                found = referenced_part(owner, key)
-                return environment.undefined(obj=owner, name=key) if found is NO_PART else found  # type: ignore[arg-type]
+                part = referenced_part(owner, key)
+                return _undefined(environment, owner, key) if part is ABSENT else part
             refuse_marker(owner)
         try:
-            return owner[key]  # type: ignore[index]
+            return owner[key]
         except (KeyError, TypeError):
-            return environment.undefined(obj=owner, name=key)  # type: ignore[arg-type]
+            return _undefined(environment, owner, key)
     if isinstance(owner, Missing):
         return owner
     if key == "extracted" and isinstance(owner, Selected):
         return owner.extracted
     if isinstance(owner, Mapping):
-        return owner[key] if key in owner else environment.undefined(obj=owner, name=key)  # type: ignore[arg-type]
+        return owner[key] if key in owner else _undefined(environment, owner, key)
     if isinstance(owner, Sequence):
         if type(key) is int and -len(owner) <= key < len(owner):
             return owner[key]
-    elif kind is LoopContext and key in _LOOP_FIELDS:
+    elif type(owner) is LoopContext and key in _LOOP_FIELDS:
         return getattr(owner, str(key))
-    return environment.undefined(obj=owner, name=key)  # type: ignore[arg-type]
+    return _undefined(environment, owner, key)
+
+
+def _undefined(environment: Environment, owner: object, key: object) -> Missing:
+    missing_value = environment.undefined(obj=owner, name=key)  # type: ignore[arg-type]  # Jinja's names are text
+    assert isinstance(missing_value, Missing)  # noqa: S101 - every environment here is made with one
+    return missing_value

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from noetl.model import ExpressionError
+from noetl.model import ExpressionError, normalisation
 
 MAX_SOURCE = 1_000_000
 """Characters of one string that holds expressions."""
@@ -19,8 +19,10 @@ MAX_NUMERAL = 320
 MAX_TEXT = 10_000_000
 """Characters of one text."""
 MAX_RANGE = 1_000_000
-MAX_INTEGER_BITS = 4096
-MAX_RESULT_DEPTH = 100
+"""Numbers of one `range()`."""
+MAX_INTEGER_BITS = normalisation.MAX_INTEGER_BITS
+MAX_RESULT_DEPTH = normalisation.MAX_DEPTH
+"""What the results of tasks are held to holds for the values of expressions."""
 
 WORK_BUDGET = 6_000_000
 """Units of work; one takes about 0.1 µs."""
@@ -60,7 +62,7 @@ class Budget:
         self.charge(_size(value, {}, self.left))
 
 
-def _size(value: Any, known: dict[int, int], most: int) -> int:
+def _size(value: Any, known: dict[int, int], limit: int) -> int:
     """What it would cost to look at every value inside; only roughly right above `most`.
 
     `known` are the sizes of lists and mappings already counted, so that lists made of each other
@@ -73,11 +75,11 @@ def _size(value: Any, known: dict[int, int], most: int) -> int:
         return 1
     if (size := known.get(id(value))) is not None:
         return size
-    total = 1 + len(value)
+    total = 1 + len(value)  # one each for what is inside; only what has a size is looked into
     for item in value.values() if kind is dict else value:
-        if total > most:
+        if total > limit:
             break
         if type(item) in _SIZED:
-            total += _size(item, known, most - total)
+            total += _size(item, known, limit - total)
     known[id(value)] = total
     return total

@@ -13,10 +13,10 @@ _HINT = "keep the part at hand with `spec.result.select`, or read the value in a
 class ReferenceUnresolved(ExpressionError):
     """A value was asked for that is stored by reference, or a part of it that is not at hand."""
 
-    def __init__(self, reference: dict[str, Any], what: str = "the value") -> None:
+    def __init__(self, reference: dict[str, Any], subject: str = "the value") -> None:
         size = reference.get("size")
-        about = f" ({size:,} bytes)" if isinstance(size, int) else ""
-        super().__init__(f"{what} is stored by reference{about} and not at hand here", hint=_HINT)
+        size_text = f" ({size:,} bytes)" if isinstance(size, int) else ""
+        super().__init__(f"{subject} is stored by reference{size_text} and not at hand here", hint=_HINT)
         self.kind = "limit"
         self.reference = reference
 
@@ -48,18 +48,18 @@ class SelectedList(list[Any], Selected):
 def with_extracted(value: Any, extracted: Mapping[str, Json]) -> Any:
     """A value that answers to `.extracted` as its reference would."""
     if isinstance(value, dict):
-        found: Any = SelectedMapping(value)
-        found.extracted = {**value, **extracted}
+        selected: Any = SelectedMapping(value)
+        selected.extracted = {**value, **extracted}
     elif isinstance(value, list):
-        found = SelectedList(value)
-        found.extracted = extracted
+        selected = SelectedList(value)
+        selected.extracted = extracted
     else:
         return value
-    return found
+    return selected
 
 
 def refuse_marker(value: object) -> None:
-    """Raises Unread or Veiled if this stands for a value."""
+    """Raises ReferenceUnresolved or SecretRefused if this stands for a value."""
     if type(value) is dict and MARKER in value:
         if is_reference(value):
             raise ReferenceUnresolved(value)
@@ -68,43 +68,46 @@ def refuse_marker(value: object) -> None:
 
 
 def refuse_markers_in(value: object) -> None:
-    """Raises Unread or Veiled if this, or anything in it, stands for a value."""
-    for found in references_in(value):
-        raise ReferenceUnresolved(found)
-    for found in secrets_in(value):
-        raise SecretRefused(found)
+    """Raises ReferenceUnresolved or SecretRefused if this, or anything in it, stands for a value."""
+    for marker in references_in(value):
+        raise ReferenceUnresolved(marker)
+    for marker in secrets_in(value):
+        raise SecretRefused(marker)
 
 
 def referenced_length(value: dict[str, Any]) -> int:
     """How long the value is that this stands for."""
     if "length" not in value or "set" in value:
         raise ReferenceUnresolved(value, "its length")
-    found: int = value["length"]
-    return found
+    length: int = value["length"]
+    return length
 
 
 ABSENT = object()
+"""The answer of a lookup that found nothing; None is a value."""
 
 
 def referenced_part(owner: dict[str, Any], key: object) -> object:
-    """A part of what this stands for, or ABSENT. Raises Unread where it is not at hand."""
+    """A part of what this stands for, or ABSENT. Raises ReferenceUnresolved where it is not at hand."""
     if key == "extracted":
         return owner.get("extracted", {})
+    # A reference remembers what was written over it, in order. The last write of the part itself hides all
+    # before it, and what is stored; those after it lie deeper inside.
     writes = [write for write in owner.get("set", ()) if write[0][0] == key]
     for position in range(len(writes) - 1, -1, -1):
         path, value = writes[position]
         if len(path) == 1:
-            return _over(value, writes[position + 1 :])
+            return _apply_writes(value, writes[position + 1 :])
     try:
-        found = _stored_part(owner, key)
+        stored = _stored_part(owner, key)
     except ReferenceUnresolved:
         if not writes:
             raise
-        found = part_reference(owner["key"], (*owner.get("path", ()), str(key)))
-    return _over({} if found is ABSENT else found, writes) if writes else found
+        stored = part_reference(owner["key"], (*owner.get("path", ()), str(key)))
+    return _apply_writes({} if stored is ABSENT else stored, writes) if writes else stored
 
 
-def _over(value: object, writes: list[Any]) -> object:
+def _apply_writes(value: object, writes: list[Any]) -> object:
     for path, written in writes:
         value = write_at_path(value, tuple(path[1:]), written)
     return value
@@ -142,29 +145,15 @@ def _stored_part(owner: dict[str, Any], key: object) -> object:
     raise ReferenceUnresolved(owner, f"`{key}`")
 
 
-def may_equal(reference: dict[str, Any], other: object) -> bool:
+def may_equal(reference: dict[str, Any], value: object) -> bool:
     """Whether the value behind a reference could be equal to `other`."""
     kind = reference.get("type")
-    match other:
+    match value:
         case str():
             return kind in (None, "text")
         case list() | tuple():
             return kind in (None, "list")
         case Mapping():
-            return kind in (None, "mapping") or is_reference(other)
+            return kind in (None, "mapping") or is_reference(value)
         case _:
             return kind is None
-
-
-__all__ = [
-    "ABSENT",
-    "ReferenceUnresolved",
-    "SecretRefused",
-    "may_equal",
-    "referenced_length",
-    "referenced_part",
-    "refuse_marker",
-    "refuse_markers_in",
-    "with_extracted",
-    "write_at_path",
-]

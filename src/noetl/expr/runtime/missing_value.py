@@ -55,7 +55,7 @@ class Missing(Undefined):
     __int__ = __float__ = __complex__ = __index__ = __abs__ = __round__ = fail
     _fail_with_undefined_error = fail
 
-    def __getitem__(self, _: object) -> "Missing":  # type: ignore[override]
+    def __getitem__(self, _: object) -> "Missing":  # type: ignore[override]  # Jinja raises here
         return self
 
     def __bool__(self) -> bool:
@@ -77,10 +77,10 @@ class GuardMissing(Missing):
     def __ne__(self, _: object) -> bool:
         return True
 
-    def __lt__(self, _: object) -> bool:  # type: ignore[override]
+    def __lt__(self, _: object) -> bool:  # type: ignore[override]  # Jinja raises here
         return False
 
-    __le__ = __gt__ = __ge__ = __contains__ = __lt__  # type: ignore[assignment]
+    __le__ = __gt__ = __ge__ = __contains__ = __lt__  # type: ignore[assignment]  # Jinja raises here
     __hash__ = Undefined.__hash__
 
 
@@ -89,7 +89,7 @@ class ValueMissing(Missing):
 
     __slots__ = ()
 
-    def answer_comparison(self, operator: str) -> Never:  # noqa: ARG002
+    def answer_comparison(self, operator: str) -> Never:  # noqa: ARG002 - whatever is asked
         """Refused."""
         self.fail()
 

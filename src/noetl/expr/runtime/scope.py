@@ -3,8 +3,10 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import cast
 
-from noetl.expr.runtime import marker
+from noetl.expr.runtime.marker import ABSENT, referenced_part
 from noetl.model.reference import is_reference
+
+__all__ = ["ABSENT", "BUILTIN_ITER_KEYS", "MUTABLE_NAMESPACES", "NAMESPACES", "Scope"]
 
 NAMESPACES = frozenset(
     {
@@ -33,10 +35,7 @@ MUTABLE_NAMESPACES = frozenset({"ctx", "run", "steps"})
 BUILTIN_ITER_KEYS = frozenset({"count", "first", "index", "last", "parent"})
 """Keys of `iter` that have no bare name."""
 
-ABSENT = object()
-"""The answer of a lookup that found nothing; None is a value."""
-
-_NOTHING: Mapping[str, object] = {}
+_EMPTY: Mapping[str, object] = {}
 
 
 class Scope:
@@ -53,7 +52,7 @@ class Scope:
         self,
         namespaces: Mapping[str, object],
         *,
-        results: Mapping[str, object] = _NOTHING,
+        results: Mapping[str, object] = _EMPTY,
         now: Callable[[], str] | None = None,
     ) -> None:
         self._namespaces = namespaces
@@ -72,8 +71,10 @@ class Scope:
 
     def freeze(self, names: Iterable[str]) -> "Scope":
         """The same scope, in which these namespaces stay as they are, whatever is written later."""
-        found = {name: self._namespaces.get(name) for name in names}
-        return self.child({name: dict(one) for name, one in found.items() if isinstance(one, dict)})
+        namespaces = {name: self._namespaces.get(name) for name in names}
+        return self.child(
+            {name: dict(values) for name, values in namespaces.items() if isinstance(values, dict)}
+        )
 
     def resolve(self, name: str) -> object:
         """The value of a name, or ABSENT."""
@@ -95,9 +96,9 @@ class Scope:
         """
         owner = self.resolve(name)
         if is_reference(owner):
-            found = marker.referenced_part(owner, "data")
-            if found is not marker.ABSENT:
-                return found
+            part = referenced_part(owner, "data")
+            if part is not ABSENT:
+                return part
         elif isinstance(owner, Mapping) and "data" in owner:
             return owner["data"]
         if name in NAMESPACES or name == "output" or self._variable(name) is not ABSENT:
@@ -106,7 +107,7 @@ class Scope:
 
     def _variable(self, name: str) -> object:
         spaces = self._namespaces
-        for space in ("args", "ctx", "iter", "workload"):
+        for space in ("args", "ctx", "iter", "workload"):  # the order is the rule: the nearest wins
             values = spaces.get(space)
             if (
                 isinstance(values, Mapping)
