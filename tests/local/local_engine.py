@@ -5,10 +5,11 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from noetl.engine.catalog.playbook_record import PlaybookSource
 from noetl.engine.history.lookup import decode_rows
 from noetl.events.event import Event
 from noetl.kernel import ExecutionState
-from noetl.local import Local, PlaybookSource
+from noetl.local import Local
 from noetl.stores.home_folder import Home
 from noetl.stores.ownership import Owners
 from noetl.stores.sqlite import SqliteStore

@@ -8,10 +8,11 @@ from typing import Any, TypeVar
 
 import pytest
 
+from noetl.engine.catalog.preflight import CannotRun
 from noetl.engine.history.expiry import DroppedBodies
 from noetl.engine.history.retention import delete_ended, delete_execution, drop_expired, ended_before
 from noetl.events.bodies import RunSuspended
-from noetl.local import CannotRun, Local
+from noetl.local import Local
 from noetl.model.reference import StoredReference, is_reference
 from noetl.ports.results import ResultError, ResultExpired
 from noetl.ports.store import ExecutionQuery

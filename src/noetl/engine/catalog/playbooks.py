@@ -50,7 +50,7 @@ class Playbooks:
 
     def __init__(self, folders: Iterable[Path] = (), allow_kinds: Iterable[str] = ()) -> None:
         self._folders = list(folders)
-        self._allow_kinds = tuple(allow_kinds)
+        self.allow_kinds = tuple(allow_kinds)
         self._documents: dict[PlaybookSource, PlaybookDocument] = {}
         self._indexes: dict[Path, dict[str, list[Path]]] = {}
 
@@ -58,7 +58,7 @@ class Playbooks:
         """Raises PlaybookInvalid."""
         if (known := self._documents.get(source)) is not None:
             return known
-        examined = examine(source.text, source.name, dialect=source.dialect, allow_kinds=self._allow_kinds)
+        examined = examine(source.text, source.name, dialect=source.dialect, allow_kinds=self.allow_kinds)
         if examined.playbook is None:
             raise PlaybookInvalid(examined.problems)
         document = self._documents[source] = PlaybookDocument(source, Plan(examined.playbook))
