@@ -12,8 +12,8 @@ from noetl.engine.catalog.playbooks import Playbooks
 from noetl.engine.inbox import encode_command
 from noetl.engine.service import AlreadyRunning
 from noetl.events.errors import EventUnwritable
-from noetl.kernel import ExecutionState
 from noetl.kernel.net.commands import Signal
+from noetl.kernel.state.execution_state import ExecutionState
 from noetl.loader import installed_kinds
 from noetl.local import Local
 from noetl.model.outcome import Outcome, succeeded
@@ -201,7 +201,7 @@ def test_the_same_key_begins_one_execution(bench: Bench) -> None:
 def test_slots_bound_how_many_runs_are_owned(bench: Bench, text: str) -> None:
     async def work(local: Local) -> list[str]:
         ids = [await local.start(source(text)) for _ in range(5)]
-        return [(await local.wait_for_end(one)).status for one in ids]
+        return [(await local.wait_for_end(execution_id)).status for execution_id in ids]
 
     assert bench.with_local(work, slots=1) == ["completed"] * 5
 

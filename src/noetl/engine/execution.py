@@ -14,11 +14,13 @@ from noetl.events.bodies import EventBody, ParentTask, TokenClaimed
 from noetl.events.codec import FORMAT
 from noetl.events.event import Event
 from noetl.events.event_kind import KIND_NUMBERS
-from noetl.kernel import ExecutionState, RunState, decision_due, handle, proceed
 from noetl.kernel.net import decider
 from noetl.kernel.net.commands import Command, Report
+from noetl.kernel.net.decider import decision_due, handle, proceed
 from noetl.kernel.result_rules import ResultRules
 from noetl.kernel.state.blobs import Blob
+from noetl.kernel.state.execution_state import ExecutionState
+from noetl.kernel.state.run_state import RunState
 from noetl.ports.results import ResultStore
 from noetl.ports.store import NO_EFFECTS, Append, Row, merge_effects
 from noetl.stores.ownership import Ownership

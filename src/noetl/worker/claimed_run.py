@@ -2,7 +2,7 @@
 
 import asyncio
 
-from noetl.kernel import RunState
+from noetl.kernel.state.run_state import RunState
 from noetl.ports.ledger import Ledger
 from noetl.worker.keychain.execution_keychain import Keychain
 
@@ -10,8 +10,8 @@ from noetl.worker.keychain.execution_keychain import Keychain
 class ClaimedRun:
     """Owned under `fence`: as soon as the run has another one, or none, the worker has nothing to say in it.
 
-    `open_attempts` counts attempts that were recorded as started and have not ended, in `tasks` or on their way
-    there.
+    `open_attempts` counts attempts that were recorded as started and have not ended, in `tasks` or on their
+    way there.
     """
 
     __slots__ = (

@@ -8,8 +8,9 @@ from functools import partial
 from typing import TypeVarTuple, assert_never
 
 from noetl.events.bodies import EventBody, StepFailed
-from noetl.kernel import advance, cancel_run, judge, judge_without_policy, pause_run
+from noetl.kernel.pipeline.interpreter import advance, cancel_run, pause_run
 from noetl.kernel.pipeline.moves import Fetch, Finish, Record, RunTask, Suspend, Wait
+from noetl.kernel.pipeline.policy import judge, judge_without_policy
 from noetl.kernel.state.run_state import RunState
 from noetl.model.outcome import ErrorInfo, Outcome
 from noetl.model.reference import may_hold_marker

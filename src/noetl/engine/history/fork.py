@@ -14,7 +14,7 @@ from noetl.engine.effects import effects_of_row
 from noetl.engine.execution import ExecutionOrigin, ExecutionResources, LiveExecution
 from noetl.engine.history.lookup import PAGE, decode_rows
 from noetl.events.bodies import Patch
-from noetl.kernel import WrongSequence
+from noetl.kernel.errors import WrongSequence
 from noetl.kernel.net.commands import Fork
 from noetl.kernel.state.replay import replay
 from noetl.model import NoetlError
@@ -67,7 +67,7 @@ async def write_fork(
         why = f"it has no `{error.args[0]}`" if isinstance(error, KeyError) else error
         hint = "the steps and tasks that ran so far must be there, with the same names and arcs"
         message = f"the history cannot go on with {document.source.name}: {why}"
-        raise CannotFork(message, hint) from None
+        raise CannotFork(message, hint) from error
     if state.over:
         message = f"{command.source} was {state.status} by event {command.at}"
         raise CannotFork(message, "fork it at an earlier event")
