@@ -283,4 +283,4 @@ def test_a_store_that_is_no_longer_named_does_not_keep_others_from_expiring(benc
         return (await drop_expired(bench.home, store, NamedResults(bench.own, {}), moment))[0]
 
     expired = bench.in_store(tidied)
-    assert (expired.bodies, found.unreachable) == (1, 1)
+    assert (expired.bodies, expired.unreachable) == (1, 1)
