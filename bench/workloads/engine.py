@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from noetl.api import dedicate_process
+from noetl.engine.catalog.playbook_record import PlaybookSource
 from noetl.events.event import Event
 from noetl.kernel import ExecutionState
-from noetl.local import Local, PlaybookSource
+from noetl.local import Local
 from noetl.stores.home_folder import Home
 from noetl.stores.ownership import Owners
 from noetl.stores.results.file_backend import FileResults

@@ -4,10 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from noetl.api import Execution, ExecutionFailed, arun, run
+    from noetl.api import arun, run
     from noetl.dsl.document.playbook import Playbook
     from noetl.dsl.document.problem import PlaybookInvalid, Problem
     from noetl.engine.catalog.preflight import CannotRun
+    from noetl.engine.summary import Execution, ExecutionFailed
     from noetl.loader import load, validate
     from noetl.model import ExpressionError, NoetlError
     from noetl.model.outcome import ToolError
@@ -32,8 +33,8 @@ __all__ = [
 
 _HOMES = {
     "CannotRun": "noetl.engine.catalog.preflight",
-    "Execution": "noetl.api",
-    "ExecutionFailed": "noetl.api",
+    "Execution": "noetl.engine.summary",
+    "ExecutionFailed": "noetl.engine.summary",
     "ExpressionError": "noetl.model",
     "NoetlError": "noetl.model",
     "Playbook": "noetl.dsl.document.playbook",

@@ -34,7 +34,7 @@ def store_url(configuration: Configuration) -> str:
 
 def result_store_names(configuration: Configuration) -> frozenset[str]:
     """The result stores that playbooks may name. Raises SettingsWrong."""
-    with _told():
+    with _as_setting():
         return frozenset(parse_named_urls(configuration.settings.result_stores))
 
 
@@ -50,7 +50,7 @@ def key_location(configuration: Configuration) -> KeyLocation:
 def result_store_of(configuration: Configuration, home: Home | None, store: Store) -> NamedResults:
     """Where results are kept, as the settings say; in memory without a home. Raises SettingsWrong."""
     settings = configuration.settings
-    with _told():
+    with _as_setting():
         return open_result_stores(
             home,
             store,
@@ -61,7 +61,7 @@ def result_store_of(configuration: Configuration, home: Home | None, store: Stor
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _as_setting() -> Iterator[None]:
     try:
         yield
     except ResultStoreUrlWrong as error:

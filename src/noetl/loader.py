@@ -133,7 +133,7 @@ class _Packaged(NamedTuple):
 @cache
 def _packaged() -> tuple[_Packaged, ...]:
     """The kinds that installed packages bring (entry point group `noetl.tools`)."""
-    found = []
+    kinds = []
     for point in entry_points(group="noetl.tools"):
         try:
             kind = kind_from_entry_point(point.load(), point.name)
@@ -142,5 +142,5 @@ def _packaged() -> tuple[_Packaged, ...]:
         if kind is None:
             raise PluginBroken(f"the entry point `{point.name}` ({point.value}) is no tool kind")
         package = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
-        found.append(_Packaged(kind, package))
-    return tuple(found)
+        kinds.append(_Packaged(kind, package))
+    return tuple(kinds)

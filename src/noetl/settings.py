@@ -117,11 +117,11 @@ def read_settings(
             if value not in (None, ())
         ),
     ):
-        said = {name: (_typed(name, value, origin), origin) for name, value, origin in layer}
-        if "home" in said:
+        layer_values = {name: (_typed(name, value, origin), origin) for name, value, origin in layer}
+        if "home" in layer_values:
             values.pop("store", None)
             origins["store"] = SettingOrigin("default")
-        for name, (value, origin) in said.items():
+        for name, (value, origin) in layer_values.items():
             values[name], origins[name] = value, origin
     if origins["home"].source == origins["store"].source == "flag":
         raise SettingsWrong("--home and --store exclude each other", "a store has its home beside it")
@@ -139,11 +139,11 @@ def _working_directory() -> Path:
 
 def _nearest(name: str, directory: Path, environment: Mapping[str, str]) -> Path | None:
     home = environment.get("HOME")
-    for place in (directory, *directory.parents):
-        if home and place == Path(home) and place != directory:
+    for folder in (directory, *directory.parents):
+        if home and folder == Path(home) and folder != directory:
             return None
-        if (place / name).is_file():
-            return place / name
+        if (folder / name).is_file():
+            return folder / name
     return None
 
 
@@ -209,8 +209,8 @@ def _typed(name: str, value: object, origin: SettingOrigin) -> object:
     try:
         return msgspec.convert(value, field)
     except msgspec.ValidationError:
-        place = f"{origin.where}: " if origin.where else ""
-        raise SettingsWrong(f"{place}`{name}` cannot be {value!r}", _allowed(field)) from None
+        location = f"{origin.where}: " if origin.where else ""
+        raise SettingsWrong(f"{location}`{name}` cannot be {value!r}", _allowed(field)) from None
 
 
 def _allowed(field: object) -> str:

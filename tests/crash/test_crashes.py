@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from noetl import local
-from noetl.engine import service
+from noetl.engine import scheduler, service
 from noetl.events.bodies import RunSuspended
 from noetl.kernel.pipeline import interpreter
 from noetl.testing.crash import Crashes
@@ -67,8 +66,8 @@ def test_a_crash_between_any_two_decisions_loses_nothing(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if the loop were so busy that every turn ends after one instruction, with a commit of its own."""
-    monkeypatch.setattr(local, "TURN", -1.0)
-    monkeypatch.setattr(local, "FLUSH_AT", 1)
+    monkeypatch.setattr(scheduler, "TURN", -1.0)
+    monkeypatch.setattr(scheduler, "FLUSH_AT", 1)
     assert Crashes(SCENARIOS[name], folder).at_every_write() > 8
 
 
@@ -78,7 +77,7 @@ def test_iterations_may_begin_in_different_turns(
 ) -> None:
     """As on a machine that is too busy to begin more than one of them at a time."""
     crashes = Crashes(SCENARIOS[name], folder)
-    monkeypatch.setattr(local, "TURN", -1.0)
+    monkeypatch.setattr(scheduler, "TURN", -1.0)
     assert crashes.at_every_write() > 8
 
 

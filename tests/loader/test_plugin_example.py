@@ -22,13 +22,13 @@ PLAYBOOK = block_of(README, "yaml")
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that the package is installed into, without any network."""
-    place = tmp_path_factory.mktemp("plugin")
-    shutil.copytree(PLUGIN, place / "source")
+    folder = tmp_path_factory.mktemp("plugin")
+    shutil.copytree(PLUGIN, folder / "source")
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index"]
-    command += ["--no-deps", "--no-build-isolation", "--target", str(place / "site"), str(place / "source")]
+    command += ["--no-deps", "--no-build-isolation", "--target", str(folder / "site"), str(folder / "source")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return place / "site"
+    return folder / "site"
 
 
 def noetl(site: Path, *arguments: str, cwd: Path) -> CompletedCommand:
@@ -38,8 +38,8 @@ def noetl(site: Path, *arguments: str, cwd: Path) -> CompletedCommand:
 
 def problems(site: Path, playbook: str, cwd: Path) -> list[tuple[int, int, str, str]]:
     (cwd / "playbook.yaml").write_text(playbook)
-    found = noetl(site, "validate", "playbook.yaml", "-o", "json", cwd=cwd).json["problems"]
-    return [(one["line"], one["column"], one["code"], one["message"]) for one in found]
+    reported = noetl(site, "validate", "playbook.yaml", "-o", "json", cwd=cwd).json["problems"]
+    return [(problem["line"], problem["column"], problem["code"], problem["message"]) for problem in reported]
 
 
 def test_a_playbook_runs_with_it(site: Path, tmp_path: Path) -> None:

@@ -53,12 +53,12 @@ import asyncio
 from pathlib import Path
 from noetl.loader import installed_kinds
 from noetl.ports.tool import Call
-from noetl.stores.results import MemoryResults, StoredObjects
+from noetl.stores.results import MemoryResults, ResultStoreObjects
 from noetl.tools.host.worker_tools import Tools
 tool = Tools(installed_kinds()).get("greet")
 call = Call(execution_id="x", task="t", kind="greet", inputs={"whom": "Ada"}, args={}, spec={}, prev=None,
             attempt=1, idempotency_key="k", timeout=9.0, folder=Path(), log=print,
-            objects=StoredObjects(MemoryResults(), "x"))
+            objects=ResultStoreObjects(MemoryResults(), "x"))
 print(asyncio.run(tool.run(call)).result)
 """
 
@@ -87,14 +87,14 @@ def run(folder: Path, playbook: str, child: str = CHILD) -> subprocess.Completed
 
 def test_an_installed_package_adds_a_kind_with_typed_inputs(tmp_path: Path) -> None:
     install(tmp_path, MODULE, "greet_tool:KIND")
-    found = json.loads(run(tmp_path, PLAYBOOK).stdout)
-    assert found == {"problems": [], "schema": True}
+    output = json.loads(run(tmp_path, PLAYBOOK).stdout)
+    assert output == {"problems": [], "schema": True}
 
 
 def test_its_inputs_are_checked_like_any_other(tmp_path: Path) -> None:
     install(tmp_path, MODULE, "greet_tool:KIND")
-    found = json.loads(run(tmp_path, PLAYBOOK.replace("whom: Ada", "who: Ada")).stdout)
-    assert [6, 26, "unknown-key", "a task of kind `greet` has no key `who`"] in found["problems"]
+    output = json.loads(run(tmp_path, PLAYBOOK.replace("whom: Ada", "who: Ada")).stdout)
+    assert [6, 26, "unknown-key", "a task of kind `greet` has no key `who`"] in output["problems"]
 
 
 @pytest.mark.parametrize(("module", "entry"), [(DECLARED, "greet_tool:greet"), (PLAIN, "greet_tool:hello")])
@@ -106,13 +106,13 @@ def test_a_package_may_bring_a_function(tmp_path: Path, module: str, entry: str)
 
 def test_a_function_that_cannot_be_a_tool_is_named(tmp_path: Path) -> None:
     install(tmp_path, PLAIN.replace("async ", ""), "greet_tool:hello")
-    found = run(tmp_path, PLAYBOOK).stderr
-    assert "`greet_tool:hello` cannot be loaded: the tool `greet` must be a class or an `async def`" in found
+    output = run(tmp_path, PLAYBOOK).stderr
+    assert "`greet_tool:hello` cannot be loaded: the tool `greet` must be a class or an `async def`" in output
 
 
 def test_without_the_package_the_kind_is_unknown(tmp_path: Path) -> None:
-    found = json.loads(run(tmp_path, PLAYBOOK).stdout)
-    assert found["problems"] == [[6, 19, "unknown-kind", "there is no tool kind `greet`"]]
+    output = json.loads(run(tmp_path, PLAYBOOK).stdout)
+    assert output["problems"] == [[6, 19, "unknown-kind", "there is no tool kind `greet`"]]
 
 
 def test_a_package_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
@@ -139,8 +139,8 @@ def test_two_packages_cannot_claim_one_kind(tmp_path: Path) -> None:
 def test_built_in_kinds_come_through_the_same_door(tmp_path: Path) -> None:
     """What an entry point names may be one of them: registered again, it is the same."""
     install(tmp_path, "from noetl.tools.http.kind import KIND", "greet_tool:KIND")
-    found = run(tmp_path, PLAYBOOK.replace("greet, whom: Ada", "http, url: 'http://a.b'"))
-    assert json.loads(found.stdout)["problems"] == []
+    output = run(tmp_path, PLAYBOOK.replace("greet, whom: Ada", "http, url: 'http://a.b'"))
+    assert json.loads(output.stdout)["problems"] == []
 
 
 def test_the_extra_that_a_kind_names_can_be_installed() -> None:

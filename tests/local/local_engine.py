@@ -5,10 +5,11 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from noetl.engine.catalog.playbook_record import PlaybookSource
 from noetl.engine.history.lookup import decode_rows
 from noetl.events.event import Event
-from noetl.kernel import ExecutionState
-from noetl.local import Local, PlaybookSource
+from noetl.kernel.state.execution_state import ExecutionState
+from noetl.local import Local
 from noetl.stores.home_folder import Home
 from noetl.stores.ownership import Owners
 from noetl.stores.sqlite import SqliteStore
@@ -36,7 +37,7 @@ class Bench:
         self.seen += [(execution_id, event) for event in events]
 
     def with_local(self, work: Callable[[Local], Awaitable[T]], **options: Any) -> T:
-        async def whole() -> T:
+        async def open_and_work() -> T:
             store = SqliteStore.at(self.home.store)
             try:
                 async with Local(
@@ -46,7 +47,7 @@ class Bench:
             finally:
                 await store.close()
 
-        return asyncio.run(whole())
+        return asyncio.run(open_and_work())
 
     def run(self, text: str, **request: Any) -> ExecutionState:
         async def work(local: Local) -> ExecutionState:

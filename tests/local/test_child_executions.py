@@ -14,22 +14,22 @@ from tests.playbooks import document_of
 HEADER = "apiVersion: noetl.io/v2\nkind: Playbook\n"
 
 
-def playbook(place: Path, path: str, text: str, more: str = "") -> None:
-    file = place / f"{path}.yaml"
+def playbook(folder: Path, path: str, text: str, more: str = "") -> None:
+    file = folder / f"{path}.yaml"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(f"{HEADER}metadata: {{name: it, path: {path}, version: '2'}}\n{more}workflow:\n{text}")
 
 
-def ran(place: Path, *words: str, code: int = 0) -> Any:
-    done = run("run", "parent.yaml", "-q", "-o", "json", *words, cwd=place)
+def ran(folder: Path, *words: str, code: int = 0) -> Any:
+    done = run("run", "parent.yaml", "-q", "-o", "json", *words, cwd=folder)
     assert done.code == code, done
     return done.json
 
 
-def children_of(place: Path, name: str) -> list[dict[str, Any]]:
-    shown = run("executions", "show", name, "-o", "json", cwd=place)
-    found: list[dict[str, Any]] = shown.json["children"]
-    return found
+def children_of(folder: Path, name: str) -> list[dict[str, Any]]:
+    done = run("executions", "show", name, "-o", "json", cwd=folder)
+    children: list[dict[str, Any]] = done.json["children"]
+    return children
 
 
 def parent(text: str) -> str:
@@ -58,9 +58,9 @@ def test_a_hundred_children_wait_in_one_slot(tmp_path: Path) -> None:
     )
     done = ran(tmp_path, "--slots", "1")
     assert done["result"] == [{"n": n, "square": n * n} for n in range(100)]
-    found = children_of(tmp_path, done["execution_id"])
-    assert [one["status"] for one in found] == ["completed"] * 100
-    assert len({one["execution_id"] for one in found}) == 100
+    children = children_of(tmp_path, done["execution_id"])
+    assert [child["status"] for child in children] == ["completed"] * 100
+    assert len({child["execution_id"] for child in children}) == 100
 
 
 def test_children_within_children_need_one_slot(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_cancelling_reaches_all_that_is_below(tmp_path: Path) -> None:
             running.kill()
     assert json.loads(out)["status"] == "cancelled"
     listed = run("executions", "list", "-o", "json", cwd=tmp_path).json["executions"]
-    assert [one["status"] for one in listed] == ["cancelled"] * 5
+    assert [child["status"] for child in listed] == ["cancelled"] * 5
 
 
 @pytest.mark.parametrize(("executor", "most"), [("", 32), ("executor: {spec: {max_depth: 3}}\n", 3)])
@@ -203,7 +203,7 @@ def test_a_chain_without_end_is_refused(tmp_path: Path, executor: str, most: int
     assert message.count("the child") == 2, message
     listed = run("executions", "list", "--limit", "100", "-o", "json", cwd=tmp_path).json["executions"]
     assert len(listed) == most + 2
-    assert {one["status"] for one in listed} == {"failed"}
+    assert {child["status"] for child in listed} == {"failed"}
 
 
 @pytest.mark.parametrize(

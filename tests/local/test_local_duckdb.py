@@ -53,7 +53,7 @@ workflow:
 def test_tables_go_from_python_to_duckdb_and_back_without_becoming_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("noetl.worker.value_cache.decode_stored", refuse)
+    monkeypatch.setattr("noetl.worker.value_cache.decode_value_or_table", refuse)
     assert result_of(CHAIN, tmp_path) == {"rows": 17_142, "days": 4, "first": {"day": 3, "n": 4_286}}
 
 

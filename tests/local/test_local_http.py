@@ -29,7 +29,7 @@ def ran(handler: Handler, text: str) -> tuple[noetl.Execution, list[Seen]]:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -45,7 +45,7 @@ async def guarded(request: web.Request) -> web.Response:
     return web.json_response({"secret": 42})
 
 
-def test_a_login_holds_for_the_rest_of_its_run(place: Path) -> None:
+def test_a_login_holds_for_the_rest_of_its_run(home_folder: Path) -> None:
     execution, _ = ran(
         guarded,
         """
@@ -59,12 +59,12 @@ def test_a_login_holds_for_the_rest_of_its_run(place: Path) -> None:
 """,
     )
     assert (execution.status, execution.result["status"]) == ("completed", 401)
-    written = [path.read_bytes() for path in (place / ".noetl").rglob("*") if path.is_file()]
+    written = [path.read_bytes() for path in (home_folder / ".noetl").rglob("*") if path.is_file()]
     assert written
     assert not any(b"cookie-of-the-session" in data for data in written)
 
 
-def test_a_storm_of_refusals_is_weathered_by_policy(place: Path) -> None:
+def test_a_storm_of_refusals_is_weathered_by_policy(home_folder: Path) -> None:
     tries: Counter[str] = Counter()
 
     async def busy(request: web.Request) -> web.Response:
@@ -95,7 +95,7 @@ def test_a_storm_of_refusals_is_weathered_by_policy(place: Path) -> None:
     assert len(seen) == 300
 
 
-def test_a_thousand_requests_of_one_loop_are_under_way_at_once(place: Path) -> None:
+def test_a_thousand_requests_of_one_loop_are_under_way_at_once(home_folder: Path) -> None:
     all_here = asyncio.Event()
     here = 0
 
@@ -118,10 +118,10 @@ def test_a_thousand_requests_of_one_loop_are_under_way_at_once(place: Path) -> N
 """,
     )
     assert execution.result == [{"n": n} for n in range(1_000)]
-    assert len({one.port for one in seen}) == 1_000
+    assert len({request.port for request in seen}) == 1_000
 
 
-def test_a_download_goes_on_to_an_upload_and_a_program(place: Path) -> None:
+def test_a_download_goes_on_to_an_upload_and_a_program(home_folder: Path) -> None:
     body = os.urandom(300_000)
 
     async def files(request: web.Request) -> web.Response:
@@ -153,7 +153,7 @@ def test_a_download_goes_on_to_an_upload_and_a_program(place: Path) -> None:
     }
 
 
-def test_a_saved_file_of_json_is_a_file_and_no_value(place: Path) -> None:
+def test_a_saved_file_of_json_is_a_file_and_no_value(home_folder: Path) -> None:
     rows: list[Any] = [{"n": n} for n in range(30_000)]
 
     async def table(_request: web.Request) -> web.Response:
@@ -180,7 +180,7 @@ def test_a_saved_file_of_json_is_a_file_and_no_value(place: Path) -> None:
 
 @pytest.mark.parametrize("auth", ["api", '{ type: bearer, token: "{{ keychain.api.value }}" }'])
 def test_a_script_is_fetched_with_a_credential_of_the_keychain(
-    place: Path, monkeypatch: pytest.MonkeyPatch, auth: str
+    home_folder: Path, monkeypatch: pytest.MonkeyPatch, auth: str
 ) -> None:
     monkeypatch.setenv("TOKEN_OF_THE_API", "token-of-the-api")
 
@@ -202,7 +202,7 @@ workflow:
 """,
     )
     assert (execution.status, execution.result) == ("completed", 2), execution.error
-    written = [path.read_bytes() for path in (place / ".noetl").rglob("*") if path.is_file()]
+    written = [path.read_bytes() for path in (home_folder / ".noetl").rglob("*") if path.is_file()]
     assert not any(b"token-of-the-api" in data for data in written)
 
 
@@ -216,7 +216,7 @@ TEXTS = "{{ ['token', 'of', 'the', 'api'] | join('-') }}"
         f'headers: {{ Authorization: "Bearer {TEXTS}" }}',
     ],
 )
-def test_what_a_script_signs_in_with_is_not_recorded(place: Path, source: str) -> None:
+def test_what_a_script_signs_in_with_is_not_recorded(home_folder: Path, source: str) -> None:
     async def scripts(request: web.Request) -> web.Response:
         if request.headers.get("Authorization") != "Bearer token-of-the-api":
             raise web.HTTPUnauthorized
@@ -233,14 +233,16 @@ def test_what_a_script_signs_in_with_is_not_recorded(place: Path, source: str) -
 """,
     )
     assert (execution.status, execution.result) == ("completed", 2), execution.error
-    written = [path.read_bytes() for path in (place / ".noetl").rglob("*") if path.is_file()]
+    written = [path.read_bytes() for path in (home_folder / ".noetl").rglob("*") if path.is_file()]
     assert not any(b"token-of-the-api" in data for data in written)
 
 
 @pytest.mark.parametrize(
     "auth", ["api", "{ type: oauth2, token_url: URL/token, client_id: a, client_secret: b }"]
 )
-def test_a_script_is_fetched_with_a_token_that_is_renewed_when_it_is_refused(place: Path, auth: str) -> None:
+def test_a_script_is_fetched_with_a_token_that_is_renewed_when_it_is_refused(
+    home_folder: Path, auth: str
+) -> None:
     tokens: list[str] = []
 
     async def scripts(request: web.Request) -> web.Response:
@@ -272,7 +274,7 @@ workflow:
     assert len(tokens) == 2
 
 
-def test_a_credential_of_a_script_that_is_not_there_is_told_before_the_first_step(place: Path) -> None:
+def test_a_credential_of_a_script_that_is_not_there_is_told_before_the_first_step(home_folder: Path) -> None:
     execution, seen = ran(
         guarded,
         """

@@ -8,10 +8,11 @@ from typing import Any, TypeVar
 
 import pytest
 
+from noetl.engine.catalog.preflight import CannotRun
 from noetl.engine.history.expiry import DroppedBodies
 from noetl.engine.history.retention import delete_ended, delete_execution, drop_expired, ended_before
 from noetl.events.bodies import RunSuspended
-from noetl.local import CannotRun, Local
+from noetl.local import Local
 from noetl.model.reference import StoredReference, is_reference
 from noetl.ports.results import ResultError, ResultExpired
 from noetl.ports.store import ExecutionQuery
@@ -46,21 +47,21 @@ class Kept(Bench):
         return self.with_local(work, results=self.results, **options)
 
     def in_store(self, work: Callable[[SqliteStore], Awaitable[T]]) -> T:
-        async def whole() -> T:
+        async def open_and_work() -> T:
             store = SqliteStore.at(self.home.store)
             try:
                 return await work(store)
             finally:
                 await store.close()
 
-        return asyncio.run(whole())
+        return asyncio.run(open_and_work())
 
     def tidy(self, moment: int) -> tuple[int, int]:
-        async def whole(store: SqliteStore) -> tuple[int, int]:
+        async def count_bodies(store: SqliteStore) -> tuple[int, int]:
             expired, _ = await drop_expired(self.home, store, self.results, moment)
             return expired.bodies, expired.bytes
 
-        return self.in_store(whole)
+        return self.in_store(count_bodies)
 
 
 class Failing(FileResults):
@@ -80,21 +81,21 @@ def task(result: str = "") -> str:
 
 @pytest.mark.parametrize(("compression", "plain"), [("", False), ("none", True), ("gzip", False)])
 def test_values_are_packed_unless_told_otherwise(bench: Kept, compression: str, plain: bool) -> None:
-    state, whole = bench.play(task(f"compression: {compression}" if compression else ""))
+    state, result = bench.play(task(f"compression: {compression}" if compression else ""))
     assert is_reference(state.result)
     raw = (bench.home.results / state.result["key"]).read_bytes()
     assert is_plain_body(raw) is plain
     assert (len(raw) < state.result["size"]) is not plain
-    assert whole["n"] == 1
+    assert result["n"] == 1
 
 
 def test_a_result_can_be_kept_in_another_store(bench: Kept) -> None:
-    state, whole = bench.play(task("store: archive"))
+    state, result = bench.play(task("store: archive"))
     assert state.result["store"] == "archive"
     assert state.result["key"] == f"archive:{state.execution_id}/{state.result['hash']}"
     assert asyncio.run(bench.archive.keys(state.execution_id))
     assert not asyncio.run(bench.own.keys(state.execution_id))
-    assert len(whole["rows"]) == 30_000
+    assert len(result["rows"]) == 30_000
 
 
 def test_what_tools_store_goes_there_too(bench: Kept) -> None:
@@ -105,8 +106,8 @@ workflow:
   - put: {kind: artifact, action: put, content: hello, spec: {result: {store: archive, compression: zstd}}}
   - get: {kind: artifact, action: get, ref: "{{ put }}", format: text}
 """
-    state, whole = bench.play(text)
-    assert whole == "hello"
+    state, result = bench.play(text)
+    assert result == "hello"
     assert asyncio.run(bench.archive.keys(state.execution_id))
 
 
@@ -146,9 +147,9 @@ workflow:
 
 
 def test_objects_go_to_children_and_come_back(bench: Kept) -> None:
-    state, whole = bench.play(CHILD % "hello")
-    assert (whole["mine"], whole["yours"]) == ("HELLO", "hello")
-    for reference in whole["refs"].values():
+    state, result = bench.play(CHILD % "hello")
+    assert (result["mine"], result["yours"]) == ("HELLO", "hello")
+    for reference in result["refs"].values():
         assert isinstance(reference, StoredReference)
         assert reference["key"].startswith(f"{state.execution_id}/")
     owners = {path.name for path in bench.home.results.iterdir()}
@@ -249,7 +250,7 @@ workflow:
 
     async def children(store: SqliteStore) -> int:
         """Those that are left, though all that ended may go."""
-        assert [one async for one in ended_before(store, moment)] == []
+        assert [record async for record in ended_before(store, moment)] == []
         await delete_ended(bench.home, store, bench.results, moment, 100)
         ended = (await store.executions(ExecutionQuery(status=("completed",)))).executions
         for record in ended:
@@ -264,7 +265,7 @@ def test_a_place_of_results_that_fails_keeps_what_is_to_be_deleted(bench: Kept) 
     results = NamedResults(bench.own, {"archive": Failing(bench.home.results)})
 
     async def attempt(store: SqliteStore) -> bool:
-        (record,) = [one async for one in ended_before(store, state.ended_at + SECOND)]
+        (record,) = [record async for record in ended_before(store, state.ended_at + SECOND)]
         with pytest.raises(ResultError, match="out of order"):
             await delete_execution(bench.home, store, results, record)
         assert await store.execution(state.execution_id) is not None
@@ -281,5 +282,5 @@ def test_a_store_that_is_no_longer_named_does_not_keep_others_from_expiring(benc
         moment = time.time_ns() // 1_000 + SECOND
         return (await drop_expired(bench.home, store, NamedResults(bench.own, {}), moment))[0]
 
-    found = bench.in_store(tidied)
-    assert (found.bodies, found.unreachable) == (1, 1)
+    expired = bench.in_store(tidied)
+    assert (expired.bodies, expired.unreachable) == (1, 1)

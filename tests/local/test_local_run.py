@@ -8,12 +8,14 @@ from typing import Literal
 import pytest
 
 from noetl.dsl.document.kinds import Kind, Kinds
+from noetl.engine.catalog.playbooks import Playbooks
 from noetl.engine.inbox import encode_command
+from noetl.engine.service import AlreadyRunning
 from noetl.events.errors import EventUnwritable
-from noetl.kernel import ExecutionState
 from noetl.kernel.net.commands import Signal
+from noetl.kernel.state.execution_state import ExecutionState
 from noetl.loader import installed_kinds
-from noetl.local import AlreadyRunning, Local
+from noetl.local import Local
 from noetl.model.outcome import Outcome, succeeded
 from noetl.ports.tool import Call
 from noetl.stores.sqlite import SqliteStore
@@ -199,7 +201,7 @@ def test_the_same_key_begins_one_execution(bench: Bench) -> None:
 def test_slots_bound_how_many_runs_are_owned(bench: Bench, text: str) -> None:
     async def work(local: Local) -> list[str]:
         ids = [await local.start(source(text)) for _ in range(5)]
-        return [(await local.wait_for_end(one)).status for one in ids]
+        return [(await local.wait_for_end(execution_id)).status for execution_id in ids]
 
     assert bench.with_local(work, slots=1) == ["completed"] * 5
 
@@ -223,7 +225,7 @@ def test_a_tool_that_breaks_its_promise_ends_the_engine_and_nobody_waits_for_eve
         return await asyncio.wait_for(local.wait_for_end(await local.start(source(text))), 60)
 
     with pytest.raises(EventUnwritable):
-        bench.with_local(work, tools=tools, allow_kinds=["careless"])
+        bench.with_local(work, tools=tools, playbooks=Playbooks(allow_kinds=["careless"]))
 
 
 class Untold(Exception):
@@ -261,7 +263,9 @@ def test_a_tool_that_raises_fails_its_task_whatever_it_raises(
         text = "workflow: [{step: start, tool: {kind: raising}}]"
         return await asyncio.wait_for(local.wait_for_end(await local.start(source(text))), 60)
 
-    state = bench.with_local(work, tools=Tools(Kinds([*installed_kinds(), kind])), allow_kinds=["raising"])
+    state = bench.with_local(
+        work, tools=Tools(Kinds([*installed_kinds(), kind])), playbooks=Playbooks(allow_kinds=["raising"])
+    )
     assert state.error is not None
     assert (state.error.kind, state.error.message) == ("tool", message)
 

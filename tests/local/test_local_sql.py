@@ -51,9 +51,9 @@ workflow:
 
 
 def test_a_policy_retries_what_the_server_says_may_pass(dsn: str) -> None:
-    found = ran(FLAKY, dsn=dsn)
-    assert (found.status, found.error) == ("completed", None)
-    assert found.result["rows"] == [{"n": 1, "answer": 42}]
+    execution = ran(FLAKY, dsn=dsn)
+    assert (execution.status, execution.error) == ("completed", None)
+    assert execution.result["rows"] == [{"n": 1, "answer": 42}]
 
 
 ROUTED = """\
@@ -136,9 +136,9 @@ workflow:
 
 
 def test_a_large_table_goes_from_one_database_to_another_and_reads_as_rows(dsn: str) -> None:
-    found = ran(LARGE, dsn=dsn)
-    assert found.error is None
-    assert found.result == {
+    execution = ran(LARGE, dsn=dsn)
+    assert execution.error is None
+    assert execution.result == {
         "sum": {"n": 3000, "total": 4501500, "doc": 3000, "list": "[1000]"},
         "length": 3000,
         "count": 3000,
@@ -167,9 +167,9 @@ def test_a_table_that_is_not_read_as_rows_may_stand_before_any_sql_task(
     dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("noetl.kernel.scopes.ROWS_BYTES", 100_000)
-    found = ran(HUGE, dsn=dsn)
-    assert found.error is None
-    assert found.result["row_count"] == 300
+    execution = ran(HUGE, dsn=dsn)
+    assert execution.error is None
+    assert execution.result["row_count"] == 300
 
 
 STORED = """\
@@ -195,8 +195,8 @@ workflow:
 def test_rows_that_are_kept_beside_the_log_are_loaded_into_a_file_beside_the_playbook(tmp_path: Path) -> None:
     path = tmp_path / "stored.yaml"
     path.write_text(document_of(STORED), "utf-8")
-    found = noetl.run(path, store=f"sqlite:///{tmp_path / 'store' / 'runs.db'}")
-    assert (found.error, found.result["row_count"]) == (None, 2000)
+    execution = noetl.run(path, store=f"sqlite:///{tmp_path / 'store' / 'runs.db'}")
+    assert (execution.error, execution.result["row_count"]) == (None, 2000)
     assert (tmp_path / "local.db").exists()
 
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec import Meta, Struct
 
 from noetl.dsl.document.kinds import Kind, Kinds
-from noetl.kernel import ExecutionState
+from noetl.kernel.state.execution_state import ExecutionState
 from noetl.local import Local
 from noetl.model.outcome import Outcome, succeeded
 from noetl.model.reference import ARROW_MEDIA_TYPE, StoredReference, is_table_reference
@@ -40,13 +40,13 @@ class Given:
     """Says in what form its inputs came."""
 
     async def run(self, call: Call) -> Outcome:
-        said: dict[str, Any] = {}
+        forms: dict[str, Any] = {}
         for name, value in {**call.inputs, "prev": call.prev}.items():
-            said[name] = _form(value)
+            forms[name] = _form(value)
             if isinstance(value, StoredReference):
                 async with call.objects.local(value) as path, asyncio.timeout(5):
-                    said[f"{name} file"] = path.read_bytes()[:4] == b"\xff\xff\xff\xff"
-        return succeeded(said)
+                    forms[f"{name} file"] = path.read_bytes()[:4] == b"\xff\xff\xff\xff"
+        return succeeded(forms)
 
     async def close(self) -> None: ...
 
@@ -86,7 +86,7 @@ class Tables:
         self._bench = bench
 
     def end(self, text: str) -> tuple[ExecutionState, Any]:
-        """How an execution ends, and its result whole."""
+        """How an execution ends, and its result resolved."""
 
         async def work(local: Local) -> tuple[ExecutionState, Any]:
             state = await local.wait_for_end(await local.start(source(text)))
@@ -96,10 +96,10 @@ class Tables:
         return self._bench.with_local(work, tools=Tools(KINDS), results=results)
 
     def run(self, text: str) -> tuple[Any, Any]:
-        """The result as it stands in the log, and whole."""
-        state, whole = self.end(text)
+        """The result as it stands in the log, and resolved."""
+        state, resolved = self.end(text)
         assert state.status == "completed", state.error
-        return state.result, whole
+        return state.result, resolved
 
 
 @pytest.fixture
@@ -132,10 +132,10 @@ workflow:
   tool:
   - {kind: noop, args: {rows: "{{ args.rows }}", n: "{{ args.n }}"}}
 """
-    result, whole = tables.run(text)
+    result, resolved = tables.run(text)
     assert is_table_reference(result["rows"])
     assert result["n"] == ROWS
-    assert whole["rows"][7] == {"id": 7, "name": "row 7"}
+    assert resolved["rows"][7] == {"id": 7, "name": "row 7"}
     stored = [path for path in (tmp_path / ".noetl" / "results").rglob("*") if path.is_file()]
     assert len(stored) == 1, "nothing made a second copy of it"
 
@@ -194,9 +194,9 @@ workflow:
   loop: {in: "{{ start.rows }}", iterator: row, spec: {mode: parallel}}
   tool: [{n: {kind: noop, args: {n: "{{ iter.row.id * 2 }}", all: "{{ iter.row }}"}}}]
 """
-    _, whole = tables.run(text.replace("COMPRESSION", compression))
-    assert [item["n"] for item in whole] == [2 * n for n in range(ROWS)]
-    assert whole[1_234]["all"] == {"id": 1_234, "name": "row 1234"}
+    _, resolved = tables.run(text.replace("COMPRESSION", compression))
+    assert [item["n"] for item in resolved] == [2 * n for n in range(ROWS)]
+    assert resolved[1_234]["all"] == {"id": 1_234, "name": "row 1234"}
     assert not list((tmp_path / ".noetl" / "results").rglob(".*")), "nothing is left unpacked"
 
 

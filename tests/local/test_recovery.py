@@ -10,7 +10,7 @@ from noetl.engine.history.fork import CannotFork
 from noetl.engine.inbox import encode_command
 from noetl.engine.remote_control import RemoteControl
 from noetl.events.bodies import PlaybookProcessed, RunSuspended, SignalReceived, TaskStarted
-from noetl.kernel import Refused
+from noetl.kernel.errors import Refused
 from noetl.kernel.net.commands import Cancel, Resume, Signal
 from noetl.local import Local
 from noetl.ports.store import StoreFull
@@ -213,7 +213,7 @@ def test_a_key_that_is_taken_disturbs_nobody(bench: Bench) -> None:
     async def work(local: Local) -> set[str]:
         other = await local.start(source(WAITING))
         ids = await asyncio.gather(*(local.start(source(TWO), idempotency_key="k") for _ in range(10)))
-        assert [(await local.wait_for_end(one)).result for one in ids] == [2] * 10
+        assert [(await local.wait_for_end(name)).result for name in ids] == [2] * 10
         await local.submit(other, Signal("go"))
         assert (await local.wait_for_end(other)).status == "completed"
         local.interrupt()
@@ -231,7 +231,7 @@ def test_an_execution_that_nobody_runs_can_be_cancelled_with_its_children(bench:
         return execution_id
 
     execution_id = bench.with_local(begin)
-    child = next(one for one, _ in bench.seen if one != execution_id)
+    child = next(name for name, _ in bench.seen if name != execution_id)
 
     async def cancel() -> str:
         store = SqliteStore.at(bench.home.store)
@@ -241,8 +241,8 @@ def test_an_execution_that_nobody_runs_can_be_cancelled_with_its_children(bench:
         return done
 
     assert asyncio.run(cancel()) == "done"
-    for one in (execution_id, child):
-        assert bench.events(one)[-1].body == PlaybookProcessed(status="cancelled")
+    for name in (execution_id, child):
+        assert bench.events(name)[-1].body == PlaybookProcessed(status="cancelled")
     assert bench.resume(execution_id).status == "cancelled"
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+from noetl.engine.catalog.playbooks import Playbooks
 from noetl.engine.task_log import TaskLog
 from noetl.kernel import ExecutionState
 from noetl.local import Local
@@ -36,7 +37,7 @@ def run(bench: Bench, text: str, *, resume: str = "", **request: Any) -> Executi
                 credentials=EncryptedCredentials(store, KeyLocation("", bench.home.key)),
                 results=FileResults(bench.home.results),
                 logs=TaskLog(bench.home.logs),
-                catalogs=[bench.home.folder.parent],
+                playbooks=Playbooks([bench.home.folder.parent]),
             ) as local:
                 started = await (local.resume(resume) if resume else local.start(source(text), **request))
                 return await local.wait_for_end(started)

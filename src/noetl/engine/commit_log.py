@@ -18,16 +18,16 @@ class WrittenElsewhere(StoreError):
 
 
 class CommitLog:
-    """Writes what live executions have pending. `wrote` hears of each append after it is durable."""
+    """Writes what live executions have pending. `on_durable` hears of each append."""
 
     def __init__(
-        self, store: Store, results: ResultStore, wrote: Callable[[LiveExecution, Sequence[Event]], None]
+        self, store: Store, results: ResultStore, on_durable: Callable[[LiveExecution, Sequence[Event]], None]
     ) -> None:
         self._store = store
         self._results = results
         self._reader = ResultReader(results)
         self._storing: dict[str, Blob] = {}
-        self._wrote = wrote
+        self._on_durable = on_durable
         self._dirty: dict[str, LiveExecution] = {}
         self._held: dict[str, int] = {}
         self._flushing = asyncio.Lock()
@@ -38,11 +38,15 @@ class CommitLog:
         self.taken_keys: dict[str, str] = {}
         """Executions that were not begun because their key was taken, and who has it."""
         self._documents: dict[str, PlaybookDocument] = {}
-        self._kept: set[str] = set()
+        self._stored_documents: set[str] = set()
 
     def add(self, live: LiveExecution, events: int) -> None:
         self._dirty[live.execution_id] = live
         self.pending_events += events
+
+    def hurry(self) -> None:
+        """Somebody waits for what is pending: it is written at the next turn."""
+        self.urgent = True
 
     def hold(self, live: LiveExecution) -> None:
         """Nothing of it is written until `release`: what belongs into one commit is not complete yet."""
@@ -53,11 +57,11 @@ class CommitLog:
         self._held[live.execution_id] -= 1
         if not self._held[live.execution_id]:
             del self._held[live.execution_id]
-        self.urgent = True
+        self.hurry()
 
     def add_document(self, document: PlaybookDocument) -> None:
         """The document is stored before anything that names it."""
-        if document.playbook.hash not in self._kept:
+        if document.playbook.hash not in self._stored_documents:
             self._documents[document.playbook.hash] = document
 
     async def read_blob(self, live: LiveExecution, key: str) -> bytes:
@@ -65,8 +69,8 @@ class CommitLog:
         for blob in live.state.blobs:
             if blob.key == key:
                 return blob.data
-        found = self._storing.get(key)
-        return found.data if found is not None else await self._reader.read(key)
+        storing = self._storing.get(key)
+        return storing.data if storing is not None else await self._reader.read(key)
 
     @property
     def dirty(self) -> bool:
@@ -81,7 +85,7 @@ class CommitLog:
             while self._documents:
                 playbook_hash, document = self._documents.popitem()
                 await self._store.put_playbook(playbook_hash, document.encode())
-                self._kept.add(playbook_hash)
+                self._stored_documents.add(playbook_hash)
             if lives := self._take():
                 await self._commit(lives)
 
@@ -128,7 +132,7 @@ class CommitLog:
             match verdict:
                 case Committed(version=version):
                     live.mark_durable(version)
-                    self._wrote(live, events)
+                    self._on_durable(live, events)
                 case Conflict(version=version):
                     message = f"{live.execution_id} was written to by somebody else (event {version})"
                     raise WrittenElsewhere(message, "run it from one process at a time")

@@ -1,6 +1,6 @@
 """An execution in memory: its state, and what was decided about it but is not written yet."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
@@ -9,16 +9,18 @@ from msgspec import Struct
 
 from noetl.dsl.document.playbook import Playbook
 from noetl.engine.clock import now
-from noetl.engine.effects import TELLING, effects_of
+from noetl.engine.effects import EFFECT_BODIES, effects_of
 from noetl.events.bodies import EventBody, ParentTask, TokenClaimed
 from noetl.events.codec import FORMAT
 from noetl.events.event import Event
 from noetl.events.event_kind import KIND_NUMBERS
-from noetl.kernel import ExecutionState, RunState, decision_due, handle, proceed
 from noetl.kernel.net import decider
 from noetl.kernel.net.commands import Command, Report
+from noetl.kernel.net.decider import decision_due, handle, proceed
 from noetl.kernel.result_rules import ResultRules
 from noetl.kernel.state.blobs import Blob
+from noetl.kernel.state.execution_state import ExecutionState
+from noetl.kernel.state.run_state import RunState
 from noetl.ports.results import ResultStore
 from noetl.ports.store import NO_EFFECTS, Append, Row, merge_effects
 from noetl.stores.ownership import Ownership
@@ -49,35 +51,22 @@ def _folder_of(file: str) -> Path:
 class TaskLogWriter(Protocol):
     """Where the lines go that tasks print."""
 
-    def write(self, execution_id: str, place: Mapping[str, str | int], text: str) -> None: ...
+    def write(self, execution_id: str, source: Mapping[str, str | int], text: str) -> None: ...
 
 
-class ExecutionKeeper(Protocol):
-    """Who keeps live executions, and hears of what is decided about them."""
+class ExecutionResources(Struct, frozen=True):
+    """What all live executions of an engine share. `decided` hears of each decision before it is durable."""
 
-    @property
-    def logs(self) -> TaskLogWriter | None: ...
-
-    def noticed(self, live: "LiveExecution", events: list[Event]) -> None:
-        """Called with the events of each decision, before they are durable."""
-        ...
-
-    def hurry(self) -> None:
-        """Somebody waits for what is decided to be durable."""
-        ...
-
-    @property
-    def results(self) -> ResultStore:
-        """Where its values are stored."""
-        ...
-
-    async def read_blob(self, live: "LiveExecution", key: str) -> bytes:
-        """Bytes that events of the execution name. Raises ResultError."""
-        ...
-
-    async def playbook_of(self, playbook_hash: str) -> tuple[Playbook, Path]:
-        """A stored playbook, and where its relative paths start. Raises StoreError."""
-        ...
+    results: ResultStore
+    """Where their values are stored."""
+    read_blob: Callable[["LiveExecution", str], Awaitable[bytes]]
+    """Bytes that events of an execution name. Raises ResultError."""
+    read_playbook: Callable[[str], Awaitable[tuple[Playbook, Path]]]
+    """A stored playbook by its hash, and where its relative paths start. Raises StoreError."""
+    decided: Callable[["LiveExecution", list[Event]], None]
+    hurry: Callable[[], None]
+    """Somebody waits for what is decided to be durable."""
+    logs: TaskLogWriter | None = None
 
 
 WORKER = "local"
@@ -85,13 +74,13 @@ WORKER = "local"
 
 
 class LiveExecution:
-    """Decides commands at once; what follows is durable when the journal says so."""
+    """Decides commands at once; what follows is durable when the commit log says so."""
 
     def __init__(
         self,
         state: ExecutionState,
         origin: ExecutionOrigin,
-        keeper: ExecutionKeeper,
+        resources: ExecutionResources,
         ownership: Ownership | None = None,
     ) -> None:
         self.state = state
@@ -111,7 +100,7 @@ class LiveExecution:
         self._boundaries: set[int] = set()
         self._after: list[tuple[int, Callable[[], None]]] = []
         self._objects: dict[ResultRules, ResultStoreObjects] = {}
-        self._keeper = keeper
+        self._resources = resources
         self._ownership = ownership
 
     @property
@@ -129,6 +118,8 @@ class LiveExecution:
         if not events:
             return events
         self._boundaries.add(events[-1].seq)
+        # What follows from a decision may have no end, so it comes in pieces, each an append of its own: a
+        # crash between two of them leaves a state that goes on.
         while (
             len(events) >= decider.MAX_EVENTS_AT_ONCE
             and decision_due(self.state)
@@ -137,14 +128,8 @@ class LiveExecution:
             events += more
             self._boundaries.add(more[-1].seq)
         self.pending += events
-        self._keeper.noticed(self, events)
+        self._resources.decided(self, events)
         return events
-
-    def _go_on(self, events: list[Event], moment: int) -> None:
-        """What was left for further appends."""
-        while decision_due(self.state) and (more := proceed(self.state, moment)):
-            events += more
-            self._boundaries.add(more[-1].seq)
 
     def report(self, run: RunState, *bodies: EventBody, claim_next: bool = False) -> RunState | None:
         """What happened in a run that is claimed; with `go_on`, the run that its worker owns next."""
@@ -156,7 +141,7 @@ class LiveExecution:
     def when_durable(self, then: Callable[[], None]) -> None:
         """Calls `then` once everything decided so far is written."""
         self.after_commit(then)
-        self._keeper.hurry()
+        self._resources.hurry()
 
     def after_commit(self, then: Callable[[], None]) -> None:
         """The same for what can wait until it is written anyway."""
@@ -164,40 +149,41 @@ class LiveExecution:
 
     def objects(self, run: RunState, task: str) -> ResultStoreObjects:
         rules = run.step.task_rules.get(task, run.step.rules)
-        found = self._objects.get(rules)
-        if found is None:
+        # One for all tasks with the same rules: this is on the way of every attempt.
+        objects = self._objects.get(rules)
+        if objects is None:
             # What tools store is mostly packed already, or read in parts: only who asks for it has it packed.
             compression = rules.compression if rules.packs_objects else "none"
-            found = self._objects[rules] = ResultStoreObjects(
-                self._keeper.results,
+            objects = self._objects[rules] = ResultStoreObjects(
+                self._resources.results,
                 self.execution_id,
                 store=rules.store,
                 compression=compression,
                 about=rules.reference_fields,
             )
-        return found
+        return objects
 
     def log(self, run: RunState, iteration: int, task: str, attempt: int, text: str) -> None:
-        if (logs := self._keeper.logs) is not None:
-            place: dict[str, str | int] = {
+        if (logs := self._resources.logs) is not None:
+            source: dict[str, str | int] = {
                 "step": run.step.name,
                 "run": run.id,
                 "task": task,
                 "attempt": attempt,
             }
             if run.loop is not None:
-                place["iteration"] = iteration
-            logs.write(self.execution_id, place, text)
+                source["iteration"] = iteration
+            logs.write(self.execution_id, source, text)
 
     @property
     def playbook(self) -> Playbook:
         return self.state.plan.playbook
 
     async def playbook_of(self, playbook_hash: str) -> tuple[Playbook, Path]:
-        return await self._keeper.playbook_of(playbook_hash)
+        return await self._resources.read_playbook(playbook_hash)
 
     async def read_blob(self, key: str) -> bytes:
-        return await self._keeper.read_blob(self, key)
+        return await self._resources.read_blob(self, key)
 
     def take_append(self) -> tuple[Append, list[Event]]:
         """What is pending, as one append; from here on it is somebody else's to write."""
@@ -208,7 +194,7 @@ class LiveExecution:
         for event in events:
             seq, kind = event.seq, type(event.body)
             rows.append(Row(seq, event.ts, KIND_NUMBERS[kind], FORMAT, event.data, seq in boundaries))
-            if kind in TELLING:
+            if kind in EFFECT_BODIES:
                 effects = merge_effects(effects, effects_of(event.ts, event.body))
         taken, self.answers = self.answers, []
         append = Append(

@@ -19,15 +19,15 @@ _KINDS: dict[str, type[RemoteCommand]] = {
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
-def encode_command(order: RemoteCommand) -> bytes:
-    return msgspec.json.encode({"do": _NAMES[type(order)], "with": order})
+def encode_command(command: RemoteCommand) -> bytes:
+    return msgspec.json.encode({"do": _NAMES[type(command)], "with": command})
 
 
 def decode_command(body: bytes) -> RemoteCommand | None:
     """None for what another release may have meant."""
     try:
-        letter = msgspec.json.decode(body)
-        kind = _KINDS[letter["do"]]
-        return msgspec.convert(letter["with"], kind)
+        message = msgspec.json.decode(body)
+        kind = _KINDS[message["do"]]
+        return msgspec.convert(message["with"], kind)
     except (msgspec.DecodeError, msgspec.ValidationError, KeyError, TypeError):
         return None

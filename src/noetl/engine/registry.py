@@ -1,9 +1,12 @@
-"""The executions that a process has in memory."""
+"""The executions that a process has in memory, and who waits for their ends."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterator
 
 from noetl.engine.execution import LiveExecution
+from noetl.engine.listener import EngineListener
+from noetl.kernel.state.execution_state import ExecutionState
 
 
 class ExecutionRegistry:
@@ -54,3 +57,36 @@ class ExecutionRegistry:
 
     def __len__(self) -> int:
         return len(self._by_id)
+
+
+class EndWaiters(EngineListener):
+    """The ends of executions that somebody waits for: that of one comes when all that it started is over."""
+
+    def __init__(self, registry: ExecutionRegistry) -> None:
+        self._registry = registry
+        self._ends: dict[str, asyncio.Future[ExecutionState]] = {}
+        self._last_states: dict[str, ExecutionState] = {}
+
+    def expect(self, execution_id: str) -> None:
+        """A second time changes nothing, unless the first end has come."""
+        if (end := self._ends.get(execution_id)) is not None and not end.done():
+            return
+        self._ends[execution_id] = asyncio.get_running_loop().create_future()
+        self._last_states.pop(execution_id, None)
+
+    def end_of(self, execution_id: str) -> asyncio.Future[ExecutionState]:
+        """The state at its end. Raises KeyError if it was not expected."""
+        return self._ends[execution_id]
+
+    def last_state(self, execution_id: str) -> ExecutionState | None:
+        """Its state when it was over itself, though not all that it started."""
+        return self._last_states.get(execution_id)
+
+    def over(self, live: LiveExecution) -> None:
+        if live.execution_id in self._ends:
+            self._last_states[live.execution_id] = live.state
+        end, last_state = self._ends.get(live.root), self._last_states.get(live.root)
+        if end is None or end.done() or last_state is None:
+            return
+        if not self._registry.has_family(live.root):
+            end.set_result(last_state)

@@ -1,38 +1,24 @@
-"""What other processes ask of an execution: by letter to its owner, or at once if it has none."""
+"""What other processes ask of an execution: through the inbox of its owner, or at once if it has none."""
 
 import asyncio
 from typing import Literal
 
 from noetl.engine.catalog.playbooks import Playbooks
-from noetl.engine.execution import LiveExecution
+from noetl.engine.children import Children
 from noetl.engine.inbox import RemoteCommand, encode_command
 from noetl.engine.service import AlreadyRunning, Service
-from noetl.kernel import Refused
+from noetl.kernel.errors import Refused
 from noetl.kernel.net.commands import Cancel, Retry
 from noetl.ports.results import ResultStore
 from noetl.ports.store import ExecutionUnknown, Store
 from noetl.stores.ownership import Owners
 
 PATIENCE = 5.0
-"""Seconds that the owner has for reading its letters."""
-
-
-class NullDispatcher:
-    """The dispatcher where nothing runs: what is ready stays ready."""
-
-    def decided(self, live: LiveExecution) -> None: ...
-
-    def ready(self, live: LiveExecution) -> None: ...
-
-    def changed(self, live: LiveExecution, run: str) -> None: ...
-
-    def halted(self, live: LiveExecution) -> None: ...
-
-    def over(self, live: LiveExecution) -> None: ...
+"""Seconds that the owner has for reading its inbox."""
 
 
 class RemoteControl:
-    """Where orders for the executions of one store are taken."""
+    """Commands for the executions of one store, whoever runs them."""
 
     def __init__(self, store: Store, owners: Owners, results: ResultStore, playbooks: Playbooks) -> None:
         self._store = store
@@ -40,14 +26,14 @@ class RemoteControl:
         self._results = results
         self._playbooks = playbooks
 
-    async def send(self, execution_id: str, order: RemoteCommand) -> Literal["done", "sent"]:
+    async def send(self, execution_id: str, command: RemoteCommand) -> Literal["done", "sent"]:
         """`done`: it is recorded. `sent`: its owner has not read it yet, and will.
 
         Raises ExecutionUnknown, Refused, StoreError.
         """
         while self._owners.owner(execution_id) is None:
             try:
-                await self.apply_here(execution_id, order)
+                await self.apply_here(execution_id, command)
             except AlreadyRunning:
                 continue  # somebody took it up in between
             return "done"
@@ -56,16 +42,16 @@ class RemoteControl:
             raise ExecutionUnknown(f"there is no execution {execution_id}")
         if record.ended_at:
             raise Refused(f"the execution is {record.status}")
-        letter = await self._store.send(execution_id, encode_command(order))
+        message = await self._store.send(execution_id, encode_command(command))
         try:
             async with asyncio.timeout(PATIENCE):
                 async for _ in self._store.changes():
-                    if letter.id not in {one.id for one in await self._store.inbox([execution_id])}:
+                    if message.id not in {pending.id for pending in await self._store.inbox([execution_id])}:
                         return "done"
         except TimeoutError:
             if self._owners.owner(execution_id) is None:
-                await self._store.take([letter])
-                return await self.send(execution_id, order)
+                await self._store.take([message])
+                return await self.send(execution_id, command)
         return "sent"
 
     async def apply_here(self, execution_id: str, command: RemoteCommand | Retry) -> None:
@@ -73,13 +59,15 @@ class RemoteControl:
 
         Raises AlreadyRunning, ExecutionUnknown, Refused, StoreError.
         """
-        service = Service(self._store, self._playbooks, self._owners, NullDispatcher(), results=self._results)
+        service = Service(self._store, self._playbooks, self._owners, results=self._results)
+        children = Children(service)
+        service.subscribe(children)
         live = await service.open(execution_id)
         service.registry.add(live)
         try:
             service.void_leases(live)
             if isinstance(command, Cancel):
-                await service.children.resume_children(live)
+                await children.resumed(live)
             live.submit(command)
             await service.commit_log.flush()
         finally:

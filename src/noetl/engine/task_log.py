@@ -49,14 +49,14 @@ class TaskLog:
         self._files: dict[str, _File] = {}
         self.failure: OSError | None = None
 
-    def write(self, execution_id: str, place: Mapping[str, str | int], text: str) -> None:
-        """One entry for each line of the text. `place` says `step`, `run`, `task`, `iteration`, `attempt`."""
+    def write(self, execution_id: str, source: Mapping[str, str | int], text: str) -> None:
+        """One entry for each line of the text. `source` has `step`, `run`, `task`, `iteration`, `attempt`."""
         file = self._files.pop(execution_id, None) or _File(self.path(execution_id))
         self._files[execution_id] = file
         ts = _now()
         for line in text.splitlines() or [""]:
-            kept = line if len(line) <= MAX_TEXT else line[:MAX_TEXT] + "…"
-            file.append(msgspec.convert({"ts": ts, **place, "text": kept}, LogLine))
+            bounded = line if len(line) <= MAX_TEXT else line[:MAX_TEXT] + "…"
+            file.append(msgspec.convert({"ts": ts, **source, "text": bounded}, LogLine))
         self.failure = self.failure or file.failure
         if len(self._files) > OPEN_FILES:
             self._files.pop(next(iter(self._files))).close()
@@ -137,9 +137,9 @@ class LogTail:
                 data = file.read()
         except FileNotFoundError:
             return []
-        whole = data[: data.rfind(b"\n") + 1]
-        self._offset += len(whole)
-        return [line for text in whole.splitlines() if (line := _line(text))]
+        finished = data[: data.rfind(b"\n") + 1]  # the last line may be half written
+        self._offset += len(finished)
+        return [line for text in finished.splitlines() if (line := _line(text))]
 
     async def follow(self, ended: asyncio.Event) -> AsyncIterator[list[LogLine]]:
         """New lines as they come, until `ended` is set and all is read."""

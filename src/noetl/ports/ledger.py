@@ -6,7 +6,7 @@ from typing import Protocol
 
 from noetl.dsl.document.playbook import Playbook
 from noetl.events.bodies import EventBody
-from noetl.kernel import RunState
+from noetl.kernel.state.run_state import RunState
 from noetl.ports.results import ExecutionObjects
 
 

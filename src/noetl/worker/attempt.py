@@ -8,9 +8,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from noetl.kernel import RunState
 from noetl.kernel.pipeline.moves import RunTask
 from noetl.kernel.scopes import playbook_time
+from noetl.kernel.state.run_state import RunState
 from noetl.model.outcome import Outcome
 from noetl.ports.credentials import CredentialError
 from noetl.ports.ledger import Ledger
@@ -29,23 +29,27 @@ async def run_attempt(
     tools: Tools, ledger: Ledger, run: RunState, move: RunTask, keychain: Keychain | None = None
 ) -> Outcome:
     """What the tool makes of it, secrets masked. Never raises but for cancellation."""
-    tool, call, told = _begun(tools, ledger, run, move, keychain)
+    tool, call, finish = _prepare(tools, ledger, run, move, keychain)
     if tool is None:
-        return told(_unknown(move.task.kind))
+        return finish(_unknown(move.task.kind))
     if keychain is None:
-        return told(await _bounded(tools, tool, call))
-    return told(await _signed_in(tools, tool, call, keychain))
+        return finish(await _run_within_deadline(tools, tool, call))
+    return finish(await _run_with_auth(tools, tool, call, keychain))
 
 
 def run_pure_attempt(
     tools: Tools, ledger: Ledger, run: RunState, move: RunTask, keychain: Keychain | None = None
 ) -> Outcome:
-    """The same for a pure tool, which waits for nothing."""
-    tool, call, told = _begun(tools, ledger, run, move, keychain)
-    return told(_unknown(move.task.kind) if tool is None else _at_once(tool, call))
+    """The same for a pure tool, which waits for nothing.
+
+    The fast path of `run_attempt`: without a task of the event loop, a deadline and a turn of the loop for
+    each attempt, which is most of what a pure task costs. `tests/engine/test_fast_paths.py` holds both equal.
+    """
+    tool, call, finish = _prepare(tools, ledger, run, move, keychain)
+    return finish(_unknown(move.task.kind) if tool is None else _run_pure(tool, call))
 
 
-def _begun(
+def _prepare(
     tools: Tools, ledger: Ledger, run: RunState, move: RunTask, keychain: Keychain | None
 ) -> tuple[Tool | None, Call, Callable[[Outcome], Outcome]]:
     """The tool, what it is called with, and what makes of its outcome the one that is told."""
@@ -53,12 +57,12 @@ def _begun(
     started = time_ns() // 1_000
     call = tool_call_of(ledger, run, move)
 
-    def told(outcome: Outcome) -> Outcome:
+    def finish(outcome: Outcome) -> Outcome:
         if keychain is not None:
-            outcome = keychain.masked(move, outcome)
+            outcome = keychain.mask_outcome(move, outcome)
         return replace(outcome, meta=_meta(ledger, move, outcome, started, began))
 
-    return tools.get(move.task.kind), call if keychain is None else mask_call(call, keychain), told
+    return tools.get(move.task.kind), call if keychain is None else mask_call(call, keychain), finish
 
 
 def tool_call_of(ledger: Ledger, run: RunState, move: RunTask) -> Call:
@@ -92,18 +96,18 @@ def mask_call(call: Call, keychain: Keychain) -> Call:
     )
 
 
-async def _signed_in(tools: Tools, tool: Tool, call: Call, keychain: Keychain) -> Outcome:
+async def _run_with_auth(tools: Tools, tool: Tool, call: Call, keychain: Keychain) -> Outcome:
     try:
         async with asyncio.timeout(call.timeout):
-            inputs, token = await keychain.signed_in(call.inputs)
+            inputs, token = await keychain.resolve_auth(call.inputs)
     except CredentialError as error:
         return error_outcome("credential", str(error), retryable=error.retryable)
     except TimeoutError:
         message = f"the credential was not there within {call.timeout:g} s"
         return error_outcome("timeout", message, retryable=True)
-    outcome = await _bounded(tools, tool, replace(call, inputs=inputs))
+    outcome = await _run_within_deadline(tools, tool, replace(call, inputs=inputs))
     if token is not None and 401 in _statuses(outcome):
-        keychain.refused(token)
+        keychain.forget_token(token)
     return outcome
 
 
@@ -113,24 +117,24 @@ def _statuses(outcome: Outcome) -> tuple[Any, Any]:
     return outcome.helpers.get("http", {}).get("status"), details.get("status")
 
 
-async def _bounded(tools: Tools, tool: Tool, call: Call) -> Outcome:
+async def _run_within_deadline(tools: Tools, tool: Tool, call: Call) -> Outcome:
     try:
         return await tools.deadlines.within(call.timeout + GRACE, tool.run(call))
     except DeadlineExceeded:
         message = f"the tool was not done within {call.timeout:g} s"
         return error_outcome("timeout", message, retryable=True)
-    except Exception as error:  # noqa: BLE001 -- a tool never raises: this is a bug in it, told as one
+    except Exception as error:  # noqa: BLE001 - a tool never raises: this is a bug in it, told as one
         return error_outcome("tool", describe_error(error))
 
 
-def _at_once(tool: Tool, call: Call) -> Outcome:
+def _run_pure(tool: Tool, call: Call) -> Outcome:
     work = tool.run(call)
     try:
         work.send(None)
     except StopIteration as end:
         outcome: Outcome = end.value
         return outcome
-    except Exception as error:  # noqa: BLE001 -- as above
+    except Exception as error:  # noqa: BLE001 - a tool never raises: this is a bug in it, told as one
         return error_outcome("tool", describe_error(error))
     work.close()
     message = f"`{call.kind}` says that it is pure, and waits for something"

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from noetl.kernel import RunState
+from noetl.kernel.state.run_state import RunState
 from noetl.ports.ledger import Ledger
 from noetl.worker.keychain.execution_keychain import Keychain
 
@@ -10,18 +10,18 @@ from noetl.worker.keychain.execution_keychain import Keychain
 class ClaimedRun:
     """Owned under `fence`: as soon as the run has another one, or none, the worker has nothing to say in it.
 
-    `begun` counts attempts that were recorded as started and have not ended, in `tasks` or on their way
-    there.
+    `open_attempts` counts attempts that were recorded as started and have not ended, in `tasks` or on their
+    way there.
     """
 
     __slots__ = (
-        "begun",
         "chained",
         "fence",
         "fetches",
         "interrupted",
         "keychain",
         "ledger",
+        "open_attempts",
         "queued",
         "run",
         "tasks",
@@ -36,7 +36,7 @@ class ClaimedRun:
         """Runs of this execution that it had one after the other."""
         self.tasks: dict[int, asyncio.Task[None]] = {}
         self.fetches: set[asyncio.Task[None]] = set()
-        self.begun = 0
+        self.open_attempts = 0
         self.queued = False
         self.interrupted = False
         self.waits_until = 0
@@ -45,7 +45,7 @@ class ClaimedRun:
     @property
     def idle(self) -> bool:
         """Whether nothing of the run is under way, so that another one can take its place."""
-        return not self.begun and not self.tasks and not self.fetches
+        return not self.open_attempts and not self.tasks and not self.fetches
 
     def follow(self, run: RunState) -> None:
         """Goes on with another run of the same execution."""
@@ -60,5 +60,5 @@ class ClaimedRun:
         return self.run.phase == "claimed" and self.run.fence == self.fence
 
     @property
-    def place(self) -> tuple[str, str]:
+    def key(self) -> tuple[str, str]:
         return self.ledger.execution_id, self.run.id

@@ -8,8 +8,9 @@ from functools import partial
 from typing import TypeVarTuple, assert_never
 
 from noetl.events.bodies import EventBody, StepFailed
-from noetl.kernel import advance, cancel_run, judge, judge_without_policy, pause_run
+from noetl.kernel.pipeline.interpreter import advance, cancel_run, pause_run
 from noetl.kernel.pipeline.moves import Fetch, Finish, Record, RunTask, Suspend, Wait
+from noetl.kernel.pipeline.policy import judge, judge_without_policy
 from noetl.kernel.state.run_state import RunState
 from noetl.model.outcome import ErrorInfo, Outcome
 from noetl.model.reference import may_hold_marker
@@ -54,15 +55,15 @@ class Runner:
         self._wake = wake
         self._at = at
         self._broken = broken
-        self._seats: dict[tuple[str, str], ClaimedRun] = {}
+        self._claimed: dict[tuple[str, str], ClaimedRun] = {}
         self._todo: deque[ClaimedRun] = deque()
         self._held = False
-        self._stored = ValueCache()
+        self._values = ValueCache()
 
     @property
-    def seats(self) -> int:
+    def claimed(self) -> int:
         """How many runs it owns."""
-        return len(self._seats)
+        return len(self._claimed)
 
     @property
     def busy(self) -> bool:
@@ -72,28 +73,28 @@ class Runner:
     @property
     def in_flight(self) -> int:
         """Attempts that have begun and not ended."""
-        return sum(seat.begun for seat in self._seats.values())
+        return sum(claimed.open_attempts for claimed in self._claimed.values())
 
     def take(self, ledger: Ledger, run: RunState) -> None:
         """Owns a run that was just claimed."""
-        seat = ClaimedRun(ledger, run)
-        self._seats[seat.place] = seat
-        seat.keychain = self._keychains.of(ledger)
-        if seat.keychain is not None and not seat.keychain.opened:
-            self._beside(seat, self._open, seat, seat.keychain)
+        claimed = ClaimedRun(ledger, run)
+        self._claimed[claimed.key] = claimed
+        claimed.keychain = self._keychains.of(ledger)
+        if claimed.keychain is not None and not claimed.keychain.opened:
+            self._beside(claimed, self._open, claimed, claimed.keychain)
             return
-        self._queue(seat)
+        self._queue(claimed)
 
-    def look(self, execution_id: str, run: str) -> None:
+    def recheck(self, execution_id: str, run: str) -> None:
         """Something about a run has changed from outside."""
-        if seat := self._seats.get((execution_id, run)):
-            self._queue(seat)
+        if claimed := self._claimed.get((execution_id, run)):
+            self._queue(claimed)
 
-    def look_at_all(self, execution_id: str) -> None:
+    def recheck_all(self, execution_id: str) -> None:
         """Something about the execution has: it pauses or stops."""
-        for seat in list(self._seats.values()):
-            if seat.ledger.execution_id == execution_id:
-                self._queue(seat)
+        for claimed in list(self._claimed.values()):
+            if claimed.ledger.execution_id == execution_id:
+                self._queue(claimed)
 
     def hold(self) -> None:
         """Begins nothing any more; what is in flight may end."""
@@ -102,109 +103,117 @@ class Runner:
     async def kill(self) -> None:
         """Interrupts everything in flight. Nothing is reported."""
         self._held = True
-        tasks = [task for seat in self._seats.values() for task in seat.tasks.values()]
+        tasks = [task for claimed in self._claimed.values() for task in claimed.tasks.values()]
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=PATIENCE)
 
+    def forget(self, execution_id: str) -> None:
+        """The execution is over: frees what was kept for it."""
+        self._keychains.forget(execution_id)
+        self._tools.forget(execution_id)
+
     def drive(self, until: float) -> None:
         """Works until that moment (`time.monotonic`), or nothing is to be done before something happens."""
         while self._todo and not self._held:
-            seat = self._todo.popleft()
-            seat.queued = False
-            self._go_on(seat, until)
+            claimed = self._todo.popleft()
+            claimed.queued = False
+            self._advance(claimed, until)
             if time.monotonic() > until:
                 return
 
-    def _queue(self, seat: ClaimedRun) -> None:
-        if not seat.queued:
-            seat.queued = True
-            self._todo.append(seat)
+    def _queue(self, claimed: ClaimedRun) -> None:
+        if not claimed.queued:
+            claimed.queued = True
+            self._todo.append(claimed)
             self._wake()
 
-    def _go_on(self, seat: ClaimedRun, until: float) -> None:
-        ledger = seat.ledger
-        while seat.owned:
+    def _advance(self, claimed: ClaimedRun, until: float) -> None:
+        ledger = claimed.ledger
+        while claimed.owned:
             if ledger.stopping:
-                self._interrupt(seat)
+                self._interrupt(claimed)
                 return
-            if seat.keychain is not None and not seat.keychain.opened:
+            if claimed.keychain is not None and not claimed.keychain.opened:
                 return
             if ledger.paused:
-                if (body := pause_run(seat.run)) is None:
+                if (body := pause_run(claimed.run)) is None:
                     return
-                ledger.report(seat.run, body)
+                ledger.report(claimed.run, body)
                 continue
-            if not self._step(seat):
+            if not self._step(claimed):
                 return
             if time.monotonic() > until:
-                self._queue(seat)
+                self._queue(claimed)
                 return
-        self._leave(seat)
+        self._leave(claimed)
 
-    def _step(self, seat: ClaimedRun) -> bool:
+    def _step(self, claimed: ClaimedRun) -> bool:
         """One instruction of the kernel. False if the run has to wait for something."""
-        ledger, run = seat.ledger, seat.run
-        keychain = seat.keychain
-        move = advance(run, self._now(), keychain.secrets if keychain else None, self._stored)
+        ledger, run = claimed.ledger, claimed.run
+        keychain = claimed.keychain
+        move = advance(run, self._now(), keychain.secrets if keychain else None, self._values)
         match move:
             case RunTask():
-                return self._run_task(seat, move)
+                return self._run_task(claimed, move)
             case Record():
                 ledger.report(run, move.body)
                 return True
             case Finish():
-                self._report(seat, move.body)
+                self._report(claimed, move.body)
                 return True
             case Wait(until=moment):
-                if moment is not None and moment != seat.waits_until:
-                    seat.waits_until = moment
-                    self._at(moment, partial(self._queue, seat))
+                if moment is not None and moment != claimed.waits_until:
+                    claimed.waits_until = moment
+                    self._at(moment, partial(self._queue, claimed))
                 return False
             case Suspend():
                 return False
             case Fetch(keys=keys):
-                self._fetch(seat, keys, partial(self._queue, seat))
+                self._fetch(claimed, keys, partial(self._queue, claimed))
                 return False
             case _:
                 assert_never(move)
 
-    def _run_task(self, seat: ClaimedRun, move: RunTask) -> bool:
+    def _run_task(self, claimed: ClaimedRun, move: RunTask) -> bool:
         """Begins the task, or does it at once. False if nothing else can be begun meanwhile."""
-        ledger, run = seat.ledger, seat.run
+        ledger, run = claimed.ledger, claimed.run
         if self._tools.effect(move.task.kind) == "pure":
-            outcome = run_pure_attempt(self._tools, ledger, run, move, seat.keychain)
+            # Begin and outcome of a pure task go into one report: nothing has to be durable between them.
+            outcome = run_pure_attempt(self._tools, ledger, run, move, claimed.keychain)
             follows = judge_without_policy(run, move, outcome)
             if follows is not None:
-                self._report(seat, *move.begins, *follows)
+                self._report(claimed, *move.begins, *follows)
             else:
                 ledger.report(run, *move.begins)
-                self._processed(seat, move, outcome)
+                self._processed(claimed, move, outcome)
             return True
         ledger.report(run, *move.begins)
-        seat.begun += 1
+        claimed.open_attempts += 1
         # What its references stand for may not be stored before everything is durable.
         if self._tools.repeatable(move.task.kind, move.inputs) and not may_hold_marker(move.args):
-            self._begin(seat, move)
+            self._begin(claimed, move)
         else:
-            ledger.when_durable(partial(self._begin, seat, move))
+            ledger.when_durable(partial(self._begin, claimed, move))
         return run.loop is not None
 
-    def _report(self, seat: ClaimedRun, *bodies: EventBody) -> None:
-        """Records what may end the run; then the seat has the next one of the execution, if there is one."""
-        go_on = not self._held and seat.chained < MOST_CHAINED and seat.idle
-        following = seat.ledger.report(seat.run, *bodies, claim_next=go_on)
+    def _report(self, claimed: ClaimedRun, *bodies: EventBody) -> None:
+        """Records what may end the run; then its slot has the next run of the execution, if there is one."""
+        # The next run is claimed in the append that ends this one, which saves an append and a turn of the
+        # scheduler; bounded, because the scheduler's fairness between executions is passed over meanwhile.
+        claim_next = not self._held and claimed.chained < MOST_CHAINED and claimed.idle
+        following = claimed.ledger.report(claimed.run, *bodies, claim_next=claim_next)
         if following is not None:
-            del self._seats[seat.place]
-            seat.follow(following)
-            self._seats[seat.place] = seat
+            del self._claimed[claimed.key]
+            claimed.follow(following)
+            self._claimed[claimed.key] = claimed
 
-    def _begin(self, seat: ClaimedRun, move: RunTask) -> None:
-        if not seat.owned or seat.interrupted:
-            seat.begun -= 1
+    def _begin(self, claimed: ClaimedRun, move: RunTask) -> None:
+        if not claimed.owned or claimed.interrupted:
+            claimed.open_attempts -= 1
             return
-        seat.tasks[move.iteration] = self._task(self._await, seat, move)
+        claimed.tasks[move.iteration] = self._task(self._await, claimed, move)
 
     def _task(self, work: Callable[[*Args], Coroutine[None, None, None]], *args: *Args) -> asyncio.Task[None]:
         return asyncio.get_running_loop().create_task(self._watched(work, *args))
@@ -212,90 +221,90 @@ class Runner:
     async def _watched(self, work: Callable[[*Args], Coroutine[None, None, None]], *args: *Args) -> None:
         try:
             await work(*args)
-        except Exception as error:  # noqa: BLE001 -- whatever it is, nobody may wait for the run for ever
+        except Exception as error:  # noqa: BLE001 - whatever it is, nobody may wait for the run for ever
             self._broken(error)
 
-    async def _await(self, seat: ClaimedRun, move: RunTask) -> None:
+    async def _await(self, claimed: ClaimedRun, move: RunTask) -> None:
         try:
-            outcome = await run_attempt(self._tools, seat.ledger, seat.run, move, seat.keychain)
+            outcome = await run_attempt(self._tools, claimed.ledger, claimed.run, move, claimed.keychain)
         finally:
-            seat.tasks.pop(move.iteration, None)
-            seat.begun -= 1
+            claimed.tasks.pop(move.iteration, None)
+            claimed.open_attempts -= 1
             self._wake()
-        self._processed(seat, move, outcome)
+        self._processed(claimed, move, outcome)
 
-    def _processed(self, seat: ClaimedRun, move: RunTask, outcome: Outcome) -> None:
-        if not seat.owned or seat.interrupted:
+    def _processed(self, claimed: ClaimedRun, move: RunTask, outcome: Outcome) -> None:
+        if not claimed.owned or claimed.interrupted:
             return
-        waited_for = seat.ledger.paused or seat.ledger.stopping
-        if not waited_for and (follows := judge_without_policy(seat.run, move, outcome)) is not None:
-            self._report(seat, *follows)
-            self._queue(seat)
+        waited_for = claimed.ledger.paused or claimed.ledger.stopping
+        if not waited_for and (follows := judge_without_policy(claimed.run, move, outcome)) is not None:
+            self._report(claimed, *follows)
+            self._queue(claimed)
             return
-        masked = seat.keychain.secrets.masked if seat.keychain else None
-        verdict = judge(seat.run, move.iteration, outcome, self._now(), masked, self._stored)
+        masked = claimed.keychain.secrets.masked if claimed.keychain else None
+        verdict = judge(claimed.run, move.iteration, outcome, self._now(), masked, self._values)
         if isinstance(verdict, Fetch):
-            self._fetch(seat, verdict.keys, partial(self._processed, seat, move, outcome))
+            self._fetch(claimed, verdict.keys, partial(self._processed, claimed, move, outcome))
             return
-        seat.ledger.report(seat.run, verdict)
-        self._queue(seat)
+        claimed.ledger.report(claimed.run, verdict)
+        self._queue(claimed)
 
-    def _fetch(self, seat: ClaimedRun, keys: tuple[str, ...], then: Callable[[], None]) -> None:
+    def _fetch(self, claimed: ClaimedRun, keys: tuple[str, ...], then: Callable[[], None]) -> None:
         """Gets stored values and secrets that the run needs, and goes on."""
-        seat.begun += 1
-        self._beside(seat, self._get, seat, keys, then)
+        claimed.open_attempts += 1
+        self._beside(claimed, self._get, claimed, keys, then)
 
     def _beside(
-        self, seat: ClaimedRun, work: Callable[[*Args], Coroutine[None, None, None]], *args: *Args
+        self, claimed: ClaimedRun, work: Callable[[*Args], Coroutine[None, None, None]], *args: *Args
     ) -> None:
         task = self._task(work, *args)
-        seat.fetches.add(task)
-        task.add_done_callback(seat.fetches.discard)
+        claimed.fetches.add(task)
+        task.add_done_callback(claimed.fetches.discard)
 
-    async def _open(self, seat: ClaimedRun, keychain: Keychain) -> None:
+    async def _open(self, claimed: ClaimedRun, keychain: Keychain) -> None:
         await keychain.open()
-        self._queue(seat)
+        self._queue(claimed)
 
-    async def _get(self, seat: ClaimedRun, keys: tuple[str, ...], then: Callable[[], None]) -> None:
+    async def _get(self, claimed: ClaimedRun, keys: tuple[str, ...], then: Callable[[], None]) -> None:
         try:
             if secret := tuple(key for key in keys if key.startswith(SECRET_KEY_PREFIX)):
-                seat.keychain = self._keychains.make(seat.ledger)
-                await seat.keychain.open()
-                await seat.keychain.fetch(secret)
+                claimed.keychain = self._keychains.make(claimed.ledger)
+                await claimed.keychain.open()
+                await claimed.keychain.fetch(secret)
                 keys = tuple(key for key in keys if key not in secret)
-            await self._stored.fetch(keys, seat.ledger.read_blob)
-        except Exception as error:  # noqa: BLE001 -- whatever it is, the run must not wait for ever
-            if seat.owned:
-                seat.ledger.report(seat.run, StepFailed(run=seat.run.id, error=_unstored(error)))
-            self._queue(seat)
+            await self._values.fetch(keys, claimed.ledger.read_blob)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the run must not wait for ever
+            if claimed.owned:
+                claimed.ledger.report(claimed.run, StepFailed(run=claimed.run.id, error=_unstored(error)))
+            self._queue(claimed)
         else:
             then()
         finally:
-            seat.begun -= 1
+            claimed.open_attempts -= 1
             self._wake()
 
-    def _interrupt(self, seat: ClaimedRun) -> None:
+    def _interrupt(self, claimed: ClaimedRun) -> None:
         """The execution is cancelled: tasks are stopped, then the run ends."""
-        if not seat.interrupted:
-            seat.interrupted = True
-            for task in list(seat.tasks.values()):
+        if not claimed.interrupted:
+            claimed.interrupted = True
+            for task in list(claimed.tasks.values()):
                 task.cancel()
-            seat.tasks[-1] = self._task(self._end_interrupted, seat, list(seat.tasks.values()))
+            claimed.tasks[-1] = self._task(self._end_interrupted, claimed, list(claimed.tasks.values()))
 
-    async def _end_interrupted(self, seat: ClaimedRun, tasks: list[asyncio.Task[None]]) -> None:
+    async def _end_interrupted(self, claimed: ClaimedRun, tasks: list[asyncio.Task[None]]) -> None:
         if tasks:
             await asyncio.wait(tasks, timeout=PATIENCE)
-        seat.tasks.clear()
-        if seat.owned:
-            seat.ledger.report(seat.run, cancel_run(seat.run))
-        self._leave(seat)
+        claimed.tasks.clear()
+        if claimed.owned:
+            claimed.ledger.report(claimed.run, cancel_run(claimed.run))
+        self._leave(claimed)
 
-    def _leave(self, seat: ClaimedRun) -> None:
+    def _leave(self, claimed: ClaimedRun) -> None:
         """The run is no longer ours: it ended, waits without us, or somebody took it away."""
-        if self._seats.get(seat.place) is not seat:
+        if self._claimed.get(claimed.key) is not claimed:
             return
-        del self._seats[seat.place]
-        for task in seat.tasks.values():
+        del self._claimed[claimed.key]
+        for task in claimed.tasks.values():
             if task is not asyncio.current_task():
                 task.cancel()
         self._wake()

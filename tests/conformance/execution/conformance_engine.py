@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 import pytest
 
 import noetl
-from noetl.api import execution_of, open_local
+from noetl.api import open_local
 from noetl.cli import main
+from noetl.engine.catalog.playbook_record import PlaybookSource
+from noetl.engine.summary import execution_of
 from noetl.events.event import Event
 from noetl.kernel import ExecutionState
-from noetl.local import Local, PlaybookSource
+from noetl.local import Local
 from noetl.settings import read_settings
 from tests.cli.command_line import CompletedCommand as Command
 from tests.cli.command_line import run as command

@@ -6,7 +6,6 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from noetl.api import elapsed, execution_of, first_failure
 from noetl.cli.console import Paint, plain_paint, visible
 from noetl.cli.excerpt import excerpt
 from noetl.cli.problem_text import pluralize
@@ -16,6 +15,7 @@ from noetl.cli.report.format import cut_lines, duration_text, yaml_lines
 from noetl.dsl.document.playbook import Position
 from noetl.dsl.document.source import SourceLines
 from noetl.engine.catalog.playbook_record import PlaybookSource
+from noetl.engine.summary import elapsed_micros, execution_of, first_failure
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.model.outcome import ErrorInfo
 from noetl.model.reference import unescape
@@ -82,7 +82,7 @@ class ExecutionReport(Struct, frozen=True):
         return "\n".join(parts)
 
     def _headline(self) -> str:
-        state, took = self.state, duration_text(elapsed(self.state, self.last_ts))
+        state, took = self.state, duration_text(elapsed_micros(self.state, self.last_ts))
         name = f"{visible(state.plan.playbook.metadata.path)} {state.execution_id}"
         match self.status or state.status:
             case "completed":

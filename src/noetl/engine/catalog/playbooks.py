@@ -11,7 +11,7 @@ from noetl.dsl.document.playbook import Playbook
 from noetl.dsl.document.problem import PlaybookInvalid
 from noetl.dsl.document.source import Mapping, SourceError, compose, node_value
 from noetl.engine.catalog.playbook_record import PlaybookSource, decode_source, encode_source
-from noetl.kernel import Plan
+from noetl.kernel.plan import Plan
 from noetl.loader import MAX_BYTES, examine
 from noetl.model import NoetlError
 from noetl.ports.store import Store, StoreUnusable
@@ -50,7 +50,7 @@ class Playbooks:
 
     def __init__(self, folders: Iterable[Path] = (), allow_kinds: Iterable[str] = ()) -> None:
         self._folders = list(folders)
-        self._allow_kinds = tuple(allow_kinds)
+        self.allow_kinds = tuple(allow_kinds)
         self._documents: dict[PlaybookSource, PlaybookDocument] = {}
         self._indexes: dict[Path, dict[str, list[Path]]] = {}
 
@@ -58,7 +58,7 @@ class Playbooks:
         """Raises PlaybookInvalid."""
         if (known := self._documents.get(source)) is not None:
             return known
-        examined = examine(source.text, source.name, dialect=source.dialect, allow_kinds=self._allow_kinds)
+        examined = examine(source.text, source.name, dialect=source.dialect, allow_kinds=self.allow_kinds)
         if examined.playbook is None:
             raise PlaybookInvalid(examined.problems)
         document = self._documents[source] = PlaybookDocument(source, Plan(examined.playbook))
@@ -76,19 +76,20 @@ class Playbooks:
 
         Raises PlaybookMissing, PlaybookInvalid.
         """
-        found: dict[Path, None] = {}
-        for place in (*self._folders, folder):
-            found |= dict.fromkeys(self._index(place).get(path, ()))
-        documents = [self._of_file(file) for file in found]
+        matches: dict[Path, None] = {}
+        for root in (*self._folders, folder):
+            matches |= dict.fromkeys(self._index(root).get(path, ()))
+        documents = [self._of_file(file) for file in matches]
         if version is not None:
-            documents = [one for one in documents if one.playbook.metadata.version == str(version)]
-        where = " or ".join(str(place) for place in (*self._folders, folder))
+            wanted_version = str(version)
+            documents = [each for each in documents if each.playbook.metadata.version == wanted_version]
+        where = " or ".join(str(root) for root in (*self._folders, folder))
         if not documents:
             wanted = f"`{path}`" + (f" of version {version}" if version is not None else "")
             hint = f"a file below {where} must have this `metadata.path`; --catalog names another folder"
             raise PlaybookMissing(f"there is no playbook {wanted}", hint)
-        if len({one.playbook.hash for one in documents}) > 1:
-            files = ", ".join(one.source.file for one in documents)
+        if len({document.playbook.hash for document in documents}) > 1:
+            files = ", ".join(document.source.file for document in documents)
             raise PlaybookMissing(
                 f"several files have the path `{path}`: {files}", "give each a path of its own"
             )
@@ -109,11 +110,11 @@ class Playbooks:
 
 
 def _candidates(folder: Path) -> Iterator[Path]:
-    for place, directories, names in os.walk(folder):
-        directories[:] = sorted(name for name in directories if not name.startswith("."))
+    for directory, subdirectories, names in os.walk(folder):
+        subdirectories[:] = sorted(name for name in subdirectories if not name.startswith("."))
         for name in sorted(names):
             if name.endswith((".yaml", ".yml")):
-                yield Path(place).resolve() / name
+                yield Path(directory).resolve() / name
 
 
 def _path_of(file: Path) -> str | None:
@@ -127,9 +128,9 @@ def _path_of(file: Path) -> str | None:
         return None
     if not isinstance(root, Mapping):
         return None
-    whole = node_value(root)
-    metadata = whole.get("metadata") if isinstance(whole, dict) else None
+    document = node_value(root)
+    metadata = document.get("metadata") if isinstance(document, dict) else None
     path = metadata.get("path") if isinstance(metadata, dict) else None
-    if path is None and isinstance(whole, dict):
-        path = whole.get("path")
+    if path is None and isinstance(document, dict):
+        path = document.get("path")
     return path if isinstance(path, str) else None

@@ -41,15 +41,15 @@ class Preflight:
         seen: set[str] = set()
         todo = [document]
         while todo:
-            one = todo.pop()
-            if one.playbook.hash in seen:
+            current = todo.pop()
+            if current.playbook.hash in seen:
                 continue
-            seen.add(one.playbook.hash)
-            name = one.source.file or one.source.name
-            needs = self._needs(one, name)
+            seen.add(current.playbook.hash)
+            name = current.source.file or current.source.name
+            needs = self._needs(current, name)
             problems += needs.problems
             for task, path, version in needs.children:
-                folder = Path(one.source.file or "x").absolute().parent
+                folder = Path(current.source.file or "x").absolute().parent
                 try:
                     todo.append(self._playbooks.find(path, version, folder))
                 except PlaybookMissing as missing:
@@ -65,13 +65,13 @@ class Preflight:
     def _needs(self, document: PlaybookDocument, name: str) -> "_Needs":
         """What follows from the document alone: it is looked at once, however often it is run."""
         key = document.playbook.hash, name
-        found = self._known.get(key)
-        if found is None:
+        needs = self._known.get(key)
+        if needs is None:
             lacking = _lacking(document.playbook, self._kinds, name)
             unknown = _unknown_stores(document, name, self._stores)
             children = tuple(_children(document.playbook))
-            found = self._known[key] = _Needs((*lacking, *unknown), children)
-        return found
+            needs = self._known[key] = _Needs((*lacking, *unknown), children)
+        return needs
 
 
 class _Needs(NamedTuple):
@@ -82,18 +82,20 @@ class _Needs(NamedTuple):
 
 
 def _lacking(playbook: Playbook, kinds: Kinds, name: str) -> Iterator[Problem]:
-    for one in unrunnable_tasks(playbook, kinds):
-        yield _problem(name, one.position, f"task `{one.task}` of step `{one.step}`: {one.reason}", one.hint)
+    for task in unrunnable_tasks(playbook, kinds):
+        yield _problem(
+            name, task.position, f"task `{task.task}` of step `{task.step}`: {task.reason}", task.hint
+        )
 
 
 def _unknown_stores(document: PlaybookDocument, name: str, stores: frozenset[str]) -> Iterator[Problem]:
     """Result stores that a task, a step or the executor names and nobody set."""
     hint = f"there are {', '.join(sorted(stores))}" if stores else "name it in `result_stores`: NAME=URL"
-    told: set[str] = set()
+    reported: set[str] = set()
     for plan in document.plan.by_number:
         for label, rules in [*plan.task_rules.items(), ("", plan.rules)]:
-            if rules.store and rules.store not in stores and rules.store not in told:
-                told.add(rules.store)
+            if rules.store and rules.store not in stores and rules.store not in reported:
+                reported.add(rules.store)
                 at = plan.step.tasks[plan.label_at[label]].position if label else plan.step.position
                 yield _problem(name, at, f"there is no result store `{rules.store}`", hint)
 
@@ -107,5 +109,5 @@ def _children(playbook: Playbook) -> Iterator[tuple[Task, str, object]]:
                 yield task, path.value, version.value if isinstance(version, Constant) else None
 
 
-def _problem(name: str, place: Position, message: str, hint: str) -> Problem:
-    return Problem(name, place.line, place.column, CODE, "error", message, hint)
+def _problem(name: str, position: Position, message: str, hint: str) -> Problem:
+    return Problem(name, position.line, position.column, CODE, "error", message, hint)

@@ -72,7 +72,7 @@ class ResultExpiry:
 
     async def _ends(self, record: ExecutionRecord) -> dict[str, float]:
         """When each body expires: as late as any reference to it says."""
-        found: dict[str, float] = {}
+        ends: dict[str, float] = {}
         after = 0
         while rows := await self._store.read(record.execution_id, after=after, limit=PAGE):
             after = rows[-1].seq
@@ -81,8 +81,8 @@ class ResultExpiry:
                     for reference in _references(msgspec.json.decode(row.body)):
                         end = _end_of(reference, record.ended_at)
                         for key in stored_keys(reference):
-                            found[key] = max(found.get(key, 0), end)
-        return found
+                            ends[key] = max(ends.get(key, 0), end)
+        return ends
 
     async def _has_mortals(self, playbook: str) -> bool:
         """Whether a playbook says of anything that it is not kept as long as the execution."""

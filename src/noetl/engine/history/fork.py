@@ -11,11 +11,10 @@ from msgspec.structs import replace
 from noetl.dsl.document.playbook import Playbook
 from noetl.engine.catalog.playbooks import PlaybookDocument
 from noetl.engine.effects import effects_of_row
-from noetl.engine.execution import ExecutionOrigin, LiveExecution
+from noetl.engine.execution import ExecutionOrigin, ExecutionResources, LiveExecution
 from noetl.engine.history.lookup import PAGE, decode_rows
 from noetl.events.bodies import Patch
-from noetl.events.event import Event
-from noetl.kernel import WrongSequence
+from noetl.kernel.errors import WrongSequence
 from noetl.kernel.net.commands import Fork
 from noetl.kernel.state.replay import replay
 from noetl.model import NoetlError
@@ -68,7 +67,7 @@ async def write_fork(
         why = f"it has no `{error.args[0]}`" if isinstance(error, KeyError) else error
         hint = "the steps and tasks that ran so far must be there, with the same names and arcs"
         message = f"the history cannot go on with {document.source.name}: {why}"
-        raise CannotFork(message, hint) from None
+        raise CannotFork(message, hint) from error
     if state.over:
         message = f"{command.source} was {state.status} by event {command.at}"
         raise CannotFork(message, "fork it at an earlier event")
@@ -76,34 +75,27 @@ async def write_fork(
     for row in rows:
         effects = merge_effects(effects, effects_of_row(row))
     copy = Append(execution_id=execution_id, expected_version=0, rows=rows, effects=effects)
-    live = LiveExecution(state, ExecutionOrigin(), _Nobody(results))
+    live = LiveExecution(state, ExecutionOrigin(), _lone_resources(results))
     live.submit(command)
     fork, _ = live.take_append()
     for blob in live.take_blobs():
         await results.put(*blob)
     await store.put_playbook(document.playbook.hash, document.encode())
     verdicts = await store.commit([copy, fork])
-    assert all(isinstance(verdict, Committed) for verdict in verdicts)  # noqa: S101 -- nobody knows the id
+    assert all(isinstance(verdict, Committed) for verdict in verdicts)  # noqa: S101 - nobody knows the id
     return execution_id
 
 
-class _Nobody:
-    """Keeps an execution that only decides one thing."""
+def _lone_resources(results: ResultStore) -> ExecutionResources:
+    """For an execution that only decides one thing."""
 
-    logs = None
-
-    def __init__(self, results: ResultStore) -> None:
-        self.results = results
-
-    def noticed(self, live: LiveExecution, events: list[Event]) -> None: ...
-
-    def hurry(self) -> None: ...
-
-    async def read_blob(self, live: LiveExecution, key: str) -> bytes:
+    async def read_blob(live: LiveExecution, key: str) -> bytes:
         raise ResultMissing(f"nothing of {live.execution_id} is stored yet: {key}")
 
-    async def playbook_of(self, playbook_hash: str) -> tuple[Playbook, Path]:
+    async def read_playbook(playbook_hash: str) -> tuple[Playbook, Path]:
         raise StoreUnusable(f"nobody runs {playbook_hash} here")
+
+    return ExecutionResources(results, read_blob, read_playbook, lambda *_: None, lambda: None)
 
 
 async def _with_own_results(

@@ -29,20 +29,20 @@ async def find_execution(store: Store, name: str) -> ExecutionRecord:
         return await _latest(store)
     if record := await store.execution(name):
         return record
-    found = (
+    candidates = (
         (await store.executions(ExecutionQuery(execution_id=name, limit=_SHOWN + 1))).executions
         if name
         else []
     )
-    match [record.execution_id for record in found]:
+    match [record.execution_id for record in candidates]:
         case []:
             hint = "`noetl executions list` shows those that there are"
             raise ExecutionUnknown(f"there is no execution `{name}`", hint)
         case [_]:
-            return found[0]
+            return candidates[0]
         case ids:
-            shown = ", ".join(ids[:_SHOWN]) + (", …" if len(ids) > _SHOWN else "")
-            raise ExecutionUnknown(f"`{name}` begins the ids of several executions", f"write more: {shown}")
+            listing = ", ".join(ids[:_SHOWN]) + (", …" if len(ids) > _SHOWN else "")
+            raise ExecutionUnknown(f"`{name}` begins the ids of several executions", f"write more: {listing}")
 
 
 async def _latest(store: Store) -> ExecutionRecord:

@@ -92,4 +92,5 @@ def _fold(state: ExecutionState, events: Iterable[Event]) -> None:
             evolve(state, event)
         except (WrongSequence, KeyError) as fault:
             message = f"event {event.seq} of {state.execution_id} does not fit what came before: {fault}"
-            raise HistoryUnreadable(message, CHECK) from None
+            # The cause stays: a KeyError may as well be a bug of the fold as a damaged history.
+            raise HistoryUnreadable(message, CHECK) from fault

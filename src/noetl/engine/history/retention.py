@@ -50,8 +50,9 @@ async def delete_execution(home: Home, store: Store, results: ResultStore, recor
 
 async def _wanted(store: Store, record: ExecutionRecord) -> bool:
     """Whether one above it has not ended, and may still ask for what it has."""
-    above = [await store.execution(one) for one in {record.parent, record.root} - {"", record.execution_id}]
-    return any(one is not None and one.status not in _ENDED for one in above)
+    names = {record.parent, record.root} - {"", record.execution_id}
+    ancestors = [await store.execution(name) for name in names]
+    return any(ancestor is not None and ancestor.status not in _ENDED for ancestor in ancestors)
 
 
 async def delete_ended(home: Home, store: Store, results: ResultStore, before: int, most: int) -> None:

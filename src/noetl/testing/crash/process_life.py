@@ -7,11 +7,13 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from noetl.engine.catalog.playbook_record import PlaybookSource
+from noetl.engine.catalog.playbooks import Playbooks
 from noetl.engine.history.lookup import decode_rows
 from noetl.engine.inbox import RemoteCommand, encode_command
 from noetl.events.event import Event
 from noetl.kernel import ExecutionState
-from noetl.local import Local, PlaybookSource
+from noetl.local import Local
 from noetl.ports.store import ExecutionQuery, ExecutionRecord
 from noetl.stores.home_folder import Home
 from noetl.stores.sqlite import SqliteStore
@@ -164,7 +166,7 @@ async def run_life(
     local = life.local = Local(
         store,
         owners=owners,
-        allow_kinds=[EFFECT_KIND],
+        playbooks=Playbooks(allow_kinds=[EFFECT_KIND]),
         watch=life.on_events,
         tools=scenario.tools(files.effects, fuse),
     )

@@ -20,8 +20,8 @@ from noetl.credentials.masker import Masker
 from noetl.credentials.providers import CredentialRequest
 from noetl.credentials.resolver import CredentialResolver, credential_request, unavailable_message
 from noetl.dsl.document.selection import Selection
-from noetl.kernel import Secrets
 from noetl.kernel.pipeline.moves import RunTask
+from noetl.kernel.pipeline.task_inputs import Secrets
 from noetl.model.outcome import ErrorInfo, Outcome, ToolError, failed
 from noetl.model.reference import encode_value
 from noetl.model.secret import (
@@ -48,7 +48,7 @@ from noetl.worker.keychain.secret_memory import SecretMemory
 
 LARGEST = 65_536
 """Bytes of a value with secrets in it, as JSON, that is held in memory where it cannot be made again."""
-STAND_INS = 1_000
+MOST_DECOYS = 1_000
 """Texts that take the place of secrets, at a time; what is made of a secret without one is masked whole."""
 HEADERS = frozenset({"authorization", "cookie", "proxy-authorization", "set-cookie"})
 """Headers that are never recorded."""
@@ -64,21 +64,21 @@ class Keychain:
         self._entries: dict[str, CredentialRequest] = {}
         self._known: dict[SecretOrigin, Credential] = {}
         self._warnings: list[str] = []
-        self._stand_ins: dict[Any, str] = {}
-        self.masker = Masker(self._kept)
+        self._decoys: dict[Any, str] = {}
+        self.masker = Masker(self._hold_value)
         self.failures = FetchFailures(time.monotonic)
-        self.asked: set[str] = set()
+        self.requested_keys: set[str] = set()
         """The keys of secrets in the log that were needed so far."""
         self.opened = False
         self.secrets = Secrets(
             SecretValues(self),
             MaskedValues(self),
             decoys=DecoyValues(self),
-            disguise=self.disguised,
+            disguise=self.disguise,
             revealed=RevealedValues(self),
             failures=self.failures,
-            mask=self._recorded,
-            mask_message=self._told,
+            mask=self._mask_inputs,
+            mask_message=self._mask_message,
         )
 
     @property
@@ -100,10 +100,10 @@ class Keychain:
     async def fetch(self, keys: tuple[str, ...]) -> None:
         """Has these secrets at hand, or knows why not."""
         for key in keys:
-            asked = origin_of_key(key)
-            origin = structs.replace(asked, path=())
-            if asked != origin or origin.execution:
-                self.asked.add(key)
+            requested = origin_of_key(key)
+            origin = structs.replace(requested, path=())
+            if requested != origin or origin.execution:
+                self.requested_keys.add(key)
             if origin.execution:
                 if key not in self._memory:
                     reason = "was masked, and is known only to the process that masked it"
@@ -111,86 +111,90 @@ class Keychain:
                 continue
             try:
                 entry = self._entries[origin.key] = await self._entry(origin)
-                found = await self._resolver.resolve(entry)
-                self._know(found, origin)
-                credential_field(found.fields, asked.path)
+                credential = await self._resolver.resolve(entry)
+                self._remember(credential, origin)
+                credential_field(credential.fields, requested.path)
             except KeyError:
-                self.failures.add(key, f"the credential `{origin.name}` has no `{asked.path[-1]}` any more")
+                self.failures.add(
+                    key, f"the credential `{origin.name}` has no `{requested.path[-1]}` any more"
+                )
             except CredentialError as error:
                 self.failures.add(key, self.masker.mask_text(unavailable_message(origin.name, error)))
             except StoreError as error:
                 self.failures.add(key, f"the credential `{origin.name}` cannot be had: {error}")
 
-    def at_hand(self, origin: SecretOrigin) -> Credential | None:
+    def cached(self, origin: SecretOrigin) -> Credential | None:
         """The credential of an origin, if nobody has to be asked."""
-        whole_origin = structs.replace(origin, path=())
-        entry = self._entries.get(whole_origin.key)
-        found = self._resolver.cached(entry) if entry is not None else None
-        if found is not None:
-            self._know(found, whole_origin)
-        return found
+        credential_origin = structs.replace(origin, path=())
+        entry = self._entries.get(credential_origin.key)
+        credential = self._resolver.cached(entry) if entry is not None else None
+        if credential is not None:
+            self._remember(credential, credential_origin)
+        return credential
 
     def last_known(self, name: str) -> Credential | None:
         """What a declared entry was when it was last had."""
         return self._known.get(SecretOrigin(name, playbook=self._ledger.playbook.hash))
 
-    def revealed(self, key: str) -> Any:
+    def reveal(self, key: str) -> Any:
         """The value of a secret. Raises KeyError if it is not at hand."""
         origin = origin_of_key(key)
         if origin.execution:
             return self._memory[key]
-        found = self.at_hand(origin)
-        if found is None:
+        credential = self.cached(origin)
+        if credential is None:
             raise KeyError(key)
         self.failures.forget(key)
-        return credential_field(found.fields, origin.path)
+        return credential_field(credential.fields, origin.path)
 
     async def find(self, name: str, provider: str = "") -> FoundCredential:
         """See `noetl.ports.credentials.Lookup`."""
         try:
-            credential, origin = await self._named(name, provider)
+            credential, origin = await self._credential_named(name, provider)
         except CredentialError as error:
             raise ToolError(
                 "credential", unavailable_message(name, error), retryable=error.retryable
             ) from None
         return FoundCredential(credential.fields, mark_fields(credential.fields, origin), credential.kind)
 
-    async def signed_in(
+    async def resolve_auth(
         self, inputs: Mapping[str, Any]
     ) -> tuple[Mapping[str, Any], CredentialRequest | None]:
         """The inputs with their `auth` as a mapping, and what was asked for a token, if so.
 
         Raises CredentialError.
         """
-        part = _signing(inputs)
-        auth, asked = await self._sign_in(part.get("auth"))
-        return (inputs if auth is part.get("auth") else _replaced(inputs, {**part, "auth": auth})), asked
+        part = _auth_part(inputs)
+        auth, token_request = await self._auth_of(part.get("auth"))
+        return (
+            inputs if auth is part.get("auth") else _with_auth_part(inputs, {**part, "auth": auth})
+        ), token_request
 
-    async def _sign_in(self, auth: Any) -> tuple[Any, CredentialRequest | None]:
+    async def _auth_of(self, auth: Any) -> tuple[Any, CredentialRequest | None]:
         if isinstance(auth, str):
             try:
-                credential, origin = await self._named(auth)
+                credential, origin = await self._credential_named(auth)
             except CredentialError as error:
                 raise CredentialError(unavailable_message(auth, error), retryable=error.retryable) from None
-            asked = self._entries[origin.key] if credential.kind == "oauth2" else None
-            return credential.auth_fields, asked
+            token_request = self._entries[origin.key] if credential.kind == "oauth2" else None
+            return credential.auth_fields, token_request
         if isinstance(auth, Mapping) and _wants_token(auth):
             fields = {name: value for name, value in auth.items() if name not in ("kind", "type")}
             entry = CredentialRequest("auth", "oauth2", fields, str(self._ledger.folder))
             credential = await self._resolver.resolve(entry)
-            self._learn(credential.fields, "auth")
+            self._mask_fields(credential.fields, "auth")
             return credential.auth_fields, entry
         return auth, None
 
-    def refused(self, entry: CredentialRequest) -> None:
+    def forget_token(self, entry: CredentialRequest) -> None:
         """A token was not accepted: the next attempt gets a new one."""
         self._resolver.invalidate(entry)
 
-    def masked(self, move: RunTask, outcome: Outcome) -> Outcome:
+    def mask_outcome(self, move: RunTask, outcome: Outcome) -> Outcome:
         """The outcome as it may be written and as expressions see it."""
         if (paths := move.spec.get("secret")) and outcome.result is not None:
             try:
-                result = self._hidden(outcome.result, paths, move.task.label)
+                result = self._hide_paths(outcome.result, paths, move.task.label)
             except ValueError as error:
                 message = f"`spec.secret` holds what is no path: {error}"
                 return failed(ErrorInfo(kind="input", message=self.masker.mask_text(message)))
@@ -204,70 +208,79 @@ class Keychain:
         return structs.replace(
             outcome,
             result=masker.mask_value(outcome.result),
-            error=_told(outcome.error, masker),
+            error=_mask_error(outcome.error, masker),
             meta={**meta, "warnings": [*meta.get("warnings", []), *warnings]} if warnings else meta,
             helpers=helpers(outcome.helpers),
         )
 
-    def stand_in(self, value: Any) -> str:
+    def decoy_of(self, value: Any) -> str:
         """A text that takes the place of a secret, always the same, as long where that is long enough."""
-        found = self._stand_ins.get(value)
-        if found is None:
-            if len(self._stand_ins) >= STAND_INS:
-                del self._stand_ins[next(iter(self._stand_ins))]
-            found = self._stand_ins[value] = _random_text(max(len(secret_text(value)), 16))
-        return found
+        decoy = self._decoys.get(value)
+        if decoy is None:
+            if len(self._decoys) >= MOST_DECOYS:
+                del self._decoys[next(iter(self._decoys))]
+            decoy = self._decoys[value] = _random_text(max(len(secret_text(value)), 16))
+        return decoy
 
-    def disguised(self, value: Any) -> Any:
-        """The value of a secret with stand-ins for all that is in it."""
+    def disguise(self, value: Any) -> Any:
+        """The value of a secret with decoys for all that is in it."""
         if isinstance(value, dict):
-            return {name: self.disguised(item) for name, item in value.items()}
+            return {name: self.disguise(item) for name, item in value.items()}
         if isinstance(value, list):
-            return [self.disguised(item) for item in value]
-        return value if value is None or isinstance(value, bool) else self.stand_in(value)
+            return [self.disguise(item) for item in value]
+        return value if value is None or isinstance(value, bool) else self.decoy_of(value)
 
-    def _told(self, message: str, alike: str | None) -> str:
+    def _mask_message(self, message: str, decoy_message: str | None) -> str:
         """A message without secrets, and without what an expression made of them."""
-        told = str(self._undisguised(alike)) if alike is not None else message
-        if told != message:
-            start = _shared(message, told)
-            end = _shared(message[:start:-1], told[:start:-1])
+        original = str(self._undo_decoys(decoy_message)) if decoy_message is not None else message
+        if original != message:
+            start = _common_prefix(message, original)
+            end = _common_prefix(message[:start:-1], original[:start:-1])
             message = message[:start] + MASK + message[len(message) - end :]
         return self.masker.mask_text(message)
 
-    def _undisguised(self, text: str) -> Any:
-        """The text, or the secret, of which this was made with other texts in place of secrets."""
-        for secret, other in self._stand_ins.items():
-            if text == other:
+    def _undo_decoys(self, text: str) -> Any:
+        """The text, or the secret, of which this was made with decoys in place of secrets."""
+        for secret, decoy in self._decoys.items():
+            if text == decoy:
                 return secret
-            for made in form_pairs(secret_text(secret), other):
-                text = text.replace(*made)
+            for decoy_form in form_pairs(secret_text(secret), decoy):
+                text = text.replace(*decoy_form)
         return text
 
-    def _recorded(self, inputs: dict[str, Any], alike: dict[str, Any] | None) -> dict[str, Any]:
+    def _mask_inputs(self, inputs: dict[str, Any], decoy_inputs: dict[str, Any] | None) -> dict[str, Any]:
         """What a tool gets, as it is recorded."""
-        if alike is not None:
-            inputs = {name: self._underived(value, alike.get(name), name) for name, value in inputs.items()}
-        part = _signing(inputs)
+        if decoy_inputs is not None:
+            inputs = {
+                name: self._mask_derived(value, decoy_inputs.get(name), name)
+                for name, value in inputs.items()
+            }
+        part = _auth_part(inputs)
         auth, headers = part.get("auth"), part.get("headers")
         if isinstance(auth, Mapping):
-            self._learn(auth, "auth")
+            self._mask_fields(auth, "auth")
         if isinstance(headers, Mapping) and any(name.lower() in HEADERS for name in headers):
             hidden = dict(secret_text_marker([lost_part()]))
-            kept = {name: hidden if name.lower() in HEADERS else value for name, value in headers.items()}
-            inputs = _replaced(inputs, {**part, "headers": kept})
+            recorded_headers = {
+                name: hidden if name.lower() in HEADERS else value for name, value in headers.items()
+            }
+            inputs = _with_auth_part(inputs, {**part, "headers": recorded_headers})
         recorded: dict[str, Any] = self.masker.mask_recorded(inputs)
         return recorded
 
-    def _underived(self, value: Any, alike: Any, name: str) -> Any:
-        """An input with what was made from secrets, and is not one, masked as one."""
-        if isinstance(value, dict) and isinstance(alike, dict):
-            return {key: self._underived(item, alike.get(key), name) for key, item in value.items()}
-        if isinstance(value, list) and isinstance(alike, list) and len(value) == len(alike):
-            return [self._underived(*pair, name) for pair in zip(value, alike, strict=True)]
-        if isinstance(alike, str):
-            alike = self._undisguised(alike)
-        if value == alike:
+    def _mask_derived(self, value: Any, decoy: Any, name: str) -> Any:
+        """An input with what was made from secrets, and is not one, masked as one.
+
+        `decoy` is the same input rendered with decoys: where undoing them does not give the input itself, an
+        expression computed something of a secret (a hash, a part), which no pattern could find in it.
+        """
+        if isinstance(value, dict) and isinstance(decoy, dict):
+            return {key: self._mask_derived(item, decoy.get(key), name) for key, item in value.items()}
+        if isinstance(value, list) and isinstance(decoy, list) and len(value) == len(decoy):
+            return [self._mask_derived(*pair, name) for pair in zip(value, decoy, strict=True)]
+        if isinstance(decoy, str):
+            decoy = self._undo_decoys(decoy)
+        if value == decoy:
             return value
         origin = self._memory.keep(value, SecretOrigin(name, execution=self._ledger.execution_id))
         self.masker.learn(value, origin)
@@ -281,17 +294,17 @@ class Keychain:
         provider = "keychain" if origin.playbook else origin.provider
         return credential_request(playbook, str(folder), origin.name, provider)
 
-    async def _named(self, name: str, provider: str = "") -> tuple[Credential, SecretOrigin]:
+    async def _credential_named(self, name: str, provider: str = "") -> tuple[Credential, SecretOrigin]:
         """A credential by its name. Raises CredentialError."""
         ours = provider in ("", "keychain") and name in self.names
         playbook = self._ledger.playbook.hash if ours else ""
         origin = SecretOrigin(name, playbook=playbook, provider="" if ours else provider or "store")
         entry = self._entries[origin.key] = await self._entry(origin)
         credential = await self._resolver.resolve(entry)
-        self._know(credential, origin)
+        self._remember(credential, origin)
         return credential, origin
 
-    def _know(self, credential: Credential, origin: SecretOrigin) -> None:
+    def _remember(self, credential: Credential, origin: SecretOrigin) -> None:
         if self._known.get(origin) is credential:
             return
         self._known[origin] = credential
@@ -301,7 +314,7 @@ class Keychain:
                 reason = "is so short that it is masked only where it is a whole value"
                 self._warnings.append(f"`{field}` of the credential `{origin.name}` {reason}")
 
-    def _learn(self, fields: Mapping[str, Any], name: str) -> None:
+    def _mask_fields(self, fields: Mapping[str, Any], name: str) -> None:
         """Masks the secrets of a credential that stands in the inputs of a task."""
         new = [(path, value) for path, value in secrets_of(fields) if not self.masker.knows(value)]
         if new:
@@ -309,51 +322,52 @@ class Keychain:
             for path, value in new:
                 self.masker.add(value, structs.replace(origin, path=path))
 
-    def _kept(self, value: Any) -> SecretOrigin | None:
+    def _hold_value(self, value: Any) -> SecretOrigin | None:
         """Where a value with secrets in it can be had again; None if it is too large to be held."""
         if len(encode_value(value)) > LARGEST:
             return None
         return self._memory.keep(value, SecretOrigin("text", execution=self._ledger.execution_id))
 
-    def _hidden(self, result: Any, paths: Any, name: str) -> Any:
+    def _hide_paths(self, result: Any, paths: Any, name: str) -> Any:
         """The result with what stands at these paths masked, and known in memory only."""
-        places = {place for path in paths for place in Selection(str(path)).find_locations(result)}
+        locations = {at for path in paths for at in Selection(str(path)).find_locations(result)}
         hidden: set[tuple[str | int, ...]] = set()
-        for place in sorted(places, key=len):
-            if any(place[:length] in hidden for length in range(len(place))):
+        # The outer ones first: what is inside of a hidden value is hidden with it.
+        for location in sorted(locations, key=len):
+            if any(location[:length] in hidden for length in range(len(location))):
                 continue
-            hidden.add(place)
-            value = value_at_field_path(result, place)
+            hidden.add(location)
+            value = value_at_field_path(result, location)
             origin = self._memory.keep(value, SecretOrigin(name, execution=self._ledger.execution_id))
             self.masker.learn(value, origin)
-            result = replace_at_field_path(result, place, secret_marker(origin))
+            result = replace_at_field_path(result, location, secret_marker(origin))
         return result
 
 
-def _signing(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+def _auth_part(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
     """Where `auth` and `headers` stand: in the source of a script, else in the inputs themselves."""
     script = inputs.get("script")
     source = script.get("source") if isinstance(script, Mapping) else None
     return source if isinstance(source, Mapping) else inputs
 
 
-def _replaced(inputs: Mapping[str, Any], part: dict[str, Any]) -> dict[str, Any]:
+def _with_auth_part(inputs: Mapping[str, Any], part: dict[str, Any]) -> dict[str, Any]:
     """The inputs with another such part."""
-    if _signing(inputs) is inputs:
+    if _auth_part(inputs) is inputs:
         return part
     return {**inputs, "script": {**inputs["script"], "source": part}}
 
 
-def _shared(one: str, other: str) -> int:
+def _common_prefix(first: str, second: str) -> int:
     """How many characters both begin with."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
 
 
 def _random_text(length: int) -> str:
     return "".join(secrets.choice(string.ascii_lowercase) for _ in range(length))
 
 
-def _told(error: ErrorInfo | None, masker: Masker) -> ErrorInfo | None:
+def _mask_error(error: ErrorInfo | None, masker: Masker) -> ErrorInfo | None:
     if error is None:
         return None
     return structs.replace(

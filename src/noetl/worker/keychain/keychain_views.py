@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from noetl.credentials.credential import secrets_of
 from noetl.credentials.field_path import mark_fields, replace_at_field_path
-from noetl.kernel import Unfetched
+from noetl.kernel.references.resolve import Unfetched
 from noetl.model.reference import escape
 from noetl.model.secret import SECRET_KEY_PREFIX, lost_part, origin_of_key, secret_text_marker
 
@@ -26,11 +26,11 @@ class SecretValues(Mapping[str, Any]):
         if name not in self._keychain.names:
             raise KeyError(name)
         key = self._keychain.key_of(name)
-        found = self._keychain.at_hand(origin_of_key(key))
-        if found is None:
+        credential = self._keychain.cached(origin_of_key(key))
+        if credential is None:
             raise Unfetched((key,))
         self._keychain.failures.forget(key)
-        return escape({**found.fields, "kind": found.kind})
+        return escape({**credential.fields, "kind": credential.kind})
 
     def __contains__(self, name: object) -> bool:
         return name in self._keychain.names
@@ -48,11 +48,11 @@ class MaskedValues(SecretValues):
     def __getitem__(self, name: str) -> Any:
         if name not in self._keychain.names:
             raise KeyError(name)
-        found = self._keychain.last_known(name)
-        if found is None:
+        credential = self._keychain.last_known(name)
+        if credential is None:
             return dict(secret_text_marker([lost_part()]))
         origin = origin_of_key(self._keychain.key_of(name))
-        return escape({**mark_fields(found.fields, origin, public=True), "kind": found.kind})
+        return escape({**mark_fields(credential.fields, origin, public=True), "kind": credential.kind})
 
 
 class DecoyValues(SecretValues):
@@ -61,11 +61,11 @@ class DecoyValues(SecretValues):
     def __getitem__(self, name: str) -> Any:
         if name not in self._keychain.names:
             raise KeyError(name)
-        found = self._keychain.last_known(name)
-        fields: Any = dict(found.fields) if found is not None else {}
-        for path, value in secrets_of(found.fields) if found is not None else ():
-            fields = replace_at_field_path(fields, path, self._keychain.stand_in(value))
-        return escape({**fields, "kind": found.kind if found is not None else ""})
+        credential = self._keychain.last_known(name)
+        fields: Any = dict(credential.fields) if credential is not None else {}
+        for path, value in secrets_of(credential.fields) if credential is not None else ():
+            fields = replace_at_field_path(fields, path, self._keychain.decoy_of(value))
+        return escape({**fields, "kind": credential.kind if credential is not None else ""})
 
 
 class RevealedValues(Mapping[str, Any]):
@@ -77,13 +77,13 @@ class RevealedValues(Mapping[str, Any]):
     def __getitem__(self, key: str) -> Any:
         if not key.startswith(SECRET_KEY_PREFIX):
             raise KeyError(key)
-        return self._keychain.revealed(key)
+        return self._keychain.reveal(key)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._keychain.asked)
+        return iter(self._keychain.requested_keys)
 
     def __len__(self) -> int:
-        return len(self._keychain.asked)
+        return len(self._keychain.requested_keys)
 
 
 class FetchFailures(Mapping[str, str]):

@@ -44,9 +44,9 @@ class Keychains:
 
     def concerns(self, playbook: Playbook) -> bool:
         """Whether anything in it has to do with secrets."""
-        found = self._concerned.get(playbook.hash)
-        if found is None:
+        concerned = self._concerned.get(playbook.hash)
+        if concerned is None:
             if len(self._concerned) >= KNOWN:
                 self._concerned.clear()
-            found = self._concerned[playbook.hash] = uses_secrets(playbook)
-        return found
+            concerned = self._concerned[playbook.hash] = uses_secrets(playbook)
+        return concerned

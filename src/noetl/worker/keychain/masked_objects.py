@@ -71,8 +71,8 @@ class MaskedDraft:
             message = f"the object of type {media_type} holds a secret, and cannot be stored without it"
             raise ToolError("credential", message)
         await asyncio.to_thread(mask_file, self.path, masker)
-        told = {**masker.mask_for_display(about), _MASKED: True}
-        return await self._draft.keep(media_type, preview=masker.mask_text(preview), **told)
+        about_masked = {**masker.mask_for_display(about), _MASKED: True}
+        return await self._draft.keep(media_type, preview=masker.mask_text(preview), **about_masked)
 
 
 def _refuse_masked(reference: Mapping[str, Any]) -> None:
@@ -83,10 +83,10 @@ def _refuse_masked(reference: Mapping[str, Any]) -> None:
 
 def _refuse_markers(path: Path) -> None:
     """A stored value that holds secrets is whole only where the engine puts it together."""
-    kept = b""
+    overlap = b""
     with path.open("rb") as file:
         while data := file.read(CHUNK):
-            if SECRET_MARKER_BYTES in kept + data:
+            if SECRET_MARKER_BYTES in overlap + data:
                 message = "the stored value holds secrets, and a file of it would not: give the parts needed"
                 raise ToolError("credential", message)
-            kept = data[-len(SECRET_MARKER_BYTES) :]
+            overlap = data[-len(SECRET_MARKER_BYTES) :]

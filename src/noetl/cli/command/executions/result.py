@@ -12,12 +12,12 @@ from noetl.cli.command.executions import execution_options
 from noetl.cli.command_failure import CommandFailure
 from noetl.cli.output_files import read_pieces, write_file, write_pieces
 from noetl.cli.store_access import with_store
+from noetl.engine.engine import LARGEST_TABLE
 from noetl.engine.history.read import History, read_history
 from noetl.events.bodies import LoopDone, StepDone, StepFailed, StepScheduled
 from noetl.events.identifiers import run_id
 from noetl.home import result_store_of
 from noetl.kernel.references import resolve_references
-from noetl.local import LARGEST_TABLE
 from noetl.model.reference import is_object_reference, is_table_reference
 from noetl.ports.store import Store
 from noetl.stores.home_folder import Home

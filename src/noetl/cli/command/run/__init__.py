@@ -126,7 +126,7 @@ def _start(given: StartArguments | None) -> "StartRequest":
     from noetl.cli import arguments
     from noetl.cli.command.run.foreground import StartRequest
     from noetl.cli.execution.argument import read_argument
-    from noetl.local import PlaybookSource
+    from noetl.engine.catalog.playbook_record import PlaybookSource
 
     assert given is not None  # noqa: S101 -- asked only where there is nothing to resume
     labels = arguments.parse_labels(given.labels)

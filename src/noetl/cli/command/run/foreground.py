@@ -18,17 +18,19 @@ from noetl.cli.progress.display import Progress
 from noetl.cli.report.failed_attempts import FailedAttempts
 from noetl.cli.report.follow_up import FollowUp, current_user
 from noetl.dsl.document.problem import PlaybookInvalid
+from noetl.engine.catalog.playbook_record import PlaybookSource
 from noetl.engine.catalog.playbooks import Playbooks
-from noetl.engine.catalog.preflight import Preflight
+from noetl.engine.catalog.preflight import CannotRun, Preflight
 from noetl.engine.history.fork import CannotFork
 from noetl.engine.history.lookup import find_execution, read_events
 from noetl.engine.history.retention import delete_ended, drop_expired
+from noetl.engine.service import AlreadyRunning
 from noetl.events.event import Event
 from noetl.home import home_of, result_store_names, result_store_of, store_url
 from noetl.kernel import Refused
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.loader import installed_kinds
-from noetl.local import AlreadyRunning, CannotRun, Local, PlaybookSource
+from noetl.local import Local
 from noetl.model import NoetlError, ResultError
 from noetl.ports.store import ExecutionUnknown, Store, StoreError, StoreFull
 from noetl.settings import Configuration
@@ -165,8 +167,9 @@ async def _run(
     home = home_of(configuration)
 
     teller = _Teller(evidence, progress)
-    _look_first(order, configuration, catalogs)
-    async with open_local(configuration, catalogs=catalogs, watch=teller.watch) as (local, store):
+    playbooks = Playbooks(catalogs, configuration.settings.allow_kinds)
+    _look_first(order, configuration, playbooks)
+    async with open_local(configuration, playbooks=playbooks, watch=teller.watch) as (local, store):
         with _stoppable(local, progress), _drawn(progress):
             state = await _finished(local, store, order, configuration, teller)
         source = (await local.playbooks.read_stored(store, state.plan.playbook.hash)).source
@@ -175,7 +178,7 @@ async def _run(
     return ForegroundEnd(state, evidence, order.source or source)
 
 
-def _look_first(order: ExecutionRequest, configuration: Configuration, catalogs: Sequence[Path]) -> None:
+def _look_first(order: ExecutionRequest, configuration: Configuration, playbooks: Playbooks) -> None:
     """A home is made only for a playbook that can run. Raises Failure, PlaybookInvalid, CannotRun."""
     home, settings = home_of(configuration), configuration.settings
     if store_file_of(store_url(configuration)) is None or home.exists:
@@ -183,7 +186,6 @@ def _look_first(order: ExecutionRequest, configuration: Configuration, catalogs:
     if order.source is None:
         where = settings.store or home.folder
         raise CommandFailure("unknown-execution", f"there are no executions in {where}", hint=_ELSEWHERE)
-    playbooks = Playbooks(catalogs, settings.allow_kinds)
     kinds = installed_kinds().with_allowed(settings.allow_kinds)
     Preflight(playbooks, kinds, result_store_names(configuration)).check(playbooks.read(order.source))
 

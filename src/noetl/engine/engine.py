@@ -1,0 +1,248 @@
+"""What can be asked of the engine: start, resume, retry and fork executions, and wait for their ends."""
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeAlias
+
+from noetl.dsl.document.kinds import Kinds
+from noetl.engine.catalog.playbook_record import PlaybookSource
+from noetl.engine.catalog.playbooks import Playbooks
+from noetl.engine.catalog.preflight import Preflight
+from noetl.engine.children import Children
+from noetl.engine.execution import ExecutionOrigin, LiveExecution, TaskLogWriter
+from noetl.engine.history.fork import fork_command, read_rows_until, write_fork
+from noetl.engine.inbox import RemoteCommand
+from noetl.engine.registry import EndWaiters
+from noetl.engine.scheduler import SLOTS, Scheduler, Worker
+from noetl.engine.service import CredentialCheck, Service, Watch
+from noetl.engine.timers import Timers
+from noetl.kernel.errors import Refused
+from noetl.kernel.net.commands import Request, Retry
+from noetl.kernel.references.resolve import resolve_references
+from noetl.kernel.state.execution_state import ExecutionState
+from noetl.ports.results import ResultStore
+from noetl.ports.store import ExecutionUnknown, Store
+from noetl.stores.ownership import Owners
+from noetl.stores.results import read_result, store_names
+
+LARGEST_TABLE = 64 << 20
+"""Bytes of a table that is given as rows to whoever asks for a result."""
+
+MakeWorker: TypeAlias = Callable[[Timers, asyncio.Event, Callable[[BaseException], None]], Worker]
+"""A worker that has its times from these timers, and sets the event when there is something to do for it.
+
+The last one hears of what should never be raised: nobody could go on with the run.
+"""
+
+
+class Engine:
+    """Runs executions, their children too, until they are over or it is told to stop.
+
+    Between `open` and `close`, in one event loop. `watch` gets the events of an execution when they are
+    durable, together with its state, which may be ahead of them.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        playbooks: Playbooks,
+        kinds: Kinds,
+        make_worker: MakeWorker,
+        *,
+        owners: Owners | None = None,
+        slots: int = SLOTS,
+        watch: Watch | None = None,
+        logs: TaskLogWriter | None = None,
+        results: ResultStore | None = None,
+        check_credentials: CredentialCheck,
+    ) -> None:
+        self.playbooks = playbooks
+        self._check_credentials = check_credentials
+        self._service = service = Service(
+            store,
+            playbooks,
+            owners,
+            watch=watch,
+            logs=logs,
+            results=results,
+            check_credentials=check_credentials,
+        )
+        wake = asyncio.Event()
+        worker = make_worker(service.timers, wake, self._on_broken)
+        self._scheduler = Scheduler(service.commit_log, worker, wake, slots=slots)
+        self._ends = EndWaiters(service.registry)
+        # In this order: a run is looked at again before its children are cancelled, and an end is told last.
+        for listener in (self._scheduler, Children(service), self._ends):
+            service.subscribe(listener)
+        self._preflight = Preflight(playbooks, kinds, store_names(service.results))
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def open(self) -> None:
+        """Begins to work. Within the event loop that everything else is called in."""
+        loop = asyncio.get_running_loop()
+        self._scheduler.stopped = loop.create_future()
+        self._tasks = [loop.create_task(self._scheduler.run()), loop.create_task(self._read_inbox())]
+
+    async def stop(self) -> None:
+        """Ends everything at once; what is in flight is not recorded."""
+        await self._scheduler.kill()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._scheduler.stopped.exception()  # whoever leaves before waiting for an end met it where it began
+
+    async def close(self) -> None:
+        """Lets go of all executions, after `stop`."""
+        await self._service.close()
+
+    async def start(
+        self,
+        source: PlaybookSource,
+        *,
+        workload: Mapping[str, Any] | None = None,
+        ctx: Mapping[str, Any] | None = None,
+        labels: Mapping[str, str] | None = None,
+        idempotency_key: str = "",
+        timeout: float | None = None,
+        by: str = "",
+    ) -> str:
+        """A new execution; its id. With a key that was used before, the id of the execution that has it.
+
+        Raises PlaybookInvalid, CannotRun, StoreError; Refused if the key is that of another playbook.
+        """
+        document = self.playbooks.read(source)
+        self._preflight.check(document)
+        # Without a file, relative paths start in the working directory, also when it is resumed elsewhere.
+        file = source.file or os.path.join(os.getcwd(), source.name)
+        request = Request(
+            version=document.playbook.metadata.version or "",
+            workload=dict(workload or {}),
+            ctx=dict(ctx or {}),
+            labels=dict(labels or {}),
+            idempotency_key=idempotency_key,
+            requested_by=by,
+            timeout=timeout,
+            file=file,
+            error=await self._check_credentials(document.playbook, os.path.dirname(file)),
+        )
+        live = self._service.begin(document, request, ExecutionOrigin(file=file), key=idempotency_key)
+        self._ends.expect(live.execution_id)
+        if idempotency_key and (holder := await self._service.holder_of_start_key(live)):
+            return await self.resume(holder)
+        return live.execution_id
+
+    async def resume(self, execution_id: str) -> str:
+        """Goes on with an execution that nobody runs. Raises ExecutionUnknown, AlreadyRunning, StoreError."""
+        if execution_id in self._service.registry:
+            self._ends.expect(execution_id)
+            return execution_id
+        return await self._resume(await self._service.open(execution_id))
+
+    async def retry(self, execution_id: str, *, by: str = "") -> str:
+        """Goes on with a failed execution at what failed. Raises Refused, and as `resume`."""
+        if execution_id in self._service.registry:
+            raise Refused("only a failed execution can be retried, this one is running")
+        live = await self._service.open(execution_id)
+        try:
+            live.submit(Retry(by))
+        except Refused:
+            live.release()
+            raise
+        return await self._resume(live)
+
+    async def fork(
+        self,
+        execution_id: str,
+        *,
+        at: int,
+        source: PlaybookSource | None = None,
+        workload: Mapping[str, Any] | None = None,
+        ctx: Mapping[str, Any] | None = None,
+        by: str = "",
+        run: bool = True,
+    ) -> str:
+        """A new execution with the history of another one up to event `at`; its id.
+
+        Without `run` it is only recorded.
+
+        Raises CannotFork, ExecutionUnknown, PlaybookInvalid, CannotRun, StoreError.
+        """
+        store = self._service.store
+        rows = await read_rows_until(store, execution_id, at)
+        record = await store.execution(execution_id)
+        assert record is not None  # noqa: S101 - it has rows
+        document = (
+            await self.playbooks.read_stored(store, record.playbook)
+            if source is None
+            else self.playbooks.read(source)
+        )
+        self._preflight.check(document)
+        command = fork_command(
+            execution_id, rows[-1].seq, document, ctx=ctx or {}, workload=workload or {}, by=by
+        )
+        forked = await write_fork(store, self._service.results, rows, document, command)
+        return await self._resume(await self._service.open(forked)) if run else forked
+
+    async def wait_for_end(self, execution_id: str) -> ExecutionState:
+        """The state at the end of an execution and of all that it started; or as far as it got."""
+        end, stopped = self._ends.end_of(execution_id), self._scheduler.stopped
+        either: list[asyncio.Future[Any]] = [end, stopped]
+        if not end.done():
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not end.done():
+            stopped.result()
+            return self._ends.last_state(execution_id) or self._live(execution_id).state
+        return end.result()
+
+    async def resolve(self, value: Any) -> Any:
+        """A value of a state as users gave it, stored parts in their place. Raises ResultError.
+
+        Tables of more than `LARGEST_TABLE` bytes and objects stay references.
+        """
+        read = partial(read_result, self._service.results)
+        return await resolve_references(value, read, largest_table=LARGEST_TABLE)
+
+    async def submit(self, execution_id: str, command: RemoteCommand) -> None:
+        """Asks something of an execution that runs here; it is recorded then. Raises Refused, StoreError."""
+        live, stopped = self._live(execution_id), self._scheduler.stopped
+        if live.submit(command):
+            durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            live.when_durable(lambda: None if durable.done() else durable.set_result(None))
+            await asyncio.wait([durable, stopped], return_when=asyncio.FIRST_COMPLETED)
+            if not durable.done():
+                stopped.result()
+
+    async def flush(self) -> None:
+        """Returns when everything decided so far is durable. Raises StoreError."""
+        await self._service.commit_log.flush()
+
+    def interrupt(self) -> None:
+        """Begins nothing new; `wait_for_end` returns when the attempts in flight are recorded."""
+        self._scheduler.interrupt()
+
+    async def kill(self) -> None:
+        """Ends everything at once. What is not recorded is lost, and can be done again."""
+        await self._scheduler.kill()
+
+    def _on_broken(self, error: BaseException) -> None:
+        self._scheduler.stop(error)
+
+    def _live(self, execution_id: str) -> LiveExecution:
+        live = self._service.registry.get(execution_id)
+        if live is None:
+            raise ExecutionUnknown(f"{execution_id} does not run here")
+        return live
+
+    async def _resume(self, live: LiveExecution) -> str:
+        self._ends.expect(live.execution_id)
+        await self._service.resume(live)
+        return live.execution_id
+
+    async def _read_inbox(self) -> None:
+        """Does what other processes ask, as soon as they have written it."""
+        registry = self._service.registry
+        async for _ in self._service.store.changes():
+            if registry:
+                await self._service.read_inbox([live.execution_id for live in registry])

@@ -1,0 +1,34 @@
+"""What the engine says about its executions, and who may hear it: events go one way."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from noetl.engine.execution import LiveExecution
+from noetl.events.bodies import EventBody
+
+EventHandler: TypeAlias = Callable[[LiveExecution, Any, int], None]
+"""Gets the body of an event, of the type that it was registered for, and the event's number."""
+
+
+class EngineListener:
+    """Hears what happens to executions, in the order of subscription; hears nothing unless it says so.
+
+    `handlers`, `pending` and `ready` are called as soon as something is decided, before it is durable: what
+    they do must wait for `when_durable` if a crash could undo its cause.
+    """
+
+    def handlers(self) -> Mapping[type[EventBody], EventHandler]:
+        """What to call for which event. Asked once, at the subscription."""
+        return {}
+
+    def pending(self, live: LiveExecution) -> None:
+        """Something waits to be written."""
+
+    def ready(self, live: LiveExecution) -> None:
+        """A run may be claimed."""
+
+    async def resumed(self, live: LiveExecution) -> None:
+        """An execution was opened from the store and goes on here."""
+
+    def over(self, live: LiveExecution) -> None:
+        """The execution has ended, and that is durable."""

@@ -1,0 +1,88 @@
+"""An execution in one value: what `noetl run -o json` prints and `noetl.run` gives."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from noetl.kernel.state.execution_state import ExecutionState
+from noetl.model import NoetlError
+from noetl.model.outcome import ErrorInfo
+from noetl.model.reference import unescape
+
+
+class ExecutionFailed(NoetlError):
+    """An execution did not complete; `execution` says how it ended."""
+
+    def __init__(self, execution: "Execution") -> None:
+        error = execution.error or {}
+        message = f": {error['message']}" if error.get("message") else ""
+        super().__init__(f"{execution.execution_id} {execution.status}{message}")
+        self.execution = execution
+
+
+class Execution(Struct, frozen=True, kw_only=True):
+    """An execution as it stands, or ended: what `noetl run -o json` prints.
+
+    `error` is `{step, task, attempt, kind, message}` of the first unhandled failure; `duration_ms` is from
+    the request's first event to the last.
+    """
+
+    execution_id: str
+    playbook: str
+    version: str | None
+    status: str
+    result: Any
+    ctx: dict[str, Any]
+    error: dict[str, Any] | None
+    duration_ms: int
+    discarded: list[dict[str, str]]
+    steps: dict[str, dict[str, Any]]
+
+    @property
+    def ok(self) -> bool:
+        return self.status == "completed"
+
+    def raise_for_status(self) -> "Execution":
+        """The same; raises ExecutionFailed unless it completed."""
+        if not self.ok:
+            raise ExecutionFailed(self)
+        return self
+
+
+def execution_of(state: ExecutionState, *, last: int = 0) -> Execution:
+    """`last` is the time of the last event, where the execution is not over."""
+    metadata = state.plan.playbook.metadata
+    return Execution(
+        execution_id=state.execution_id,
+        playbook=metadata.path,
+        version=metadata.version,
+        status=state.status,
+        result=unescape(state.result),
+        ctx=unescape(state.ctx.values),
+        error=_error_json(first_failure(state)),
+        duration_ms=elapsed_micros(state, last) // 1_000,
+        discarded=[{"step": token["step"], "reason": token["reason"]} for token in state.discarded],
+        steps={
+            name: {"status": summary.status, "runs": summary.runs}
+            for name, summary in state.summaries.items()
+        },
+    )
+
+
+def first_failure(state: ExecutionState) -> ErrorInfo | None:
+    """The first unhandled failure, also while the rest still runs."""
+    if state.error is not None or state.over or not state.failures:
+        return state.error
+    return state.failures[0].error
+
+
+def elapsed_micros(state: ExecutionState, last: int = 0) -> int:
+    """Microseconds from the request's first event to the last."""
+    return max((state.ended_at or last or state.started_at) - state.started_at, 0)
+
+
+def _error_json(error: ErrorInfo | None) -> dict[str, Any] | None:
+    if error is None:
+        return None
+    where = {name: error.details.get(name) for name in ("step", "task", "attempt")}
+    return {**where, "kind": error.kind, "message": error.message}
