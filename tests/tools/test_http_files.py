@@ -235,12 +235,12 @@ MEASURE = """
 import asyncio, gzip, resource, sys
 from pathlib import Path
 from aiohttp import web
-from noetl.stores.results import FileResults, StoredObjects
+from noetl.stores.results import FileResults, ResultStoreObjects
 from noetl.tools.http.tool import HttpTool
 from tests.tools.http_calls import call
 
 async def main():
-    tool, objects = HttpTool(), StoredObjects(FileResults(Path(sys.argv[2])), "x")
+    tool, objects = HttpTool(), ResultStoreObjects(FileResults(Path(sys.argv[2])), "x")
     async def ask(path, **about):
         return await tool.run(call(sys.argv[1] + path, objects=objects, timeout=100, **about))
     await ask("/get?n=1000000")

@@ -138,10 +138,10 @@ def test_the_death_of_the_worker_is_the_end_of_its_programs() -> None:
 KILLED_EARLY = """
 import asyncio, os, signal, subprocess
 from pathlib import Path
-from noetl.tools.process.orphan_killer import Guard
+from noetl.tools.process.orphan_killer import OrphanKiller
 from noetl.tools.process.program import Program
 
-class Late(Guard):
+class Late(OrphanKiller):
     def watch(self, leader):
         print(leader, flush=True)
         os.kill(os.getpid(), signal.SIGKILL)

@@ -155,12 +155,12 @@ def test_a_log_gets_only_so_much_of_a_stream() -> None:
 MEASURE = """
 import asyncio, resource, sys
 from pathlib import Path
-from noetl.stores.results import FileResults, StoredObjects
+from noetl.stores.results import FileResults, ResultStoreObjects
 from noetl.tools.shell.tool import ShellTool
 from tests.tools.shell_calls import call
 
 async def main():
-    tool, objects = ShellTool(), StoredObjects(FileResults(Path(sys.argv[1])), "x")
+    tool, objects = ShellTool(), ResultStoreObjects(FileResults(Path(sys.argv[1])), "x")
     await tool.run(call("head -c 2000000 /dev/zero | tr '\\\\0' a", objects=objects))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     found = await tool.run(call("head -c 100000000 /dev/zero | tr '\\\\0' a", objects=objects, timeout=100))
