@@ -5,8 +5,8 @@ from pathlib import Path
 
 import yaml
 
+from noetl.tools.process.code_runner import MAX_OUTPUT, MAX_RESULT
 from noetl.tools.process.log_lines import MAX_LINE
-from noetl.tools.python.tool import MAX_OUTPUT, MAX_RESULT
 from tests.pages import block_of
 from tests.playbooks import problems_of
 from tests.tools.python_calls import call, run

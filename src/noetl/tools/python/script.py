@@ -1,19 +1,22 @@
 """Where the code of a `python` task comes from."""
 
 from pathlib import Path, PurePosixPath
+from pkgutil import resolve_name
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from msgspec import structs
 
 from noetl.model import Json
-from noetl.model.outcome import ToolError
+from noetl.model.outcome import Outcome, ToolError
 from noetl.model.reference import StoredReference
 from noetl.ports.tool import Call, Tool
 from noetl.tools.python.kind import PythonInputs, Script, ScriptSource
 
 MAX_SCRIPT = 16 * 1024 * 1024
 """Bytes of one script."""
+
+_HTTP_TOOL = "noetl.tools.http.tool:HttpTool"
 
 
 class ScriptCode(NamedTuple):
@@ -55,10 +58,9 @@ class ScriptLoader:
             await self._http.close()
 
     async def _fetched(self, call: Call, url: str, source: ScriptSource) -> ScriptCode:
-        if self._http is None:
-            from noetl.tools.http.tool import HttpTool  # noqa: PLC0415  # few scripts need it: it takes long
-
-            self._http = HttpTool(max_body=MAX_SCRIPT, max_file=MAX_SCRIPT)
+        if (http := self._http) is None:
+            # By its name, as the host gets tools: kinds do not import each other, and few scripts need it.
+            http = self._http = resolve_name(_HTTP_TOOL)(max_body=MAX_SCRIPT, max_file=MAX_SCRIPT)
         given: dict[str, Json] = {
             "url": url,
             "method": source.method or "GET",
@@ -66,7 +68,7 @@ class ScriptLoader:
             "auth": source.auth,
         }
         timeout = min(call.timeout, source.timeout or call.timeout)
-        outcome = await self._http.run(structs.replace(call, inputs=given, spec={}, timeout=timeout))
+        outcome: Outcome = await http.run(structs.replace(call, inputs=given, spec={}, timeout=timeout))
         if (error := outcome.error) is not None:
             message = f"the script cannot be fetched: {error.message}"
             raise ToolError(

@@ -12,7 +12,7 @@ from msgspec import structs
 from noetl.model.outcome import ErrorInfo, ToolError
 from noetl.ports.results import ExecutionObjects, ResultError
 from noetl.ports.tool import Call
-from noetl.tools.python.tool import PythonTool
+from noetl.tools.process.code_runner import CodeRunner
 
 MAX_ENDED_JOBS = 256
 """Jobs whose results are kept; those that ended first are forgotten first."""
@@ -66,30 +66,32 @@ class SimulatorChildren:
     def __init__(self) -> None:
         self.size = max(2, min(8, os.cpu_count() or 1))
         # Twice as many as work on jobs, so that questions to providers need not wait for these.
-        self._python = PythonTool(size=2 * self.size, idle=300.0)
+        self._children = CodeRunner(size=2 * self.size, idle=300.0)
 
     async def ask(
         self, call: Call, order: dict[str, Any], *, seconds: float, log: Callable[[str], None]
     ) -> Any:
         """What comes of an order (`guest.quantum`). Raises ToolError."""
-        asked = structs.replace(
-            call,
-            kind="python",
-            inputs={"code": _CODE},
-            args={"order": order},
-            spec={},
-            timeout=seconds,
-            log=log,
-        )
-        outcome = await self._python.run(asked)
-        if outcome.error is not None:
-            raise _told(outcome.error, seconds)
-        if "error" in outcome.result:
-            raise ToolError(**outcome.result["error"])
-        return outcome.result["value"]
+        call = structs.replace(call, spec={}, log=log)
+        try:
+            async with asyncio.timeout(seconds):
+                request = await self._children.request(call, _CODE, {"order": order}, name="<code>")
+                answer = await self._children.run(call, request)
+        except TimeoutError:
+            raise ToolError("timeout", f"the job was not done within {seconds:g} s", retryable=True) from None
+        except ResultError as error:
+            raise ToolError("not_found", f"a stored value cannot be read or written: {error}") from None
+        except ToolError as error:
+            raise ToolError(error.info.kind, error.info.message, retryable=error.info.retryable) from None
+        if (failure := answer.failure) is not None:
+            # An exception there is a fault of ours or of the provider's, for users wrote no code.
+            raise ToolError("tool" if failure.kind == "python" else failure.kind, failure.message)
+        if "error" in answer.result:
+            raise ToolError(**answer.result["error"])
+        return answer.result["value"]
 
     async def close(self) -> None:
-        await self._python.close()
+        await self._children.close()
 
 
 class QuantumJobs:
@@ -154,11 +156,3 @@ class QuantumJobs:
         for job in ended[: max(0, len(ended) + 1 - MAX_ENDED_JOBS)]:
             del self._jobs[job.id]
             await job.files.close()
-
-
-def _told(error: ErrorInfo, seconds: float) -> ToolError:
-    """An error of the child in the words of a job."""
-    if error.kind == "timeout":
-        return ToolError("timeout", f"the job was not done within {seconds:g} s", retryable=True)
-    kind = "tool" if error.kind == "python" else error.kind
-    return ToolError(kind, error.message, retryable=error.retryable)
