@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec import inspect
 
 from noetl.dsl.document.kinds import Fault, Kind
-from noetl.tools import BUILTIN, builtin_kinds
+from noetl.tools.kind_registry import BUILTIN, builtin_kinds
 
 # As the tools reference lists them; `args` belongs to every task.
 INPUTS = {

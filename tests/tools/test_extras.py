@@ -9,8 +9,8 @@ from textwrap import indent
 import pytest
 
 from noetl.dsl.document.kinds import Kind
-from noetl.tools import BUILTIN
 from noetl.tools.host.extras import missing_packages
+from noetl.tools.kind_registry import BUILTIN
 from tests.cli.command_line import environment
 from tests.playbooks import HEADER
 

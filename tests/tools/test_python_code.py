@@ -1,7 +1,7 @@
 import pytest
 
 from noetl.dsl.document.kinds import Fault
-from noetl.tools.syntax import syntax_error
+from noetl.tools.python.kind import syntax_error
 
 
 def fault(code: str) -> Fault:

@@ -9,8 +9,8 @@ from noetl.dsl.document.playbook import Position
 from noetl.kernel.pipeline.task_inputs import WAITING_KINDS
 from noetl.model.outcome import Outcome, succeeded
 from noetl.ports.tool import Call
-from noetl.tools import builtin_kinds
 from noetl.tools.host.worker_tools import ENGINE_KINDS, Tools, UnrunnableTask, unrunnable_tasks
+from noetl.tools.kind_registry import builtin_kinds
 from tests.playbooks import playbook_of
 from tests.tools.python_calls import call
 

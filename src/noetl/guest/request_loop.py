@@ -6,14 +6,15 @@ import fcntl
 import gc
 import os
 import resource
+import select
 import signal
 import sys
+from threading import Thread
 from types import ModuleType
 
 from msgspec import structs
 
 from noetl.guest.frame import LENGTH, READY, CodeAnswer, CodeFailure, CodeRequest, unpack
-from noetl.guest.notice import heed
 from noetl.guest.process_state import MODULE, ProcessState
 from noetl.guest.task import answer_frame, answer_request
 
@@ -27,7 +28,7 @@ def serve(isolation: str, notice: int) -> None:
     `notice` is the descriptor of the pipe whose end is the worker's.
     """
     requests, answers = _pipes()
-    heed(fcntl.fcntl(notice, fcntl.F_DUPFD_CLOEXEC, _PRIVATE))
+    _die_with_worker(fcntl.fcntl(notice, fcntl.F_DUPFD_CLOEXEC, _PRIVATE))
     os.close(notice)
     _prepare()
     host = Host(answers)
@@ -55,6 +56,35 @@ def _pipes() -> tuple[int, int]:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)  # type: ignore[union-attr]
     return requests, answers
+
+
+def _die_with_worker(pipe: int) -> None:
+    """From now on the whole process group is killed when the worker is gone, even in the middle of code.
+
+    On Linux the kernel does it, so code that never gives up the interpreter cannot delay it, and no thread
+    makes `fork` unsafe. Elsewhere a thread does.
+
+    The pipe is one of its own: the kernel tells of what is written, too, and may do so after it was read.
+    """
+    if sys.platform != "linux":
+        Thread(target=_wait, args=(pipe,), daemon=True).start()
+        return
+    fcntl.fcntl(pipe, fcntl.F_SETOWN, -os.getpgrp())
+    fcntl.fcntl(pipe, fcntl.F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)
+    if _ended(pipe, 0):  # before it was watched
+        os.killpg(0, signal.SIGKILL)
+
+
+def _wait(pipe: int) -> None:
+    if _ended(pipe, None):
+        os.killpg(0, signal.SIGKILL)
+
+
+def _ended(pipe: int, milliseconds: int | None) -> bool:
+    poll = select.poll()
+    poll.register(pipe, 0)  # asks for the end alone
+    return bool(poll.poll(milliseconds))
 
 
 def _prepare() -> None:
