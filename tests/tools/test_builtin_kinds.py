@@ -229,9 +229,9 @@ SPELT: list[tuple[str, str, Any, str]] = [
 
 
 def kind(name: str) -> Kind:
-    found = builtin_kinds().get(name)
-    assert found is not None
-    return found
+    registered = builtin_kinds().get(name)
+    assert registered is not None
+    return registered
 
 
 def faults(name: str, inputs: Mapping[str, Any], spec: Mapping[str, Any]) -> list[Fault]:

@@ -11,13 +11,13 @@ async def for_ever() -> None:
     await asyncio.Event().wait()
 
 
-async def given(value: str) -> str:
+async def give(value: str) -> str:
     await asyncio.sleep(0)
     return value
 
 
 async def in_time(deadlines: Deadlines) -> None:
-    assert await deadlines.within(60, given("done")) == "done"
+    assert await deadlines.within(60, give("done")) == "done"
 
 
 def test_work_in_time_gives_what_it_gives() -> None:

@@ -5,10 +5,10 @@ from noetl.tools.python.kind import syntax_error
 
 
 def fault(code: str) -> Fault:
-    found = syntax_error(code, "code")
-    assert found is not None
-    assert found.key == "code"
-    return found
+    problem = syntax_error(code, "code")
+    assert problem is not None
+    assert problem.key == "code"
+    return problem
 
 
 @pytest.mark.parametrize(

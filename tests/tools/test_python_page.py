@@ -18,8 +18,8 @@ def test_the_example_loads_and_gives_the_result_that_is_shown() -> None:
     assert problems_of(block_of(PAGE, "yaml")) == ()
     (task,) = yaml.safe_load(block_of(PAGE, "yaml"))[0]["tool"]
     lines: list[str] = []
-    given = {key: task[key] for key in ("code", "libs", "args", "spec")}
-    (outcome,) = run(call(**given, log=lines.append))
+    inputs = {key: task[key] for key in ("code", "libs", "args", "spec")}
+    (outcome,) = run(call(**inputs, log=lines.append))
     assert outcome.result == json.loads(block_of(PAGE, "json"))
     assert lines == ["2 rows"]
 

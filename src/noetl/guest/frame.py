@@ -32,7 +32,7 @@ class InputFile(Struct, frozen=True, kw_only=True):
 
     path: str
     form: Literal["rows", "arrow", "pandas", "path"]
-    about: dict[str, Any] = {}
+    details: dict[str, Any] = {}
 
 
 class ResultFile(Struct, frozen=True, kw_only=True):
@@ -40,14 +40,14 @@ class ResultFile(Struct, frozen=True, kw_only=True):
 
     media_type: str
     preview: str = ""
-    about: dict[str, Any] = {}
+    details: dict[str, Any] = {}
 
 
 class CodeRequest(Struct, frozen=True, kw_only=True):
     """One piece of code to run. `script` is its absolute path if it came from a file.
 
     Large parts of `args` are in `files`. Those of the result go into files whose names begin with
-    `objects`; a table of at most `max_inline` bytes of JSON goes as rows.
+    `file_prefix`; a table of at most `max_inline` bytes of JSON goes as rows.
     """
 
     code: str
@@ -57,10 +57,10 @@ class CodeRequest(Struct, frozen=True, kw_only=True):
     script: str | None = None
     libs: list[LibImport] = []
     env: dict[str, str] = {}
-    contained: bool = False
+    side_effect_free: bool = False
     """The code touches nothing but its own values, so there is nothing to set up or put back."""
     files: list[InputFile] = []
-    objects: str
+    file_prefix: str
     max_inline: int
     max_result: int
 
@@ -79,11 +79,11 @@ class CodeFailure(Struct, frozen=True, kw_only=True):
 class CodeAnswer(Struct, frozen=True, kw_only=True):
     """The end of a task. `spent` says that the process is not fit for another.
 
-    `made` are the files that the result names.
+    `result_files` are those that the result names.
     """
 
     result: Any = None
-    made: list[ResultFile] = []
+    result_files: list[ResultFile] = []
     failure: CodeFailure | None = None
     spent: bool = False
 
@@ -107,8 +107,8 @@ class FrameReader:
         """Bytes in the body of the frame that is under way; 0 if that is not known yet."""
         if len(self._parts) < LENGTH.size:
             return 0
-        found: int = LENGTH.unpack_from(self._parts)[0]
-        return found
+        length: int = LENGTH.unpack_from(self._parts)[0]
+        return length
 
 
 def pack(message: Struct) -> bytes:

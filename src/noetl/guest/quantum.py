@@ -42,8 +42,8 @@ class Provider(Protocol):
 
 def qasm_version(program: str) -> int | None:
     """The version of OpenQASM that the program says it is in: 2 or 3."""
-    found = _VERSION.match(program)
-    return int(found[1]) if found and found[1] in "23" else None
+    match = _VERSION.match(program)
+    return int(match[1]) if match and match[1] in "23" else None
 
 
 def perform(order: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def perform(order: Mapping[str, Any]) -> dict[str, Any]:
 
 def _simulate(order: Mapping[str, Any]) -> None:
     simulation = resolve_name("noetl.guest.simulator:Simulation")(order["job"])
-    _write_shots(order, simulation.shots(), kept=order["job"]["memory"])
+    _write_shots(order, simulation.shots(), keep=order["job"]["memory"])
     _write(order, simulation.result())
 
 
@@ -73,7 +73,7 @@ def _result_of_provider(order: Mapping[str, Any]) -> None:
     result = dict(_provider(order).result(order["job_id"]))
     shots = result.pop("memory", None)
     if shots is not None:
-        _write_shots(order, iter([shots]), kept=True)
+        _write_shots(order, iter([shots]), keep=True)
     _write(order, result)
 
 
@@ -81,9 +81,9 @@ def _write(order: Mapping[str, Any], result: Mapping[str, Any]) -> None:
     Path(order["result"]).write_text(json.dumps(result, allow_nan=False), "utf-8")
 
 
-def _write_shots(order: Mapping[str, Any], batches: Iterator[list[str]], *, kept: bool) -> None:
+def _write_shots(order: Mapping[str, Any], batches: Iterator[list[str]], *, keep: bool) -> None:
     """A table with a row for each shot. The batches are drawn even if they are not kept."""
-    if kept:
+    if keep:
         resolve_name("noetl.guest.simulator:write_table")(Path(order["shots"]), batches)
     else:
         for _ in batches:

@@ -31,14 +31,14 @@ def serve(isolation: str, notice: int) -> None:
     _die_with_worker(fcntl.fcntl(notice, fcntl.F_DUPFD_CLOEXEC, _PRIVATE))
     os.close(notice)
     _prepare()
-    host = Host(answers)
+    runner = TaskRunner(answers)
     _send(answers, READY)
     while frame := _receive(requests):
         request = unpack(frame, CodeRequest)
         if isolation == "fork":
-            host.fork(request)
+            runner.fork(request)
         else:
-            host.run(request)
+            runner.run(request)
             # After the answer, while the worker is busy with it: what this task made is freed, and what
             # stays is not looked at again.
             gc.collect()
@@ -67,21 +67,21 @@ def _die_with_worker(pipe: int) -> None:
     The pipe is one of its own: the kernel tells of what is written, too, and may do so after it was read.
     """
     if sys.platform != "linux":
-        Thread(target=_wait, args=(pipe,), daemon=True).start()
+        Thread(target=_kill_group_at_end, args=(pipe,), daemon=True).start()
         return
     fcntl.fcntl(pipe, fcntl.F_SETOWN, -os.getpgrp())
     fcntl.fcntl(pipe, fcntl.F_SETSIG, signal.SIGKILL)
     fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)
-    if _ended(pipe, 0):  # before it was watched
+    if _is_closed(pipe, 0):  # before it was watched
         os.killpg(0, signal.SIGKILL)
 
 
-def _wait(pipe: int) -> None:
-    if _ended(pipe, None):
+def _kill_group_at_end(pipe: int) -> None:
+    if _is_closed(pipe, None):
         os.killpg(0, signal.SIGKILL)
 
 
-def _ended(pipe: int, milliseconds: int | None) -> bool:
+def _is_closed(pipe: int, milliseconds: int | None) -> bool:
     poll = select.poll()
     poll.register(pipe, 0)  # asks for the end alone
     return bool(poll.poll(milliseconds))
@@ -96,21 +96,21 @@ def _prepare() -> None:
     gc.freeze()
 
 
-class Host:
+class TaskRunner:
     """One process that runs tasks."""
 
     def __init__(self, answers: int) -> None:
         self._answers = answers
-        self._told, self._tell = os.pipe()
-        os.set_blocking(self._told, False)
-        self._surroundings = ProcessState()
+        self._done_reader, self._done_writer = os.pipe()
+        os.set_blocking(self._done_reader, False)
+        self._state = ProcessState()
 
     def run(self, request: CodeRequest) -> None:
         """Runs the task and sends its answer. Returns only if the process is fit for another."""
         process = os.getpid()
         module = ModuleType(MODULE)
         try:
-            self._surroundings.enter(request, module)
+            self._state.enter(request, module)
         except OSError as error:
             answer = CodeAnswer(
                 failure=CodeFailure(kind="not_found", message=f"cannot work in its folder: {error}")
@@ -121,7 +121,7 @@ class Host:
             os._exit(0)  # a copy that the code forked and let come back here
         _flush()
         del module
-        fit = self._surroundings.restore(request)
+        fit = self._state.restore(request)
         frame = answer_frame(structs.replace(answer, spent=not fit), request)
         _send(self._answers, frame)
         if not fit:
@@ -133,11 +133,11 @@ class Host:
         copy = os.fork()
         if copy == 0:
             self.run(request)
-            os.write(self._tell, b".")
+            os.write(self._done_writer, b".")
             os._exit(0)
         _, status = os.waitpid(copy, 0)
         with contextlib.suppress(BlockingIOError):
-            os.read(self._told, 1)
+            os.read(self._done_reader, 1)
             return
         code = os.waitstatus_to_exitcode(status)
         if code < 0:
@@ -154,9 +154,9 @@ def _flush() -> None:
 
 
 def _send(pipe: int, frame: bytes) -> None:
-    rest = memoryview(frame)
-    while rest:
-        rest = rest[os.write(pipe, rest) :]
+    remaining = memoryview(frame)
+    while remaining:
+        remaining = remaining[os.write(pipe, remaining) :]
 
 
 def _receive(pipe: int) -> bytes:

@@ -57,11 +57,13 @@ def declare_kind(kind: Kind, origin: str) -> None:
     Declaring it again from the same origin replaces it, as running a notebook's cell again does.
     Raises KindTaken if the name is a built-in kind's or comes from another origin.
     """
-    known = _declared.get(kind.name)
+    declared = _declared.get(kind.name)
     if any(builtin.name == kind.name for builtin in BUILTIN):
         raise KindTaken(f"the tool kind `{kind.name}` is built in: choose another name")
-    if known is not None and known.origin != origin:
-        raise KindTaken(f"the tool kind `{kind.name}` of `{origin}` is declared by `{known.origin}` already")
+    if declared is not None and declared.origin != origin:
+        raise KindTaken(
+            f"the tool kind `{kind.name}` of `{origin}` is declared by `{declared.origin}` already"
+        )
     _declared[kind.name] = _Declared(kind, origin)
 
 

@@ -104,9 +104,9 @@ def check_action(actions: Mapping[str, Action], inputs: Inputs) -> Iterator[Faul
     action = actions[verb]
     for group in action.needs:
         yield from exactly_one(inputs, *group, hint=f"`action: {verb}` needs {name_phrase(group, 'or')}")
-    for name in sorted(set().union(*(other.names for other in actions.values())) - action.names):
+    for name in sorted(set().union(*(known.names for known in actions.values())) - action.names):
         if inputs.get(name) is not None:
-            users = tuple(other for other in actions if name in actions[other].names)
+            users = tuple(user for user in actions if name in actions[user].names)
             yield Fault(
                 f"`{name}` means nothing to `action: {verb}`",
                 key=name,

@@ -17,11 +17,11 @@ Inputs = TypeVar("Inputs", bound=Struct)
 
 def inputs_of(call: Call, model: type[Inputs]) -> Inputs:
     """The inputs of the call, typed. ToolError of kind `input` if they do not fit."""
-    own: Mapping[str, Json] = call.inputs
-    if "args" in own and "args" not in model.__struct_encode_fields__:
-        own = {name: value for name, value in own.items() if name != "args"}
+    values: Mapping[str, Json] = call.inputs
+    if "args" in values and "args" not in model.__struct_encode_fields__:
+        values = {name: value for name, value in values.items() if name != "args"}
     try:
-        return msgspec.convert(own, model)
+        return msgspec.convert(values, model)
     except msgspec.ValidationError as error:
         raise ToolError("input", str(error)) from None
 
@@ -36,9 +36,9 @@ async def as_outcome(work: Awaitable[Outcome]) -> Outcome:
     except ToolError as error:
         return failed(error.info)
     except ResultMissing as error:
-        return error_outcome("not_found", _hinted(error))
+        return error_outcome("not_found", _message_with_hint(error))
     except ResultError as error:
-        return error_outcome("connection", _hinted(error), retryable=True)
+        return error_outcome("connection", _message_with_hint(error), retryable=True)
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
         return error_outcome("limit" if full else "tool", describe_error(error), retryable=full)
@@ -53,7 +53,7 @@ def error_outcome(
     return failed(ErrorInfo(kind=kind, message=message, retryable=retryable, details=details or {}))
 
 
-def _hinted(error: ResultError) -> str:
+def _message_with_hint(error: ResultError) -> str:
     return f"{error}; {error.hint}" if error.hint else str(error)
 
 

@@ -12,7 +12,7 @@ from noetl.ports.results import ExecutionObjects
 from noetl.tools.http.failure import shorten_message
 from noetl.tools.http.response import BodyContent, decode_body, is_binary
 
-_LARGE = 1024 * 1024
+_WRITE_BYTES = 1024 * 1024
 """Bytes that are no longer worked on between two turns of the loop."""
 _PREVIEW = 1_024
 
@@ -40,8 +40,8 @@ async def body_content(
         return await store_body(response, objects, most=most)
     body = await read_body(response, limit)
     if not content_type and not _is_utf8(body):
-        return BodyContent(await _kept(objects, response, body))
-    if len(body) > _LARGE:
+        return BodyContent(await _store_bytes(objects, response, body))
+    if len(body) > _WRITE_BYTES:
         return await asyncio.to_thread(decode_body, body, content_type)
     return decode_body(body, content_type)
 
@@ -61,39 +61,39 @@ async def store_body(
         raise too_long
     async with objects.draft() as draft:
         with draft.path.open("xb") as file:
-            size, waiting, more = 0, bytearray(first), first
-            while more:
-                more = await response.content.readany()
-                waiting += more
-                if size + len(waiting) > most:
+            size, buffered, chunk = 0, bytearray(first), first
+            while chunk:
+                chunk = await response.content.readany()
+                buffered += chunk
+                if size + len(buffered) > most:
                     raise too_long
-                if len(waiting) >= _LARGE or not more:
-                    size += await asyncio.to_thread(file.write, waiting)
-                    waiting = bytearray()
-        return BodyContent(await draft.keep(**_about(response, first)))
+                if len(buffered) >= _WRITE_BYTES or not chunk:
+                    size += await asyncio.to_thread(file.write, buffered)
+                    buffered = bytearray()
+        return BodyContent(await draft.keep(**_object_details(response, first)))
 
 
-async def _kept(objects: ExecutionObjects, response: ClientResponse, body: bytes) -> Json:
+async def _store_bytes(objects: ExecutionObjects, response: ClientResponse, body: bytes) -> Json:
     async with objects.draft() as draft:
         await asyncio.to_thread(draft.path.write_bytes, body)
-        return await draft.keep(**_about(response, body))
+        return await draft.keep(**_object_details(response, body))
 
 
-def _about(response: ClientResponse, first: bytes) -> dict[str, str]:
+def _object_details(response: ClientResponse, first: bytes) -> dict[str, str]:
     """Media type, preview and file name of what is stored."""
     content_type = shorten_message(response.headers.get("Content-Type", ""))
     kind = content_type or "application/octet-stream"
     if kind == JSON_MEDIA_TYPE:
         kind += "; charset=utf-8"  # alone it would stand for the value, and this is a file
-    told = response.content_disposition.filename if response.content_disposition else None
-    name = shorten_message(PurePosixPath((told or response.url.name).replace("\\", "/")).name)
-    found = {"media_type": kind, "preview": ""}
+    filename = response.content_disposition.filename if response.content_disposition else None
+    name = shorten_message(PurePosixPath((filename or response.url.name).replace("\\", "/")).name)
+    details = {"media_type": kind, "preview": ""}
     if not is_binary(content_type):
         text = decode_body(first[:_PREVIEW], "text/plain").data
-        found["preview"] = text if isinstance(text, str) else ""
+        details["preview"] = text if isinstance(text, str) else ""
     if name:
-        found["filename"] = name
-    return found
+        details["filename"] = name
+    return details
 
 
 def _is_utf8(body: bytes) -> bool:

@@ -45,14 +45,14 @@ class HttpTool:
         await self._connections.close()
 
     async def _attempt(self, call: Call) -> Outcome:
-        inputs, spec = _typed(call)
+        inputs, spec = _typed_call(call)
         async with AsyncExitStack() as open_files:
             request = await build_request(call, inputs, open_files)
             checked = self._connections.tls_option(spec, call.folder)
             session = open_files.enter_context(self._connections.session(call))
             try:
                 async with asyncio.timeout(call.timeout):
-                    answer = await self._answer(call, session, request, spec, checked)
+                    answer = await self._send(call, session, request, spec, checked)
             except aiohttp.ClientError as error:
                 if self._connections.closed:
                     return error_outcome("cancelled", "the worker is ending")
@@ -64,14 +64,14 @@ class HttpTool:
             call.log(f"warning: {answer.content.warning}")
         return _outcome(request, answer, ok=_succeeds(answer.status, spec.success))
 
-    async def _answer(
+    async def _send(
         self,
         call: Call,
         session: aiohttp.ClientSession,
         request: HttpRequest,
         spec: HttpSpec,
         checked: TlsOption,
-    ) -> "_Answer":
+    ) -> "_Response":
         began = time.perf_counter()
         limits = spec.timeout if isinstance(spec.timeout, HttpTimeout) else HttpTimeout()
         response = await session.request(
@@ -84,13 +84,13 @@ class HttpTool:
             timeout=aiohttp.ClientTimeout(connect=limits.connect or None, sock_read=limits.read or None),
             ssl=checked,
             proxy=spec.proxy,
-            middlewares=_signing(request),
+            middlewares=_signing_middlewares(request),
         )
         try:
             content = await self._content(call, response, spec)
         finally:
             response.close()  # a connection that is read to its end has gone back to the pool before
-        return _Answer(
+        return _Response(
             status=response.status,
             reason=response.reason or "",
             headers=headers_of(response),
@@ -112,7 +112,7 @@ class HttpTool:
             return BodyContent(None, str(error))  # the status says more than the size
 
 
-class _Answer(NamedTuple):
+class _Response(NamedTuple):
     status: int
     reason: str
     headers: dict[str, str]
@@ -121,7 +121,7 @@ class _Answer(NamedTuple):
     content: BodyContent
 
 
-def _typed(call: Call) -> tuple[HttpInputs, HttpSpec]:
+def _typed_call(call: Call) -> tuple[HttpInputs, HttpSpec]:
     call = wrap_file_references(call)
     inputs = inputs_of(call, HttpInputs)
     try:
@@ -135,7 +135,7 @@ def _typed(call: Call) -> tuple[HttpInputs, HttpSpec]:
     return inputs, spec
 
 
-def _signing(request: HttpRequest) -> tuple[aiohttp.ClientMiddlewareType, ...]:
+def _signing_middlewares(request: HttpRequest) -> tuple[aiohttp.ClientMiddlewareType, ...]:
     """Signs what goes to the host that was asked for; a redirect to another gets no credential."""
     if (header := request.signature.header) is None:
         return ()
@@ -152,10 +152,10 @@ def _signing(request: HttpRequest) -> tuple[aiohttp.ClientMiddlewareType, ...]:
 def _succeeds(status: int, success: list[int | str] | None) -> bool:
     if success is None:
         return 200 <= status < 400
-    return any(one in (status, f"{status // 100}xx") for one in success)
+    return any(expected in (status, f"{status // 100}xx") for expected in success)
 
 
-def _outcome(request: HttpRequest, answer: _Answer, *, ok: bool) -> Outcome:
+def _outcome(request: HttpRequest, answer: _Response, *, ok: bool) -> Outcome:
     """The outcome of an answer. One that is no success has its result, too: policies may want the body."""
     headers: dict[str, Json] = dict(answer.headers)
     result: dict[str, Json] = {
@@ -169,15 +169,15 @@ def _outcome(request: HttpRequest, answer: _Answer, *, ok: bool) -> Outcome:
     return Outcome(
         status="ok" if ok else "error",
         result=result,
-        error=None if ok else _unsuccessful(request, answer),
+        error=None if ok else _status_error(request, answer),
         meta={"warning": answer.content.warning} if answer.content.warning else {},
         helpers={"http": {"status": answer.status, "headers": headers}},
     )
 
 
-def _unsuccessful(request: HttpRequest, answer: _Answer) -> ErrorInfo:
-    said = answer.content.data
-    excerpt = said if isinstance(said, str) else msgspec.json.encode(said).decode() if said else ""
+def _status_error(request: HttpRequest, answer: _Response) -> ErrorInfo:
+    body = answer.content.data
+    excerpt = body if isinstance(body, str) else msgspec.json.encode(body).decode() if body else ""
     message = " ".join(f"{request.label}: {answer.status} {answer.reason}".split())
     return ErrorInfo(
         kind="http_status",

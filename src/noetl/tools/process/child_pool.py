@@ -25,7 +25,7 @@ class ChildPool:
         self._start = start
         self._idle_limit = idle
         self._uses = uses
-        self._free = asyncio.Semaphore(size)
+        self._slots = asyncio.Semaphore(size)
         self._idle: list[WarmChild] = []
         """The one used last is last, and the next to be used."""
         self._busy: set[WarmChild] = set()
@@ -36,15 +36,15 @@ class ChildPool:
     @asynccontextmanager
     async def lease(self) -> AsyncIterator[ChildLease]:
         """A child for one task; waits while all are busy. It is killed if the block raises."""
-        async with self._free:
+        async with self._slots:
             lease = ChildLease(self._take())
-            whole = False
+            reusable = False
             try:
                 yield lease
-                whole = not lease.spent
+                reusable = not lease.spent
             finally:
                 self._busy.discard(lease.child)
-                if whole and lease.child.task_count < self._uses and not self.closed:
+                if reusable and lease.child.task_count < self._uses and not self.closed:
                     self._keep(lease.child)
                 else:
                     self._end(lease.child)
@@ -65,11 +65,11 @@ class ChildPool:
     def _take(self) -> WarmChild:
         child = None
         while self._idle and child is None:
-            one = self._idle.pop()
-            if one.alive:
-                child = one
+            idle = self._idle.pop()
+            if idle.alive:
+                child = idle
             else:
-                self._end(one)
+                self._end(idle)
         child = child or self._start()
         self._busy.add(child)
         return child
@@ -93,7 +93,7 @@ class ChildPool:
 
     def _end(self, child: WarmChild) -> None:
         child.kill()
-        self._background(_reaped(child))
+        self._background(_reap(child))
 
     def _background(self, ending: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(ending)
@@ -101,5 +101,5 @@ class ChildPool:
         task.add_done_callback(self._ending.discard)
 
 
-async def _reaped(child: WarmChild) -> None:
+async def _reap(child: WarmChild) -> None:
     await child.reap()

@@ -56,7 +56,7 @@ class CodeRunner:
             code=code,
             args=args,
             folder=str(call.folder),
-            objects=await self._file_prefix(call),
+            file_prefix=await self._file_prefix(call),
             max_inline=inline_limit(call),
             max_result=self._max_result,
             **details,

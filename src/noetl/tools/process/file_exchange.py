@@ -28,7 +28,7 @@ async def run_with_files(
     References among the args come as files, tables in this form. What code that failed has left is
     removed. Raises ResultError.
     """
-    prefix = Path(request.objects)
+    prefix = Path(request.file_prefix)
     succeeded = False
     async with AsyncExitStack() as opened:
         if may_hold_marker(request.args):
@@ -36,7 +36,7 @@ async def run_with_files(
             request = structs.replace(request, args=args, files=files)
         try:
             answer = await run(request)
-            if answer.made and not answer.failure:
+            if answer.result_files and not answer.failure:
                 answer = structs.replace(answer, result=await _store_files(call, answer, prefix))
             succeeded = answer.failure is None
             return answer
@@ -71,16 +71,16 @@ async def _mark_references(
 def _input_file(path: Path, reference: StoredReference, tables: TableForm) -> InputFile:
     if reference["media_type"] == ARROW_MEDIA_TYPE:
         return InputFile(path=str(path), form=tables)
-    return InputFile(path=str(path), form="path", about=dict(reference))
+    return InputFile(path=str(path), form="path", details=dict(reference))
 
 
 async def _store_files(call: Call, answer: CodeAnswer, prefix: Path) -> Json:
     """The result with a reference in the place of each file that it names."""
     references = []
-    for number, made in enumerate(answer.made):
+    for number, file in enumerate(answer.result_files):
         async with call.objects.draft() as draft:
             await asyncio.to_thread(shutil.move, f"{prefix}-{number}", draft.path)
-            preview = value_preview(made.preview.encode(), preview_limit(call))
-            references.append(await draft.keep(made.media_type, preview=preview, **made.about))
+            preview = value_preview(file.preview.encode(), preview_limit(call))
+            references.append(await draft.keep(file.media_type, preview=preview, **file.details))
     result: Json = replace_file_marks(answer.result, references)
     return result

@@ -93,7 +93,7 @@ def syntax_error(code: str, key: str) -> Fault | None:
             _compile(code)
     except SyntaxError as error:
         message = f"the code does not compile: {error.msg}"
-        return Fault(message, key=key, hint=_hint(error.msg, code), line=error.lineno or 1)
+        return Fault(message, key=key, hint=_syntax_hint(error.msg, code), line=error.lineno or 1)
     except (ValueError, RecursionError, MemoryError) as error:
         return Fault(f"the code does not compile: {str(error) or 'it is nested too deeply'}", key=key)
     return None
@@ -109,7 +109,7 @@ def _compile(code: str) -> None:
         compile_code(code, "<code>")
 
 
-def _hint(message: str, code: str) -> str:
+def _syntax_hint(message: str, code: str) -> str:
     if re.match("'(await|async )|asynchronous", message):
         return "put it into `async def main(...)`, which is awaited"
     if "{{" in code or "{%" in code:
@@ -117,22 +117,22 @@ def _hint(message: str, code: str) -> str:
     return ""
 
 
-def _script(script: Json) -> Iterator[Fault]:
+def _check_script(script: Json) -> Iterator[Fault]:
     if not isinstance(script, dict):
         return
     source = script.get("source")
-    place = source if isinstance(source, dict) else {}
-    code = place.get("code")
+    source_fields = source if isinstance(source, dict) else {}
+    code = source_fields.get("code")
     if isinstance(code, str) and (fault := syntax_error(code, "script")):
         yield fault
-    if place.get("type") == "inline":
+    if source_fields.get("type") == "inline":
         if code is None:
             yield Fault("an inline script needs `source.code`", key="script")
-    elif not present_names(script, "uri") and not present_names(place, "endpoint"):
+    elif not present_names(script, "uri") and not present_names(source_fields, "endpoint"):
         yield Fault("the script has no `uri`", key="script", hint="say where it is, for example `./clean.py`")
 
 
-def _libs(libs: Json) -> Iterator[Fault]:
+def _check_libs(libs: Json) -> Iterator[Fault]:
     for name, lib in libs.items() if isinstance(libs, dict) else ():
         module = literal_text(lib.get("from") if isinstance(lib, dict) else lib)
         if not name.isidentifier():
@@ -141,7 +141,7 @@ def _libs(libs: Json) -> Iterator[Fault]:
             yield Fault(f"`{module}` is not the name of a module", key="libs")
 
 
-def _limits(spec: Inputs) -> Iterator[Fault]:
+def _check_limits(spec: Inputs) -> Iterator[Fault]:
     if spec.get("isolation") != "inline":
         return
     for knob in present_names(spec, "timeout", "memory"):
@@ -158,9 +158,9 @@ def check(inputs: Inputs, spec: Inputs) -> Iterator[Fault]:
     code = inputs.get("code")
     if isinstance(code, str) and (fault := syntax_error(code, "code")):
         yield fault
-    yield from _script(inputs.get("script"))
-    yield from _libs(inputs.get("libs"))
-    yield from _limits(spec)
+    yield from _check_script(inputs.get("script"))
+    yield from _check_libs(inputs.get("libs"))
+    yield from _check_limits(spec)
 
 
 def repeatable(inputs: Inputs) -> bool:

@@ -42,12 +42,14 @@ class ScriptLoader:
             raise ToolError("input", "neither `code` nor `script` is given")
         if isinstance(script, str):
             script = Script(uri=script)
-        source = script.source or ScriptSource(type=_place(script.uri or ""))
+        source = script.source or ScriptSource(type=_source_type(script.uri or ""))
         match source.type:
             case "inline":
                 return ScriptCode(source.code or "")
             case "file":
-                return _read((script.uri or source.endpoint or "").removeprefix("file://"), call.folder)
+                return _read_script(
+                    (script.uri or source.endpoint or "").removeprefix("file://"), call.folder
+                )
             case "http":
                 return await self._fetched(call, source.endpoint or script.uri or "", source)
             case "catalog":
@@ -61,14 +63,14 @@ class ScriptLoader:
         if (http := self._http) is None:
             # By its name, as the host gets tools: kinds do not import each other, and few scripts need it.
             http = self._http = resolve_name(_HTTP_TOOL)(max_body=MAX_SCRIPT, max_file=MAX_SCRIPT)
-        given: dict[str, Json] = {
+        inputs: dict[str, Json] = {
             "url": url,
             "method": source.method or "GET",
             "headers": dict(source.headers or {}),
             "auth": source.auth,
         }
         timeout = min(call.timeout, source.timeout or call.timeout)
-        outcome: Outcome = await http.run(structs.replace(call, inputs=given, spec={}, timeout=timeout))
+        outcome: Outcome = await http.run(structs.replace(call, inputs=inputs, spec={}, timeout=timeout))
         if (error := outcome.error) is not None:
             message = f"the script cannot be fetched: {error.message}"
             raise ToolError(
@@ -86,18 +88,18 @@ class ScriptLoader:
                 return ScriptCode(code, name)
             case StoredReference() as reference:  # many servers have no type for Python
                 async with call.objects.local(reference) as path:
-                    return ScriptCode(_decoded(path.read_bytes(), name), name)
+                    return ScriptCode(_decode(path.read_bytes(), name), name)
             case _:
                 raise ToolError("input", f"the script `{url}` is JSON, and no Python")
 
 
-def _place(uri: str) -> Literal["file", "http", "catalog"]:
+def _source_type(uri: str) -> Literal["file", "http", "catalog"]:
     if uri.startswith(("http://", "https://")):
         return "http"
     return "catalog" if uri.startswith("catalog:") else "file"
 
 
-def _read(name: str, folder: Path) -> ScriptCode:
+def _read_script(name: str, folder: Path) -> ScriptCode:
     path = folder / name
     try:
         with path.open("rb") as file:
@@ -110,10 +112,10 @@ def _read(name: str, folder: Path) -> ScriptCode:
         raise ToolError("input", f"the script `{name}` cannot be read: {error.strerror}") from None
     if len(data) > MAX_SCRIPT:
         raise ToolError("limit", f"the script `{name}` has more than {MAX_SCRIPT:,} bytes")
-    return ScriptCode(_decoded(data, name), name, path.absolute())
+    return ScriptCode(_decode(data, name), name, path.absolute())
 
 
-def _decoded(data: bytes, name: str) -> str:
+def _decode(data: bytes, name: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:

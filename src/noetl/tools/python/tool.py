@@ -85,7 +85,7 @@ class PythonTool:
                 for name, lib in (inputs.libs or {}).items()
             ],
             env={name: input_text(value) for name, value in (spec.env or {}).items()},
-            contained=not spec.env and repeatable(call.inputs),
+            side_effect_free=not spec.env and repeatable(call.inputs),
         )
 
     async def _answer(self, call: Call, spec: PythonSpec, request: CodeRequest) -> CodeAnswer:

@@ -39,11 +39,11 @@ class JobFiles:
 
 
 class QuantumJob:
-    """One job. `about` is everything that its result depends on; `lines` are what it printed."""
+    """One job. `description` is everything that its result depends on; `lines` are what it printed."""
 
-    def __init__(self, job_id: str, about: Mapping[str, Any]) -> None:
+    def __init__(self, job_id: str, description: Mapping[str, Any]) -> None:
         self.id = job_id
-        self.about = about
+        self.description = description
         self.files = JobFiles()
         self.state: Literal["queued", "running", "done", "failed", "cancelled"] = "queued"
         self.error: ErrorInfo | None = None
@@ -99,19 +99,21 @@ class QuantumJobs:
 
     def __init__(self, children: SimulatorChildren) -> None:
         self._children = children
-        self._free = asyncio.Semaphore(children.size)
+        self._slots = asyncio.Semaphore(children.size)
         self._jobs: dict[str, QuantumJob] = {}
 
     def find(self, job_id: str) -> QuantumJob | None:
         job = self._jobs.get(job_id)
         return None if job is None or job.lost else job
 
-    async def start(self, call: Call, job_id: str, about: Mapping[str, Any], *, seconds: float) -> QuantumJob:
+    async def start(
+        self, call: Call, job_id: str, description: Mapping[str, Any], *, seconds: float
+    ) -> QuantumJob:
         """The job, begun unless it is known and has not failed. It goes on when the call is over."""
-        known = self.find(job_id)
-        if known is not None and known.state not in ("failed", "cancelled"):
-            return known
-        job = self._jobs[job_id] = QuantumJob(job_id, about)
+        existing = self.find(job_id)
+        if existing is not None and existing.state not in ("failed", "cancelled"):
+            return existing
+        job = self._jobs[job_id] = QuantumJob(job_id, description)
         job.work = asyncio.get_running_loop().create_task(self._run(call, job, seconds))
         await self._forget()
         return job
@@ -136,9 +138,9 @@ class QuantumJobs:
 
     async def _run(self, call: Call, job: QuantumJob, seconds: float) -> None:
         try:
-            async with self._free:
+            async with self._slots:
                 job.state = "running"
-                order = {"do": "simulate", "job": job.about, **await job.files.open(call.objects)}
+                order = {"do": "simulate", "job": job.description, **await job.files.open(call.objects)}
                 await self._children.ask(call, order, seconds=seconds, log=job.lines.append)
             job.state = "done"
         except ToolError as error:
@@ -152,7 +154,7 @@ class QuantumJobs:
                 await job.files.close()
 
     async def _forget(self) -> None:
-        ended = [job for job in self._jobs.values() if job.ended]
-        for job in ended[: max(0, len(ended) + 1 - MAX_ENDED_JOBS)]:
+        ended_jobs = [job for job in self._jobs.values() if job.ended]
+        for job in ended_jobs[: max(0, len(ended_jobs) + 1 - MAX_ENDED_JOBS)]:
             del self._jobs[job.id]
             await job.files.close()

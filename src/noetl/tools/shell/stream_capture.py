@@ -23,10 +23,10 @@ _PREVIEW = 1_024
 
 
 class CapturedStream(NamedTuple):
-    """The text, which is the tail if the stream is longer, and the whole if the text is not it."""
+    """The text, which is the tail if the stream is longer, and a reference to all of it if the text is not."""
 
     text: str
-    whole: StoredReference | None
+    reference: StoredReference | None
 
 
 class StreamCapture:
@@ -64,10 +64,10 @@ class StreamCapture:
             return CapturedStream(self._held.decode(), None)
         await asyncio.to_thread(self._file.close)
         media_type = "text/plain; charset=utf-8" if self._is_text else "application/octet-stream"
-        whole = await self._draft.keep(media_type, preview=self._preview)
+        reference = await self._draft.keep(media_type, preview=self._preview)
         # A cut may fall inside a character.
         tail = bytes(self._held).lstrip(bytes(range(0x80, 0xC0))) if self._is_text else self._held
-        return CapturedStream(tail.decode(errors="replace"), whole)
+        return CapturedStream(tail.decode(errors="replace"), reference)
 
     async def _spill(self, new: int) -> None:
         """Writes what is not in the file yet, and keeps only the tail."""
