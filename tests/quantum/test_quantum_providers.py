@@ -16,8 +16,8 @@ import json
 import time
 from pathlib import Path
 
-from noetl.guest.quantum import Refused
-from noetl.guest.simulator import circuit_of
+from noetl.guest.quantum import QuantumRefused
+from noetl.guest.simulator import parse_circuit
 
 
 class Cloud:
@@ -25,11 +25,11 @@ class Cloud:
 
     def __init__(self, auth):
         if not auth or "folder" not in auth:
-            raise Refused("credential", "the cloud needs a folder")
+            raise QuantumRefused("credential", "the cloud needs a folder")
         self.folder = Path(auth["folder"])
 
     def submit(self, job):
-        assert circuit_of(job).num_qubits == 2
+        assert parse_circuit(job).num_qubits == 2
         path = self.folder / f"job-{job['key']}"
         path.write_text(json.dumps(dict(job)))
         return path.name

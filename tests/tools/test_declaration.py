@@ -39,7 +39,7 @@ def declare_parcel() -> None:
         to: Annotated[str, Meta(description="Where it goes.")],
         weight: Annotated[float, Meta(ge=0)] = 1.0,
         size: Size | None = None,
-        tags: list[str] = ["plain"],  # noqa: B006  # a default is never changed
+        tags: list[str] = ["plain"],  # noqa: B006 - a default is never changed
         speed: Literal["slow", "fast"] = "slow",
         *,
         from_: str = "here",
@@ -102,7 +102,7 @@ def test_the_parameters_of_a_function_are_its_inputs() -> None:
 def test_the_schema_knows_a_declared_kind() -> None:
     declare_parcel()
     inputs = schema()["$defs"]["parcel task"]  # type: ignore[index, call-overload]  # a JSON Schema
-    assert {"to", "from", "size"} <= set(inputs["properties"])  # type: ignore[index, call-overload, arg-type]
+    assert {"to", "from", "size"} <= set(inputs["properties"])  # type: ignore[index, call-overload, arg-type]  # likewise
     assert kind_named("parcel").summary == "Sends a parcel."
     assert kind_named("parcel").effect == "pure"
 
@@ -156,7 +156,7 @@ def test_a_function_may_change_what_it_gets() -> None:
     async def spoil(rows: list[Any], attempt: Call) -> None:
         """Changes everything."""
         rows[0]["n"] = 2
-        attempt.args["more"].clear()  # type: ignore[union-attr]
+        attempt.args["more"].clear()  # type: ignore[union-attr]  # a list
 
     inputs: dict[str, Any] = {"rows": [{"n": 1}], "args": {"more": [1]}}
     assert outcome_of("spoil", **inputs).status == "ok"
@@ -210,7 +210,7 @@ def test_what_a_function_raises_is_the_error_of_its_task(problem: BaseException,
 
 def test_an_error_is_of_a_known_kind() -> None:
     with pytest.raises(ValueError, match="`conection` is no kind of error: there are admission, cancelled"):
-        noetl.ToolError("conection", "…")  # type: ignore[arg-type]
+        noetl.ToolError("conection", "…")  # type: ignore[arg-type]  # as code without types may
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ async def odd(when: date) -> None: ...
 async def odd_inside(many: list[dict[str, set[int]]]) -> None: ...
 
 
-async def unknown(value: "Nothing") -> None: ...  # type: ignore[name-defined]  # noqa: F821
+async def unknown(value: "Nothing") -> None: ...  # type: ignore[name-defined]  # noqa: F821 - the point of it
 
 
 class WithoutRun:

@@ -67,10 +67,10 @@ def test_what_a_class_gives_becomes_json() -> None:
             "`run` gave an outcome whose status and error contradict each other",
         ),
         (
-            failed(ErrorInfo(kind="odd", message="no")),  # type: ignore[arg-type]
+            failed(ErrorInfo(kind="odd", message="no")),  # type: ignore[arg-type]  # as code without types may
             "`run` gave an error of the kind `odd`, which is none",
         ),
-        (succeeded({"a": {1}}), "its result is not JSON: `$.a` is of type `set`"),  # type: ignore[dict-item]
+        (succeeded({"a": {1}}), "its result is not JSON: `$.a` is of type `set`"),  # type: ignore[dict-item]  # likewise
     ],
 )
 def test_a_class_is_held_to_what_a_tool_promises(answer: object, message: str) -> None:

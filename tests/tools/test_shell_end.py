@@ -148,7 +148,7 @@ class Late(OrphanKiller):
 
 async def main():
     command = ["sh", "-c", "trap '' TERM HUP INT; sleep 1000 & wait"]
-    Program(command, folder=Path("/"), env={}, stdin=subprocess.DEVNULL, guard=Late())
+    Program(command, folder=Path("/"), env={}, stdin=subprocess.DEVNULL, orphan_killer=Late())
 
 asyncio.run(main())
 """

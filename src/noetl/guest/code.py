@@ -19,7 +19,7 @@ class CompiledCode(NamedTuple):
 
     def run(self, names: dict[str, Any]) -> tuple[Any] | None:
         """Runs it in a module's globals; a tuple with the value if it came to a `return`."""
-        exec(self.body, names)  # noqa: S102  # this is what the tool is for
+        exec(self.body, names)  # noqa: S102 - this is what the tool is for
         if not self.returns:
             return None
         returned: tuple[Any] | None = names.pop(_BODY)()

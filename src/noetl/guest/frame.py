@@ -2,7 +2,7 @@
 
 import struct
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -15,6 +15,9 @@ _INTEGER = 1
 """The code of the extension for integers over 64 bits, which MessagePack lacks."""
 FILE: Final = 2
 """The code of the extension for what a file holds: its number among the files of the message."""
+
+TableForm: TypeAlias = Literal["rows", "arrow", "pandas"]
+"""What code gets of a stored table."""
 
 Message = TypeVar("Message", bound=Struct)
 
@@ -31,7 +34,7 @@ class InputFile(Struct, frozen=True, kw_only=True):
     """A file with an input, and what the code gets of it: a table in one of three forms, or its path."""
 
     path: str
-    form: Literal["rows", "arrow", "pandas", "path"]
+    form: TableForm | Literal["path"]
     details: dict[str, Any] = {}
 
 
@@ -116,6 +119,7 @@ def pack(message: Struct) -> bytes:
     try:
         body = msgspec.msgpack.encode(message)
     except OverflowError:
+        # Few values hold such a number, so none is looked for before. Boxing what needs none changes no byte.
         names = message.__struct_fields__
         wide = type(message)(**{name: _boxed(getattr(message, name)) for name in names})
         body = msgspec.msgpack.encode(wide)

@@ -41,6 +41,8 @@ class ProcessState:
     def enter(self, request: CodeRequest, module: ModuleType) -> None:
         """Sets up what the request asks for. OSError if its folder is not there."""
         if request.side_effect_free:
+            # Such code can see nothing of what follows, nor change what `restore` compares. That saves a copy
+            # of `sys.modules` and some dozen calls of the system for each task; a test holds both ways equal.
             sys.modules[module.__name__] = module
             return
         os.chdir(request.folder)
@@ -48,7 +50,7 @@ class ProcessState:
         if request.script:
             sys.path.insert(0, os.path.dirname(request.script))
         sys.argv[:] = [request.script or request.name]
-        self.modules = dict(sys.modules)
+        self.modules = dict(sys.modules)  # anew, as earlier tasks may have imported more
         sys.modules[module.__name__] = module
 
     def restore(self, request: CodeRequest) -> bool:
@@ -58,7 +60,7 @@ class ProcessState:
             return True
         try:
             self._restore()
-        except Exception:  # noqa: BLE001  # the code may have broken anything it could reach
+        except Exception:  # noqa: BLE001 - the code may have broken anything it could reach
             return False
         return (
             self.unrestorable == _unrestorable() and _thread._count() <= self.threads and not _has_children()
@@ -104,21 +106,24 @@ class ProcessState:
 
 
 def _matching_length(location: str, folders: list[str]) -> int:
-    """How much of the place's path the folder it lies in says; 0 if it lies in none."""
+    """Characters of the folder that the location lies in, the deepest one; 0 if it lies in none."""
     return max(
         (len(folder) for folder in folders if location.startswith(folder.rstrip("/") + "/")), default=0
     )
 
 
 def _raw_env() -> dict[bytes, bytes]:
-    """The environment before it is decoded, which takes longer than all the rest of a restoration."""
+    """The environment before it is decoded, which takes longer than all the rest of a restoration.
+
+    An internal of `os.environ`: if it goes, no child starts, and tests tell.
+    """
     raw: dict[bytes, bytes] = vars(os.environ)["_data"]
     return raw
 
 
 def _unrestorable() -> tuple[Any, ...]:
     """What is compared, and never put back."""
-    mask = os.umask(0)
+    mask = os.umask(0)  # there is no way to read it without setting it
     os.umask(mask)
     return (
         mask,

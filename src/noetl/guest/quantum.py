@@ -14,7 +14,7 @@ PROVIDERS = "noetl.quantum"
 _VERSION = re.compile(r"(?:\s|//[^\n]*\n|/\*.*?\*/)*OPENQASM\s+(\d)", re.DOTALL)
 
 
-class Refused(Exception):
+class QuantumRefused(Exception):
     """The order cannot be carried out; `kind` is one of the kinds of errors."""
 
     def __init__(self, kind: str, message: str) -> None:
@@ -28,7 +28,7 @@ class Provider(Protocol):
     `job` has `program`, `parameters`, `shots`, `seed`, `observables`, `memory` and `key`, which is the same
     when the same job is submitted again. States are queued, running, done, failed and cancelled. A result
     has `counts`, and `expectations` and `memory` (a list of bit strings) if these were asked for; `result`
-    waits for it. Each may raise Refused.
+    waits for it. Each may raise QuantumRefused.
     """
 
     def submit(self, job: Mapping[str, Any]) -> str: ...
@@ -53,7 +53,7 @@ def perform(order: Mapping[str, Any]) -> dict[str, Any]:
     """
     try:
         return {"value": _ACTIONS[order["do"]](order)}
-    except Refused as refused:
+    except QuantumRefused as refused:
         return {"error": {"kind": refused.kind, "message": str(refused)}}
 
 
@@ -84,7 +84,7 @@ def _write(order: Mapping[str, Any], result: Mapping[str, Any]) -> None:
 def _write_shots(order: Mapping[str, Any], batches: Iterator[list[str]], *, keep: bool) -> None:
     """A table with a row for each shot. The batches are drawn even if they are not kept."""
     if keep:
-        resolve_name("noetl.guest.simulator:write_table")(Path(order["shots"]), batches)
+        resolve_name("noetl.guest.simulator:write_shots_table")(Path(order["shots"]), batches)
     else:
         for _ in batches:
             pass

@@ -11,6 +11,7 @@ import signal
 import sys
 from threading import Thread
 from types import ModuleType
+from typing import Any
 
 from msgspec import structs
 
@@ -52,9 +53,11 @@ def _pipes() -> tuple[int, int]:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
-    os.dup2(2, 1)
+    os.dup2(2, 1)  # a `print` must not fall between the frames
+    # Lines, so that the log has them while the code runs; what UTF-8 cannot hold must not fail a `print`.
+    style: dict[str, Any] = {"encoding": "utf-8", "errors": "backslashreplace", "line_buffering": True}
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)  # type: ignore[union-attr]
+        stream.reconfigure(**style)  # type: ignore[union-attr]  # nobody has replaced them yet
     return requests, answers
 
 
@@ -101,6 +104,7 @@ class TaskRunner:
 
     def __init__(self, answers: int) -> None:
         self._answers = answers
+        # A copy writes to it when its answer is sent. Its exit code would not tell: code may exit with 0.
         self._done_reader, self._done_writer = os.pipe()
         os.set_blocking(self._done_reader, False)
         self._state = ProcessState()
@@ -120,7 +124,7 @@ class TaskRunner:
         if os.getpid() != process:
             os._exit(0)  # a copy that the code forked and let come back here
         _flush()
-        del module
+        del module  # what the code made is freed here, and not while the next task runs
         fit = self._state.restore(request)
         frame = answer_frame(structs.replace(answer, spent=not fit), request)
         _send(self._answers, frame)
@@ -150,7 +154,7 @@ class TaskRunner:
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
         with contextlib.suppress(Exception):  # the code may have put anything there
-            stream.flush()  # type: ignore[union-attr]
+            stream.flush()  # type: ignore[union-attr]  # None is one of them
 
 
 def _send(pipe: int, frame: bytes) -> None:

@@ -19,7 +19,7 @@ from qiskit.quantum_info import SparsePauliOp
 from qiskit_aer import AerSimulator
 from qiskit_aer.jobs import utils as aer_jobs
 
-from noetl.guest.quantum import Refused, qasm_version
+from noetl.guest.quantum import QuantumRefused, qasm_version
 
 BATCH = 1_000_000
 """Shots that are simulated at once. Each batch has a seed of its own, counted up from that of the job."""
@@ -30,16 +30,16 @@ _POSITION = re.compile(r"^(?:<input>:)?(\d+),(\d+): ")
 
 
 class Simulation:
-    """One job on a simulator. Raises Refused if it cannot be."""
+    """One job on a simulator. Raises QuantumRefused if it cannot be."""
 
     def __init__(self, job: Mapping[str, Any]) -> None:
         self._job = job
-        self._circuit = circuit_of(job)
+        self._circuit = parse_circuit(job)
         for observable in job["observables"]:
             letters = len(observable.lstrip("+-"))
             if letters != (qubits := self._circuit.num_qubits):
                 message = f"the observable `{observable}` has {letters} letters for {qubits} qubits"
-                raise Refused("input", message)
+                raise QuantumRefused("input", message)
         self._exact = job["backend"] == "statevector"
         # On one thread: with more of them, the shots of a seed depend on how many there are.
         method = "statevector" if self._exact else "automatic"
@@ -78,7 +78,7 @@ class Simulation:
         except QiskitError as error:
             raise _refusal(error) from None
         except MemoryError:
-            raise Refused("limit", "the program needs more memory than there is") from None
+            raise QuantumRefused("limit", "the program needs more memory than there is") from None
         return done
 
     def _translated(self, circuit: Any) -> Any:
@@ -122,25 +122,26 @@ class _InlineExecutor(Executor):
         done: Future[Any] = Future()
         try:
             done.set_result(fn(*args, **kwargs))
-        except Exception as error:  # noqa: BLE001  # it is raised again where the result is asked for
+        except Exception as error:  # noqa: BLE001 - it is raised again where the result is asked for
             done.set_exception(error)
         return done
 
 
-# The thread of Aer's own executor never ends, and a child with more threads than before is not used again.
+# An internal of Aer. The thread of its own executor never ends, and a child with more threads than before
+# is not used again.
 aer_jobs.DEFAULT_EXECUTOR = _InlineExecutor()
 
 
-def circuit_of(job: Mapping[str, Any]) -> Any:
-    """The program as a circuit, with its parameters bound. Raises Refused."""
+def parse_circuit(job: Mapping[str, Any]) -> Any:
+    """The program as a circuit, with its parameters bound. Raises QuantumRefused."""
     circuit = _parse_program(job["program"])
     values: dict[str, float] = job["parameters"]
     names = [parameter.name for parameter in circuit.parameters]
     if unknown := sorted(set(values) - set(names)):
         has = f"it has {', '.join(f'`{name}`' for name in names)}" if names else "it has none"
-        raise Refused("input", f"the program has no parameter `{unknown[0]}`: {has}")
+        raise QuantumRefused("input", f"the program has no parameter `{unknown[0]}`: {has}")
     if missing := [name for name in names if name not in values]:
-        raise Refused("input", f"`parameters` has no value for `{missing[0]}` of the program")
+        raise QuantumRefused("input", f"`parameters` has no value for `{missing[0]}` of the program")
     return circuit.assign_parameters(values)
 
 
@@ -154,12 +155,12 @@ def _parse_program(program: str) -> Any:
                 return qasm2.loads(program, include_path=(), custom_instructions=instructions)
     except (QiskitError, ValueError, TypeError, RecursionError) as error:
         message = _POSITION.sub(_column_from_1, str(error).strip("'\""))
-        raise Refused("input", f"the program is not valid: {message}") from None
+        raise QuantumRefused("input", f"the program is not valid: {message}") from None
     except Exception as error:  # by name: the parser of version 3 is imported when it is needed
         if type(error).__name__ != "QASM3ParsingError":
             raise
-        raise Refused("input", f"the program is not valid: {_error_position(error)}") from None
-    raise Refused("input", "the program does not begin with `OPENQASM 3.0;` or `OPENQASM 2.0;`")
+        raise QuantumRefused("input", f"the program is not valid: {_error_position(error)}") from None
+    raise QuantumRefused("input", "the program does not begin with `OPENQASM 3.0;` or `OPENQASM 2.0;`")
 
 
 def _error_position(error: Exception) -> str:
@@ -175,13 +176,13 @@ def _column_from_1(match: re.Match[str]) -> str:
     return f"line {match[1]}, column {int(match[2]) + 1}: "
 
 
-def _refusal(error: QiskitError) -> Refused:
+def _refusal(error: QiskitError) -> QuantumRefused:
     message = _NOISE.sub("", str(error).strip("'\"").split(" ,  ERROR")[0].partition("\n")[0])
     kind = "limit" if "nsufficient memory" in message else "input"
-    return Refused(kind, f"the simulator refused the program: {message}")
+    return QuantumRefused(kind, f"the simulator refused the program: {message}")
 
 
-def write_table(path: Path, batches: Iterator[list[str]]) -> None:
+def write_shots_table(path: Path, batches: Iterator[list[str]]) -> None:
     """An Arrow stream with the column `bits`, a row for each shot."""
     schema = pa.schema([("bits", pa.string())])
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, schema) as writer:

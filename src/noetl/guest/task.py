@@ -16,7 +16,7 @@ MAX_TEXT = 8_192
 """Characters of a message."""
 MAX_TRACEBACK = 32_768
 
-_compiled = lru_cache(maxsize=128)(compile_code)
+_compiled = lru_cache(maxsize=128)(compile_code)  # a loop sends the same code for every iteration
 
 
 def answer_request(request: CodeRequest, module: ModuleType) -> CodeAnswer:
@@ -30,7 +30,7 @@ def answer_request(request: CodeRequest, module: ModuleType) -> CodeAnswer:
         return CodeAnswer(
             failure=CodeFailure(kind="python", message=text, exception_type="TypeError", text=text)
         )
-    except BaseException as error:  # noqa: BLE001  # SystemExit too: whatever it is, it ends the task alone
+    except BaseException as error:  # noqa: BLE001 - SystemExit too: whatever it is, it ends the task alone
         return CodeAnswer(failure=_code_failure(error, request))
 
 
@@ -56,7 +56,7 @@ def _run_code(request: CodeRequest, module: ModuleType) -> Any:
     returned = code.run(names)
     if returned:
         return returned[0]
-    # An input may have the name, too.
+    # An input may be called `result`, too: it is none unless the code assigned it, or put another there.
     if "result" in names and ("result" in code.assigned or names["result"] is not variables.get("result")):
         return names["result"]
     main = names.get("main")
@@ -77,7 +77,7 @@ def _import_lib(lib: LibImport) -> Any:
 
 
 def _call_main(main: Any, inputs: dict[str, Any], variables: dict[str, Any]) -> Any:
-    from inspect import isawaitable, signature  # noqa: PLC0415  # code without `main` starts without it
+    from inspect import isawaitable, signature  # noqa: PLC0415 - code without `main` starts without it
 
     positional: list[Any] = []
     named: dict[str, Any] = {}
@@ -97,7 +97,7 @@ def _call_main(main: Any, inputs: dict[str, Any], variables: dict[str, Any]) -> 
 
 
 def _run_awaitable(value: Any) -> Any:
-    import asyncio  # noqa: PLC0415  # as above
+    import asyncio  # noqa: PLC0415 - likewise: importing it takes longer than most tasks
 
     async def await_value() -> Any:
         return await value
@@ -121,17 +121,18 @@ def _code_failure(error: BaseException, request: CodeRequest) -> CodeFailure:
 def _message_of(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # noqa: BLE001  # users' `__str__` may raise anything
+    except Exception:  # noqa: BLE001 - users' `__str__` may raise anything
         return "(its text cannot be shown)"
 
 
 def _traceback_text(error: BaseException, request: CodeRequest) -> str:
     lines = request.code.splitlines(keepends=True)
-    linecache.cache[request.name] = (len(request.code), None, lines, request.name)  # None: not from disk
+    # So that the traceback shows the lines of code that is in no file. None: it never looks at a disk.
+    linecache.cache[request.name] = (len(request.code), None, lines, request.name)
     error.__traceback__ = _own_traceback(error.__traceback__, request.name)
     try:
         return "".join(traceback.format_exception(error))
-    except Exception:  # noqa: BLE001  # as above
+    except Exception:  # noqa: BLE001 - formatting calls `__str__`, too
         return "".join(traceback.format_tb(error.__traceback__))
     finally:
         linecache.cache.pop(request.name, None)

@@ -23,8 +23,8 @@ def _read_input(file: InputFile) -> Any:
     if file.form == "path":
         return {**file.details, "path": file.path}
     try:
-        import pyarrow as pa  # noqa: PLC0415  # only code that gets a table needs it
-        import pyarrow.ipc  # noqa: PLC0415
+        import pyarrow as pa  # noqa: PLC0415 - only code that gets a table needs it
+        import pyarrow.ipc  # noqa: PLC0415 - likewise
     except ImportError:
         raise ImportError(f"a table cannot be read: {_MISSING}") from None
     with pa.memory_map(file.path) as source:
@@ -34,7 +34,7 @@ def _read_input(file: InputFile) -> Any:
             return table
         case "pandas":
             return table.to_pandas()
-    from noetl.model.table_reader import batch_rows  # noqa: PLC0415  # likewise
+    from noetl.model.table_reader import batch_rows  # noqa: PLC0415 - likewise
 
     return [row for batch in table.to_batches() for row in batch_rows(batch)]
 
@@ -57,7 +57,7 @@ class ResultFileWriter:
         if reader is None:
             hint = ": `.tolist()` may give one" if hasattr(value, "tolist") else ""
             raise NotJson(f"is of type `{type(value).__name__}`, which JSON has no form for{hint}")
-        from noetl.model.table_stream import TableRows, read_batches  # noqa: PLC0415  # imports pyarrow, which is there by now
+        from noetl.model.table_stream import TableRows, read_batches  # noqa: PLC0415 - needs pyarrow
 
         table = read_batches(reader, reader.schema.names, self._limit)
         if isinstance(table, TableRows):
@@ -83,7 +83,7 @@ def _batch_reader(value: Any) -> Any:
         return None  # a series of pandas streams, too, but it is no table
     name = type(value).__name__
     try:
-        import pyarrow as pa  # noqa: PLC0415  # only code that gives a table needs it
+        import pyarrow as pa  # noqa: PLC0415 - only code that gives a table needs it
     except ImportError:
         raise NotJson(f"is a `{name}`, and {_MISSING}") from None
     try:

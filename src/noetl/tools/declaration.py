@@ -99,6 +99,7 @@ def _kind_of(target: Any, name: str) -> Kind:
 
 def _make_tool(class_name: str, *arguments: object) -> Tool:
     """What runs it. Documents are checked without that, and without all that it needs."""
+    # By name: `noetl validate` declares kinds, too, and need not load what runs them.
     tool: Tool = resolve_name(f"noetl.tools.host.declared_tool:{class_name}")(*arguments)
     return tool
 
@@ -139,6 +140,7 @@ def _inputs_of_function(target: Any, parameters: dict[str, inspect.Parameter], d
         declared = parameter.default
         default: Any = msgspec.NODEFAULT if declared is parameter.empty else declared
         if default is not msgspec.NODEFAULT and not isinstance(default, str | int | float | None):
+            # msgspec refuses defaults that could be changed, as it would share them.
             factory = partial(_constant, default)
             field = msgspec.field(default_factory=factory, name=_input_name(name))
         else:

@@ -43,7 +43,7 @@ class FunctionTool:
         arguments: dict[str, Any] = {}
         if self._takes_call:
             call = arguments[self._takes_call] = _with_copies(call)
-        elif call.inputs:
+        elif call.inputs:  # it cannot reach the rest of the call
             call = structs.replace(call, inputs=private_copy(call.inputs))
         inputs = inputs_of(call, self._inputs)
         for name, parameter in self._parameters.items():
@@ -113,6 +113,7 @@ async def _run_in_time(
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
+        # Nobody cancelled this task: the error came from inside, and would end the run without a word.
         raise ToolError("cancelled", "something that it awaits was cancelled") from None
     except SystemExit as error:
         raise ToolError("tool", f"it tried to end the worker: SystemExit: {error.code}") from None

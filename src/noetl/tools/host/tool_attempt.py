@@ -18,6 +18,7 @@ Inputs = TypeVar("Inputs", bound=Struct)
 def inputs_of(call: Call, model: type[Inputs]) -> Inputs:
     """The inputs of the call, typed. ToolError of kind `input` if they do not fit."""
     values: Mapping[str, Json] = call.inputs
+    # Every task may have `args`; most kinds take them from `call.args`, and their inputs forbid them.
     if "args" in values and "args" not in model.__struct_encode_fields__:
         values = {name: value for name, value in values.items() if name != "args"}
     try:
@@ -40,9 +41,10 @@ async def as_outcome(work: Awaitable[Outcome]) -> Outcome:
     except ResultError as error:
         return error_outcome("connection", _message_with_hint(error), retryable=True)
     except OSError as error:
+        # No room or no descriptor: others may free some, so another attempt may end well.
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
         return error_outcome("limit" if full else "tool", describe_error(error), retryable=full)
-    except Exception as error:  # noqa: BLE001  # a tool never raises: this is a fault of its own, told as one
+    except Exception as error:  # noqa: BLE001 - a tool never raises: this is a fault of its own, told as one
         return error_outcome("tool", describe_error(error))
 
 
@@ -61,7 +63,7 @@ def describe_error(error: Exception) -> str:
     """The exception in words that an event can hold, whatever its message is."""
     try:
         message = str(error).encode(errors="replace").decode()
-    except Exception:  # noqa: BLE001  # the message is made by code of others, too
+    except Exception:  # noqa: BLE001 - the message is made by code of others, too
         message = ""
     name = type(error).__name__
     return f"{name}: {message}" if message else name

@@ -16,7 +16,7 @@ from noetl.tools.host.deadlines import Deadlines
 from noetl.tools.host.extras import install_command
 
 ENGINE_KINDS = frozenset({"playbook", "wait", "workbook"})
-"""What the engine does itself, without a tool."""
+"""What the engine does itself, without a tool. A test holds it equal to the built-in kinds without one."""
 
 
 class Tools:
@@ -27,7 +27,7 @@ class Tools:
         self.deadlines = Deadlines()
         self._tools: dict[str, Tool] = {}
         self._execution_scoped: list[ExecutionScoped] = []
-        self._effects: dict[str, Literal["pure", "write"]] = {}
+        self._effects: dict[str, Literal["pure", "write"]] = {}  # asked for at every task
         self._closed = False
 
     def effect(self, kind: str) -> Literal["pure", "write"]:
@@ -58,7 +58,7 @@ class Tools:
             return _FailingTool(ErrorInfo(kind="cancelled", message="the worker is ending"))
         try:
             tool = _load_maker(registered)()
-        except Exception as error:  # noqa: BLE001  # packages of others may raise anything on import
+        except Exception as error:  # noqa: BLE001 - packages of others may raise anything on import
             message = f"{_load_error(registered, error)}; {_install_hint(registered)}"
             return _FailingTool(ErrorInfo(kind="tool", message=message))
         self._tools[kind] = tool
@@ -118,7 +118,7 @@ def _obstacle(name: str, kinds: Kinds) -> tuple[str, str] | None:
         return f"this release cannot run the tool kind `{name}`", "its tasks can be checked, not run"
     try:
         _load_maker(kind)
-    except Exception as error:  # noqa: BLE001  # packages of others may raise anything on import
+    except Exception as error:  # noqa: BLE001 - packages of others may raise anything on import
         return _load_error(kind, error), _install_hint(kind)
     return None
 

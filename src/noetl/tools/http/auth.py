@@ -48,20 +48,13 @@ _ALIASES: dict[str, dict[str, str]] = {
 """By type: what fields are called, too, with their names here."""
 
 _FIELDS: dict[str, tuple[str, ...]] = {
-    "bearer": ("token",),
-    "basic": ("username", "password"),
-    "api_key": ("value", "header", "query"),
-    "oauth2": (
-        "access_token",
-        "audience",
-        "client_auth",
-        "client_id",
-        "client_secret",
-        "scope",
-        "token_url",
-        "value",
-    ),
+    str(auth.__struct_config__.tag): auth.__struct_fields__
+    for auth in (BearerAuth, BasicAuth, ApiKeyAuth, OAuth2Auth)
 }
+_FIELDS["oauth2"] += (
+    "audience", "client_auth", "client_id", "client_secret", "scope", "token_url", "value",
+)  # fmt: skip
+"""What `auth` may hold, by type; with the rest of `oauth2` the worker has got the token."""
 
 
 class Signature(NamedTuple):

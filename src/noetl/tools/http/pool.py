@@ -54,15 +54,16 @@ class HttpConnections:
             connector_owner=False,
             cookie_jar=self._jar(call),
             headers=self._headers,
-            max_line_size=65_536,
+            max_line_size=65_536,  # the default of 8 KiB is less than some servers put into a header
             max_field_size=65_536,
         )
-        # It would send some requests a second time; whether to try again is for the policy to say.
+        # aiohttp sends idempotent requests again if a kept connection broke. Whether to try again is for the
+        # policy to say, and it would not be recorded. There is no public option for it.
         session._retry_connection = False
         try:
             yield session
         finally:
-            session.detach()
+            session.detach()  # as `close`, which is a coroutine: the connections are not its own
 
     async def close(self) -> None:
         self.closed = True
@@ -77,6 +78,8 @@ class HttpConnections:
         authorities = folder / spec.verify if isinstance(spec.verify, str) else None
         client = Certificate(cert=spec.cert) if isinstance(spec.cert, str) else spec.cert
         files = [client.cert, client.key or client.cert] if client is not None else []
+        # With the times of change, so that renewed certificates are read; by the files and not by the task,
+        # because aiohttp reuses a connection only for the same context.
         key = (
             spec.verify,
             *_file_versions("spec.verify", authorities),

@@ -122,7 +122,7 @@ def _header_text(raw: bytes) -> str:
 
 def _decode_json(body: bytes, charset: str) -> BodyContent:
     text = _decode_text(body, charset)
-    assert isinstance(text.data, str)  # noqa: S101  # what `_text` gives
+    assert isinstance(text.data, str)  # noqa: S101 - what `_decode_text` gives
     try:
         return BodyContent(normalise(msgspec.json.decode(text.data)), text.warning)
     except (msgspec.DecodeError, UnicodeError, RecursionError, NotJson) as error:
@@ -154,5 +154,5 @@ def _codec(charset: str) -> tuple[str, str]:
 
 
 def _require_utf8(text: str) -> str:
-    text.encode()  # some codecs give what UTF-8 cannot hold
+    text.encode()  # some codecs, such as UTF-7, give lone surrogates, which UTF-8 and JSON cannot hold
     return text

@@ -13,7 +13,7 @@ from noetl.tools.http.failure import shorten_message
 from noetl.tools.http.response import BodyContent, decode_body, is_binary
 
 _WRITE_BYTES = 1024 * 1024
-"""Bytes that are no longer worked on between two turns of the loop."""
+"""Bytes that are decoded or written at once; more of them would hold up the loop, so a thread has them."""
 _PREVIEW = 1_024
 
 

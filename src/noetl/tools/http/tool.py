@@ -26,7 +26,8 @@ MAX_FILE = 16 * 1024 * 1024 * 1024
 """Bytes of one that is stored."""
 MAX_REDIRECTS = 10
 
-_KNOBS = ("timeout", "verify", "follow_redirects", "proxy", "success", "save_as", "cert")
+_KNOBS = tuple(HttpSpec.__annotations__)
+"""What is its own in `spec`: the rest is checked and used by the worker."""
 _RETRYABLE = frozenset({408, 425, 429})
 
 
@@ -89,7 +90,8 @@ class HttpTool:
         try:
             content = await self._content(call, response, spec)
         finally:
-            response.close()  # a connection that is read to its end has gone back to the pool before
+            # One that was read to its end is back in the pool by now; one that was not can serve nobody else.
+            response.close()
         return _Response(
             status=response.status,
             reason=response.reason or "",
@@ -136,7 +138,10 @@ def _typed_call(call: Call) -> tuple[HttpInputs, HttpSpec]:
 
 
 def _signing_middlewares(request: HttpRequest) -> tuple[aiohttp.ClientMiddlewareType, ...]:
-    """Signs what goes to the host that was asked for; a redirect to another gets no credential."""
+    """Signs what goes to the host that was asked for; a redirect to another gets no credential.
+
+    By a middleware, which sees every request of a chain of redirects: headers would follow to any host.
+    """
     if (header := request.signature.header) is None:
         return ()
     name, value = header

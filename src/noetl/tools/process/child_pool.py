@@ -27,7 +27,7 @@ class ChildPool:
         self._uses = uses
         self._slots = asyncio.Semaphore(size)
         self._idle: list[WarmChild] = []
-        """The one used last is last, and the next to be used."""
+        """The one used last is last, and the next to be used: its memory is warm, and the others grow old."""
         self._busy: set[WarmChild] = set()
         self._ending: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.TimerHandle | None = None
@@ -66,7 +66,7 @@ class ChildPool:
         child = None
         while self._idle and child is None:
             idle = self._idle.pop()
-            if idle.alive:
+            if idle.alive:  # the system or an operator may have killed it
                 child = idle
             else:
                 self._end(idle)
@@ -86,18 +86,18 @@ class ChildPool:
         loop = asyncio.get_running_loop()
         self._sweeper = None
         while self._idle and self._idle[0].idle_since + self._idle_limit <= loop.time():
-            self._background(self._idle.pop(0).retire(_GRACE))
+            self._in_background(self._idle.pop(0).retire(_GRACE))
         if self._idle:
             wake = self._idle[0].idle_since + self._idle_limit
             self._sweeper = loop.call_at(wake, self._sweep)
 
     def _end(self, child: WarmChild) -> None:
         child.kill()
-        self._background(_reap(child))
+        self._in_background(_reap(child))
 
-    def _background(self, ending: Coroutine[None, None, None]) -> None:
+    def _in_background(self, ending: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(ending)
-        self._ending.add(task)
+        self._ending.add(task)  # the loop itself holds tasks by weak references only
         task.add_done_callback(self._ending.discard)
 
 

@@ -5,19 +5,17 @@ import shutil
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from msgspec import structs
 
-from noetl.guest.frame import CodeAnswer, CodeRequest, InputFile, file_mark, replace_file_marks
+from noetl.guest.frame import CodeAnswer, CodeRequest, InputFile, TableForm, file_mark, replace_file_marks
 from noetl.kernel.references.reference_builder import value_preview
 from noetl.model import Json
 from noetl.model.reference import ARROW_MEDIA_TYPE, JSON_MEDIA_TYPE, StoredReference, may_hold_marker
 from noetl.ports.tool import Call
 from noetl.tools.host.read_reference import read_reference
 from noetl.tools.sql.statement_result import preview_limit
-
-TableForm: TypeAlias = Literal["rows", "arrow", "pandas"]
 
 
 async def run_with_files(
@@ -31,6 +29,7 @@ async def run_with_files(
     prefix = Path(request.file_prefix)
     succeeded = False
     async with AsyncExitStack() as opened:
+        # Most args hold no reference: one search in their JSON saves the walk, which would change nothing.
         if may_hold_marker(request.args):
             args, files = await _mark_references(call, request.args, tables, opened)
             request = structs.replace(request, args=args, files=files)

@@ -35,7 +35,7 @@ class LogLines:
         self._left_out += max(0, len(part) - room)
 
     def _emit(self) -> None:
-        # A cut may fall inside a character.
+        # A cut may fall inside a character: that it is not UTF-8 is then no fault of what was printed.
         text = self._line.decode("utf-8", "ignore" if self._left_out else "replace").rstrip("\r")
         self._log(f"{text} … {self._left_out:,} bytes left out" if self._left_out else text)
         self._line.clear()

@@ -1,4 +1,7 @@
-"""The processes under one of ours: what they hold, and their end."""
+"""The processes under one of ours: what they hold, and their end.
+
+Is a program, too, the one that `OrphanKiller` starts without `site`: it imports the standard library alone.
+"""
 
 import contextlib
 import os
@@ -30,6 +33,7 @@ def kill_tree(leader: int) -> None:
 
     The leader must not have been reaped, or its number may be another's by now.
     """
+    # Before the first is killed: the children of a process that is gone are somebody else's.
     members = tree_pids(leader)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
@@ -90,8 +94,9 @@ def _holds_pipe(descriptors: Path, name: str) -> bool:
 
 
 def _tree_in_proc(pid: int) -> list[int]:
+    """What `_tree_by_ps` gives, without starting a process: memory is looked at fifty times a second."""
     pids = [pid]
-    for parent in pids:
+    for parent in pids:  # which grows meanwhile
         # A process or a thread may end while it is looked at.
         with contextlib.suppress(OSError):
             for thread in os.listdir(_PROC / str(parent) / "task"):
@@ -110,7 +115,7 @@ def _resident_in_proc(pid: int) -> int:
 
 
 def _tree_by_ps(pid: int) -> dict[int, int]:
-    """The bytes that each of the family holds, the process itself first."""
+    """The bytes that each process of the tree holds, the process itself first."""
     rows = {row[0]: row[1:] for row in _ps_rows()}
     bytes_by_pid = {pid: rows.get(pid, (0, 0))[1]}
     waiting = [pid]
@@ -125,7 +130,7 @@ def _tree_by_ps(pid: int) -> dict[int, int]:
 def _ps_rows() -> Iterator[tuple[int, int, int]]:
     """Number, parent and resident bytes of every process."""
     command = ["ps", "-axo", "pid=,ppid=,rss="]
-    output = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    output = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - the command is ours
     for line in output.stdout.splitlines():
         pid, parent, kilobytes = map(int, line.split())
         yield pid, parent, kilobytes * 1024

@@ -31,16 +31,17 @@ class Program:
         folder: Path,
         env: Mapping[str, str],
         stdin: int,
-        guard: OrphanKiller,
+        orphan_killer: OrphanKiller,
     ) -> None:
         full_env = {**os.environ, **env}
         executable = _find_executable(command[0], folder, full_env)
+        # A pipe of our own, and not one of `Popen`: the killer has to know it before the program starts.
         out, printed = os.pipe()
         self._out = os.fdopen(out, "rb", 0)
-        self._orphan_killer = guard
+        self._orphan_killer = orphan_killer
         try:
-            guard.expect(out)
-            self._process = subprocess.Popen(  # noqa: S603  # this is what the tool is for
+            orphan_killer.expect(out)
+            self._process = subprocess.Popen(  # noqa: S603 - this is what the tool is for
                 command,
                 executable=executable,
                 stdin=stdin,
@@ -52,18 +53,18 @@ class Program:
                 bufsize=0,
             )
         except (OSError, ValueError) as error:
-            guard.expect(None)
+            orphan_killer.expect(None)
             self._out.close()
             raise _start_error(command[0], folder, error) from None
         finally:
             os.close(printed)
         self.pid = self._process.pid
         self._exited = asyncio.Event()
-        self._exit = exit_handle(self.pid)
-        if self._exit is not None:
-            asyncio.get_running_loop().add_reader(self._exit, self._exited.set)
+        self._exit_handle = exit_handle(self.pid)
+        if self._exit_handle is not None:
+            asyncio.get_running_loop().add_reader(self._exit_handle, self._exited.set)
         try:
-            guard.watch(self.pid)
+            orphan_killer.watch(self.pid)
         except OSError as error:
             self.end()
             raise _start_error(command[0], folder, error) from None
@@ -76,12 +77,12 @@ class Program:
     def streams(self) -> tuple[IO[bytes], IO[bytes]]:
         """Standard output and error."""
         err = self._process.stderr
-        assert err is not None  # noqa: S101  # as `__init__` asks for
+        assert err is not None  # noqa: S101 - as `__init__` asks for
         return self._out, err
 
     async def wait(self) -> None:
         """Waits for the end of the process itself; those it started may go on."""
-        if self._exit is not None:
+        if self._exit_handle is not None:
             await self._exited.wait()
             return
         while self._process.poll() is None:
@@ -89,7 +90,8 @@ class Program:
 
     def kill(self) -> None:
         """Ends the whole group at once."""
-        if self._process.returncode is None or self._exit is None:
+        # Without a handle, `wait` has reaped the process itself; of its group others may still be there.
+        if self._process.returncode is None or self._exit_handle is None:
             kill_tree(self.pid)
 
     async def stop(self, grace: float) -> None:
@@ -97,6 +99,7 @@ class Program:
 
         Processes that left the group are killed, too: they are known by the one that started them.
         """
+        # Now: when their parent is gone, nothing tells that they are ours.
         strays = tree_pids(self.pid)[1:]
         try:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -120,10 +123,10 @@ class Program:
         return code
 
     def _close(self) -> None:
-        if self._exit is not None:
-            asyncio.get_running_loop().remove_reader(self._exit)
-            os.close(self._exit)
-            self._exit = None
+        if self._exit_handle is not None:
+            asyncio.get_running_loop().remove_reader(self._exit_handle)
+            os.close(self._exit_handle)
+            self._exit_handle = None
         for pipe in (self._process.stdin, self._out, self._process.stderr):
             if pipe is not None:
                 pipe.close()

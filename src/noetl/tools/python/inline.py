@@ -46,7 +46,7 @@ class InlineRunner:
             lines = LogLines(hand_over)
             module = ModuleType(MODULE)
             module.__dict__["print"] = _printer(lines)
-            with suppress(RuntimeError):  # the loop may be closed by now
+            with suppress(RuntimeError):  # the loop may be closed by now, and nobody waits
                 with _environment(request.env):
                     answer = answer_request(request, module)
                 lines.finish()

@@ -7,6 +7,7 @@ from msgspec import Meta, Struct, field
 
 from noetl.dsl.document.kinds import Auth, Code, Fault, Kind, Seconds, TaskSpec
 from noetl.guest.code import compile_code
+from noetl.guest.frame import TableForm
 from noetl.model import Json
 from noetl.tools.host.input_rules import Inputs, Scalar, Size, exactly_one, literal_text, present_names
 from noetl.tools.python.side_effects import is_side_effect_free
@@ -77,7 +78,7 @@ class PythonSpec(TaskSpec, frozen=True, kw_only=True, forbid_unknown_fields=True
     ] = None
     env: Annotated[dict[str, Scalar] | None, Meta(description="Environment variables to add.")] = None
     tables: Annotated[
-        Literal["rows", "arrow", "pandas"] | None,
+        TableForm | None,
         Meta(
             description="What a stored table among the args is: a list of `rows` (default), a table of"
             " `arrow`, or a frame of `pandas`."
@@ -100,7 +101,10 @@ def syntax_error(code: str, key: str) -> Fault | None:
 
 
 def _compile(code: str) -> None:
-    """Compiles the code as it is, and only if that needs it with its returns: that takes longer."""
+    """Compiles the code as it is, and only if it has a `return` of its own by `compile_code`.
+
+    That parses it three times and builds another tree; a test holds the two equal.
+    """
     try:
         compile(code, "<code>", "exec", dont_inherit=True)
     except SyntaxError as error:

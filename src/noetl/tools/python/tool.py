@@ -19,7 +19,8 @@ from noetl.tools.python.inline import InlineRunner
 from noetl.tools.python.kind import PythonInputs, PythonSpec, repeatable
 from noetl.tools.python.script import ScriptCode, ScriptLoader
 
-_KNOBS = ("isolation", "memory", "env", "tables")
+_KNOBS = tuple(PythonSpec.__annotations__)
+"""What is its own in `spec`: the rest is checked and used by the worker."""
 
 
 class PythonTool:

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from msgspec import structs
 
@@ -13,6 +13,8 @@ from noetl.model.outcome import ErrorInfo, ToolError
 from noetl.ports.results import ExecutionObjects, ResultError
 from noetl.ports.tool import Call
 from noetl.tools.process.code_runner import CodeRunner
+
+JobState: TypeAlias = Literal["queued", "running", "done", "failed", "cancelled"]
 
 MAX_ENDED_JOBS = 256
 """Jobs whose results are kept; those that ended first are forgotten first."""
@@ -45,7 +47,7 @@ class QuantumJob:
         self.id = job_id
         self.description = description
         self.files = JobFiles()
-        self.state: Literal["queued", "running", "done", "failed", "cancelled"] = "queued"
+        self.state: JobState = "queued"
         self.error: ErrorInfo | None = None
         self.lines: list[str] = []
         self.work: asyncio.Task[None] | None = None
@@ -115,12 +117,12 @@ class QuantumJobs:
             return existing
         job = self._jobs[job_id] = QuantumJob(job_id, description)
         job.work = asyncio.get_running_loop().create_task(self._run(call, job, seconds))
-        await self._forget()
+        await self._forget_oldest()
         return job
 
     async def wait(self, job: QuantumJob) -> None:
         """Waits for the end of a job. Being cut short does nothing to it."""
-        if job.work is not None:
+        if job.work is not None:  # `wait` does not cancel what it waits for, and raises nothing of it
             await asyncio.wait([job.work])
 
     async def cancel(self, job: QuantumJob) -> None:
@@ -153,7 +155,7 @@ class QuantumJobs:
             if job.state != "done":
                 await job.files.close()
 
-    async def _forget(self) -> None:
+    async def _forget_oldest(self) -> None:
         ended_jobs = [job for job in self._jobs.values() if job.ended]
         for job in ended_jobs[: max(0, len(ended_jobs) + 1 - MAX_ENDED_JOBS)]:
             del self._jobs[job.id]

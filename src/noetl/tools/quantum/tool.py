@@ -6,7 +6,7 @@ import json
 import shutil
 from contextlib import suppress
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -16,7 +16,7 @@ from noetl.model.reference import ARROW_MEDIA_TYPE, StoredReference, object_refe
 from noetl.ports.results import ResultMissing
 from noetl.ports.tool import Call
 from noetl.tools.host.tool_attempt import as_outcome, inputs_of
-from noetl.tools.quantum.jobs import JobFiles, QuantumJob, QuantumJobs, SimulatorChildren
+from noetl.tools.quantum.jobs import JobFiles, JobState, QuantumJob, QuantumJobs, SimulatorChildren
 from noetl.tools.quantum.kind import SIMULATORS, UNASKED, QuantumInputs, backend_hint
 
 for _driver in ("qiskit", "qiskit_aer", "qiskit_qasm3_import", "pyarrow"):
@@ -33,7 +33,7 @@ MAX_RESULT = 64 * 1024 * 1024
 PATIENCE = 30.0
 """Seconds that a provider has to cancel a job that nobody waits for any more."""
 
-STATES = frozenset({"queued", "running", "done", "failed", "cancelled"})
+STATES: frozenset[str] = frozenset(get_args(JobState))
 
 
 class QuantumTool:

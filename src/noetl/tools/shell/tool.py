@@ -66,7 +66,7 @@ class ShellTool:
                         code = program.end()
                     out, err = [await stream.result() for stream in streams]
             except TimeoutError:
-                if not bound.expired():
+                if not bound.expired():  # a TimeoutError of the system
                     raise
                 message = f"the command was not done within {call.timeout:g} s"
                 return error_outcome("timeout", message, retryable=True)
@@ -81,7 +81,7 @@ class ShellTool:
             folder=call.folder / (inputs.cwd or ""),
             env={name: input_text(value) for name, value in (inputs.env or {}).items()},
             stdin=stdin,
-            guard=self._orphan_killer,
+            orphan_killer=self._orphan_killer,
         )
 
     async def _follow(
@@ -102,6 +102,7 @@ class ShellTool:
             try:
                 await program.wait()
                 await asyncio.wait(taking, timeout=_LINGER)
+                # Those that it left behind hold the streams open: without this the task would wait for them.
                 program.kill()
                 await asyncio.wait(taking, timeout=_DRAIN)
             except asyncio.CancelledError:
@@ -114,7 +115,7 @@ class ShellTool:
                 await asyncio.wait((feeding, *taking))
             for task in taking:
                 if not task.cancelled():
-                    task.result()
+                    task.result()  # raises what storing the output raised
 
 
 async def _open_stdin(call: Call, stack: AsyncExitStack) -> tuple[int, bytes]:
