@@ -3,7 +3,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noetl.guest.frame import LENGTH, CodeAnswer, FrameReader, _boxed, pack, unpack
+from noetl.guest.frame import LENGTH, CodeAnswer, FrameReader, _box_integers, pack, unpack
 
 VALUES = st.recursive(
     st.none() | st.integers() | st.text() | st.floats(allow_nan=False),
@@ -26,8 +26,8 @@ NARROW = st.recursive(
 
 
 @given(NARROW)
-def test_a_message_without_large_numbers_is_the_same_boxed_or_not(value: Any) -> None:
-    assert pack(CodeAnswer(result=value)) == pack(CodeAnswer(result=_boxed(value)))
+def test_a_message_without_large_numbers_is_the_same_box_integers_or_not(value: Any) -> None:
+    assert pack(CodeAnswer(result=value)) == pack(CodeAnswer(result=_box_integers(value)))
 
 
 @given(st.lists(VALUES, max_size=4), st.integers(1, 7))

@@ -172,17 +172,17 @@ def test_a_program_ends_with_a_worker_that_dies_before_its_guard_knows_the_progr
 
 def test_a_program_that_could_not_start_is_not_expected() -> None:
     """What has the pipe afterwards is left alone."""
-    guard = OrphanKiller()
+    killer = OrphanKiller()
     out, pipe = os.pipe()
     with subprocess.Popen(["sleep", "1000"], start_new_session=True, stdout=pipe) as other:
-        guard.expect(out)
-        guard.expect(None)
-        assert guard._process is not None
-        assert guard._process.stdin is not None
-        guard._process.stdin.close()
-        assert guard._process.wait() == 0
+        killer.expect(out)
+        killer.expect(None)
+        assert killer._process is not None
+        assert killer._process.stdin is not None
+        killer._process.stdin.close()
+        assert killer._process.wait() == 0
         assert other.poll() is None
-        guard.close()
+        killer.close()
         other.kill()
     os.close(out)
     os.close(pipe)
@@ -193,35 +193,35 @@ def sleeper() -> "subprocess.Popen[bytes]":
 
 
 def test_a_guard_that_was_killed_is_replaced() -> None:
-    guard = OrphanKiller()
+    killer = OrphanKiller()
     with sleeper() as first, sleeper() as second:
-        guard.watch(first.pid)
-        assert guard._process is not None
-        before = guard._process
+        killer.watch(first.pid)
+        assert killer._process is not None
+        before = killer._process
         before.kill()
         before.wait()
-        guard.watch(second.pid)
-        assert guard._process is not before
-        assert guard._process.stdin is not None
-        guard._process.stdin.close()  # as the death of the worker would
+        killer.watch(second.pid)
+        assert killer._process is not before
+        assert killer._process.stdin is not None
+        killer._process.stdin.close()  # as the death of the worker would
         assert (first.wait(), second.wait()) == (-signal.SIGKILL, -signal.SIGKILL)
-        guard.close()
+        killer.close()
 
 
 def test_a_guard_leaves_alone_what_it_was_told_to_forget() -> None:
-    guard = OrphanKiller()
+    killer = OrphanKiller()
     with sleeper() as forgotten, sleeper() as watched:
-        guard.watch(forgotten.pid)
-        guard.watch(watched.pid)
-        guard.forget(forgotten.pid)
-        assert guard._process is not None
-        assert guard._process.stdin is not None
-        guard._process.stdin.close()
+        killer.watch(forgotten.pid)
+        killer.watch(watched.pid)
+        killer.forget(forgotten.pid)
+        assert killer._process is not None
+        assert killer._process.stdin is not None
+        killer._process.stdin.close()
         assert watched.wait() == -signal.SIGKILL
-        assert guard._process.wait() == 0
+        assert killer._process.wait() == 0
         assert forgotten.poll() is None
-        guard.close()
-        guard.close()
+        killer.close()
+        killer.close()
         forgotten.kill()
 
 

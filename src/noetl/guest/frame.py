@@ -121,29 +121,29 @@ def pack(message: Struct) -> bytes:
     except OverflowError:
         # Few values hold such a number, so none is looked for before. Boxing what needs none changes no byte.
         names = message.__struct_fields__
-        wide = type(message)(**{name: _boxed(getattr(message, name)) for name in names})
+        wide = type(message)(**{name: _box_integers(getattr(message, name)) for name in names})
         body = msgspec.msgpack.encode(wide)
     return LENGTH.pack(len(body)) + body
 
 
 def unpack(body: bytes | bytearray, kind: type[Message]) -> Message:
     """The message of a frame without its length."""
-    return msgspec.msgpack.decode(body, type=kind, ext_hook=_unboxed)
+    return msgspec.msgpack.decode(body, type=kind, ext_hook=_unbox)
 
 
-def _boxed(value: Any) -> Any:
+def _box_integers(value: Any) -> Any:
     match value:
         case int() if not -(2**63) <= value < 2**64:
             size = value.bit_length() // 8 + 1
             return msgspec.msgpack.Ext(_INTEGER, value.to_bytes(size, "big", signed=True))
         case dict():
-            return {key: _boxed(item) for key, item in value.items()}
+            return {key: _box_integers(item) for key, item in value.items()}
         case list():
-            return [_boxed(item) for item in value]
+            return [_box_integers(item) for item in value]
     return value
 
 
-def _unboxed(code: int, data: memoryview) -> Any:
+def _unbox(code: int, data: memoryview) -> Any:
     if code == _INTEGER:
         return int.from_bytes(data, "big", signed=True)
     if code == FILE:

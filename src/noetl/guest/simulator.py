@@ -49,7 +49,7 @@ class Simulation:
     def shots(self) -> Iterator[list[str]]:
         """Runs the program, which `result` needs; gives the shots in batches, empty if not kept."""
         measures = "measure" in self._circuit.count_ops()
-        translated = self._translated(self._circuit if measures else self._circuit.measure_all(inplace=False))
+        translated = self._translate(self._circuit if measures else self._circuit.measure_all(inplace=False))
         total, keep_shots = self._job["shots"], self._job["memory"]
         for number, first in enumerate(range(0, total, BATCH)):
             done = self._run(translated, min(BATCH, total - first), number, memory=keep_shots)
@@ -66,8 +66,8 @@ class Simulation:
             "qubits": self._circuit.num_qubits,
         }
         if job["observables"]:
-            translated = self._translated(self._circuit.remove_final_measurements(inplace=False))
-            result |= self._expected(translated) if self._exact else self._estimated(translated)
+            translated = self._translate(self._circuit.remove_final_measurements(inplace=False))
+            result |= self._exact_values(translated) if self._exact else self._estimate_values(translated)
         return result
 
     def _run(self, translated: Any, shots: int, number: int = 0, **options: Any) -> Any:
@@ -81,20 +81,20 @@ class Simulation:
             raise QuantumRefused("limit", "the program needs more memory than there is") from None
         return done
 
-    def _translated(self, circuit: Any) -> Any:
+    def _translate(self, circuit: Any) -> Any:
         """The same circuit in gates that the simulator knows. Its width is for the simulator to judge."""
         gates = {*get_standard_gate_name_mapping(), *CONTROL_FLOW_OP_NAMES}
         basis = sorted(gates & set(self._simulator.operation_names))
         return transpile(circuit, basis_gates=basis, optimization_level=0, seed_transpiler=0)
 
-    def _expected(self, translated: Any) -> dict[str, Any]:
+    def _exact_values(self, translated: Any) -> dict[str, Any]:
         observables = self._job["observables"]
         for observable in observables:
             translated.save_expectation_value(SparsePauliOp(observable), translated.qubits, label=observable)
         data = self._run(translated, self._job["shots"]).data(0)
         return {"expectations": {name: float(data[name].real) for name in observables}}
 
-    def _estimated(self, translated: Any) -> dict[str, Any]:
+    def _estimate_values(self, translated: Any) -> dict[str, Any]:
         observables, seed = self._job["observables"], self._job["seed"] % 2**63
         options = {"default_precision": 1 / math.sqrt(self._job["shots"]), "seed_simulator": seed}
         estimator = BackendEstimatorV2(backend=self._simulator, options=options)

@@ -7,7 +7,7 @@ from noetl.model.outcome import ErrorInfo
 
 
 def http_error(error: aiohttp.ClientError, label: str) -> ErrorInfo:
-    """The error that stands for what the client raised; `place` is the request, for the message."""
+    """The error that stands for what the client raised; `label` is the request, for the message."""
     kind, reason, retryable = _classify(error)
     if kind == "input":
         return ErrorInfo(kind="input", message=reason)

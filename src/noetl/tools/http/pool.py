@@ -131,14 +131,14 @@ def _server_context(authorities: Path | None) -> ssl.SSLContext:
 def _load_client_certificate(context: ssl.SSLContext, cert: Path, key: Path) -> None:
     """Lets the client show its certificate."""
 
-    def locked() -> str:
+    def refuse_password() -> str:
         # Without this the library would ask for the password on the terminal, and wait.
         raise ToolError(
             "credential", f"`spec.cert`: the key in {key} is encrypted: use one without a password"
         )
 
     try:
-        context.load_cert_chain(cert, key, locked)
+        context.load_cert_chain(cert, key, refuse_password)
     except OSError as error:
         raise ToolError(
             "input", f"`spec.cert`: no certificate with its key in {cert} and {key}: {error}"

@@ -28,7 +28,7 @@ MAX_REDIRECTS = 10
 
 _KNOBS = tuple(HttpSpec.__annotations__)
 """What is its own in `spec`: the rest is checked and used by the worker."""
-_RETRYABLE = frozenset({408, 425, 429})
+_RETRYABLE_STATUSES = frozenset({408, 425, 429})
 
 
 class HttpTool:
@@ -49,11 +49,11 @@ class HttpTool:
         inputs, spec = _typed_call(call)
         async with AsyncExitStack() as open_files:
             request = await build_request(call, inputs, open_files)
-            checked = self._connections.tls_option(spec, call.folder)
+            tls = self._connections.tls_option(spec, call.folder)
             session = open_files.enter_context(self._connections.session(call))
             try:
                 async with asyncio.timeout(call.timeout):
-                    answer = await self._send(call, session, request, spec, checked)
+                    response = await self._send(call, session, request, spec, tls)
             except aiohttp.ClientError as error:
                 if self._connections.closed:
                     return error_outcome("cancelled", "the worker is ending")
@@ -61,9 +61,9 @@ class HttpTool:
             except TimeoutError:
                 message = f"{request.label}: no whole answer within {call.timeout:g} s"
                 return error_outcome("timeout", message, retryable=True)
-        if answer.content.warning:
-            call.log(f"warning: {answer.content.warning}")
-        return _outcome(request, answer, ok=_succeeds(answer.status, spec.success))
+        if response.content.warning:
+            call.log(f"warning: {response.content.warning}")
+        return _outcome(request, response, ok=_succeeds(response.status, spec.success))
 
     async def _send(
         self,
@@ -71,7 +71,7 @@ class HttpTool:
         session: aiohttp.ClientSession,
         request: HttpRequest,
         spec: HttpSpec,
-        checked: TlsOption,
+        tls: TlsOption,
     ) -> "_Response":
         began = time.perf_counter()
         limits = spec.timeout if isinstance(spec.timeout, HttpTimeout) else HttpTimeout()
@@ -83,7 +83,7 @@ class HttpTool:
             allow_redirects=spec.follow_redirects is not False,
             max_redirects=MAX_REDIRECTS + 1,  # the client counts the one that it refuses
             timeout=aiohttp.ClientTimeout(connect=limits.connect or None, sock_read=limits.read or None),
-            ssl=checked,
+            ssl=tls,
             proxy=spec.proxy,
             middlewares=_signing_middlewares(request),
         )
@@ -103,11 +103,11 @@ class HttpTool:
 
     async def _content(self, call: Call, response: aiohttp.ClientResponse, spec: HttpSpec) -> BodyContent:
         ok = _succeeds(response.status, spec.success)
-        most = self._max_file if ok else self._max_body
+        max_bytes = self._max_file if ok else self._max_body
         try:
             if ok and spec.save_as is not None:
-                return await store_body(response, call.objects, most=most, empty=True)
-            return await body_content(response, call.objects, most=most, limit=self._max_body)
+                return await store_body(response, call.objects, max_bytes=max_bytes, keep_empty=True)
+            return await body_content(response, call.objects, max_bytes=max_bytes, max_value=self._max_body)
         except ToolError as error:
             if ok:
                 raise
@@ -160,34 +160,34 @@ def _succeeds(status: int, success: list[int | str] | None) -> bool:
     return any(expected in (status, f"{status // 100}xx") for expected in success)
 
 
-def _outcome(request: HttpRequest, answer: _Response, *, ok: bool) -> Outcome:
-    """The outcome of an answer. One that is no success has its result, too: policies may want the body."""
-    headers: dict[str, Json] = dict(answer.headers)
+def _outcome(request: HttpRequest, response: _Response, *, ok: bool) -> Outcome:
+    """The outcome of a response. One that is no success has its result, too: policies may want the body."""
+    headers: dict[str, Json] = dict(response.headers)
     result: dict[str, Json] = {
-        "status": answer.status,
-        "status_code": answer.status,  # as playbooks call it that know other HTTP clients
+        "status": response.status,
+        "status_code": response.status,  # as playbooks call it that know other HTTP clients
         "headers": headers,
-        "url": answer.url,
-        "elapsed_ms": answer.elapsed_ms,
-        "data": answer.content.data,
+        "url": response.url,
+        "elapsed_ms": response.elapsed_ms,
+        "data": response.content.data,
     }
     return Outcome(
         status="ok" if ok else "error",
         result=result,
-        error=None if ok else _status_error(request, answer),
-        meta={"warning": answer.content.warning} if answer.content.warning else {},
-        helpers={"http": {"status": answer.status, "headers": headers}},
+        error=None if ok else _status_error(request, response),
+        meta={"warning": response.content.warning} if response.content.warning else {},
+        helpers={"http": {"status": response.status, "headers": headers}},
     )
 
 
-def _status_error(request: HttpRequest, answer: _Response) -> ErrorInfo:
-    body = answer.content.data
+def _status_error(request: HttpRequest, response: _Response) -> ErrorInfo:
+    body = response.content.data
     excerpt = body if isinstance(body, str) else msgspec.json.encode(body).decode() if body else ""
-    message = " ".join(f"{request.label}: {answer.status} {answer.reason}".split())
+    message = " ".join(f"{request.label}: {response.status} {response.reason}".split())
     return ErrorInfo(
         kind="http_status",
         message=f"{message}: {shorten_message(excerpt)}" if excerpt else message,
-        retryable=answer.status in _RETRYABLE or answer.status >= 500,
-        retry_after=parse_retry_after(answer.headers.get("retry-after"), datetime.now(UTC)),
-        details={"status": answer.status},
+        retryable=response.status in _RETRYABLE_STATUSES or response.status >= 500,
+        retry_after=parse_retry_after(response.headers.get("retry-after"), datetime.now(UTC)),
+        details={"status": response.status},
     )

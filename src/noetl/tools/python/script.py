@@ -51,7 +51,7 @@ class ScriptLoader:
                     (script.uri or source.endpoint or "").removeprefix("file://"), call.folder
                 )
             case "http":
-                return await self._fetched(call, source.endpoint or script.uri or "", source)
+                return await self._fetch(call, source.endpoint or script.uri or "", source)
             case "catalog":
                 raise ToolError("not_found", "there is no catalog of scripts here: use a file or an address")
 
@@ -59,7 +59,7 @@ class ScriptLoader:
         if self._http is not None:
             await self._http.close()
 
-    async def _fetched(self, call: Call, url: str, source: ScriptSource) -> ScriptCode:
+    async def _fetch(self, call: Call, url: str, source: ScriptSource) -> ScriptCode:
         if (http := self._http) is None:
             # By its name, as the host gets tools: kinds do not import each other, and few scripts need it.
             http = self._http = resolve_name(_HTTP_TOOL)(max_body=MAX_SCRIPT, max_file=MAX_SCRIPT)

@@ -11,7 +11,7 @@ from noetl.model import Json
 from noetl.tools.host.input_rules import Action, Inputs, check_action, literal_text
 
 SIMULATORS = ("aer", "statevector")
-UNASKED = "a simulator asks for no `auth`"
+NO_AUTH_FOR_SIMULATORS = "a simulator asks for no `auth`"
 
 _PAULI = re.compile(r"[+-]?[IXYZ]+")
 
@@ -79,7 +79,9 @@ def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
     if backend is not None and (hint := backend_hint(backend)):
         yield Fault(f"there is no backend `{backend}`", key="backend", hint=hint)
     if inputs.get("auth") is not None and (inputs.get("backend") is None or backend in SIMULATORS):
-        yield Fault(UNASKED, key="auth", hint="name the `backend` that it is for, or leave it out")
+        yield Fault(
+            NO_AUTH_FOR_SIMULATORS, key="auth", hint="name the `backend` that it is for, or leave it out"
+        )
 
 
 def _check_observables(observables: Json) -> Iterator[Fault]:

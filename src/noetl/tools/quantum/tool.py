@@ -17,7 +17,7 @@ from noetl.ports.results import ResultMissing
 from noetl.ports.tool import Call
 from noetl.tools.host.tool_attempt import as_outcome, inputs_of
 from noetl.tools.quantum.jobs import JobFiles, JobState, QuantumJob, QuantumJobs, SimulatorChildren
-from noetl.tools.quantum.kind import SIMULATORS, UNASKED, QuantumInputs, backend_hint
+from noetl.tools.quantum.kind import NO_AUTH_FOR_SIMULATORS, SIMULATORS, QuantumInputs, backend_hint
 
 for _driver in ("qiskit", "qiskit_aer", "qiskit_qasm3_import", "pyarrow"):
     # They are imported in child processes only, but without them there is no point in one.
@@ -63,11 +63,11 @@ class QuantumTool:
         if hint := backend_hint(backend):
             raise ToolError("input", f"there is no backend `{backend}`: {hint}")
         if inputs.auth is not None and backend in SIMULATORS:
-            raise ToolError("input", UNASKED)
-        act = self._simulator if backend in SIMULATORS else self._provider
+            raise ToolError("input", NO_AUTH_FOR_SIMULATORS)
+        operate = self._on_simulator if backend in SIMULATORS else self._at_provider
         try:
             async with asyncio.timeout(call.timeout):
-                return await act(call, inputs, backend)
+                return await operate(call, inputs, backend)
         except TimeoutError:
             return failed(
                 ErrorInfo(
@@ -77,7 +77,7 @@ class QuantumTool:
                 )
             )
 
-    async def _simulator(self, call: Call, inputs: QuantumInputs, backend: str) -> Outcome:
+    async def _on_simulator(self, call: Call, inputs: QuantumInputs, backend: str) -> Outcome:
         seconds = float(call.spec.get("job_timeout") or 3600)  # type: ignore[arg-type]  # checked by its type
         match inputs.action:
             case "submit" | "run":
@@ -122,7 +122,7 @@ class QuantumTool:
             raise ToolError("input", f"the job runs on `{backend}`, not on `{inputs.backend}`")
         return job
 
-    async def _provider(self, call: Call, inputs: QuantumInputs, backend: str) -> Outcome:
+    async def _at_provider(self, call: Call, inputs: QuantumInputs, backend: str) -> Outcome:
         order: dict[str, Any] = {"backend": backend, "auth": inputs.auth, "job_id": inputs.job_id}
         helper: dict[str, Json] = {"job_id": inputs.job_id, "backend": backend}
         match inputs.action:
