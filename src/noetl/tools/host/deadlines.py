@@ -1,6 +1,7 @@
 """Bounds on how long work may take, with one timer for all of it: most is done long before.
 
-What `asyncio.timeout` does, but that sets and cancels a timer of the loop for every task.
+What `asyncio.timeout` does, but that sets and cancels a timer of the loop for every task. A test holds
+the two equal.
 """
 
 import asyncio

@@ -1,12 +1,13 @@
 """What an attempt of a task comes to, whatever happens in it."""
 
 import errno
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 
+from noetl.dsl.document.kinds import Fault
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, ErrorKind, Outcome, ToolError, failed
 from noetl.ports.results import ResultError, ResultMissing
@@ -25,6 +26,15 @@ def inputs_of(call: Call, model: type[Inputs]) -> Inputs:
         return msgspec.convert(values, model)
     except msgspec.ValidationError as error:
         raise ToolError("input", str(error)) from None
+
+
+def refuse_faults(faults: Iterable[Fault]) -> None:
+    """ToolError of kind `input` if there is a fault.
+
+    Documents are checked by the same rules, but what an expression gives is known only when the task runs.
+    """
+    for fault in faults:
+        raise ToolError("input", f"{fault.message}: {fault.hint}" if fault.hint else fault.message)
 
 
 async def as_outcome(work: Awaitable[Outcome]) -> Outcome:

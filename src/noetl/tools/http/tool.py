@@ -12,7 +12,7 @@ import msgspec
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, Outcome, ToolError, failed
 from noetl.ports.tool import Call
-from noetl.tools.host.tool_attempt import as_outcome, error_outcome, inputs_of
+from noetl.tools.host.tool_attempt import as_outcome, error_outcome, inputs_of, refuse_faults
 from noetl.tools.http.failure import http_error, shorten_message
 from noetl.tools.http.kind import HttpInputs, HttpSpec, HttpTimeout, check
 from noetl.tools.http.pool import HttpConnections, TlsOption
@@ -130,8 +130,7 @@ def _typed_call(call: Call) -> tuple[HttpInputs, HttpSpec]:
         spec = msgspec.convert({name: call.spec.get(name) for name in _KNOBS}, HttpSpec)
     except msgspec.ValidationError as error:
         raise ToolError("input", str(error)) from None
-    for fault in check(call.inputs, call.spec):
-        raise ToolError("input", f"{fault.message}: {fault.hint}" if fault.hint else fault.message)
+    refuse_faults(check(call.inputs, call.spec))
     if spec.proxy is not None:
         parse_http_url(spec.proxy, "spec.proxy")
     return inputs, spec

@@ -10,11 +10,11 @@ from contextlib import AsyncExitStack
 import msgspec
 
 from noetl.model import Json
-from noetl.model.outcome import Outcome, ToolError, succeeded
+from noetl.model.outcome import Outcome, succeeded
 from noetl.model.reference import StoredReference
 from noetl.ports.tool import Call
 from noetl.tools.host.input_rules import input_text
-from noetl.tools.host.tool_attempt import as_outcome, error_outcome, inputs_of
+from noetl.tools.host.tool_attempt import as_outcome, error_outcome, inputs_of, refuse_faults
 from noetl.tools.process.orphan_killer import OrphanKiller
 from noetl.tools.process.pipe import open_pipe_reader, write_all
 from noetl.tools.process.program import Program
@@ -52,8 +52,7 @@ class ShellTool:
         if self._closed:
             return error_outcome("cancelled", "the worker is ending")
         inputs = inputs_of(call, ShellInputs)
-        for fault in check(call.inputs, call.spec):
-            raise ToolError("input", f"{fault.message}: {fault.hint}" if fault.hint else fault.message)
+        refuse_faults(check(call.inputs, call.spec))
         async with AsyncExitStack() as stack:
             streams = StreamCapture(call, stack), StreamCapture(call, stack)
             try:
