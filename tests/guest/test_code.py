@@ -13,9 +13,9 @@ def run(source: str, **names: Any) -> tuple[tuple[Any] | None, dict[str, Any]]:
 
 
 def returned(source: str, **names: Any) -> Any:
-    found, _ = run(source, **names)
-    assert found is not None
-    return found[0]
+    returned_value, _ = run(source, **names)
+    assert returned_value is not None
+    return returned_value[0]
 
 
 def test_code_that_comes_to_no_return_gives_nothing() -> None:
@@ -25,8 +25,8 @@ def test_code_that_comes_to_no_return_gives_nothing() -> None:
 
 
 def test_a_return_ends_the_code() -> None:
-    found, names = run("for i in range(9):\n    if i == 3:\n        return i\nrest = 1")
-    assert found == (3,)
+    returned_value, names = run("for i in range(9):\n    if i == 3:\n        return i\nrest = 1")
+    assert returned_value == (3,)
     assert names["i"] == 3
     assert "rest" not in names
 

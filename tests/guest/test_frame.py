@@ -3,7 +3,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noetl.guest.frame import LENGTH, CodeAnswer, FrameReader, pack, unpack
+from noetl.guest.frame import LENGTH, CodeAnswer, FrameReader, _box_integers, pack, unpack
 
 VALUES = st.recursive(
     st.none() | st.integers() | st.text() | st.floats(allow_nan=False),
@@ -16,6 +16,18 @@ VALUES = st.recursive(
 def test_a_message_comes_out_as_it_went_in_however_large_its_numbers(value: Any) -> None:
     wide = [value, 2**64, -(2**63) - 1, {"n": 3**500}]
     assert unpack(pack(CodeAnswer(result=wide))[LENGTH.size :], CodeAnswer) == CodeAnswer(result=wide)
+
+
+NARROW = st.recursive(
+    st.none() | st.integers(-(2**63), 2**64 - 1) | st.text() | st.floats(allow_nan=False),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+
+
+@given(NARROW)
+def test_a_message_without_large_numbers_is_the_same_box_integers_or_not(value: Any) -> None:
+    assert pack(CodeAnswer(result=value)) == pack(CodeAnswer(result=_box_integers(value)))
 
 
 @given(st.lists(VALUES, max_size=4), st.integers(1, 7))

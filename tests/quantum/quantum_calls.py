@@ -68,21 +68,21 @@ class QuantumCalls:
     def run(self, *calls: Call) -> list[Outcome]:
         """The outcomes of the calls, one after the other on one tool, which is closed at the end."""
 
-        async def whole(tool: QuantumTool) -> list[Outcome]:
-            return [await tool.run(one) for one in calls]
+        async def run_calls(tool: QuantumTool) -> list[Outcome]:
+            return [await tool.run(outcome) for outcome in calls]
 
-        return with_tool(whole)
+        return with_tool(run_calls)
 
 
 def with_tool(work: Callable[[QuantumTool], Awaitable[list[Outcome]]]) -> list[Outcome]:
-    async def whole() -> list[Outcome]:
+    async def run_calls() -> list[Outcome]:
         tool = QuantumTool()
         try:
             return await work(tool)
         finally:
             await tool.close()
 
-    return asyncio.run(whole())
+    return asyncio.run(run_calls())
 
 
 def error_of(outcome: Outcome) -> tuple[str, str]:

@@ -18,22 +18,22 @@ from tests.tools.python_calls import ends
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> QuantumCalls:
+def quantum(tmp_path: Path) -> QuantumCalls:
     return QuantumCalls(tmp_path)
 
 
-def endless(place: QuantumCalls, action: str, **more: Any) -> Any:
-    return place.call(action, program=ENDLESS, shots=1_000_000_000, **more)
+def endless(quantum: QuantumCalls, action: str, **more: Any) -> Any:
+    return quantum.call(action, program=ENDLESS, shots=1_000_000_000, **more)
 
 
-def test_a_job_goes_on_between_tasks(place: QuantumCalls) -> None:
+def test_a_job_goes_on_between_tasks(quantum: QuantumCalls) -> None:
     async def work(tool: QuantumTool) -> list[Outcome]:
-        submitted = await tool.run(place.call("submit", program=BELL, shots=100, seed=5))
+        submitted = await tool.run(quantum.call("submit", program=BELL, shots=100, seed=5))
         job = submitted.result["job_id"]
-        early = await tool.run(place.call("status", job_id=job))
-        result = await tool.run(place.call("result", job_id=job, backend="aer"))
-        late = await tool.run(place.call("status", job_id=job))
-        return [submitted, early, result, late, await tool.run(place.call("result", job_id=job))]
+        early = await tool.run(quantum.call("status", job_id=job))
+        result = await tool.run(quantum.call("result", job_id=job, backend="aer"))
+        late = await tool.run(quantum.call("status", job_id=job))
+        return [submitted, early, result, late, await tool.run(quantum.call("result", job_id=job))]
 
     submitted, early, result, late, again = with_tool(work)
     assert (submitted.result["backend"], submitted.result["seed"]) == ("aer", 5)
@@ -45,38 +45,38 @@ def test_a_job_goes_on_between_tasks(place: QuantumCalls) -> None:
     assert again.result == result.result
 
 
-def test_a_worker_that_does_not_know_a_job_comes_to_the_same_result(place: QuantumCalls) -> None:
-    submitted, result = place.run(
-        place.call("submit", program=BELL, shots=300), place.call("run", program=BELL, shots=300)
+def test_a_worker_that_does_not_know_a_job_comes_to_the_same_result(quantum: QuantumCalls) -> None:
+    submitted, result = quantum.run(
+        quantum.call("submit", program=BELL, shots=300), quantum.call("run", program=BELL, shots=300)
     )
     job = submitted.result["job_id"]
     assert result.result["job_id"] == job  # the same task, with the same key: the same job
-    status, found = place.run(place.call("status", job_id=job), place.call("result", job_id=job))
+    status, second = quantum.run(quantum.call("status", job_id=job), quantum.call("result", job_id=job))
     assert status.result["state"] in ("queued", "running")
-    assert found.result == result.result
+    assert second.result == result.result
 
 
-def test_a_job_is_found_again_in_a_store_with_a_name(place: QuantumCalls, tmp_path: Path) -> None:
+def test_a_job_is_found_again_in_a_store_with_a_name(quantum: QuantumCalls, tmp_path: Path) -> None:
     results = NamedResults(FileResults(tmp_path / "own"), {"cold": FileResults(tmp_path / "cold")})
-    place.objects = ResultStoreObjects(results, "x", store="cold")
-    submitted, result = place.run(place.call("submit", program=BELL), place.call("run", program=BELL))
+    quantum.objects = ResultStoreObjects(results, "x", store="cold")
+    submitted, result = quantum.run(quantum.call("submit", program=BELL), quantum.call("run", program=BELL))
     assert submitted.result["job_id"].startswith("cold:")
-    (found,) = place.run(place.call("result", job_id=submitted.result["job_id"]))
-    assert found.result == result.result
+    (outcome,) = quantum.run(quantum.call("result", job_id=submitted.result["job_id"]))
+    assert outcome.result == result.result
 
 
 @pytest.mark.parametrize("begun", [False, True])
-def test_a_job_is_cancelled_before_it_ends(begun: bool, place: QuantumCalls) -> None:
+def test_a_job_is_cancelled_before_it_ends(begun: bool, quantum: QuantumCalls) -> None:
     async def work(tool: QuantumTool) -> list[Outcome]:
-        submitted = await tool.run(endless(place, "submit"))
+        submitted = await tool.run(endless(quantum, "submit"))
         job = submitted.result["job_id"]
-        while begun and (await tool.run(place.call("status", job_id=job))).result["state"] != "running":
+        while begun and (await tool.run(quantum.call("status", job_id=job))).result["state"] != "running":
             await asyncio.sleep(0)
         return [
-            await tool.run(place.call("cancel", job_id=job)),
-            await tool.run(place.call("result", job_id=job)),
-            await tool.run(place.call("cancel", job_id=job)),
-            await tool.run(place.call("run", program=BELL, shots=1)),
+            await tool.run(quantum.call("cancel", job_id=job)),
+            await tool.run(quantum.call("result", job_id=job)),
+            await tool.run(quantum.call("cancel", job_id=job)),
+            await tool.run(quantum.call("run", program=BELL, shots=1)),
         ]
 
     cancelled, result, again, other = with_tool(work)
@@ -85,11 +85,11 @@ def test_a_job_is_cancelled_before_it_ends(begun: bool, place: QuantumCalls) -> 
     assert other.status == "ok"
 
 
-def test_waiting_for_a_job_is_bounded_and_does_it_no_harm(place: QuantumCalls) -> None:
+def test_waiting_for_a_job_is_bounded_and_does_it_no_harm(quantum: QuantumCalls) -> None:
     async def work(tool: QuantumTool) -> list[Outcome]:
-        job = (await tool.run(endless(place, "submit"))).result["job_id"]
-        late = await tool.run(place.call("result", job_id=job, timeout=0.1))
-        return [late, await tool.run(place.call("status", job_id=job))]
+        job = (await tool.run(endless(quantum, "submit"))).result["job_id"]
+        late = await tool.run(quantum.call("result", job_id=job, timeout=0.1))
+        return [late, await tool.run(quantum.call("status", job_id=job))]
 
     late, status = with_tool(work)
     assert error_of(late) == ("timeout", "`result` was not done within 0.1 s")
@@ -98,12 +98,12 @@ def test_waiting_for_a_job_is_bounded_and_does_it_no_harm(place: QuantumCalls) -
     assert status.result["state"] in ("queued", "running")
 
 
-def test_a_job_that_takes_too_long_fails(place: QuantumCalls) -> None:
+def test_a_job_that_takes_too_long_fails(quantum: QuantumCalls) -> None:
     async def work(tool: QuantumTool) -> list[Outcome]:
-        job = (await tool.run(endless(place, "submit", spec={"job_timeout": 0.1}))).result["job_id"]
+        job = (await tool.run(endless(quantum, "submit", spec={"job_timeout": 0.1}))).result["job_id"]
         return [
-            await tool.run(place.call("result", job_id=job)),
-            await tool.run(place.call("status", job_id=job)),
+            await tool.run(quantum.call("result", job_id=job)),
+            await tool.run(quantum.call("status", job_id=job)),
         ]
 
     result, status = with_tool(work)
@@ -111,17 +111,17 @@ def test_a_job_that_takes_too_long_fails(place: QuantumCalls) -> None:
     assert (status.result["state"], status.result["error"]["kind"]) == ("failed", "timeout")
 
 
-def test_a_run_that_is_cut_short_ends_its_job(place: QuantumCalls) -> None:
+def test_a_run_that_is_cut_short_ends_its_job(quantum: QuantumCalls) -> None:
     async def work(tool: QuantumTool) -> list[Outcome]:
-        late = await tool.run(endless(place, "run", timeout=0.5))
+        late = await tool.run(endless(quantum, "run", timeout=0.5))
         children = tree_pids(os.getpid())[1:]
         assert all([await asyncio.to_thread(ends, pid) for pid in children])
-        going = asyncio.create_task(tool.run(endless(place, "run", key="other")))
+        going = asyncio.create_task(tool.run(endless(quantum, "run", key="other")))
         await asyncio.wait([going], timeout=0.1)
         going.cancel()
         with pytest.raises(asyncio.CancelledError):
             await going
-        return [late, await tool.run(place.call("run", program=BELL, shots=1))]
+        return [late, await tool.run(quantum.call("run", program=BELL, shots=1))]
 
     late, other = with_tool(work)
     assert error_of(late) == ("timeout", "`run` was not done within 0.5 s")
@@ -129,48 +129,49 @@ def test_a_run_that_is_cut_short_ends_its_job(place: QuantumCalls) -> None:
 
 
 def test_closing_ends_every_job_and_leaves_nothing(
-    place: QuantumCalls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    quantum: QuantumCalls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
-    place.run(
-        place.call("run", program=BELL, memory=True), *(endless(place, "submit", key=key) for key in "abcd")
+    quantum.run(
+        quantum.call("run", program=BELL, memory=True),
+        *(endless(quantum, "submit", key=key) for key in "abcd"),
     )
     assert list((tmp_path / "temporary").iterdir()) == []
     assert tree_pids(os.getpid())[1:] == []
 
 
 @pytest.mark.parametrize("action", ["status", "result", "cancel"])
-def test_a_job_that_nobody_submitted_is_not_found(action: str, place: QuantumCalls) -> None:
-    outcomes = place.run(
-        place.call(action, job_id="0" * 64),
-        place.call(action, job_id="../../etc/hosts"),
-        place.call(action, job_id=""),
+def test_a_job_that_nobody_submitted_is_not_found(action: str, quantum: QuantumCalls) -> None:
+    outcomes = quantum.run(
+        quantum.call(action, job_id="0" * 64),
+        quantum.call(action, job_id="../../etc/hosts"),
+        quantum.call(action, job_id=""),
     )
     for outcome in outcomes:
         assert error_of(outcome)[0] == "not_found"
 
 
-def test_a_job_is_asked_for_on_its_own_backend(place: QuantumCalls) -> None:
+def test_a_job_is_asked_for_on_its_own_backend(quantum: QuantumCalls) -> None:
     async def work(tool: QuantumTool) -> list[Outcome]:
-        job = (await tool.run(place.call("submit", program=BELL))).result["job_id"]
-        return [await tool.run(place.call("status", job_id=job, backend="statevector"))]
+        job = (await tool.run(quantum.call("submit", program=BELL))).result["job_id"]
+        return [await tool.run(quantum.call("status", job_id=job, backend="statevector"))]
 
     (outcome,) = with_tool(work)
     assert error_of(outcome) == ("input", "the job runs on `aer`, not on `statevector`")
 
 
-def test_old_jobs_are_forgotten_and_still_known(place: QuantumCalls) -> None:
+def test_old_jobs_are_forgotten_and_still_known(quantum: QuantumCalls) -> None:
     async def work(tool: QuantumTool) -> list[Outcome]:
         jobs = [
-            (await tool.run(place.call("submit", program="OPENQASM 3.0; nonsense", key=str(number)))).result
+            (await tool.run(quantum.call("submit", program="OPENQASM 3.0; nonsense", key=str(number)))).result
             for number in range(MAX_ENDED_JOBS + 1)
         ]
         for job in jobs:
-            await tool.run(place.call("result", job_id=job["job_id"]))
-        more = await tool.run(place.call("submit", program=BELL))
+            await tool.run(quantum.call("result", job_id=job["job_id"]))
+        more = await tool.run(quantum.call("submit", program=BELL))
         assert len(tool._jobs._jobs) == MAX_ENDED_JOBS
-        first = await tool.run(place.call("result", job_id=jobs[0]["job_id"]))
+        first = await tool.run(quantum.call("result", job_id=jobs[0]["job_id"]))
         return [more, first]
 
     more, first = with_tool(work)
@@ -179,7 +180,7 @@ def test_old_jobs_are_forgotten_and_still_known(place: QuantumCalls) -> None:
 
 
 def test_nothing_of_a_job_lies_where_nobody_would_sweep_it(
-    place: QuantumCalls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    quantum: QuantumCalls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker that is killed removes nothing, but the store of the results sweeps what is half-written there."""
     temporary = tmp_path / "temporary"
@@ -188,11 +189,11 @@ def test_nothing_of_a_job_lies_where_nobody_would_sweep_it(
     store = FileResults(tmp_path / "results")
 
     async def work(tool: QuantumTool) -> list[Outcome]:
-        first = await tool.run(place.call("run", program=BELL, shots=50, memory=True))
+        first = await tool.run(quantum.call("run", program=BELL, shots=50, memory=True))
         assert list(temporary.iterdir()) == []
         assert await store.sweep(2**40) == 2
         # Its result is gone: the job is done again when somebody asks for it.
-        return [first, await tool.run(place.call("result", job_id=first.result["job_id"]))]
+        return [first, await tool.run(quantum.call("result", job_id=first.result["job_id"]))]
 
     first, again = with_tool(work)
     assert again.result == first.result

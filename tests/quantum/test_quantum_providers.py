@@ -16,8 +16,8 @@ import json
 import time
 from pathlib import Path
 
-from noetl.guest.quantum import Refused
-from noetl.guest.simulator import circuit_of
+from noetl.guest.quantum import QuantumRefused
+from noetl.guest.simulator import parse_circuit
 
 
 class Cloud:
@@ -25,11 +25,11 @@ class Cloud:
 
     def __init__(self, auth):
         if not auth or "folder" not in auth:
-            raise Refused("credential", "the cloud needs a folder")
+            raise QuantumRefused("credential", "the cloud needs a folder")
         self.folder = Path(auth["folder"])
 
     def submit(self, job):
-        assert circuit_of(job).num_qubits == 2
+        assert parse_circuit(job).num_qubits == 2
         path = self.folder / f"job-{job['key']}"
         path.write_text(json.dumps(dict(job)))
         return path.name
@@ -50,7 +50,7 @@ class Cloud:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> QuantumCalls:
+def quantum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> QuantumCalls:
     package = tmp_path / "package"
     info = package / "cloud-1.0.dist-info"
     info.mkdir(parents=True)
@@ -62,18 +62,18 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> QuantumCalls:
     return QuantumCalls(tmp_path)
 
 
-def test_a_job_lives_with_its_provider(place: QuantumCalls, tmp_path: Path) -> None:
+def test_a_job_lives_with_its_provider(quantum: QuantumCalls, tmp_path: Path) -> None:
     cloud: dict[str, Any] = {"backend": "cloud", "auth": {"folder": str(tmp_path)}}
-    submitted, again = place.run(
-        *[place.call("submit", program=BELL, shots=5, memory=True, **cloud)] * 2,
+    submitted, again = quantum.run(
+        *[quantum.call("submit", program=BELL, shots=5, memory=True, **cloud)] * 2,
     )
     assert submitted.result == again.result == {"job_id": "job-k", "backend": "cloud"}
     # Another worker, which has never heard of the job.
-    status, result, cancelled, lost = place.run(
-        place.call("status", job_id="job-k", **cloud),
-        place.call("result", job_id="job-k", **cloud),
-        place.call("cancel", job_id="job-k", **cloud),
-        place.call("status", job_id="job-k", **cloud),
+    status, result, cancelled, lost = quantum.run(
+        quantum.call("status", job_id="job-k", **cloud),
+        quantum.call("result", job_id="job-k", **cloud),
+        quantum.call("cancel", job_id="job-k", **cloud),
+        quantum.call("status", job_id="job-k", **cloud),
     )
     assert status.result == {"state": "done"}
     assert result.result["counts"] == {"00": 5}
@@ -82,17 +82,17 @@ def test_a_job_lives_with_its_provider(place: QuantumCalls, tmp_path: Path) -> N
     assert error_of(lost) == ("tool", "the backend `cloud` gave the state `lost`, which is none")
 
 
-def test_a_run_submits_and_waits(place: QuantumCalls, tmp_path: Path) -> None:
-    (done,) = place.run(
-        place.call("run", program=BELL, backend="cloud", shots=3, auth={"folder": str(tmp_path)})
+def test_a_run_submits_and_waits(quantum: QuantumCalls, tmp_path: Path) -> None:
+    (done,) = quantum.run(
+        quantum.call("run", program=BELL, backend="cloud", shots=3, auth={"folder": str(tmp_path)})
     )
     assert done.result == {"job_id": "job-k", "backend": "cloud", "counts": {"00": 3}}
 
 
-def test_what_a_provider_refuses_or_breaks_is_told(place: QuantumCalls, tmp_path: Path) -> None:
-    refused, broken = place.run(
-        place.call("status", job_id="j", backend="cloud"),
-        place.call("cancel", job_id="j", backend="cloud", auth={"folder": str(tmp_path)}),
+def test_what_a_provider_refuses_or_breaks_is_told(quantum: QuantumCalls, tmp_path: Path) -> None:
+    refused, broken = quantum.run(
+        quantum.call("status", job_id="j", backend="cloud"),
+        quantum.call("cancel", job_id="j", backend="cloud", auth={"folder": str(tmp_path)}),
     )
     assert error_of(refused) == ("credential", "the cloud needs a folder")
     kind, message = error_of(broken)
@@ -100,12 +100,14 @@ def test_what_a_provider_refuses_or_breaks_is_told(place: QuantumCalls, tmp_path
     assert "FileNotFoundError" in message
 
 
-def test_a_run_that_is_cancelled_cancels_the_job_of_the_provider(place: QuantumCalls, tmp_path: Path) -> None:
+def test_a_run_that_is_cancelled_cancels_the_job_of_the_provider(
+    quantum: QuantumCalls, tmp_path: Path
+) -> None:
     os.mkfifo(tmp_path / "busy")
 
     async def work(tool: QuantumTool) -> list[Outcome]:
-        asked = place.call("run", program=BELL, backend="cloud", auth={"folder": str(tmp_path)})
-        going = asyncio.create_task(tool.run(asked))
+        run_call = quantum.call("run", program=BELL, backend="cloud", auth={"folder": str(tmp_path)})
+        going = asyncio.create_task(tool.run(run_call))
         await asyncio.to_thread((tmp_path / "busy").read_text)
         assert (tmp_path / "job-k").exists()
         going.cancel()

@@ -13,24 +13,24 @@ from tests.quantum.quantum_calls import BELL, ROTATED, QuantumCalls, error_of
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> QuantumCalls:
+def quantum(tmp_path: Path) -> QuantumCalls:
     return QuantumCalls(tmp_path)
 
 
-def rows_of(place: QuantumCalls, reference: dict[str, object]) -> list[str]:
+def rows_of(quantum: QuantumCalls, reference: dict[str, object]) -> list[str]:
     async def read() -> list[str]:
-        async with place.objects.local(reference) as path:
-            found: list[str] = pa.ipc.open_stream(path.read_bytes()).read_all()["bits"].to_pylist()
-            return found
+        async with quantum.objects.local(reference) as path:
+            bits: list[str] = pa.ipc.open_stream(path.read_bytes()).read_all()["bits"].to_pylist()
+            return bits
 
     return asyncio.run(read())
 
 
-def test_a_program_gives_counts_that_follow_from_its_seed(place: QuantumCalls) -> None:
-    def asked(seed: int, key: str) -> Call:
-        return place.call("run", program=BELL, shots=500, seed=seed, key=key)
+def test_a_program_gives_counts_that_follow_from_its_seed(quantum: QuantumCalls) -> None:
+    def run_call(seed: int, key: str) -> Call:
+        return quantum.call("run", program=BELL, shots=500, seed=seed, key=key)
 
-    first, again, other = place.run(asked(7, "a"), asked(7, "b"), asked(8, "c"))
+    first, again, other = quantum.run(run_call(7, "a"), run_call(7, "b"), run_call(8, "c"))
     assert set(first.result) == {"job_id", "backend", "counts", "shots", "seed", "qubits"}
     assert set(first.result["counts"]) == {"00", "11"}
     assert sum(first.result["counts"].values()) == first.result["shots"] == 500
@@ -44,22 +44,22 @@ def test_a_program_gives_counts_that_follow_from_its_seed(place: QuantumCalls) -
     }
 
 
-def test_without_a_seed_the_task_has_one_of_its_own(place: QuantumCalls) -> None:
-    def asked(key: str) -> Call:
-        return place.call("run", program=BELL, key=key)
+def test_without_a_seed_the_task_has_one_of_its_own(quantum: QuantumCalls) -> None:
+    def run_call(key: str) -> Call:
+        return quantum.call("run", program=BELL, key=key)
 
-    first, again, other = place.run(asked("a"), asked("a"), asked("b"))
+    first, again, other = quantum.run(run_call("a"), run_call("a"), run_call("b"))
     assert first.result == again.result
     assert first.result["shots"] == 1024
     assert other.result["seed"] != first.result["seed"]
 
 
-def test_parameters_are_bound_and_a_program_without_measurements_is_measured(place: QuantumCalls) -> None:
-    (turned,) = place.run(place.call("run", program=ROTATED, parameters={"theta": 3.14159265}, shots=100))
+def test_parameters_are_bound_and_a_program_without_measurements_is_measured(quantum: QuantumCalls) -> None:
+    (turned,) = quantum.run(quantum.call("run", program=ROTATED, parameters={"theta": 3.14159265}, shots=100))
     assert turned.result["counts"] == {"1": 100}
 
 
-def test_programs_of_version_2_run(place: QuantumCalls) -> None:
+def test_programs_of_version_2_run(quantum: QuantumCalls) -> None:
     program = """\
     OPENQASM 2.0;
     include "qelib1.inc";
@@ -67,37 +67,37 @@ def test_programs_of_version_2_run(place: QuantumCalls) -> None:
     x q[2]; cswap q[2], q[0], q[1]; cx q[2], q[0];
     measure q[2] -> a[0]; measure q[0] -> b[0];
     """
-    (found,) = place.run(place.call("run", program=program, shots=10))
-    assert found.result["counts"] == {"1 1": 10}
+    (outcome,) = quantum.run(quantum.call("run", program=program, shots=10))
+    assert outcome.result["counts"] == {"1 1": 10}
 
 
-def test_expectation_values_are_exact_or_estimated_from_shots(place: QuantumCalls) -> None:
+def test_expectation_values_are_exact_or_estimated_from_shots(quantum: QuantumCalls) -> None:
     about: dict[str, Any] = {"program": BELL, "observables": ["ZZ", "-XX", "IZ"], "shots": 4096, "seed": 3}
-    exact, estimated = place.run(
-        place.call("run", backend="statevector", **about), place.call("run", **about)
+    exact, estimated = quantum.run(
+        quantum.call("run", backend="statevector", **about), quantum.call("run", **about)
     )
     assert exact.result["expectations"] == pytest.approx({"ZZ": 1, "-XX": -1, "IZ": 0})
     assert "deviations" not in exact.result
-    found = estimated.result
-    assert found["expectations"] == pytest.approx({"ZZ": 1, "-XX": -1, "IZ": 0}, abs=0.1)
-    assert found["deviations"]["IZ"] == pytest.approx(1 / 64, rel=0.1)
+    result = estimated.result
+    assert result["expectations"] == pytest.approx({"ZZ": 1, "-XX": -1, "IZ": 0}, abs=0.1)
+    assert result["deviations"]["IZ"] == pytest.approx(1 / 64, rel=0.1)
 
 
-def test_every_shot_is_kept_by_reference(place: QuantumCalls) -> None:
-    kept, plain = place.run(
-        place.call("run", program=BELL, shots=70_000, seed=1, memory=True),
-        place.call("run", program=BELL, shots=70_000, seed=1),
+def test_every_shot_is_kept_by_reference(quantum: QuantumCalls) -> None:
+    with_shots, plain = quantum.run(
+        quantum.call("run", program=BELL, shots=70_000, seed=1, memory=True),
+        quantum.call("run", program=BELL, shots=70_000, seed=1),
     )
-    reference = kept.result["memory"]
+    reference = with_shots.result["memory"]
     assert (reference["media_type"], reference["length"], reference["columns"]) == (
         ARROW_MEDIA_TYPE,
         70_000,
         ["bits"],
     )
-    rows = rows_of(place, reference)
-    assert {bits: rows.count(bits) for bits in set(rows)} == kept.result["counts"]
+    rows = rows_of(quantum, reference)
+    assert {bits: rows.count(bits) for bits in set(rows)} == with_shots.result["counts"]
     assert "memory" not in plain.result
-    assert plain.result["counts"] == kept.result["counts"]
+    assert plain.result["counts"] == with_shots.result["counts"]
 
 
 @pytest.mark.parametrize(
@@ -141,9 +141,9 @@ def test_every_shot_is_kept_by_reference(place: QuantumCalls) -> None:
     ],
 )
 def test_what_cannot_run_says_why(
-    inputs: dict[str, Any], kind: str, message: str, place: QuantumCalls
+    inputs: dict[str, Any], kind: str, message: str, quantum: QuantumCalls
 ) -> None:
-    (outcome,) = place.run(place.call("run", **inputs))
-    found = error_of(outcome)
-    assert found[0] == kind
-    assert message in found[1]
+    (outcome,) = quantum.run(quantum.call("run", **inputs))
+    error = error_of(outcome)
+    assert error[0] == kind
+    assert message in error[1]

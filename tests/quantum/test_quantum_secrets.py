@@ -58,7 +58,7 @@ TASKS = {
 }
 
 
-def given(tmp_path: Path, tasks: str) -> CompletedCommand:
+def run_tasks(tmp_path: Path, tasks: str) -> CompletedCommand:
     info = tmp_path / "package" / "loud-1.0.dist-info"
     info.mkdir(parents=True)
     (tmp_path / "package" / "loud.py").write_text(MODULE)
@@ -72,6 +72,6 @@ def given(tmp_path: Path, tasks: str) -> CompletedCommand:
 
 @pytest.mark.parametrize("name", TASKS)
 def test_no_secret_is_written(name: str, tmp_path: Path) -> None:
-    ran = given(tmp_path, TASKS[name])
+    ran = run_tasks(tmp_path, TASKS[name])
     assert ran.code == (1 if "fails" in name else 0), ran.err
     assert leaks(tmp_path / ".noetl", ran.out, ran.err) == {}

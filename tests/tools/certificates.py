@@ -40,20 +40,20 @@ class Authority:
         self._folder = folder
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name("authority")
-        made = self._builder(self._name, self._key, NOW + DAY)
-        made = made.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        made = made.add_extension(SIGNS, critical=True)
+        builder = self._builder(self._name, self._key, NOW + DAY)
+        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        builder = builder.add_extension(SIGNS, critical=True)
         self.pem = folder / "authority.pem"
-        self.pem.write_bytes(_pem(made.sign(self._key, hashes.SHA256())))
+        self.pem.write_bytes(_pem(builder.sign(self._key, hashes.SHA256())))
 
     def sign(
         self, name: str, *, until: datetime.datetime = NOW + DAY, host: str = "127.0.0.1", password: str = ""
     ) -> Signed:
         key = ec.generate_private_key(ec.SECP256R1())
         addresses = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(host))])
-        made = self._builder(_name(name), key, until).add_extension(addresses, critical=False)
+        builder = self._builder(_name(name), key, until).add_extension(addresses, critical=False)
         signed = Signed(self._folder / f"{name}.pem", self._folder / f"{name}.key.pem")
-        signed.cert.write_bytes(_pem(made.sign(self._key, hashes.SHA256())))
+        signed.cert.write_bytes(_pem(builder.sign(self._key, hashes.SHA256())))
         locked: serialization.KeySerializationEncryption = serialization.NoEncryption()
         if password:
             locked = serialization.BestAvailableEncryption(password.encode())

@@ -14,30 +14,30 @@ from tests.tools.python_calls import call
 def run(kind: str, *calls: Call) -> list[Outcome]:
     """The outcomes of the calls on one tool of this kind, which is closed at the end."""
 
-    async def whole() -> list[Outcome]:
+    async def run_calls() -> list[Outcome]:
         tools = Tools(installed_kinds())
         tool = tools.get(kind)
         assert tool is not None
         try:
-            return [await tool.run(one) for one in calls]
+            return [await tool.run(tool_call) for tool_call in calls]
         finally:
             await tools.close()
 
-    return asyncio.run(whole())
+    return asyncio.run(run_calls())
 
 
-def outcome(kind: str, **inputs: Any) -> Outcome:
-    (found,) = run(kind, call(**inputs))
-    return found
+def outcome_of(kind: str, **inputs: Any) -> Outcome:
+    (outcome,) = run(kind, call(**inputs))
+    return outcome
 
 
-def error(kind: str, **inputs: Any) -> ErrorInfo:
-    found = outcome(kind, **inputs)
-    assert found.error is not None, found
-    return found.error
+def error_of(kind: str, **inputs: Any) -> ErrorInfo:
+    outcome = outcome_of(kind, **inputs)
+    assert outcome.error is not None, outcome
+    return outcome.error
 
 
-def known(kind: str) -> Kind:
-    found = installed_kinds().get(kind)
-    assert found is not None
-    return found
+def kind_named(kind: str) -> Kind:
+    registered = installed_kinds().get(kind)
+    assert registered is not None
+    return registered

@@ -63,10 +63,10 @@ def call(
     )
 
 
-def at(server: Served, one: Call) -> Call:
-    url = one.inputs["url"]
-    whole = server.url + url if isinstance(url, str) and url.startswith("/") else url
-    return structs.replace(one, inputs={**one.inputs, "url": whole})
+def at(server: Served, request_call: Call) -> Call:
+    url = request_call.inputs["url"]
+    address = server.url + url if isinstance(url, str) and url.startswith("/") else url
+    return structs.replace(request_call, inputs={**request_call.inputs, "url": address})
 
 
 @asynccontextmanager
@@ -117,47 +117,47 @@ async def saying(answer: bytes) -> AsyncIterator[Served]:
 def run(handler: Handler | bytes, *calls: Call, **options: Any) -> tuple[list[Outcome], list[Seen]]:
     """The outcomes of the calls, one after the other on one tool, and the requests that they made."""
 
-    async def whole() -> tuple[list[Outcome], list[Seen]]:
+    async def run_calls() -> tuple[list[Outcome], list[Seen]]:
         tool = HttpTool(**options)
         async with saying(handler) if isinstance(handler, bytes) else serving(handler) as server:
             try:
-                return [await tool.run(at(server, one)) for one in calls], server.seen
+                return [await tool.run(at(server, tool_call)) for tool_call in calls], server.seen
             finally:
                 await tool.close()
 
-    return asyncio.run(whole())
+    return asyncio.run(run_calls())
 
 
-def answer(*, headers: dict[str, str] | None = None, **about: Any) -> Handler:
+def answer(*, headers: dict[str, str] | None = None, **options: Any) -> Handler:
     """A handler that answers this."""
 
     async def handler(_request: web.Request) -> web.Response:
-        return web.Response(headers=headers, **about)
+        return web.Response(headers=headers, **options)
 
     return handler
 
 
-def outcome(handler: Handler | bytes, one: Call | None = None, **options: Any) -> Outcome:
+def outcome_of(handler: Handler | bytes, request_call: Call | None = None, **options: Any) -> Outcome:
     """The outcome of one call."""
-    ((found,), _) = run(handler, one or call(), **options)
-    return found
+    ((outcome,), _) = run(handler, request_call or call(), **options)
+    return outcome
 
 
-def data(handler: Handler | bytes, one: Call | None = None) -> Any:
+def data_of(handler: Handler | bytes, request_call: Call | None = None) -> Any:
     """The data of an answer that is a success."""
-    found = outcome(handler, one)
-    assert found.error is None, found
-    return found.result["data"]
+    outcome = outcome_of(handler, request_call)
+    assert outcome.error is None, outcome
+    return outcome.result["data"]
 
 
-def error(handler: Handler | bytes, one: Call | None = None, **options: Any) -> ErrorInfo:
+def error_of(handler: Handler | bytes, request_call: Call | None = None, **options: Any) -> ErrorInfo:
     """The error of one call, which fails."""
-    found = outcome(handler, one, **options)
-    assert found.error is not None, found
-    return found.error
+    outcome = outcome_of(handler, request_call, **options)
+    assert outcome.error is not None, outcome
+    return outcome.error
 
 
-def sent(one: Call) -> Seen:
+def sent_request(request_call: Call) -> Seen:
     """The request that a call makes."""
-    (_, (seen,)) = run(answer(), one)
+    (_, (seen,)) = run(answer(), request_call)
     return seen

@@ -17,7 +17,7 @@ class Proxy(NamedTuple):
 @asynccontextmanager
 async def proxying(refusal: bytes = b"") -> AsyncIterator[Proxy]:
     """A proxy to anywhere; one that answers everything with the refusal, if there is one."""
-    heard: list[tuple[str, dict[str, str]]] = []
+    requests: list[tuple[str, dict[str, str]]] = []
     serving: list[asyncio.Task[None]] = []
 
     def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -27,17 +27,17 @@ async def proxying(refusal: bytes = b"") -> AsyncIterator[Proxy]:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         first, *lines = head.split("\r\n")
         headers = dict(line.lower().split(": ", 1) for line in lines if line)
-        heard.append((first, headers))
+        requests.append((first, headers))
         if refusal:
             writer.write(refusal)
         else:
             method, target, _ = first.split()
-            there = urlsplit(f"//{target}" if method == "CONNECT" else target)
-            ahead, beyond = await asyncio.open_connection(there.hostname, there.port)
+            target_url = urlsplit(f"//{target}" if method == "CONNECT" else target)
+            ahead, beyond = await asyncio.open_connection(target_url.hostname, target_url.port)
             if method == "CONNECT":
                 writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
             else:
-                path = target.partition(there.netloc)[2]
+                path = target.partition(target_url.netloc)[2]
                 beyond.write(head.replace(target, path, 1).encode())
             await asyncio.gather(_pass(reader, beyond), _pass(ahead, writer))
         with suppress(OSError):
@@ -46,7 +46,7 @@ async def proxying(refusal: bytes = b"") -> AsyncIterator[Proxy]:
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     try:
-        yield Proxy(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", heard)
+        yield Proxy(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", requests)
     finally:
         server.close()
         await server.wait_closed()

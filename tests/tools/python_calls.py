@@ -33,33 +33,33 @@ def call(
 def run(*calls: Call, **options: Any) -> list[Outcome]:
     """The outcomes of the calls, one after the other on one tool, which is closed at the end."""
 
-    async def whole() -> list[Outcome]:
+    async def run_calls() -> list[Outcome]:
         tool = PythonTool(**options)
         try:
-            return [await tool.run(one) for one in calls]
+            return [await tool.run(tool_call) for tool_call in calls]
         finally:
             await tool.close()
 
-    return asyncio.run(whole())
+    return asyncio.run(run_calls())
 
 
 def results(*codes: str, **options: Any) -> list[Json]:
     """The results of the pieces of code, which all succeed."""
-    found = run(*(call(code) for code in codes), **options)
-    assert [outcome.error for outcome in found] == [None] * len(codes)
-    return [outcome.result for outcome in found]
+    outcomes = run(*(call(code) for code in codes), **options)
+    assert [outcome.error for outcome in outcomes] == [None] * len(codes)
+    return [outcome.result for outcome in outcomes]
 
 
-def result(code: str | None = None, **about: Any) -> Any:
+def result_of(code: str | None = None, **options: Any) -> Any:
     """The result of one call, which succeeds."""
-    (outcome,) = run(call(code, **about))
+    (outcome,) = run(call(code, **options))
     assert outcome.error is None, outcome
     return outcome.result
 
 
-def failure(code: str | None = None, **about: Any) -> Outcome:
+def failure_of(code: str | None = None, **options: Any) -> Outcome:
     """The outcome of one call, which fails. After it the same tool runs another call well."""
-    outcome, after = run(call(code, **about), call("result = 'alive'"))
+    outcome, after = run(call(code, **options), call("result = 'alive'"))
     assert outcome.status == "error"
     assert after.result == "alive"
     return outcome

@@ -23,36 +23,36 @@ def call(
     objects: ExecutionObjects | None = None,
     **inputs: Any,
 ) -> Call:
-    given = {"command": command, **inputs}
-    return call_of("shell", given, timeout=timeout, folder=folder, log=log, objects=objects)
+    all_inputs = {"command": command, **inputs}
+    return call_of("shell", all_inputs, timeout=timeout, folder=folder, log=log, objects=objects)
 
 
 def with_tool(work: Callable[[ShellTool], Awaitable[T]], **options: Any) -> T:
     """What the work gives; the tool is closed afterwards."""
 
-    async def whole() -> T:
+    async def run_calls() -> T:
         tool = ShellTool(**options)
         try:
             return await work(tool)
         finally:
             await tool.close()
 
-    return asyncio.run(whole())
+    return asyncio.run(run_calls())
 
 
-def outcome(command: str | list[Any], **about: Any) -> Outcome:
-    return with_tool(lambda tool: tool.run(call(command, **about)))
+def outcome_of(command: str | list[Any], **options: Any) -> Outcome:
+    return with_tool(lambda tool: tool.run(call(command, **options)))
 
 
-def result(command: str | list[Any], **about: Any) -> Any:
+def result_of(command: str | list[Any], **options: Any) -> Any:
     """The result of a command that succeeds."""
-    found = outcome(command, **about)
-    assert found.error is None, found
-    return found.result
+    outcome = outcome_of(command, **options)
+    assert outcome.error is None, outcome
+    return outcome.result
 
 
-def error(command: str | list[Any], *, grace: float = GRACE, **about: Any) -> ErrorInfo:
+def error_of(command: str | list[Any], *, grace: float = GRACE, **options: Any) -> ErrorInfo:
     """The error of a command that fails."""
-    found = with_tool(lambda tool: tool.run(call(command, **about)), grace=grace)
-    assert found.error is not None, found
-    return found.error
+    outcome = with_tool(lambda tool: tool.run(call(command, **options)), grace=grace)
+    assert outcome.error is not None, outcome
+    return outcome.error

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec import inspect
 
 from noetl.dsl.document.kinds import Fault, Kind
-from noetl.tools import BUILTIN, builtin_kinds
+from noetl.tools.kind_registry import BUILTIN, builtin_kinds
 
 # As the tools reference lists them; `args` belongs to every task.
 INPUTS = {
@@ -229,9 +229,9 @@ SPELT: list[tuple[str, str, Any, str]] = [
 
 
 def kind(name: str) -> Kind:
-    found = builtin_kinds().get(name)
-    assert found is not None
-    return found
+    registered = builtin_kinds().get(name)
+    assert registered is not None
+    return registered
 
 
 def faults(name: str, inputs: Mapping[str, Any], spec: Mapping[str, Any]) -> list[Fault]:

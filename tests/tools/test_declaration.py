@@ -22,7 +22,7 @@ from noetl.ports.tool import Call
 from noetl.tools.declaration import ToolRefused
 from noetl.tools.host.worker_tools import Tools
 from tests.playbooks import problem_positions, problems_of, task
-from tests.tools.declared_calls import error, known, outcome, run
+from tests.tools.declared_calls import error_of, kind_named, outcome_of, run
 from tests.tools.python_calls import call
 
 
@@ -39,7 +39,7 @@ def declare_parcel() -> None:
         to: Annotated[str, Meta(description="Where it goes.")],
         weight: Annotated[float, Meta(ge=0)] = 1.0,
         size: Size | None = None,
-        tags: list[str] = ["plain"],  # noqa: B006  # a default is never changed
+        tags: list[str] = ["plain"],  # noqa: B006 - a default is never changed
         speed: Literal["slow", "fast"] = "slow",
         *,
         from_: str = "here",
@@ -67,8 +67,8 @@ def test_a_function_is_explained_like_any_other_kind() -> None:
     assert kind is not None
     assert (kind.summary, kind.result) == ("Sends a parcel.", "What was sent.")
     assert problems_of(task(kind.example)) == ()
-    shown = {entry.name: (entry.type, entry.default) for entry in reference_of(kind).inputs}
-    assert shown == {
+    fields = {entry.name: (entry.type, entry.default) for entry in reference_of(kind).inputs}
+    assert fields == {
         "to": ("text", ""),
         "weight": ("number ≥ 0", "1.0"),
         "size": ("mapping", ""),
@@ -85,16 +85,16 @@ def test_a_function_is_explained_like_any_other_kind() -> None:
 def test_the_parameters_of_a_function_are_its_inputs() -> None:
     declare_parcel()
     assert problems_of(task("kind: parcel\nto: Bern\nfrom: Oslo\nsize: { wide: 3 }")) == ()
-    assert [one.code for one in problem_positions(task("kind: parcel\nto: Bern\nspeed: fats"))] == [
+    assert [problem.code for problem in problem_positions(task("kind: parcel\nto: Bern\nspeed: fats"))] == [
         "bad-value"
     ]
-    assert [one.code for one in problem_positions(task("kind: parcel\nto: Bern\nwight: 2"))] == [
+    assert [problem.code for problem in problem_positions(task("kind: parcel\nto: Bern\nwight: 2"))] == [
         "unknown-key"
     ]
-    assert [one.code for one in problem_positions(task("kind: parcel\nto: [Bern]"))] == ["wrong-type"]
-    assert [one.code for one in problem_positions(task("kind: parcel\nto: Bern\nsize: { high: 2 }"))] == [
-        "missing-key"
-    ]
+    assert [problem.code for problem in problem_positions(task("kind: parcel\nto: [Bern]"))] == ["wrong-type"]
+    assert [
+        problem.code for problem in problem_positions(task("kind: parcel\nto: Bern\nsize: { high: 2 }"))
+    ] == ["missing-key"]
     (missing,) = problems_of(task("kind: parcel"))
     assert (missing.code, missing.hint) == ("missing-key", "add `to:`, where it goes")
 
@@ -102,16 +102,16 @@ def test_the_parameters_of_a_function_are_its_inputs() -> None:
 def test_the_schema_knows_a_declared_kind() -> None:
     declare_parcel()
     inputs = schema()["$defs"]["parcel task"]  # type: ignore[index, call-overload]  # a JSON Schema
-    assert {"to", "from", "size"} <= set(inputs["properties"])  # type: ignore[index, call-overload, arg-type]
-    assert known("parcel").summary == "Sends a parcel."
-    assert known("parcel").effect == "pure"
+    assert {"to", "from", "size"} <= set(inputs["properties"])  # type: ignore[index, call-overload, arg-type]  # likewise
+    assert kind_named("parcel").summary == "Sends a parcel."
+    assert kind_named("parcel").effect == "pure"
 
 
 def test_a_function_is_called_with_typed_inputs_and_its_own_defaults() -> None:
     declare_parcel()
-    found = outcome("parcel", to="Bern", size={"wide": 3}, **{"from": "Oslo"})
-    assert found.error is None
-    assert found.result == {
+    outcome = outcome_of("parcel", to="Bern", size={"wide": 3}, **{"from": "Oslo"})
+    assert outcome.error is None
+    assert outcome.result == {
         "to": "Bern", "weight": 1.0, "wide": 3, "tags": ["plain"], "speed": "slow", "from": "Oslo", "more": None,
     }  # fmt: skip
 
@@ -127,7 +127,7 @@ def test_a_function_is_called_with_typed_inputs_and_its_own_defaults() -> None:
 )
 def test_rendered_inputs_are_checked_before_the_function_runs(inputs: dict[str, Json], message: str) -> None:
     declare_parcel()
-    assert error("parcel", **inputs) == ErrorInfo(kind="input", message=message)
+    assert error_of("parcel", **inputs) == ErrorInfo(kind="input", message=message)
 
 
 def test_a_function_stays_a_function() -> None:
@@ -146,9 +146,9 @@ def test_a_parameter_may_take_the_call() -> None:
         attempt.log("told")
         return [attempt.idempotency_key, args]
 
-    assert set(known("tell").inputs.__struct_encode_fields__) == {"args"}
-    (found,) = run("tell", msgspec.structs.replace(call(log=lines.append), inputs={"args": {"a": 1}}))
-    assert (found.result, lines) == (["k", {"a": 1}], ["told"])
+    assert set(kind_named("tell").inputs.__struct_encode_fields__) == {"args"}
+    (outcome,) = run("tell", msgspec.structs.replace(call(log=lines.append), inputs={"args": {"a": 1}}))
+    assert (outcome.result, lines) == (["k", {"a": 1}], ["told"])
 
 
 def test_a_function_may_change_what_it_gets() -> None:
@@ -156,19 +156,19 @@ def test_a_function_may_change_what_it_gets() -> None:
     async def spoil(rows: list[Any], attempt: Call) -> None:
         """Changes everything."""
         rows[0]["n"] = 2
-        attempt.args["more"].clear()  # type: ignore[union-attr]
+        attempt.args["more"].clear()  # type: ignore[union-attr]  # a list
 
-    given: dict[str, Any] = {"rows": [{"n": 1}], "args": {"more": [1]}}
-    assert outcome("spoil", **given).status == "ok"
-    assert given == {"rows": [{"n": 1}], "args": {"more": [1]}}
+    inputs: dict[str, Any] = {"rows": [{"n": 1}], "args": {"more": [1]}}
+    assert outcome_of("spoil", **inputs).status == "ok"
+    assert inputs == {"rows": [{"n": 1}], "args": {"more": [1]}}
 
 
 def test_args_that_a_function_does_not_take_are_no_wrong_input() -> None:
     @noetl.tool("nothing")
     async def nothing() -> None: ...
 
-    (found,) = run("nothing", msgspec.structs.replace(call(), inputs={"args": {"a": 1}}))
-    assert found.status == "ok"
+    (outcome,) = run("nothing", msgspec.structs.replace(call(), inputs={"args": {"a": 1}}))
+    assert outcome.status == "ok"
 
 
 class Unprintable(Exception):
@@ -205,12 +205,12 @@ def raising(problem: BaseException) -> None:
 )
 def test_what_a_function_raises_is_the_error_of_its_task(problem: BaseException, expected: ErrorInfo) -> None:
     raising(problem)
-    assert error("broken") == expected
+    assert error_of("broken") == expected
 
 
 def test_an_error_is_of_a_known_kind() -> None:
     with pytest.raises(ValueError, match="`conection` is no kind of error: there are admission, cancelled"):
-        noetl.ToolError("conection", "…")  # type: ignore[arg-type]
+        noetl.ToolError("conection", "…")  # type: ignore[arg-type]  # as code without types may
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_a_result_becomes_json(value: object, expected: Json) -> None:
     async def give() -> object:
         return value
 
-    assert outcome("give").result == expected
+    assert outcome_of("give").result == expected
 
 
 def test_a_result_that_is_not_json_names_its_place() -> None:
@@ -230,8 +230,8 @@ def test_a_result_that_is_not_json_names_its_place() -> None:
     async def give() -> object:
         return {"rows": [{1}]}
 
-    told = error("give")
-    assert (told.kind, told.message) == (
+    error = error_of("give")
+    assert (error.kind, error.message) == (
         "tool",
         "its result is not JSON: `$.rows[0]` is of type `set`, which JSON has no form for",
     )
@@ -247,13 +247,13 @@ def test_a_function_that_takes_too_long_is_cancelled() -> None:
         finally:
             ended.append(True)
 
-    (found,) = run("wait_long", call(timeout=0.05))
-    assert found.error == ErrorInfo(kind="timeout", message="it was not done within 0.05 s", retryable=True)
+    (outcome,) = run("wait_long", call(timeout=0.05))
+    assert outcome.error == ErrorInfo(kind="timeout", message="it was not done within 0.05 s", retryable=True)
     assert ended == [True]
 
 
 def test_cancelling_a_call_cancels_the_function() -> None:
-    async def whole() -> None:
+    async def scenario() -> None:
         begun = asyncio.Event()
 
         @noetl.tool("wait_long")
@@ -269,7 +269,7 @@ def test_cancelling_a_call_cancels_the_function() -> None:
         with pytest.raises(asyncio.CancelledError):
             await running
 
-    asyncio.run(whole())
+    asyncio.run(scenario())
 
 
 def synchronous(a: int) -> int:
@@ -291,7 +291,7 @@ async def odd(when: date) -> None: ...
 async def odd_inside(many: list[dict[str, set[int]]]) -> None: ...
 
 
-async def unknown(value: "Nothing") -> None: ...  # type: ignore[name-defined]  # noqa: F821
+async def unknown(value: "Nothing") -> None: ...  # type: ignore[name-defined]  # noqa: F821 - the point of it
 
 
 class WithoutRun:
@@ -309,7 +309,7 @@ class OddInputs:
 
 
 @pytest.mark.parametrize(
-    ("made", "message"),
+    ("target", "message"),
     [
         (synchronous, "the tool `x` must be a class or an `async def`"),
         (variadic, "`values` of `variadic` cannot be given by name, as inputs are"),
@@ -323,9 +323,11 @@ class OddInputs:
         (OddInputs, "`OddInputs.inputs` must be a msgspec Struct"),
     ],
 )
-def test_what_cannot_be_a_tool_is_refused_with_what_to_change(made: Callable[..., Any], message: str) -> None:
+def test_what_cannot_be_a_tool_is_refused_with_what_to_change(
+    target: Callable[..., Any], message: str
+) -> None:
     with pytest.raises(ToolRefused, match=re.escape(message)):
-        noetl.tool("x")(made)
+        noetl.tool("x")(target)
     assert installed_kinds().get("x") is None
 
 
@@ -358,7 +360,7 @@ def test_declaring_it_again_from_the_same_place_replaces_it() -> None:
 
     declare(1)
     declare(2)
-    assert outcome("mine").result == 2
+    assert outcome_of("mine").result == 2
 
 
 class LoudSpec(TaskSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -374,13 +376,13 @@ def test_a_declaration_may_have_knobs_a_check_and_a_summary() -> None:
     async def pair(a: int, b: int, attempt: Call) -> Json:
         return attempt.spec.get("loud")
 
-    assert known("pair").summary == "Takes two."
-    assert [one.code for one in problem_positions(task("kind: pair\na: 1\nb: 1"))] == ["bad-input"]
-    assert [one.code for one in problem_positions(task("kind: pair\na: 1\nb: 2\nspec: { quiet: true }"))] == [
-        "unknown-key"
-    ]
-    (found,) = run("pair", call(a=1, b=2, spec={"loud": True}))
-    assert found.result is True
+    assert kind_named("pair").summary == "Takes two."
+    assert [problem.code for problem in problem_positions(task("kind: pair\na: 1\nb: 1"))] == ["bad-input"]
+    assert [
+        problem.code for problem in problem_positions(task("kind: pair\na: 1\nb: 2\nspec: { quiet: true }"))
+    ] == ["unknown-key"]
+    (outcome,) = run("pair", call(a=1, b=2, spec={"loud": True}))
+    assert outcome.result is True
 
 
 def test_declaring_needs_nothing_that_running_does() -> None:

@@ -9,7 +9,7 @@ from msgspec import Struct
 import noetl
 from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded
 from noetl.ports.tool import Call
-from tests.tools.declared_calls import error, known, outcome
+from tests.tools.declared_calls import error_of, kind_named, outcome_of
 
 
 class Size(Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,34 +31,34 @@ class Given:
         return self.outcomes.pop(0)
 
 
-def of_class(given: object) -> Outcome:
+def of_class(answer: object) -> Outcome:
     """The outcome of a class whose `run` gives this."""
 
     @noetl.tool("given")
     class One(Given):
         def __init__(self) -> None:
-            super().__init__(given)
+            super().__init__(answer)
 
-    return outcome("given", wide=1)
+    return outcome_of("given", wide=1)
 
 
 def test_the_inputs_of_a_class_may_be_an_annotation() -> None:
     noetl.tool("given")(Given)
-    assert known("given").inputs is Size
-    assert error("given", wide="x").kind == "input"
-    assert known("given").summary == "Gives what it is told to."
+    assert kind_named("given").inputs is Size
+    assert error_of("given", wide="x").kind == "input"
+    assert kind_named("given").summary == "Gives what it is told to."
 
 
 def test_what_a_class_gives_becomes_json() -> None:
-    found = of_class(Outcome(status="ok", result=(1,), helpers={"mine": {"a": (2,)}}, meta={"b": (3,)}))
-    assert (found.result, found.helpers, found.meta["b"]) == ([1], {"mine": {"a": [2]}}, [3])
+    outcome = of_class(Outcome(status="ok", result=(1,), helpers={"mine": {"a": (2,)}}, meta={"b": (3,)}))
+    assert (outcome.result, outcome.helpers, outcome.meta["b"]) == ([1], {"mine": {"a": [2]}}, [3])
     broken = of_class(failed(ErrorInfo(kind="sql", message="no", details={"at": date(2030, 1, 31)})))
     assert broken.error is not None
     assert broken.error.as_value() == {"at": "2030-01-31", "kind": "sql", "message": "no", "retryable": False}
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("answer", "message"),
     [
         ({"a": 1}, "`run` gave a value of type `dict`, not an Outcome"),
         (Outcome(status="error"), "`run` gave an outcome whose status and error contradict each other"),
@@ -67,14 +67,14 @@ def test_what_a_class_gives_becomes_json() -> None:
             "`run` gave an outcome whose status and error contradict each other",
         ),
         (
-            failed(ErrorInfo(kind="odd", message="no")),  # type: ignore[arg-type]
+            failed(ErrorInfo(kind="odd", message="no")),  # type: ignore[arg-type]  # as code without types may
             "`run` gave an error of the kind `odd`, which is none",
         ),
-        (succeeded({"a": {1}}), "its result is not JSON: `$.a` is of type `set`"),  # type: ignore[dict-item]
+        (succeeded({"a": {1}}), "its result is not JSON: `$.a` is of type `set`"),  # type: ignore[dict-item]  # likewise
     ],
 )
-def test_a_class_is_held_to_what_a_tool_promises(given: object, message: str) -> None:
-    found = of_class(given)
-    assert found.error is not None
-    assert found.error.kind == "tool"
-    assert message in found.error.message
+def test_a_class_is_held_to_what_a_tool_promises(answer: object, message: str) -> None:
+    outcome = of_class(answer)
+    assert outcome.error is not None
+    assert outcome.error.kind == "tool"
+    assert message in outcome.error.message

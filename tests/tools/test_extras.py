@@ -9,8 +9,8 @@ from textwrap import indent
 import pytest
 
 from noetl.dsl.document.kinds import Kind
-from noetl.tools import BUILTIN
 from noetl.tools.host.extras import missing_packages
+from noetl.tools.kind_registry import BUILTIN
 from tests.cli.command_line import environment
 from tests.playbooks import HEADER
 
@@ -44,9 +44,9 @@ def without(drivers: tuple[str, ...], *arguments: str, cwd: Path) -> subprocess.
 
 def playbook_of(*kinds: Kind) -> str:
     """One task of each kind, as its example shows it."""
-    around = "workload: { prices: [1], orders: [] }\nworkbook: { tasks: { fetch: { kind: noop } } }\n"
+    root_keys = "workload: { prices: [1], orders: [] }\nworkbook: { tasks: { fetch: { kind: noop } } }\n"
     tasks = "".join("- " + indent(kind.example, "  ").lstrip() for kind in kinds)
-    return f"{HEADER}{around}workflow:\n  - step: start\n    tool:\n{indent(tasks, '      ')}"
+    return f"{HEADER}{root_keys}workflow:\n  - step: start\n    tool:\n{indent(tasks, '      ')}"
 
 
 @pytest.mark.parametrize(

@@ -16,19 +16,19 @@ from noetl.model import Json
 from noetl.model.normalisation import normalise
 from noetl.tools.http.response import decode_body, is_binary, parse_retry_after
 from noetl.tools.http.tool import HttpTool
-from tests.tools.http_calls import answer, at, call, data, error, outcome, run, serving
+from tests.tools.http_calls import answer, at, call, data_of, error_of, outcome_of, run, serving
 
 
 @pytest.mark.spec("000 §5 (2)")
 def test_a_result_says_what_came_back() -> None:
-    found = outcome(answer(text='{"a": 1}', content_type="application/json", status=201), call("/x?b=1"))
-    assert found.status == "ok"
-    result = found.result
+    outcome = outcome_of(answer(text='{"a": 1}', content_type="application/json", status=201), call("/x?b=1"))
+    assert outcome.status == "ok"
+    result = outcome.result
     assert (result["status"], result["status_code"], result["data"]) == (201, 201, {"a": 1})
     assert result["url"].endswith("/x?b=1")
     assert result["elapsed_ms"] > 0
     assert result["headers"]["content-type"] == "application/json; charset=utf-8"
-    assert found.helpers == {"http": {"status": 201, "headers": result["headers"]}}
+    assert outcome.helpers == {"http": {"status": 201, "headers": result["headers"]}}
 
 
 def test_headers_have_lower_case_names_and_hide_credentials() -> None:
@@ -40,16 +40,16 @@ def test_headers_have_lower_case_names_and_hide_credentials() -> None:
         response.headers.add("Authorization", "Bearer secret")
         return response
 
-    found = outcome(handler)
-    headers = found.result["headers"]
+    outcome = outcome_of(handler)
+    headers = outcome.result["headers"]
     assert (headers["x-one"], headers["x-many"]) == ("1", "a, b")
     assert {headers[name] for name in ("set-cookie", "cookie", "authorization")} == {"***"}
-    assert "secret" not in repr(found)
+    assert "secret" not in repr(outcome)
 
 
 def test_a_header_that_is_not_utf_8_is_read_as_latin_1() -> None:
-    found = outcome(b"HTTP/1.1 200 OK\r\nX-Name: caf\xe9\r\nContent-Length: 0\r\n\r\n")
-    assert found.result["headers"]["x-name"] == "café"
+    outcome = outcome_of(b"HTTP/1.1 200 OK\r\nX-Name: caf\xe9\r\nContent-Length: 0\r\n\r\n")
+    assert outcome.result["headers"]["x-name"] == "café"
 
 
 BODIES: list[tuple[str, bytes, Any]] = [
@@ -73,9 +73,9 @@ BODIES: list[tuple[str, bytes, Any]] = [
 
 @pytest.mark.parametrize(("content_type", "body", "expected"), BODIES)
 def test_a_body_is_what_its_content_type_says(content_type: str, body: bytes, expected: Json) -> None:
-    found = outcome(answer(body=body, headers={"Content-Type": content_type}))
-    assert found.result["data"] == expected
-    assert "warning" not in found.meta
+    outcome = outcome_of(answer(body=body, headers={"Content-Type": content_type}))
+    assert outcome.result["data"] == expected
+    assert "warning" not in outcome.meta
 
 
 ODD: list[tuple[str, bytes, str, str]] = [
@@ -105,16 +105,16 @@ def test_a_body_that_is_not_what_it_says_stays_text_with_a_warning(
     content_type: str, body: bytes, text: str, warning: str
 ) -> None:
     lines: list[str] = []
-    found = outcome(answer(body=body, headers={"Content-Type": content_type}), call(log=lines.append))
-    assert found.status == "ok"
-    assert found.result["data"] == text
-    assert warning in found.meta["warning"]
-    assert lines == [f"warning: {found.meta['warning']}"]
+    outcome = outcome_of(answer(body=body, headers={"Content-Type": content_type}), call(log=lines.append))
+    assert outcome.status == "ok"
+    assert outcome.result["data"] == text
+    assert warning in outcome.meta["warning"]
+    assert lines == [f"warning: {outcome.meta['warning']}"]
 
 
 def test_a_body_without_a_content_type_is_text_if_it_can_be() -> None:
-    assert data(b"HTTP/1.1 200 OK\r\n\r\n\xc3\xbc until the end") == "ü until the end"
-    odd = data(b"HTTP/1.1 200 OK\r\n\r\n\xff\xfe")
+    assert data_of(b"HTTP/1.1 200 OK\r\n\r\n\xc3\xbc until the end") == "ü until the end"
+    odd = data_of(b"HTTP/1.1 200 OK\r\n\r\n\xff\xfe")
     assert (odd["$noetl"], odd["media_type"], odd["size"]) == ("ref", "application/octet-stream", 2)
 
 
@@ -129,8 +129,8 @@ def packed(body: bytes) -> web.Response:
 )
 def test_what_is_no_text_is_stored_with_its_type(content_type: str) -> None:
     assert is_binary(content_type)
-    found = data(answer(body=b"\x00\xff", headers={"Content-Type": content_type}))
-    assert (found["$noetl"], found["media_type"], found["size"]) == ("ref", content_type, 2)
+    body = data_of(answer(body=b"\x00\xff", headers={"Content-Type": content_type}))
+    assert (body["$noetl"], body["media_type"], body["size"]) == ("ref", content_type, 2)
 
 
 words = st.sampled_from(
@@ -140,9 +140,9 @@ words = st.sampled_from(
 
 @given(body=st.binary(max_size=40), parts=st.lists(words, max_size=8))
 def test_any_body_of_any_type_is_a_json_value(body: bytes, parts: list[str]) -> None:
-    found = decode_body(body, "".join(parts))
-    assert normalise(found.data) == found.data
-    assert (found.data is None) <= (not body or body.strip() == b"null")
+    content = decode_body(body, "".join(parts))
+    assert normalise(content.data) == content.data
+    assert (content.data is None) <= (not body or body.strip() == b"null")
 
 
 def test_a_packed_body_is_unpacked_and_bounded_unpacked() -> None:
@@ -177,28 +177,28 @@ def test_a_body_over_the_limit_ends_the_call_and_not_the_tool(chunked: bool) -> 
 
 
 def test_a_refusal_with_a_body_over_the_limit_is_a_refusal() -> None:
-    found = outcome(answer(text="a" * 2_000, status=500), max_body=1_000)
-    assert found.error is not None
-    assert (found.error.kind, found.result["data"]) == ("http_status", None)
-    assert "longer than 1,000 bytes" in found.meta["warning"]
+    outcome = outcome_of(answer(text="a" * 2_000, status=500), max_body=1_000)
+    assert outcome.error is not None
+    assert (outcome.error.kind, outcome.result["data"]) == ("http_status", None)
+    assert "longer than 1,000 bytes" in outcome.meta["warning"]
 
 
 def test_a_large_body_is_read_whole() -> None:
     rows = [{"n": number, "text": "ü" * 20} for number in range(60_000)]
-    assert data(answer(body=json.dumps(rows).encode(), content_type="application/json")) == rows
+    assert data_of(answer(body=json.dumps(rows).encode(), content_type="application/json")) == rows
 
 
 @pytest.mark.parametrize("status", [200, 204, 304])
 def test_an_answer_without_a_body_has_no_data(status: int) -> None:
-    assert data(answer(status=status), call(method="GET" if status != 200 else "HEAD")) is None
+    assert data_of(answer(status=status), call(method="GET" if status != 200 else "HEAD")) is None
 
 
 def test_the_length_that_head_tells_is_no_body() -> None:
     async def handler(request: web.Request) -> web.Response:
         return web.Response(headers={"Content-Length": str(1 << 40), "Content-Type": "text/plain"})
 
-    found = outcome(handler, call(method="HEAD"), max_body=10)
-    assert found.result["headers"]["content-length"] == str(1 << 40)
+    outcome = outcome_of(handler, call(method="HEAD"), max_body=10)
+    assert outcome.result["headers"]["content-length"] == str(1 << 40)
 
 
 @pytest.mark.parametrize(
@@ -207,14 +207,14 @@ def test_the_length_that_head_tells_is_no_body() -> None:
      (500, True), (501, True), (503, True), (599, True)],
 )  # fmt: skip
 def test_a_status_that_is_no_success_is_an_error_that_keeps_the_answer(status: int, retryable: bool) -> None:
-    found = outcome(answer(status=status, reason="No", text="because"), call("/a?key=secret"))
-    assert found.error is not None
-    assert (found.error.kind, found.error.retryable) == ("http_status", retryable)
-    assert found.error.message.startswith("GET http://127.0.0.1:")
-    assert found.error.message.endswith(f"/a: {status} No: because")
-    assert found.error.as_value()["status"] == status
-    assert found.helpers["http"]["status"] == status
-    assert (found.result["status"], found.result["data"]) == (status, "because")
+    outcome = outcome_of(answer(status=status, reason="No", text="because"), call("/a?key=secret"))
+    assert outcome.error is not None
+    assert (outcome.error.kind, outcome.error.retryable) == ("http_status", retryable)
+    assert outcome.error.message.startswith("GET http://127.0.0.1:")
+    assert outcome.error.message.endswith(f"/a: {status} No: because")
+    assert outcome.error.as_value()["status"] == status
+    assert outcome.helpers["http"]["status"] == status
+    assert (outcome.result["status"], outcome.result["data"]) == (status, "because")
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_a_status_that_is_no_success_is_an_error_that_keeps_the_answer(status: i
 )
 def test_what_counts_as_success_can_be_said(status: int, success: list[Json] | None, ok: bool) -> None:
     spec: dict[str, Json] = {"success": success, "follow_redirects": False}
-    assert (outcome(answer(status=status), call(spec=spec)).status == "ok") == ok
+    assert (outcome_of(answer(status=status), call(spec=spec)).status == "ok") == ok
 
 
 NOW = datetime(2030, 1, 31, 9, 0, tzinfo=UTC)
@@ -258,8 +258,8 @@ def test_retry_after_is_read_as_seconds(text: str | None, seconds: float | None)
 
 
 def test_an_error_says_when_to_come_back() -> None:
-    assert error(answer(status=429, headers={"Retry-After": "7"})).retry_after == 7
-    assert error(answer(status=503)).retry_after is None
+    assert error_of(answer(status=429, headers={"Retry-After": "7"})).retry_after == 7
+    assert error_of(answer(status=503)).retry_after is None
 
 
 async def hops(request: web.Request) -> web.Response:
@@ -271,9 +271,9 @@ async def hops(request: web.Request) -> web.Response:
 
 
 def test_redirects_are_followed_to_a_bound() -> None:
-    found = outcome(hops, call("/10", method="POST", json={}))
-    assert found.result["data"] == "GET"
-    assert found.result["url"].endswith("/0")
+    outcome = outcome_of(hops, call("/10", method="POST", json={}))
+    assert outcome.result["data"] == "GET"
+    assert outcome.result["url"].endswith("/0")
     (late,), seen = run(hops, call("/11"))
     assert late.error is not None
     assert (late.error.kind, late.error.retryable, len(seen)) == ("connection", False, 11)
@@ -284,26 +284,26 @@ def test_redirects_in_a_ring_end() -> None:
     async def ring(request: web.Request) -> web.Response:
         raise web.HTTPTemporaryRedirect("/b" if request.path == "/a" else "/a")
 
-    (found,), seen = run(ring, call("/a", method="POST", body="x"))
-    assert found.error is not None
-    assert (found.error.kind, found.error.retryable, len(seen)) == ("connection", False, 11)
+    (outcome,), seen = run(ring, call("/a", method="POST", body="x"))
+    assert outcome.error is not None
+    assert (outcome.error.kind, outcome.error.retryable, len(seen)) == ("connection", False, 11)
 
 
 def test_redirects_need_not_be_followed() -> None:
-    found = outcome(hops, call("/3", spec={"follow_redirects": False}))
-    assert (found.result["status"], found.result["headers"]["location"]) == (302, "/2")
+    outcome = outcome_of(hops, call("/3", spec={"follow_redirects": False}))
+    assert (outcome.result["status"], outcome.result["headers"]["location"]) == (302, "/2")
 
 
 @pytest.mark.parametrize("location", ["ftp://example.com/", "http://[", "mailto:a@b"])
 def test_a_redirect_to_what_is_no_address_is_told(location: str) -> None:
-    told = error(answer(status=302, headers={"Location": location}))
-    assert (told.kind, told.retryable) == ("connection", False)
-    assert "it redirects to what is no HTTP address" in told.message
+    error = error_of(answer(status=302, headers={"Location": location}))
+    assert (error.kind, error.retryable) == ("connection", False)
+    assert "it redirects to what is no HTTP address" in error.message
 
 
 def test_a_connection_is_kept_for_the_next_call() -> None:
     _, seen = run(answer(text="a"), *(call(method="POST", body="b") for _ in range(5)))
-    assert len({one.port for one in seen}) == 1
+    assert len({request.port for request in seen}) == 1
 
 
 def test_a_thousand_calls_run_at_once_on_one_tool() -> None:
@@ -319,18 +319,18 @@ def test_a_thousand_calls_run_at_once_on_one_tool() -> None:
         await waiting.wait()  # so none is answered before all are there
         return web.json_response(int(request.query["n"]))
 
-    async def whole() -> list[Json]:
+    async def scenario() -> list[Json]:
         tool = HttpTool()
         async with serving(handler) as server:
-            found = []
+            outcomes = []
             for _ in range(2):
                 calls = (tool.run(at(server, call("/", params={"n": n}))) for n in range(count))
-                found += await asyncio.gather(*calls)
+                outcomes += await asyncio.gather(*calls)
             await tool.close()
-        assert len({one.port for one in server.seen}) == count  # the second thousand used them again
-        return [one.result["data"] for one in found]
+        assert len({entry.port for entry in server.seen}) == count  # the second thousand used them again
+        return [entry.result["data"] for entry in outcomes]
 
-    assert asyncio.run(whole()) == [*range(count)] * 2
+    assert asyncio.run(scenario()) == [*range(count)] * 2
 
 
 def test_calls_wait_for_one_another_where_few_files_may_be_open(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -347,11 +347,11 @@ def test_calls_wait_for_one_another_where_few_files_may_be_open(monkeypatch: pyt
         await full.wait()
         return web.Response()
 
-    async def whole() -> tuple[list[str], int]:
+    async def scenario() -> tuple[list[str], int]:
         tool = HttpTool()
         async with serving(handler) as server:
-            found = await asyncio.gather(*(tool.run(at(server, call())) for _ in range(200)))
+            outcomes = await asyncio.gather(*(tool.run(at(server, call())) for _ in range(200)))
             await tool.close()
-        return [one.status for one in found], len({one.port for one in server.seen})
+        return [entry.status for entry in outcomes], len({entry.port for entry in server.seen})
 
-    assert asyncio.run(whole()) == (["ok"] * 200, most)
+    assert asyncio.run(scenario()) == (["ok"] * 200, most)

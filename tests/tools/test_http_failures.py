@@ -11,11 +11,11 @@ from noetl.model import Json
 from noetl.model.outcome import Outcome
 from noetl.tools.http.tool import HttpTool
 from tests.tools.calls import HERE
-from tests.tools.http_calls import answer, at, call, error, run, serving
+from tests.tools.http_calls import answer, at, call, error_of, run, serving
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("response", "why"),
     [
         (b"", "the server closed the connection without an answer"),
         (b"HTTP/1.1 200 OK\r\nContent-Le", "the server closed the connection without an answer"),
@@ -29,31 +29,31 @@ from tests.tools.http_calls import answer, at, call, error, run, serving
         (b"HTTP/1.1 200 OK\r\nX: " + b"a" * 100_000 + b"\r\n\r\n", "what the server sent is not HTTP"),
     ],
 )  # fmt: skip
-def test_a_connection_that_breaks_is_told_and_may_be_tried_again(said: bytes, why: str) -> None:
-    told = error(said)
-    assert (told.kind, told.retryable) == ("connection", True)
-    assert told.message.startswith("GET http://127.0.0.1:")
-    assert why in told.message
+def test_a_connection_that_breaks_is_told_and_may_be_tried_again(response: bytes, why: str) -> None:
+    error = error_of(response)
+    assert (error.kind, error.retryable) == ("connection", True)
+    assert error.message.startswith("GET http://127.0.0.1:")
+    assert why in error.message
 
 
 def test_nobody_there_is_told() -> None:
-    told = error(answer(), call("http://127.0.0.1:1/a?key=secret", spec={"verify": False}))
-    assert (told.kind, told.retryable) == ("connection", True)
-    assert told.message == (
+    error = error_of(answer(), call("http://127.0.0.1:1/a?key=secret", spec={"verify": False}))
+    assert (error.kind, error.retryable) == ("connection", True)
+    assert error.message == (
         "GET http://127.0.0.1:1/a: no connection to 127.0.0.1:1: it is refused, so nothing may be listening there"
     )
 
 
 def test_a_host_that_is_not_found_is_named() -> None:
-    told = error(answer(), call("http://nowhere.invalid/"))
-    assert (told.kind, told.retryable) == ("connection", True)
-    assert "the host `nowhere.invalid` is not found" in told.message
+    error = error_of(answer(), call("http://nowhere.invalid/"))
+    assert (error.kind, error.retryable) == ("connection", True)
+    assert "the host `nowhere.invalid` is not found" in error.message
 
 
 def test_a_proxy_that_is_not_there_is_named() -> None:
-    told = error(answer(), call(spec={"proxy": "http://127.0.0.1:1"}))
-    assert (told.kind, told.retryable) == ("connection", True)
-    assert "no connection to the proxy 127.0.0.1:1: it is refused" in told.message
+    error = error_of(answer(), call(spec={"proxy": "http://127.0.0.1:1"}))
+    assert (error.kind, error.retryable) == ("connection", True)
+    assert "no connection to the proxy 127.0.0.1:1: it is refused" in error.message
 
 
 def over_tls(*specs: dict[str, Json], scheme: str = "https") -> list[Outcome]:
@@ -61,7 +61,7 @@ def over_tls(*specs: dict[str, Json], scheme: str = "https") -> list[Outcome]:
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(HERE / "server.pem", HERE / "server.key.pem")
 
-    async def whole() -> list[Outcome]:
+    async def scenario() -> list[Outcome]:
         tool = HttpTool()
         async with serving(answer(text="safe"), tls) as server:
             url = server.url.replace("https", scheme)
@@ -70,7 +70,7 @@ def over_tls(*specs: dict[str, Json], scheme: str = "https") -> list[Outcome]:
             finally:
                 await tool.close()
 
-    return asyncio.run(whole())
+    return asyncio.run(scenario())
 
 
 def test_a_certificate_is_checked_unless_it_is_said_not_to() -> None:
@@ -82,17 +82,17 @@ def test_a_certificate_is_checked_unless_it_is_said_not_to() -> None:
 
 
 def test_https_to_a_server_that_does_not_speak_it_is_told() -> None:
-    async def whole() -> Outcome:
+    async def scenario() -> Outcome:
         tool = HttpTool()
         async with serving(answer()) as server:
-            found = await tool.run(call(server.url.replace("http", "https")))
+            outcome = await tool.run(call(server.url.replace("http", "https")))
             await tool.close()
-        return found
+        return outcome
 
-    found = asyncio.run(whole())
-    assert found.error is not None
-    assert found.error.kind == "connection"
-    assert "no TLS connection to 127.0.0.1:" in found.error.message
+    outcome = asyncio.run(scenario())
+    assert outcome.error is not None
+    assert outcome.error.kind == "connection"
+    assert "no TLS connection to 127.0.0.1:" in outcome.error.message
 
 
 async def never(_request: web.Request) -> web.Response:
@@ -120,15 +120,15 @@ async def dripping(request: web.Request) -> web.StreamResponse:
 
 
 def test_a_server_that_goes_on_without_end_is_not_waited_for_without_end() -> None:
-    told = error(dripping, call(timeout=0.3, spec={"timeout": {"read": 30}}))
-    assert (told.kind, told.retryable) == ("timeout", True)
-    assert "no whole answer within 0.3 s" in told.message
+    error = error_of(dripping, call(timeout=0.3, spec={"timeout": {"read": 30}}))
+    assert (error.kind, error.retryable) == ("timeout", True)
+    assert "no whole answer within 0.3 s" in error.message
 
 
 def test_headers_without_end_are_told() -> None:
-    said = b"HTTP/1.1 200 OK\r\n" + b"X-More: and more\r\n" * 300_000
-    told = error(said)
-    assert told.kind == "connection"
+    response = b"HTTP/1.1 200 OK\r\n" + b"X-More: and more\r\n" * 300_000
+    error = error_of(response)
+    assert error.kind == "connection"
 
 
 @pytest.mark.parametrize("handler", [never, begun])
@@ -142,13 +142,13 @@ def test_headers_without_end_are_told() -> None:
 def test_a_server_that_does_not_go_on_is_waited_for_no_longer_than_said(
     handler: Any, about: dict[str, Any], why: str
 ) -> None:
-    told = error(handler, call(**about))
-    assert (told.kind, told.retryable) == ("timeout", True)
-    assert why in told.message
+    error = error_of(handler, call(**about))
+    assert (error.kind, error.retryable) == ("timeout", True)
+    assert why in error.message
 
 
 def test_a_connection_that_does_not_come_about_is_waited_for_no_longer_than_said() -> None:
-    async def whole() -> Outcome:
+    async def scenario() -> Outcome:
         tool = HttpTool()
         ended = asyncio.Event()
 
@@ -167,10 +167,10 @@ def test_a_connection_that_does_not_come_about_is_waited_for_no_longer_than_said
             server.close()
             await server.wait_closed()
 
-    found = asyncio.run(whole())
-    assert found.error is not None
-    assert (found.error.kind, found.error.retryable) == ("timeout", True)
-    assert "no connection within the time that `spec.timeout.connect` gives" in found.error.message
+    outcome = asyncio.run(scenario())
+    assert outcome.error is not None
+    assert (outcome.error.kind, outcome.error.retryable) == ("timeout", True)
+    assert "no connection within the time that `spec.timeout.connect` gives" in outcome.error.message
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "POST"])
@@ -180,16 +180,16 @@ def test_no_request_is_sent_twice(method: str) -> None:
         request.transport.close()
         return web.Response()
 
-    (found,), seen = run(hang_up, call(method=method))
-    assert found.error is not None
-    assert (found.error.kind, len(seen)) == ("connection", 1)
+    (outcome,), seen = run(hang_up, call(method=method))
+    assert outcome.error is not None
+    assert (outcome.error.kind, len(seen)) == ("connection", 1)
 
 
 @pytest.mark.parametrize("send", ["headers", "half"])
 def test_a_cancelled_call_closes_its_connection(send: str) -> None:
     """The server learns of it by the cancellation of its handler."""
 
-    async def whole() -> None:
+    async def scenario() -> None:
         arrived, left = asyncio.Event(), asyncio.Event()
 
         async def handler(request: web.Request) -> web.StreamResponse:
@@ -215,11 +215,11 @@ def test_a_cancelled_call_closes_its_connection(send: str) -> None:
             await left.wait()
             await tool.close()
 
-    asyncio.run(whole())
+    asyncio.run(scenario())
 
 
 def test_a_tool_that_is_closed_ends_its_calls_and_begins_none() -> None:
-    async def whole() -> list[Outcome]:
+    async def scenario() -> list[Outcome]:
         arrived = asyncio.Event()
 
         async def handler(_request: web.Request) -> web.Response:
@@ -235,9 +235,9 @@ def test_a_tool_that_is_closed_ends_its_calls_and_begins_none() -> None:
             await tool.close()
             return [await running, await tool.run(at(server, call()))]
 
-    for found in asyncio.run(whole()):
-        assert found.error is not None
-        assert (found.error.kind, found.error.message) == ("cancelled", "the worker is ending")
+    for outcome in asyncio.run(scenario()):
+        assert outcome.error is not None
+        assert (outcome.error.kind, outcome.error.message) == ("cancelled", "the worker is ending")
 
 
 def test_a_tool_that_was_never_used_closes() -> None:

@@ -14,7 +14,7 @@ from aiohttp import web
 from noetl.model import Json
 from noetl.model.reference import StoredReference
 from noetl.stores.results import FileResults, ResultStoreObjects
-from tests.tools.http_calls import answer, call, data, error, outcome, run
+from tests.tools.http_calls import answer, call, data_of, error_of, outcome_of, run
 from tests.tools.test_http_request import parts
 
 FILE: dict[str, Json] = {"save_as": "file"}
@@ -26,21 +26,21 @@ def objects(tmp_path: Path) -> ResultStoreObjects:
 
 
 def bytes_of(objects: ResultStoreObjects, reference: Any) -> bytes:
-    async def whole() -> bytes:
+    async def scenario() -> bytes:
         async with objects.local(reference) as path:
             return path.read_bytes()
 
     assert isinstance(reference, StoredReference)
-    return asyncio.run(whole())
+    return asyncio.run(scenario())
 
 
-def kept(objects: ResultStoreObjects, body: bytes, media_type: str, **about: str) -> StoredReference:
-    async def whole() -> StoredReference:
+def store(objects: ResultStoreObjects, body: bytes, media_type: str, **options: str) -> StoredReference:
+    async def scenario() -> StoredReference:
         async with objects.draft() as draft:
             draft.path.write_bytes(body)
-            return await draft.keep(media_type, **about)
+            return await draft.keep(media_type, **options)
 
-    return asyncio.run(whole())
+    return asyncio.run(scenario())
 
 
 def drafts(tmp_path: Path) -> list[str]:
@@ -50,9 +50,11 @@ def drafts(tmp_path: Path) -> list[str]:
 @pytest.mark.parametrize("size", [1, 70_000, 3_000_001])
 def test_a_body_that_is_no_text_becomes_a_reference(objects: ResultStoreObjects, size: int) -> None:
     body = os.urandom(size)
-    found = data(answer(body=body, content_type="image/png"), call("/a/picture.png?x=1", objects=objects))
-    assert bytes_of(objects, found) == body
-    assert {key: found[key] for key in ("size", "media_type", "filename", "preview")} == {
+    reference = data_of(
+        answer(body=body, content_type="image/png"), call("/a/picture.png?x=1", objects=objects)
+    )
+    assert bytes_of(objects, reference) == body
+    assert {key: reference[key] for key in ("size", "media_type", "filename", "preview")} == {
         "size": size, "media_type": "image/png", "filename": "picture.png", "preview": "",
     }  # fmt: skip
 
@@ -70,9 +72,9 @@ def test_a_body_is_saved_as_it_is_where_that_is_asked_for(
 ) -> None:
     body = b"[1, 2]" * 100_000
     handler = answer(body=body, headers={"Content-Type": content_type})
-    found = data(handler, call(spec=FILE, objects=objects))
-    assert bytes_of(objects, found) == body
-    assert (found["media_type"], found["preview"]) == (media_type, "[1, 2]" * 170 + "[1, ")
+    reference = data_of(handler, call(spec=FILE, objects=objects))
+    assert bytes_of(objects, reference) == body
+    assert (reference["media_type"], reference["preview"]) == (media_type, "[1, 2]" * 170 + "[1, ")
 
 
 @pytest.mark.parametrize(
@@ -89,36 +91,36 @@ def test_a_saved_body_has_the_name_that_the_server_gives_it(
     objects: ResultStoreObjects, disposition: str, name: str
 ) -> None:
     handler = answer(body=b"x", headers={"Content-Disposition": disposition})
-    assert data(handler, call("/some/last", spec=FILE, objects=objects))["filename"] == name
+    assert data_of(handler, call("/some/last", spec=FILE, objects=objects))["filename"] == name
 
 
 def test_an_empty_body_is_saved_and_otherwise_nothing(objects: ResultStoreObjects) -> None:
     empty = answer(body=b"", content_type="image/png")
-    assert data(empty, call(spec=FILE, objects=objects))["size"] == 0
-    assert data(empty, call(objects=objects)) is None
-    assert data(empty, call(spec=FILE, method="HEAD", objects=objects)) is None
+    assert data_of(empty, call(spec=FILE, objects=objects))["size"] == 0
+    assert data_of(empty, call(objects=objects)) is None
+    assert data_of(empty, call(spec=FILE, method="HEAD", objects=objects)) is None
 
 
 def test_a_body_that_is_no_success_is_not_saved(objects: ResultStoreObjects) -> None:
     handler = answer(text='{"why": 1}', content_type="application/json", status=503)
-    found = outcome(handler, call(spec=FILE, objects=objects))
-    assert found.error is not None
-    assert (found.error.kind, found.result["data"]) == ("http_status", {"why": 1})
-    allowed = outcome(handler, call(spec={**FILE, "success": [503]}, objects=objects))
+    outcome = outcome_of(handler, call(spec=FILE, objects=objects))
+    assert outcome.error is not None
+    assert (outcome.error.kind, outcome.result["data"]) == ("http_status", {"why": 1})
+    allowed = outcome_of(handler, call(spec={**FILE, "success": [503]}, objects=objects))
     assert allowed.result["data"]["size"] == 10
 
 
 def test_a_packed_body_is_saved_unpacked(objects: ResultStoreObjects) -> None:
     body = b"line\n" * 1_000_000
     headers = {"Content-Encoding": "gzip", "Content-Type": "text/plain"}
-    found = data(answer(body=gzip.compress(body), headers=headers), call(spec=FILE, objects=objects))
-    assert bytes_of(objects, found) == body
+    reference = data_of(answer(body=gzip.compress(body), headers=headers), call(spec=FILE, objects=objects))
+    assert bytes_of(objects, reference) == body
 
 
 @pytest.mark.parametrize("packed", [True, False])
-@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("announced", [True, False])
 def test_a_body_that_is_too_long_to_store_leaves_nothing(
-    objects: ResultStoreObjects, tmp_path: Path, packed: bool, told: bool
+    objects: ResultStoreObjects, tmp_path: Path, packed: bool, announced: bool
 ) -> None:
     block = gzip.compress(bytes(4_000_000)) if packed else bytes(65_536)
 
@@ -126,23 +128,23 @@ def test_a_body_that_is_too_long_to_store_leaves_nothing(
         response = web.StreamResponse()
         if packed:
             response.headers["Content-Encoding"] = "gzip"
-        if told:
+        if announced:
             response.content_length = 1 << 40
         await response.prepare(request)
         while True:
             await response.write(block)
 
-    told_error = error(endless, call(spec=FILE, objects=objects), max_file=2_000_000)
-    assert (told_error.kind, told_error.retryable) == ("limit", False)
-    assert told_error.message == "the body is longer than 2,000,000 bytes"
+    limit_error = error_of(endless, call(spec=FILE, objects=objects), max_file=2_000_000)
+    assert (limit_error.kind, limit_error.retryable) == ("limit", False)
+    assert limit_error.message == "the body is longer than 2,000,000 bytes"
     assert drafts(tmp_path) == []
 
 
 def test_a_body_that_breaks_off_leaves_nothing(objects: ResultStoreObjects, tmp_path: Path) -> None:
-    said = b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 100\r\n\r\nabc"
-    told = error(said, call(objects=objects))
-    assert (told.kind, told.retryable) == ("connection", True)
-    assert "the connection ended before the whole body was there" in told.message
+    response = b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 100\r\n\r\nabc"
+    error = error_of(response, call(objects=objects))
+    assert (error.kind, error.retryable) == ("connection", True)
+    assert "the connection ended before the whole body was there" in error.message
     assert drafts(tmp_path) == []
 
 
@@ -156,22 +158,22 @@ def test_a_body_that_does_not_come_in_time_leaves_nothing(
         await asyncio.Event().wait()
         return response
 
-    told = error(begun, call(objects=objects, timeout=0.5))
-    assert (told.kind, told.retryable) == ("timeout", True)
+    error = error_of(begun, call(objects=objects, timeout=0.5))
+    assert (error.kind, error.retryable) == ("timeout", True)
     assert drafts(tmp_path) == []
 
 
 def test_a_full_disk_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     nowhere = ResultStoreObjects(FileResults(tmp_path / "file"), "x")
-    told = error(answer(body=b"\xff", content_type="image/png"), call(objects=nowhere))
-    assert (told.kind, told.retryable) == ("connection", True)
-    assert "check the rights of the folder" in told.message
+    error = error_of(answer(body=b"\xff", content_type="image/png"), call(objects=nowhere))
+    assert (error.kind, error.retryable) == ("connection", True)
+    assert "check the rights of the folder" in error.message
 
 
 def test_a_reference_is_sent_as_a_body(objects: ResultStoreObjects) -> None:
     body = os.urandom(2_000_000)
-    picture = kept(objects, body, "image/png")
+    picture = store(objects, body, "image/png")
     (sent, typed), (first, second) = run(
         answer(),
         call(method="PUT", body=picture, objects=objects),
@@ -189,20 +191,20 @@ def test_a_reference_is_sent_again_where_a_redirect_asks_for_it(objects: ResultS
             raise web.HTTPTemporaryRedirect("/end")
         return web.Response()
 
-    one = call(method="PUT", body=kept(objects, b"again" * 1000, "text/plain"), objects=objects)
-    _, seen = run(handler, one)
+    upload = call(method="PUT", body=store(objects, b"again" * 1000, "text/plain"), objects=objects)
+    _, seen = run(handler, upload)
     assert [request.body for request in seen] == [b"again" * 1000] * 2
 
 
 def test_references_are_parts_of_a_form(objects: ResultStoreObjects) -> None:
-    table = kept(objects, b"a,b\n", "text/csv", filename="table.csv")
+    table = store(objects, b"a,b\n", "text/csv", filename="table.csv")
     files = {
         "bare": table,
         "named": {"content": table, "filename": "other.csv", "content_type": "text/plain"},
-        "unnamed": kept(objects, b"z", "image/png"),
+        "unnamed": store(objects, b"z", "image/png"),
     }
-    found = outcome(parts, call(method="POST", files=files, form={"n": 1}, objects=objects))
-    assert found.result["data"] == [
+    outcome = outcome_of(parts, call(method="POST", files=files, form={"n": 1}, objects=objects))
+    assert outcome.result["data"] == [
         ["n", None, None, "1"],
         ["bare", "table.csv", "text/csv", "a,b\n"],
         ["named", "other.csv", "text/plain", "a,b\n"],
@@ -211,7 +213,7 @@ def test_references_are_parts_of_a_form(objects: ResultStoreObjects) -> None:
 
 
 def test_a_mapping_that_only_looks_like_a_reference_is_data(objects: ResultStoreObjects) -> None:
-    looks = dict(kept(objects, b"secret", "text/plain"))
+    looks = dict(store(objects, b"secret", "text/plain"))
     _, (plain, form) = run(
         answer(),
         call(method="PUT", body=looks, objects=objects),
@@ -225,22 +227,22 @@ def test_a_mapping_that_only_looks_like_a_reference_is_data(objects: ResultStore
 @pytest.mark.parametrize("inputs", ["body", "files"])
 def test_a_reference_to_what_is_gone_is_told(objects: ResultStoreObjects, inputs: str) -> None:
     gone = StoredReference({"$noetl": "ref", "key": "x/" + "0" * 64, "media_type": "text/plain"})
-    given: Any = gone if inputs == "body" else {"f": gone}
-    told = error(answer(), call(method="POST", objects=objects, **{inputs: given}))
-    assert told.kind == "not_found"
-    assert "nothing is stored under" in told.message
+    content: Any = gone if inputs == "body" else {"f": gone}
+    error = error_of(answer(), call(method="POST", objects=objects, **{inputs: content}))
+    assert error.kind == "not_found"
+    assert "nothing is stored under" in error.message
 
 
 MEASURE = """
 import asyncio, gzip, resource, sys
 from pathlib import Path
 from aiohttp import web
-from noetl.stores.results import FileResults, StoredObjects
+from noetl.stores.results import FileResults, ResultStoreObjects
 from noetl.tools.http.tool import HttpTool
 from tests.tools.http_calls import call
 
 async def main():
-    tool, objects = HttpTool(), StoredObjects(FileResults(Path(sys.argv[2])), "x")
+    tool, objects = HttpTool(), ResultStoreObjects(FileResults(Path(sys.argv[2])), "x")
     async def ask(path, **about):
         return await tool.run(call(sys.argv[1] + path, objects=objects, timeout=100, **about))
     await ask("/get?n=1000000")
@@ -279,7 +281,7 @@ async def counting(request: web.Request) -> web.StreamResponse:
 def test_memory_does_not_grow_with_what_is_stored_or_sent(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
 
-    async def whole() -> bytes:
+    async def scenario() -> bytes:
         app = web.Application(client_max_size=1 << 30)
         app.router.add_route("*", "/{tail:.*}", counting)
         runner = web.AppRunner(app)
@@ -294,6 +296,6 @@ def test_memory_does_not_grow_with_what_is_stored_or_sent(tmp_path: Path) -> Non
         await runner.cleanup()
         return out
 
-    grown, got, sent, form, bomb = asyncio.run(whole()).decode().split()
+    grown, got, sent, form, bomb = asyncio.run(scenario()).decode().split()
     assert (got, sent, form, bomb) == ("80000000", "80000000", "True", "limit")
     assert int(grown) < 20_000  # KiB

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 from aiohttp import web
 
-from noetl.tools.http.pool import _JARS
+from noetl.tools.http.pool import _MAX_JARS
 from noetl.tools.http.tool import MAX_BODY, MAX_FILE, MAX_REDIRECTS
 from tests.pages import block_of
 from tests.playbooks import problems_of
@@ -19,20 +19,20 @@ PAGE = (Path(__file__).parents[2] / "docs" / "tools" / "http.md").read_text("utf
 def test_the_example_loads_and_gives_the_result_that_is_shown() -> None:
     assert problems_of("workload: { token: t }\nworkflow:\n" + block_of(PAGE, "yaml")) == ()
     (task,) = yaml.safe_load(block_of(PAGE, "yaml"))[0]["tool"]
-    shown: dict[str, Any] = json.loads(block_of(PAGE, "json"))
+    example: dict[str, Any] = json.loads(block_of(PAGE, "json"))
 
     async def handler(_request: web.Request) -> web.Response:
-        return web.json_response(shown["data"], status=shown["status"])
+        return web.json_response(example["data"], status=example["status"])
 
-    given = {key: task[key] for key in ("method", "params", "headers", "json", "auth", "spec")}
-    (outcome,), (seen,) = run(handler, call("/orders", **given))
+    inputs = {key: task[key] for key in ("method", "params", "headers", "json", "auth", "spec")}
+    (outcome,), (seen,) = run(handler, call("/orders", **inputs))
     result = outcome.result
-    assert set(result) == set(shown)
+    assert set(result) == set(example)
     assert {key: result[key] for key in ("status", "status_code", "data")} == {
-        key: shown[key] for key in ("status", "status_code", "data")
+        key: example[key] for key in ("status", "status_code", "data")
     }
-    assert shown["headers"].items() <= result["headers"].items()
-    assert shown["url"] == task["url"] + seen.target.removeprefix("/orders")
+    assert example["headers"].items() <= result["headers"].items()
+    assert example["url"] == task["url"] + seen.target.removeprefix("/orders")
     assert json.loads(seen.body) == task["json"]
 
 
@@ -41,6 +41,6 @@ def test_the_limits_are_those_of_the_tool() -> None:
         f"{MAX_BODY >> 20} MiB",
         f"{MAX_FILE >> 30} GiB",
         f"{MAX_REDIRECTS} redirects",
-        f"{_JARS:,} runs",
+        f"{_MAX_JARS:,} runs",
     )
     assert [amount for amount in amounts if amount not in PAGE] == []

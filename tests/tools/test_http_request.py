@@ -8,12 +8,12 @@ import pytest
 from aiohttp import web
 
 from noetl.tools.http import pool
-from tests.tools.http_calls import answer, call, error, outcome, run, sent
+from tests.tools.http_calls import answer, call, error_of, outcome_of, run, sent_request
 
 
 @pytest.mark.parametrize("method", ["GET", "get", "POST", "put", "PATCH", "DELETE", "HEAD", "options"])
 def test_the_method_is_the_one_that_is_asked_for(method: str) -> None:
-    assert sent(call(method=method)).method == method.upper()
+    assert sent_request(call(method=method)).method == method.upper()
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_the_method_is_the_one_that_is_asked_for(method: str) -> None:
     ],
 )
 def test_parameters_go_into_the_query(url: str, params: Any, target: str) -> None:
-    assert sent(call(url, params=params)).target == target
+    assert sent_request(call(url, params=params)).target == target
 
 
 @pytest.mark.parametrize(
@@ -45,26 +45,28 @@ def test_parameters_go_into_the_query(url: str, params: Any, target: str) -> Non
     ],
 )
 def test_a_body_is_sent_with_its_type(inputs: dict[str, Any], content_type: str, body: str) -> None:
-    seen = sent(call(method="POST", **inputs))
+    seen = sent_request(call(method="POST", **inputs))
     assert seen.headers.getall("content-type") == [content_type]
     assert seen.body.decode() == body
 
 
 def test_a_request_without_a_body_has_none() -> None:
-    seen = sent(call())
+    seen = sent_request(call())
     assert seen.body == b""
     assert "content-type" not in seen.headers
 
 
 def test_headers_are_sent_whatever_their_case() -> None:
-    seen = sent(call(headers={"x-number": 1, "X-Flag": True, "accept": "text/csv", "USER-AGENT": "mine"}))
+    seen = sent_request(
+        call(headers={"x-number": 1, "X-Flag": True, "accept": "text/csv", "USER-AGENT": "mine"})
+    )
     assert [seen.headers.getall(name) for name in ("x-number", "x-flag", "accept", "user-agent")] == [
         ["1"], ["true"], ["text/csv"], ["mine"],
     ]  # fmt: skip
 
 
 def test_a_header_that_is_null_is_left_out() -> None:
-    seen = sent(call(headers={"X-Trace": None, "User-Agent": None, "X-Empty": ""}))
+    seen = sent_request(call(headers={"X-Trace": None, "User-Agent": None, "X-Empty": ""}))
     assert "x-trace" not in seen.headers
     assert seen.headers["user-agent"].startswith("noetl/")
     assert seen.headers["x-empty"] == ""
@@ -72,27 +74,32 @@ def test_a_header_that_is_null_is_left_out() -> None:
 
 @pytest.mark.parametrize("header", [{"Content-Length": 50}, {"transfer-encoding": "chunked"}])
 def test_the_length_of_a_body_is_told_as_it_is(header: dict[str, Any]) -> None:
-    seen = sent(call(method="POST", headers=header, body="abc", timeout=5.0))
+    seen = sent_request(call(method="POST", headers=header, body="abc", timeout=5.0))
     assert (seen.body, seen.headers["content-length"]) == (b"abc", "3")
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 def test_a_request_that_changes_something_carries_the_key_of_its_visit(method: str) -> None:
-    assert sent(call(method=method)).headers["Idempotency-Key"] == "key-of-this-visit"
-    own = sent(call(method=method, headers={"idempotency-key": "mine"}))
+    assert sent_request(call(method=method)).headers["Idempotency-Key"] == "key-of-this-visit"
+    own = sent_request(call(method=method, headers={"idempotency-key": "mine"}))
     assert own.headers.getall("Idempotency-Key") == ["mine"]
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
 def test_a_request_that_only_reads_has_no_such_key(method: str) -> None:
-    assert "Idempotency-Key" not in sent(call(method=method)).headers
+    assert "Idempotency-Key" not in sent_request(call(method=method)).headers
 
 
 def test_a_cookie_is_kept_for_the_next_call_of_the_same_run_alone() -> None:
     first = answer(headers={"Set-Cookie": "session=abc; Path=/"})
     calls = call(), call(), call(headers={"Cookie": "own=1"}), call(run_id="r2")
     _, seen = run(first, *calls)
-    assert [one.headers.get("Cookie") for one in seen] == [None, "session=abc", "own=1; session=abc", None]
+    assert [request.headers.get("Cookie") for request in seen] == [
+        None,
+        "session=abc",
+        "own=1; session=abc",
+        None,
+    ]
 
 
 def test_a_cookie_goes_where_it_may_and_until_it_is_over() -> None:
@@ -108,7 +115,7 @@ def test_a_cookie_goes_where_it_may_and_until_it_is_over() -> None:
 
     paths = ("/login", "/outer", "/inner/x", "/logout", "/inner/x")
     _, seen = run(handler, *(call(path) for path in paths))
-    assert [one.headers.get("Cookie") for one in seen] == [None, None, "inner=a", None, None]
+    assert [sent.headers.get("Cookie") for sent in seen] == [None, None, "inner=a", None, None]
 
 
 def test_a_login_that_redirects_keeps_its_cookie() -> None:
@@ -122,10 +129,10 @@ def test_a_login_that_redirects_keeps_its_cookie() -> None:
 
 
 def test_the_cookies_of_the_runs_that_used_them_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "_JARS", 2)
+    monkeypatch.setattr(pool, "_MAX_JARS", 2)
     first = answer(headers={"Set-Cookie": "session=abc; Path=/"})
     _, seen = run(first, *(call(run_id=run_id) for run_id in ("a", "b", "a", "c", "a", "b")))
-    assert [one.headers.get("Cookie") for one in seen] == [
+    assert [request.headers.get("Cookie") for request in seen] == [
         None,
         None,
         "session=abc",
@@ -153,15 +160,15 @@ def basic(pair: str) -> str:
     ],
 )
 def test_a_request_signs_in(auth: dict[str, str], header: str, value: str) -> None:
-    assert sent(call(auth=auth)).headers.getall(header) == [value]
+    assert sent_request(call(auth=auth)).headers.getall(header) == [value]
 
 
 def test_a_key_in_the_query_is_not_shown() -> None:
     auth = {"type": "api_key", "value": "secret", "query": "key"}
-    ((found,), (seen,)) = run(answer(status=404), call("/a?b=1", auth=auth))
+    ((outcome,), (seen,)) = run(answer(status=404), call("/a?b=1", auth=auth))
     assert seen.target == "/a?b=1&key=secret"
-    assert found.result["url"].endswith("/a?b=1&key=***")
-    assert "secret" not in repr(found)
+    assert outcome.result["url"].endswith("/a?b=1&key=***")
+    assert "secret" not in repr(outcome)
 
 
 def test_the_user_in_an_address_signs_in_and_is_not_shown() -> None:
@@ -176,9 +183,9 @@ def test_the_user_in_an_address_signs_in_and_is_not_shown() -> None:
             return await handler(request)
         raise web.HTTPFound(with_user(request))
 
-    found = outcome(lead)
-    assert found.result["data"] == basic("user:secret")
-    assert "secret" not in repr(found)
+    outcome = outcome_of(lead)
+    assert outcome.result["data"] == basic("user:secret")
+    assert "secret" not in repr(outcome)
 
 
 def test_a_redirect_to_another_host_gets_no_credential() -> None:
@@ -191,7 +198,7 @@ def test_a_redirect_to_another_host_gets_no_credential() -> None:
 
     auth = {"type": "api_key", "value": "secret"}
     _, seen = run(handler, call("/same", auth=auth))
-    assert [(one.target, one.headers.get("X-API-Key")) for one in seen] == [
+    assert [(sent.target, sent.headers.get("X-API-Key")) for sent in seen] == [
         ("/same", "secret"),
         ("/other", "secret"),
         ("/end", None),
@@ -219,10 +226,10 @@ def test_a_redirect_to_another_host_gets_no_credential() -> None:
     ],
 )
 def test_a_credential_that_cannot_be_used_is_told(auth: Any, message: str) -> None:
-    told = error(answer(), call(auth=auth))
-    assert told.kind == "credential"
-    assert message in told.message
-    assert "secret" not in told.message
+    error = error_of(answer(), call(auth=auth))
+    assert error.kind == "credential"
+    assert message in error.message
+    assert "secret" not in error.message
 
 
 @pytest.mark.parametrize(
@@ -248,29 +255,29 @@ def test_a_credential_that_cannot_be_used_is_told(auth: Any, message: str) -> No
     ],
 )
 def test_inputs_that_cannot_be_sent_are_told_before_anything_is(inputs: dict[str, Any], message: str) -> None:
-    ((found,), seen) = run(answer(), call(**{"url": "/", **inputs}))
-    assert found.error is not None
-    assert (found.error.kind, found.error.retryable, seen) == ("input", False, [])
-    assert message in found.error.message
+    ((outcome,), seen) = run(answer(), call(**{"url": "/", **inputs}))
+    assert outcome.error is not None
+    assert (outcome.error.kind, outcome.error.retryable, seen) == ("input", False, [])
+    assert message in outcome.error.message
 
 
 def test_knobs_that_cannot_be_kept_are_told() -> None:
-    assert "`spec.proxy` is no HTTP address" in error(answer(), call(spec={"proxy": "socks5://p"})).message
-    assert error(answer(), call(spec={"verify": "none.pem"})).kind == "not_found"
-    assert error(answer(), call(spec={"verify": __file__})).kind == "input"
-    assert "Invalid enum value 'text'" in error(answer(), call(spec={"save_as": "text"})).message
+    assert "`spec.proxy` is no HTTP address" in error_of(answer(), call(spec={"proxy": "socks5://p"})).message
+    assert error_of(answer(), call(spec={"verify": "none.pem"})).kind == "not_found"
+    assert error_of(answer(), call(spec={"verify": __file__})).kind == "input"
+    assert "Invalid enum value 'text'" in error_of(answer(), call(spec={"save_as": "text"})).message
 
 
 async def parts(request: web.Request) -> web.Response:
     """The parts of a form, as JSON."""
-    found: list[list[str | None]] = []
+    fields: list[list[str | None]] = []
     for name, part in (await request.post()).items():
         if isinstance(part, web.FileField):
-            found.append([name, part.filename, part.content_type, part.file.read().decode()])
+            fields.append([name, part.filename, part.content_type, part.file.read().decode()])
         else:
             assert isinstance(part, str)
-            found.append([name, None, None, part])
-    return web.json_response(found)
+            fields.append([name, None, None, part])
+    return web.json_response(fields)
 
 
 def test_files_are_uploaded_beside_the_fields_of_a_form(tmp_path: Path) -> None:
@@ -282,9 +289,9 @@ def test_files_are_uploaded_beside_the_fields_of_a_form(tmp_path: Path) -> None:
         "value": {"content": {"a": 1}},
     }
     headers = {"Content-Type": "multipart/form-data"}  # which lacks what only the form can say
-    one = call(method="POST", files=files, form={"n": [1, 2]}, headers=headers, folder=tmp_path)
-    found = outcome(parts, one)
-    assert found.result["data"] == [
+    upload = call(method="POST", files=files, form={"n": [1, 2]}, headers=headers, folder=tmp_path)
+    outcome = outcome_of(parts, upload)
+    assert outcome.result["data"] == [
         ["n", None, None, "1"],
         ["n", None, None, "2"],
         ["path", "data.csv", "application/octet-stream", "a,b\n1,2\n"],
@@ -302,8 +309,8 @@ def test_a_file_is_sent_again_where_a_redirect_asks_for_it(tmp_path: Path) -> No
             raise web.HTTPTemporaryRedirect("/end")
         return await parts(request)
 
-    found = outcome(handler, call(method="POST", files={"f": "a.txt"}, folder=tmp_path))
-    assert found.result["data"] == [["f", "a.txt", "application/octet-stream", "content"]]
+    outcome = outcome_of(handler, call(method="POST", files={"f": "a.txt"}, folder=tmp_path))
+    assert outcome.result["data"] == [["f", "a.txt", "application/octet-stream", "content"]]
 
 
 @pytest.mark.parametrize(
@@ -315,12 +322,12 @@ def test_a_file_is_sent_again_where_a_redirect_asks_for_it(tmp_path: Path) -> No
     ],
 )
 def test_a_file_that_cannot_be_sent_is_named(tmp_path: Path, upload: dict[str, Any], kind: str) -> None:
-    told = error(answer(), call(method="POST", files={"report": upload}, folder=tmp_path))
-    assert told.kind == kind
-    assert "file `report`" in told.message
+    error = error_of(answer(), call(method="POST", files={"report": upload}, folder=tmp_path))
+    assert error.kind == kind
+    assert "file `report`" in error.message
 
 
 def test_the_environment_names_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
-    assert outcome(answer()).status == "ok"
+    assert outcome_of(answer()).status == "ok"

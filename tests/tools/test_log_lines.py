@@ -7,12 +7,12 @@ from noetl.tools.process.log_lines import MAX_LINE, LogLines
 
 
 def fed(*parts: bytes) -> list[str]:
-    found: list[str] = []
-    lines = LogLines(found.append)
+    logged: list[str] = []
+    lines = LogLines(logged.append)
     for part in parts:
         lines.feed(part)
     lines.finish()
-    return found
+    return logged
 
 
 def test_a_line_is_handed_over_when_it_is_whole() -> None:
@@ -28,6 +28,6 @@ def test_a_long_line_is_cut_and_says_so() -> None:
 
 @given(st.binary(max_size=200), st.lists(st.integers(0, 200)))
 def test_lines_are_the_same_wherever_the_parts_are_cut(data: bytes, cuts: list[int]) -> None:
-    places = [0, *sorted(cuts), len(data)]
-    parts = [data[start:end] for start, end in pairwise(places)]
+    bounds = [0, *sorted(cuts), len(data)]
+    parts = [data[start:end] for start, end in pairwise(bounds)]
     assert fed(*parts) == fed(data)

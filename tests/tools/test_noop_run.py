@@ -16,7 +16,7 @@ from tests.tools.python_calls import call
 def test_noop_gives_its_own_args_or_passes_the_previous_result_on(
     inputs: dict[str, Json], expected: Json
 ) -> None:
-    given = structs.replace(call(args={"of": "the token"}), inputs=inputs, prev="previous")
+    with_inputs = structs.replace(call(args={"of": "the token"}), inputs=inputs, prev="previous")
     tool = NoopTool()
-    assert asyncio.run(tool.run(given)) == succeeded(expected)
+    assert asyncio.run(tool.run(with_inputs)) == succeeded(expected)
     asyncio.run(tool.close())

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from noetl.tools.process.process_tree import (
-    _family_by_ps,
-    _family_in_proc,
     _resident_in_proc,
+    _tree_by_ps,
+    _tree_in_proc,
     kill_tree,
     resident_bytes,
     tree_pids,
@@ -43,8 +43,8 @@ def leader() -> Iterator[tuple[subprocess.Popen[str], int]]:
 
 def test_a_family_is_a_process_and_its_descendants(leader: tuple[subprocess.Popen[str], int]) -> None:
     process, stray = leader
-    assert tree_pids(process.pid) == _family_in_proc(process.pid) == [process.pid, stray]
-    assert list(_family_by_ps(process.pid)) == [process.pid, stray]
+    assert tree_pids(process.pid) == _tree_in_proc(process.pid) == [process.pid, stray]
+    assert list(_tree_by_ps(process.pid)) == [process.pid, stray]
 
 
 def test_memory_is_that_of_the_family(leader: tuple[subprocess.Popen[str], int]) -> None:
@@ -52,7 +52,7 @@ def test_memory_is_that_of_the_family(leader: tuple[subprocess.Popen[str], int])
     held = resident_bytes(process.pid)
     assert 30_000_000 < held < 200_000_000
     assert held == _resident_in_proc(process.pid)
-    assert sum(_family_by_ps(process.pid).values()) == pytest.approx(held, rel=0.2)
+    assert sum(_tree_by_ps(process.pid).values()) == pytest.approx(held, rel=0.2)
 
 
 def test_a_family_is_killed_with_those_that_left_the_group(leader: tuple[subprocess.Popen[str], int]) -> None:

@@ -1,14 +1,17 @@
+from itertools import product
+
 import pytest
 
 from noetl.dsl.document.kinds import Fault
-from noetl.tools.syntax import syntax_error
+from noetl.guest.code import compile_code
+from noetl.tools.python.kind import syntax_error
 
 
 def fault(code: str) -> Fault:
-    found = syntax_error(code, "code")
-    assert found is not None
-    assert found.key == "code"
-    return found
+    problem = syntax_error(code, "code")
+    assert problem is not None
+    assert problem.key == "code"
+    return problem
 
 
 @pytest.mark.parametrize(
@@ -61,3 +64,37 @@ def test_a_template_in_code_is_told_to_use_args() -> None:
 @pytest.mark.parametrize("code", ["a\0b", "(" * 5000, "-" * 100_000 + "1"])
 def test_monstrous_code_is_a_fault_and_no_crash(code: str) -> None:
     assert fault(code).message
+
+
+FIRST = ["", "from __future__ import annotations\n", "x = [\n", "global a\n", "'text'\n"]
+STATEMENTS = [
+    "a = 1",
+    "return 1",
+    "return",
+    "if a:\n    return a",
+    "def f():\n    return 1",
+    "class A:\n    return 1",
+    "yield a",
+    "await a",
+    "a = lambda: (yield)",
+    "break",
+    "for a in b:\n    return a\n    break",
+    "nonlocal a",
+    "from math import *",
+    "a: int = 1",
+    "def f(a, a): pass",
+    "=",
+]
+
+
+@pytest.mark.parametrize("first", FIRST)
+def test_code_compiles_as_it_is_where_it_does_with_its_returns(first: str) -> None:
+    """The quick look at code, which leaves a `return` of its own to the slow one, finds what that finds."""
+    for lines in product(STATEMENTS, repeat=2):
+        code = first + "\n".join(lines)
+        try:
+            compile_code(code, "<code>")
+            compiles = True
+        except SyntaxError:
+            compiles = False
+        assert (syntax_error(code, "code") is None) == compiles, code

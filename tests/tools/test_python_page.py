@@ -5,8 +5,8 @@ from pathlib import Path
 
 import yaml
 
+from noetl.tools.process.code_runner import MAX_OUTPUT, MAX_RESULT
 from noetl.tools.process.log_lines import MAX_LINE
-from noetl.tools.python.tool import MAX_OUTPUT, MAX_RESULT
 from tests.pages import block_of
 from tests.playbooks import problems_of
 from tests.tools.python_calls import call, run
@@ -18,8 +18,8 @@ def test_the_example_loads_and_gives_the_result_that_is_shown() -> None:
     assert problems_of(block_of(PAGE, "yaml")) == ()
     (task,) = yaml.safe_load(block_of(PAGE, "yaml"))[0]["tool"]
     lines: list[str] = []
-    given = {key: task[key] for key in ("code", "libs", "args", "spec")}
-    (outcome,) = run(call(**given, log=lines.append))
+    inputs = {key: task[key] for key in ("code", "libs", "args", "spec")}
+    (outcome,) = run(call(**inputs, log=lines.append))
     assert outcome.result == json.loads(block_of(PAGE, "json"))
     assert lines == ["2 rows"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from noetl.model import Json
-from tests.tools.python_calls import failure, kind_and_message, result
+from tests.tools.python_calls import failure_of, kind_and_message, result_of
 
 ISOLATIONS = ("pool", "fork", "inline")
 
@@ -48,7 +48,7 @@ ISOLATIONS = ("pool", "fork", "inline")
 def test_the_result_is_what_the_code_gives(
     isolation: str, code: str, args: dict[str, Json], expected: Json
 ) -> None:
-    assert result(code, args=args, spec={"isolation": isolation}) == expected
+    assert result_of(code, args=args, spec={"isolation": isolation}) == expected
 
 
 def test_code_sees_ordinary_module_globals() -> None:
@@ -69,14 +69,14 @@ def test_code_sees_ordinary_module_globals() -> None:
         hints = typing.get_type_hints(Row)
         return [helper(0), pickle.loads(pickle.dumps(Row(2))).size, sorted(hints), Row.__module__]
     """
-    assert result(code) == [4, 2, ["more", "size"], "__noetl__"]
+    assert result_of(code) == [4, 2, ["more", "size"], "__noetl__"]
 
 
 def test_a_script_that_guards_its_main_runs_it_once() -> None:
     code = (
         "runs = []\ndef main():\n    runs.append(1)\n    return runs\nif __name__ == '__main__':\n    main()"
     )
-    assert result(code) == [1]
+    assert result_of(code) == [1]
 
 
 @pytest.mark.parametrize("isolation", ISOLATIONS)
@@ -88,7 +88,12 @@ def test_libs_are_imported_before_the_code_runs(isolation: str) -> None:
         "et": {"from": "xml.etree", "import": "ElementTree"},
     }
     code = "result = [m.floor(2.5), join('a', 'b'), path.sep, et.__name__]"
-    assert result(code, libs=libs, spec={"isolation": isolation}) == [2, "a/b", "/", "xml.etree.ElementTree"]
+    assert result_of(code, libs=libs, spec={"isolation": isolation}) == [
+        2,
+        "a/b",
+        "/",
+        "xml.etree.ElementTree",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +101,7 @@ def test_libs_are_imported_before_the_code_runs(isolation: str) -> None:
     [("no.such.module", "ModuleNotFoundError"), ({"from": "os", "import": "nothing"}, "ImportError")],
 )
 def test_a_lib_that_is_not_there_fails_the_task(lib: Json, kind: str) -> None:
-    outcome = failure("result = 1", libs={"x": lib})
+    outcome = failure_of("result = 1", libs={"x": lib})
     assert outcome.helpers["py"]["exception_type"] == kind
 
 
@@ -113,15 +118,15 @@ def test_a_script_is_found_from_the_folder_of_the_playbook(tmp_path: Path) -> No
         {"uri": "lib/clean.py", "source": {"type": "file"}},
     ]
     for script in scripts:
-        found = result(script=script, args={"a": 1}, folder=tmp_path)
-        assert [*found[:2], str(Path(found[2]).resolve())] == expected
+        result = result_of(script=script, args={"a": 1}, folder=tmp_path)
+        assert [*result[:2], str(Path(result[2]).resolve())] == expected
     inline: Json = {"source": {"type": "inline", "code": "result = 3"}}
-    assert result(script=inline, folder=tmp_path) == 3
+    assert result_of(script=inline, folder=tmp_path) == 3
 
 
 def test_code_works_in_the_folder_of_the_playbook(tmp_path: Path) -> None:
     (tmp_path / "data.txt").write_text("here")
-    assert result("result = open('data.txt').read()", folder=tmp_path) == "here"
+    assert result_of("result = open('data.txt').read()", folder=tmp_path) == "here"
 
 
 @pytest.mark.parametrize(
@@ -144,13 +149,13 @@ def test_code_that_cannot_be_had_is_told(
     inputs: dict[str, Any], expected: tuple[str, str], tmp_path: Path
 ) -> None:
     (tmp_path / "latin.py").write_bytes(b"x = '\xe4'")
-    kind, message = kind_and_message(failure(folder=tmp_path, **inputs))
+    kind, message = kind_and_message(failure_of(folder=tmp_path, **inputs))
     assert kind == expected[0]
     assert expected[1] in message
 
 
 def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
-    kind, message = kind_and_message(failure("import os\nresult = os.getcwd()", folder=tmp_path / "gone"))
+    kind, message = kind_and_message(failure_of("import os\nresult = os.getcwd()", folder=tmp_path / "gone"))
     assert kind == "not_found"
     assert "gone" in message
 
@@ -159,16 +164,16 @@ def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
 def test_variables_of_the_environment_are_added(isolation: str) -> None:
     env: Json = {"A_TEXT": "x", "A_NUMBER": 1, "A_TRUTH": True}
     code = "import os\nresult = [os.environ[n] for n in ('A_TEXT', 'A_NUMBER', 'A_TRUTH')]"
-    assert result(code, spec={"env": env, "isolation": isolation}) == ["x", "1", "true"]
+    assert result_of(code, spec={"env": env, "isolation": isolation}) == ["x", "1", "true"]
     assert "A_TEXT" not in os.environ
-    after = failure(code, spec={"isolation": isolation})
+    after = failure_of(code, spec={"isolation": isolation})
     assert after.helpers["py"]["exception_type"] == "KeyError"
 
 
 def test_memory_cannot_be_bounded_in_the_worker() -> None:
-    outcome = failure("result = 1", spec={"isolation": "inline", "memory": 1})
+    outcome = failure_of("result = 1", spec={"isolation": "inline", "memory": 1})
     assert kind_and_message(outcome)[0] == "input"
 
 
 def test_inputs_that_no_process_can_be_sent_are_told() -> None:
-    assert kind_and_message(failure("result = 1", args={"a": "\ud800"}))[0] == "input"
+    assert kind_and_message(failure_of("result = 1", args={"a": "\ud800"}))[0] == "input"

@@ -50,7 +50,7 @@ def test_lines_come_while_the_code_runs(tmp_path: Path) -> None:
     print("ä" * 5, end="")
     """
 
-    async def whole() -> list[str]:
+    async def scenario() -> list[str]:
         heard = Heard()
         tool = PythonTool()
         task = asyncio.create_task(tool.run(call(code, args={"gate": str(gate)}, log=heard)))
@@ -61,12 +61,12 @@ def test_lines_come_while_the_code_runs(tmp_path: Path) -> None:
         await tool.close()
         return [*early, heard.lines.get_nowait()]
 
-    assert asyncio.run(whole()) == ["one", "two", "three", "äääää"]
+    assert asyncio.run(scenario()) == ["one", "two", "three", "äääää"]
 
 
 @pytest.mark.parametrize("isolation", CHILDREN)
 def test_cancelling_kills_the_code_within_a_second(isolation: str) -> None:
-    async def whole() -> None:
+    async def scenario() -> None:
         heard = Heard()
         tool = PythonTool()
         task = asyncio.create_task(tool.run(call(BUSY, log=heard, spec={"isolation": isolation})))
@@ -79,11 +79,11 @@ def test_cancelling_kills_the_code_within_a_second(isolation: str) -> None:
         assert (await tool.run(call("result = 1"))).result == 1
         await tool.close()
 
-    asyncio.run(whole())
+    asyncio.run(scenario())
 
 
 def test_cancelling_what_waits_for_a_process_leaves_the_others_alone() -> None:
-    async def whole() -> Outcome:
+    async def scenario() -> Outcome:
         heard = Heard()
         tool = PythonTool(size=1)
         busy = asyncio.create_task(tool.run(call(BUSY, log=heard)))
@@ -96,16 +96,16 @@ def test_cancelling_what_waits_for_a_process_leaves_the_others_alone() -> None:
             await waiting
         assert not busy.done()
         busy.cancel()
-        found = await next_one
+        outcome = await next_one
         await tool.close()
-        return found
+        return outcome
 
-    assert asyncio.run(whole()).result == 2
+    assert asyncio.run(scenario()).result == 2
 
 
 @pytest.mark.parametrize("isolation", CHILDREN)
 def test_closing_ends_busy_and_idle_processes(isolation: str) -> None:
-    async def whole() -> None:
+    async def scenario() -> None:
         heard = Heard()
         tool = PythonTool()
         spec = {"isolation": isolation}
@@ -126,7 +126,7 @@ def test_closing_ends_busy_and_idle_processes(isolation: str) -> None:
         assert after.error
         assert after.error.kind == "cancelled"
 
-    asyncio.run(whole())
+    asyncio.run(scenario())
 
 
 WORKER = """
@@ -159,7 +159,7 @@ IDLE = "import os\nprint(os.getpid(), os.getppid())"
 def test_a_spent_process_ends_when_its_worker_does() -> None:
     code = "import subprocess\nhelper = subprocess.Popen(['sleep', '1000'])\nresult = helper.pid"
     request = CodeRequest(
-        code=code, name="<code>", args={}, folder="/", objects="", max_inline=0, max_result=1000
+        code=code, name="<code>", args={}, folder="/", file_prefix="", max_inline=0, max_result=1000
     )
     for isolation in CHILDREN:
         notice, life = os.pipe()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.python_calls import failure, kind_and_message
+from tests.tools.python_calls import failure_of, kind_and_message
 
 ISOLATIONS = ("pool", "fork", "inline")
 
@@ -19,7 +19,7 @@ def test_an_exception_tells_its_type_message_and_place(isolation: str) -> None:
     def main():
         return helper([])
     """
-    outcome = failure(code, spec={"isolation": isolation})
+    outcome = failure_of(code, spec={"isolation": isolation})
     assert kind_and_message(outcome) == ("python", "IndexError: list index out of range")
     about = outcome.helpers["py"]
     assert about["exception_type"] == about["exception"] == "IndexError"
@@ -37,7 +37,7 @@ def test_an_exception_tells_its_type_message_and_place(isolation: str) -> None:
 
 def test_a_cause_is_told_too() -> None:
     code = "try:\n    1 / 0\nexcept ZeroDivisionError as error:\n    raise ValueError('two') from error"
-    trace = failure(code).helpers["py"]["traceback"]
+    trace = failure_of(code).helpers["py"]["traceback"]
     assert (
         trace.index('File "<code>", line 2')
         < trace.index("direct cause")
@@ -48,20 +48,20 @@ def test_a_cause_is_told_too() -> None:
 
 def test_nothing_of_ours_stands_in_a_traceback_of_awaited_code() -> None:
     code = "import asyncio\nasync def main():\n    await asyncio.wait_for(work(), 5)\nasync def work():\n    raise OSError('x')"
-    trace = failure(code).helpers["py"]["traceback"]
+    trace = failure_of(code).helpers["py"]["traceback"]
     assert trace.splitlines()[1] == '  File "<code>", line 3, in main'
     assert "noetl" not in trace
 
 
 def test_a_script_is_named_in_its_tracebacks(tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text("def main():\n    raise KeyError('k')\n")
-    trace = failure(script="job.py", folder=tmp_path).helpers["py"]["traceback"]
+    trace = failure_of(script="job.py", folder=tmp_path).helpers["py"]["traceback"]
     assert 'File "job.py", line 2, in main' in trace
     assert "raise KeyError('k')" in trace
 
 
 def test_code_that_does_not_compile_tells_the_line() -> None:
-    outcome = failure("x = 1\nresult = = 2")
+    outcome = failure_of("x = 1\nresult = = 2")
     assert outcome.helpers["py"]["exception_type"] == "SyntaxError"
     assert "line 2" in kind_and_message(outcome)[1]
 
@@ -83,17 +83,17 @@ def test_code_that_does_not_compile_tells_the_line() -> None:
     ],
 )  # fmt: skip
 def test_whatever_is_raised_ends_the_task_alone(isolation: str, code: str, message: str) -> None:
-    assert kind_and_message(failure(code, spec={"isolation": isolation})) == ("python", message)
+    assert kind_and_message(failure_of(code, spec={"isolation": isolation})) == ("python", message)
 
 
 @pytest.mark.parametrize("isolation", ["pool", "fork"])
 def test_there_is_nobody_to_ask(isolation: str) -> None:
-    outcome = failure("input()", spec={"isolation": isolation})
+    outcome = failure_of("input()", spec={"isolation": isolation})
     assert kind_and_message(outcome) == ("python", "EOFError: EOF when reading a line")
 
 
 def test_what_is_told_is_bounded() -> None:
-    outcome = failure("raise ValueError('x' * 10_000_000)")
+    outcome = failure_of("raise ValueError('x' * 10_000_000)")
     assert len(kind_and_message(outcome)[1]) < 10_000
     assert len(outcome.helpers["py"]["traceback"]) < 40_000
 
@@ -109,7 +109,7 @@ def test_what_is_told_is_bounded() -> None:
     ],
 )
 def test_a_result_that_is_not_json_names_the_place(code: str, path: str) -> None:
-    kind, message = kind_and_message(failure(code))
+    kind, message = kind_and_message(failure_of(code))
     assert kind == "python"
     assert message.startswith("the result is not JSON: ")
     assert path in message

@@ -97,10 +97,10 @@ def test_modules_beside_a_script_are_imported_afresh(tmp_path: Path) -> None:
 
 def test_fork_gives_every_task_a_fresh_process() -> None:
     code = "import os, sys\nwarm = 'colorsys' in sys.modules\nimport colorsys\nresult = [os.getpid(), os.getppid(), warm]"
-    found = [outcome.result for outcome in run(*[call(code, spec={"isolation": "fork"})] * 3)]
-    assert len({pid for pid, _, _ in found}) == 3
-    assert len({parent for _, parent, _ in found}) == 1
-    assert [warm for _, _, warm in found] == [False] * 3
+    processes = [outcome.result for outcome in run(*[call(code, spec={"isolation": "fork"})] * 3)]
+    assert len({pid for pid, _, _ in processes}) == 3
+    assert len({parent for _, parent, _ in processes}) == 1
+    assert [warm for _, _, warm in processes] == [False] * 3
 
 
 def test_inline_runs_in_the_worker() -> None:
@@ -129,14 +129,14 @@ def test_inline_code_that_does_not_end_is_left_alone_but_not_waited_for(tmp_path
 def test_inline_tasks_that_add_to_the_environment_take_turns() -> None:
     code = "import os, threading\nthreading.Event().wait(0.01)\nresult = os.environ['TURN']"
 
-    async def whole() -> list[Outcome]:
+    async def scenario() -> list[Outcome]:
         tool = PythonTool()
         calls = [call(code, spec={"isolation": "inline", "env": {"TURN": turn}}) for turn in "abc"]
-        found = await asyncio.gather(*map(tool.run, calls))
+        outcomes = await asyncio.gather(*map(tool.run, calls))
         await tool.close()
-        return found
+        return outcomes
 
-    assert [outcome.result for outcome in asyncio.run(whole())] == ["a", "b", "c"]
+    assert [outcome.result for outcome in asyncio.run(scenario())] == ["a", "b", "c"]
     assert "TURN" not in os.environ
 
 
@@ -166,26 +166,26 @@ def let_go(tmp_path: Path, number: int) -> None:
 
 
 def test_the_pool_grows_as_tasks_come_and_no_further_than_it_may(tmp_path: Path) -> None:
-    async def whole() -> list[Outcome]:
+    async def scenario() -> list[Outcome]:
         tool = PythonTool(size=2)
-        tasks = [asyncio.create_task(tool.run(one)) for one in meet(tmp_path, 3)]
+        tasks = [asyncio.create_task(tool.run(tool_call)) for tool_call in meet(tmp_path, 3)]
         for number in (0, 1):
             await asyncio.to_thread(rung, tmp_path, number)
         for number in (0, 1):
             await asyncio.to_thread(let_go, tmp_path, number)
         await asyncio.to_thread(rung, tmp_path, 2)
         await asyncio.to_thread(let_go, tmp_path, 2)
-        found = await asyncio.gather(*tasks)
+        outcomes = await asyncio.gather(*tasks)
         await tool.close()
-        return found
+        return outcomes
 
-    first, second, third = [outcome.result for outcome in asyncio.run(whole())]
+    first, second, third = [outcome.result for outcome in asyncio.run(scenario())]
     assert first != second
     assert third in (first, second)
 
 
 def test_waiting_for_a_process_counts_as_time(tmp_path: Path) -> None:
-    async def whole() -> Outcome:
+    async def scenario() -> Outcome:
         tool = PythonTool(size=1)
         (holding,) = meet(tmp_path, 1)
         task = asyncio.create_task(tool.run(holding))
@@ -196,7 +196,7 @@ def test_waiting_for_a_process_counts_as_time(tmp_path: Path) -> None:
         await tool.close()
         return late
 
-    late = asyncio.run(whole())
+    late = asyncio.run(scenario())
     assert late.error
     assert late.error.kind == "timeout"
 
@@ -207,18 +207,18 @@ def test_a_process_is_replaced_after_many_tasks() -> None:
 
 
 def test_a_process_that_is_idle_for_long_ends() -> None:
-    async def whole() -> bool:
+    async def scenario() -> bool:
         tool = PythonTool(idle=0.05)
         outcome = await tool.run(call(PID))
         gone = await asyncio.to_thread(ends, outcome.result)
         await tool.close()
         return gone
 
-    assert asyncio.run(whole())
+    assert asyncio.run(scenario())
 
 
 def test_an_idle_process_that_somebody_killed_is_replaced() -> None:
-    async def whole() -> tuple[Outcome, Outcome]:
+    async def scenario() -> tuple[Outcome, Outcome]:
         tool = PythonTool()
         first = await tool.run(call(PID))
         os.kill(first.result, 9)
@@ -227,6 +227,6 @@ def test_an_idle_process_that_somebody_killed_is_replaced() -> None:
         await tool.close()
         return first, second
 
-    first, second = asyncio.run(whole())
+    first, second = asyncio.run(scenario())
     assert second.status == "ok", second
     assert first.result != second.result

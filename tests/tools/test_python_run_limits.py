@@ -6,7 +6,7 @@ import os
 import pytest
 
 from noetl.tools.python.tool import PythonTool
-from tests.tools.python_calls import call, ends, failure, kind_and_message, result, run
+from tests.tools.python_calls import call, ends, failure_of, kind_and_message, result_of, run
 
 CHILDREN = ("pool", "fork")
 
@@ -24,7 +24,7 @@ CHILDREN = ("pool", "fork")
     ],
 )
 def test_a_crash_is_an_outcome(isolation: str, code: str, message: str, retryable: bool) -> None:
-    outcome = failure(code, spec={"isolation": isolation})
+    outcome = failure_of(code, spec={"isolation": isolation})
     assert kind_and_message(outcome) == ("process_exit", message)
     assert outcome.error
     assert outcome.error.retryable is retryable
@@ -32,7 +32,7 @@ def test_a_crash_is_an_outcome(isolation: str, code: str, message: str, retryabl
 
 def test_a_crash_tells_its_line_in_the_log() -> None:
     lines: list[str] = []
-    failure("import ctypes\n\nctypes.string_at(0)", log=lines.append)
+    failure_of("import ctypes\n\nctypes.string_at(0)", log=lines.append)
     assert any('File "<code>", line 3' in line for line in lines)
 
 
@@ -48,7 +48,7 @@ def test_a_crash_tells_its_line_in_the_log() -> None:
     ],
 )
 def test_code_that_does_not_end_is_stopped(isolation: str, code: str) -> None:
-    outcome = failure(code, timeout=0.5, spec={"isolation": isolation})
+    outcome = failure_of(code, timeout=0.5, spec={"isolation": isolation})
     assert kind_and_message(outcome) == ("timeout", "the code was not done within 0.5 s")
     assert outcome.error
     assert outcome.error.retryable
@@ -63,7 +63,7 @@ def test_code_that_does_not_end_is_stopped(isolation: str, code: str) -> None:
     ],
 )
 def test_code_that_takes_too_much_memory_is_stopped(isolation: str, code: str) -> None:
-    outcome = failure(code, spec={"isolation": isolation, "memory": "100MB"})
+    outcome = failure_of(code, spec={"isolation": isolation, "memory": "100MB"})
     assert kind_and_message(outcome) == ("limit", "the code used more than 100,000,000 bytes of memory")
 
 
@@ -76,13 +76,13 @@ def test_memory_is_counted_from_where_the_task_begins() -> None:
 
 
 def test_memory_that_the_system_refuses_is_a_limit() -> None:
-    outcome = failure("x = bytearray(1 << 60)")
+    outcome = failure_of("x = bytearray(1 << 60)")
     assert kind_and_message(outcome)[0] == "limit"
     assert outcome.helpers["py"]["exception_type"] == "MemoryError"
 
 
 def test_what_memory_runs_out_for_is_users_code_first() -> None:
-    assert result("result = open('/proc/self/oom_score_adj').read()") == "1000\n"
+    assert result_of("result = open('/proc/self/oom_score_adj').read()") == "1000\n"
 
 
 @pytest.mark.parametrize(
@@ -102,16 +102,16 @@ def test_a_flood_of_output_is_stopped(code: str) -> None:
 
 
 def test_a_result_that_is_too_large_is_refused() -> None:
-    found = run(call("result = 'x' * 2_000_000"), call("result = 'x' * 900_000"), max_result=1_000_000)
-    kind, message = kind_and_message(found[0])
+    outcomes = run(call("result = 'x' * 2_000_000"), call("result = 'x' * 900_000"), max_result=1_000_000)
+    kind, message = kind_and_message(outcomes[0])
     assert kind == "limit"
     assert message.startswith("the result has 2,000,0")
-    assert found[1].result == "x" * 900_000
+    assert outcomes[1].result == "x" * 900_000
 
 
 def test_values_of_megabytes_go_both_ways() -> None:
     rows = [{"id": number, "text": "x" * 100} for number in range(30_000)]
-    assert result("result = rows", args={"rows": rows}) == rows
+    assert result_of("result = rows", args={"rows": rows}) == rows
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_values_of_megabytes_go_both_ways() -> None:
     ],
 )  # fmt: skip
 def test_code_that_breaks_the_pipes_ends_its_own_process(code: str) -> None:
-    assert kind_and_message(failure(code))[0] == "process_exit"
+    assert kind_and_message(failure_of(code))[0] == "process_exit"
 
 
 def test_code_that_forks_and_comes_back_twice_answers_once() -> None:
@@ -133,14 +133,14 @@ def test_code_that_forks_and_comes_back_twice_answers_once() -> None:
 def ends_with_its_task(code: str, isolation: str) -> bool:
     """Whether the process whose number the code gives is gone after its task, while the tool lives on."""
 
-    async def whole() -> bool:
+    async def scenario() -> bool:
         tool = PythonTool()
         outcome = await tool.run(call(code, spec={"isolation": isolation}))
         gone = await asyncio.to_thread(ends, outcome.result)
         await tool.close()
         return gone
 
-    return asyncio.run(whole())
+    return asyncio.run(scenario())
 
 
 @pytest.mark.parametrize("isolation", CHILDREN)
@@ -169,14 +169,14 @@ def test_threads_left_behind_end_with_the_task(isolation: str) -> None:
 def test_a_crash_takes_what_the_code_started_with_it(isolation: str) -> None:
     code = "import os, subprocess\nprint(subprocess.Popen(['sleep', '1000']).pid)\nos._exit(1)"
     lines: list[str] = []
-    failure(code, log=lines.append, spec={"isolation": isolation})
+    failure_of(code, log=lines.append, spec={"isolation": isolation})
     assert ends(int(lines[0]))
 
 
 def test_a_crash_is_seen_though_a_copy_holds_the_pipes() -> None:
     code = "import os, time\nif os.fork() == 0:\n    os.setsid()\n    time.sleep(1000)\nos._exit(4)"
     lines: list[str] = []
-    outcome = failure(code.replace("os.setsid()", "print(os.getpid())"), log=lines.append)
+    outcome = failure_of(code.replace("os.setsid()", "print(os.getpid())"), log=lines.append)
     assert "exit code 4" in kind_and_message(outcome)[1]
     if lines:  # the copy may have been killed before it came to print
         assert ends(int(lines[0]))

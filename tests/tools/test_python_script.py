@@ -15,19 +15,19 @@ from tests.tools.python_calls import call, kind_and_message
 CODE = "def main(a):\n    return 10 / a\n"
 
 
-def fetched(handler: Handler, script: Any, args: dict[str, Json] | None = None, **about: Any) -> Outcome:
+def fetched(handler: Handler, script: Any, args: dict[str, Json] | None = None, **options: Any) -> Outcome:
     """The outcome of a script, in whose address `URL` is where the server is."""
 
-    async def whole() -> Outcome:
+    async def scenario() -> Outcome:
         tool = PythonTool()
         async with serving(handler) as server:
             at = _replaced(script, server.url)
             try:
-                return await tool.run(call(script=at, args=args or {"a": 4}, **about))
+                return await tool.run(call(script=at, args=args or {"a": 4}, **options))
             finally:
                 await tool.close()
 
-    return asyncio.run(whole())
+    return asyncio.run(scenario())
 
 
 def _replaced(value: Any, url: str) -> Any:
@@ -99,10 +99,10 @@ def test_an_empty_script_gives_nothing() -> None:
 def test_a_script_that_cannot_be_had_is_told(
     handler: Handler, kind: str, retryable: bool, message: str
 ) -> None:
-    found = fetched(handler, "URL/x.py")
-    assert found.error is not None
-    assert (found.error.kind, found.error.retryable) == (kind, retryable)
-    assert message in found.error.message
+    outcome = fetched(handler, "URL/x.py")
+    assert outcome.error is not None
+    assert (outcome.error.kind, outcome.error.retryable) == (kind, retryable)
+    assert message in outcome.error.message
 
 
 def test_a_script_that_does_not_come_in_time_is_told() -> None:

@@ -31,24 +31,24 @@ class Bench:
         self.objects: ExecutionObjects = ResultStoreObjects(FileResults(folder), "x")
         self._tool = tool
 
-    async def outcome(self, code: str, **about: Any) -> Outcome:
-        return await self._tool.run(msgspec.structs.replace(call(code, **about), objects=self.objects))
+    async def outcome(self, code: str, **options: Any) -> Outcome:
+        return await self._tool.run(msgspec.structs.replace(call(code, **options), objects=self.objects))
 
-    async def result(self, code: str, **about: Any) -> Any:
-        outcome = await self.outcome(code, **about)
+    async def result(self, code: str, **options: Any) -> Any:
+        outcome = await self.outcome(code, **options)
         assert outcome.error is None, outcome.error
         return outcome.result
 
 
 def at_bench(folder: Path, work: Callable[[Bench], Awaitable[None]]) -> None:
-    async def whole() -> None:
+    async def scenario() -> None:
         tool = PythonTool()
         try:
             await work(Bench(folder, tool))
         finally:
             await tool.close()
 
-    asyncio.run(whole())
+    asyncio.run(scenario())
     left = [path.name for path in folder.rglob("*") if path.name.startswith(".")]
     assert left == [], "nothing but stored objects stays"
 
@@ -99,11 +99,11 @@ def test_a_small_table_becomes_rows_wherever_it_stands(tmp_path: Path, code: str
 
 def test_bytes_become_an_object_and_come_back_as_a_file(tmp_path: Path) -> None:
     async def work(bench: Bench) -> None:
-        found = await bench.result("result = {'zip': b'PK' * 3, 'text': bytearray(b'abc')}")
-        assert [found[name]["media_type"] for name in found] == ["application/octet-stream"] * 2
-        assert (found["zip"]["size"], found["text"]["size"]) == (6, 3)
+        references = await bench.result("result = {'zip': b'PK' * 3, 'text': bytearray(b'abc')}")
+        assert [references[name]["media_type"] for name in references] == ["application/octet-stream"] * 2
+        assert (references["zip"]["size"], references["text"]["size"]) == (6, 3)
         code = "result = [zip['size'], open(zip['path'], 'rb').read().decode()]"
-        assert await bench.result(code, args=found) == [6, "PKPKPK"]
+        assert await bench.result(code, args=references) == [6, "PKPKPK"]
 
     at_bench(tmp_path, work)
 

@@ -13,7 +13,7 @@ from noetl.model.outcome import Outcome
 from noetl.tools.process.orphan_killer import OrphanKiller
 from noetl.tools.shell.tool import ShellTool
 from tests.tools.python_calls import ends
-from tests.tools.shell_calls import call, error, result, with_tool
+from tests.tools.shell_calls import call, error_of, result_of, with_tool
 
 FAMILY = "sleep 1000 & echo $!; echo $$; setsid sleep 1000 & echo $!; "
 """Prints the numbers of a child, of the shell itself, and of a child in a session of its own."""
@@ -21,9 +21,9 @@ FAMILY = "sleep 1000 & echo $!; echo $$; setsid sleep 1000 & echo $!; "
 
 def test_a_command_that_takes_too_long_is_stopped_with_all_it_started() -> None:
     lines: list[str] = []
-    told = error(FAMILY + "wait", timeout=1, log=lines.append)
-    assert (told.kind, told.retryable) == ("timeout", True)
-    assert told.message == "the command was not done within 1 s"
+    error = error_of(FAMILY + "wait", timeout=1, log=lines.append)
+    assert (error.kind, error.retryable) == ("timeout", True)
+    assert error.message == "the command was not done within 1 s"
     assert all(ends(int(line)) for line in lines)
     assert len(lines) == 3
 
@@ -31,7 +31,7 @@ def test_a_command_that_takes_too_long_is_stopped_with_all_it_started() -> None:
 def test_a_stopped_command_may_tidy_up(tmp_path: Path) -> None:
     lines: list[str] = []
     command = f"trap 'echo tidy; touch {tmp_path}/tidied; exit' TERM; echo here; sleep 1000 & wait"
-    assert error(command, timeout=1, grace=60, log=lines.append).kind == "timeout"
+    assert error_of(command, timeout=1, grace=60, log=lines.append).kind == "timeout"
     assert lines == ["here", "tidy"]
     assert (tmp_path / "tidied").exists()
 
@@ -39,7 +39,7 @@ def test_a_stopped_command_may_tidy_up(tmp_path: Path) -> None:
 def test_a_command_that_will_not_stop_is_killed() -> None:
     lines: list[str] = []
     command = "trap '' TERM; " + FAMILY + "while true; do sleep 1000; done"
-    assert error(command, timeout=1, log=lines.append).kind == "timeout"
+    assert error_of(command, timeout=1, log=lines.append).kind == "timeout"
     assert all(ends(int(line)) for line in lines)
     assert len(lines) == 3
 
@@ -92,19 +92,19 @@ def test_a_second_cancellation_kills_at_once() -> None:
 
 
 def test_what_a_command_leaves_behind_ends_with_the_task() -> None:
-    found = result("sleep 1000 & echo $!")
-    assert ends(int(found["stdout"]))
+    result = result_of("sleep 1000 & echo $!")
+    assert ends(int(result["stdout"]))
 
 
 def test_what_is_left_behind_may_say_its_last_words(tmp_path: Path) -> None:
     """It says them when the end of the shell has closed the pipe between them."""
     command = "mkfifo end; (cat end; echo late) & exec 3>end; echo early"
-    assert result(command, folder=tmp_path)["stdout"] == "early\nlate\n"
+    assert result_of(command, folder=tmp_path)["stdout"] == "early\nlate\n"
 
 
 def test_a_process_that_left_the_group_does_not_hold_up_the_task() -> None:
-    found = result("setsid sleep 1000 & echo $!", timeout=20)
-    os.kill(int(found["stdout"]), signal.SIGKILL)
+    result = result_of("setsid sleep 1000 & echo $!", timeout=20)
+    os.kill(int(result["stdout"]), signal.SIGKILL)
 
 
 VICTIM = """
@@ -125,7 +125,7 @@ asyncio.run(main())
 
 def test_the_death_of_the_worker_is_the_end_of_its_programs() -> None:
     root = Path(__file__).parents[2]
-    path = os.pathsep.join(str(place) for place in (root / "src", root))
+    path = os.pathsep.join(str(folder) for folder in (root / "src", root))
     with subprocess.Popen(
         [sys.executable, "-c", VICTIM], env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE
     ) as worker:
@@ -138,17 +138,17 @@ def test_the_death_of_the_worker_is_the_end_of_its_programs() -> None:
 KILLED_EARLY = """
 import asyncio, os, signal, subprocess
 from pathlib import Path
-from noetl.tools.process.orphan_killer import Guard
+from noetl.tools.process.orphan_killer import OrphanKiller
 from noetl.tools.process.program import Program
 
-class Late(Guard):
+class Late(OrphanKiller):
     def watch(self, leader):
         print(leader, flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
 
 async def main():
     command = ["sh", "-c", "trap '' TERM HUP INT; sleep 1000 & wait"]
-    Program(command, folder=Path("/"), env={}, stdin=subprocess.DEVNULL, guard=Late())
+    Program(command, folder=Path("/"), env={}, stdin=subprocess.DEVNULL, orphan_killer=Late())
 
 asyncio.run(main())
 """
@@ -172,17 +172,17 @@ def test_a_program_ends_with_a_worker_that_dies_before_its_guard_knows_the_progr
 
 def test_a_program_that_could_not_start_is_not_expected() -> None:
     """What has the pipe afterwards is left alone."""
-    guard = OrphanKiller()
+    killer = OrphanKiller()
     out, pipe = os.pipe()
     with subprocess.Popen(["sleep", "1000"], start_new_session=True, stdout=pipe) as other:
-        guard.expect(out)
-        guard.expect(None)
-        assert guard._process is not None
-        assert guard._process.stdin is not None
-        guard._process.stdin.close()
-        assert guard._process.wait() == 0
+        killer.expect(out)
+        killer.expect(None)
+        assert killer._process is not None
+        assert killer._process.stdin is not None
+        killer._process.stdin.close()
+        assert killer._process.wait() == 0
         assert other.poll() is None
-        guard.close()
+        killer.close()
         other.kill()
     os.close(out)
     os.close(pipe)
@@ -193,36 +193,36 @@ def sleeper() -> "subprocess.Popen[bytes]":
 
 
 def test_a_guard_that_was_killed_is_replaced() -> None:
-    guard = OrphanKiller()
+    killer = OrphanKiller()
     with sleeper() as first, sleeper() as second:
-        guard.watch(first.pid)
-        assert guard._process is not None
-        before = guard._process
+        killer.watch(first.pid)
+        assert killer._process is not None
+        before = killer._process
         before.kill()
         before.wait()
-        guard.watch(second.pid)
-        assert guard._process is not before
-        assert guard._process.stdin is not None
-        guard._process.stdin.close()  # as the death of the worker would
+        killer.watch(second.pid)
+        assert killer._process is not before
+        assert killer._process.stdin is not None
+        killer._process.stdin.close()  # as the death of the worker would
         assert (first.wait(), second.wait()) == (-signal.SIGKILL, -signal.SIGKILL)
-        guard.close()
+        killer.close()
 
 
 def test_a_guard_leaves_alone_what_it_was_told_to_forget() -> None:
-    guard = OrphanKiller()
-    with sleeper() as kept, sleeper() as watched:
-        guard.watch(kept.pid)
-        guard.watch(watched.pid)
-        guard.forget(kept.pid)
-        assert guard._process is not None
-        assert guard._process.stdin is not None
-        guard._process.stdin.close()
+    killer = OrphanKiller()
+    with sleeper() as forgotten, sleeper() as watched:
+        killer.watch(forgotten.pid)
+        killer.watch(watched.pid)
+        killer.forget(forgotten.pid)
+        assert killer._process is not None
+        assert killer._process.stdin is not None
+        killer._process.stdin.close()
         assert watched.wait() == -signal.SIGKILL
-        assert guard._process.wait() == 0
-        assert kept.poll() is None
-        guard.close()
-        guard.close()
-        kept.kill()
+        assert killer._process.wait() == 0
+        assert forgotten.poll() is None
+        killer.close()
+        killer.close()
+        forgotten.kill()
 
 
 def test_a_tool_that_is_closed_begins_nothing() -> None:
@@ -230,15 +230,15 @@ def test_a_tool_that_is_closed_begins_nothing() -> None:
         await tool.close()
         return await tool.run(call(["true"]))
 
-    found = with_tool(closed)
-    assert found.error is not None
-    assert (found.error.kind, found.error.message) == ("cancelled", "the worker is ending")
+    outcome = with_tool(closed)
+    assert outcome.error is not None
+    assert (outcome.error.kind, outcome.error.message) == ("cancelled", "the worker is ending")
 
 
 def test_a_system_without_handles_of_processes_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("noetl.tools.process.program.exit_handle", lambda _pid: None)
-    assert result("sleep 1000 & echo $!; exit 0")["exit_code"] == 0
-    assert error("exit 3").details == {"exit_code": 3}
+    assert result_of("sleep 1000 & echo $!; exit 0")["exit_code"] == 0
+    assert error_of("exit 3").details == {"exit_code": 3}
     lines: list[str] = []
-    assert error(FAMILY + "wait", timeout=1, log=lines.append).kind == "timeout"
+    assert error_of(FAMILY + "wait", timeout=1, log=lines.append).kind == "timeout"
     assert all(ends(int(line)) for line in lines)

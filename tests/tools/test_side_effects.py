@@ -5,7 +5,7 @@ from textwrap import dedent
 import pytest
 
 from noetl.tools.python.side_effects import is_side_effect_free
-from tests.tools.python_calls import results
+from tests.tools.python_calls import call, results, run
 
 CONTAINED = [
     "result = 1",
@@ -66,3 +66,26 @@ def test_contained_code_leaves_nothing_to_the_next_task() -> None:
         False,
         "new",
     ]
+
+
+IMPORTS = ["", "import math, json\n", "from collections import Counter\n", "import datetime as d, re\n"]
+BODIES = [
+    "result = [n * 2 for n in range(3)]",
+    "return {'a': args['n'], 'b': n}",
+    "def main(n):\n    print(n)\n    return n + 1",
+    "result = 1 / 0",
+    "raise ValueError('no')",
+    "import random\nrandom.seed(n)\nresult = random.random()",
+    "result = n",
+    "n += 1",
+    "async def main(n): return n",
+]
+
+
+def test_code_that_is_contained_does_the_same_in_a_process_that_is_put_back() -> None:
+    """A variable in its environment makes a task one for which the process is set up and put back."""
+    codes = [first + body for first in IMPORTS for body in BODIES]
+    assert all(is_side_effect_free(code) for code in codes)
+    quick = run(*(call(code, args={"n": 3}) for code in codes))
+    slow = run(*(call(code, args={"n": 3}, spec={"env": {"X": "1"}}) for code in codes))
+    assert quick == slow

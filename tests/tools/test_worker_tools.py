@@ -9,8 +9,8 @@ from noetl.dsl.document.playbook import Position
 from noetl.kernel.pipeline.task_inputs import WAITING_KINDS
 from noetl.model.outcome import Outcome, succeeded
 from noetl.ports.tool import Call
-from noetl.tools import builtin_kinds
 from noetl.tools.host.worker_tools import ENGINE_KINDS, Tools, UnrunnableTask, unrunnable_tasks
+from noetl.tools.kind_registry import builtin_kinds
 from tests.playbooks import playbook_of
 from tests.tools.python_calls import call
 
@@ -57,17 +57,17 @@ def _name(implementation: object) -> str:
 
 
 def test_the_built_in_kinds_are_run_by_their_tools() -> None:
-    async def whole() -> dict[str, str]:
+    async def scenario() -> dict[str, str]:
         tools = Tools(builtin_kinds())
-        found = {kind.name: tools.get(kind.name) for kind in builtin_kinds()}
+        by_kind = {kind.name: tools.get(kind.name) for kind in builtin_kinds()}
         await tools.close()
-        return {name: type(tool).__name__ for name, tool in found.items() if tool}
+        return {name: type(tool).__name__ for name, tool in by_kind.items() if tool}
 
-    found = asyncio.run(whole())
-    found.pop("quantum")  # what runs it depends on whether its driver is installed
+    class_names = asyncio.run(scenario())
+    class_names.pop("quantum")  # what runs it depends on whether its driver is installed
     expected = {kind.name: _name(kind.implementation) for kind in builtin_kinds()}
-    assert found == {name: expected[name] for name in found}
-    assert found.keys() | {"quantum"} == expected.keys() - ENGINE_KINDS
+    assert class_names == {name: expected[name] for name in class_names}
+    assert class_names.keys() | {"quantum"} == expected.keys() - ENGINE_KINDS
 
 
 def test_what_the_engine_waits_for_it_does_itself() -> None:
@@ -116,15 +116,15 @@ def test_the_effect_of_an_unknown_kind_is_the_worst() -> None:
 def test_a_tool_that_cannot_be_made_fails_its_calls_and_says_why(kind: str, message: str) -> None:
     tool = Tools(KINDS).get(kind)
     assert tool is not None
-    found = asyncio.run(tool.run(call()))
-    assert found.error is not None
-    assert found.error.kind == "tool"
-    assert message in found.error.message
+    outcome = asyncio.run(tool.run(call()))
+    assert outcome.error is not None
+    assert outcome.error.kind == "tool"
+    assert message in outcome.error.message
     asyncio.run(tool.close())
 
 
 def test_closing_closes_all_tools_and_tells_what_went_wrong() -> None:
-    async def whole() -> None:
+    async def scenario() -> None:
         tools = Tools(KINDS)
         first, _ = tools.get("closing"), tools.get("stuck")
         assert first is not None
@@ -132,11 +132,11 @@ def test_closing_closes_all_tools_and_tells_what_went_wrong() -> None:
             await tools.close()
         assert (await first.run(call())).result is True
 
-    asyncio.run(whole())
+    asyncio.run(scenario())
 
 
 def test_nothing_new_is_made_after_the_end() -> None:
-    async def whole() -> Outcome:
+    async def scenario() -> Outcome:
         tools = Tools(KINDS)
         await tools.close()
         await tools.close()
@@ -145,9 +145,9 @@ def test_nothing_new_is_made_after_the_end() -> None:
         return await tool.run(call())
 
     before = Closing.made
-    found = asyncio.run(whole())
-    assert found.error is not None
-    assert (found.error.kind, Closing.made) == ("cancelled", before)
+    outcome = asyncio.run(scenario())
+    assert outcome.error is not None
+    assert (outcome.error.kind, Closing.made) == ("cancelled", before)
 
 
 PLAYBOOK = """\
@@ -178,10 +178,10 @@ workflow:
 
 
 def test_the_tasks_that_cannot_run_here_are_listed_with_their_places() -> None:
-    found = unrunnable_tasks(
+    unrunnable = unrunnable_tasks(
         playbook_of(PLAYBOOK, allow_kinds=["greet", "word"]), Kinds([*builtin_kinds(), *KINDS])
     )
-    assert found == (
+    assert unrunnable == (
         UnrunnableTask(
             step="start",
             task="store",
@@ -211,6 +211,6 @@ def test_the_tasks_that_cannot_run_here_are_listed_with_their_places() -> None:
 def test_a_missing_driver_is_found_before_anything_runs(kind: str, reason: str, hint: str) -> None:
     playbook = playbook_of(PLAYBOOK.replace("kind: greet", f"kind: {kind}"), allow_kinds=[kind, "word"])
     kinds = Kinds([*builtin_kinds(), *KINDS])
-    (found,) = [one for one in unrunnable_tasks(playbook, kinds) if one.kind == kind]
-    assert reason in found.reason
-    assert found.hint == hint
+    (unrunnable,) = [task for task in unrunnable_tasks(playbook, kinds) if task.kind == kind]
+    assert reason in unrunnable.reason
+    assert unrunnable.hint == hint

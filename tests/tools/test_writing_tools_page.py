@@ -9,7 +9,7 @@ import yaml
 from noetl.model.outcome import ERROR_KINDS
 from tests.pages import blocks_of
 from tests.playbooks import problems_of
-from tests.tools.declared_calls import error, outcome, run
+from tests.tools.declared_calls import error_of, outcome_of, run
 from tests.tools.python_calls import call
 
 PAGE = (Path(__file__).parents[2] / "docs" / "writing-tools.md").read_text("utf-8")
@@ -17,19 +17,19 @@ PAGE = (Path(__file__).parents[2] / "docs" / "writing-tools.md").read_text("utf-
 
 def test_the_page_shows_what_a_function_does() -> None:
     function, _ = blocks_of(PAGE, "python")
-    exec(compile(function, "page", "exec"), {"__name__": "page"})  # noqa: S102
+    exec(compile(function, "page", "exec"), {"__name__": "page"})  # noqa: S102 - the code is our own page's
     (example,) = blocks_of(PAGE, "yaml")
     assert problems_of("- step: start\n  " + example.replace("\n", "\n  ")) == ()
-    (given,) = yaml.safe_load(example)["tool"]
-    inputs = {key: value for key, value in given.items() if key not in ("name", "kind")}
-    assert outcome(given["kind"], **inputs).result == json.loads(*blocks_of(PAGE, "json"))
-    assert error("greet", whom="Ada", times=11).kind == "limit"
+    (task,) = yaml.safe_load(example)["tool"]
+    inputs = {key: value for key, value in task.items() if key not in ("name", "kind")}
+    assert outcome_of(task["kind"], **inputs).result == json.loads(*blocks_of(PAGE, "json"))
+    assert error_of("greet", whom="Ada", times=11).kind == "limit"
 
 
 def test_the_page_shows_what_a_class_does() -> None:
     _, example = blocks_of(PAGE, "python")
-    exec(compile(example, "page", "exec"), {"__name__": "page"})  # noqa: S102
-    assert [found.result for found in run("count", call(), call(by=2))] == [1, 3]
+    exec(compile(example, "page", "exec"), {"__name__": "page"})  # noqa: S102 - the code is our own page's
+    assert [outcome.result for outcome in run("count", call(), call(by=2))] == [1, 3]
 
 
 def test_the_page_lists_the_kinds_of_errors() -> None:

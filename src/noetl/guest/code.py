@@ -19,11 +19,11 @@ class CompiledCode(NamedTuple):
 
     def run(self, names: dict[str, Any]) -> tuple[Any] | None:
         """Runs it in a module's globals; a tuple with the value if it came to a `return`."""
-        exec(self.body, names)  # noqa: S102  # this is what the tool is for
+        exec(self.body, names)  # noqa: S102 - this is what the tool is for
         if not self.returns:
             return None
-        found: tuple[Any] | None = names.pop(_BODY)()
-        return found
+        returned: tuple[Any] | None = names.pop(_BODY)()
+        return returned
 
 
 def parse_code(source: str) -> ast.Module | None:
@@ -39,19 +39,19 @@ def parse_code(source: str) -> ast.Module | None:
 def compile_code(source: str, name: str) -> CompiledCode:
     """The code object; what `compile` raises if it cannot be one. `name` stands in tracebacks."""
     tree = ast.parse(source, name)
-    returns = any(isinstance(node, ast.Return) for node in _own(tree))
-    assigned = frozenset(_assigned(tree))
+    returns = any(isinstance(node, ast.Return) for node in _own_level(tree))
+    assigned = frozenset(_assigned_names(tree))
     if not returns:
         return CompiledCode(compile(tree, name, "exec", dont_inherit=True), returns, assigned)
     # The code must hold at the level of a module: there `yield` or `await` is wrong, in a function not.
-    bare = ast.fix_missing_locations(_Bare().visit(ast.parse(source, name)))
+    bare = ast.fix_missing_locations(_BareReturns().visit(ast.parse(source, name)))
     compile(bare, name, "exec", dont_inherit=True)
     return CompiledCode(
         compile(_as_function(tree, assigned), name, "exec", dont_inherit=True), returns, assigned
     )
 
 
-def _own(tree: ast.AST) -> Iterator[ast.AST]:
+def _own_level(tree: ast.AST) -> Iterator[ast.AST]:
     """The nodes of the code's own level: not those inside functions and classes."""
     waiting = list(ast.iter_child_nodes(tree))
     while waiting:
@@ -64,8 +64,8 @@ def _own(tree: ast.AST) -> Iterator[ast.AST]:
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
-def _assigned(tree: ast.AST) -> Iterator[str]:
-    for node in _own(tree):
+def _assigned_names(tree: ast.AST) -> Iterator[str]:
+    for node in _own_level(tree):
         match node:
             case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
                 yield name
@@ -90,7 +90,7 @@ def _as_function(tree: ast.Module, assigned: frozenset[str]) -> ast.Module:
         if isinstance(function, ast.FunctionDef):
             function.name = _BODY
             function.body = [ast.Global(sorted(assigned))] if assigned else []
-            function.body += [_Body().visit(node) for node in tree.body if not _is_future(node)]
+            function.body += [_FunctionBody().visit(node) for node in tree.body if not _is_future(node)]
     wrapped.body[:0] = futures
     return ast.fix_missing_locations(wrapped)
 
@@ -99,21 +99,21 @@ def _is_future(node: ast.stmt) -> bool:
     return isinstance(node, ast.ImportFrom) and node.module == "__future__"
 
 
-class _Own(ast.NodeTransformer):
+class _OwnLevel(ast.NodeTransformer):
     """Changes nodes of the code's own level alone."""
 
     def visit(self, node: ast.AST) -> Any:
         return node if isinstance(node, _SCOPES) else super().visit(node)
 
 
-class _Bare(_Own):
+class _BareReturns(_OwnLevel):
     """Turns every such `return` into its value, which compiles anywhere."""
 
     def visit_Return(self, node: ast.Return) -> ast.stmt:  # named by `ast`
         return ast.copy_location(ast.Expr(node.value or ast.Constant(None)), node)
 
 
-class _Body(_Own):
+class _FunctionBody(_OwnLevel):
     """Makes the code of a module that of a function."""
 
     def visit_Return(self, node: ast.Return) -> ast.stmt:  # named by `ast`

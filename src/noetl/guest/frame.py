@@ -2,7 +2,7 @@
 
 import struct
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -15,6 +15,9 @@ _INTEGER = 1
 """The code of the extension for integers over 64 bits, which MessagePack lacks."""
 FILE: Final = 2
 """The code of the extension for what a file holds: its number among the files of the message."""
+
+TableForm: TypeAlias = Literal["rows", "arrow", "pandas"]
+"""What code gets of a stored table."""
 
 Message = TypeVar("Message", bound=Struct)
 
@@ -31,8 +34,8 @@ class InputFile(Struct, frozen=True, kw_only=True):
     """A file with an input, and what the code gets of it: a table in one of three forms, or its path."""
 
     path: str
-    form: Literal["rows", "arrow", "pandas", "path"]
-    about: dict[str, Any] = {}
+    form: TableForm | Literal["path"]
+    details: dict[str, Any] = {}
 
 
 class ResultFile(Struct, frozen=True, kw_only=True):
@@ -40,14 +43,14 @@ class ResultFile(Struct, frozen=True, kw_only=True):
 
     media_type: str
     preview: str = ""
-    about: dict[str, Any] = {}
+    details: dict[str, Any] = {}
 
 
 class CodeRequest(Struct, frozen=True, kw_only=True):
     """One piece of code to run. `script` is its absolute path if it came from a file.
 
     Large parts of `args` are in `files`. Those of the result go into files whose names begin with
-    `objects`; a table of at most `max_inline` bytes of JSON goes as rows.
+    `file_prefix`; a table of at most `max_inline` bytes of JSON goes as rows.
     """
 
     code: str
@@ -57,10 +60,10 @@ class CodeRequest(Struct, frozen=True, kw_only=True):
     script: str | None = None
     libs: list[LibImport] = []
     env: dict[str, str] = {}
-    contained: bool = False
+    side_effect_free: bool = False
     """The code touches nothing but its own values, so there is nothing to set up or put back."""
     files: list[InputFile] = []
-    objects: str
+    file_prefix: str
     max_inline: int
     max_result: int
 
@@ -79,11 +82,11 @@ class CodeFailure(Struct, frozen=True, kw_only=True):
 class CodeAnswer(Struct, frozen=True, kw_only=True):
     """The end of a task. `spent` says that the process is not fit for another.
 
-    `made` are the files that the result names.
+    `result_files` are those that the result names.
     """
 
     result: Any = None
-    made: list[ResultFile] = []
+    result_files: list[ResultFile] = []
     failure: CodeFailure | None = None
     spent: bool = False
 
@@ -107,8 +110,8 @@ class FrameReader:
         """Bytes in the body of the frame that is under way; 0 if that is not known yet."""
         if len(self._parts) < LENGTH.size:
             return 0
-        found: int = LENGTH.unpack_from(self._parts)[0]
-        return found
+        length: int = LENGTH.unpack_from(self._parts)[0]
+        return length
 
 
 def pack(message: Struct) -> bytes:
@@ -116,30 +119,31 @@ def pack(message: Struct) -> bytes:
     try:
         body = msgspec.msgpack.encode(message)
     except OverflowError:
+        # Few values hold such a number, so none is looked for before. Boxing what needs none changes no byte.
         names = message.__struct_fields__
-        wide = type(message)(**{name: _boxed(getattr(message, name)) for name in names})
+        wide = type(message)(**{name: _box_integers(getattr(message, name)) for name in names})
         body = msgspec.msgpack.encode(wide)
     return LENGTH.pack(len(body)) + body
 
 
 def unpack(body: bytes | bytearray, kind: type[Message]) -> Message:
     """The message of a frame without its length."""
-    return msgspec.msgpack.decode(body, type=kind, ext_hook=_unboxed)
+    return msgspec.msgpack.decode(body, type=kind, ext_hook=_unbox)
 
 
-def _boxed(value: Any) -> Any:
+def _box_integers(value: Any) -> Any:
     match value:
         case int() if not -(2**63) <= value < 2**64:
             size = value.bit_length() // 8 + 1
             return msgspec.msgpack.Ext(_INTEGER, value.to_bytes(size, "big", signed=True))
         case dict():
-            return {key: _boxed(item) for key, item in value.items()}
+            return {key: _box_integers(item) for key, item in value.items()}
         case list():
-            return [_boxed(item) for item in value]
+            return [_box_integers(item) for item in value]
     return value
 
 
-def _unboxed(code: int, data: memoryview) -> Any:
+def _unbox(code: int, data: memoryview) -> Any:
     if code == _INTEGER:
         return int.from_bytes(data, "big", signed=True)
     if code == FILE:

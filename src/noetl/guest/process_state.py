@@ -36,11 +36,13 @@ class ProcessState:
         self.streams = (sys.stdin, sys.stdout, sys.stderr)
         self.modules = dict(sys.modules)
         self.threads = _thread._count()
-        self.rest = _rest()
+        self.unrestorable = _unrestorable()
 
     def enter(self, request: CodeRequest, module: ModuleType) -> None:
         """Sets up what the request asks for. OSError if its folder is not there."""
-        if request.contained:
+        if request.side_effect_free:
+            # Such code can see nothing of what follows, nor change what `restore` compares. That saves a copy
+            # of `sys.modules` and some dozen calls of the system for each task; a test holds both ways equal.
             sys.modules[module.__name__] = module
             return
         os.chdir(request.folder)
@@ -48,19 +50,21 @@ class ProcessState:
         if request.script:
             sys.path.insert(0, os.path.dirname(request.script))
         sys.argv[:] = [request.script or request.name]
-        self.modules = dict(sys.modules)
+        self.modules = dict(sys.modules)  # anew, as earlier tasks may have imported more
         sys.modules[module.__name__] = module
 
     def restore(self, request: CodeRequest) -> bool:
         """Puts back what can be; whether the process is fit for another task."""
-        if request.contained:
+        if request.side_effect_free:
             sys.modules.pop(MODULE, None)
             return True
         try:
             self._restore()
-        except Exception:  # noqa: BLE001  # the code may have broken anything it could reach
+        except Exception:  # noqa: BLE001 - the code may have broken anything it could reach
             return False
-        return self.rest == _rest() and _thread._count() <= self.threads and not _has_children()
+        return (
+            self.unrestorable == _unrestorable() and _thread._count() <= self.threads and not _has_children()
+        )
 
     def _restore(self) -> None:
         os.chdir(self.folder)
@@ -89,48 +93,58 @@ class ProcessState:
     def _is_installed(self, name: str, module: object, extra: list[str]) -> bool:
         """Whether the folder it comes from is one of ours, or a package of ours made it."""
         spec = getattr(module, "__spec__", None)
-        places = [getattr(spec, "origin", None), *(getattr(spec, "submodule_search_locations", None) or ())]
-        place = next((one for one in places if isinstance(one, str)), None)
-        if place is None:
+        locations = [
+            getattr(spec, "origin", None),
+            *(getattr(spec, "submodule_search_locations", None) or ()),
+        ]
+        location = next((candidate for candidate in locations if isinstance(candidate, str)), None)
+        if location is None:
             return name.rpartition(".")[0] in self.modules
-        return place in ("built-in", "frozen") or _nearest(place, self.path) > _nearest(place, extra)
+        return location in ("built-in", "frozen") or _matching_length(location, self.path) > _matching_length(
+            location, extra
+        )
 
 
-def _nearest(place: str, folders: list[str]) -> int:
-    """How much of the place's path the folder it lies in says; 0 if it lies in none."""
-    return max((len(one) for one in folders if place.startswith(one.rstrip("/") + "/")), default=0)
+def _matching_length(location: str, folders: list[str]) -> int:
+    """Characters of the folder that the location lies in, the deepest one; 0 if it lies in none."""
+    return max(
+        (len(folder) for folder in folders if location.startswith(folder.rstrip("/") + "/")), default=0
+    )
 
 
 def _raw_env() -> dict[bytes, bytes]:
-    """The environment before it is decoded, which takes longer than all the rest of a restoration."""
+    """The environment before it is decoded, which takes longer than all the rest of a restoration.
+
+    An internal of `os.environ`: if it goes, no child starts, and tests tell.
+    """
     raw: dict[bytes, bytes] = vars(os.environ)["_data"]
     return raw
 
 
-def _rest() -> tuple[Any, ...]:
+def _unrestorable() -> tuple[Any, ...]:
     """What is compared, and never put back."""
-    mask = os.umask(0)
+    mask = os.umask(0)  # there is no way to read it without setting it
     os.umask(mask)
     return (
         mask,
-        [signal.getsignal(one) for one in _SIGNALS],
+        [signal.getsignal(number) for number in _SIGNALS],
         signal.getitimer(signal.ITIMER_REAL),
-        [resource.getrlimit(one) for one in _LIMITS],
+        [resource.getrlimit(number) for number in _LIMITS],
         sys.getrecursionlimit(),
         sys.gettrace(),
         sys.getprofile(),
         gc.isenabled(),
-        [_same_file(fd) for fd in (0, 1, 2)],
+        [_file_identity(fd) for fd in (0, 1, 2)],
         dict(builtins.__dict__),
     )
 
 
-def _same_file(fd: int) -> tuple[int, int] | None:
+def _file_identity(fd: int) -> tuple[int, int] | None:
     try:
-        found = os.fstat(fd)
+        status = os.fstat(fd)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _has_children() -> bool:

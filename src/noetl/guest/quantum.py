@@ -14,7 +14,7 @@ PROVIDERS = "noetl.quantum"
 _VERSION = re.compile(r"(?:\s|//[^\n]*\n|/\*.*?\*/)*OPENQASM\s+(\d)", re.DOTALL)
 
 
-class Refused(Exception):
+class QuantumRefused(Exception):
     """The order cannot be carried out; `kind` is one of the kinds of errors."""
 
     def __init__(self, kind: str, message: str) -> None:
@@ -28,7 +28,7 @@ class Provider(Protocol):
     `job` has `program`, `parameters`, `shots`, `seed`, `observables`, `memory` and `key`, which is the same
     when the same job is submitted again. States are queued, running, done, failed and cancelled. A result
     has `counts`, and `expectations` and `memory` (a list of bit strings) if these were asked for; `result`
-    waits for it. Each may raise Refused.
+    waits for it. Each may raise QuantumRefused.
     """
 
     def submit(self, job: Mapping[str, Any]) -> str: ...
@@ -42,8 +42,8 @@ class Provider(Protocol):
 
 def qasm_version(program: str) -> int | None:
     """The version of OpenQASM that the program says it is in: 2 or 3."""
-    found = _VERSION.match(program)
-    return int(found[1]) if found and found[1] in "23" else None
+    match = _VERSION.match(program)
+    return int(match[1]) if match and match[1] in "23" else None
 
 
 def perform(order: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,13 +53,13 @@ def perform(order: Mapping[str, Any]) -> dict[str, Any]:
     """
     try:
         return {"value": _ACTIONS[order["do"]](order)}
-    except Refused as refused:
+    except QuantumRefused as refused:
         return {"error": {"kind": refused.kind, "message": str(refused)}}
 
 
 def _simulate(order: Mapping[str, Any]) -> None:
     simulation = resolve_name("noetl.guest.simulator:Simulation")(order["job"])
-    _write_shots(order, simulation.shots(), kept=order["job"]["memory"])
+    _write_shots(order, simulation.shots(), keep=order["job"]["memory"])
     _write(order, simulation.result())
 
 
@@ -73,7 +73,7 @@ def _result_of_provider(order: Mapping[str, Any]) -> None:
     result = dict(_provider(order).result(order["job_id"]))
     shots = result.pop("memory", None)
     if shots is not None:
-        _write_shots(order, iter([shots]), kept=True)
+        _write_shots(order, iter([shots]), keep=True)
     _write(order, result)
 
 
@@ -81,10 +81,10 @@ def _write(order: Mapping[str, Any], result: Mapping[str, Any]) -> None:
     Path(order["result"]).write_text(json.dumps(result, allow_nan=False), "utf-8")
 
 
-def _write_shots(order: Mapping[str, Any], batches: Iterator[list[str]], *, kept: bool) -> None:
+def _write_shots(order: Mapping[str, Any], batches: Iterator[list[str]], *, keep: bool) -> None:
     """A table with a row for each shot. The batches are drawn even if they are not kept."""
-    if kept:
-        resolve_name("noetl.guest.simulator:write_table")(Path(order["shots"]), batches)
+    if keep:
+        resolve_name("noetl.guest.simulator:write_shots_table")(Path(order["shots"]), batches)
     else:
         for _ in batches:
             pass

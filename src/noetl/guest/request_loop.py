@@ -6,14 +6,16 @@ import fcntl
 import gc
 import os
 import resource
+import select
 import signal
 import sys
+from threading import Thread
 from types import ModuleType
+from typing import Any
 
 from msgspec import structs
 
 from noetl.guest.frame import LENGTH, READY, CodeAnswer, CodeFailure, CodeRequest, unpack
-from noetl.guest.notice import heed
 from noetl.guest.process_state import MODULE, ProcessState
 from noetl.guest.task import answer_frame, answer_request
 
@@ -27,17 +29,17 @@ def serve(isolation: str, notice: int) -> None:
     `notice` is the descriptor of the pipe whose end is the worker's.
     """
     requests, answers = _pipes()
-    heed(fcntl.fcntl(notice, fcntl.F_DUPFD_CLOEXEC, _PRIVATE))
+    _die_with_worker(fcntl.fcntl(notice, fcntl.F_DUPFD_CLOEXEC, _PRIVATE))
     os.close(notice)
     _prepare()
-    host = Host(answers)
+    runner = TaskRunner(answers)
     _send(answers, READY)
     while frame := _receive(requests):
         request = unpack(frame, CodeRequest)
         if isolation == "fork":
-            host.fork(request)
+            runner.fork(request)
         else:
-            host.run(request)
+            runner.run(request)
             # After the answer, while the worker is busy with it: what this task made is freed, and what
             # stays is not looked at again.
             gc.collect()
@@ -51,10 +53,41 @@ def _pipes() -> tuple[int, int]:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
-    os.dup2(2, 1)
+    os.dup2(2, 1)  # a `print` must not fall between the frames
+    # Lines, so that the log has them while the code runs; what UTF-8 cannot hold must not fail a `print`.
+    style: dict[str, Any] = {"encoding": "utf-8", "errors": "backslashreplace", "line_buffering": True}
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)  # type: ignore[union-attr]
+        stream.reconfigure(**style)  # type: ignore[union-attr]  # nobody has replaced them yet
     return requests, answers
+
+
+def _die_with_worker(pipe: int) -> None:
+    """From now on the whole process group is killed when the worker is gone, even in the middle of code.
+
+    On Linux the kernel does it, so code that never gives up the interpreter cannot delay it, and no thread
+    makes `fork` unsafe. Elsewhere a thread does.
+
+    The pipe is one of its own: the kernel tells of what is written, too, and may do so after it was read.
+    """
+    if sys.platform != "linux":
+        Thread(target=_kill_group_at_end, args=(pipe,), daemon=True).start()
+        return
+    fcntl.fcntl(pipe, fcntl.F_SETOWN, -os.getpgrp())
+    fcntl.fcntl(pipe, fcntl.F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)
+    if _is_closed(pipe, 0):  # before it was watched
+        os.killpg(0, signal.SIGKILL)
+
+
+def _kill_group_at_end(pipe: int) -> None:
+    if _is_closed(pipe, None):
+        os.killpg(0, signal.SIGKILL)
+
+
+def _is_closed(pipe: int, milliseconds: int | None) -> bool:
+    poll = select.poll()
+    poll.register(pipe, 0)  # asks for the end alone
+    return bool(poll.poll(milliseconds))
 
 
 def _prepare() -> None:
@@ -66,21 +99,22 @@ def _prepare() -> None:
     gc.freeze()
 
 
-class Host:
+class TaskRunner:
     """One process that runs tasks."""
 
     def __init__(self, answers: int) -> None:
         self._answers = answers
-        self._told, self._tell = os.pipe()
-        os.set_blocking(self._told, False)
-        self._surroundings = ProcessState()
+        # A copy writes to it when its answer is sent. Its exit code would not tell: code may exit with 0.
+        self._done_reader, self._done_writer = os.pipe()
+        os.set_blocking(self._done_reader, False)
+        self._state = ProcessState()
 
     def run(self, request: CodeRequest) -> None:
         """Runs the task and sends its answer. Returns only if the process is fit for another."""
         process = os.getpid()
         module = ModuleType(MODULE)
         try:
-            self._surroundings.enter(request, module)
+            self._state.enter(request, module)
         except OSError as error:
             answer = CodeAnswer(
                 failure=CodeFailure(kind="not_found", message=f"cannot work in its folder: {error}")
@@ -90,8 +124,8 @@ class Host:
         if os.getpid() != process:
             os._exit(0)  # a copy that the code forked and let come back here
         _flush()
-        del module
-        fit = self._surroundings.restore(request)
+        del module  # what the code made is freed here, and not while the next task runs
+        fit = self._state.restore(request)
         frame = answer_frame(structs.replace(answer, spent=not fit), request)
         _send(self._answers, frame)
         if not fit:
@@ -103,11 +137,11 @@ class Host:
         copy = os.fork()
         if copy == 0:
             self.run(request)
-            os.write(self._tell, b".")
+            os.write(self._done_writer, b".")
             os._exit(0)
         _, status = os.waitpid(copy, 0)
         with contextlib.suppress(BlockingIOError):
-            os.read(self._told, 1)
+            os.read(self._done_reader, 1)
             return
         code = os.waitstatus_to_exitcode(status)
         if code < 0:
@@ -120,13 +154,13 @@ class Host:
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
         with contextlib.suppress(Exception):  # the code may have put anything there
-            stream.flush()  # type: ignore[union-attr]
+            stream.flush()  # type: ignore[union-attr]  # None is one of them
 
 
 def _send(pipe: int, frame: bytes) -> None:
-    rest = memoryview(frame)
-    while rest:
-        rest = rest[os.write(pipe, rest) :]
+    remaining = memoryview(frame)
+    while remaining:
+        remaining = remaining[os.write(pipe, remaining) :]
 
 
 def _receive(pipe: int) -> bytes:

@@ -1,31 +1,37 @@
 """One task: the code's names, its run, and the value it gives."""
 
+import linecache
 import sys
+import traceback
 from functools import lru_cache
-from types import ModuleType
+from types import ModuleType, TracebackType
 from typing import Any
 
 from noetl.guest.code import compile_code
 from noetl.guest.frame import CodeAnswer, CodeFailure, CodeRequest, LibImport, pack
-from noetl.guest.report import code_failure
 from noetl.guest.value_files import ResultFileWriter, load_input_files
 from noetl.model.normalisation import NotJson, normalise
 
-_compiled = lru_cache(maxsize=128)(compile_code)
+MAX_TEXT = 8_192
+"""Characters of a message."""
+MAX_TRACEBACK = 32_768
+
+_compiled = lru_cache(maxsize=128)(compile_code)  # a loop sends the same code for every iteration
 
 
 def answer_request(request: CodeRequest, module: ModuleType) -> CodeAnswer:
     """Runs the code in a fresh module and gives its result or its failure; raises nothing."""
     try:
-        making = ResultFileWriter(request.objects, request.max_inline)
-        return CodeAnswer(result=normalise(_value(request, module), making.value), made=making.made)
+        writer = ResultFileWriter(request.file_prefix, request.max_inline)
+        result = normalise(_run_code(request, module), writer.value)
+        return CodeAnswer(result=result, result_files=writer.files)
     except NotJson as fault:
         text = f"the result is not JSON: {fault}"
         return CodeAnswer(
             failure=CodeFailure(kind="python", message=text, exception_type="TypeError", text=text)
         )
-    except BaseException as error:  # noqa: BLE001  # SystemExit too: whatever it is, it ends the task alone
-        return CodeAnswer(failure=code_failure(error, request))
+    except BaseException as error:  # noqa: BLE001 - SystemExit too: whatever it is, it ends the task alone
+        return CodeAnswer(failure=_code_failure(error, request))
 
 
 def answer_frame(answer: CodeAnswer, request: CodeRequest) -> bytes:
@@ -37,27 +43,27 @@ def answer_frame(answer: CodeAnswer, request: CodeRequest) -> bytes:
     return pack(CodeAnswer(failure=CodeFailure(kind="limit", message=text), spent=answer.spent))
 
 
-def _value(request: CodeRequest, module: ModuleType) -> Any:
+def _run_code(request: CodeRequest, module: ModuleType) -> Any:
     code = _compiled(request.code, request.name)
     names, inputs = module.__dict__, load_input_files(request.args, request.files)
-    given = {"args": dict(inputs), "input_data": dict(inputs), **inputs}
-    for name, value in given.items():
+    variables = {"args": dict(inputs), "input_data": dict(inputs), **inputs}
+    for name, value in variables.items():
         names.setdefault(name, value)  # what every module has, such as `__name__`, stays
     if request.script:
         names["__file__"] = request.script
     for lib in request.libs:
-        names[lib.name] = _imported(lib)
+        names[lib.name] = _import_lib(lib)
     returned = code.run(names)
     if returned:
         return returned[0]
-    # An input may have the name, too.
-    if "result" in names and ("result" in code.assigned or names["result"] is not given.get("result")):
+    # An input may be called `result`, too: it is none unless the code assigned it, or put another there.
+    if "result" in names and ("result" in code.assigned or names["result"] is not variables.get("result")):
         return names["result"]
     main = names.get("main")
-    return _called(main, inputs, given) if callable(main) else None
+    return _call_main(main, inputs, variables) if callable(main) else None
 
 
-def _imported(lib: LibImport) -> Any:
+def _import_lib(lib: LibImport) -> Any:
     __import__(lib.module)
     module = sys.modules[lib.module]
     if lib.thing is None:
@@ -70,30 +76,78 @@ def _imported(lib: LibImport) -> Any:
     return getattr(module, lib.thing)
 
 
-def _called(main: Any, inputs: dict[str, Any], given: dict[str, Any]) -> Any:
-    from inspect import isawaitable, signature  # noqa: PLC0415  # code without `main` starts without it
+def _call_main(main: Any, inputs: dict[str, Any], variables: dict[str, Any]) -> Any:
+    from inspect import isawaitable, signature  # noqa: PLC0415 - code without `main` starts without it
 
-    by_place: list[Any] = []
-    by_name: dict[str, Any] = {}
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
     parameters = list(signature(main).parameters.values())
-    if [one.name for one in parameters] == ["input"]:
-        by_place.append(dict(inputs))
+    if [parameter.name for parameter in parameters] == ["input"]:
+        positional.append(dict(inputs))
     else:
-        for one in parameters:
-            if one.kind is one.VAR_KEYWORD:
-                by_name = {**inputs, **by_name}
-            elif one.kind is one.POSITIONAL_ONLY and one.name in given:
-                by_place.append(given[one.name])
-            elif one.kind is not one.VAR_POSITIONAL and one.name in given:
-                by_name[one.name] = given[one.name]
-    value = main(*by_place, **by_name)
-    return _awaited(value) if isawaitable(value) else value
+        for parameter in parameters:
+            if parameter.kind is parameter.VAR_KEYWORD:
+                named = {**inputs, **named}
+            elif parameter.kind is parameter.POSITIONAL_ONLY and parameter.name in variables:
+                positional.append(variables[parameter.name])
+            elif parameter.kind is not parameter.VAR_POSITIONAL and parameter.name in variables:
+                named[parameter.name] = variables[parameter.name]
+    value = main(*positional, **named)
+    return _run_awaitable(value) if isawaitable(value) else value
 
 
-def _awaited(value: Any) -> Any:
-    import asyncio  # noqa: PLC0415  # as above
+def _run_awaitable(value: Any) -> Any:
+    import asyncio  # noqa: PLC0415 - likewise: importing it takes longer than most tasks
 
-    async def whole() -> Any:
+    async def await_value() -> Any:
         return await value
 
-    return asyncio.run(whole())
+    return asyncio.run(await_value())
+
+
+def _code_failure(error: BaseException, request: CodeRequest) -> CodeFailure:
+    """The failure that an exception of the code is. Its traceback begins in the code."""
+    name = type(error).__name__
+    text = _shorten(_message_of(error), MAX_TEXT)
+    return CodeFailure(
+        kind="limit" if isinstance(error, MemoryError) else "python",
+        message=f"{name}: {text}" if text else name,
+        exception_type=name,
+        text=text,
+        traceback=_shorten(_traceback_text(error, request), MAX_TRACEBACK),
+    )
+
+
+def _message_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - users' `__str__` may raise anything
+        return "(its text cannot be shown)"
+
+
+def _traceback_text(error: BaseException, request: CodeRequest) -> str:
+    lines = request.code.splitlines(keepends=True)
+    # So that the traceback shows the lines of code that is in no file. None: it never looks at a disk.
+    linecache.cache[request.name] = (len(request.code), None, lines, request.name)
+    error.__traceback__ = _own_traceback(error.__traceback__, request.name)
+    try:
+        return "".join(traceback.format_exception(error))
+    except Exception:  # noqa: BLE001 - formatting calls `__str__`, too
+        return "".join(traceback.format_tb(error.__traceback__))
+    finally:
+        linecache.cache.pop(request.name, None)
+
+
+def _own_traceback(trace: TracebackType | None, name: str) -> TracebackType | None:
+    """The traceback from the first frame of the code on; None if the code never ran."""
+    while trace and trace.tb_frame.f_code.co_filename != name:
+        trace = trace.tb_next
+    return trace
+
+
+def _shorten(text: str, limit: int) -> str:
+    """At most `limit` characters: the beginning and the end, as UTF-8 can hold them."""
+    if len(text) > limit:
+        half = limit // 2
+        text = f"{text[:half]}\n… {len(text) - 2 * half:,} characters left out …\n{text[-half:]}"
+    return text.encode(errors="backslashreplace").decode()

@@ -19,13 +19,13 @@ from noetl.ports.tool import Call, Tool
 from noetl.tools.host.input_rules import Inputs
 from noetl.tools.kind_registry import declare_kind
 
-Made = TypeVar("Made", bound=Callable[..., Any])
+Declared = TypeVar("Declared", bound=Callable[..., Any])
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
-_MARK = "__noetl_kind__"
-_TAKEN = frozenset({"kind", "desc", "input", "set", "output_select", "spec"})
+_KIND_ATTRIBUTE = "__noetl_kind__"
+_TASK_KEYS = frozenset({"kind", "desc", "input", "set", "output_select", "spec"})
 """What every task has, whatever its kind."""
-_PLAIN = (types.AnyType, types.NoneType, types.BoolType, types.IntType, types.FloatType, types.StrType)
+_PLAIN_TYPES = (types.AnyType, types.NoneType, types.BoolType, types.IntType, types.FloatType, types.StrType)
 
 
 class ToolRefused(NoetlError):
@@ -41,7 +41,7 @@ def tool(
     example: str = "",
     spec: type[TaskSpec] = TaskSpec,
     check: Callable[[Inputs, Inputs], Iterable[Fault]] | None = None,
-) -> Callable[[Made], Made]:
+) -> Callable[[Declared], Declared]:
     """Makes a class or an async function the tool kind `name` of this process.
 
     The inputs are the function's parameters, or the Struct `inputs` of the class. `effect` is `pure` if
@@ -51,8 +51,8 @@ def tool(
     if not _NAME.fullmatch(str(name)):  # without parentheses it is the function itself
         raise ToolRefused('a tool needs a name: write `@noetl.tool("greet")`')
 
-    def declare(made: Made) -> Made:
-        kind = _kind(made, name)
+    def declare(target: Declared) -> Declared:
+        kind = _kind_of(target, name)
         kind = msgspec.structs.replace(
             kind,
             effect=effect,
@@ -62,129 +62,131 @@ def tool(
             spec=spec,
             check=check,
         )
-        declare_kind(kind, f"{made.__module__}.{made.__qualname__}")
-        setattr(made, _MARK, kind)
-        return made
+        declare_kind(kind, f"{target.__module__}.{target.__qualname__}")
+        setattr(target, _KIND_ATTRIBUTE, kind)
+        return target
 
     return declare
 
 
-def kind_from_entry_point(made: object, name: str) -> Kind | None:
+def kind_from_entry_point(target: object, name: str) -> Kind | None:
     """The kind that an entry point of this name brings: itself, or a class or function, declared or not.
 
     None if it is nothing of that sort. Raises ToolRefused.
     """
-    if isinstance(made, Kind):
-        return made
-    declared = vars(made).get(_MARK) if hasattr(made, "__dict__") else None
+    if isinstance(target, Kind):
+        return target
+    declared = vars(target).get(_KIND_ATTRIBUTE) if hasattr(target, "__dict__") else None
     if isinstance(declared, Kind):
         return declared
-    return _kind(made, name) if inspect.isclass(made) or inspect.isfunction(made) else None
+    return _kind_of(target, name) if inspect.isclass(target) or inspect.isfunction(target) else None
 
 
-def _kind(made: Any, name: str) -> Kind:
-    summary = (inspect.getdoc(made) or name).split("\n", 1)[0]
-    if inspect.isclass(made):
-        inputs = _inputs_of_class(made)
-        implementation: Callable[[], Any] = partial(_running, "ClassTool", made, inputs)
+def _kind_of(target: Any, name: str) -> Kind:
+    summary = (inspect.getdoc(target) or name).split("\n", 1)[0]
+    if inspect.isclass(target):
+        inputs = _inputs_of_class(target)
+        implementation: Callable[[], Any] = partial(_make_tool, "ClassTool", target, inputs)
     else:
-        parameters, takes_call = _parameters(made, name)
-        inputs = _inputs_of_function(made, parameters, f"The inputs of `{name}`.")
-        own = {_input(one): one for one in parameters}
-        implementation = partial(_running, "FunctionTool", made, inputs, own, takes_call)
-    for fault in _unfit(inputs, made.__qualname__):
+        parameters, takes_call = _parameters(target, name)
+        inputs = _inputs_of_function(target, parameters, f"The inputs of `{name}`.")
+        parameter_names = {_input_name(parameter): parameter for parameter in parameters}
+        implementation = partial(_make_tool, "FunctionTool", target, inputs, parameter_names, takes_call)
+    for fault in _unfit_types(inputs, target.__qualname__):
         raise ToolRefused(fault)
     return Kind(name=name, summary=summary, inputs=inputs, implementation=implementation)
 
 
-def _running(what: str, *about: object) -> Tool:
+def _make_tool(class_name: str, *arguments: object) -> Tool:
     """What runs it. Documents are checked without that, and without all that it needs."""
-    tool: Tool = resolve_name(f"noetl.tools.host.declared_tool:{what}")(*about)
+    # By name: `noetl validate` declares kinds, too, and need not load what runs them.
+    tool: Tool = resolve_name(f"noetl.tools.host.declared_tool:{class_name}")(*arguments)
     return tool
 
 
-def _inputs_of_class(made: type) -> type[Struct]:
-    run = getattr(made, "run", None)
+def _inputs_of_class(target: type) -> type[Struct]:
+    run = getattr(target, "run", None)
     if not inspect.iscoroutinefunction(run):
-        raise ToolRefused(f"`{made.__qualname__}` needs `async def run(self, call: Call) -> Outcome`")
-    inputs = getattr(made, "inputs", None) or _hints(made).get("inputs", NoInputs)
+        raise ToolRefused(f"`{target.__qualname__}` needs `async def run(self, call: Call) -> Outcome`")
+    inputs = getattr(target, "inputs", None) or _type_hints(target).get("inputs", NoInputs)
     if not (inspect.isclass(inputs) and issubclass(inputs, Struct)):
-        raise ToolRefused(f"`{made.__qualname__}.inputs` must be a msgspec Struct")
+        raise ToolRefused(f"`{target.__qualname__}.inputs` must be a msgspec Struct")
     return inputs
 
 
-def _parameters(made: Any, name: str) -> tuple[dict[str, inspect.Parameter], str | None]:
+def _parameters(target: Any, name: str) -> tuple[dict[str, inspect.Parameter], str | None]:
     """The parameters that are inputs, and the one that takes the call, if there is one."""
-    if not inspect.iscoroutinefunction(made):
+    if not inspect.iscoroutinefunction(target):
         raise ToolRefused(f"the tool `{name}` must be a class or an `async def`")
-    found, takes_call = {}, None
-    hints = _hints(made)
-    for parameter in inspect.signature(made).parameters.values():
-        where = f"`{parameter.name}` of `{made.__qualname__}`"
+    inputs, takes_call = {}, None
+    hints = _type_hints(target)
+    for parameter in inspect.signature(target).parameters.values():
+        label = f"`{parameter.name}` of `{target.__qualname__}`"
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            raise ToolRefused(f"{where} cannot be given by name, as inputs are")
-        if _input(parameter.name) in _TAKEN:
-            raise ToolRefused(f"{where} is a key that every task has: choose another name")
+            raise ToolRefused(f"{label} cannot be given by name, as inputs are")
+        if _input_name(parameter.name) in _TASK_KEYS:
+            raise ToolRefused(f"{label} is a key that every task has: choose another name")
         if hints.get(parameter.name) is Call:
             takes_call = parameter.name
         else:
-            found[parameter.name] = parameter
-    return found, takes_call
+            inputs[parameter.name] = parameter
+    return inputs, takes_call
 
 
-def _inputs_of_function(made: Any, parameters: dict[str, inspect.Parameter], doc: str) -> type[Struct]:
-    hints = _hints(made)
+def _inputs_of_function(target: Any, parameters: dict[str, inspect.Parameter], doc: str) -> type[Struct]:
+    hints = _type_hints(target)
     fields: list[tuple[str, Any, Any]] = []
     for name, parameter in parameters.items():
-        given = parameter.default
-        default: Any = msgspec.NODEFAULT if given is parameter.empty else given
+        declared = parameter.default
+        default: Any = msgspec.NODEFAULT if declared is parameter.empty else declared
         if default is not msgspec.NODEFAULT and not isinstance(default, str | int | float | None):
-            factory = partial(_same, default)
-            field = msgspec.field(default_factory=factory, name=_input(name))
+            # msgspec refuses defaults that could be changed, as it would share them.
+            factory = partial(_constant, default)
+            field = msgspec.field(default_factory=factory, name=_input_name(name))
         else:
-            field = msgspec.field(default=default, name=_input(name))
+            field = msgspec.field(default=default, name=_input_name(name))
         fields.append((name, hints.get(name, Any), field))
-    title = "".join(part.title() for part in re.split(r"\W|_", made.__name__))
+    title = "".join(part.title() for part in re.split(r"\W|_", target.__name__))
     try:
         return msgspec.defstruct(
             f"{title}Inputs",
             fields,
-            module=made.__module__,
+            module=target.__module__,
             namespace={"__doc__": doc},
             frozen=True,
             kw_only=True,
             forbid_unknown_fields=True,
         )
     except (TypeError, ValueError) as error:
-        raise ToolRefused(f"the parameters of `{made.__qualname__}` cannot be inputs: {error}") from None
+        raise ToolRefused(f"the parameters of `{target.__qualname__}` cannot be inputs: {error}") from None
 
 
-def _same(value: Any) -> Any:
+def _constant(value: Any) -> Any:
     return value
 
 
-def _input(parameter: str) -> str:
+def _input_name(parameter: str) -> str:
     """What a document calls the parameter: `from_` is `from`, which Python has no room for."""
     bare = parameter.removesuffix("_")
     return bare if keyword.iskeyword(bare) else parameter
 
 
-def _hints(made: Any) -> dict[str, Any]:
+def _type_hints(target: Any) -> dict[str, Any]:
     try:
-        return typing.get_type_hints(made, include_extras=True)
+        return typing.get_type_hints(target, include_extras=True)
     except (NameError, TypeError) as error:
-        raise ToolRefused(f"the annotations of `{made.__qualname__}` cannot be read: {error}") from None
+        raise ToolRefused(f"the annotations of `{target.__qualname__}` cannot be read: {error}") from None
 
 
-def _unfit(inputs: type[Struct], where: str) -> Iterator[str]:
+def _unfit_types(inputs: type[Struct], label: str) -> Iterator[str]:
     """What documents cannot say, of all the types in the model."""
     try:
         info = types.type_info(inputs)
     except TypeError as error:
-        yield f"the inputs of `{where}` are of no type that documents have: {error}"
+        yield f"the inputs of `{label}` are of no type that documents have: {error}"
         return
     waiting: list[tuple[types.Type, str]] = [(info, "")]
-    known: set[type] = set()
+    seen: set[type] = set()
     while waiting:
         type_, name = waiting.pop()
         match type_:
@@ -197,13 +199,13 @@ def _unfit(inputs: type[Struct], where: str) -> Iterator[str]:
             case types.DictType():
                 waiting.append((type_.value_type, name))
             case types.StructType():
-                if type_.cls not in known:
-                    known.add(type_.cls)
+                if type_.cls not in seen:
+                    seen.add(type_.cls)
                     waiting += [(field.type, name or field.encode_name) for field in type_.fields]
             case types.LiteralType():
                 pass
-            case _ if not isinstance(type_, _PLAIN):
+            case _ if not isinstance(type_, _PLAIN_TYPES):
                 yield (
-                    f"the input `{name}` of `{where}` has a type that documents do not: take text, numbers, "
+                    f"the input `{name}` of `{label}` has a type that documents do not: take text, numbers, "
                     "booleans, lists, mappings or Structs of these, and convert them"
                 )

@@ -42,22 +42,22 @@ class FunctionTool:
     async def _attempt(self, call: Call) -> Outcome:
         arguments: dict[str, Any] = {}
         if self._takes_call:
-            call = arguments[self._takes_call] = _for_others(call)
-        elif call.inputs:
+            call = arguments[self._takes_call] = _with_copies(call)
+        elif call.inputs:  # it cannot reach the rest of the call
             call = structs.replace(call, inputs=private_copy(call.inputs))
-        given = inputs_of(call, self._inputs)
+        inputs = inputs_of(call, self._inputs)
         for name, parameter in self._parameters.items():
             if name in call.inputs:  # the function has its defaults itself
-                arguments[parameter] = getattr(given, parameter)
-        result = await _within(self._deadlines, call, self._function, **arguments)
-        return succeeded(_plain(result, "result"))
+                arguments[parameter] = getattr(inputs, parameter)
+        result = await _run_in_time(self._deadlines, call, self._function, **arguments)
+        return succeeded(_as_json(result, "result"))
 
 
 class ClassTool:
     """An instance of a class with `run` as a tool. Its `close` is called if it has one."""
 
-    def __init__(self, made: Callable[[], Any], inputs: type[Struct] = NoInputs) -> None:
-        self._tool = made()
+    def __init__(self, create: Callable[[], Any], inputs: type[Struct] = NoInputs) -> None:
+        self._tool = create()
         self._inputs = inputs
         self._deadlines = Deadlines()
 
@@ -69,9 +69,9 @@ class ClassTool:
             await close()
 
     async def _attempt(self, call: Call) -> Outcome:
-        call = _for_others(call)
+        call = _with_copies(call)
         inputs_of(call, self._inputs)
-        outcome = await _within(self._deadlines, call, self._tool.run, call)
+        outcome = await _run_in_time(self._deadlines, call, self._tool.run, call)
         if not isinstance(outcome, Outcome):
             raise ToolError("tool", f"`run` gave a value of type `{type(outcome).__name__}`, not an Outcome")
         if (outcome.status == "error") != (outcome.error is not None):
@@ -80,17 +80,17 @@ class ClassTool:
         if error is not None:
             if error.kind not in ERROR_KINDS:
                 raise ToolError("tool", f"`run` gave an error of the kind `{error.kind}`, which is none")
-            error = structs.replace(error, details=_plain(error.details, "error.details"))
+            error = structs.replace(error, details=_as_json(error.details, "error.details"))
         return structs.replace(
             outcome,
-            result=_plain(outcome.result, "result"),
+            result=_as_json(outcome.result, "result"),
             error=error,
-            meta=_plain(outcome.meta, "meta"),
-            helpers=_plain(outcome.helpers, "helpers"),
+            meta=_as_json(outcome.meta, "meta"),
+            helpers=_as_json(outcome.helpers, "helpers"),
         )
 
 
-def _for_others(call: Call) -> Call:
+def _with_copies(call: Call) -> Call:
     """The call with values of its own, which the tool may change."""
     return structs.replace(
         call,
@@ -101,7 +101,7 @@ def _for_others(call: Call) -> Call:
     )
 
 
-async def _within(
+async def _run_in_time(
     deadlines: Deadlines, call: Call, work: Callable[..., Awaitable[T]], /, *args: Any, **named: Any
 ) -> T:
     """What the code of others gives, within the time of the call, and without ending the worker."""
@@ -113,13 +113,14 @@ async def _within(
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
+        # Nobody cancelled this task: the error came from inside, and would end the run without a word.
         raise ToolError("cancelled", "something that it awaits was cancelled") from None
     except SystemExit as error:
         raise ToolError("tool", f"it tried to end the worker: SystemExit: {error.code}") from None
 
 
-def _plain(value: object, what: str) -> Any:
+def _as_json(value: object, part: str) -> Any:
     try:
         return normalise(value)
     except NotJson as error:
-        raise ToolError("tool", f"its {what} is not JSON: {error}") from None
+        raise ToolError("tool", f"its {part} is not JSON: {error}") from None

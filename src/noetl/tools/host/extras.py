@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, distribution, requires
 
-_REQUIRED = re.compile(
+_REQUIREMENT = re.compile(
     r"(?P<name>[\w.-]+)(?:\[(?P<extras>[\w.,-]+)\])?.*;.*\bextra\s*==\s*['\"](?P<extra>[\w.-]+)['\"]"
 )
 
@@ -25,12 +25,12 @@ def _packages(extra: str) -> Iterator[str]:
     except PackageNotFoundError:  # run from its sources: nobody says what an extra holds
         return
     for line in lines:
-        if (found := _REQUIRED.match(line)) and found["extra"] == extra:
-            if found["name"] == "noetl":
-                for inner in (found["extras"] or "").split(","):
+        if (requirement := _REQUIREMENT.match(line)) and requirement["extra"] == extra:
+            if requirement["name"] == "noetl":
+                for inner in (requirement["extras"] or "").split(","):
                     yield from _packages(inner)
             else:
-                yield found["name"]
+                yield requirement["name"]
 
 
 def _is_installed(name: str) -> bool:

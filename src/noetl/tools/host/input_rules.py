@@ -39,6 +39,7 @@ def byte_count(size: int | str) -> int:
 
 def private_copy(value: Any) -> Any:
     """A copy for code of others that runs in this process: what it changes there changes nothing else."""
+    # Not `deepcopy`, which takes several times as long. A reference, a `dict` of another type, stays itself.
     if type(value) is dict:
         return {key: private_copy(item) for key, item in value.items()}
     return [private_copy(item) for item in value] if type(value) is list else value
@@ -50,7 +51,10 @@ Inputs: TypeAlias = Mapping[str, Json]
 
 
 def has_template(value: Json) -> bool:
-    """Whether the value is known only when the task runs."""
+    """Whether the value is known only when the task runs.
+
+    By the signs alone: what an expression really is only `expr` knows, which kinds need not load.
+    """
     return isinstance(value, str) and ("{{" in value or "{%" in value)
 
 
@@ -104,9 +108,9 @@ def check_action(actions: Mapping[str, Action], inputs: Inputs) -> Iterator[Faul
     action = actions[verb]
     for group in action.needs:
         yield from exactly_one(inputs, *group, hint=f"`action: {verb}` needs {name_phrase(group, 'or')}")
-    for name in sorted(set().union(*(other.names for other in actions.values())) - action.names):
+    for name in sorted(set().union(*(known.names for known in actions.values())) - action.names):
         if inputs.get(name) is not None:
-            users = tuple(other for other in actions if name in actions[other].names)
+            users = tuple(user for user in actions if name in actions[user].names)
             yield Fault(
                 f"`{name}` means nothing to `action: {verb}`",
                 key=name,

@@ -16,7 +16,7 @@ from noetl.tools.host.deadlines import Deadlines
 from noetl.tools.host.extras import install_command
 
 ENGINE_KINDS = frozenset({"playbook", "wait", "workbook"})
-"""What the engine does itself, without a tool."""
+"""What the engine does itself, without a tool. A test holds it equal to the built-in kinds without one."""
 
 
 class Tools:
@@ -25,55 +25,57 @@ class Tools:
     def __init__(self, kinds: Kinds) -> None:
         self.kinds = kinds
         self.deadlines = Deadlines()
-        self._made: dict[str, Tool] = {}
-        self._keeping: list[ExecutionScoped] = []
-        self._effects: dict[str, Literal["pure", "write"]] = {}
+        self._tools: dict[str, Tool] = {}
+        self._execution_scoped: list[ExecutionScoped] = []
+        self._effects: dict[str, Literal["pure", "write"]] = {}  # asked for at every task
         self._closed = False
 
     def effect(self, kind: str) -> Literal["pure", "write"]:
         """What running a task of this kind may do; of an unknown one the worst is assumed."""
-        found = self._effects.get(kind)
-        if found is None:
-            known = self.kinds.get(kind)
-            found = self._effects[kind] = known.effect if known else "write"
-        return found
+        known_effect = self._effects.get(kind)
+        if known_effect is None:
+            registered = self.kinds.get(kind)
+            known_effect = self._effects[kind] = registered.effect if registered else "write"
+        return known_effect
 
     def repeatable(self, kind: str, inputs: Mapping[str, Json]) -> bool:
         """Whether a task may begin before that is recorded, as nobody would notice that it began again."""
-        known = self.kinds.get(kind)
-        return known is not None and known.repeatable is not None and known.repeatable(inputs)
+        registered = self.kinds.get(kind)
+        return registered is not None and registered.repeatable is not None and registered.repeatable(inputs)
 
     def get(self, kind: str) -> Tool | None:
         """The tool for this kind; None if nothing here runs it.
 
         One that cannot be made is a tool whose every call fails and says why; the next `get` tries again.
         """
-        if (made := self._made.get(kind)) is not None:
-            return made
-        known = self.kinds.get(kind)
-        if known is None or known.implementation is None:
+        tool = self._tools.get(kind)
+        if tool is not None:
+            return tool
+        registered = self.kinds.get(kind)
+        if registered is None or registered.implementation is None:
             return None
         if self._closed:
-            return _Failing(ErrorInfo(kind="cancelled", message="the worker is ending"))
+            return _FailingTool(ErrorInfo(kind="cancelled", message="the worker is ending"))
         try:
-            tool: Tool = _maker(known)()
-        except Exception as error:  # noqa: BLE001  # packages of others may raise anything on import
-            return _Failing(ErrorInfo(kind="tool", message=f"{_unmade(known, error)}; {_install(known)}"))
-        self._made[kind] = tool
+            tool = _load_maker(registered)()
+        except Exception as error:  # noqa: BLE001 - packages of others may raise anything on import
+            message = f"{_load_error(registered, error)}; {_install_hint(registered)}"
+            return _FailingTool(ErrorInfo(kind="tool", message=message))
+        self._tools[kind] = tool
         if isinstance(tool, ExecutionScoped):
-            self._keeping.append(tool)
+            self._execution_scoped.append(tool)
         return tool
 
     def forget(self, execution_id: str) -> None:
         """An execution has ended: tools free what they kept for it."""
-        for tool in self._keeping:
+        for tool in self._execution_scoped:
             tool.forget(execution_id)
 
     async def close(self) -> None:
         """Closes every tool that was made, at once. Then raises what closing them raised, in a group."""
         self._closed = True
-        made = list(self._made.values())
-        ends = await asyncio.gather(*(tool.close() for tool in made), return_exceptions=True)
+        tools = list(self._tools.values())
+        ends = await asyncio.gather(*(tool.close() for tool in tools), return_exceptions=True)
         if errors := [end for end in ends if isinstance(end, Exception)]:
             raise ExceptionGroup("tools could not be closed", errors)
 
@@ -95,14 +97,14 @@ def unrunnable_tasks(playbook: Playbook, kinds: Kinds) -> tuple[UnrunnableTask, 
     Imports what runs the others, for only that tells whether its driver is installed.
     """
     reasons: dict[str, tuple[str, str] | None] = {}
-    found = []
+    unrunnable = []
     for step in playbook.workflow:
         for task in step.tasks:
             if task.kind not in reasons:
                 reasons[task.kind] = _obstacle(task.kind, kinds)
             if (obstacle := reasons[task.kind]) is not None:
-                found.append(UnrunnableTask(step.name, task.label, task.kind, task.position, *obstacle))
-    return tuple(found)
+                unrunnable.append(UnrunnableTask(step.name, task.label, task.kind, task.position, *obstacle))
+    return tuple(unrunnable)
 
 
 def _obstacle(name: str, kinds: Kinds) -> tuple[str, str] | None:
@@ -115,27 +117,29 @@ def _obstacle(name: str, kinds: Kinds) -> tuple[str, str] | None:
     if kind.implementation is None:
         return f"this release cannot run the tool kind `{name}`", "its tasks can be checked, not run"
     try:
-        _maker(kind)
-    except Exception as error:  # noqa: BLE001  # packages of others may raise anything on import
-        return _unmade(kind, error), _install(kind)
+        _load_maker(kind)
+    except Exception as error:  # noqa: BLE001 - packages of others may raise anything on import
+        return _load_error(kind, error), _install_hint(kind)
     return None
 
 
-def _maker(kind: Kind) -> Callable[[], Tool]:
-    made: Any = kind.implementation
-    found: Callable[[], Tool] = resolve_name(made) if isinstance(made, str) else made
-    return found
+def _load_maker(kind: Kind) -> Callable[[], Tool]:
+    implementation: Any = kind.implementation
+    maker: Callable[[], Tool] = (
+        resolve_name(implementation) if isinstance(implementation, str) else implementation
+    )
+    return maker
 
 
-def _unmade(kind: Kind, error: Exception) -> str:
+def _load_error(kind: Kind, error: Exception) -> str:
     return f"the tool kind `{kind.name}` cannot be loaded: {str(error) or type(error).__name__}"
 
 
-def _install(kind: Kind) -> str:
+def _install_hint(kind: Kind) -> str:
     return install_command(kind.extra) if kind.extra else "look at the package that brings it"
 
 
-class _Failing:
+class _FailingTool:
     """Stands in for a tool that there cannot be."""
 
     def __init__(self, error: ErrorInfo) -> None:

@@ -39,7 +39,7 @@ class OAuth2Auth(Struct, frozen=True, kw_only=True, tag_field="type", tag="oauth
 
 HttpAuth: TypeAlias = BearerAuth | BasicAuth | ApiKeyAuth | OAuth2Auth
 
-_OTHERS: dict[str, dict[str, str]] = {
+_ALIASES: dict[str, dict[str, str]] = {
     "bearer": {"value": "token"},
     "basic": {"user": "username"},
     "api_key": {"key": "value"},
@@ -48,20 +48,13 @@ _OTHERS: dict[str, dict[str, str]] = {
 """By type: what fields are called, too, with their names here."""
 
 _FIELDS: dict[str, tuple[str, ...]] = {
-    "bearer": ("token",),
-    "basic": ("username", "password"),
-    "api_key": ("value", "header", "query"),
-    "oauth2": (
-        "access_token",
-        "audience",
-        "client_auth",
-        "client_id",
-        "client_secret",
-        "scope",
-        "token_url",
-        "value",
-    ),
+    str(auth.__struct_config__.tag): auth.__struct_fields__
+    for auth in (BearerAuth, BasicAuth, ApiKeyAuth, OAuth2Auth)
 }
+_FIELDS["oauth2"] += (
+    "audience", "client_auth", "client_id", "client_secret", "scope", "token_url", "value",
+)  # fmt: skip
+"""What `auth` may hold, by type; with the rest of `oauth2` the worker has got the token."""
 
 
 class Signature(NamedTuple):
@@ -81,50 +74,50 @@ def signature_of(auth: str | Mapping[str, Any] | None) -> Signature:
             f"there is no credential `{auth}` here: give `auth` as a mapping, such as "
             "`{type: bearer, token: …}`",
         )
-    given = _read(auth)
-    match given:
+    credential = _typed_auth(auth)
+    match credential:
         case BearerAuth():
-            return Signature(header=("Authorization", f"Bearer {given.token}"))
+            return Signature(header=("Authorization", f"Bearer {credential.token}"))
         case OAuth2Auth():
-            return Signature(header=("Authorization", f"Bearer {given.access_token}"))
+            return Signature(header=("Authorization", f"Bearer {credential.access_token}"))
         case BasicAuth():
-            pair = f"{given.username}:{given.password}".encode()
+            pair = f"{credential.username}:{credential.password}".encode()
             return Signature(header=("Authorization", f"Basic {base64.b64encode(pair).decode()}"))
         case ApiKeyAuth(header=str(), query=str()):
             raise ToolError("credential", "`auth` has a `header` and a `query`: an API key goes into one")
         case ApiKeyAuth(query=None):
-            return Signature(header=(given.header or "X-API-Key", given.value))
+            return Signature(header=(credential.header or "X-API-Key", credential.value))
         case ApiKeyAuth():
-            return Signature(query=(given.query or "", given.value))
+            return Signature(query=(credential.query or "", credential.value))
         case _:
-            assert_never(given)
+            assert_never(credential)
 
 
-def _read(auth: Mapping[str, Any]) -> HttpAuth:
+def _typed_auth(auth: Mapping[str, Any]) -> HttpAuth:
     """The mapping, typed. Of a keychain entry only what signs in is looked at."""
     entry = dict(auth)
     kind = entry.pop("kind", None)
     written = "type" in entry
-    entry.setdefault("type", kind if kind in _OTHERS or kind is None else _guessed(entry))
-    names = _OTHERS.get(entry["type"])
+    entry.setdefault("type", kind if kind in _ALIASES or kind is None else _guess_type(entry))
+    names = _ALIASES.get(entry["type"])
     if not written and entry["type"] == "":
         raise ToolError("credential", "the credential has no `token`, `value` or `password` to sign in with")
     if names is None:
-        kinds = ", ".join(f"`{name}`" for name in _OTHERS)
+        kinds = ", ".join(f"`{name}`" for name in _ALIASES)
         raise ToolError("credential", f"`auth.type` must be one of {kinds}")
     if written and (unknown := entry.keys() - {"type", *names, *_FIELDS[entry["type"]]}):
         message = f"`auth` of type `{entry['type']}` has no field `{min(unknown)}`"
         raise ToolError("credential", message)
-    for other, name in names.items():
-        if other in entry:
-            entry.setdefault(name, entry[other])
+    for alias, name in names.items():
+        if alias in entry:
+            entry.setdefault(name, entry[alias])
     try:
         return msgspec.convert(entry, BearerAuth | BasicAuth | ApiKeyAuth | OAuth2Auth)
     except msgspec.ValidationError as error:
         raise ToolError("credential", f"`auth` is no credential of type `{entry['type']}`: {error}") from None
 
 
-def _guessed(entry: Mapping[str, Any]) -> str:
+def _guess_type(entry: Mapping[str, Any]) -> str:
     """How a credential signs in whose kind is about where it came from, such as `env`."""
     if "password" in entry:
         return "basic"

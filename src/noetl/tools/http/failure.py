@@ -6,17 +6,17 @@ from aiohttp.http_exceptions import ContentEncodingError, HttpProcessingError
 from noetl.model.outcome import ErrorInfo
 
 
-def http_error(error: aiohttp.ClientError, place: str) -> ErrorInfo:
-    """The error that stands for what the client raised; `place` is the request, for the message."""
-    kind, why, retryable = _told(error)
+def http_error(error: aiohttp.ClientError, label: str) -> ErrorInfo:
+    """The error that stands for what the client raised; `label` is the request, for the message."""
+    kind, reason, retryable = _classify(error)
     if kind == "input":
-        return ErrorInfo(kind="input", message=why)
+        return ErrorInfo(kind="input", message=reason)
     if kind == "timeout":
-        return ErrorInfo(kind="timeout", message=f"{place}: {why}", retryable=True)
-    return ErrorInfo(kind="connection", message=f"{place}: {why}", retryable=retryable)
+        return ErrorInfo(kind="timeout", message=f"{label}: {reason}", retryable=True)
+    return ErrorInfo(kind="connection", message=f"{label}: {reason}", retryable=retryable)
 
 
-def _told(error: aiohttp.ClientError) -> tuple[str, str, bool]:
+def _classify(error: aiohttp.ClientError) -> tuple[str, str, bool]:
     """Kind, reason, and whether another attempt may end well. The order is from special to general."""
     match error:
         case aiohttp.ConnectionTimeoutError():
@@ -26,8 +26,8 @@ def _told(error: aiohttp.ClientError) -> tuple[str, str, bool]:
         case aiohttp.TooManyRedirects():
             last = error.history[-1].headers.get("Location", "") if error.history else ""
             times = len(error.history) - 1
-            why = f"it redirects more than {times} times, the last to `{shorten_message(last)}`"
-            return "connection", why, False
+            reason = f"it redirects more than {times} times, the last to `{shorten_message(last)}`"
+            return "connection", reason, False
         case aiohttp.RedirectClientError():
             return (
                 "connection",
@@ -37,12 +37,12 @@ def _told(error: aiohttp.ClientError) -> tuple[str, str, bool]:
         case aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
             return "input", f"`url` is no address: {shorten_message(str(error))}", False
         case aiohttp.ClientConnectorError():
-            return "connection", *_unconnected(error)
+            return "connection", *_classify_connect(error)
         case aiohttp.ClientHttpProxyError():
             busy = error.status in (408, 425, 429) or error.status >= 500
             return "connection", f"the proxy answers {error.status} {shorten_message(error.message)}", busy
-        case aiohttp.ClientPayloadError(__cause__=ContentEncodingError(message=why)):
-            return "connection", f"the body cannot be unpacked: {shorten_message(why)}", True
+        case aiohttp.ClientPayloadError(__cause__=ContentEncodingError(message=reason)):
+            return "connection", f"the body cannot be unpacked: {shorten_message(reason)}", True
         case aiohttp.ClientPayloadError():
             return "connection", "the connection ended before the whole body was there", True
         case aiohttp.ClientResponseError(__cause__=HttpProcessingError(__cause__=ContentEncodingError())):
@@ -59,21 +59,21 @@ def _told(error: aiohttp.ClientError) -> tuple[str, str, bool]:
             )
 
 
-def _unconnected(error: aiohttp.ClientConnectorError) -> tuple[str, bool]:
-    where = f"{error.host}:{error.port}"
+def _classify_connect(error: aiohttp.ClientConnectorError) -> tuple[str, bool]:
+    address = f"{error.host}:{error.port}"
     match error:
         case aiohttp.ClientConnectorDNSError():
             return f"the host `{error.host}` is not found", True
         case aiohttp.ClientProxyConnectionError():
-            return f"no connection to the proxy {where}: {_reason(error.os_error)}", True
+            return f"no connection to the proxy {address}: {_reason(error.os_error)}", True
         case aiohttp.ClientConnectorCertificateError():
-            why = getattr(error.certificate_error, "verify_message", "") or str(error.certificate_error)
+            reason = getattr(error.certificate_error, "verify_message", "") or str(error.certificate_error)
             hint = "`spec.verify` can name a file of authorities"
-            return f"the certificate of {where} is not trusted: {why}; {hint}", False
+            return f"the certificate of {address} is not trusted: {reason}; {hint}", False
         case aiohttp.ClientSSLError():
-            return f"no TLS connection to {where}: {_reason(error.os_error)}", True
+            return f"no TLS connection to {address}: {_reason(error.os_error)}", True
         case _:
-            return f"no connection to {where}: {_reason(error.os_error)}", True
+            return f"no connection to {address}: {_reason(error.os_error)}", True
 
 
 def _reason(error: OSError) -> str:

@@ -20,9 +20,9 @@ from noetl.tools.host.input_rules import Scalar, input_text
 from noetl.tools.http.auth import Signature, signature_of
 from noetl.tools.http.kind import HttpInputs, Upload
 
-_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_LENGTHS = ("Content-Length", "Transfer-Encoding")
-_CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_LENGTH_HEADERS = ("Content-Length", "Transfer-Encoding")
+_CHANGING_METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
 class HttpRequest(NamedTuple):
@@ -51,7 +51,7 @@ async def build_request(call: Call, inputs: HttpInputs, open_files: AsyncExitSta
     signature = signature_of(inputs.auth)
     headers = _headers(inputs.headers or {}, signature)
     method = inputs.method.upper()
-    if method in _CHANGING:
+    if method in _CHANGING_METHODS:
         headers.setdefault("Idempotency-Key", call.idempotency_key)
     body, content_type = await _body(call, inputs, open_files)
     if isinstance(body, FormData):
@@ -77,68 +77,72 @@ def wrap_file_references(call: Call) -> Call:
     return structs.replace(call, inputs={**call.inputs, "files": parts})
 
 
-def parse_http_url(text: str, what: str) -> URL:
+def parse_http_url(text: str, input_name: str) -> URL:
     """The HTTP address that the text is. ToolError if it is none; `what` names the input."""
     try:
         url = URL(text.strip())
     except ValueError as error:
-        raise ToolError("input", f"`{what}` is no address: {error}") from None
+        raise ToolError("input", f"`{input_name}` is no address: {error}") from None
     if url.scheme not in ("http", "https"):
-        raise ToolError("input", f"`{what}` is no HTTP address: it must begin with `http://` or `https://`")
+        raise ToolError(
+            "input", f"`{input_name}` is no HTTP address: it must begin with `http://` or `https://`"
+        )
     if not url.host or " " in url.host:
-        raise ToolError("input", f"`{what}` names no host")
+        raise ToolError("input", f"`{input_name}` names no host")
     return url
 
 
-def _headers(given: Mapping[str, Scalar | None], signature: Signature) -> CIMultiDict[str]:
+def _headers(values: Mapping[str, Scalar | None], signature: Signature) -> CIMultiDict[str]:
     """Without what is null, and without what says how long the body is: the body itself does."""
     headers: CIMultiDict[str] = CIMultiDict()
-    for name, value in given.items():
+    for name, value in values.items():
         if value is not None:
-            headers[name] = _sendable(name, input_text(value).strip())
-    for name in _LENGTHS:
+            headers[name] = _check_header(name, input_text(value).strip())
+    for name in _LENGTH_HEADERS:
         headers.popall(name, None)
     if signature.header:
         name, value = signature.header
-        _sendable(name, value)
+        _check_header(name, value)
         if name in headers:
             raise ToolError("input", f"`auth` and `headers` both give `{name}`: drop one of them")
     return headers
 
 
-def _sendable(name: str, value: str) -> str:
+def _check_header(name: str, value: str) -> str:
     """The value of the header, if HTTP can carry both."""
-    if not _NAME.fullmatch(name):
+    if not _HEADER_NAME.fullmatch(name):
         raise ToolError("input", f"`{name}` is not the name of a header")
     if any(sign in value for sign in "\r\n\0"):
         raise ToolError("input", f"the header `{name}` holds a line break, which HTTP does not allow")
     return value
 
 
-def _pairs(values: Mapping[str, Any], what: str) -> list[tuple[str, str]]:
+def _pairs(values: Mapping[str, Any], input_name: str) -> list[tuple[str, str]]:
     """Names and texts in order; a list repeats its name, and what is null is left out."""
-    found = []
+    pairs = []
     for name, value in values.items():
-        for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, dict | list):
-                raise ToolError("input", f"`{what}.{name}` must be text, a number or a list of such values")
-            if one is not None:
-                found.append((name, input_text(one)))
-    return found
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, dict | list):
+                raise ToolError(
+                    "input", f"`{input_name}.{name}` must be text, a number or a list of such values"
+                )
+            if item is not None:
+                pairs.append((name, input_text(item)))
+    return pairs
 
 
 async def _body(
     call: Call, inputs: HttpInputs, open_files: AsyncExitStack
 ) -> tuple[bytes | BinaryIO | FormData | None, str]:
     """The body and its media type."""
-    given = call.inputs.get("body")
+    raw_body = call.inputs.get("body")
     if inputs.files:
         return await _multipart(call, inputs, inputs.files, open_files), ""
     if inputs.form is not None:
         form = urlencode(_pairs(inputs.form, "form")).encode()
         return form, "application/x-www-form-urlencoded"
-    if isinstance(given, StoredReference):
-        return await _referred(call, given, open_files), given["media_type"]
+    if isinstance(raw_body, StoredReference):
+        return await _open_reference(call, raw_body, open_files), raw_body["media_type"]
     if isinstance(inputs.body, str):
         return inputs.body.encode(), "text/plain; charset=utf-8"
     if inputs.body is not None:
@@ -160,10 +164,10 @@ async def _multipart(
         content: Any
         if upload.path is not None:
             path = call.folder / upload.path
-            content = open_files.enter_context(_opened(path, name))
+            content = open_files.enter_context(_open_upload(path, name))
             filename = filename or path.name
         elif isinstance(upload.content, StoredReference):
-            content = await _referred(call, upload.content, open_files)
+            content = await _open_reference(call, upload.content, open_files)
             content_type = content_type or upload.content["media_type"]
             filename = filename or upload.content.get("filename")
         elif isinstance(upload.content, str):
@@ -178,13 +182,13 @@ async def _multipart(
     return form
 
 
-async def _referred(call: Call, reference: StoredReference, open_files: AsyncExitStack) -> BinaryIO:
+async def _open_reference(call: Call, reference: StoredReference, open_files: AsyncExitStack) -> BinaryIO:
     """The stored object as a file, sent as it is read. Raises ResultError."""
     path = await open_files.enter_async_context(call.objects.local(reference))
     return open_files.enter_context(path.open("rb"))
 
 
-def _opened(path: Path, name: str) -> Any:
+def _open_upload(path: Path, name: str) -> Any:
     try:
         return path.open("rb")
     except FileNotFoundError:

@@ -12,8 +12,8 @@ from aiohttp.helpers import parse_mimetype
 from noetl.model import Json
 from noetl.model.normalisation import NotJson, normalise
 
-_MASKED = frozenset({"authorization", "cookie", "set-cookie"})
-_TEXTS = frozenset(
+_SECRET_HEADERS = frozenset({"authorization", "cookie", "set-cookie"})
+_TEXT_TYPES = frozenset(
     {
         "application/ecmascript",
         "application/graphql",
@@ -43,22 +43,22 @@ class BodyContent(NamedTuple):
 
 def headers_of(response: ClientResponse) -> dict[str, str]:
     """The headers by their names in lower case; what comes twice is joined by commas."""
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     for raw_name, raw in response.raw_headers:
-        name, value = _ascii(raw_name).lower(), _ascii(raw)
-        if name in _MASKED:
-            found[name] = "***"
+        name, value = _header_text(raw_name).lower(), _header_text(raw)
+        if name in _SECRET_HEADERS:
+            headers[name] = "***"
         else:
-            found[name] = f"{found[name]}, {value}" if name in found else value
-    return found
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
 
 
 def is_binary(content_type: str) -> bool:
     """Whether a body of this type is neither JSON nor text. What has no type may be either."""
     if not content_type:
         return False
-    about = _about(content_type)
-    return not (about.is_json or about.is_text)
+    media_type = _parse_media_type(content_type)
+    return not (media_type.is_json or media_type.is_text)
 
 
 def decode_body(body: bytes, content_type: str) -> BodyContent:
@@ -68,8 +68,12 @@ def decode_body(body: bytes, content_type: str) -> BodyContent:
     """
     if not body:
         return BodyContent(None)
-    about = _about(content_type)
-    return _json(body, about.charset) if about.is_json else _text(body, about.charset)
+    media_type = _parse_media_type(content_type)
+    return (
+        _decode_json(body, media_type.charset)
+        if media_type.is_json
+        else _decode_text(body, media_type.charset)
+    )
 
 
 def parse_retry_after(text: str | None, now: datetime | None = None) -> float | None:
@@ -87,45 +91,48 @@ def parse_retry_after(text: str | None, now: datetime | None = None) -> float | 
     return max(0.0, round((moment - (now or datetime.now(UTC))).total_seconds(), 3))
 
 
-class _About(NamedTuple):
+class _MediaType(NamedTuple):
     charset: str
     is_json: bool
     is_text: bool
 
 
-def _about(content_type: str) -> _About:
+def _parse_media_type(content_type: str) -> _MediaType:
     """What a content type says."""
-    found = parse_mimetype(content_type)
-    kind, charset = f"{found.type}/{found.subtype}", found.parameters.get("charset", "")
+    parsed = parse_mimetype(content_type)
+    kind, charset = f"{parsed.type}/{parsed.subtype}", parsed.parameters.get("charset", "")
     if charset.lower() == "binary":  # as some servers say that there is none
         charset = ""
-    return _About(
+    return _MediaType(
         charset,
-        is_json=found.suffix == "json" or kind in ("application/json", "text/json"),
-        is_text=found.type == "text" or found.suffix in ("xml", "yaml") or kind in _TEXTS or bool(charset),
+        is_json=parsed.suffix == "json" or kind in ("application/json", "text/json"),
+        is_text=parsed.type == "text"
+        or parsed.suffix in ("xml", "yaml")
+        or kind in _TEXT_TYPES
+        or bool(charset),
     )
 
 
-def _ascii(raw: bytes) -> str:
+def _header_text(raw: bytes) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError:
         return raw.decode("latin-1")
 
 
-def _json(body: bytes, charset: str) -> BodyContent:
-    text = _text(body, charset)
-    assert isinstance(text.data, str)  # noqa: S101  # what `_text` gives
+def _decode_json(body: bytes, charset: str) -> BodyContent:
+    text = _decode_text(body, charset)
+    assert isinstance(text.data, str)  # noqa: S101 - what `_decode_text` gives
     try:
         return BodyContent(normalise(msgspec.json.decode(text.data)), text.warning)
     except (msgspec.DecodeError, UnicodeError, RecursionError, NotJson) as error:
         return BodyContent(text.data, f"the body is not the JSON that its content type says: {error}")
 
 
-def _text(body: bytes, charset: str) -> BodyContent:
+def _decode_text(body: bytes, charset: str) -> BodyContent:
     encoding, warning = _codec(charset)
     try:
-        return BodyContent(_checked(body.decode(encoding)), warning)
+        return BodyContent(_require_utf8(body.decode(encoding)), warning)
     except UnicodeError:
         pass
     if charset and not warning:
@@ -146,6 +153,6 @@ def _codec(charset: str) -> tuple[str, str]:
     return ("utf-8-sig" if name == "utf-8" else name), ""
 
 
-def _checked(text: str) -> str:
-    text.encode()  # some codecs give what UTF-8 cannot hold
+def _require_utf8(text: str) -> str:
+    text.encode()  # some codecs, such as UTF-7, give lone surrogates, which UTF-8 and JSON cannot hold
     return text

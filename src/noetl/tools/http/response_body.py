@@ -12,8 +12,8 @@ from noetl.ports.results import ExecutionObjects
 from noetl.tools.http.failure import shorten_message
 from noetl.tools.http.response import BodyContent, decode_body, is_binary
 
-_LARGE = 1024 * 1024
-"""Bytes that are no longer worked on between two turns of the loop."""
+_LARGE_BYTES = 1024 * 1024
+"""Bytes that are decoded or written at once; more of them would hold up the loop, so a thread has them."""
 _PREVIEW = 1_024
 
 
@@ -32,68 +32,71 @@ async def read_body(response: ClientResponse, limit: int) -> bytes:
 
 
 async def body_content(
-    response: ClientResponse, objects: ExecutionObjects, *, most: int, limit: int
+    response: ClientResponse, objects: ExecutionObjects, *, max_bytes: int, max_value: int
 ) -> BodyContent:
-    """The body as its content type says. What is neither JSON nor text is stored, up to `most` bytes."""
+    """The body as its content type says. What is neither JSON nor text is stored.
+
+    ToolError of kind `limit` if a value is longer than `max_value` bytes, or an object than `max_bytes`.
+    """
     content_type = response.headers.get("Content-Type", "")
     if is_binary(content_type):
-        return await store_body(response, objects, most=most)
-    body = await read_body(response, limit)
+        return await store_body(response, objects, max_bytes=max_bytes)
+    body = await read_body(response, max_value)
     if not content_type and not _is_utf8(body):
-        return BodyContent(await _kept(objects, response, body))
-    if len(body) > _LARGE:
+        return BodyContent(await _store_bytes(objects, response, body))
+    if len(body) > _LARGE_BYTES:
         return await asyncio.to_thread(decode_body, body, content_type)
     return decode_body(body, content_type)
 
 
 async def store_body(
-    response: ClientResponse, objects: ExecutionObjects, *, most: int, empty: bool = False
+    response: ClientResponse, objects: ExecutionObjects, *, max_bytes: int, keep_empty: bool = False
 ) -> BodyContent:
-    """A reference to the body; null if there is none, unless `empty` asks for one all the same.
+    """A reference to the body; null if there is none, unless `keep_empty` asks for one all the same.
 
-    Holds little of it at any time. ToolError of kind `limit` if it is longer than `most` bytes.
+    Holds little of it at any time. ToolError of kind `limit` if it is longer than `max_bytes` bytes.
     """
     first = await response.content.readany()
-    if not first and (not empty or response.method == "HEAD"):
+    if not first and (not keep_empty or response.method == "HEAD"):
         return BodyContent(None)
-    too_long = ToolError("limit", f"the body is longer than {most:,} bytes")
-    if (response.content_length or 0) > most:
+    too_long = ToolError("limit", f"the body is longer than {max_bytes:,} bytes")
+    if (response.content_length or 0) > max_bytes:
         raise too_long
     async with objects.draft() as draft:
         with draft.path.open("xb") as file:
-            size, waiting, more = 0, bytearray(first), first
-            while more:
-                more = await response.content.readany()
-                waiting += more
-                if size + len(waiting) > most:
+            size, buffered, chunk = 0, bytearray(first), first
+            while chunk:
+                chunk = await response.content.readany()
+                buffered += chunk
+                if size + len(buffered) > max_bytes:
                     raise too_long
-                if len(waiting) >= _LARGE or not more:
-                    size += await asyncio.to_thread(file.write, waiting)
-                    waiting = bytearray()
-        return BodyContent(await draft.keep(**_about(response, first)))
+                if len(buffered) >= _LARGE_BYTES or not chunk:
+                    size += await asyncio.to_thread(file.write, buffered)
+                    buffered = bytearray()
+        return BodyContent(await draft.keep(**_object_details(response, first)))
 
 
-async def _kept(objects: ExecutionObjects, response: ClientResponse, body: bytes) -> Json:
+async def _store_bytes(objects: ExecutionObjects, response: ClientResponse, body: bytes) -> Json:
     async with objects.draft() as draft:
         await asyncio.to_thread(draft.path.write_bytes, body)
-        return await draft.keep(**_about(response, body))
+        return await draft.keep(**_object_details(response, body))
 
 
-def _about(response: ClientResponse, first: bytes) -> dict[str, str]:
+def _object_details(response: ClientResponse, first: bytes) -> dict[str, str]:
     """Media type, preview and file name of what is stored."""
     content_type = shorten_message(response.headers.get("Content-Type", ""))
     kind = content_type or "application/octet-stream"
     if kind == JSON_MEDIA_TYPE:
         kind += "; charset=utf-8"  # alone it would stand for the value, and this is a file
-    told = response.content_disposition.filename if response.content_disposition else None
-    name = shorten_message(PurePosixPath((told or response.url.name).replace("\\", "/")).name)
-    found = {"media_type": kind, "preview": ""}
+    filename = response.content_disposition.filename if response.content_disposition else None
+    name = shorten_message(PurePosixPath((filename or response.url.name).replace("\\", "/")).name)
+    details = {"media_type": kind, "preview": ""}
     if not is_binary(content_type):
         text = decode_body(first[:_PREVIEW], "text/plain").data
-        found["preview"] = text if isinstance(text, str) else ""
+        details["preview"] = text if isinstance(text, str) else ""
     if name:
-        found["filename"] = name
-    return found
+        details["filename"] = name
+    return details
 
 
 def _is_utf8(body: bytes) -> bool:

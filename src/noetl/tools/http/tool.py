@@ -12,7 +12,7 @@ import msgspec
 from noetl.model import Json
 from noetl.model.outcome import ErrorInfo, Outcome, ToolError, failed
 from noetl.ports.tool import Call
-from noetl.tools.host.tool_attempt import as_outcome, error_outcome, inputs_of
+from noetl.tools.host.tool_attempt import as_outcome, error_outcome, inputs_of, refuse_faults
 from noetl.tools.http.failure import http_error, shorten_message
 from noetl.tools.http.kind import HttpInputs, HttpSpec, HttpTimeout, check
 from noetl.tools.http.pool import HttpConnections, TlsOption
@@ -26,8 +26,9 @@ MAX_FILE = 16 * 1024 * 1024 * 1024
 """Bytes of one that is stored."""
 MAX_REDIRECTS = 10
 
-_KNOBS = ("timeout", "verify", "follow_redirects", "proxy", "success", "save_as", "cert")
-_RETRYABLE = frozenset({408, 425, 429})
+_KNOBS = tuple(HttpSpec.__annotations__)
+"""What is its own in `spec`: the rest is checked and used by the worker."""
+_RETRYABLE_STATUSES = frozenset({408, 425, 429})
 
 
 class HttpTool:
@@ -45,14 +46,14 @@ class HttpTool:
         await self._connections.close()
 
     async def _attempt(self, call: Call) -> Outcome:
-        inputs, spec = _typed(call)
+        inputs, spec = _typed_call(call)
         async with AsyncExitStack() as open_files:
             request = await build_request(call, inputs, open_files)
-            checked = self._connections.tls_option(spec, call.folder)
+            tls = self._connections.tls_option(spec, call.folder)
             session = open_files.enter_context(self._connections.session(call))
             try:
                 async with asyncio.timeout(call.timeout):
-                    answer = await self._answer(call, session, request, spec, checked)
+                    response = await self._send(call, session, request, spec, tls)
             except aiohttp.ClientError as error:
                 if self._connections.closed:
                     return error_outcome("cancelled", "the worker is ending")
@@ -60,18 +61,18 @@ class HttpTool:
             except TimeoutError:
                 message = f"{request.label}: no whole answer within {call.timeout:g} s"
                 return error_outcome("timeout", message, retryable=True)
-        if answer.content.warning:
-            call.log(f"warning: {answer.content.warning}")
-        return _outcome(request, answer, ok=_succeeds(answer.status, spec.success))
+        if response.content.warning:
+            call.log(f"warning: {response.content.warning}")
+        return _outcome(request, response, ok=_succeeds(response.status, spec.success))
 
-    async def _answer(
+    async def _send(
         self,
         call: Call,
         session: aiohttp.ClientSession,
         request: HttpRequest,
         spec: HttpSpec,
-        checked: TlsOption,
-    ) -> "_Answer":
+        tls: TlsOption,
+    ) -> "_Response":
         began = time.perf_counter()
         limits = spec.timeout if isinstance(spec.timeout, HttpTimeout) else HttpTimeout()
         response = await session.request(
@@ -82,15 +83,16 @@ class HttpTool:
             allow_redirects=spec.follow_redirects is not False,
             max_redirects=MAX_REDIRECTS + 1,  # the client counts the one that it refuses
             timeout=aiohttp.ClientTimeout(connect=limits.connect or None, sock_read=limits.read or None),
-            ssl=checked,
+            ssl=tls,
             proxy=spec.proxy,
-            middlewares=_signing(request),
+            middlewares=_signing_middlewares(request),
         )
         try:
             content = await self._content(call, response, spec)
         finally:
-            response.close()  # a connection that is read to its end has gone back to the pool before
-        return _Answer(
+            # One that was read to its end is back in the pool by now; one that was not can serve nobody else.
+            response.close()
+        return _Response(
             status=response.status,
             reason=response.reason or "",
             headers=headers_of(response),
@@ -101,18 +103,18 @@ class HttpTool:
 
     async def _content(self, call: Call, response: aiohttp.ClientResponse, spec: HttpSpec) -> BodyContent:
         ok = _succeeds(response.status, spec.success)
-        most = self._max_file if ok else self._max_body
+        max_bytes = self._max_file if ok else self._max_body
         try:
             if ok and spec.save_as is not None:
-                return await store_body(response, call.objects, most=most, empty=True)
-            return await body_content(response, call.objects, most=most, limit=self._max_body)
+                return await store_body(response, call.objects, max_bytes=max_bytes, keep_empty=True)
+            return await body_content(response, call.objects, max_bytes=max_bytes, max_value=self._max_body)
         except ToolError as error:
             if ok:
                 raise
             return BodyContent(None, str(error))  # the status says more than the size
 
 
-class _Answer(NamedTuple):
+class _Response(NamedTuple):
     status: int
     reason: str
     headers: dict[str, str]
@@ -121,22 +123,24 @@ class _Answer(NamedTuple):
     content: BodyContent
 
 
-def _typed(call: Call) -> tuple[HttpInputs, HttpSpec]:
+def _typed_call(call: Call) -> tuple[HttpInputs, HttpSpec]:
     call = wrap_file_references(call)
     inputs = inputs_of(call, HttpInputs)
     try:
         spec = msgspec.convert({name: call.spec.get(name) for name in _KNOBS}, HttpSpec)
     except msgspec.ValidationError as error:
         raise ToolError("input", str(error)) from None
-    for fault in check(call.inputs, call.spec):
-        raise ToolError("input", f"{fault.message}: {fault.hint}" if fault.hint else fault.message)
+    refuse_faults(check(call.inputs, call.spec))
     if spec.proxy is not None:
         parse_http_url(spec.proxy, "spec.proxy")
     return inputs, spec
 
 
-def _signing(request: HttpRequest) -> tuple[aiohttp.ClientMiddlewareType, ...]:
-    """Signs what goes to the host that was asked for; a redirect to another gets no credential."""
+def _signing_middlewares(request: HttpRequest) -> tuple[aiohttp.ClientMiddlewareType, ...]:
+    """Signs what goes to the host that was asked for; a redirect to another gets no credential.
+
+    By a middleware, which sees every request of a chain of redirects: headers would follow to any host.
+    """
     if (header := request.signature.header) is None:
         return ()
     name, value = header
@@ -152,37 +156,37 @@ def _signing(request: HttpRequest) -> tuple[aiohttp.ClientMiddlewareType, ...]:
 def _succeeds(status: int, success: list[int | str] | None) -> bool:
     if success is None:
         return 200 <= status < 400
-    return any(one in (status, f"{status // 100}xx") for one in success)
+    return any(expected in (status, f"{status // 100}xx") for expected in success)
 
 
-def _outcome(request: HttpRequest, answer: _Answer, *, ok: bool) -> Outcome:
-    """The outcome of an answer. One that is no success has its result, too: policies may want the body."""
-    headers: dict[str, Json] = dict(answer.headers)
+def _outcome(request: HttpRequest, response: _Response, *, ok: bool) -> Outcome:
+    """The outcome of a response. One that is no success has its result, too: policies may want the body."""
+    headers: dict[str, Json] = dict(response.headers)
     result: dict[str, Json] = {
-        "status": answer.status,
-        "status_code": answer.status,  # as playbooks call it that know other HTTP clients
+        "status": response.status,
+        "status_code": response.status,  # as playbooks call it that know other HTTP clients
         "headers": headers,
-        "url": answer.url,
-        "elapsed_ms": answer.elapsed_ms,
-        "data": answer.content.data,
+        "url": response.url,
+        "elapsed_ms": response.elapsed_ms,
+        "data": response.content.data,
     }
     return Outcome(
         status="ok" if ok else "error",
         result=result,
-        error=None if ok else _unsuccessful(request, answer),
-        meta={"warning": answer.content.warning} if answer.content.warning else {},
-        helpers={"http": {"status": answer.status, "headers": headers}},
+        error=None if ok else _status_error(request, response),
+        meta={"warning": response.content.warning} if response.content.warning else {},
+        helpers={"http": {"status": response.status, "headers": headers}},
     )
 
 
-def _unsuccessful(request: HttpRequest, answer: _Answer) -> ErrorInfo:
-    said = answer.content.data
-    excerpt = said if isinstance(said, str) else msgspec.json.encode(said).decode() if said else ""
-    message = " ".join(f"{request.label}: {answer.status} {answer.reason}".split())
+def _status_error(request: HttpRequest, response: _Response) -> ErrorInfo:
+    body = response.content.data
+    excerpt = body if isinstance(body, str) else msgspec.json.encode(body).decode() if body else ""
+    message = " ".join(f"{request.label}: {response.status} {response.reason}".split())
     return ErrorInfo(
         kind="http_status",
         message=f"{message}: {shorten_message(excerpt)}" if excerpt else message,
-        retryable=answer.status in _RETRYABLE or answer.status >= 500,
-        retry_after=parse_retry_after(answer.headers.get("retry-after"), datetime.now(UTC)),
-        details={"status": answer.status},
+        retryable=response.status in _RETRYABLE_STATUSES or response.status >= 500,
+        retry_after=parse_retry_after(response.headers.get("retry-after"), datetime.now(UTC)),
+        details={"status": response.status},
     )

@@ -30,5 +30,5 @@ KIND = Kind(
     effect="pure",
     takes_references=frozenset({"args", "_prev"}),
     reads=frozenset({"_prev"}),
-    implementation=NoopTool,
+    implementation=NoopTool,  # itself and not its name: there is nothing to import later
 )

@@ -25,9 +25,9 @@ class ChildPool:
         self._start = start
         self._idle_limit = idle
         self._uses = uses
-        self._free = asyncio.Semaphore(size)
+        self._slots = asyncio.Semaphore(size)
         self._idle: list[WarmChild] = []
-        """The one used last is last, and the next to be used."""
+        """The one used last is last, and the next to be used: its memory is warm, and the others grow old."""
         self._busy: set[WarmChild] = set()
         self._ending: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.TimerHandle | None = None
@@ -36,15 +36,15 @@ class ChildPool:
     @asynccontextmanager
     async def lease(self) -> AsyncIterator[ChildLease]:
         """A child for one task; waits while all are busy. It is killed if the block raises."""
-        async with self._free:
+        async with self._slots:
             lease = ChildLease(self._take())
-            whole = False
+            reusable = False
             try:
                 yield lease
-                whole = not lease.spent
+                reusable = not lease.spent
             finally:
                 self._busy.discard(lease.child)
-                if whole and lease.child.task_count < self._uses and not self.closed:
+                if reusable and lease.child.task_count < self._uses and not self.closed:
                     self._keep(lease.child)
                 else:
                     self._end(lease.child)
@@ -65,11 +65,11 @@ class ChildPool:
     def _take(self) -> WarmChild:
         child = None
         while self._idle and child is None:
-            one = self._idle.pop()
-            if one.alive:
-                child = one
+            idle = self._idle.pop()
+            if idle.alive:  # the system or an operator may have killed it
+                child = idle
             else:
-                self._end(one)
+                self._end(idle)
         child = child or self._start()
         self._busy.add(child)
         return child
@@ -86,20 +86,20 @@ class ChildPool:
         loop = asyncio.get_running_loop()
         self._sweeper = None
         while self._idle and self._idle[0].idle_since + self._idle_limit <= loop.time():
-            self._background(self._idle.pop(0).retire(_GRACE))
+            self._in_background(self._idle.pop(0).retire(_GRACE))
         if self._idle:
             wake = self._idle[0].idle_since + self._idle_limit
             self._sweeper = loop.call_at(wake, self._sweep)
 
     def _end(self, child: WarmChild) -> None:
         child.kill()
-        self._background(_reaped(child))
+        self._in_background(_reap(child))
 
-    def _background(self, ending: Coroutine[None, None, None]) -> None:
+    def _in_background(self, ending: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(ending)
-        self._ending.add(task)
+        self._ending.add(task)  # the loop itself holds tasks by weak references only
         task.add_done_callback(self._ending.discard)
 
 
-async def _reaped(child: WarmChild) -> None:
+async def _reap(child: WarmChild) -> None:
     await child.reap()

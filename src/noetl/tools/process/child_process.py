@@ -18,13 +18,13 @@ from noetl.tools.process.process_tree import HAS_PROC, exit_handle, kill_tree, r
 Isolation: TypeAlias = Literal["pool", "fork"]
 
 _ROOT = str(Path(__file__).parents[3])
-"""Where the package lies."""
+"""Where the package lies: a child need not find it by itself, as its environment may be another."""
 _START = (
     "import sys; sys.path.append(sys.argv[1]); "
     "from noetl.guest.request_loop import serve; serve(sys.argv[2], int(sys.argv[3]))"
 )
 _CHUNK = 65_536
-_WEIGH = 0.02 if HAS_PROC else 0.5
+_WEIGH_SECONDS = 0.02 if HAS_PROC else 0.5
 """Seconds between two looks at a child's memory."""
 
 
@@ -54,7 +54,7 @@ class WarmChild:
     def __init__(self, isolation: Isolation, env: Mapping[str, str] | None) -> None:
         notice, self._life = os.pipe()  # the end of `_life` is the end of the child
         try:
-            self._process = subprocess.Popen(  # noqa: S603  # our own interpreter and code
+            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and code
                 # -P: no module of the working directory is taken for one of the library.
                 [sys.executable, "-P", "-c", _START, _ROOT, isolation, str(notice)],
                 stdin=subprocess.PIPE,
@@ -81,7 +81,7 @@ class WarmChild:
         self._lines: LogLines | None = None
         self._limits: ChildLimits | None = None
         self._answer: asyncio.Future[CodeAnswer] | None = None
-        self._gone = asyncio.Event()
+        self._exited = asyncio.Event()
         self._forgotten = False
         pipes = (self._process.stdin, self._process.stdout, self._process.stderr)
         self._requests, self._answers, self._log = (pipe.fileno() for pipe in pipes if pipe)
@@ -89,17 +89,17 @@ class WarmChild:
             os.set_blocking(pipe, False)
         self._loop.add_reader(self._answers, self._on_answer)
         self._loop.add_reader(self._log, self._on_output)
-        self._exit = exit_handle(self.pid)
-        if self._exit is not None:
-            # A process that the code forked may hold the pipes open after the child is gone.
-            self._loop.add_reader(self._exit, self._on_end)
+        self._exit_handle = exit_handle(self.pid)
+        if self._exit_handle is not None:
+            # The end of the pipes is not enough: a process that the code forked may hold them open.
+            self._loop.add_reader(self._exit_handle, self._on_end)
 
     @property
     def alive(self) -> bool:
-        return not self._gone.is_set()
+        return not self._exited.is_set()
 
     async def ask(self, frame: bytes, log: Callable[[str], None], limits: ChildLimits) -> CodeAnswer:
-        """Sends a request and waits for its answer. ChildEnded or LimitPassed if none comes.
+        """Sends a request and waits for its answer. ChildExited or LimitExceeded if none comes.
 
         After either, or if the waiting is cut short, the child must be killed.
         """
@@ -117,7 +117,9 @@ class WarmChild:
             if weighing:
                 weighing.cancel()
             if not answer.cancel() and not answer.cancelled():
-                answer.exception()  # it may have failed while the request was still being sent
+                # It may have failed while the request was still being sent: asked for, so that the loop does
+                # not complain of an exception that nobody has seen.
+                answer.exception()
             self._drain()
             self._lines.finish()
             self._lines = self._limits = self._answer = None
@@ -129,10 +131,10 @@ class WarmChild:
 
     async def reap(self) -> int:
         """Waits for the end of a process that was killed or ended; its exit code, or minus its signal."""
-        if self._exit is None:
+        if self._exit_handle is None:
             await asyncio.to_thread(self._process.wait)
         else:
-            await self._gone.wait()
+            await self._exited.wait()
         code = self._process.wait()
         self._forget()
         return code
@@ -159,7 +161,7 @@ class WarmChild:
             elif held - before > limit:
                 self._fail(LimitExceeded(f"the code used more than {limit:,} bytes of memory"))
                 return
-            await asyncio.sleep(_WEIGH)
+            await asyncio.sleep(_WEIGH_SECONDS)
 
     def _on_answer(self) -> None:
         try:
@@ -169,8 +171,8 @@ class WarmChild:
         if not data:
             self._loop.remove_reader(self._answers)
             self._fail(ChildExited(started=self._started))
-            if self._exit is None:
-                self._gone.set()
+            if self._exit_handle is None:
+                self._exited.set()
             return
         for body in self._frames.feed(data):
             self._take(body)
@@ -178,7 +180,7 @@ class WarmChild:
             self._fail(ChildExited(started=self._started))
 
     def _take(self, body: bytearray) -> None:
-        if not self._started and not body:
+        if not self._started and not body:  # READY
             self._started = True
             return
         try:
@@ -204,17 +206,19 @@ class WarmChild:
         return bool(data)
 
     def _drain(self) -> None:
-        # What was printed before the answer is in the pipe; others may go on printing for ever.
+        # Answer and output come by different pipes: what was printed before the answer may still be in its
+        # own. Not to its end, for processes that the code left behind may go on printing for ever.
         for _ in range(16):
             if not self._on_output():
                 break
 
     def _on_end(self) -> None:
-        if self._exit is not None:
-            self._loop.remove_reader(self._exit)
-        self._on_answer()
+        # A reader that is ready stays so for ever: without this the loop would spin.
+        if self._exit_handle is not None:
+            self._loop.remove_reader(self._exit_handle)
+        self._on_answer()  # what it said last may not have been read yet
         self._fail(ChildExited(started=self._started))
-        self._gone.set()
+        self._exited.set()
 
     def _fail(self, error: Exception) -> None:
         if self._answer and not self._answer.done():
@@ -231,6 +235,6 @@ class WarmChild:
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             if pipe:
                 pipe.close()
-        if self._exit is not None:
-            self._loop.remove_reader(self._exit)
-            os.close(self._exit)
+        if self._exit_handle is not None:
+            self._loop.remove_reader(self._exit_handle)
+            os.close(self._exit_handle)

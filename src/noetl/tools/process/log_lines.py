@@ -12,17 +12,17 @@ class LogLines:
     def __init__(self, log: Callable[[str], None]) -> None:
         self._log = log
         self._line = bytearray()
-        self._lost = 0
+        self._left_out = 0
         self.total = 0
         """Bytes so far."""
 
     def feed(self, data: bytes) -> None:
         self.total += len(data)
-        *whole, rest = data.split(b"\n")
-        for part in whole:
+        *parts, unfinished = data.split(b"\n")
+        for part in parts:
             self._add(part)
             self._emit()
-        self._add(rest)
+        self._add(unfinished)
 
     def finish(self) -> None:
         """Hands over a last line that has no end."""
@@ -32,11 +32,11 @@ class LogLines:
     def _add(self, part: bytes) -> None:
         room = MAX_LINE - len(self._line)
         self._line += part[:room]
-        self._lost += max(0, len(part) - room)
+        self._left_out += max(0, len(part) - room)
 
     def _emit(self) -> None:
-        # A cut may fall inside a character.
-        text = self._line.decode("utf-8", "ignore" if self._lost else "replace").rstrip("\r")
-        self._log(f"{text} … {self._lost:,} bytes left out" if self._lost else text)
+        # A cut may fall inside a character: that it is not UTF-8 is then no fault of what was printed.
+        text = self._line.decode("utf-8", "ignore" if self._left_out else "replace").rstrip("\r")
+        self._log(f"{text} … {self._left_out:,} bytes left out" if self._left_out else text)
         self._line.clear()
-        self._lost = 0
+        self._left_out = 0

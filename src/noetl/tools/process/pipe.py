@@ -8,15 +8,15 @@ from typing import IO
 async def write_all(pipe: int, data: bytes) -> None:
     """Writes everything to a pipe that does not block. BrokenPipeError if nobody reads it any more."""
     loop = asyncio.get_running_loop()
-    rest = memoryview(data)
-    while rest:
+    remaining = memoryview(data)
+    while remaining:
         try:
-            rest = rest[os.write(pipe, rest) :]
+            remaining = remaining[os.write(pipe, remaining) :]
         except BlockingIOError:
-            ready = asyncio.Event()
-            loop.add_writer(pipe, ready.set)
+            writable = asyncio.Event()
+            loop.add_writer(pipe, writable.set)
             try:
-                await ready.wait()
+                await writable.wait()
             finally:
                 loop.remove_writer(pipe)
 

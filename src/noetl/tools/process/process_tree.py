@@ -1,4 +1,7 @@
-"""The processes under one of ours: what they hold, and their end."""
+"""The processes under one of ours: what they hold, and their end.
+
+Is a program, too, the one that `OrphanKiller` starts without `site`: it imports the standard library alone.
+"""
 
 import contextlib
 import os
@@ -17,12 +20,12 @@ HAS_PROC = (_PROC / "self" / "statm").exists()
 
 def tree_pids(pid: int) -> list[int]:
     """The process and all that descend from it."""
-    return _family_in_proc(pid) if HAS_PROC else list(_family_by_ps(pid))
+    return _tree_in_proc(pid) if HAS_PROC else list(_tree_by_ps(pid))
 
 
 def resident_bytes(pid: int) -> int:
     """Bytes of memory that the process and its descendants hold."""
-    return _resident_in_proc(pid) if HAS_PROC else sum(_family_by_ps(pid).values())
+    return _resident_in_proc(pid) if HAS_PROC else sum(_tree_by_ps(pid).values())
 
 
 def kill_tree(leader: int) -> None:
@@ -30,6 +33,7 @@ def kill_tree(leader: int) -> None:
 
     The leader must not have been reaped, or its number may be another's by now.
     """
+    # Before the first is killed: the children of a process that is gone are somebody else's.
     members = tree_pids(leader)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
@@ -75,56 +79,59 @@ def pipe_holders(pipe: int) -> list[int]:
     """The processes that have an end of the pipe with this inode; none where the system does not tell."""
     if not pipe or not HAS_PROC:
         return []
-    return [int(place.name) for place in _PROC.glob("[0-9]*") if _holds(place / "fd", f"pipe:[{pipe}]")]
+    return [
+        int(folder.name) for folder in _PROC.glob("[0-9]*") if _holds_pipe(folder / "fd", f"pipe:[{pipe}]")
+    ]
 
 
-def _holds(descriptors: Path, name: str) -> bool:
+def _holds_pipe(descriptors: Path, name: str) -> bool:
     with contextlib.suppress(OSError):  # it has ended, or is another's
-        for one in os.listdir(descriptors):
+        for descriptor in os.listdir(descriptors):
             with contextlib.suppress(OSError):  # it was just closed
-                if os.readlink(descriptors / one) == name:
+                if os.readlink(descriptors / descriptor) == name:
                     return True
     return False
 
 
-def _family_in_proc(pid: int) -> list[int]:
-    found = [pid]
-    for one in found:
+def _tree_in_proc(pid: int) -> list[int]:
+    """What `_tree_by_ps` gives, without starting a process: memory is looked at fifty times a second."""
+    pids = [pid]
+    for parent in pids:  # which grows meanwhile
         # A process or a thread may end while it is looked at.
         with contextlib.suppress(OSError):
-            for thread in os.listdir(_PROC / str(one) / "task"):
-                found += map(
-                    int, (_PROC / str(one) / "task" / thread / "children").read_text("ascii").split()
+            for thread in os.listdir(_PROC / str(parent) / "task"):
+                pids += map(
+                    int, (_PROC / str(parent) / "task" / thread / "children").read_text("ascii").split()
                 )
-    return found
+    return pids
 
 
 def _resident_in_proc(pid: int) -> int:
     total = 0
-    for one in _family_in_proc(pid):
+    for process in _tree_in_proc(pid):
         with contextlib.suppress(OSError):
-            total += int((_PROC / str(one) / "statm").read_text("ascii").split()[1]) * _PAGE
+            total += int((_PROC / str(process) / "statm").read_text("ascii").split()[1]) * _PAGE
     return total
 
 
-def _family_by_ps(pid: int) -> dict[int, int]:
-    """The bytes that each of the family holds, the process itself first."""
-    rows = {row[0]: row[1:] for row in _rows()}
-    found = {pid: rows.get(pid, (0, 0))[1]}
+def _tree_by_ps(pid: int) -> dict[int, int]:
+    """The bytes that each process of the tree holds, the process itself first."""
+    rows = {row[0]: row[1:] for row in _ps_rows()}
+    bytes_by_pid = {pid: rows.get(pid, (0, 0))[1]}
     waiting = [pid]
-    for one in waiting:
+    for ancestor in waiting:
         for child, (parent, held) in rows.items():
-            if parent == one and child not in found:
-                found[child] = held
+            if parent == ancestor and child not in bytes_by_pid:
+                bytes_by_pid[child] = held
                 waiting.append(child)
-    return found
+    return bytes_by_pid
 
 
-def _rows() -> Iterator[tuple[int, int, int]]:
+def _ps_rows() -> Iterator[tuple[int, int, int]]:
     """Number, parent and resident bytes of every process."""
     command = ["ps", "-axo", "pid=,ppid=,rss="]
-    listed = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-    for line in listed.stdout.splitlines():
+    output = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - the command is ours
+    for line in output.stdout.splitlines():
         pid, parent, kilobytes = map(int, line.split())
         yield pid, parent, kilobytes * 1024
 

@@ -14,7 +14,7 @@ from noetl.model.outcome import ToolError
 from noetl.tools.process.orphan_killer import OrphanKiller
 from noetl.tools.process.process_tree import exit_handle, kill_tree, tree_pids
 
-_LOOK = 0.02
+_POLL_SECONDS = 0.02
 """Seconds between two looks at a process where the system has no descriptor for it."""
 
 
@@ -31,42 +31,43 @@ class Program:
         folder: Path,
         env: Mapping[str, str],
         stdin: int,
-        guard: OrphanKiller,
+        orphan_killer: OrphanKiller,
     ) -> None:
-        whole_env = {**os.environ, **env}
-        executable = _located(command[0], folder, whole_env)
+        full_env = {**os.environ, **env}
+        executable = _find_executable(command[0], folder, full_env)
+        # A pipe of our own, and not one of `Popen`: the killer has to know it before the program starts.
         out, printed = os.pipe()
         self._out = os.fdopen(out, "rb", 0)
-        self._guard = guard
+        self._orphan_killer = orphan_killer
         try:
-            guard.expect(out)
-            self._process = subprocess.Popen(  # noqa: S603  # this is what the tool is for
+            orphan_killer.expect(out)
+            self._process = subprocess.Popen(  # noqa: S603 - this is what the tool is for
                 command,
                 executable=executable,
                 stdin=stdin,
                 stdout=printed,
                 stderr=subprocess.PIPE,
                 cwd=folder,
-                env=whole_env,
+                env=full_env,
                 start_new_session=True,
                 bufsize=0,
             )
         except (OSError, ValueError) as error:
-            guard.expect(None)
+            orphan_killer.expect(None)
             self._out.close()
-            raise _unstarted(command[0], folder, error) from None
+            raise _start_error(command[0], folder, error) from None
         finally:
             os.close(printed)
         self.pid = self._process.pid
-        self._gone = asyncio.Event()
-        self._exit = exit_handle(self.pid)
-        if self._exit is not None:
-            asyncio.get_running_loop().add_reader(self._exit, self._gone.set)
+        self._exited = asyncio.Event()
+        self._exit_handle = exit_handle(self.pid)
+        if self._exit_handle is not None:
+            asyncio.get_running_loop().add_reader(self._exit_handle, self._exited.set)
         try:
-            guard.watch(self.pid)
+            orphan_killer.watch(self.pid)
         except OSError as error:
             self.end()
-            raise _unstarted(command[0], folder, error) from None
+            raise _start_error(command[0], folder, error) from None
 
     @property
     def stdin(self) -> IO[bytes] | None:
@@ -76,20 +77,21 @@ class Program:
     def streams(self) -> tuple[IO[bytes], IO[bytes]]:
         """Standard output and error."""
         err = self._process.stderr
-        assert err is not None  # noqa: S101  # as `__init__` asks for
+        assert err is not None  # noqa: S101 - as `__init__` asks for
         return self._out, err
 
     async def wait(self) -> None:
         """Waits for the end of the process itself; those it started may go on."""
-        if self._exit is not None:
-            await self._gone.wait()
+        if self._exit_handle is not None:
+            await self._exited.wait()
             return
         while self._process.poll() is None:
-            await asyncio.sleep(_LOOK)
+            await asyncio.sleep(_POLL_SECONDS)
 
     def kill(self) -> None:
         """Ends the whole group at once."""
-        if self._process.returncode is None or self._exit is None:
+        # Without a handle, `wait` has reaped the process itself; of its group others may still be there.
+        if self._process.returncode is None or self._exit_handle is None:
             kill_tree(self.pid)
 
     async def stop(self, grace: float) -> None:
@@ -97,6 +99,7 @@ class Program:
 
         Processes that left the group are killed, too: they are known by the one that started them.
         """
+        # Now: when their parent is gone, nothing tells that they are ours.
         strays = tree_pids(self.pid)[1:]
         try:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -114,39 +117,39 @@ class Program:
     def end(self) -> int:
         """The exit code, or minus the signal. Whatever of the group still runs is killed."""
         self.kill()
-        self._guard.forget(self.pid)
+        self._orphan_killer.forget(self.pid)
         code = self._process.wait()
         self._close()
         return code
 
     def _close(self) -> None:
-        if self._exit is not None:
-            asyncio.get_running_loop().remove_reader(self._exit)
-            os.close(self._exit)
-            self._exit = None
+        if self._exit_handle is not None:
+            asyncio.get_running_loop().remove_reader(self._exit_handle)
+            os.close(self._exit_handle)
+            self._exit_handle = None
         for pipe in (self._process.stdin, self._out, self._process.stderr):
             if pipe is not None:
                 pipe.close()
 
 
-def _located(program: str, folder: Path, env: Mapping[str, str]) -> str:
+def _find_executable(program: str, folder: Path, env: Mapping[str, str]) -> str:
     """The file to run. The system itself tells of the first place that hinders it, not of the right one."""
     if "/" in program:
         return program
-    places = [str(folder.absolute() / place) for place in os.get_exec_path(env)]
-    found = shutil.which(program, path=os.pathsep.join(places))
-    if found is not None:
-        return found
-    if any(os.path.isfile(os.path.join(place, program)) for place in places):
-        raise _forbidden(program, folder)
+    directories = [str(folder.absolute() / directory) for directory in os.get_exec_path(env)]
+    executable = shutil.which(program, path=os.pathsep.join(directories))
+    if executable is not None:
+        return executable
+    if any(os.path.isfile(os.path.join(directory, program)) for directory in directories):
+        raise _forbidden_error(program, folder)
     raise ToolError("not_found", f"there is no program `{program}`")
 
 
-def _forbidden(program: str, folder: Path) -> ToolError:
+def _forbidden_error(program: str, folder: Path) -> ToolError:
     return ToolError("permission", f"the program `{program}` may not be run in {folder}")
 
 
-def _unstarted(program: str, folder: Path, error: Exception) -> ToolError:
+def _start_error(program: str, folder: Path, error: Exception) -> ToolError:
     """Why nothing runs, in words; the system does not say which of the two files it misses."""
     if isinstance(error, FileNotFoundError | NotADirectoryError) and not folder.is_dir():
         return ToolError("not_found", f"`cwd`: there is no folder {folder}")
@@ -154,7 +157,7 @@ def _unstarted(program: str, folder: Path, error: Exception) -> ToolError:
         case FileNotFoundError():
             return ToolError("not_found", f"there is no program `{program}`")
         case PermissionError():
-            return _forbidden(program, folder)
+            return _forbidden_error(program, folder)
         case BlockingIOError():
             return ToolError("limit", f"no process can be started: {error.strerror}", retryable=True)
         case OSError():

@@ -22,43 +22,43 @@ class InlineRunner:
     """Runs code in threads of this process. All of them have one environment and one folder."""
 
     def __init__(self) -> None:
-        self._env = asyncio.Lock()
+        self._env_lock = asyncio.Lock()
         """Held by the one task that adds to the environment."""
 
     async def run(self, request: CodeRequest, log: Callable[[str], None]) -> CodeAnswer:
         """The answer to the request. If the waiting is cut short, the code goes on to its end unheard."""
         request = structs.replace(request, args=private_copy(request.args))
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[CodeAnswer] = loop.create_future()
+        pending: asyncio.Future[CodeAnswer] = loop.create_future()
         if request.env:
-            await self._env.acquire()
+            await self._env_lock.acquire()
 
         def hand_over(line: str) -> None:
             loop.call_soon_threadsafe(log, line)
 
-        def settle(found: CodeAnswer) -> None:
+        def settle(answer: CodeAnswer) -> None:
             if request.env:
-                self._env.release()
-            if not answer.done():
-                answer.set_result(found)
+                self._env_lock.release()
+            if not pending.done():
+                pending.set_result(answer)
 
         def work() -> None:
             lines = LogLines(hand_over)
             module = ModuleType(MODULE)
             module.__dict__["print"] = _printer(lines)
-            with suppress(RuntimeError):  # the loop may be closed by now
-                with _added(request.env):
-                    found = answer_request(request, module)
+            with suppress(RuntimeError):  # the loop may be closed by now, and nobody waits
+                with _environment(request.env):
+                    answer = answer_request(request, module)
                 lines.finish()
-                loop.call_soon_threadsafe(settle, found)
+                loop.call_soon_threadsafe(settle, answer)
 
         # A daemon: code that never ends must not keep the worker from ending.
         Thread(target=work, name="noetl-inline", daemon=True).start()
-        return await answer
+        return await pending
 
 
 @contextmanager
-def _added(env: Mapping[str, str]) -> Iterator[None]:
+def _environment(env: Mapping[str, str]) -> Iterator[None]:
     before = {name: os.environ.get(name) for name in env}
     os.environ.update(env)
     try:

@@ -1,13 +1,16 @@
+import re
+import warnings
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
 from noetl.dsl.document.kinds import Auth, Code, Fault, Kind, Seconds, TaskSpec
+from noetl.guest.code import compile_code
+from noetl.guest.frame import TableForm
 from noetl.model import Json
 from noetl.tools.host.input_rules import Inputs, Scalar, Size, exactly_one, literal_text, present_names
 from noetl.tools.python.side_effects import is_side_effect_free
-from noetl.tools.syntax import syntax_error
 
 
 class ScriptSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -75,7 +78,7 @@ class PythonSpec(TaskSpec, frozen=True, kw_only=True, forbid_unknown_fields=True
     ] = None
     env: Annotated[dict[str, Scalar] | None, Meta(description="Environment variables to add.")] = None
     tables: Annotated[
-        Literal["rows", "arrow", "pandas"] | None,
+        TableForm | None,
         Meta(
             description="What a stored table among the args is: a list of `rows` (default), a table of"
             " `arrow`, or a frame of `pandas`."
@@ -83,22 +86,57 @@ class PythonSpec(TaskSpec, frozen=True, kw_only=True, forbid_unknown_fields=True
     ] = None
 
 
-def _script(script: Json) -> Iterator[Fault]:
+def syntax_error(code: str, key: str) -> Fault | None:
+    """Why the code of the input `key` does not compile, with the line inside it; None if it does."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _compile(code)
+    except SyntaxError as error:
+        message = f"the code does not compile: {error.msg}"
+        return Fault(message, key=key, hint=_syntax_hint(error.msg, code), line=error.lineno or 1)
+    except (ValueError, RecursionError, MemoryError) as error:
+        return Fault(f"the code does not compile: {str(error) or 'it is nested too deeply'}", key=key)
+    return None
+
+
+def _compile(code: str) -> None:
+    """Compiles the code as it is, and only if it has a `return` of its own by `compile_code`.
+
+    That parses it three times and builds another tree; a test holds the two equal.
+    """
+    try:
+        compile(code, "<code>", "exec", dont_inherit=True)
+    except SyntaxError as error:
+        if error.msg != "'return' outside function":
+            raise
+        compile_code(code, "<code>")
+
+
+def _syntax_hint(message: str, code: str) -> str:
+    if re.match("'(await|async )|asynchronous", message):
+        return "put it into `async def main(...)`, which is awaited"
+    if "{{" in code or "{%" in code:
+        return "code is never rendered: pass values with `args`"
+    return ""
+
+
+def _check_script(script: Json) -> Iterator[Fault]:
     if not isinstance(script, dict):
         return
     source = script.get("source")
-    place = source if isinstance(source, dict) else {}
-    code = place.get("code")
+    source_fields = source if isinstance(source, dict) else {}
+    code = source_fields.get("code")
     if isinstance(code, str) and (fault := syntax_error(code, "script")):
         yield fault
-    if place.get("type") == "inline":
+    if source_fields.get("type") == "inline":
         if code is None:
             yield Fault("an inline script needs `source.code`", key="script")
-    elif not present_names(script, "uri") and not present_names(place, "endpoint"):
+    elif not present_names(script, "uri") and not present_names(source_fields, "endpoint"):
         yield Fault("the script has no `uri`", key="script", hint="say where it is, for example `./clean.py`")
 
 
-def _libs(libs: Json) -> Iterator[Fault]:
+def _check_libs(libs: Json) -> Iterator[Fault]:
     for name, lib in libs.items() if isinstance(libs, dict) else ():
         module = literal_text(lib.get("from") if isinstance(lib, dict) else lib)
         if not name.isidentifier():
@@ -107,7 +145,7 @@ def _libs(libs: Json) -> Iterator[Fault]:
             yield Fault(f"`{module}` is not the name of a module", key="libs")
 
 
-def _limits(spec: Inputs) -> Iterator[Fault]:
+def _check_limits(spec: Inputs) -> Iterator[Fault]:
     if spec.get("isolation") != "inline":
         return
     for knob in present_names(spec, "timeout", "memory"):
@@ -124,9 +162,9 @@ def check(inputs: Inputs, spec: Inputs) -> Iterator[Fault]:
     code = inputs.get("code")
     if isinstance(code, str) and (fault := syntax_error(code, "code")):
         yield fault
-    yield from _script(inputs.get("script"))
-    yield from _libs(inputs.get("libs"))
-    yield from _limits(spec)
+    yield from _check_script(inputs.get("script"))
+    yield from _check_libs(inputs.get("libs"))
+    yield from _check_limits(spec)
 
 
 def repeatable(inputs: Inputs) -> bool:

@@ -1,19 +1,22 @@
 """Where the code of a `python` task comes from."""
 
 from pathlib import Path, PurePosixPath
+from pkgutil import resolve_name
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from msgspec import structs
 
 from noetl.model import Json
-from noetl.model.outcome import ToolError
+from noetl.model.outcome import Outcome, ToolError
 from noetl.model.reference import StoredReference
 from noetl.ports.tool import Call, Tool
 from noetl.tools.python.kind import PythonInputs, Script, ScriptSource
 
 MAX_SCRIPT = 16 * 1024 * 1024
 """Bytes of one script."""
+
+_HTTP_TOOL = "noetl.tools.http.tool:HttpTool"
 
 
 class ScriptCode(NamedTuple):
@@ -39,14 +42,16 @@ class ScriptLoader:
             raise ToolError("input", "neither `code` nor `script` is given")
         if isinstance(script, str):
             script = Script(uri=script)
-        source = script.source or ScriptSource(type=_place(script.uri or ""))
+        source = script.source or ScriptSource(type=_source_type(script.uri or ""))
         match source.type:
             case "inline":
                 return ScriptCode(source.code or "")
             case "file":
-                return _read((script.uri or source.endpoint or "").removeprefix("file://"), call.folder)
+                return _read_script(
+                    (script.uri or source.endpoint or "").removeprefix("file://"), call.folder
+                )
             case "http":
-                return await self._fetched(call, source.endpoint or script.uri or "", source)
+                return await self._fetch(call, source.endpoint or script.uri or "", source)
             case "catalog":
                 raise ToolError("not_found", "there is no catalog of scripts here: use a file or an address")
 
@@ -54,19 +59,18 @@ class ScriptLoader:
         if self._http is not None:
             await self._http.close()
 
-    async def _fetched(self, call: Call, url: str, source: ScriptSource) -> ScriptCode:
-        if self._http is None:
-            from noetl.tools.http.tool import HttpTool  # noqa: PLC0415  # few scripts need it: it takes long
-
-            self._http = HttpTool(max_body=MAX_SCRIPT, max_file=MAX_SCRIPT)
-        given: dict[str, Json] = {
+    async def _fetch(self, call: Call, url: str, source: ScriptSource) -> ScriptCode:
+        if (http := self._http) is None:
+            # By its name, as the host gets tools: kinds do not import each other, and few scripts need it.
+            http = self._http = resolve_name(_HTTP_TOOL)(max_body=MAX_SCRIPT, max_file=MAX_SCRIPT)
+        inputs: dict[str, Json] = {
             "url": url,
             "method": source.method or "GET",
             "headers": dict(source.headers or {}),
             "auth": source.auth,
         }
         timeout = min(call.timeout, source.timeout or call.timeout)
-        outcome = await self._http.run(structs.replace(call, inputs=given, spec={}, timeout=timeout))
+        outcome: Outcome = await http.run(structs.replace(call, inputs=inputs, spec={}, timeout=timeout))
         if (error := outcome.error) is not None:
             message = f"the script cannot be fetched: {error.message}"
             raise ToolError(
@@ -84,18 +88,18 @@ class ScriptLoader:
                 return ScriptCode(code, name)
             case StoredReference() as reference:  # many servers have no type for Python
                 async with call.objects.local(reference) as path:
-                    return ScriptCode(_decoded(path.read_bytes(), name), name)
+                    return ScriptCode(_decode(path.read_bytes(), name), name)
             case _:
                 raise ToolError("input", f"the script `{url}` is JSON, and no Python")
 
 
-def _place(uri: str) -> Literal["file", "http", "catalog"]:
+def _source_type(uri: str) -> Literal["file", "http", "catalog"]:
     if uri.startswith(("http://", "https://")):
         return "http"
     return "catalog" if uri.startswith("catalog:") else "file"
 
 
-def _read(name: str, folder: Path) -> ScriptCode:
+def _read_script(name: str, folder: Path) -> ScriptCode:
     path = folder / name
     try:
         with path.open("rb") as file:
@@ -108,10 +112,10 @@ def _read(name: str, folder: Path) -> ScriptCode:
         raise ToolError("input", f"the script `{name}` cannot be read: {error.strerror}") from None
     if len(data) > MAX_SCRIPT:
         raise ToolError("limit", f"the script `{name}` has more than {MAX_SCRIPT:,} bytes")
-    return ScriptCode(_decoded(data, name), name, path.absolute())
+    return ScriptCode(_decode(data, name), name, path.absolute())
 
 
-def _decoded(data: bytes, name: str) -> str:
+def _decode(data: bytes, name: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:

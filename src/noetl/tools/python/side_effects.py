@@ -1,11 +1,14 @@
-"""Whether Python code touches nothing but its own values: proved from its text, or denied."""
+"""Whether Python code touches nothing but its own values: proved from its text, or denied.
+
+Such code may begin before that is recorded, and a child need not be set up and put back for it.
+"""
 
 import ast
 from functools import lru_cache
 
 from noetl.guest.code import parse_code
 
-MODULES = frozenset(
+PURE_MODULES = frozenset(
     {
         "base64",
         "binascii",
@@ -45,7 +48,7 @@ MODULES = frozenset(
 )
 """What such code may import: nothing in there reaches outside the process by itself."""
 
-_REACHING = frozenset(
+_REACHING_BUILTINS = frozenset(
     {
         "breakpoint",
         "compile",
@@ -67,7 +70,7 @@ _REACHING = frozenset(
 """Built-ins with which it could."""
 
 
-@lru_cache(maxsize=1_024)
+@lru_cache(maxsize=1_024)  # asked for at every attempt, often of the same code
 def is_side_effect_free(code: str) -> bool:
     """Whether running it twice instead of once could be noticed by nobody.
 
@@ -81,12 +84,14 @@ def is_side_effect_free(code: str) -> bool:
 def _stays_inside(node: ast.AST) -> bool:
     match node:
         case ast.Import(names=names):
-            return all(alias.name in MODULES for alias in names)
+            return all(alias.name in PURE_MODULES for alias in names)
         case ast.ImportFrom(module=module, level=level):
-            return level == 0 and module in MODULES
+            return level == 0 and module in PURE_MODULES
         case ast.Name(id=name):
-            return name not in _REACHING and not name.startswith("__")
+            # Wherever it stands: `f = open` would do as well as a call.
+            return name not in _REACHING_BUILTINS and not name.startswith("__")
         case ast.Attribute(attr=name):
+            # `__class__` and the like lead to everything; `random._os` to what a module imports.
             return not name.startswith("_")
         case _:
             return True

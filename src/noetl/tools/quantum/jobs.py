@@ -5,14 +5,16 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from msgspec import structs
 
 from noetl.model.outcome import ErrorInfo, ToolError
 from noetl.ports.results import ExecutionObjects, ResultError
 from noetl.ports.tool import Call
-from noetl.tools.python.tool import PythonTool
+from noetl.tools.process.code_runner import CodeRunner
+
+JobState: TypeAlias = Literal["queued", "running", "done", "failed", "cancelled"]
 
 MAX_ENDED_JOBS = 256
 """Jobs whose results are kept; those that ended first are forgotten first."""
@@ -39,13 +41,13 @@ class JobFiles:
 
 
 class QuantumJob:
-    """One job. `about` is everything that its result depends on; `lines` are what it printed."""
+    """One job. `description` is everything that its result depends on; `lines` are what it printed."""
 
-    def __init__(self, job_id: str, about: Mapping[str, Any]) -> None:
+    def __init__(self, job_id: str, description: Mapping[str, Any]) -> None:
         self.id = job_id
-        self.about = about
+        self.description = description
         self.files = JobFiles()
-        self.state: Literal["queued", "running", "done", "failed", "cancelled"] = "queued"
+        self.state: JobState = "queued"
         self.error: ErrorInfo | None = None
         self.lines: list[str] = []
         self.work: asyncio.Task[None] | None = None
@@ -66,30 +68,32 @@ class SimulatorChildren:
     def __init__(self) -> None:
         self.size = max(2, min(8, os.cpu_count() or 1))
         # Twice as many as work on jobs, so that questions to providers need not wait for these.
-        self._python = PythonTool(size=2 * self.size, idle=300.0)
+        self._children = CodeRunner(size=2 * self.size, idle=300.0)
 
     async def ask(
         self, call: Call, order: dict[str, Any], *, seconds: float, log: Callable[[str], None]
     ) -> Any:
         """What comes of an order (`guest.quantum`). Raises ToolError."""
-        asked = structs.replace(
-            call,
-            kind="python",
-            inputs={"code": _CODE},
-            args={"order": order},
-            spec={},
-            timeout=seconds,
-            log=log,
-        )
-        outcome = await self._python.run(asked)
-        if outcome.error is not None:
-            raise _told(outcome.error, seconds)
-        if "error" in outcome.result:
-            raise ToolError(**outcome.result["error"])
-        return outcome.result["value"]
+        call = structs.replace(call, spec={}, log=log)
+        try:
+            async with asyncio.timeout(seconds):
+                request = await self._children.request(call, _CODE, {"order": order}, name="<code>")
+                answer = await self._children.run(call, request)
+        except TimeoutError:
+            raise ToolError("timeout", f"the job was not done within {seconds:g} s", retryable=True) from None
+        except ResultError as error:
+            raise ToolError("not_found", f"a stored value cannot be read or written: {error}") from None
+        except ToolError as error:
+            raise ToolError(error.info.kind, error.info.message, retryable=error.info.retryable) from None
+        if (failure := answer.failure) is not None:
+            # An exception there is a fault of ours or of the provider's, for users wrote no code.
+            raise ToolError("tool" if failure.kind == "python" else failure.kind, failure.message)
+        if "error" in answer.result:
+            raise ToolError(**answer.result["error"])
+        return answer.result["value"]
 
     async def close(self) -> None:
-        await self._python.close()
+        await self._children.close()
 
 
 class QuantumJobs:
@@ -97,26 +101,28 @@ class QuantumJobs:
 
     def __init__(self, children: SimulatorChildren) -> None:
         self._children = children
-        self._free = asyncio.Semaphore(children.size)
+        self._slots = asyncio.Semaphore(children.size)
         self._jobs: dict[str, QuantumJob] = {}
 
     def find(self, job_id: str) -> QuantumJob | None:
         job = self._jobs.get(job_id)
         return None if job is None or job.lost else job
 
-    async def start(self, call: Call, job_id: str, about: Mapping[str, Any], *, seconds: float) -> QuantumJob:
+    async def start(
+        self, call: Call, job_id: str, description: Mapping[str, Any], *, seconds: float
+    ) -> QuantumJob:
         """The job, begun unless it is known and has not failed. It goes on when the call is over."""
-        known = self.find(job_id)
-        if known is not None and known.state not in ("failed", "cancelled"):
-            return known
-        job = self._jobs[job_id] = QuantumJob(job_id, about)
+        existing = self.find(job_id)
+        if existing is not None and existing.state not in ("failed", "cancelled"):
+            return existing
+        job = self._jobs[job_id] = QuantumJob(job_id, description)
         job.work = asyncio.get_running_loop().create_task(self._run(call, job, seconds))
-        await self._forget()
+        await self._forget_oldest()
         return job
 
     async def wait(self, job: QuantumJob) -> None:
         """Waits for the end of a job. Being cut short does nothing to it."""
-        if job.work is not None:
+        if job.work is not None:  # `wait` does not cancel what it waits for, and raises nothing of it
             await asyncio.wait([job.work])
 
     async def cancel(self, job: QuantumJob) -> None:
@@ -134,9 +140,9 @@ class QuantumJobs:
 
     async def _run(self, call: Call, job: QuantumJob, seconds: float) -> None:
         try:
-            async with self._free:
+            async with self._slots:
                 job.state = "running"
-                order = {"do": "simulate", "job": job.about, **await job.files.open(call.objects)}
+                order = {"do": "simulate", "job": job.description, **await job.files.open(call.objects)}
                 await self._children.ask(call, order, seconds=seconds, log=job.lines.append)
             job.state = "done"
         except ToolError as error:
@@ -149,16 +155,8 @@ class QuantumJobs:
             if job.state != "done":
                 await job.files.close()
 
-    async def _forget(self) -> None:
-        ended = [job for job in self._jobs.values() if job.ended]
-        for job in ended[: max(0, len(ended) + 1 - MAX_ENDED_JOBS)]:
+    async def _forget_oldest(self) -> None:
+        ended_jobs = [job for job in self._jobs.values() if job.ended]
+        for job in ended_jobs[: max(0, len(ended_jobs) + 1 - MAX_ENDED_JOBS)]:
             del self._jobs[job.id]
             await job.files.close()
-
-
-def _told(error: ErrorInfo, seconds: float) -> ToolError:
-    """An error of the child in the words of a job."""
-    if error.kind == "timeout":
-        return ToolError("timeout", f"the job was not done within {seconds:g} s", retryable=True)
-    kind = "tool" if error.kind == "python" else error.kind
-    return ToolError(kind, error.message, retryable=error.retryable)

@@ -11,7 +11,7 @@ from noetl.model import Json
 from noetl.tools.host.input_rules import Action, Inputs, check_action, literal_text
 
 SIMULATORS = ("aer", "statevector")
-UNASKED = "a simulator asks for no `auth`"
+NO_AUTH_FOR_SIMULATORS = "a simulator asks for no `auth`"
 
 _PAULI = re.compile(r"[+-]?[IXYZ]+")
 
@@ -74,15 +74,17 @@ def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
     if program is not None and qasm_version(program) is None:
         hint = "begin it with `OPENQASM 3.0;` or `OPENQASM 2.0;`"
         yield Fault("the program does not say which OpenQASM it is", key="program", hint=hint)
-    yield from _observables(inputs.get("observables"))
+    yield from _check_observables(inputs.get("observables"))
     backend = literal_text(inputs.get("backend"))
     if backend is not None and (hint := backend_hint(backend)):
         yield Fault(f"there is no backend `{backend}`", key="backend", hint=hint)
     if inputs.get("auth") is not None and (inputs.get("backend") is None or backend in SIMULATORS):
-        yield Fault(UNASKED, key="auth", hint="name the `backend` that it is for, or leave it out")
+        yield Fault(
+            NO_AUTH_FOR_SIMULATORS, key="auth", hint="name the `backend` that it is for, or leave it out"
+        )
 
 
-def _observables(observables: Json) -> Iterator[Fault]:
+def _check_observables(observables: Json) -> Iterator[Fault]:
     for observable in observables if isinstance(observables, list) else ():
         text = literal_text(observable)
         if text is not None and not _PAULI.fullmatch(text):
@@ -94,8 +96,8 @@ def backend_hint(name: str) -> str:
     """Which backends there are, if there is none of this name."""
     if name in SIMULATORS:
         return ""
-    known = (*SIMULATORS, *(point.name for point in entry_points(group=PROVIDERS)))
-    return "" if name in known else f"there are {', '.join(f'`{one}`' for one in known)}"
+    names = (*SIMULATORS, *(point.name for point in entry_points(group=PROVIDERS)))
+    return "" if name in names else f"there are {', '.join(f'`{backend}`' for backend in names)}"
 
 
 EXAMPLE = """\

@@ -6,7 +6,7 @@ import json
 import shutil
 from contextlib import suppress
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -16,8 +16,8 @@ from noetl.model.reference import ARROW_MEDIA_TYPE, StoredReference, object_refe
 from noetl.ports.results import ResultMissing
 from noetl.ports.tool import Call
 from noetl.tools.host.tool_attempt import as_outcome, inputs_of
-from noetl.tools.quantum.jobs import JobFiles, QuantumJob, QuantumJobs, SimulatorChildren
-from noetl.tools.quantum.kind import SIMULATORS, UNASKED, QuantumInputs, backend_hint
+from noetl.tools.quantum.jobs import JobFiles, JobState, QuantumJob, QuantumJobs, SimulatorChildren
+from noetl.tools.quantum.kind import NO_AUTH_FOR_SIMULATORS, SIMULATORS, QuantumInputs, backend_hint
 
 for _driver in ("qiskit", "qiskit_aer", "qiskit_qasm3_import", "pyarrow"):
     # They are imported in child processes only, but without them there is no point in one.
@@ -33,7 +33,7 @@ MAX_RESULT = 64 * 1024 * 1024
 PATIENCE = 30.0
 """Seconds that a provider has to cancel a job that nobody waits for any more."""
 
-STATES = frozenset({"queued", "running", "done", "failed", "cancelled"})
+STATES: frozenset[str] = frozenset(get_args(JobState))
 
 
 class QuantumTool:
@@ -63,11 +63,11 @@ class QuantumTool:
         if hint := backend_hint(backend):
             raise ToolError("input", f"there is no backend `{backend}`: {hint}")
         if inputs.auth is not None and backend in SIMULATORS:
-            raise ToolError("input", UNASKED)
-        act = self._simulator if backend in SIMULATORS else self._provider
+            raise ToolError("input", NO_AUTH_FOR_SIMULATORS)
+        operate = self._on_simulator if backend in SIMULATORS else self._at_provider
         try:
             async with asyncio.timeout(call.timeout):
-                return await act(call, inputs, backend)
+                return await operate(call, inputs, backend)
         except TimeoutError:
             return failed(
                 ErrorInfo(
@@ -77,57 +77,57 @@ class QuantumTool:
                 )
             )
 
-    async def _simulator(self, call: Call, inputs: QuantumInputs, backend: str) -> Outcome:
+    async def _on_simulator(self, call: Call, inputs: QuantumInputs, backend: str) -> Outcome:
         seconds = float(call.spec.get("job_timeout") or 3600)  # type: ignore[arg-type]  # checked by its type
         match inputs.action:
             case "submit" | "run":
-                about = _about(call, inputs, backend)
-                reference = await _described(call, about)
+                description = _describe_job(call, inputs, backend)
+                reference = await _store_description(call, description)
                 job_id = reference["key"].replace(f"{call.execution_id}/", "", 1)
-                job = await self._jobs.start(call, job_id, about, seconds=seconds)
+                job = await self._jobs.start(call, job_id, description, seconds=seconds)
                 if inputs.action == "run":
-                    return await self._whole(call, job)
-                given: dict[str, Json] = {"job_id": job.id, "backend": backend, "seed": about["seed"]}
-                return succeeded({**given, "job": reference}, quantum=_helper(job))
+                    return await self._run_to_end(call, job)
+                fields: dict[str, Json] = {"job_id": job.id, "backend": backend, "seed": description["seed"]}
+                return succeeded({**fields, "job": reference}, quantum=_helper_of(job))
             case "status":
                 return succeeded(
-                    _state(call, job := await self._job(call, inputs, seconds)), quantum=_helper(job)
+                    _job_state(call, job := await self._job(call, inputs, seconds)), quantum=_helper_of(job)
                 )
             case "result":
                 job = await self._job(call, inputs, seconds)
                 await self._jobs.wait(job)
-                return await _result_of(call, job)
+                return await _job_outcome(call, job)
             case "cancel":
                 job = await self._job(call, inputs, seconds)
                 await self._jobs.cancel(job)
-                return succeeded(_state(call, job), quantum=_helper(job))
+                return succeeded(_job_state(call, job), quantum=_helper_of(job))
 
-    async def _whole(self, call: Call, job: QuantumJob) -> Outcome:
+    async def _run_to_end(self, call: Call, job: QuantumJob) -> Outcome:
         """The result of a job that nobody else waits for: it ends with the call."""
         try:
             await self._jobs.wait(job)
         except asyncio.CancelledError:
             await self._jobs.cancel(job)
             raise
-        return await _result_of(call, job)
+        return await _job_outcome(call, job)
 
     async def _job(self, call: Call, inputs: QuantumInputs, seconds: float) -> QuantumJob:
         """The job of this id, begun again if this worker does not know it."""
         job_id = str(inputs.job_id)
         job = self._jobs.find(job_id) or await self._jobs.start(
-            call, job_id, await _recalled(call, job_id), seconds=seconds
+            call, job_id, await _read_description(call, job_id), seconds=seconds
         )
-        own = job.about["backend"]
-        if inputs.backend is not None and inputs.backend != own:
-            raise ToolError("input", f"the job runs on `{own}`, not on `{inputs.backend}`")
+        backend = job.description["backend"]
+        if inputs.backend is not None and inputs.backend != backend:
+            raise ToolError("input", f"the job runs on `{backend}`, not on `{inputs.backend}`")
         return job
 
-    async def _provider(self, call: Call, inputs: QuantumInputs, backend: str) -> Outcome:
+    async def _at_provider(self, call: Call, inputs: QuantumInputs, backend: str) -> Outcome:
         order: dict[str, Any] = {"backend": backend, "auth": inputs.auth, "job_id": inputs.job_id}
         helper: dict[str, Json] = {"job_id": inputs.job_id, "backend": backend}
         match inputs.action:
             case "submit" | "run":
-                order["job"] = _about(call, inputs, backend)
+                order["job"] = _describe_job(call, inputs, backend)
                 order["job_id"] = helper["job_id"] = await self._ask(call, "submit", order)
                 if inputs.action == "submit":
                     return succeeded(dict(helper), quantum=helper)
@@ -144,7 +144,7 @@ class QuantumTool:
         files = JobFiles()
         try:
             await self._ask(call, "result", {**order, **await files.open(call.objects)})
-            return succeeded(await _read(call, files, helper), quantum={**helper, "state": "done"})
+            return succeeded(await _read_result(call, files, helper), quantum={**helper, "state": "done"})
         except asyncio.CancelledError:
             if inputs.action == "run":
                 self._abandon(call, order)
@@ -169,7 +169,7 @@ class QuantumTool:
         task.add_done_callback(self._ending.discard)
 
 
-def _about(call: Call, inputs: QuantumInputs, backend: str) -> dict[str, Any]:
+def _describe_job(call: Call, inputs: QuantumInputs, backend: str) -> dict[str, Any]:
     """Everything that its result depends on. Without a seed, it gets one that follows from the task."""
     key = call.idempotency_key
     chosen = int.from_bytes(hashlib.sha256(key.encode()).digest()[:4], "big")
@@ -185,66 +185,66 @@ def _about(call: Call, inputs: QuantumInputs, backend: str) -> dict[str, Any]:
     }
 
 
-async def _described(call: Call, about: dict[str, Any]) -> StoredReference:
+async def _store_description(call: Call, description: dict[str, Any]) -> StoredReference:
     async with call.objects.draft() as draft:
-        draft.path.write_bytes(msgspec.json.encode(about, order="sorted"))
-        return await draft.keep(DESCRIPTION, preview=about["program"][:200])
+        draft.path.write_bytes(msgspec.json.encode(description, order="sorted"))
+        return await draft.keep(DESCRIPTION, preview=description["program"][:200])
 
 
-async def _recalled(call: Call, job_id: str) -> dict[str, Any]:
+async def _read_description(call: Call, job_id: str) -> dict[str, Any]:
     """What a job is made from: its id is the key of that, without the execution."""
     store, digest = job_id[:-64], job_id[-64:]
     key = f"{store}{call.execution_id}/{digest}"
     try:
         async with call.objects.local(object_reference(key, size=0, media_type=DESCRIPTION)) as path:
-            about: dict[str, Any] = msgspec.json.decode(path.read_bytes())
-            return about
+            description: dict[str, Any] = msgspec.json.decode(path.read_bytes())
+            return description
     except (ResultMissing, ValueError):
         raise ToolError("not_found", f"no job `{job_id}` was submitted by this execution") from None
 
 
-def _helper(job: QuantumJob) -> dict[str, Json]:
-    return {"job_id": job.id, "backend": job.about["backend"], "state": job.state}
+def _helper_of(job: QuantumJob) -> dict[str, Json]:
+    return {"job_id": job.id, "backend": job.description["backend"], "state": job.state}
 
 
-def _state(call: Call, job: QuantumJob) -> dict[str, Json]:
-    _tell(call, job)
+def _job_state(call: Call, job: QuantumJob) -> dict[str, Json]:
+    _log_printed(call, job)
     if job.error is None:
         return {"state": job.state}
     return {"state": job.state, "error": job.error.as_value()}
 
 
-def _tell(call: Call, job: QuantumJob) -> None:
+def _log_printed(call: Call, job: QuantumJob) -> None:
     """Hands what the job printed to the log of the first task that asks."""
     while job.lines:
         call.log(job.lines.pop(0))
 
 
-async def _result_of(call: Call, job: QuantumJob) -> Outcome:
-    _tell(call, job)
+async def _job_outcome(call: Call, job: QuantumJob) -> Outcome:
+    _log_printed(call, job)
     if job.error is not None:
-        return failed(job.error, quantum=_helper(job))
+        return failed(job.error, quantum=_helper_of(job))
     if job.state != "done":
-        return failed(ErrorInfo(kind="cancelled", message="the job was cancelled"), quantum=_helper(job))
-    about: dict[str, Json] = {"job_id": job.id, "backend": job.about["backend"]}
-    return succeeded(await _read(call, job.files, about), quantum=_helper(job))
+        return failed(ErrorInfo(kind="cancelled", message="the job was cancelled"), quantum=_helper_of(job))
+    fields: dict[str, Json] = {"job_id": job.id, "backend": job.description["backend"]}
+    return succeeded(await _read_result(call, job.files, fields), quantum=_helper_of(job))
 
 
-async def _read(call: Call, files: JobFiles, about: dict[str, Json]) -> dict[str, Json]:
+async def _read_result(call: Call, files: JobFiles, fields: dict[str, Json]) -> dict[str, Json]:
     """The result that a child wrote, its shots as a stored table."""
     if files.result.stat().st_size > MAX_RESULT:
         raise ToolError("limit", f"the result has more than {MAX_RESULT >> 20} MiB: ask for fewer shots")
-    result: dict[str, Json] = {**about, **json.loads(await asyncio.to_thread(files.result.read_bytes))}
+    result: dict[str, Json] = {**fields, **json.loads(await asyncio.to_thread(files.result.read_bytes))}
     if files.shots.exists():
         async with call.objects.draft() as draft:
             await asyncio.to_thread(shutil.copyfile, files.shots, draft.path)
             result["memory"] = await draft.keep(
-                ARROW_MEDIA_TYPE, type="list", length=_total(result), columns=["bits"]
+                ARROW_MEDIA_TYPE, type="list", length=_count_shots(result), columns=["bits"]
             )
     return result
 
 
-def _total(result: dict[str, Json]) -> int:
+def _count_shots(result: dict[str, Json]) -> int:
     """The shots that were counted."""
     return sum(msgspec.convert(result, _Counted).counts.values())
 

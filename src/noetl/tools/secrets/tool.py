@@ -10,13 +10,13 @@ class SecretsTool:
     """Proves that secrets can be had, and gives what stands for them: no value leaves the keychain."""
 
     async def run(self, call: Call) -> Outcome:
-        return await as_outcome(_found(call))
+        return await as_outcome(_look_up(call))
 
     async def close(self) -> None:
         """Nothing is held."""
 
 
-async def _found(call: Call) -> Outcome:
+async def _look_up(call: Call) -> Outcome:
     inputs = inputs_of(call, SecretsInputs)
     for fault in check(call.inputs, call.spec):
         raise ToolError("input", fault.message)
@@ -24,8 +24,8 @@ async def _found(call: Call) -> Outcome:
         raise ToolError("credential", "there are no credentials here")
     provider = inputs.provider or ""
     if inputs.names is None:
-        found = await call.credentials.find(inputs.name or call.task, provider)
-        return succeeded(dict(found.markers))
+        secret = await call.credentials.find(inputs.name or call.task, provider)
+        return succeeded(dict(secret.markers))
     return succeeded(
         {name: dict((await call.credentials.find(name, provider)).markers) for name in inputs.names}
     )

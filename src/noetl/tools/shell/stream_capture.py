@@ -23,10 +23,10 @@ _PREVIEW = 1_024
 
 
 class CapturedStream(NamedTuple):
-    """The text, which is the tail if the stream is longer, and the whole if the text is not it."""
+    """The text, which is the tail if the stream is longer; then a reference stands for all of it."""
 
     text: str
-    whole: StoredReference | None
+    reference: StoredReference | None
 
 
 class StreamCapture:
@@ -40,6 +40,7 @@ class StreamCapture:
         self._preview = ""
         self._draft: ObjectDraft | None = None
         self._file: BufferedWriter | None = None
+        # Told as it comes, for when it is known the beginning is long out of memory.
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._is_text = True
 
@@ -48,7 +49,7 @@ class StreamCapture:
         try:
             while data := await reader.read(_CHUNK):
                 self._log(data)
-                self._check(data)
+                self._check_text(data)
                 self._held += data
                 if self._file is not None or len(self._held) > MAX_TEXT:
                     await self._spill(len(data))
@@ -57,17 +58,17 @@ class StreamCapture:
 
     async def result(self) -> CapturedStream:
         """What came so far."""
-        self._check(b"", final=True)
+        self._check_text(b"", final=True)
         if self._file is None and not self._is_text:
             await self._spill(0)
         if self._file is None or self._draft is None:
             return CapturedStream(self._held.decode(), None)
         await asyncio.to_thread(self._file.close)
         media_type = "text/plain; charset=utf-8" if self._is_text else "application/octet-stream"
-        whole = await self._draft.keep(media_type, preview=self._preview)
-        # A cut may fall inside a character.
+        reference = await self._draft.keep(media_type, preview=self._preview)
+        # The cut may have fallen inside a character: bytes that only continue one are dropped.
         tail = bytes(self._held).lstrip(bytes(range(0x80, 0xC0))) if self._is_text else self._held
-        return CapturedStream(tail.decode(errors="replace"), whole)
+        return CapturedStream(tail.decode(errors="replace"), reference)
 
     async def _spill(self, new: int) -> None:
         """Writes what is not in the file yet, and keeps only the tail."""
@@ -88,7 +89,7 @@ class StreamCapture:
             self._lines.finish()
             self._call.log(f"… more than {MAX_LOG >> 20} MiB were printed: the rest is in the result alone")
 
-    def _check(self, data: bytes, *, final: bool = False) -> None:
+    def _check_text(self, data: bytes, *, final: bool = False) -> None:
         if self._is_text:
             try:
                 self._decoder.decode(data, final)

@@ -10,11 +10,11 @@ from contextlib import AsyncExitStack
 import msgspec
 
 from noetl.model import Json
-from noetl.model.outcome import Outcome, ToolError, succeeded
+from noetl.model.outcome import Outcome, succeeded
 from noetl.model.reference import StoredReference
 from noetl.ports.tool import Call
 from noetl.tools.host.input_rules import input_text
-from noetl.tools.host.tool_attempt import as_outcome, error_outcome, inputs_of
+from noetl.tools.host.tool_attempt import as_outcome, error_outcome, inputs_of, refuse_faults
 from noetl.tools.process.orphan_killer import OrphanKiller
 from noetl.tools.process.pipe import open_pipe_reader, write_all
 from noetl.tools.process.program import Program
@@ -29,7 +29,7 @@ _LINGER = 0.5
 """Seconds in which processes that the program left behind may say their last words."""
 _DRAIN = 2.0
 """Seconds in which what they said is read, if one that left the group keeps the stream open."""
-_LAST = 0.2
+_STOP_DRAIN = 0.2
 """The same for a program that is stopped: its time is over."""
 
 
@@ -37,7 +37,7 @@ class ShellTool:
     """Programs in process groups of their own, none of which outlives its task or the worker."""
 
     def __init__(self, *, grace: float = GRACE) -> None:
-        self._guard = OrphanKiller()
+        self._orphan_killer = OrphanKiller()
         self._grace = grace
         self._closed = False
 
@@ -46,27 +46,26 @@ class ShellTool:
 
     async def close(self) -> None:
         self._closed = True
-        self._guard.close()
+        self._orphan_killer.close()
 
     async def _attempt(self, call: Call) -> Outcome:
         if self._closed:
             return error_outcome("cancelled", "the worker is ending")
         inputs = inputs_of(call, ShellInputs)
-        for fault in check(call.inputs, call.spec):
-            raise ToolError("input", f"{fault.message}: {fault.hint}" if fault.hint else fault.message)
+        refuse_faults(check(call.inputs, call.spec))
         async with AsyncExitStack() as stack:
             streams = StreamCapture(call, stack), StreamCapture(call, stack)
             try:
                 async with asyncio.timeout(call.timeout) as bound:
-                    stdin, given = await _stdin(call, stack)
+                    stdin, stdin_data = await _open_stdin(call, stack)
                     program = self._start(call, inputs, stdin)
                     try:
-                        await self._follow(program, given, *streams)
+                        await self._follow(program, stdin_data, *streams)
                     finally:
                         code = program.end()
                     out, err = [await stream.result() for stream in streams]
             except TimeoutError:
-                if not bound.expired():
+                if not bound.expired():  # a TimeoutError of the system
                     raise
                 message = f"the command was not done within {call.timeout:g} s"
                 return error_outcome("timeout", message, retryable=True)
@@ -81,10 +80,12 @@ class ShellTool:
             folder=call.folder / (inputs.cwd or ""),
             env={name: input_text(value) for name, value in (inputs.env or {}).items()},
             stdin=stdin,
-            guard=self._guard,
+            orphan_killer=self._orphan_killer,
         )
 
-    async def _follow(self, program: Program, given: bytes, out: StreamCapture, err: StreamCapture) -> None:
+    async def _follow(
+        self, program: Program, stdin_data: bytes, out: StreamCapture, err: StreamCapture
+    ) -> None:
         """Feeds the program and takes what it prints, until it and those it leaves behind have ended."""
         async with AsyncExitStack() as open_streams:
             readers = []
@@ -96,15 +97,16 @@ class ShellTool:
                 asyncio.create_task(capture.read(reader))
                 for capture, reader in zip((out, err), readers, strict=True)
             ]
-            feeding = asyncio.create_task(_fed(program, given))
+            feeding = asyncio.create_task(_feed(program, stdin_data))
             try:
                 await program.wait()
                 await asyncio.wait(taking, timeout=_LINGER)
+                # Those that it left behind hold the streams open: without this the task would wait for them.
                 program.kill()
                 await asyncio.wait(taking, timeout=_DRAIN)
             except asyncio.CancelledError:
                 await program.stop(self._grace)
-                await asyncio.wait(taking, timeout=_LAST)
+                await asyncio.wait(taking, timeout=_STOP_DRAIN)
                 raise
             finally:
                 for task in (feeding, *taking):
@@ -112,10 +114,10 @@ class ShellTool:
                 await asyncio.wait((feeding, *taking))
             for task in taking:
                 if not task.cancelled():
-                    task.result()
+                    task.result()  # raises what storing the output raised
 
 
-async def _stdin(call: Call, stack: AsyncExitStack) -> tuple[int, bytes]:
+async def _open_stdin(call: Call, stack: AsyncExitStack) -> tuple[int, bytes]:
     """What standard input is, and what is to be written to it."""
     match call.inputs.get("stdin"):
         case None:
@@ -129,32 +131,32 @@ async def _stdin(call: Call, stack: AsyncExitStack) -> tuple[int, bytes]:
             return subprocess.PIPE, input_text(value).encode()
 
 
-async def _fed(program: Program, given: bytes) -> None:
+async def _feed(program: Program, stdin_data: bytes) -> None:
     """Writes what the program is to read; it need not read all of it."""
     if program.stdin is None:
         return
     os.set_blocking(program.stdin.fileno(), False)
     with contextlib.suppress(BrokenPipeError), program.stdin as pipe:
-        await write_all(pipe.fileno(), given)
+        await write_all(pipe.fileno(), stdin_data)
 
 
 def _outcome(code: int, out: CapturedStream, err: CapturedStream) -> Outcome:
     result: dict[str, Json] = {"exit_code": code, "stdout": out.text, "stderr": err.text}
     for name, printed in (("stdout_ref", out), ("stderr_ref", err)):
-        if printed.whole is not None:
-            result[name] = printed.whole
+        if printed.reference is not None:
+            result[name] = printed.reference
     if code == 0:
         return succeeded(result)
-    said = next((line for line in reversed(err.text.splitlines()) if line.strip()), "").strip()
-    about: dict[str, Json] = {"exit_code": code}
+    last_line = next((line for line in reversed(err.text.splitlines()) if line.strip()), "").strip()
+    details: dict[str, Json] = {"exit_code": code}
     message, foreign = f"the command ended with exit code {code}", False
     if code < 0:
-        about["signal"] = name = _signal_name(-code)
+        details["signal"] = name = _signal_name(-code)
         message = f"the command was killed by {name}"
         # Nobody but the system or an operator sends these: another try may end well.
         foreign = -code in (signal.SIGKILL, signal.SIGTERM)
-    message = f"{message}: {said[:200]}" if said else message
-    failed = error_outcome("process_exit", message, retryable=foreign, details=about)
+    message = f"{message}: {last_line[:200]}" if last_line else message
+    failed = error_outcome("process_exit", message, retryable=foreign, details=details)
     return msgspec.structs.replace(failed, result=result)
 
 
