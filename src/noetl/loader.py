@@ -15,9 +15,8 @@ from noetl.dsl.document.playbook import Playbook
 from noetl.dsl.document.problem import PlaybookInvalid, Problem
 from noetl.dsl.document.source import MAX_CHARACTERS
 from noetl.model import Json, NoetlError
-from noetl.tools import BUILTIN
 from noetl.tools.declaration import kind_from_entry_point
-from noetl.tools.kind_registry import declared_kinds
+from noetl.tools.kind_registry import BUILTIN, declared_kinds
 
 TextOrPath: TypeAlias = str | os.PathLike[str]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from noetl.dsl.document.kinds import Kind
-from noetl.tools import BUILTIN
+from noetl.tools.kind_registry import BUILTIN
 from tests.cli.command_line import environment, run
 
 

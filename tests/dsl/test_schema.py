@@ -10,7 +10,7 @@ from noetl.dsl.document.kinds import Kind, Kinds
 from noetl.dsl.document.schema import document_schema
 from noetl.dsl.document.source import Mapping, compose, node_value
 from noetl.dsl.reader.playbook_reader import read_playbook
-from noetl.tools import builtin_kinds
+from noetl.tools.kind_registry import builtin_kinds
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 HEADER = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: n, path: p }\n"

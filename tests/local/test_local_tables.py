@@ -15,8 +15,8 @@ from noetl.model.outcome import Outcome, succeeded
 from noetl.model.reference import ARROW_MEDIA_TYPE, StoredReference, is_table_reference
 from noetl.ports.tool import Call
 from noetl.stores.results import FileResults
-from noetl.tools import BUILTIN
 from noetl.tools.host.worker_tools import Tools
+from noetl.tools.kind_registry import BUILTIN
 from tests.local.local_engine import Bench, source
 
 ROWS = 2_500

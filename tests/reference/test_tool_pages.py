@@ -9,7 +9,7 @@ import yaml
 
 import noetl
 from noetl.dsl.document.kinds import Kind
-from noetl.tools import BUILTIN
+from noetl.tools.kind_registry import BUILTIN
 from tests.pages import FENCE, blocks_of
 from tests.playbooks import document_of, problems_of
 from tests.reference.tool_pages import BEGIN, FOLDER

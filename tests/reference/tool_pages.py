@@ -6,8 +6,8 @@ from pathlib import Path
 
 from noetl.dsl.document.kind_reference import KindField, common_knobs, reference_of
 from noetl.dsl.document.kinds import Kind
-from noetl.tools import BUILTIN
 from noetl.tools.host.extras import install_command
+from noetl.tools.kind_registry import BUILTIN
 
 FOLDER = Path(__file__).parents[2] / "docs" / "tools"
 BEGIN = "<!-- From here on scripts/docs writes. -->"

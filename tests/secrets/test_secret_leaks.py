@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from noetl.tools import builtin_kinds
+from noetl.tools.kind_registry import builtin_kinds
 from tests.cli.command_line import CompletedCommand, run
 from tests.postgres import PASSWORD, PostgresServer
 from tests.s3_server import S3Server

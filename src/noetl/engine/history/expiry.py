@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from noetl.engine.history.lookup import PAGE
-from noetl.model.reference import MARKER, stored_keys
+from noetl.model.reference import MARKER, MARKER_BYTES, stored_keys
 from noetl.ports.results import ResultMissing, ResultStore
 from noetl.ports.store import ExecutionRecord, Store
 from noetl.stores.ownership import Owners
@@ -77,7 +77,7 @@ class ResultExpiry:
         while rows := await self._store.read(record.execution_id, after=after, limit=PAGE):
             after = rows[-1].seq
             for row in rows:
-                if b'"$noetl"' in row.body:
+                if MARKER_BYTES in row.body:
                     for reference in _references(msgspec.json.decode(row.body)):
                         end = _end_of(reference, record.ended_at)
                         for key in stored_keys(reference):

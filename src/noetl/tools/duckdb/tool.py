@@ -24,8 +24,9 @@ from noetl.tools.duckdb.session import DuckdbSession, open_session
 from noetl.tools.duckdb.statement_runner import StatementRunner
 from noetl.tools.duckdb.tables import source_tables
 from noetl.tools.host.read_reference import read_reference
+from noetl.tools.host.result_limits import inline_limit
 from noetl.tools.host.tool_attempt import as_outcome, error_outcome, inputs_of
-from noetl.tools.sql.statement_result import StatementResult, inline_limit, sql_task_result, store_table
+from noetl.tools.sql.statement_result import StatementResult, sql_task_result, store_table
 
 THREADS = 32
 """Tasks at work at the same time."""

@@ -10,10 +10,10 @@ from typing import Any
 from noetl.guest.frame import CodeAnswer, CodeRequest, TableForm, pack
 from noetl.model.outcome import ToolError
 from noetl.ports.tool import Call
+from noetl.tools.host.result_limits import inline_limit
 from noetl.tools.process.child_pool import ChildPool
 from noetl.tools.process.child_process import ChildExited, ChildLimits, Isolation, LimitExceeded, WarmChild
 from noetl.tools.process.file_exchange import run_with_files
-from noetl.tools.sql.statement_result import inline_limit
 
 MAX_RESULT = 64 * 1024 * 1024
 """Bytes of one result on its way to the worker."""

@@ -15,7 +15,7 @@ from noetl.model import Json
 from noetl.model.reference import ARROW_MEDIA_TYPE, JSON_MEDIA_TYPE, StoredReference, may_hold_marker
 from noetl.ports.tool import Call
 from noetl.tools.host.read_reference import read_reference
-from noetl.tools.sql.statement_result import preview_limit
+from noetl.tools.host.result_limits import preview_limit
 
 
 async def run_with_files(

@@ -9,9 +9,10 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import structs
 
-from noetl.model.outcome import ErrorInfo, ToolError
+from noetl.model.outcome import ErrorInfo, Outcome, ToolError, succeeded
 from noetl.ports.results import ExecutionObjects, ResultError
 from noetl.ports.tool import Call
+from noetl.tools.host.tool_attempt import as_outcome, error_outcome
 from noetl.tools.process.code_runner import CodeRunner
 
 JobState: TypeAlias = Literal["queued", "running", "done", "failed", "cancelled"]
@@ -73,24 +74,27 @@ class SimulatorChildren:
     async def ask(
         self, call: Call, order: dict[str, Any], *, seconds: float, log: Callable[[str], None]
     ) -> Any:
-        """What comes of an order (`guest.quantum`). Raises ToolError."""
-        call = structs.replace(call, spec={}, log=log)
+        """What comes of an order (`guest.quantum`). Raises ToolError, whatever went wrong."""
+        outcome = await as_outcome(self._run(structs.replace(call, spec={}, log=log), order, seconds))
+        if (error := outcome.error) is not None:
+            raise ToolError(error.kind, error.message, retryable=error.retryable)
+        if "error" in outcome.result:
+            raise ToolError(**outcome.result["error"])
+        return outcome.result["value"]
+
+    async def _run(self, call: Call, order: dict[str, Any], seconds: float) -> Outcome:
         try:
             async with asyncio.timeout(seconds):
                 request = await self._children.request(call, _CODE, {"order": order}, name="<code>")
                 answer = await self._children.run(call, request)
         except TimeoutError:
-            raise ToolError("timeout", f"the job was not done within {seconds:g} s", retryable=True) from None
+            return error_outcome("timeout", f"the job was not done within {seconds:g} s", retryable=True)
         except ResultError as error:
-            raise ToolError("not_found", f"a stored value cannot be read or written: {error}") from None
-        except ToolError as error:
-            raise ToolError(error.info.kind, error.info.message, retryable=error.info.retryable) from None
+            return error_outcome("not_found", f"a stored value cannot be read or written: {error}")
         if (failure := answer.failure) is not None:
             # An exception there is a fault of ours or of the provider's, for users wrote no code.
-            raise ToolError("tool" if failure.kind == "python" else failure.kind, failure.message)
-        if "error" in answer.result:
-            raise ToolError(**answer.result["error"])
-        return answer.result["value"]
+            return error_outcome("tool" if failure.kind == "python" else failure.kind, failure.message)
+        return succeeded(answer.result)
 
     async def close(self) -> None:
         await self._children.close()

@@ -11,8 +11,9 @@ from noetl.model.reference import StoredReference, encode_value
 from noetl.ports.results import ObjectDraft
 from noetl.ports.tool import Call
 from noetl.tools.host.extras import install_command
+from noetl.tools.host.result_limits import inline_limit
 from noetl.tools.sql.column import Column, DriverRow, convert_values
-from noetl.tools.sql.statement_result import StatementResult, distinct_names, inline_limit, store_table
+from noetl.tools.sql.statement_result import StatementResult, distinct_names, store_table
 
 MAX_JSON = 16 << 20
 """Bytes of JSON that rows may take where there is no Arrow to put them into."""

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from noetl.kernel.references.reference_builder import value_preview
-from noetl.kernel.result_rules import INLINE_MAX_BYTES, PREVIEW_MAX_BYTES
 from noetl.model import Json
 from noetl.model.outcome import Outcome
 from noetl.model.reference import ARROW_MEDIA_TYPE, StoredReference, encode_value
 from noetl.ports.results import ObjectDraft
 from noetl.ports.tool import Call
+from noetl.tools.host.result_limits import preview_limit
 
 
 class StatementResult(NamedTuple):
@@ -49,18 +49,6 @@ def _shape(result: StatementResult) -> dict[str, Any]:
     return {"rows": rows, "row_count": result.row_count, "columns": list(result.columns)}
 
 
-def inline_limit(call: Call) -> int:
-    """Bytes of JSON up to which rows stay values; a larger table is stored as Arrow."""
-    limit = _result_knob(call, "inline_max_bytes")
-    return INLINE_MAX_BYTES if limit is None else min(limit, INLINE_MAX_BYTES)
-
-
-def preview_limit(call: Call) -> int:
-    """Bytes that a preview may take."""
-    limit = _result_knob(call, "preview_max_bytes")
-    return PREVIEW_MAX_BYTES if limit is None else limit
-
-
 async def store_table(
     call: Call, draft: ObjectDraft, columns: Sequence[str], row_count: int, first: list[dict[str, Json]]
 ) -> StoredReference:
@@ -69,12 +57,6 @@ async def store_table(
     return await draft.keep(
         ARROW_MEDIA_TYPE, preview=preview, type="list", length=row_count, columns=list(columns)
     )
-
-
-def _result_knob(call: Call, knob: str) -> int | None:
-    spec = call.spec.get("result")
-    value = spec.get(knob) if isinstance(spec, dict) else None
-    return value if isinstance(value, int) else None
 
 
 def distinct_names(names: Sequence[str]) -> list[str]:
