@@ -1,25 +1,68 @@
 """What expressions and the kernel see of a keychain: mappings that look when they are asked."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from noetl.credentials.credential import secrets_of
+from noetl.credentials.credential import Credential, secrets_of
 from noetl.credentials.field_path import mark_fields, replace_at_field_path
 from noetl.kernel.references.resolve import Unfetched
 from noetl.model.reference import escape
-from noetl.model.secret import SECRET_KEY_PREFIX, lost_part, origin_of_key, secret_text_marker
-
-if TYPE_CHECKING:
-    from noetl.worker.keychain.execution_keychain import Keychain
+from noetl.model.secret import SECRET_KEY_PREFIX, SecretOrigin, lost_part, origin_of_key, secret_text_marker
 
 MEMORY_OF_FAILURE = 2.0
 """Seconds in which what could not be had is not asked for again: long enough to fail a task for it."""
 
 
+class FetchFailures(Mapping[str, str]):
+    """Why secrets cannot be had, by key, for a short time."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._reasons: dict[str, tuple[str, float]] = {}
+
+    def add(self, key: str, reason: str) -> None:
+        self._reasons[key] = reason, self._clock() + MEMORY_OF_FAILURE
+
+    def forget(self, key: str) -> None:
+        self._reasons.pop(key, None)
+
+    def __getitem__(self, key: str) -> str:
+        reason, until = self._reasons[key]
+        if self._clock() > until:
+            raise KeyError(key)
+        return reason
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([key for key in self._reasons if key in self])
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+class SecretSource(Protocol):
+    """What the views look into: the keychain of an execution."""
+
+    failures: FetchFailures
+    requested_keys: set[str]
+
+    @property
+    def names(self) -> Mapping[str, Any]: ...
+
+    def key_of(self, name: str) -> str: ...
+
+    def cached(self, origin: SecretOrigin) -> Credential | None: ...
+
+    def last_known(self, name: str) -> Credential | None: ...
+
+    def decoy_of(self, value: Any) -> str: ...
+
+    def reveal(self, key: str) -> Any: ...
+
+
 class SecretValues(Mapping[str, Any]):
     """`keychain` for the inputs of tools. Raises Unfetched for an entry that is not at hand."""
 
-    def __init__(self, keychain: "Keychain") -> None:
+    def __init__(self, keychain: SecretSource) -> None:
         self._keychain = keychain
 
     def __getitem__(self, name: str) -> Any:
@@ -71,7 +114,7 @@ class DecoyValues(SecretValues):
 class RevealedValues(Mapping[str, Any]):
     """The values of secrets that stand in the log, by key."""
 
-    def __init__(self, keychain: "Keychain") -> None:
+    def __init__(self, keychain: SecretSource) -> None:
         self._keychain = keychain
 
     def __getitem__(self, key: str) -> Any:
@@ -84,29 +127,3 @@ class RevealedValues(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._keychain.requested_keys)
-
-
-class FetchFailures(Mapping[str, str]):
-    """Why secrets cannot be had, by key, for a short time."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._reasons: dict[str, tuple[str, float]] = {}
-
-    def add(self, key: str, reason: str) -> None:
-        self._reasons[key] = reason, self._clock() + MEMORY_OF_FAILURE
-
-    def forget(self, key: str) -> None:
-        self._reasons.pop(key, None)
-
-    def __getitem__(self, key: str) -> str:
-        reason, until = self._reasons[key]
-        if self._clock() > until:
-            raise KeyError(key)
-        return reason
-
-    def __iter__(self) -> Iterator[str]:
-        return iter([key for key in self._reasons if key in self])
-
-    def __len__(self) -> int:
-        return len(list(iter(self)))
