@@ -203,12 +203,12 @@ def test_ctrl_c_ends_quietly(tmp_path: Path) -> None:
 
 FAIL = """\
 import sys
-from noetl.cli.command_failure import failure_of, report
+from noetl.cli.command_failure import command_failure_of, print_failure
 try:
     {}["gone"]
 except KeyError as error:
-    failure = failure_of(error)
-    report(failure, sys.argv[1:])
+    failure = command_failure_of(error)
+    print_failure(failure, sys.argv[1:])
     sys.exit(failure.exit_code)
 """
 

@@ -15,7 +15,7 @@ _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
 def parse_mapping(text: str, option: str) -> dict[str, Any]:
-    """The JSON mapping that an option was given. Raises Failure, with the place of what is wrong."""
+    """The JSON mapping that an option was given. Raises CommandFailure, with the place of what is wrong."""
     try:
         value = json.loads(text, parse_constant=_refuse)
     except json.JSONDecodeError as error:
@@ -33,7 +33,7 @@ def parse_mapping(text: str, option: str) -> dict[str, Any]:
 def apply_sets(below: Mapping[str, Any], assignments: Iterable[str]) -> dict[str, Any]:
     """`below` with each `a.b=value` laid over it, in order: mappings merge, all else is replaced.
 
-    A value is JSON if it parses, else text. Raises Failure.
+    A value is JSON if it parses, else text. Raises CommandFailure.
     """
     values = dict(below)
     for assignment in assignments:
@@ -52,7 +52,7 @@ def parse_value(text: str) -> Any:
 
 
 def parse_labels(words: Iterable[str]) -> dict[str, str]:
-    """The labels that `--label k=v` gives; the last word on a label counts. Raises Failure."""
+    """The labels that `--label k=v` gives; the last word on a label counts. Raises CommandFailure."""
     labels = {}
     for word in words:
         name, equals, value = word.partition("=")
@@ -66,7 +66,7 @@ def parse_labels(words: Iterable[str]) -> dict[str, str]:
 
 
 def parse_seconds(text: str, option: str) -> float:
-    """A time as a number of seconds, or with units: `90`, `1.5s`, `5m`, `1h30m`. Raises Failure."""
+    """A time as a number of seconds, or with units: `90`, `1.5s`, `5m`, `1h30m`. Raises CommandFailure."""
     word = text.strip().lower()
     parts = _PART.findall(word)
     if _NUMBER.fullmatch(word):
@@ -121,7 +121,7 @@ def _over(below: Any, above: Any) -> Any:
 
 
 def _check(value: Any, option: str) -> None:
-    """The log must be able to hold the value. Raises Failure."""
+    """The log must be able to hold the value. Raises CommandFailure."""
     try:
         normalise(value)
     except NotJson as error:

@@ -36,7 +36,7 @@ _PORTS = ("port", "db_port")
 def credential_fields(
     name: str, kind: str, fields: tuple[str, ...], variables: tuple[str, ...], *, stdin: bool
 ) -> dict[str, Any]:
-    """The fields of a credential to store. Raises Failure."""
+    """The fields of a credential to store. Raises CommandFailure."""
     if not name.strip() or not name.isprintable():
         raise CommandFailure("usage", "the name of a credential is text of one line, and not empty")
     _check_kind(kind)
@@ -70,7 +70,7 @@ def short_secrets(fields: Mapping[str, Any]) -> list[str]:
 
 
 def store_credential(configuration: Configuration, name: str, kind: str, fields: dict[str, Any]) -> str:
-    """Keeps it; the file of the key, if that had to be made. Raises Failure, StoreError, OSError."""
+    """Keeps it; the file of the key, if that had to be made. Raises CommandFailure, StoreError, OSError."""
     place = key_location(configuration)
 
     async def work(credentials: EncryptedCredentials) -> str:
@@ -100,7 +100,7 @@ def list_credentials(configuration: Configuration) -> list[dict[str, Any]]:
 
 
 def show_credential(configuration: Configuration, name: str, *, reveal: bool) -> dict[str, Any]:
-    """One credential. Raises Failure."""
+    """One credential. Raises CommandFailure."""
     _must_be_there(configuration, name)
 
     async def work(credentials: EncryptedCredentials) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def show_credential(configuration: Configuration, name: str, *, reveal: bool) ->
 
 
 def delete_credential(configuration: Configuration, name: str) -> None:
-    """Raises Failure."""
+    """Raises CommandFailure."""
     _must_be_there(configuration, name)
     _with(configuration, lambda credentials: credentials.delete(name))
 
@@ -126,7 +126,7 @@ def delete_credential(configuration: Configuration, name: str) -> None:
 def rotate_credential_key(configuration: Configuration, new_key_file: str | None) -> tuple[int, str]:
     """Replaces the key; how many credentials there are, and the file of the new key.
 
-    Raises Failure, StoreError, OSError.
+    Raises CommandFailure, StoreError, OSError.
     """
     if not has_store(configuration):
         raise CommandFailure("no-credentials", "there are no credentials here yet")

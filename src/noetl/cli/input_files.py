@@ -27,7 +27,7 @@ class FoundFiles(NamedTuple):
 
 
 def read_input(source: str) -> tuple[str, str]:
-    """The name for messages and the text of a file, or of standard input for `-`. Raises Failure."""
+    """The name for messages and the text of a file, or of standard input for `-`. Raises CommandFailure."""
     from noetl.loader import SourceUnreadable, read_source, read_text
 
     try:

@@ -25,7 +25,7 @@ def read_pieces(path: Path) -> Iterator[bytes]:
 def write_pieces(path: str, pieces: Iterable[bytes]) -> None:
     """Replace or make the file; a reader sees the old content or the new, never a part.
 
-    Mode, owner and symbolic links stay as they are. Raises Failure.
+    Mode, owner and symbolic links stay as they are. Raises CommandFailure.
     """
     try:
         before = os.stat(path)
@@ -45,7 +45,7 @@ def write_pieces(path: str, pieces: Iterable[bytes]) -> None:
 
 
 def create_file(path: str, data: bytes) -> None:
-    """Make the file. Raises Failure if it exists."""
+    """Make the file. Raises CommandFailure if it exists."""
     try:
         with open(path, "xb") as file:
             file.write(data)

@@ -51,7 +51,7 @@ def prune_executions(configuration: Configuration, *, before: int | None, dry: b
 
 
 def retention_limit(configuration: Configuration) -> int:
-    """The time before which executions are not kept. Raises Failure if they are kept for ever."""
+    """The time before which executions are not kept. Raises CommandFailure if they are kept for ever."""
     days = configuration.settings.keep_days
     if not days:
         hint = "say which with --before; `keep_days` is 0"

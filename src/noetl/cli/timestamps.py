@@ -19,7 +19,7 @@ def now_micros() -> int:
 def parse_time(text: str, option: str) -> int:
     """The time that is meant: so long ago (`90m`, `2h`, `3d`), or a date or time in ISO 8601.
 
-    A time without a zone is that of this machine. Raises Failure.
+    A time without a zone is that of this machine. Raises CommandFailure.
     """
     word = text.strip()
     if match := _AGE.fullmatch(word.lower()):

@@ -19,7 +19,7 @@ class Migration(NamedTuple):
 
 
 def migrate_store(configuration: Configuration) -> Migration:
-    """Opens the store, which migrates it, or makes it. Raises Failure, StoreError."""
+    """Opens the store, which migrates it, or makes it. Raises CommandFailure, StoreError."""
     url = store_url(configuration)
     file = store_file_of(url)
     if file is None:

@@ -12,7 +12,7 @@ _STDIN = "@-"
 
 
 def read_argument(argument: str, option: str) -> str:
-    """The argument itself, the content of FILE for `@FILE`, or standard input for `@-`. Raises Failure."""
+    """The argument itself, the content of FILE for `@FILE`, or standard input for `@-`. Raises CommandFailure."""
     if not argument.startswith("@"):
         return argument
     name = argument[1:]

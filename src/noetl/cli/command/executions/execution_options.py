@@ -37,7 +37,7 @@ class RunOptions(Struct, frozen=True):
     verbose: bool
 
     def execute(self, order: "ExecutionRequest") -> int:
-        """Runs it to its end; the exit code. Raises Failure."""
+        """Runs it to its end; the exit code. Raises CommandFailure."""
         from noetl.cli.command.run.execute import execute
 
         return execute(order, self.configuration, self.catalogs, quiet=self.quiet, verbose=self.verbose)

@@ -21,7 +21,7 @@ from noetl.stores.ownership import Owners
 
 
 def send_command(configuration: Configuration, name: str, order: RemoteCommand, said: str) -> int:
-    """Has it recorded by whoever runs the execution, or here if nobody does. Raises Failure."""
+    """Has it recorded by whoever runs the execution, or here if nobody does. Raises CommandFailure."""
     return control_execution(configuration, name, said, lambda desk, found: desk.send(found, order))
 
 
@@ -31,7 +31,7 @@ def control_execution(
     said: str,
     work: Callable[[RemoteControl, str], Awaitable[Literal["done", "sent"]]],
 ) -> int:
-    """Does something at the desk of the store, and says what has become of the execution. Raises Failure."""
+    """Does something to an execution, and says what has become of it. Raises CommandFailure."""
 
     async def whole(home: Home, store: Store) -> tuple[ExecutionRecord, str]:
         found = (await find_execution(store, name)).execution_id

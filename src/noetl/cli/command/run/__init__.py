@@ -122,7 +122,7 @@ def _spelling(name: str) -> str:
 
 
 def _start(given: StartArguments | None) -> "StartRequest":
-    """Everything that was typed, read and checked. Raises Failure."""
+    """Everything that was typed, read and checked. Raises CommandFailure."""
     from noetl.cli import arguments
     from noetl.cli.command.run.foreground import StartRequest
     from noetl.cli.execution.argument import read_argument

@@ -22,7 +22,7 @@ NO_EXECUTION = "00000000-0000-7000-8000-000000000000"
 def plan_json(
     playbook: Playbook, workload: dict[str, Any], ctx: dict[str, Any], kinds: Kinds, now: int
 ) -> dict[str, Any]:
-    """The merged workload, and the steps in their order. Raises Failure if a default cannot be rendered."""
+    """The merged workload, and the steps in order. Raises CommandFailure if a default cannot be rendered."""
     try:
         merged = render_workload(new_state(Plan(playbook), NO_EXECUTION), workload, now)
     except ExpressionError as error:

@@ -22,7 +22,7 @@ def execute(
     quiet: bool,
     verbose: bool,
 ) -> int:
-    """Runs it here; the exit code. Raises Failure."""
+    """Runs it here; the exit code. Raises CommandFailure."""
     if quiet and verbose:
         raise click.UsageError("-q and -v exclude each other")
     settings = configuration.settings

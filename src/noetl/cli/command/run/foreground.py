@@ -132,7 +132,7 @@ class ForegroundEnd(Struct, frozen=True):
 def run_in_foreground(
     order: ExecutionRequest, configuration: Configuration, progress: Progress, catalogs: Sequence[Path]
 ) -> ForegroundEnd:
-    """Runs until the end, or until it is interrupted. Raises Failure.
+    """Runs until the end, or until it is interrupted. Raises CommandFailure.
 
     The first SIGINT or SIGTERM stops after the attempts in flight, the second at once.
     """
@@ -146,7 +146,7 @@ def run_in_foreground(
 
 
 def record_fork(order: ForkRequest, configuration: Configuration) -> str:
-    """The copy alone, which nothing runs yet; its id. Raises Failure."""
+    """The copy alone, which nothing runs yet; its id. Raises CommandFailure."""
 
     async def record() -> str:
         async with open_local(configuration) as (local, store):
@@ -176,7 +176,7 @@ async def _run(
 
 
 def _look_first(order: ExecutionRequest, configuration: Configuration, catalogs: Sequence[Path]) -> None:
-    """A home is made only for a playbook that can run. Raises Failure, PlaybookInvalid, CannotRun."""
+    """A home is made only for a playbook that can run. Raises CommandFailure, PlaybookInvalid, CannotRun."""
     home, settings = home_of(configuration), configuration.settings
     if store_file_of(store_url(configuration)) is None or home.exists:
         return
@@ -213,7 +213,7 @@ class _Teller:
 async def _finished(
     local: Local, store: Store, order: ExecutionRequest, configuration: Configuration, teller: _Teller
 ) -> ExecutionState:
-    """From the order to the end. Raises Failure."""
+    """From the order to the end. Raises CommandFailure."""
     execution_id = ""
     try:
         begun = await order.begin(local, store)
