@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noetl.cli.console import plain_paint
-from noetl.cli.excerpt import WIDTH, excerpt
-from noetl.cli.problem_text import problems_text
+from noetl.cli.problem_text import WIDTH, excerpt, problems_text
 from noetl.dsl.document.source import SourceLines
 from noetl.loader import examine
 

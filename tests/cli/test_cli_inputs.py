@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from noetl.cli import arguments
+from noetl.cli.arguments import read_argument
 from noetl.cli.command_failure import CommandFailure
-from noetl.cli.execution.argument import read_argument
 
 
 def refused(work: Callable[[], Any]) -> CommandFailure:

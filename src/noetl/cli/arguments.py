@@ -1,17 +1,47 @@
-"""What a run starts with, from the words of a command line: text comes in, values go out."""
+"""The words of a command line that hold values, or name files that do: text comes in, values go out."""
 
 import json
 import re
+import sys
 from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 from noetl.cli.command_failure import CommandFailure
 from noetl.model.normalisation import MAX_DEPTH, NotJson, normalise
 
+MAX_BYTES = 64 * 1024 * 1024
+"""What a workload or ctx may be long: larger data belongs into files that the playbook reads."""
+
+_STDIN = "@-"
 _SHOWN = 60
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+
+
+def read_argument(argument: str, option: str) -> str:
+    """The argument itself, what is in FILE for `@FILE`, or standard input for `@-`. Raises CommandFailure."""
+    if not argument.startswith("@"):
+        return argument
+    name = argument[1:]
+    if argument == _STDIN:
+        if sys.stdin is None:
+            raise CommandFailure("unreadable", f"{option}: standard input is closed")
+        return _decoded(sys.stdin.buffer, f"{option}: standard input")
+    if not name:
+        raise CommandFailure(
+            "unreadable", f"{option}: there is no name after the @", hint="@FILE, or @- for standard input"
+        )
+    try:
+        with open(name, "rb") as file:
+            return _decoded(file, f"{option}: {name}")
+    except OSError as error:
+        hint = "@FILE names a file that holds JSON; without the @ the value itself is given"
+        raise CommandFailure("unreadable", f"{option}: {name}: {error.strerror}", hint=hint) from None
+
+
+def reads_stdin(argument: str | None) -> bool:
+    return argument == _STDIN
 
 
 def parse_mapping(text: str, option: str) -> dict[str, Any]:
@@ -80,6 +110,16 @@ def parse_seconds(text: str, option: str) -> float:
             f"{option}: {_text(text)} is not a time that can pass", "more than 0 seconds, less than 300 years"
         )
     return seconds
+
+
+def _decoded(file: BinaryIO, name: str) -> str:
+    data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise CommandFailure("unreadable", f"{name} is longer than {MAX_BYTES // 1024**2} MiB")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise CommandFailure("unreadable", f"{name} is not UTF-8 text (byte {error.start})") from None
 
 
 def _assignment(word: str) -> tuple[str, list[str], str]:

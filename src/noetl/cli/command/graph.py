@@ -70,8 +70,8 @@ def graph(
     if out is not None:
         write_file(out, picture)
     if settings.output == "json":
-        place = {"content": picture.decode()} if out is None else {"file": out}
-        console.write_json({"format": chosen, **place})
+        document = {"content": picture.decode()} if out is None else {"file": out}
+        console.write_json({"format": chosen, **document})
     elif out is None:
         console.write_bytes(picture)
     else:

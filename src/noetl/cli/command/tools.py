@@ -20,7 +20,7 @@ def list_(output: str | None) -> None:
     Those of installed packages included. Imports no driver: what it says of them is what is installed.
     """
     settings = read_settings({"output": output}).settings
-    from noetl.cli.tool.facts import all_kind_facts
+    from noetl.cli.tool_page import all_kind_facts
 
     found = all_kind_facts()
     if settings.output == "json":
@@ -43,8 +43,7 @@ def show(kind: str, output: str | None) -> None:
     Its inputs and knobs with types, defaults and meaning, its result, and an example.
     """
     settings = read_settings({"output": output}).settings
-    from noetl.cli.tool.facts import all_kind_facts
-    from noetl.cli.tool_page import kind_json, kind_text
+    from noetl.cli.tool_page import all_kind_facts, kind_json, kind_text
     from noetl.dsl.document.shape_check import did_you_mean
 
     found = {facts.kind.name: facts for facts in all_kind_facts()}

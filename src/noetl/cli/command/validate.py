@@ -6,7 +6,8 @@ import click
 
 from noetl.cli import console, input_files, options
 from noetl.cli.command_failure import CommandFailure
-from noetl.cli.problem_text import UNREADABLE, pluralize, problems_json, problems_text
+from noetl.cli.problem_text import UNREADABLE, problems_json, problems_text
+from noetl.cli.report.format import pluralize
 from noetl.dsl.document.problem import Problem
 from noetl.settings import Settings, read_settings
 

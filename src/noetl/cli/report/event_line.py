@@ -1,4 +1,4 @@
-"""An event as one line for people."""
+"""An event as one line for people, and the step that it belongs to."""
 
 from typing import TypeAlias, assert_never
 
@@ -9,6 +9,7 @@ from noetl.events import bodies as of
 from noetl.events.bodies import EventBody
 from noetl.events.event import Event
 from noetl.events.event_kind import kind_of_body
+from noetl.events.identifiers import run_id, token_id
 from noetl.model.outcome import ErrorInfo
 
 _Pipeline: TypeAlias = (
@@ -27,6 +28,28 @@ _Pipeline: TypeAlias = (
     | of.LoopDone
 )
 """What happens to one run."""
+
+
+class EventSteps:
+    """The steps of runs and tokens. It must be shown all events of an execution, in order."""
+
+    def __init__(self) -> None:
+        self._steps: dict[str, str] = {}
+
+    def step_of(self, event: Event) -> str:
+        """The name of the event's step; empty if it concerns none."""
+        body = event.body
+        match body:
+            case of.StepScheduled():
+                self._steps[run_id(event.seq)] = body.step
+                return body.step
+            case of.TokenEnqueued():
+                self._steps[token_id(event.seq)] = body.step
+                return body.step
+            case of.TokenParked() | of.TokenAdmitted() | of.TokenDiscarded():
+                return self._steps.get(body.token, "")
+            case _:
+                return self._steps.get(getattr(body, "run", ""), "")
 
 
 def event_line(event: Event, step: str, paint: Paint) -> str:

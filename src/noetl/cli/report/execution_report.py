@@ -8,11 +8,11 @@ from msgspec import Struct
 
 from noetl.api import elapsed, execution_of, first_failure
 from noetl.cli.console import Paint, plain_paint, visible
-from noetl.cli.excerpt import excerpt
-from noetl.cli.problem_text import pluralize
+from noetl.cli.problem_text import excerpt_lines
 from noetl.cli.report.failed_attempts import FailedAttempts
 from noetl.cli.report.follow_up import FollowUp
-from noetl.cli.report.format import cut_lines, duration_text, yaml_lines
+from noetl.cli.report.format import cut_lines, duration_text, pluralize, yaml_lines
+from noetl.cli.report.next_commands import command_lines
 from noetl.dsl.document.playbook import Position
 from noetl.dsl.document.source import SourceLines
 from noetl.engine.catalog.playbook_record import PlaybookSource
@@ -34,7 +34,7 @@ _WHY = {
 
 
 def execution_json(state: ExecutionState, *, version: str | None = None, last_ts: int = 0) -> dict[str, Any]:
-    """The document that `run` prints. `last` is the time of the last event, if the execution is not over."""
+    """The document that `run` prints. `last_ts` is the time of the last event of one that is not over."""
     whole: dict[str, Any] = msgspec.to_builtins(execution_of(state, last=last_ts))
     return {**whole, "version": version or whole["version"]}
 
@@ -108,23 +108,20 @@ class ExecutionReport(Struct, frozen=True):
         return [*lines, *self._where(error), *self._attempt(error)]
 
     def _where(self, error: ErrorInfo) -> list[str]:
-        place = self._place(str(error.details.get("step")), str(error.details.get("task")))
-        if place is None or self.source is None:
+        position = self._position(str(error.details.get("step")), str(error.details.get("task")))
+        if position is None or self.source is None:
             return []
+        name = f"{visible(self.source.name)}:{position.line}:{position.column}"
         lines = list(SourceLines(self.source.text))
-        found = ["", "  " + self.paint("place", f"{visible(self.source.name)}:{place.line}:{place.column}")]
-        if place.line <= len(lines):
-            shown, before = excerpt(lines[place.line - 1], place.column)
-            found.append(f"  {self.paint('faint', f'{place.line:>5} |')} {shown}")
-            found.append(f"  {self.paint('faint', '      |')} {' ' * before}{self.paint('caret', '^')}")
-        return found
+        excerpt = excerpt_lines(lines, position.line, position.column, self.paint)
+        return ["", *(f"  {line}" for line in (self.paint("place", name), *excerpt))]
 
-    def _place(self, step: str, task: str) -> Position | None:
+    def _position(self, step_name: str, task_label: str) -> Position | None:
         """Where a task stands, or its step if there is no such task."""
-        found = self.state.plan.playbook.steps.get(step)
-        if found is None:
+        step = self.state.plan.playbook.steps.get(step_name)
+        if step is None:
             return None
-        return next((one.position for one in found.tasks if one.label == task), found.position)
+        return next((task.position for task in step.tasks if task.label == task_label), step.position)
 
     def _attempt(self, error: ErrorInfo) -> list[str]:
         """What the failed attempt got, and the traceback of Python code."""
@@ -154,14 +151,12 @@ class ExecutionReport(Struct, frozen=True):
         return lines
 
     def _next(self) -> list[str]:
-        state, again = self.state, self.follow_up
-        rows = [(again.executions_command("show", state.execution_id), "what happened")]
-        if state.failures:
-            rows.insert(
-                0, (again.executions_command("retry", state.execution_id), "goes on from what failed")
-            )
-        width = max(len(command) for command, _ in rows)
-        return ["", *(f"  {command:<{width}}  {meaning}" for command, meaning in rows)]
+        execution_id = self.state.execution_id
+        commands = [(self.follow_up.executions_command("show", execution_id), "what happened")]
+        if self.state.failures:
+            retry = self.follow_up.executions_command("retry", execution_id)
+            commands.insert(0, (retry, "goes on from what failed"))
+        return command_lines(commands)
 
 
 def _indented(lines: Iterable[str]) -> list[str]:

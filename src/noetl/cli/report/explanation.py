@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from noetl.cli.console import visible
-from noetl.cli.problem_text import pluralize
-from noetl.cli.report.format import first_line
+from noetl.cli.report.format import first_line, pluralize
 from noetl.cli.timestamps import local_time
 from noetl.kernel.explain.explanation_parts import (
     Condition,

@@ -82,3 +82,8 @@ def first_line(message: str, width: int = 200) -> str:
 def error_text(error: ErrorInfo | None) -> str:
     """An error on one line: `connection: it broke`."""
     return f"{error.kind}: {first_line(error.message)}" if error is not None else "it does not say why"
+
+
+def pluralize(number: int, noun: str) -> str:
+    """The number with its noun: `1 error`, `2 errors`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -4,12 +4,10 @@ from collections.abc import AsyncIterator
 
 import click
 
-from noetl.cli import console
-from noetl.cli.command.executions import execution_options
+from noetl.cli import console, options
 from noetl.cli.command.executions.follow_events import follow_events
 from noetl.cli.command_failure import CommandFailure
-from noetl.cli.executions.places import EventSteps
-from noetl.cli.report.event_line import event_line
+from noetl.cli.report.event_line import EventSteps, event_line
 from noetl.cli.store_access import with_store
 from noetl.engine.history.lookup import find_execution, read_events
 from noetl.events.bodies import PlaybookExecutionRequested
@@ -23,7 +21,7 @@ from noetl.stores.home_folder import Home
 
 
 @click.command("events")
-@execution_options.execution
+@options.execution
 @click.option("--after", type=click.IntRange(0), default=0, metavar="SEQ", help="Only events above this one.")
 @click.option(
     "--name",
@@ -32,17 +30,23 @@ from noetl.stores.home_folder import Home
     metavar="EVENT",
     help="Only events of this name: step.done or StepDone. May be repeated.",
 )
-@execution_options.step
-@execution_options.follow
-@execution_options.store_options
+@options.step
+@options.follow
+@options.store_options
 def command(
-    *, name: str, after: int, names: tuple[str, ...], step: str | None, follow: bool, **place: str | None
+    *,
+    name: str,
+    after: int,
+    names: tuple[str, ...],
+    step: str | None,
+    follow: bool,
+    **store_flags: str | None,
 ) -> None:
     """Print the events of an execution.
 
     JSON is one document; with --follow it is one for each event, each on a line of its own.
     """
-    configuration = execution_options.read_configuration(**place)
+    configuration = options.read_configuration(**store_flags)
     chosen = _Chosen(after, names, step)
 
     async def work(home: Home, store: Store) -> None:

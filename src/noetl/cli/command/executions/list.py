@@ -4,9 +4,7 @@ from typing import Any
 
 import click
 
-from noetl.cli import console
-from noetl.cli import options as shared
-from noetl.cli.command.executions import execution_options
+from noetl.cli import console, options
 from noetl.cli.command_failure import CommandFailure
 from noetl.cli.execution_owner import ExecutionOwner, find_owner, status_text
 from noetl.cli.report.format import duration_text
@@ -23,7 +21,7 @@ LIMIT = 50
 @click.option("--status", type=click.Choice(STATUSES), multiple=True, help="Only these. May be repeated.")
 @click.option(
     "--path",
-    type=shared.TextArgument(empty=True),
+    type=options.TextArgument(empty=True),
     default="",
     metavar="PATH",
     help="Only playbooks whose path begins so.",
@@ -31,7 +29,7 @@ LIMIT = 50
 @click.option(
     "--label",
     "labels",
-    type=shared.TextArgument(),
+    type=options.TextArgument(),
     multiple=True,
     metavar="K=V",
     help="Only with this label. May be repeated.",
@@ -41,7 +39,7 @@ LIMIT = 50
     "--limit", type=click.IntRange(1, 10_000), default=LIMIT, help=f"At most so many.  [default: {LIMIT}]"
 )
 @click.option("--cursor", default="", metavar="CURSOR", help="Go on where the page before ended.")
-@execution_options.store_options
+@options.store_options
 def command(
     *,
     status: tuple[str, ...],
@@ -50,13 +48,13 @@ def command(
     since: str | None,
     limit: int,
     cursor: str,
-    **place: str | None,
+    **store_flags: str | None,
 ) -> None:
     """List executions, the newest first.
 
     A running one that no process works on is shown as interrupted.
     """
-    configuration = execution_options.read_configuration(**place)
+    configuration = options.read_configuration(**store_flags)
     query = ExecutionQuery(
         status=status,
         path=path,

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 import click
 import msgspec
 
-from noetl.cli import console
-from noetl.cli.command.executions import execution_options
+from noetl.cli import console, options
 from noetl.cli.command.executions.follow_events import follow_events
 from noetl.cli.store_access import with_store
 from noetl.engine.history.lookup import find_execution
@@ -18,17 +17,19 @@ from noetl.stores.home_folder import Home
 
 
 @click.command("logs")
-@execution_options.execution
-@execution_options.step
+@options.execution
+@options.step
 @click.option("--task", metavar="TASK", help="Only what this task wrote.")
-@execution_options.follow
-@execution_options.store_options
-def command(*, name: str, step: str | None, task: str | None, follow: bool, **place: str | None) -> None:
+@options.follow
+@options.store_options
+def command(
+    *, name: str, step: str | None, task: str | None, follow: bool, **store_flags: str | None
+) -> None:
     """Print what the tasks of an execution wrote.
 
     JSON is one document; with --follow it is one for each line, each on a line of its own.
     """
-    configuration = execution_options.read_configuration(**place)
+    configuration = options.read_configuration(**store_flags)
     settings = configuration.settings
 
     def wanted(lines: Iterable[LogLine]) -> list[LogLine]:

@@ -6,9 +6,7 @@ from typing import Any
 
 import click
 
-from noetl.cli import console
-from noetl.cli import options as shared
-from noetl.cli.command.executions import execution_options
+from noetl.cli import console, options
 from noetl.cli.command_failure import CommandFailure
 from noetl.cli.output_files import read_pieces, write_file, write_pieces
 from noetl.cli.store_access import with_store
@@ -25,17 +23,17 @@ from noetl.stores.results import read_result
 
 
 @click.command("result")
-@execution_options.execution
+@options.execution
 @click.argument("step", required=False)
-@shared.out
-@execution_options.store_options
-def command(*, name: str, step: str | None, out: str | None, **place: str | None) -> None:
+@options.out
+@options.store_options
+def command(*, name: str, step: str | None, out: str | None, **store_flags: str | None) -> None:
     """Print the result of an execution or a step, whole.
 
     STEP is the name of a step: the result of its last run. Text is printed as it is, everything else
     as JSON. A stored object is printed as its reference, and written to a file as it is.
     """
-    configuration = execution_options.read_configuration(**place)
+    configuration = options.read_configuration(**store_flags)
 
     async def work(home: Home, store: Store) -> tuple[str, Any, int | None]:
         history = await read_history(store, name, configuration.settings.allow_kinds)

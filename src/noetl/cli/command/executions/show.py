@@ -6,15 +6,14 @@ import click
 import msgspec
 from msgspec import Struct
 
-from noetl.cli import console
-from noetl.cli.command.executions import execution_options
+from noetl.cli import console, options
 from noetl.cli.execution_owner import ExecutionOwner, find_owner, status_text
 from noetl.cli.report.execution_report import MOST_LINES, ExecutionReport, execution_json
 from noetl.cli.report.explanation import cancel_text, discarded_lines, run_lines, section_lines, wait_lines
 from noetl.cli.report.failed_attempts import FailedAttempts
 from noetl.cli.report.follow_up import FollowUp
 from noetl.cli.report.format import cut_lines, yaml_lines
-from noetl.cli.report.next_commands import next_commands
+from noetl.cli.report.next_commands import command_lines, next_commands
 from noetl.cli.report.state_json import marking_json
 from noetl.cli.store_access import with_store
 from noetl.cli.timestamps import iso_time, local_time, now_micros
@@ -40,14 +39,14 @@ class ExecutionDetails(Struct, frozen=True):
 
 
 @click.command("show")
-@execution_options.execution
-@execution_options.store_options
-def command(*, name: str, **place: str | None) -> None:
+@options.execution
+@options.store_options
+def command(*, name: str, **store_flags: str | None) -> None:
     """Show one execution: how it is, and why.
 
     Which guard chose which arc, why a token waits, what a join still waits for, and how to go on.
     """
-    configuration = execution_options.read_configuration(**place)
+    configuration = options.read_configuration(**store_flags)
     shown = with_store(configuration, lambda home, store: _look(home, store, name, configuration))
     if configuration.settings.output == "json":
         console.write_json(_json(shown))
@@ -118,9 +117,7 @@ def _text(shown: ExecutionDetails, configuration: Configuration) -> list[str]:
                 f"{title}:",
                 *(f"  {line}" for line in cut_lines(list(yaml_lines(value)), MOST_LINES)),
             ]
-    if ways := next_commands(state, shown.owner, again):
-        width = max(len(command) for command, _ in ways)
-        parts += ["", *(f"  {command:<{width}}  {meaning}" for command, meaning in ways)]
+    parts += command_lines(next_commands(state, shown.owner, again))
     return parts
 
 

@@ -3,10 +3,8 @@
 import click
 import msgspec
 
-from noetl.cli import console
-from noetl.cli.command.executions import execution_options
-from noetl.cli.problem_text import pluralize
-from noetl.cli.report.format import yaml_lines
+from noetl.cli import console, options
+from noetl.cli.report.format import pluralize, yaml_lines
 from noetl.cli.store_access import with_store
 from noetl.engine.history.read import read_history
 from noetl.engine.history.verify_history import verify_history
@@ -17,15 +15,15 @@ from noetl.stores.home_folder import Home
 
 
 @click.command("verify")
-@execution_options.execution
-@execution_options.store_options
-def command(*, name: str, **place: str | None) -> int:
+@options.execution
+@options.store_options
+def command(*, name: str, **store_flags: str | None) -> int:
     """Decide an execution again and compare.
 
     Everything that was decided (admission, arcs, arguments, policies) is decided once more on the state
     before it. Exits with 1 at a difference.
     """
-    configuration = execution_options.read_configuration(**place)
+    configuration = options.read_configuration(**store_flags)
 
     async def work(home: Home, store: Store) -> Verification:
         history = await read_history(store, name, configuration.settings.allow_kinds)

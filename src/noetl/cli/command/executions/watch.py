@@ -2,11 +2,9 @@
 
 import click
 
-from noetl.cli import console
-from noetl.cli.command.executions import execution_options
+from noetl.cli import console, options
 from noetl.cli.command.executions.follow_events import follow_events
-from noetl.cli.executions.places import EventSteps
-from noetl.cli.report.event_line import event_line
+from noetl.cli.report.event_line import EventSteps, event_line
 from noetl.cli.report.execution_report import ExecutionReport, execution_json
 from noetl.cli.report.failed_attempts import FailedAttempts
 from noetl.cli.report.follow_up import FollowUp
@@ -35,15 +33,15 @@ _QUIET = (
 
 
 @click.command("watch")
-@execution_options.execution
-@execution_options.store_options
-def command(*, name: str, **place: str | None) -> int:
+@options.execution
+@options.store_options
+def command(*, name: str, **store_flags: str | None) -> int:
     """Follow an execution to its end.
 
     Exits with 0 if it completes, with 1 if it fails, is cancelled, or nobody runs it. JSON is one
     document, at the end, as `run` prints it.
     """
-    configuration = execution_options.read_configuration(**place)
+    configuration = options.read_configuration(**store_flags)
 
     async def work(home: Home, store: Store) -> History:
         execution_id = (await find_execution(store, name)).execution_id

@@ -14,9 +14,10 @@ from msgspec import Struct
 
 from noetl.api import dedicate_process, open_local
 from noetl.cli.command_failure import CommandFailure, invalid_playbook
+from noetl.cli.current_user import current_user
 from noetl.cli.progress.display import Progress
 from noetl.cli.report.failed_attempts import FailedAttempts
-from noetl.cli.report.follow_up import FollowUp, current_user
+from noetl.cli.report.follow_up import FollowUp
 from noetl.dsl.document.problem import PlaybookInvalid
 from noetl.engine.catalog.playbooks import Playbooks
 from noetl.engine.catalog.preflight import Preflight
