@@ -9,7 +9,7 @@ from rich.console import Console
 
 from noetl.cli.progress.line_progress import LineProgress
 from noetl.cli.progress.progress_model import ProgressModel
-from noetl.cli.progress.terminal import MOST_NEWS, MOST_RUNS, TerminalProgress
+from noetl.cli.progress.terminal import MOST_LINES_AT_ONCE, MOST_RUNS, TerminalProgress
 from noetl.kernel.net.commands import Cancel, Pause
 from noetl.kernel.pipeline.policy import SECOND
 from tests.cli.execution_display import FOLLOW_UP, drive, progress_lines
@@ -256,8 +256,8 @@ def test_a_thousand_steps_do_not_flood_the_terminal() -> None:
     seen(terminal, driver)
     terminal.live.draw()
     lines = terminal.shown().split("✓")
-    assert f"{1_001 - MOST_NEWS} more" in lines[0]
-    assert len(lines) - 1 == MOST_NEWS
+    assert f"{1_001 - MOST_LINES_AT_ONCE} more" in lines[0]
+    assert len(lines) - 1 == MOST_LINES_AT_ONCE
     assert terminal.picture() == ["  1,001 done, 0.00 s"]
 
 

@@ -131,14 +131,14 @@ class RunOptions(Struct, frozen=True):
 
 
 def run_options(function: Callable[..., int]) -> Callable[..., Any]:
-    """For verbs that run the execution: `--catalog`, `--slots`, `-q`, `-v` and `store_options`, as `here`."""
+    """For verbs that run: `--catalog`, `--slots`, `-q`, `-v` and `store_options`, as `run_as`."""
 
     @wraps(function)
     def with_run_options(
         *, catalogs: tuple[str, ...], slots: int | None, quiet: bool, verbose: bool, **arguments: Any
     ) -> int:
         flags = {name: arguments.pop(name) for name in ("home", "store", "output")}
-        here = RunOptions(read_settings({**flags, "slots": slots}), catalogs, quiet, verbose)
-        return function(here=here, **arguments)
+        run_as = RunOptions(read_settings({**flags, "slots": slots}), catalogs, quiet, verbose)
+        return function(run_as=run_as, **arguments)
 
     return catalogs(slots(quiet(verbose(store_options(with_run_options)))))

@@ -5,6 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 from noetl.cli.command_failure import CommandFailure
 
+SECOND = 1_000_000
+DAY = 86_400 * SECOND
+"""Times and durations are microseconds, as in events."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _AGE = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)([smhdw])")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
@@ -23,7 +27,7 @@ def parse_time(text: str, option: str) -> int:
     """
     word = text.strip()
     if match := _AGE.fullmatch(word.lower()):
-        return max(0, now_micros() - round(float(match[1]) * _SECONDS[match[2]] * 1_000_000))
+        return max(0, now_micros() - round(float(match[1]) * _SECONDS[match[2]] * SECOND))
     try:
         return max(0, (datetime.fromisoformat(word).astimezone(UTC) - _EPOCH) // _MICROSECOND)
     except (ValueError, OverflowError, OSError):

@@ -38,11 +38,14 @@ def show(output: str | None) -> None:
     rows = []
     for name, value in values.items():
         origin = configuration.origins[name]
-        place = f"{origin.source} ({origin.where})" if origin.where else origin.source
-        rows.append((name, json.dumps(value, ensure_ascii=False), place))
+        origin_text = f"{origin.source} ({origin.where})" if origin.where else origin.source
+        rows.append((name, json.dumps(value, ensure_ascii=False), origin_text))
     names, texts = (max(len(row[column]) for row in rows) for column in (0, 1))
     console.write_text(
-        "".join(f"{name:<{names}}  {text:<{texts}}  {console.visible(place)}\n" for name, text, place in rows)
+        "".join(
+            f"{name:<{names}}  {text:<{texts}}  {console.visible(origin_text)}\n"
+            for name, text, origin_text in rows
+        )
     )
 
 

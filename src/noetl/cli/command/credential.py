@@ -54,17 +54,17 @@ def set_(
     from noetl.cli.credential_store import credential_fields, short_secrets, store_credential
 
     configuration = options.read_configuration(**store_flags)
-    given = credential_fields(name, kind, fields, variables, stdin=stdin)
-    for field in short_secrets(given):
+    secret_fields = credential_fields(name, kind, fields, variables, stdin=stdin)
+    for field in short_secrets(secret_fields):
         reason = "is so short that it is masked only where it is a whole value"
         console.say(f"noetl: warning: `{console.visible(field)}` {reason}")
-    made = store_credential(configuration, name, kind, given)
+    key_file = store_credential(configuration, name, kind, secret_fields)
     if configuration.settings.output == "json":
-        console.write_json({"name": name, "kind": kind, "key_made": made})
+        console.write_json({"name": name, "kind": kind, "key_made": key_file})
         return
     console.write_text(f"{console.visible(name)}: stored\n")
-    if made:
-        console.say(f"made the key {console.visible(made)}: without it nobody can read what is stored")
+    if key_file:
+        console.say(f"made the key {console.visible(key_file)}: without it nobody can read what is stored")
 
 
 @credential.command("list")
@@ -74,16 +74,16 @@ def list_(**store_flags: str | None) -> None:
     from noetl.cli.credential_store import list_credentials
 
     configuration = options.read_configuration(**store_flags)
-    found = list_credentials(configuration)
+    credentials = list_credentials(configuration)
     if configuration.settings.output == "json":
-        console.write_json({"credentials": found})
+        console.write_json({"credentials": credentials})
         return
-    width = max((len(one["name"]) for one in found), default=0)
-    kinds = max((len(one["kind"]) for one in found), default=0)
-    for one in found:
-        line = f"{one['name']:<{width}}  {one['kind']:<{kinds}}  {one['updated_at']}"
+    name_width = max((len(entry["name"]) for entry in credentials), default=0)
+    kind_width = max((len(entry["kind"]) for entry in credentials), default=0)
+    for entry in credentials:
+        line = f"{entry['name']:<{name_width}}  {entry['kind']:<{kind_width}}  {entry['updated_at']}"
         console.write_text(console.visible(line) + "\n")
-    if not found:
+    if not credentials:
         console.say("no credentials are stored")
 
 
@@ -97,11 +97,11 @@ def show(name: str, *, reveal: bool, **store_flags: str | None) -> None:
     from noetl.cli.report.format import yaml_lines
 
     configuration = options.read_configuration(**store_flags)
-    found: dict[str, Any] = show_credential(configuration, name, reveal=reveal)
+    document: dict[str, Any] = show_credential(configuration, name, reveal=reveal)
     if configuration.settings.output == "json":
-        console.write_json(found)
+        console.write_json(document)
     else:
-        console.write_text("".join(f"{line}\n" for line in yaml_lines(found)))
+        console.write_text("".join(f"{line}\n" for line in yaml_lines(document)))
 
 
 @credential.command()

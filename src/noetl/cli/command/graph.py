@@ -62,7 +62,7 @@ def graph(
         )
     from noetl.graph import GraphError, draw
 
-    playbook, states = _subject(file, execution, dialect, configuration)
+    playbook, states = _read_subject(file, execution, dialect, configuration)
     try:
         picture = draw(playbook, chosen, states=states)
     except GraphError as error:
@@ -78,21 +78,21 @@ def graph(
         console.say(f"wrote {console.visible(out)}")
 
 
-def _subject(
+def _read_subject(
     file: str | None, execution: str | None, dialect: str | None, configuration: Configuration
 ) -> "tuple[Playbook, dict[str, str] | None]":
     """What is drawn, and the status of each step if it is about an execution."""
-    written = _playbook(file, dialect, configuration.settings) if file is not None else None
+    written = _read_playbook(file, dialect, configuration.settings) if file is not None else None
     if execution is None:
         if written is None:
             raise click.UsageError("Missing argument 'FILE'.", click.get_current_context())
         return written, None
-    state = _state(configuration, execution)
-    states: dict[str, str] = {name: one.status for name, one in state.summaries.items()}
+    state = _read_execution(configuration, execution)
+    states: dict[str, str] = {name: summary.status for name, summary in state.summaries.items()}
     return written or state.plan.playbook, states
 
 
-def _playbook(file: str, dialect: str | None, settings: Settings) -> "Playbook":
+def _read_playbook(file: str, dialect: str | None, settings: Settings) -> "Playbook":
     from noetl.loader import examine
 
     name, text = input_files.read_input(file)
@@ -102,7 +102,7 @@ def _playbook(file: str, dialect: str | None, settings: Settings) -> "Playbook":
     return examined.playbook
 
 
-def _state(configuration: Configuration, execution: str) -> "ExecutionState":
+def _read_execution(configuration: Configuration, execution: str) -> "ExecutionState":
     from noetl.cli.store_access import with_store
     from noetl.engine.history.lookup import find_execution
     from noetl.engine.history.read import read_plan, read_state

@@ -35,18 +35,19 @@ def check(*, rebuild: bool, **store_flags: str | None) -> int:
     async def work(_home: Home, store: Store) -> StoreReport:
         return await check_store(store, configuration.settings.allow_kinds, rebuild=rebuild)
 
-    found = with_store(configuration, work, writing=rebuild)
+    result = with_store(configuration, work, writing=rebuild)
     if configuration.settings.output == "json":
         problems = [
-            {"execution_id": one.execution_id or None, "message": one.message} for one in found.problems
+            {"execution_id": problem.execution_id or None, "message": problem.message}
+            for problem in result.problems
         ]
-        console.write_json({"ok": not problems, "executions": found.executions, "problems": problems})
+        console.write_json({"ok": not problems, "executions": result.executions, "problems": problems})
     else:
-        for one in found.problems:
-            console.write_text(f"{one.execution_id or 'store'}: {console.visible(one.message)}\n")
-        summary = f"{pluralize(found.executions, 'execution')}, {pluralize(len(found.problems), 'problem')}"
+        for problem in result.problems:
+            console.write_text(f"{problem.execution_id or 'store'}: {console.visible(problem.message)}\n")
+        summary = f"{pluralize(result.executions, 'execution')}, {pluralize(len(result.problems), 'problem')}"
         console.write_text(summary + "\n")
-    return 1 if found.problems else 0
+    return 1 if result.problems else 0
 
 
 @store.command()
@@ -105,8 +106,8 @@ def prune(*, days: int | None, dry_run: bool, **store_flags: str | None) -> None
     With their results and logs. What has not ended, or is owned by a process, stays.
     """
     from noetl.cli.command.executions.prune import prune_executions as prune_store
-    from noetl.cli.timestamps import now_micros
+    from noetl.cli.timestamps import DAY, now_micros
 
     configuration = options.read_configuration(**store_flags)
-    before = None if days is None else max(0, now_micros() - days * 86_400_000_000)
+    before = None if days is None else max(0, now_micros() - days * DAY)
     prune_store(configuration, before=before, dry=dry_run)

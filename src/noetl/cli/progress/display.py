@@ -41,7 +41,7 @@ class SilentProgress:
     def __init__(self) -> None:
         self.last_ts = 0
 
-    def observe(self, execution_id: str, events: Sequence[Event], state: ExecutionState) -> None:  # noqa: ARG002
+    def observe(self, execution_id: str, events: Sequence[Event], state: ExecutionState) -> None:  # noqa: ARG002 - as the protocol says
         if events:
             self.last_ts = events[-1].ts
 
@@ -52,17 +52,17 @@ class SilentProgress:
     def close(self) -> None: ...
 
 
-def progress_for(again: FollowUp, *, quiet: bool, verbose: bool, live: bool, color: bool) -> Progress:
+def progress_for(follow_up: FollowUp, *, quiet: bool, verbose: bool, live: bool, color: bool) -> Progress:
     """The one that fits standard error. `live` allows a display where there is a terminal."""
     if quiet or sys.stderr is None:
         return SilentProgress()
-    board = ProgressModel(again, verbose=verbose)
+    model = ProgressModel(follow_up, verbose=verbose)
     if live and sys.stderr.isatty():
         from noetl.cli.progress.terminal import TerminalProgress, console_on
 
         console = console_on(sys.stderr, color=color)
         if not console.is_dumb_terminal:
-            return TerminalProgress(board, console, verbose=verbose)
+            return TerminalProgress(model, console, verbose=verbose)
     from noetl.cli.progress.line_progress import LineProgress
 
-    return LineProgress(board)
+    return LineProgress(model)

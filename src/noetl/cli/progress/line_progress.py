@@ -5,7 +5,7 @@ from datetime import datetime
 
 from noetl.cli import console
 from noetl.cli.progress.progress_model import ProgressModel
-from noetl.cli.report.format import SECOND
+from noetl.cli.timestamps import SECOND
 from noetl.events.event import Event
 from noetl.kernel.state.execution_state import ExecutionState
 
@@ -15,19 +15,19 @@ class LineProgress:
 
     interval: float | None = None
 
-    def __init__(self, board: ProgressModel, write: Callable[[str], None] = console.say) -> None:
-        self._board = board
+    def __init__(self, model: ProgressModel, write: Callable[[str], None] = console.say) -> None:
+        self._model = model
         self._write = write
 
     @property
     def last_ts(self) -> int:
-        return self._board.last_ts
+        return self._model.last_ts
 
     def observe(self, execution_id: str, events: Sequence[Event], state: ExecutionState) -> None:
-        self._board.observe(execution_id, events, state)
-        if self._board.lines:
+        self._model.observe(execution_id, events, state)
+        if self._model.lines:
             lines = [
-                f"{_time(news.ts)} {console.visible(news.sentence())}" for news in self._board.take_lines()
+                f"{_time(line.ts)} {console.visible(line.sentence())}" for line in self._model.take_lines()
             ]
             if lines:
                 self._write("\n".join(lines))

@@ -47,23 +47,23 @@ def command(
     JSON is one document; with --follow it is one for each event, each on a line of its own.
     """
     configuration = options.read_configuration(**store_flags)
-    chosen = _Chosen(after, names, step)
+    chosen = _EventFilter(after, names, step)
 
     async def work(home: Home, store: Store) -> None:
         execution_id = (await find_execution(store, name)).execution_id
         # From the first event on: which step a run belongs to stands only where it began.
-        pages = (follow_events if follow else _all)(home, store, execution_id)
+        pages = (follow_events if follow else _read_all)(home, store, execution_id)
         await _Printer(execution_id, configuration.settings, streaming=follow).print(pages, chosen)
 
     with_store(configuration, work)
 
 
-async def _all(_home: Home, store: Store, execution_id: str) -> AsyncIterator[list[Event]]:
+async def _read_all(_home: Home, store: Store, execution_id: str) -> AsyncIterator[list[Event]]:
     async for page in read_events(store, execution_id):
         yield page
 
 
-class _Chosen:
+class _EventFilter:
     """Which events are wanted. It must be asked about all of them, in order."""
 
     def __init__(self, after: int, names: tuple[str, ...], step: str | None) -> None:
@@ -96,18 +96,18 @@ class _Printer:
         self._trace_id = ""
         self._collected: list[dict[str, Json]] = []
 
-    async def print(self, pages: AsyncIterator[list[Event]], chosen: _Chosen) -> None:
-        found = False
+    async def print(self, pages: AsyncIterator[list[Event]], chosen: _EventFilter) -> None:
+        any_printed = False
         async for page in pages:
             if not self._trace_id:
                 self._trace_id = trace_of(page[0])
             wanted = [(event, step) for event in page if (step := chosen.step_if(event)) is not None]
-            found = found or bool(wanted)
+            any_printed = any_printed or bool(wanted)
             if wanted and not self._page(wanted):
                 return
         if self._json and not self._streaming:
             console.write_json({"events": self._collected})
-        elif not found and not self._json:
+        elif not any_printed and not self._json:
             console.say("no such events")
 
     def _page(self, events: list[tuple[Event, str]]) -> bool:

@@ -35,7 +35,7 @@ def command(
     playbook: str | None,
     dialect: str | None,
     no_run: bool,
-    here: options.RunOptions,
+    run_as: options.RunOptions,
 ) -> int:
     """Run a copy of an execution from one of its events on.
 
@@ -55,12 +55,12 @@ def command(
     if not no_run:
         from noetl.cli.command.run.execute import execute
 
-        return execute(request, here)
-    execution_id = record_fork(request, here.configuration)
-    if here.configuration.settings.output == "json":
+        return execute(request, run_as)
+    execution_id = record_fork(request, run_as.configuration)
+    if run_as.configuration.settings.output == "json":
         console.write_json({"execution_id": execution_id, "status": "running", "recorded": True})
     else:
-        resume = FollowUp(here.configuration).resume_command(execution_id)
+        resume = FollowUp(run_as.configuration).resume_command(execution_id)
         console.say(f"{execution_id}: recorded; this runs it: {resume}")
     return 0
 

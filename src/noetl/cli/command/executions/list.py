@@ -65,10 +65,10 @@ def command(
     )
     page, owners = ExecutionPage([], ""), dict[str, ExecutionOwner]()
     if has_store(configuration):
-        page, owners = with_store(configuration, lambda home, store: _find(home, store, query))
+        page, owners = with_store(configuration, lambda home, store: _read_page(home, store, query))
     if configuration.settings.output == "json":
-        shown = [record_json(record, owners.get(record.execution_id)) for record in page.executions]
-        console.write_json({"executions": shown, "next": page.next or None})
+        executions = [record_json(record, owners.get(record.execution_id)) for record in page.executions]
+        console.write_json({"executions": executions, "next": page.next or None})
         return
     if not page.executions:
         console.say("no executions")
@@ -77,7 +77,7 @@ def command(
         console.say(f"there are more: --cursor {page.next}")
 
 
-async def _find(
+async def _read_page(
     home: Home, store: Store, query: ExecutionQuery
 ) -> tuple[ExecutionPage, dict[str, ExecutionOwner]]:
     try:

@@ -6,15 +6,13 @@ from noetl.cli import console, options
 from noetl.cli.command_failure import CommandFailure
 from noetl.cli.report.format import pluralize
 from noetl.cli.store_access import has_store, with_store
-from noetl.cli.timestamps import iso_time, now_micros, parse_time
+from noetl.cli.timestamps import DAY, iso_time, now_micros, parse_time
 from noetl.engine.history.expiry import DroppedBodies
 from noetl.engine.history.retention import delete_execution, drop_expired, ended_before
 from noetl.home import result_store_of
 from noetl.ports.store import ExecutionRecord, Store
 from noetl.settings import Configuration
 from noetl.stores.home_folder import Home
-
-_DAY = 86_400_000_000
 
 
 @click.command("prune")
@@ -38,14 +36,14 @@ def command(*, before: str | None, dry_run: bool, **store_flags: str | None) -> 
 
 def prune_executions(configuration: Configuration, *, before: int | None, dry: bool) -> None:
     """Deletes what ended before this time, or before as many days ago as are set, and says what."""
-    moment = retention_limit(configuration) if before is None else before
+    moment = _retention_limit(configuration) if before is None else before
 
     async def work(home: Home, store: Store) -> tuple[list[ExecutionRecord], DroppedBodies]:
-        found = [record async for record in ended_before(store, moment)]
+        records = [record async for record in ended_before(store, moment)]
         if dry:
-            return found, DroppedBodies()
+            return records, DroppedBodies()
         results = result_store_of(configuration, home, store)
-        deleted = [record for record in found if await delete_execution(home, store, results, record)]
+        deleted = [record for record in records if await delete_execution(home, store, results, record)]
         dropped, _ = await drop_expired(home, store, results, now_micros())
         return deleted, dropped
 
@@ -60,7 +58,9 @@ def prune_executions(configuration: Configuration, *, before: int | None, dry: b
         )
         return
     if dry:
-        console.write_text("".join(f"{one.execution_id}  {console.visible(one.path)}\n" for one in pruned))
+        console.write_text(
+            "".join(f"{execution.execution_id}  {console.visible(execution.path)}\n" for execution in pruned)
+        )
     verb = "would be deleted" if dry else "deleted"
     console.say(f"{verb}: {pluralize(len(pruned), 'execution')} that ended before {iso_time(moment)}")
     if expired.bodies:
@@ -71,10 +71,10 @@ def prune_executions(configuration: Configuration, *, before: int | None, dry: b
         console.say(f"left: {left} in stores that `result_stores` does not name")
 
 
-def retention_limit(configuration: Configuration) -> int:
+def _retention_limit(configuration: Configuration) -> int:
     """The time before which executions are not kept. Raises CommandFailure if they are kept for ever."""
     days = configuration.settings.keep_days
     if not days:
         hint = "say which with --before; `keep_days` is 0"
         raise CommandFailure("argument", "executions are kept for ever here", hint=hint)
-    return max(0, now_micros() - days * _DAY)
+    return max(0, now_micros() - days * DAY)

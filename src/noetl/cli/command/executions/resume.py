@@ -19,17 +19,17 @@ from noetl.stores.home_folder import Home
 @options.execution
 @options.no_run
 @options.run_options
-def command(*, name: str, no_run: bool, here: options.RunOptions) -> int:
+def command(*, name: str, no_run: bool, run_as: options.RunOptions) -> int:
     """Go on with an execution that was paused or interrupted.
 
     Here, until its end, unless a process runs it already: then that one goes on.
     """
-    if no_run or with_store(here.configuration, partial(_is_owned, name)):
-        return send_command(here.configuration, name, Resume(current_user()), "resumed")
+    if no_run or with_store(run_as.configuration, partial(_is_owned, name)):
+        return send_command(run_as.configuration, name, Resume(current_user()), "resumed")
     from noetl.cli.command.run.execute import execute
     from noetl.cli.command.run.foreground import ResumeRequest
 
-    return execute(ResumeRequest(name), here)
+    return execute(ResumeRequest(name), run_as)
 
 
 async def _is_owned(name: str, home: Home, store: Store) -> bool:

@@ -15,19 +15,19 @@ from noetl.kernel.net.commands import Retry
 @options.execution
 @options.no_run
 @options.run_options
-def command(*, name: str, no_run: bool, here: options.RunOptions) -> int:
+def command(*, name: str, no_run: bool, run_as: options.RunOptions) -> int:
     """Go on with a failed execution at what failed.
 
     What succeeded is kept; the failed task or iteration has all its attempts again.
     """
     if no_run:
 
-        async def record(desk: RemoteControl, found: str) -> Literal["done"]:
-            await desk.apply_here(found, Retry(current_user()))
+        async def record(control: RemoteControl, execution_id: str) -> Literal["done"]:
+            await control.apply_here(execution_id, Retry(current_user()))
             return "done"
 
-        return control_execution(here.configuration, name, "opened again", record)
+        return control_execution(run_as.configuration, name, "opened again", record)
     from noetl.cli.command.run.execute import execute
     from noetl.cli.command.run.foreground import RetryRequest
 
-    return execute(RetryRequest(name, current_user()), here)
+    return execute(RetryRequest(name, current_user()), run_as)

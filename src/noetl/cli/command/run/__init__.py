@@ -153,9 +153,8 @@ def _start_request(typed: StartArguments) -> "StartRequest":
 
 def _print_plan(request: "StartRequest", configuration: Configuration) -> int:
     """Show what would run."""
-    import time
-
     from noetl.cli.command.run.dry_run import plan_json, plan_text
+    from noetl.cli.timestamps import now_micros
     from noetl.loader import examine, installed_kinds
 
     source = request.source
@@ -165,7 +164,7 @@ def _print_plan(request: "StartRequest", configuration: Configuration) -> int:
     if examined.playbook is None:
         raise invalid_playbook(examined.problems, source.text)
     kinds = installed_kinds().with_allowed(configuration.settings.allow_kinds)
-    plan = plan_json(examined.playbook, request.workload, request.ctx, kinds, time.time_ns() // 1_000)
+    plan = plan_json(examined.playbook, request.workload, request.ctx, kinds, now_micros())
     if configuration.settings.output == "json":
         console.write_json(plan)
     else:
