@@ -23,9 +23,9 @@ def drive(text: str, script: dict[str, Any] | None = None, **request: Any) -> Dr
 def progress_lines(driver: Driver, *, verbose: bool = False) -> list[str]:
     """The plain lines about it, without their times."""
     lines: list[str] = []
-    shown = LineProgress(ProgressModel(FOLLOW_UP, verbose=verbose), lines.append)
+    progress = LineProgress(ProgressModel(FOLLOW_UP, verbose=verbose), lines.append)
     for append in driver.appends:
-        shown.observe(EXECUTION, append, driver.state)
+        progress.observe(EXECUTION, append, driver.state)
     return [line.partition(" ")[2] for block in lines for line in block.split("\n")]
 
 

@@ -191,7 +191,7 @@ def test_ctrl_c_ends_quietly(tmp_path: Path) -> None:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             # In the background of a shell it is ignored, and children inherit that.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no other thread is there to hold a lock
         ) as child,
         # Opening returns when the command has opened the other end: it is about to read.
         open(tmp_path / "slow.yaml", "wb"),

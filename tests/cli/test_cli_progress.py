@@ -176,7 +176,7 @@ class Terminal:
         self.board = ProgressModel(FOLLOW_UP, verbose=verbose)
         self.live = TerminalProgress(self.board, self.console, verbose=verbose, clock=lambda: driver.now)
 
-    def shown(self) -> str:
+    def output(self) -> str:
         """Everything that was drawn, without what steers the terminal."""
         self.file.flush()
         raw = self.file.buffer.getvalue().decode(self.file.encoding)
@@ -235,10 +235,10 @@ def test_steps_that_end_scroll_by() -> None:
     terminal.live.say("a message")
     terminal.live.close()
     terminal.live.close()
-    shown = terminal.shown()
-    assert "✗ start task fetch, attempt 1: sql: [bold]no␛[2J table" in shown
-    assert "✓ end 0.00 s" in shown
-    assert "a message" in shown
+    output = terminal.output()
+    assert "✗ start task fetch, attempt 1: sql: [bold]no␛[2J table" in output
+    assert "✓ end 0.00 s" in output
+    assert "a message" in output
 
 
 def test_a_thousand_steps_do_not_flood_the_terminal() -> None:
@@ -255,7 +255,7 @@ def test_a_thousand_steps_do_not_flood_the_terminal() -> None:
     driver.run()
     seen(terminal, driver)
     terminal.live.draw()
-    lines = terminal.shown().split("✓")
+    lines = terminal.output().split("✓")
     assert f"{1_001 - MOST_LINES_AT_ONCE} more" in lines[0]
     assert len(lines) - 1 == MOST_LINES_AT_ONCE
     assert terminal.picture() == ["  1,001 done, 0.00 s"]
@@ -266,5 +266,5 @@ def test_a_terminal_without_unicode_gets_ascii() -> None:
     terminal = Terminal(80, driver, encoding="ascii")
     seen(terminal, driver)
     terminal.live.draw()
-    assert terminal.shown().isascii()
-    assert "+ start 0.00 s" in terminal.shown()
+    assert terminal.output().isascii()
+    assert "+ start 0.00 s" in terminal.output()

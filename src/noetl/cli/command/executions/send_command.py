@@ -43,7 +43,7 @@ def control_execution(
         )
         answer = await work(control, execution_id)
         record = await store.execution(execution_id)
-        assert record is not None  # noqa: S101 -- it was found
+        assert record is not None  # noqa: S101 - `find_execution` found it
         return record, answer
 
     try:
