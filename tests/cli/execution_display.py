@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from noetl.cli.progress.line_progress import LineProgress
+from noetl.cli.progress.display import LineProgress
 from noetl.cli.progress.progress_model import ProgressModel
 from noetl.cli.report.execution_report import ExecutionReport
 from noetl.cli.report.failed_attempts import FailedAttempts
@@ -30,9 +30,9 @@ def progress_lines(driver: Driver, *, verbose: bool = False) -> list[str]:
 
 
 def report_of(driver: Driver, text: str) -> ExecutionReport:
-    evidence = FailedAttempts()
-    evidence.observe(EXECUTION, driver.events)
-    last = driver.events[-1].ts
+    attempts = FailedAttempts()
+    attempts.observe(EXECUTION, driver.events)
+    last_ts = driver.events[-1].ts
     return ExecutionReport(
-        driver.state, FOLLOW_UP, PlaybookSource(document_of(text), "playbook.yaml"), evidence, last
+        driver.state, FOLLOW_UP, PlaybookSource(document_of(text), "playbook.yaml"), attempts, last_ts
     )

@@ -4,7 +4,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noetl.cli.console import plain_paint
+from noetl.cli.console import _visible_character, plain_paint, visible
 from noetl.cli.problem_text import WIDTH, excerpt, problems_text
 from noetl.dsl.document.source import SourceLines
 from noetl.loader import examine
@@ -42,6 +42,11 @@ def test_wide_and_combining_characters_count_as_the_terminal_counts_them() -> No
 def test_control_characters_and_direction_marks_are_made_visible() -> None:
     excerpt_text, before = excerpt("a\x1b\N{RIGHT-TO-LEFT OVERRIDE}X", 4)
     assert (excerpt_text, before) == ("a\N{SYMBOL FOR ESCAPE}\N{REPLACEMENT CHARACTER}X", 3)
+
+
+@given(st.text(st.characters(codec=None)) | st.text("ab \t\n\x1b\x7f\u202e"))
+def test_a_text_is_made_visible_as_each_of_its_characters_is(text: str) -> None:
+    assert visible(text) == "".join(map(_visible_character, text))
 
 
 def test_a_column_behind_the_end_points_behind_the_end() -> None:

@@ -29,7 +29,7 @@ def problems_text(problems: Iterable[Problem], text: str, *, paint: Paint) -> st
 def _paragraph(problem: Problem, lines: list[str], paint: Paint) -> str:
     position = f"{visible(problem.file)}:{problem.line}:{problem.column}"
     verdict = paint(problem.severity, f"{problem.severity} {problem.code}")
-    paragraph = [f"{paint('place', position)}  {verdict}  {visible(problem.message)}"]
+    paragraph = [f"{paint('position', position)}  {verdict}  {visible(problem.message)}"]
     if problem.code != UNREADABLE:
         paragraph += excerpt_lines(lines, problem.line, problem.column, paint)
     if problem.hint:

@@ -74,6 +74,7 @@ def iteration_suffix(step_run: StepProgress, index: int) -> str:
 
 def next_milestone(step_run: StepProgress) -> int:
     """The next tenth of a loop, above what is done."""
+    # Rounded up: rounded down, a line about 15 iterations would come at 6 %, not at the first tenth.
     tenths = step_run.done * 10 // max(step_run.total, 1) + 1
     return -(-step_run.total * tenths // 10)
 

@@ -114,7 +114,7 @@ class ExecutionReport(Struct, frozen=True):
         name = f"{visible(self.source.name)}:{position.line}:{position.column}"
         lines = list(SourceLines(self.source.text))
         excerpt = excerpt_lines(lines, position.line, position.column, self.paint)
-        return ["", *(f"  {line}" for line in (self.paint("place", name), *excerpt))]
+        return ["", *(f"  {line}" for line in (self.paint("position", name), *excerpt))]
 
     def _position(self, step_name: str, task_label: str) -> Position | None:
         """Where a task stands, or its step if there is no such task."""

@@ -65,6 +65,7 @@ def _end_iteration(seen: _RunAttempts, body: of.LoopIterationCompleted) -> None:
     started = seen.started.get(body.run, {}).pop(body.index, None)
     error = seen.errors[body.run].pop(body.index, None) if body.run in seen.errors else None
     if body.status == "error" and started is not None:
+        # Of several iterations that failed, the first to end is told.
         seen.failed.setdefault(body.run, _failed_attempt(started, error))
 
 

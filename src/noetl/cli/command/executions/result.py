@@ -14,7 +14,7 @@ from noetl.engine.history.read import History, read_history
 from noetl.events.bodies import LoopDone, StepDone, StepFailed, StepScheduled
 from noetl.events.identifiers import run_id
 from noetl.home import result_store_of
-from noetl.kernel.references import resolve_references
+from noetl.kernel.references.resolve import resolve_references
 from noetl.local import LARGEST_TABLE
 from noetl.model.reference import is_object_reference, is_table_reference
 from noetl.ports.store import Store

@@ -13,7 +13,7 @@ from noetl.engine.inbox import RemoteCommand
 from noetl.engine.remote_control import RemoteControl
 from noetl.engine.service import AlreadyRunning
 from noetl.home import result_store_of
-from noetl.kernel import Refused
+from noetl.kernel.errors import Refused
 from noetl.ports.store import ExecutionRecord, Store
 from noetl.settings import Configuration
 from noetl.stores.home_folder import Home

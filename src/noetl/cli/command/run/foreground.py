@@ -28,7 +28,7 @@ from noetl.engine.history.retention import delete_ended, drop_expired
 from noetl.engine.service import AlreadyRunning
 from noetl.events.event import Event
 from noetl.home import home_of, result_store_names, result_store_of, store_url
-from noetl.kernel import Refused
+from noetl.kernel.errors import Refused
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.loader import installed_kinds
 from noetl.local import Local
