@@ -54,8 +54,8 @@ def graph(
     """
     configuration = read_settings(flags)
     settings = configuration.settings
-    chosen = format_ or _format_of(out)
-    if chosen == BINARY and out is None and (settings.output == "json" or sys.stdout.isatty()):
+    picture_format = format_ or _format_of(out)
+    if picture_format == BINARY and out is None and (settings.output == "json" or sys.stdout.isatty()):
         where = "JSON" if settings.output == "json" else "a terminal"
         raise CommandFailure(
             "binary", f"{where} cannot hold a {BINARY} picture", hint=f"-f picture.{BINARY} writes a file"
@@ -64,14 +64,14 @@ def graph(
 
     playbook, states = _read_subject(file, execution, dialect, configuration)
     try:
-        picture = draw(playbook, chosen, states=states)
+        picture = draw(playbook, picture_format, states=states)
     except GraphError as error:
         raise CommandFailure("graph", str(error), hint=getattr(error, "hint", ""), exit_code=3) from None
     if out is not None:
         write_file(out, picture)
     if settings.output == "json":
         document = {"content": picture.decode()} if out is None else {"file": out}
-        console.write_json({"format": chosen, **document})
+        console.write_json({"format": picture_format, **document})
     elif out is None:
         console.write_bytes(picture)
     else:

@@ -39,15 +39,15 @@ def validate(
     aside) or `-` for standard input. Exits with 2 if there are errors.
     """
     settings = read_settings({"output": output, "allow_kinds": allow_kinds}).settings
-    files_found = input_files.find_files(files)
+    inputs = input_files.find_files(files)
     checked = [
         CheckedFile("", (_unreadable(error.filename, f"cannot be read: {error.strerror}"),))
-        for error in files_found.unreadable
+        for error in inputs.unreadable
     ]
-    checked += [_check(file, dialect, settings) for file in files_found.files]
-    if files_found.skipped:
+    checked += [_check(file, dialect, settings) for file in inputs.files]
+    if inputs.skipped:
         console.say(
-            f"left aside: {pluralize(len(files_found.skipped), 'YAML file')} without `apiVersion: noetl.io/…`"
+            f"left aside: {pluralize(len(inputs.skipped), 'YAML file')} without `apiVersion: noetl.io/…`"
         )
     if not checked:
         raise CommandFailure("no-playbook", f"no playbook below {', '.join(files)}")

@@ -13,7 +13,7 @@ def yaml_lines(value: Any, indent: str = "") -> Iterator[str]:
     """The value as YAML, line by line; secrets show as `***`, control characters are escaped."""
     from noetl.dsl.dialects.yaml_scalars import yaml_scalar
 
-    value = _without_marker(value)
+    value = _mask_if_secret(value)
     if isinstance(value, dict) and value:
         for key, item in value.items():
             yield from _entry_lines(f"{indent}{yaml_scalar(key)}:", item, indent)
@@ -29,7 +29,7 @@ def yaml_lines(value: Any, indent: str = "") -> Iterator[str]:
 def _entry_lines(head: str, item: Any, indent: str) -> Iterator[str]:
     from noetl.dsl.dialects.yaml_scalars import yaml_block
 
-    item = _without_marker(item)
+    item = _mask_if_secret(item)
     if isinstance(item, dict | list) and item:
         yield head
         yield from yaml_lines(item, indent + "  ")
@@ -44,10 +44,11 @@ def _leaf_text(value: Any) -> str:
 
     if isinstance(value, dict | list):
         return "{}" if isinstance(value, dict) else "[]"
+    # Without the quotes that YAML wants around asterisks: it stands for a secret, it is not the text.
     return MASK if value == MASK else yaml_scalar(value)
 
 
-def _without_marker(value: Any) -> Any:
+def _mask_if_secret(value: Any) -> Any:
     return mask_secret(value) if is_secret(value) else value
 
 

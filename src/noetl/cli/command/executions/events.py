@@ -47,13 +47,13 @@ def command(
     JSON is one document; with --follow it is one for each event, each on a line of its own.
     """
     configuration = options.read_configuration(**store_flags)
-    chosen = _EventFilter(after, names, step)
+    event_filter = _EventFilter(after, names, step)
 
     async def work(home: Home, store: Store) -> None:
         execution_id = (await find_execution(store, name)).execution_id
         # From the first event on: which step a run belongs to stands only where it began.
         pages = (follow_events if follow else _read_all)(home, store, execution_id)
-        await _Printer(execution_id, configuration.settings, streaming=follow).print(pages, chosen)
+        await _Printer(execution_id, configuration.settings, streaming=follow).print(pages, event_filter)
 
     with_store(configuration, work)
 
@@ -75,11 +75,11 @@ class _EventFilter:
             ) from None
         self._after = after
         self._step = step
-        self._places = EventSteps()
+        self._event_steps = EventSteps()
 
-    def step_if(self, event: Event) -> str | None:
+    def step_if_wanted(self, event: Event) -> str | None:
         """The step of an event that is wanted, empty if it has none; None if it is not wanted."""
-        step = self._places.step_of(event)
+        step = self._event_steps.step_of(event)
         if event.seq <= self._after or (self._kinds and not isinstance(event.body, self._kinds)):
             return None
         return None if self._step is not None and step != self._step else step
@@ -96,12 +96,14 @@ class _Printer:
         self._trace_id = ""
         self._collected: list[dict[str, Json]] = []
 
-    async def print(self, pages: AsyncIterator[list[Event]], chosen: _EventFilter) -> None:
+    async def print(self, pages: AsyncIterator[list[Event]], event_filter: _EventFilter) -> None:
         any_printed = False
         async for page in pages:
             if not self._trace_id:
-                self._trace_id = trace_of(page[0])
-            wanted = [(event, step) for event in page if (step := chosen.step_if(event)) is not None]
+                self._trace_id = _trace_of(page[0])
+            wanted = [
+                (event, step) for event in page if (step := event_filter.step_if_wanted(event)) is not None
+            ]
             any_printed = any_printed or bool(wanted)
             if wanted and not self._page(wanted):
                 return
@@ -123,6 +125,6 @@ class _Printer:
         return True
 
 
-def trace_of(first: Event) -> str:
+def _trace_of(first: Event) -> str:
     """The trace that the execution's request named."""
     return first.body.trace_id if isinstance(first.body, PlaybookExecutionRequested) else ""

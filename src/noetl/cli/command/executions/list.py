@@ -58,7 +58,7 @@ def command(
     query = ExecutionQuery(
         status=status,
         path=path,
-        labels=dict(map(_label, labels)),
+        labels=dict(map(_parse_label, labels)),
         since=parse_time(since, "--since") if since is not None else 0,
         limit=limit,
         cursor=cursor,
@@ -114,7 +114,7 @@ def record_duration(record: ExecutionRecord) -> int:
     return max(0, (record.ended_at or record.updated_at) - record.started_at)
 
 
-def _label(word: str) -> tuple[str, str]:
+def _parse_label(word: str) -> tuple[str, str]:
     name, equals, value = word.partition("=")
     if not equals or not name:
         raise CommandFailure(

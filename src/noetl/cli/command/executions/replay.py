@@ -45,9 +45,9 @@ def command(*, name: str, at: int | None, **store_flags: str | None) -> None:
 
 
 def _document(history: History, state: ExecutionState, seq: int) -> dict[str, Any]:
-    last = history.events[seq - 1].ts
+    last_ts = history.events[seq - 1].ts
     return {
-        **execution_json(state, version=history.request.version or None, last_ts=last),
+        **execution_json(state, version=history.request.version or None, last_ts=last_ts),
         "at": seq,
         "of": len(history.events),
         "workload": state.inputs.workload,

@@ -38,7 +38,7 @@ def command(*, name: str, step: str | None, out: str | None, **store_flags: str 
     async def work(home: Home, store: Store) -> tuple[str, Any, int | None]:
         history = await read_history(store, name, configuration.settings.allow_kinds)
         execution_id = history.record.execution_id
-        result = _of_execution(history) if step is None else _of_step(history, step)
+        result = _execution_result(history) if step is None else _step_result(history, step)
         results = result_store_of(configuration, home, store)
         if out is not None and (is_object_reference(result) or is_table_reference(result)):
             async with results.local(result["key"]) as path:
@@ -59,8 +59,8 @@ def command(*, name: str, step: str | None, out: str | None, **store_flags: str 
         if out is not None:
             write_file(out, data)
     if configuration.settings.output == "json":
-        where = {"result": result} if out is None else {"file": out, "bytes": written}
-        console.write_json({"execution_id": execution_id, "step": step, **where})
+        document = {"result": result} if out is None else {"file": out, "bytes": written}
+        console.write_json({"execution_id": execution_id, "step": step, **document})
     elif out is None:
         _print(result, data)
     else:
@@ -77,7 +77,7 @@ def _print(result: Any, data: bytes) -> None:
     console.write_bytes(data)
 
 
-def _of_execution(history: History) -> Any:
+def _execution_result(history: History) -> Any:
     state = history.state
     if not state.over:
         hint = "name a step that has ended, or wait: `noetl executions watch`"
@@ -87,22 +87,22 @@ def _of_execution(history: History) -> Any:
     return state.result
 
 
-def _of_step(history: History, step: str) -> Any:
+def _step_result(history: History, step: str) -> Any:
     if step not in history.playbook.steps:
         hint = f"its steps are {', '.join(history.playbook.steps)}"
         raise CommandFailure("no-result", f"the playbook has no step `{step}`", hint=hint)
     runs: set[str] = set()
-    last: StepDone | LoopDone | StepFailed | None = None
+    last_end: StepDone | LoopDone | StepFailed | None = None
     for event in history.events:
         match event.body:
             case StepScheduled(step=name) if name == step:
                 runs.add(run_id(event.seq))
             case (StepDone() | LoopDone() | StepFailed()) as body if body.run in runs:
-                last = body
+                last_end = body
             case _:
                 pass
-    if last is None:
+    if last_end is None:
         raise CommandFailure("no-result", f"no run of step `{step}` has ended")
-    if isinstance(last, StepFailed):
-        raise CommandFailure("no-result", f"the last run of step `{step}` failed: {last.error.message}")
-    return last.result
+    if isinstance(last_end, StepFailed):
+        raise CommandFailure("no-result", f"the last run of step `{step}` failed: {last_end.error.message}")
+    return last_end.result

@@ -47,21 +47,21 @@ def command(*, name: str, **store_flags: str | None) -> int:
         execution_id = (await find_execution(store, name)).execution_id
         event_steps = EventSteps()
         async for page in follow_events(home, store, execution_id):
-            _print(page, event_steps, configuration)
+            _print_events(page, event_steps, configuration)
         return await read_history(store, execution_id, configuration.settings.allow_kinds)
 
     history = with_store(configuration, work)
     if configuration.settings.output == "json":
-        last = history.events[-1].ts
+        last_ts = history.events[-1].ts
         console.write_json(
-            execution_json(history.state, version=history.request.version or None, last_ts=last)
+            execution_json(history.state, version=history.request.version or None, last_ts=last_ts)
         )
     else:
         _print_end(history, configuration)
     return 0 if history.state.status == "completed" else 1
 
 
-def _print(page: list[Event], event_steps: EventSteps, configuration: Configuration) -> None:
+def _print_events(page: list[Event], event_steps: EventSteps, configuration: Configuration) -> None:
     paint = console.stdout_paint(color=configuration.settings.color)
     steps = [(event, event_steps.step_of(event)) for event in page]
     if configuration.settings.output == "text":
