@@ -8,7 +8,7 @@ FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 def blocks_of(page: str, language: str) -> list[str]:
     """The texts of all code blocks in a language."""
-    return [text for found, text in FENCE.findall(page) if found == language]
+    return [text for block_language, text in FENCE.findall(page) if block_language == language]
 
 
 def block_of(page: str, language: str) -> str:

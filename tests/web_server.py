@@ -35,7 +35,7 @@ class WebServer(NamedTuple):
 @contextmanager
 def web_server(answer: Callable[[WebRequest], WebAnswer]) -> Iterator[WebServer]:
     """A server that answers everything with what `answer` says, as JSON unless it is bytes."""
-    asked: list[WebRequest] = []
+    requests: list[WebRequest] = []
 
     class Handler(BaseHTTPRequestHandler):
         def _reply(self) -> None:
@@ -43,13 +43,13 @@ def web_server(answer: Callable[[WebRequest], WebAnswer]) -> Iterator[WebServer]
             target = urlsplit(self.path)
             query = {name: values[0] for name, values in parse_qs(target.query).items()}
             headers = {name.lower(): value for name, value in self.headers.items()}
-            asked.append(
+            requests.append(
                 WebRequest(self.command, target.path, query, headers, json.loads(raw) if raw else None)
             )
-            said = answer(asked[-1])
-            body = said.body if isinstance(said.body, bytes) else json.dumps(said.body).encode()
-            self.send_response(said.status)
-            for name, value in {"content-type": "application/json", **said.headers}.items():
+            reply = answer(requests[-1])
+            body = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
+            self.send_response(reply.status)
+            for name, value in {"content-type": "application/json", **reply.headers}.items():
                 self.send_header(name, value)
             self.send_header("content-length", str(len(body)))
             self.end_headers()
@@ -64,7 +64,7 @@ def web_server(answer: Callable[[WebRequest], WebAnswer]) -> Iterator[WebServer]
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield WebServer(f"http://127.0.0.1:{server.server_address[1]}", asked)
+        yield WebServer(f"http://127.0.0.1:{server.server_address[1]}", requests)
     finally:
         server.shutdown()
         thread.join()

@@ -82,9 +82,9 @@ class CompletedCommand(NamedTuple):
 
 def environment(cwd: Path, more: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment without anything of ours, at home just above `cwd`."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("NOETL_", "_NOETL"))}
-    kept = {key: value for key, value in kept.items() if key not in ("NO_COLOR", "FORCE_COLOR")}
-    return {**kept, "HOME": str(cwd.parent), "TERM": "xterm", **(more or {})}
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("NOETL_", "_NOETL"))}
+    inherited = {key: value for key, value in inherited.items() if key not in ("NO_COLOR", "FORCE_COLOR")}
+    return {**inherited, "HOME": str(cwd.parent), "TERM": "xterm", **(more or {})}
 
 
 def run(
@@ -118,13 +118,13 @@ def run_on_terminal(
         stderr=slave if terminal == "stderr" else subprocess.PIPE,
     ) as child:
         os.close(slave)
-        shown = b""
+        output = b""
         while part := _read(master):
-            shown += part
+            output += part
         piped = child.stdout or child.stderr
         rest = piped.read() if piped else b""
     os.close(master)
-    texts = shown.decode().replace("\r\n", "\n"), rest.decode()
+    texts = output.decode().replace("\r\n", "\n"), rest.decode()
     return CompletedCommand(child.returncode, *(texts if terminal == "stdout" else reversed(texts)))
 
 

@@ -9,9 +9,9 @@ from tests.cli.run_playbooks import FAILING, GREET, SLOW
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
-    place = tmp_path / "here"
-    place.mkdir()
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "here"
+    folder.mkdir()
     for name, text in (("greet", GREET), ("failing", FAILING), ("slow", SLOW), ("broken", BROKEN)):
-        (place / f"{name}.yaml").write_text(text)
-    return place
+        (folder / f"{name}.yaml").write_text(text)
+    return folder

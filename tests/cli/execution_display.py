@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from noetl.cli.progress.line_progress import LineProgress
+from noetl.cli.progress.display import LineProgress
 from noetl.cli.progress.progress_model import ProgressModel
 from noetl.cli.report.execution_report import ExecutionReport
 from noetl.cli.report.failed_attempts import FailedAttempts
@@ -23,16 +23,16 @@ def drive(text: str, script: dict[str, Any] | None = None, **request: Any) -> Dr
 def progress_lines(driver: Driver, *, verbose: bool = False) -> list[str]:
     """The plain lines about it, without their times."""
     lines: list[str] = []
-    shown = LineProgress(ProgressModel(FOLLOW_UP, verbose=verbose), lines.append)
+    progress = LineProgress(ProgressModel(FOLLOW_UP, verbose=verbose), lines.append)
     for append in driver.appends:
-        shown.observe(EXECUTION, append, driver.state)
+        progress.observe(EXECUTION, append, driver.state)
     return [line.partition(" ")[2] for block in lines for line in block.split("\n")]
 
 
 def report_of(driver: Driver, text: str) -> ExecutionReport:
-    evidence = FailedAttempts()
-    evidence.observe(EXECUTION, driver.events)
-    last = driver.events[-1].ts
+    attempts = FailedAttempts()
+    attempts.observe(EXECUTION, driver.events)
+    last_ts = driver.events[-1].ts
     return ExecutionReport(
-        driver.state, FOLLOW_UP, PlaybookSource(document_of(text), "playbook.yaml"), evidence, last
+        driver.state, FOLLOW_UP, PlaybookSource(document_of(text), "playbook.yaml"), attempts, last_ts
     )

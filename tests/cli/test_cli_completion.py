@@ -53,6 +53,6 @@ def test_bash_accepts_the_script(tmp_path: Path) -> None:
     bash = shutil.which("bash")
     assert bash, "bash is needed to test its completion"
     script = run("completion", "bash", cwd=tmp_path).out
-    asked = f"{script}\ncomplete -p noetl\n"
-    child = subprocess.run([bash, "--norc"], input=asked, capture_output=True, text=True, check=True)
+    program = f"{script}\ncomplete -p noetl\n"
+    child = subprocess.run([bash, "--norc"], input=program, capture_output=True, text=True, check=True)
     assert "_noetl_completion noetl" in child.stdout

@@ -63,7 +63,7 @@ def test_dotenv_lines(text: str, expected: bool, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "said"),
+    ("file", "text", "message"),
     [
         ("noetl.toml", 'output = "xml"', "text, json"),
         ("noetl.toml", 'debug = "perhaps"', "true or false"),
@@ -79,12 +79,12 @@ def test_dotenv_lines(text: str, expected: bool, tmp_path: Path) -> None:
         (".env", "NOETL_OUTPUT=xml", "text, json"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(file: str, text: str, said: str, tmp_path: Path) -> None:
+def test_what_is_wrong_is_said_with_its_place(file: str, text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / file).write_text(text + "\n")
     ran = run("config", "show", cwd=tmp_path)
     assert (ran.code, ran.out) == (2, "")
     assert file in ran.err
-    assert said in ran.err
+    assert message in ran.err
     assert run("validate", "-o", "json", "x.yaml", cwd=tmp_path).json["error"]["code"] == "settings"
 
 
@@ -110,7 +110,7 @@ def test_numbers_come_from_anywhere(tmp_path: Path) -> None:
     )
 
 
-def shown(directory: Path, **env: str) -> dict[str, str]:
+def settings_shown(directory: Path, **env: str) -> dict[str, str]:
     settings = run("config", "show", "-o", "json", cwd=directory, env=env).json["settings"]
     return {name: settings[name]["value"] for name in ("home", "store")}
 
@@ -119,23 +119,23 @@ def test_the_home_is_the_nearest_one_unless_it_is_set(tmp_path: Path) -> None:
     deep = tmp_path / "project" / "deep"
     deep.mkdir(parents=True)
     here = {"HOME": str(tmp_path)}
-    assert shown(deep, **here)["home"] == str(deep / ".noetl")
+    assert settings_shown(deep, **here)["home"] == str(deep / ".noetl")
     (tmp_path / ".noetl").mkdir()
-    assert shown(deep, **here)["home"] == str(deep / ".noetl")
+    assert settings_shown(deep, **here)["home"] == str(deep / ".noetl")
     (tmp_path / "project" / ".noetl").mkdir()
-    assert shown(deep, **here)["home"] == str(tmp_path / "project" / ".noetl")
+    assert settings_shown(deep, **here)["home"] == str(tmp_path / "project" / ".noetl")
     assert not (deep / ".noetl").exists()
-    found = shown(deep, **here, NOETL_HOME="runs")
-    assert found == {"home": str(deep / "runs"), "store": f"sqlite:///{deep}/runs/store.db"}
-    assert shown(deep, **here, NOETL_STORE="sqlite:///x.db")["store"] == "sqlite:///x.db"
+    settings = settings_shown(deep, **here, NOETL_HOME="runs")
+    assert settings == {"home": str(deep / "runs"), "store": f"sqlite:///{deep}/runs/store.db"}
+    assert settings_shown(deep, **here, NOETL_STORE="sqlite:///x.db")["store"] == "sqlite:///x.db"
 
 
 def test_the_home_or_store_that_is_said_nearer_takes_the_place_of_the_other(tmp_path: Path) -> None:
     (tmp_path / "noetl.toml").write_text('store = "sqlite:///toml.db"\n')
-    assert shown(tmp_path)["store"] == "sqlite:///toml.db"
-    assert shown(tmp_path, NOETL_HOME="runs")["store"] == f"sqlite:///{tmp_path}/runs/store.db"
+    assert settings_shown(tmp_path)["store"] == "sqlite:///toml.db"
+    assert settings_shown(tmp_path, NOETL_HOME="runs")["store"] == f"sqlite:///{tmp_path}/runs/store.db"
     both = {"NOETL_HOME": "runs", "NOETL_STORE": "sqlite:///env.db"}
-    assert shown(tmp_path, **both)["store"] == "sqlite:///env.db"
+    assert settings_shown(tmp_path, **both)["store"] == "sqlite:///env.db"
     (tmp_path / "valid.yaml").write_text(VALID)
     assert run("run", "valid.yaml", "--home", "flag", cwd=tmp_path, env=both).code == 0
     assert (tmp_path / "flag" / "store.db").is_file()

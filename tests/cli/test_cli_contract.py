@@ -191,7 +191,7 @@ def test_ctrl_c_ends_quietly(tmp_path: Path) -> None:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             # In the background of a shell it is ignored, and children inherit that.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no other thread is there to hold a lock
         ) as child,
         # Opening returns when the command has opened the other end: it is about to read.
         open(tmp_path / "slow.yaml", "wb"),
@@ -203,12 +203,12 @@ def test_ctrl_c_ends_quietly(tmp_path: Path) -> None:
 
 FAIL = """\
 import sys
-from noetl.cli.command_failure import failure_of, report
+from noetl.cli.command_failure import command_failure_of, print_failure
 try:
     {}["gone"]
 except KeyError as error:
-    failure = failure_of(error)
-    report(failure, sys.argv[1:])
+    failure = command_failure_of(error)
+    print_failure(failure, sys.argv[1:])
     sys.exit(failure.exit_code)
 """
 

@@ -39,7 +39,7 @@ BUSY = HEADER + (
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def folder(tmp_path: Path) -> Path:
     for name, text in (("gate", GATE), ("mended", MENDED), ("busy", BUSY)):
         (tmp_path / f"{name}.yaml").write_text(text)
     return tmp_path
@@ -48,12 +48,12 @@ def place(tmp_path: Path) -> Path:
 class Gate:
     """A process that runs `gate.yaml` and waits for its signal."""
 
-    def __init__(self, place: Path) -> None:
-        self.place = place
+    def __init__(self, folder: Path) -> None:
+        self.place = folder
         self.process = subprocess.Popen(
             [*COMMAND, "run", "gate.yaml", "-o", "json"],
-            cwd=place,
-            env=environment(place),
+            cwd=folder,
+            env=environment(folder),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -75,28 +75,28 @@ class Gate:
         self.process.communicate()
 
 
-def verb(place: Path, *words: str) -> Any:
-    ran = run("executions", *words, "-o", "json", cwd=place)
+def verb(folder: Path, *words: str) -> Any:
+    ran = run("executions", *words, "-o", "json", cwd=folder)
     assert ran.code == 0, ran
     return ran.json
 
 
-def test_another_process_signals_and_the_run_goes_on(place: Path) -> None:
-    gate = Gate(place)
-    assert verb(place, "signal", gate.execution_id, "go", '{"by": "me"}')["recorded"]
+def test_another_process_signals_and_the_run_goes_on(folder: Path) -> None:
+    gate = Gate(folder)
+    assert verb(folder, "signal", gate.execution_id, "go", '{"by": "me"}')["recorded"]
     ended = gate.end()
     assert (ended["status"], ended["result"]) == ("completed", {"said": {"by": "me"}})
-    refused = run("executions", "signal", "latest", "go", cwd=place)
+    refused = run("executions", "signal", "latest", "go", cwd=folder)
     assert (refused.code, "completed" in refused.err) == (2, True)
 
 
-def test_another_process_pauses_resumes_and_cancels(place: Path) -> None:
-    gate = Gate(place)
-    assert verb(place, "pause", "latest")["status"] == "paused"
-    assert verb(place, "resume", "latest")["status"] == "running"
-    verb(place, "cancel", "latest", "--reason", "no longer needed")
+def test_another_process_pauses_resumes_and_cancels(folder: Path) -> None:
+    gate = Gate(folder)
+    assert verb(folder, "pause", "latest")["status"] == "paused"
+    assert verb(folder, "resume", "latest")["status"] == "running"
+    verb(folder, "cancel", "latest", "--reason", "no longer needed")
     assert gate.end()["status"] == "cancelled"
-    names = [event["name"] for event in verb(place, "events", "latest")["events"]]
+    names = [event["name"] for event in verb(folder, "events", "latest")["events"]]
     assert [name for name in names if name.startswith(("Execution", "Cancel"))] == [
         "ExecutionPaused",
         "ExecutionResumed",
@@ -104,78 +104,78 @@ def test_another_process_pauses_resumes_and_cancels(place: Path) -> None:
     ]
 
 
-def test_what_a_killed_process_left_can_be_steered_and_resumed(place: Path) -> None:
-    gate = Gate(place)
+def test_what_a_killed_process_left_can_be_steered_and_resumed(folder: Path) -> None:
+    gate = Gate(folder)
     gate.kill()
-    assert verb(place, "signal", gate.execution_id, "go", "late")["recorded"]
-    assert verb(place, "pause", gate.execution_id)["status"] == "paused"
-    ran = run("executions", "resume", gate.execution_id, "-o", "json", cwd=place)
+    assert verb(folder, "signal", gate.execution_id, "go", "late")["recorded"]
+    assert verb(folder, "pause", gate.execution_id)["status"] == "paused"
+    ran = run("executions", "resume", gate.execution_id, "-o", "json", cwd=folder)
     assert (ran.code, ran.json["result"]) == (0, {"said": "late"})
 
 
-def test_a_killed_one_can_be_cancelled_and_then_not_resumed(place: Path) -> None:
-    gate = Gate(place)
+def test_a_killed_one_can_be_cancelled_and_then_not_resumed(folder: Path) -> None:
+    gate = Gate(folder)
     gate.kill()
-    assert verb(place, "cancel", gate.execution_id)["status"] == "cancelled"
-    resumed = run("run", "--resume", gate.execution_id, "-o", "json", cwd=place)
+    assert verb(folder, "cancel", gate.execution_id)["status"] == "cancelled"
+    resumed = run("run", "--resume", gate.execution_id, "-o", "json", cwd=folder)
     assert (resumed.code, resumed.json["status"]) == (1, "cancelled")
 
 
-def test_a_failed_one_is_retried_where_it_failed(place: Path) -> None:
-    failed = run("run", "mended.yaml", "-o", "json", cwd=place)
+def test_a_failed_one_is_retried_where_it_failed(folder: Path) -> None:
+    failed = run("run", "mended.yaml", "-o", "json", cwd=folder)
     assert (failed.code, failed.json["error"]["step"]) == (1, "work")
-    recorded = verb(place, "retry", "latest", "--no-run")
+    recorded = verb(folder, "retry", "latest", "--no-run")
     assert recorded["status"] == "running"
-    (place / "wanted.txt").write_text("found ")
-    mended = run("run", "--resume", "latest", "-o", "json", cwd=place)
+    (folder / "wanted.txt").write_text("found ")
+    mended = run("run", "--resume", "latest", "-o", "json", cwd=folder)
     assert (mended.code, mended.json["result"]) == (0, "found 0")
     assert mended.json["steps"]["start"]["runs"] == 1
-    again = run("executions", "retry", "latest", cwd=place)
+    again = run("executions", "retry", "latest", cwd=folder)
     assert (again.code, "only a failed execution" in again.err) == (2, True)
 
 
-def test_a_fork_goes_on_by_itself_from_any_event(place: Path) -> None:
-    (place / "wanted.txt").write_text("n is ")
-    original = run("run", "mended.yaml", "-o", "json", cwd=place).json
-    events = verb(place, "events", "latest")["events"]
+def test_a_fork_goes_on_by_itself_from_any_event(folder: Path) -> None:
+    (folder / "wanted.txt").write_text("n is ")
+    original = run("run", "mended.yaml", "-o", "json", cwd=folder).json
+    events = verb(folder, "events", "latest")["events"]
     at = next(event["seq"] for event in events if event["name"] == "NextEvaluated")
     forked = run(
-        "executions", "fork", "latest", "--at", str(at), "--ctx", '{"n": 7}', "-o", "json", cwd=place
+        "executions", "fork", "latest", "--at", str(at), "--ctx", '{"n": 7}', "-o", "json", cwd=folder
     )
     assert (forked.code, forked.json["result"], original["result"]) == (0, "n is 7", "n is 0")
-    assert verb(place, "verify", "latest")["ok"]
-    too_far = run("executions", "fork", original["execution_id"], "--at", "9999", cwd=place)
+    assert verb(folder, "verify", "latest")["ok"]
+    too_far = run("executions", "fork", original["execution_id"], "--at", "9999", cwd=folder)
     assert (too_far.code, "has no event 9999" in too_far.err) == (2, True)
 
 
-def test_a_fork_that_is_only_recorded_says_how_to_run_it(place: Path) -> None:
-    (place / "wanted.txt").write_text("n is ")
-    assert run("run", "mended.yaml", "-q", "--home", "elsewhere", cwd=place).code == 0
+def test_a_fork_that_is_only_recorded_says_how_to_run_it(folder: Path) -> None:
+    (folder / "wanted.txt").write_text("n is ")
+    assert run("run", "mended.yaml", "-q", "--home", "elsewhere", cwd=folder).code == 0
     words = ["fork", "latest", "--at", "5", "--no-run", "--home", "elsewhere"]
-    said = run("executions", *words, cwd=place).err.splitlines()[-1]
-    resumed = run(*said.partition("noetl ")[2].split(), "-q", cwd=place)
+    last_line = run("executions", *words, cwd=folder).err.splitlines()[-1]
+    resumed = run(*last_line.partition("noetl ")[2].split(), "-q", cwd=folder)
     assert (resumed.code, resumed.out) == (0, "n is 0\n")
 
 
-def test_several_runs_share_one_folder(place: Path) -> None:
-    (place / "wanted.txt").write_text("yes ")
+def test_several_runs_share_one_folder(folder: Path) -> None:
+    (folder / "wanted.txt").write_text("yes ")
     processes = [
         subprocess.Popen(
             [*COMMAND, "run", "mended.yaml", "-q", "-o", "json"],
-            cwd=place,
-            env=environment(place),
+            cwd=folder,
+            env=environment(folder),
             stdout=subprocess.PIPE,
         )
         for _ in range(5)
     ]
     results = [json.loads(process.communicate(timeout=100)[0])["result"] for process in processes]
     assert results == ["yes 0"] * 5
-    assert len(verb(place, "list")["executions"]) == 5
-    assert run("store", "check", cwd=place).code == 0
+    assert len(verb(folder, "list")["executions"]) == 5
+    assert run("store", "check", cwd=folder).code == 0
 
 
-def test_a_full_disk_ends_the_run_and_nothing_is_lost(place: Path) -> None:
-    run("run", "mended.yaml", "-q", cwd=place)  # the store is there
+def test_a_full_disk_ends_the_run_and_nothing_is_lost(folder: Path) -> None:
+    run("run", "mended.yaml", "-q", cwd=folder)  # the store is there
 
     def small() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -183,8 +183,8 @@ def test_a_full_disk_ends_the_run_and_nothing_is_lost(place: Path) -> None:
 
     full = subprocess.run(
         [*COMMAND, "run", "busy.yaml", "-o", "json"],
-        cwd=place,
-        env=environment(place),
+        cwd=folder,
+        env=environment(folder),
         capture_output=True,
         text=True,
         check=False,
@@ -192,10 +192,10 @@ def test_a_full_disk_ends_the_run_and_nothing_is_lost(place: Path) -> None:
         timeout=100,
     )
     assert full.returncode == 3, full
-    said = json.loads(full.stdout)["error"]
-    assert "can be resumed" in said["message"]
-    resumed = run(*said["hint"].partition("noetl ")[2].split(), "-q", "-o", "json", cwd=place)
+    error = json.loads(full.stdout)["error"]
+    assert "can be resumed" in error["message"]
+    resumed = run(*error["hint"].partition("noetl ")[2].split(), "-q", "-o", "json", cwd=folder)
     assert resumed.code == 0, resumed
     assert resumed.json["steps"]["busy"]["status"] == "completed"
-    assert run("store", "check", cwd=place).code == 0
-    assert os.listdir(place / ".noetl")
+    assert run("store", "check", cwd=folder).code == 0
+    assert os.listdir(folder / ".noetl")

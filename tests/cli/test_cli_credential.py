@@ -25,8 +25,8 @@ def test_a_credential_is_set_shown_listed_and_deleted(tmp_path: Path) -> None:
     )
     assert (ran.code, ran.out) == (0, "db: stored\n")
     assert "made the key" in ran.err
-    shown = run("credential", "show", "db", "-o", "json", cwd=tmp_path).json
-    assert shown["fields"] == {"host": "h", "port": 5432, "password": "***"}
+    credential = run("credential", "show", "db", "-o", "json", cwd=tmp_path).json
+    assert credential["fields"] == {"host": "h", "port": 5432, "password": "***"}
     assert (
         run("credential", "show", "db", "--reveal", "-o", "json", cwd=tmp_path).json["fields"]["password"]
         == "hunter2hunter2"
@@ -46,12 +46,14 @@ def test_a_credential_is_set_shown_listed_and_deleted(tmp_path: Path) -> None:
 
 
 def test_fields_come_from_standard_input_too(tmp_path: Path) -> None:
-    given = json.dumps({"data": {"a": [1]}, "url": "https://u:hidden-one@h/"})
-    ran = run("credential", "set", "s", "--stdin", "--field", "b=x", "-o", "json", cwd=tmp_path, stdin=given)
+    fields_text = json.dumps({"data": {"a": [1]}, "url": "https://u:hidden-one@h/"})
+    ran = run(
+        "credential", "set", "s", "--stdin", "--field", "b=x", "-o", "json", cwd=tmp_path, stdin=fields_text
+    )
     assert ran.json["kind"] == "static"
     assert "so short" in ran.err
-    shown = run("credential", "show", "s", "-o", "json", cwd=tmp_path).json["fields"]
-    assert shown == {"data": {"a": ["***"]}, "url": "https://u:***@h/", "b": "***"}
+    fields = run("credential", "show", "s", "-o", "json", cwd=tmp_path).json["fields"]
+    assert fields == {"data": {"a": ["***"]}, "url": "https://u:***@h/", "b": "***"}
 
 
 def test_the_key_is_replaced(tmp_path: Path) -> None:
@@ -63,10 +65,10 @@ def test_the_key_is_replaced(tmp_path: Path) -> None:
     ran = run("credential", "rotate-key", "--new-key-file", "mine", cwd=tmp_path)
     assert ran.out == f"1 credential: the key is new, in {tmp_path / 'mine'}\n"
     assert run("credential", "show", "db", cwd=tmp_path).code == 3
-    found = run(
+    rotated = run(
         "credential", "show", "db", "--reveal", "-o", "json", cwd=tmp_path, env={"NOETL_KEY_FILE": "mine"}
     )
-    assert found.json["fields"] == {"password": "long enough"}
+    assert rotated.json["fields"] == {"password": "long enough"}
     text = (tmp_path / "mine").read_text()
     assert run("credential", "show", "db", cwd=tmp_path, env={"NOETL_KEY": text}).code == 0
     config = run("config", "show", "-o", "json", cwd=tmp_path, env={"NOETL_KEY": text})

@@ -4,9 +4,8 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noetl.cli.console import plain_paint
-from noetl.cli.excerpt import WIDTH, excerpt
-from noetl.cli.problem_text import problems_text
+from noetl.cli.console import _visible_character, plain_paint, visible
+from noetl.cli.problem_text import WIDTH, excerpt, problems_text
 from noetl.dsl.document.source import SourceLines
 from noetl.loader import examine
 
@@ -21,8 +20,8 @@ def width(text: str) -> int:
 
 def character_above_caret(line: str, column: int) -> str:
     """What a terminal shows in the cell that the caret points at."""
-    shown, before = excerpt(line, column)
-    cells = "".join(character * width(character) for character in shown)
+    excerpt_text, before = excerpt(line, column)
+    cells = "".join(character * width(character) for character in excerpt_text)
     return cells[before : before + 1]
 
 
@@ -41,8 +40,13 @@ def test_wide_and_combining_characters_count_as_the_terminal_counts_them() -> No
 
 
 def test_control_characters_and_direction_marks_are_made_visible() -> None:
-    shown, before = excerpt("a\x1b\N{RIGHT-TO-LEFT OVERRIDE}X", 4)
-    assert (shown, before) == ("a\N{SYMBOL FOR ESCAPE}\N{REPLACEMENT CHARACTER}X", 3)
+    excerpt_text, before = excerpt("a\x1b\N{RIGHT-TO-LEFT OVERRIDE}X", 4)
+    assert (excerpt_text, before) == ("a\N{SYMBOL FOR ESCAPE}\N{REPLACEMENT CHARACTER}X", 3)
+
+
+@given(st.text(st.characters(codec=None)) | st.text("ab \t\n\x1b\x7f\u202e"))
+def test_a_text_is_made_visible_as_each_of_its_characters_is(text: str) -> None:
+    assert visible(text) == "".join(map(_visible_character, text))
 
 
 def test_a_column_behind_the_end_points_behind_the_end() -> None:
@@ -52,11 +56,11 @@ def test_a_column_behind_the_end_points_behind_the_end() -> None:
 
 def test_a_long_line_is_cut_around_the_caret() -> None:
     line = "-" * 300 + "X" + "-" * 300
-    shown, before = excerpt(line, 301)
-    assert shown.startswith("…")
-    assert shown.endswith("…")
-    assert width(shown) <= WIDTH + 2
-    assert shown[before] == "X"
+    excerpt_text, before = excerpt(line, 301)
+    assert excerpt_text.startswith("…")
+    assert excerpt_text.endswith("…")
+    assert width(excerpt_text) <= WIDTH + 2
+    assert excerpt_text[before] == "X"
 
 
 def test_lines_are_those_that_yaml_counts() -> None:
@@ -78,5 +82,5 @@ def test_a_file_of_one_long_line_is_shown_without_reading_it_again_and_again() -
     head = {"apiVersion": "noetl.io/v2", "kind": "Playbook", "metadata": {"name": "a", "path": "b"}}
     text = json.dumps({**head, "workflow": steps})
     problems = examine(text, "long.yaml").problems
-    shown = problems_text(problems, text, paint=plain_paint)
-    assert shown.count("\n    1 | ") == len(problems) >= 3000
+    excerpt_text = problems_text(problems, text, paint=plain_paint)
+    assert excerpt_text.count("\n    1 | ") == len(problems) >= 3000

@@ -49,9 +49,9 @@ def test_json_holds_the_text_or_names_the_file(playbook: Path) -> None:
 
 
 def test_a_png_is_not_for_terminals_nor_for_json(playbook: Path) -> None:
-    shown = run_on_terminal("graph", "a.yaml", "--format", "png", cwd=playbook)
-    assert (shown.code, shown.out) == (2, "")
-    assert "-f" in shown.err
+    ran = run_on_terminal("graph", "a.yaml", "--format", "png", cwd=playbook)
+    assert (ran.code, ran.out) == (2, "")
+    assert "-f" in ran.err
     assert run("graph", "a.yaml", "--format", "png", "-o", "json", cwd=playbook).code == 2
 
 

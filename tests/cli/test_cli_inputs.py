@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from noetl.cli import arguments
+from noetl.cli.arguments import read_argument
 from noetl.cli.command_failure import CommandFailure
-from noetl.cli.execution.argument import read_argument
 
 
 def refused(work: Callable[[], Any]) -> CommandFailure:
@@ -44,8 +44,8 @@ def test_a_value_is_json_if_it_parses_else_text(text: str, value: object) -> Non
 
 def test_dots_nest_and_mappings_merge_deep_over_the_payload() -> None:
     payload = {"a": {"b": 1, "c": [1, 2]}, "z": 0}
-    found = arguments.apply_sets(payload, ["a.b=2", "a.d.e=x", 'a={"c": [3], "f": {"g": 1}}', "new=1"])
-    assert found == {"a": {"b": 2, "c": [3], "d": {"e": "x"}, "f": {"g": 1}}, "z": 0, "new": 1}
+    workload = arguments.apply_sets(payload, ["a.b=2", "a.d.e=x", 'a={"c": [3], "f": {"g": 1}}', "new=1"])
+    assert workload == {"a": {"b": 2, "c": [3], "d": {"e": "x"}, "f": {"g": 1}}, "z": 0, "new": 1}
     assert payload == {"a": {"b": 1, "c": [1, 2]}, "z": 0}
 
 
@@ -54,7 +54,7 @@ def test_the_last_word_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["novalue"], "--set novalue: there is no `=`"),
         (["=1"], "a key is empty"),
@@ -68,12 +68,12 @@ def test_the_last_word_counts() -> None:
         (["a=" + "[" * 120 + "]" * 120], "lies deeper than 100 levels"),
     ],
 )
-def test_what_cannot_be_set_is_said(words: list[str], said: str) -> None:
-    assert said in str(refused(lambda: arguments.apply_sets({}, words)))
+def test_what_cannot_be_set_is_said(words: list[str], message: str) -> None:
+    assert message in str(refused(lambda: arguments.apply_sets({}, words)))
 
 
 @pytest.mark.parametrize(
-    ("text", "said", "hint"),
+    ("text", "message", "hint"),
     [
         ("{", "Expecting property name enclosed in double quotes (line 1, column 2)", "near: {"),
         ('{"a": 1,\n "b" 2}', "(line 2, column 6)", '"b" 2}'),
@@ -87,9 +87,9 @@ def test_what_cannot_be_set_is_said(words: list[str], said: str) -> None:
         ('{"a": 1e999}', "`$.a` is inf", ""),
     ],
 )
-def test_a_payload_that_is_no_mapping_is_said_with_its_place(text: str, said: str, hint: str) -> None:
+def test_a_payload_that_is_no_mapping_is_said_with_its_place(text: str, message: str, hint: str) -> None:
     failure = refused(lambda: arguments.parse_mapping(text, "--payload"))
-    assert said in str(failure)
+    assert message in str(failure)
     assert hint in failure.hint
 
 
@@ -100,7 +100,7 @@ def test_labels() -> None:
         "empty": "",
     }
     for word in ("team", "=x", " =x"):
-        assert "--label" in str(refused(lambda word=word: arguments.parse_labels([word])))  # type: ignore[misc]
+        assert "--label" in str(refused(lambda word=word: arguments.parse_labels([word])))  # type: ignore[misc]  # a lambda's default has no type
 
 
 @pytest.mark.parametrize(
@@ -123,12 +123,12 @@ def test_an_argument_may_name_a_file(tmp_path: Path) -> None:
     assert read_argument(f"@{tmp_path}/in.json", "--payload") == '{"a": 1}'
     assert read_argument('{"a": 1}', "--payload") == '{"a": 1}'
     (tmp_path / "latin").write_bytes(b"\xff")
-    for argument, said in (
+    for argument, message in (
         (f"@{tmp_path}/none", "No such file"),
         (f"@{tmp_path}", "Is a directory"),
         (f"@{tmp_path}/latin", "not UTF-8"),
         ("@", "no name"),
     ):
-        failure = refused(lambda argument=argument: read_argument(argument, "--payload"))  # type: ignore[misc]
+        failure = refused(lambda argument=argument: read_argument(argument, "--payload"))  # type: ignore[misc]  # as above
         assert str(failure).startswith("--payload: ")
-        assert said in str(failure)
+        assert message in str(failure)

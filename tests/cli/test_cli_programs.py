@@ -33,11 +33,11 @@ PYTHON = """
 
 
 @contextmanager
-def command(place: Path, *words: str) -> "Iterator[subprocess.Popen[str]]":
+def command(folder: Path, *words: str) -> "Iterator[subprocess.Popen[str]]":
     with subprocess.Popen(
         [*COMMAND, *words],
-        cwd=place,
-        env=environment(place),
+        cwd=folder,
+        env=environment(folder),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -49,13 +49,13 @@ def command(place: Path, *words: str) -> "Iterator[subprocess.Popen[str]]":
 
 
 @contextmanager
-def hanging(place: Path, text: str) -> "Iterator[tuple[subprocess.Popen[str], list[int]]]":
+def hanging(folder: Path, text: str) -> "Iterator[tuple[subprocess.Popen[str], list[int]]]":
     """A run that hangs, and the processes of its task, as `logs --follow` tells them meanwhile."""
-    (place / "p.yaml").write_text(document_of(text.lstrip()))
-    with command(place, "run", "p.yaml", "-o", "json") as running:
+    (folder / "p.yaml").write_text(document_of(text.lstrip()))
+    with command(folder, "run", "p.yaml", "-o", "json") as running:
         assert running.stderr
         name = next(line.split()[1].rstrip(",") for line in running.stderr if line.startswith("execution "))
-        with command(place, "executions", "logs", name, "-f", "-o", "json") as logs:
+        with command(folder, "executions", "logs", name, "-f", "-o", "json") as logs:
             assert logs.stdout
             lines = [json.loads(logs.stdout.readline()) for _ in range(2)]
         assert {(line["step"], line["task"]) for line in lines} == {("start", "hang")}
@@ -93,8 +93,8 @@ def test_the_log_of_a_loop_says_which_iteration_wrote_a_line(tmp_path: Path) -> 
         )
     )
     assert run("run", "p.yaml", cwd=tmp_path).code == 0
-    shown = run("executions", "logs", "latest", cwd=tmp_path).out
-    assert [line.split()[1:] for line in shown.splitlines()] == [
+    output = run("executions", "logs", "latest", cwd=tmp_path).out
+    assert [line.split()[1:] for line in output.splitlines()] == [
         ["start/say[0]", "a"],
         ["start/say[1]", "b"],
         ["end/say", "end"],

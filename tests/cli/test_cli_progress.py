@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from noetl.cli.progress.line_progress import LineProgress
+from noetl.cli.progress.display import LineProgress
 from noetl.cli.progress.progress_model import ProgressModel
-from noetl.cli.progress.terminal import MOST_NEWS, MOST_RUNS, TerminalProgress
+from noetl.cli.progress.terminal import MOST_LINES_AT_ONCE, MOST_RUNS, TerminalProgress
 from noetl.kernel.net.commands import Cancel, Pause
 from noetl.kernel.pipeline.policy import SECOND
 from tests.cli.execution_display import FOLLOW_UP, drive, progress_lines
@@ -151,13 +151,13 @@ def test_a_child_has_the_name_of_its_playbook() -> None:
 def test_an_execution_met_in_the_middle_is_taken_over() -> None:
     driver = Driver(RETRYING, {"fetch": [Fault("connection"), 1]}, kinds=["tool"]).start()
     before = len(driver.events)
-    board = ProgressModel(FOLLOW_UP)
-    board.observe(EXECUTION, (), driver.state)
-    assert [running.step for running in board.queued.values()] == ["start"]
+    model = ProgressModel(FOLLOW_UP)
+    model.observe(EXECUTION, (), driver.state)
+    assert [step_run.step for step_run in model.queued.values()] == ["start"]
     driver.run()
-    board.observe(EXECUTION, driver.events[before:], driver.state)
-    assert [news.kind for news in board.take_lines()] == ["retry", "done"]
-    assert [board.queued, board.working, board.waiting] == [{}, {}, {}]
+    model.observe(EXECUTION, driver.events[before:], driver.state)
+    assert [line.kind for line in model.take_lines()] == ["retry", "done"]
+    assert [model.queued, model.working, model.waiting] == [{}, {}, {}]
 
 
 class Terminal:
@@ -173,10 +173,10 @@ class Terminal:
             color_system=None,
             legacy_windows=False,
         )
-        self.board = ProgressModel(FOLLOW_UP, verbose=verbose)
-        self.live = TerminalProgress(self.board, self.console, verbose=verbose, clock=lambda: driver.now)
+        self.model = ProgressModel(FOLLOW_UP, verbose=verbose)
+        self.progress = TerminalProgress(self.model, self.console, verbose=verbose, clock=lambda: driver.now)
 
-    def shown(self) -> str:
+    def output(self) -> str:
         """Everything that was drawn, without what steers the terminal."""
         self.file.flush()
         raw = self.file.buffer.getvalue().decode(self.file.encoding)
@@ -186,13 +186,13 @@ class Terminal:
         """What the display would be now."""
         console = Console(file=io.StringIO(), width=self.console.width)
         with console.capture() as capture:
-            console.print(self.live.picture())
+            console.print(self.progress.picture())
         return capture.get().splitlines()
 
 
 def seen(terminal: Terminal, driver: Driver) -> None:
     for append in driver.appends:
-        terminal.live.observe(EXECUTION, append, driver.state)
+        terminal.progress.observe(EXECUTION, append, driver.state)
     driver.appends.clear()
 
 
@@ -231,14 +231,14 @@ def test_steps_that_end_scroll_by() -> None:
     driver = drive(TWO, {"fetch": error("sql", "[bold]no\x1b[2J table")})
     terminal = Terminal(80, driver)
     seen(terminal, driver)
-    terminal.live.draw()
-    terminal.live.say("a message")
-    terminal.live.close()
-    terminal.live.close()
-    shown = terminal.shown()
-    assert "✗ start task fetch, attempt 1: sql: [bold]no␛[2J table" in shown
-    assert "✓ end 0.00 s" in shown
-    assert "a message" in shown
+    terminal.progress.draw()
+    terminal.progress.say("a message")
+    terminal.progress.close()
+    terminal.progress.close()
+    output = terminal.output()
+    assert "✗ start task fetch, attempt 1: sql: [bold]no␛[2J table" in output
+    assert "✓ end 0.00 s" in output
+    assert "a message" in output
 
 
 def test_a_thousand_steps_do_not_flood_the_terminal() -> None:
@@ -254,10 +254,10 @@ def test_a_thousand_steps_do_not_flood_the_terminal() -> None:
         driver.work(run)
     driver.run()
     seen(terminal, driver)
-    terminal.live.draw()
-    lines = terminal.shown().split("✓")
-    assert f"{1_001 - MOST_NEWS} more" in lines[0]
-    assert len(lines) - 1 == MOST_NEWS
+    terminal.progress.draw()
+    lines = terminal.output().split("✓")
+    assert f"{1_001 - MOST_LINES_AT_ONCE} more" in lines[0]
+    assert len(lines) - 1 == MOST_LINES_AT_ONCE
     assert terminal.picture() == ["  1,001 done, 0.00 s"]
 
 
@@ -265,6 +265,6 @@ def test_a_terminal_without_unicode_gets_ascii() -> None:
     driver = drive(TWO)
     terminal = Terminal(80, driver, encoding="ascii")
     seen(terminal, driver)
-    terminal.live.draw()
-    assert terminal.shown().isascii()
-    assert "+ start 0.00 s" in terminal.shown()
+    terminal.progress.draw()
+    assert terminal.output().isascii()
+    assert "+ start 0.00 s" in terminal.output()

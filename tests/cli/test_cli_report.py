@@ -53,16 +53,16 @@ def test_the_json_of_a_completed_execution() -> None:
 
 def test_the_error_is_that_of_the_first_unhandled_failure() -> None:
     driver = drive(FAILING, {"fetch": error("connection", "it broke")}, workload={"id": 7})
-    found = execution_json(driver.state)
-    assert (found["status"], found["result"]) == ("failed", None)
-    assert found["error"] == {
+    document = execution_json(driver.state)
+    assert (document["status"], document["result"]) == ("failed", None)
+    assert document["error"] == {
         "step": "start",
         "task": "fetch",
         "attempt": 1,
         "kind": "connection",
         "message": "it broke",
     }
-    assert found["steps"]["start"]["status"] == "failed"
+    assert document["steps"]["start"]["status"] == "failed"
 
 
 def test_an_error_outside_of_steps_has_no_place() -> None:
@@ -84,9 +84,13 @@ def test_an_execution_that_is_not_over_has_its_error_and_its_time_so_far() -> No
     )
     driver = drive(text, {"fetch": Fault("sql")})
     driver.now += SECOND
-    found = execution_json(driver.state, last_ts=driver.now)
-    assert (found["status"], found["duration_ms"], found["error"]["step"]) == ("running", 1000, "bad")
-    assert found["steps"]["hold"] == {"status": "waiting", "runs": 1}
+    document = execution_json(driver.state, last_ts=driver.now)
+    assert (document["status"], document["duration_ms"], document["error"]["step"]) == (
+        "running",
+        1000,
+        "bad",
+    )
+    assert document["steps"]["hold"] == {"status": "waiting", "runs": 1}
     assert report_of(driver, text).ending().startswith("running, ")
 
 
@@ -105,9 +109,9 @@ def test_discarded_tokens_are_listed_and_warned_about_but_not_those_of_a_join() 
         "two",
     )
     driver = drive(text)
-    found = execution_json(driver.state)
-    assert found["discarded"] == [{"step": "two", "reason": "parked"}] * 2
-    assert found["steps"]["two"] == {"status": "not_admitted", "runs": 0}
+    document = execution_json(driver.state)
+    assert document["discarded"] == [{"step": "two", "reason": "parked"}] * 2
+    assert document["steps"]["two"] == {"status": "not_admitted", "runs": 0}
     assert report_of(driver, text).ending().splitlines()[0] == (
         "warning: 2 tokens for step `two` discarded: it was not admitted before the end"
     )
@@ -119,8 +123,8 @@ def mask(driver: Driver) -> None:
         for number, event in enumerate(append):
             if isinstance(event.body, TaskStarted) and event.body.task == "fetch":
                 marker = {"$noetl": "secret", "name": "key"}
-                given = {**event.body.input, "headers": {"authorization": marker}}
-                append[number] = Event(event.seq, event.ts, replace(event.body, input=given))
+                task_input = {**event.body.input, "headers": {"authorization": marker}}
+                append[number] = Event(event.seq, event.ts, replace(event.body, input=task_input))
 
 
 def test_a_failure_is_told_with_all_that_helps() -> None:

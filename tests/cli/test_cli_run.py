@@ -12,29 +12,29 @@ from tests.cli.command_line import DRAFT, environment, run, run_on_terminal
 from tests.cli.run_playbooks import GREET, HEADER
 
 
-def result_of(place: Path, *arguments: str, stdin: str = "") -> Any:
-    ran = run("run", *arguments, "-q", "-o", "json", cwd=place, stdin=stdin)
+def result_of(folder: Path, *arguments: str, stdin: str = "") -> Any:
+    ran = run("run", *arguments, "-q", "-o", "json", cwd=folder, stdin=stdin)
     assert (ran.code, ran.err) == (0, ""), ran
     return ran.json["result"]
 
 
-def test_a_good_run_prints_its_result_and_keeps_its_history(place: Path) -> None:
-    ran = run("run", "greet.yaml", cwd=place)
+def test_a_good_run_prints_its_result_and_keeps_its_history(folder: Path) -> None:
+    ran = run("run", "greet.yaml", cwd=folder)
     assert ran.code == 0
     assert ran.out == "workload:\n  name: World\n  deep:\n    a: 1\n    b: 2\nctx: {}\n"
     lines = ran.err.splitlines()
     assert lines[0].startswith("execution ")
-    assert lines[0].endswith(f", kept in {place}/.noetl")
+    assert lines[0].endswith(f", kept in {folder}/.noetl")
     assert [line.partition(" ")[2].partition(" in ")[0] for line in lines[1:-1]] == [
         "step start",
         "step start done",
     ]
     assert lines[-1].startswith("completed in ")
-    assert (place / ".noetl" / ".gitignore").read_text() == "*\n"
+    assert (folder / ".noetl" / ".gitignore").read_text() == "*\n"
 
 
-def test_json_is_one_document_and_quiet_is_silent(place: Path) -> None:
-    loud, quiet = (run("run", "greet.yaml", "-o", "json", *flags, cwd=place) for flags in ([], ["-q"]))
+def test_json_is_one_document_and_quiet_is_silent(folder: Path) -> None:
+    loud, quiet = (run("run", "greet.yaml", "-o", "json", *flags, cwd=folder) for flags in ([], ["-q"]))
     assert set(loud.json) == {
         "execution_id",
         "playbook",
@@ -50,13 +50,13 @@ def test_json_is_one_document_and_quiet_is_silent(place: Path) -> None:
     assert "step start done" in loud.err
     assert quiet.err == ""
     assert quiet.json["steps"] == {"start": {"status": "completed", "runs": 1}}
-    assert run("run", "greet.yaml", "-q", cwd=place).err == ""
+    assert run("run", "greet.yaml", "-q", cwd=folder).err == ""
 
 
-def test_set_payload_and_ctx(place: Path) -> None:
-    (place / "in.json").write_text('{"deep": {"a": 5}, "list": [1]}')
-    found = result_of(
-        place,
+def test_set_payload_and_ctx(folder: Path) -> None:
+    (folder / "in.json").write_text('{"deep": {"a": 5}, "list": [1]}')
+    result = result_of(
+        folder,
         "greet.yaml",
         "--payload",
         "@in.json",
@@ -67,23 +67,23 @@ def test_set_payload_and_ctx(place: Path) -> None:
         "--ctx",
         '{"k": [1]}',
     )
-    assert found == {
+    assert result == {
         "workload": {"name": "World", "deep": {"a": 5, "b": 2, "c": "x"}, "list": [1], "new": {"n": 1}},
         "ctx": {"k": [1]},
     }
     assert (
-        result_of(place, "greet.yaml", "--payload", "@-", stdin='{"name": "Ann"}')["workload"]["name"]
+        result_of(folder, "greet.yaml", "--payload", "@-", stdin='{"name": "Ann"}')["workload"]["name"]
         == "Ann"
     )
 
 
-def test_a_playbook_may_come_from_standard_input(place: Path) -> None:
-    assert result_of(place, "-", "--set", "name=Bob", stdin=GREET)["workload"]["name"] == "Bob"
-    assert run("run", "-", "-q", "--dialect", "draft", cwd=place, stdin=DRAFT).code == 0
+def test_a_playbook_may_come_from_standard_input(folder: Path) -> None:
+    assert result_of(folder, "-", "--set", "name=Bob", stdin=GREET)["workload"]["name"] == "Bob"
+    assert run("run", "-", "-q", "--dialect", "draft", cwd=folder, stdin=DRAFT).code == 0
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ([], "Missing argument 'FILE'"),
         (["greet.yaml", "--resume", "x"], "FILE and --resume exclude each other"),
@@ -116,43 +116,43 @@ def test_a_playbook_may_come_from_standard_input(place: Path) -> None:
 )
 def test_a_wrong_request_runs_nothing(
     arguments: list[str],
-    said: str,
-    place: Path,
+    message: str,
+    folder: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Here and not in a process of its own: there are many of them.
-    monkeypatch.chdir(place)
-    for name, value in environment(place).items():
+    monkeypatch.chdir(folder)
+    for name, value in environment(folder).items():
         monkeypatch.setenv(name, value)
     with pytest.raises(SystemExit) as ended:
         main(["run", *arguments, "-o", "json"])
     out, err = capsys.readouterr()
     assert (ended.value.code, err) == (2, "")
     assert set(json.loads(out)) == {"error", "problems"}
-    assert said in json.loads(out)["error"]["message"]
-    assert not (place / ".noetl").exists()
+    assert message in json.loads(out)["error"]["message"]
+    assert not (folder / ".noetl").exists()
 
 
 @pytest.mark.parametrize("arguments", [["broken.yaml"], ["--resume", "x"]])
-def test_a_store_is_made_only_for_a_playbook_that_can_run(place: Path, arguments: list[str]) -> None:
-    before = sorted(place.iterdir())
-    assert run("run", *arguments, "--store", "sqlite:///new.db", cwd=place).code == 2
-    assert sorted(place.iterdir()) == before
+def test_a_store_is_made_only_for_a_playbook_that_can_run(folder: Path, arguments: list[str]) -> None:
+    before = sorted(folder.iterdir())
+    assert run("run", *arguments, "--store", "sqlite:///new.db", cwd=folder).code == 2
+    assert sorted(folder.iterdir()) == before
 
 
-def test_a_wrong_request_is_told_on_standard_error(place: Path) -> None:
-    ran = run("run", "broken.yaml", cwd=place)
+def test_a_wrong_request_is_told_on_standard_error(folder: Path) -> None:
+    ran = run("run", "broken.yaml", cwd=folder)
     assert (ran.code, ran.out) == (2, "")
     assert "broken.yaml:3:1" in ran.err
     assert "the playbook has 1 error" in ran.err
-    assert "  hint: near: {" in run("run", "greet.yaml", "--payload", "{", cwd=place).err
+    assert "  hint: near: {" in run("run", "greet.yaml", "--payload", "{", cwd=folder).err
 
 
-def test_a_failing_run_says_what_where_and_why(place: Path) -> None:
-    ran = run("run", "failing.yaml", cwd=place)
+def test_a_failing_run_says_what_where_and_why(folder: Path) -> None:
+    ran = run("run", "failing.yaml", cwd=folder)
     assert (ran.code, ran.out) == (1, "")
-    for said in (
+    for words in (
         "step `start`, task `break`, attempt 1: python",
         "ValueError: no good",
         "failing.yaml:7:",
@@ -160,27 +160,27 @@ def test_a_failing_run_says_what_where_and_why(place: Path) -> None:
         'File "<code>", line 1',
         "noetl executions retry ",
     ):
-        assert said in ran.err
-    found = run("run", "failing.yaml", "-o", "json", "-q", cwd=place)
-    assert (found.code, found.err) == (1, "")
-    assert found.json["error"] == {
+        assert words in ran.err
+    json_run = run("run", "failing.yaml", "-o", "json", "-q", cwd=folder)
+    assert (json_run.code, json_run.err) == (1, "")
+    assert json_run.json["error"] == {
         "step": "start",
         "task": "break",
         "attempt": 1,
         "kind": "python",
         "message": "ValueError: no good",
     }
-    assert "ValueError: no good" in run("run", "failing.yaml", "-q", cwd=place).err
+    assert "ValueError: no good" in run("run", "failing.yaml", "-q", cwd=folder).err
 
 
-def test_whoever_waits_is_told_the_command_and_a_child_has_its_name(place: Path) -> None:
-    (place / "child.yaml").write_text(
+def test_whoever_waits_is_told_the_command_and_a_child_has_its_name(folder: Path) -> None:
+    (folder / "child.yaml").write_text(
         HEADER.replace("test/it", "test/child")
         + "workflow:\n  - step: hold\n    tool: {name: it, kind: wait, signal: go, spec: {timeout: 0.1}}\n"
     )
     text = HEADER + "workflow:\n  - step: start\n    tool: {name: it, kind: playbook, path: test/child}\n"
-    (place / "parent.yaml").write_text(text)
-    ran = run("run", "parent.yaml", cwd=place)
+    (folder / "parent.yaml").write_text(text)
+    ran = run("run", "parent.yaml", cwd=folder)
     assert ran.code == 1
     assert re.search(
         r"\[test/child\] step hold: waits for the signal; send it with: noetl executions signal [-0-9a-f]{36} go\n",
@@ -189,35 +189,35 @@ def test_whoever_waits_is_told_the_command_and_a_child_has_its_name(place: Path)
     assert "step `start`, task `it`, attempt 1: child_failed" in ran.err
 
 
-def test_relative_paths_start_at_the_file_of_the_playbook(place: Path) -> None:
-    (place / "deep").mkdir()
-    (place / "deep" / "code.py").write_text("result = 'found'\n")
-    (place / "deep" / "it.yaml").write_text(
+def test_relative_paths_start_at_the_file_of_the_playbook(folder: Path) -> None:
+    (folder / "deep").mkdir()
+    (folder / "deep" / "code.py").write_text("result = 'found'\n")
+    (folder / "deep" / "it.yaml").write_text(
         HEADER + "workflow:\n  - step: start\n    tool: {name: it, kind: python, script: code.py}\n"
     )
-    assert result_of(place, "deep/it.yaml") == "found"
+    assert result_of(folder, "deep/it.yaml") == "found"
 
 
-def test_verbose_tells_every_task(place: Path) -> None:
-    err = run("run", "greet.yaml", "-v", cwd=place).err
+def test_verbose_tells_every_task(folder: Path) -> None:
+    err = run("run", "greet.yaml", "-v", cwd=folder).err
     assert "step start: task say, attempt 1\n" in err
     assert "step start: task say: ok, continue\n" in err
 
 
-def test_on_a_terminal_progress_is_drawn_and_colour_can_be_turned_off(place: Path) -> None:
-    shown = run_on_terminal("run", "greet.yaml", cwd=place)
-    assert (shown.code, shown.out.count("\n")) == (0, 6)
-    colourful, plain, dumb = (drawn(place, **env) for env in ({}, {"NO_COLOR": "1"}, {"TERM": "dumb"}))
+def test_on_a_terminal_progress_is_drawn_and_colour_can_be_turned_off(folder: Path) -> None:
+    ran = run_on_terminal("run", "greet.yaml", cwd=folder)
+    assert (ran.code, ran.out.count("\n")) == (0, 6)
+    colourful, plain, dumb = (drawn(folder, **env) for env in ({}, {"NO_COLOR": "1"}, {"TERM": "dumb"}))
     assert "✓" in colourful
     assert "\x1b[32m" in colourful
     assert "✓" in plain
     assert "\x1b[3" not in plain
     assert "step start done in" in dumb
     assert "\x1b" not in dumb
-    assert "✓" not in drawn(place, "-o", "json")
+    assert "✓" not in drawn(folder, "-o", "json")
 
 
-def drawn(place: Path, *arguments: str, **env: str) -> str:
+def drawn(folder: Path, *arguments: str, **env: str) -> str:
     """What a run draws when standard error is a terminal."""
     env = {"LANG": "C.UTF-8", **env}
-    return run_on_terminal("run", "greet.yaml", *arguments, cwd=place, env=env, terminal="stderr").err
+    return run_on_terminal("run", "greet.yaml", *arguments, cwd=folder, env=env, terminal="stderr").err

@@ -6,17 +6,17 @@ from tests.cli.command_line import run
 from tests.cli.run_playbooks import GREET, HEADER
 
 
-def test_a_dry_run_shows_the_plan_and_leaves_nothing(place: Path) -> None:
-    ran = run("run", "greet.yaml", "--dry-run", "--set", "deep.b=x", cwd=place)
+def test_a_dry_run_shows_the_plan_and_leaves_nothing(folder: Path) -> None:
+    ran = run("run", "greet.yaml", "--dry-run", "--set", "deep.b=x", cwd=folder)
     assert ran.code == 0
     assert "    b: x\n" in ran.out
     assert "  start\n    say  python\n" in ran.out
-    plan = run("run", "greet.yaml", "--dry-run", "-o", "json", cwd=place).json
+    plan = run("run", "greet.yaml", "--dry-run", "-o", "json", cwd=folder).json
     assert (plan["playbook"], plan["entry"]) == ("test/it", "start")
     assert plan["workload"] == {"name": "World", "deep": {"a": 1, "b": 2}}
     assert plan["steps"][0]["tasks"] == [{"task": "say", "kind": "python", "line": 8}]
     assert plan["cannot_run"] == []
-    assert not (place / ".noetl").exists()
+    assert not (folder / ".noetl").exists()
 
 
 PLANNED = HEADER + (
@@ -39,12 +39,12 @@ PLANNED = HEADER + (
 )
 
 
-def test_a_plan_has_loops_arcs_credentials_and_what_cannot_run(place: Path) -> None:
+def test_a_plan_has_loops_arcs_credentials_and_what_cannot_run(folder: Path) -> None:
     arguments = ["run", "-", "--dry-run", "--allow-kind", "telegraph"]
-    plan = run(*arguments, "-o", "json", cwd=place, stdin=PLANNED).json
+    plan = run(*arguments, "-o", "json", cwd=folder, stdin=PLANNED).json
     assert plan["workload"] == {"pages": 3, "url": "http://example.org/3"}
     assert plan["keychain"] == [{"name": "other"}, {"name": "token", "kind": "env"}]
-    assert [(one["task"], one["kind"]) for one in plan["cannot_run"]] == [("odd", "telegraph")]
+    assert [(task["task"], task["kind"]) for task in plan["cannot_run"]] == [("odd", "telegraph")]
     start, end, _ = plan["steps"]
     assert start["loop"]["max_in_flight"] == 10
     assert start["arcs"] == [
@@ -52,7 +52,7 @@ def test_a_plan_has_loops_arcs_credentials_and_what_cannot_run(place: Path) -> N
         {"step": "end", "when": True},
     ]
     assert (end["join"], end["on_deny"]) == ("all", "drop")
-    text = run(*arguments, cwd=place, stdin=PLANNED).out
+    text = run(*arguments, cwd=folder, stdin=PLANNED).out
     for line in (
         "  token  env",
         "  other  from the credential store",
@@ -66,13 +66,13 @@ def test_a_plan_has_loops_arcs_credentials_and_what_cannot_run(place: Path) -> N
         assert f"{line}\n" in text
 
 
-def test_defaults_that_cannot_be_rendered_are_a_wrong_request(place: Path) -> None:
+def test_defaults_that_cannot_be_rendered_are_a_wrong_request(folder: Path) -> None:
     text = GREET.replace("name: World", "name: '{{ workload.none.x }}'")
-    ran = run("run", "-", "--dry-run", "-o", "json", cwd=place, stdin=text)
+    ran = run("run", "-", "--dry-run", "-o", "json", cwd=folder, stdin=text)
     assert (ran.code, ran.json["error"]["code"]) == (2, "expression")
 
 
-def test_what_is_missing_is_found_before_anything_runs(place: Path) -> None:
+def test_what_is_missing_is_found_before_anything_runs(folder: Path) -> None:
     text = HEADER + (
         "workflow:\n"
         "  - step: start\n"
@@ -80,14 +80,14 @@ def test_what_is_missing_is_found_before_anything_runs(place: Path) -> None:
         "      - {name: odd, kind: telegraph}\n"
         "      - {name: child, kind: playbook, path: not/here}\n"
     )
-    (place / "odd.yaml").write_text(text)
-    ran = run("run", "odd.yaml", "--allow-kind", "telegraph", cwd=place)
+    (folder / "odd.yaml").write_text(text)
+    ran = run("run", "odd.yaml", "--allow-kind", "telegraph", cwd=folder)
     assert (ran.code, ran.out) == (2, "")
     assert "odd.yaml:7:" in ran.err
     assert "the tool kind `telegraph` is not installed" in ran.err
     assert "there is no playbook `not/here`" in ran.err
     assert "    7 |       - {name: odd" in ran.err
-    as_json = run("run", "odd.yaml", "--allow-kind", "telegraph", "-o", "json", cwd=place)
+    as_json = run("run", "odd.yaml", "--allow-kind", "telegraph", "-o", "json", cwd=folder)
     assert (as_json.code, as_json.json["error"]["code"], len(as_json.json["problems"])) == (
         2,
         "cannot-run",

@@ -22,9 +22,9 @@ def test_every_kind_is_listed_with_what_it_does(tmp_path: Path) -> None:
 
 
 def test_the_list_for_programs(tmp_path: Path) -> None:
-    found = {tool["kind"]: tool for tool in run("tools", "list", "-o", "json", cwd=tmp_path).json["tools"]}
-    assert list(found) == [kind.name for kind in BUILTIN]
-    assert found["noop"] == {
+    tools = {tool["kind"]: tool for tool in run("tools", "list", "-o", "json", cwd=tmp_path).json["tools"]}
+    assert list(tools) == [kind.name for kind in BUILTIN]
+    assert tools["noop"] == {
         "kind": "noop",
         "summary": "Does nothing: passes `_prev` through, or gives its `args` as the result.",
         "effect": "pure",
@@ -33,7 +33,7 @@ def test_the_list_for_programs(tmp_path: Path) -> None:
         "missing": [],
         "runs": True,
     }
-    assert {name: tool["extra"] for name, tool in found.items() if tool["extra"]} == {
+    assert {name: tool["extra"] for name, tool in tools.items() if tool["extra"]} == {
         kind.name: kind.extra for kind in BUILTIN if kind.extra
     }
 

@@ -113,13 +113,13 @@ def test_a_kind_can_be_allowed_by_flag_and_by_environment(tmp_path: Path) -> Non
 def test_colour_is_for_terminals_that_want_it(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(BROKEN)
     piped = run("validate", "a.yaml", cwd=tmp_path)
-    shown = run_on_terminal("validate", "a.yaml", cwd=tmp_path)
+    ran = run_on_terminal("validate", "a.yaml", cwd=tmp_path)
     refused = run_on_terminal("validate", "a.yaml", cwd=tmp_path, env={"NO_COLOR": "1"})
     dumb = run_on_terminal("validate", "a.yaml", cwd=tmp_path, env={"TERM": "dumb"})
     assert "\x1b" not in piped.out
-    assert "\x1b[31m" in shown.out
+    assert "\x1b[31m" in ran.out
     assert refused.out == dumb.out == piped.out
-    assert (piped.code, shown.code) == (2, 2)
+    assert (piped.code, ran.code) == (2, 2)
 
 
 def test_a_document_cannot_steer_the_terminal(tmp_path: Path) -> None:

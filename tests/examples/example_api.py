@@ -43,9 +43,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(200, PRODUCTS)
         elif parts.path == "/orders/1001":
             self._answer(*((503, None) if first else (200, {"id": 1001, "amount": 42})))
-        elif (found := LISTS.get(parts.path[1:])) is not None:
+        elif (items := LISTS.get(parts.path[1:])) is not None:
             end = int(parse_qs(parts.query)["page"][0]) * SIZE
-            self._answer(200, {"items": found[end - SIZE : end], "has_more": end < len(found)})
+            self._answer(200, {"items": items[end - SIZE : end], "has_more": end < len(items)})
         else:
             self._answer(404, {"message": "not here"})
 
@@ -62,7 +62,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name it has there
         """Says nothing: standard error belongs to the tests."""
 
 

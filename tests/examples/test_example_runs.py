@@ -82,9 +82,9 @@ APART = {
 
 def command_of(path: Path) -> list[str]:
     """The arguments of the command that the example says it is run with."""
-    found = re.search(r"^# Run it with: noetl (run .+)$", path.read_text("utf-8"), re.MULTILINE)
-    assert found, f"{path.name} does not say how to run it"
-    return shlex.split(found[1])
+    match = re.search(r"^# Run it with: noetl (run .+)$", path.read_text("utf-8"), re.MULTILINE)
+    assert match, f"{path.name} does not say how to run it"
+    return shlex.split(match[1])
 
 
 def others_of(path: Path) -> list[str]:
@@ -94,11 +94,11 @@ def others_of(path: Path) -> list[str]:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def folder(tmp_path: Path) -> Path:
     """A folder with the examples in it, as in a checkout."""
-    place = tmp_path / "here"
-    shutil.copytree(EXAMPLES, place / "examples")
-    return place
+    folder = tmp_path / "here"
+    shutil.copytree(EXAMPLES, folder / "examples")
+    return folder
 
 
 @pytest.fixture
@@ -113,8 +113,8 @@ def example(name: str) -> Path:
 
 def execution_of(ran: CompletedCommand) -> dict[str, Any]:
     assert ran.out, ran.err
-    found: dict[str, Any] = ran.json
-    return found
+    execution: dict[str, Any] = ran.json
+    return execution
 
 
 ELSEWHERE_TESTED = {"quantum_sweep"}
@@ -129,99 +129,101 @@ def test_every_example_is_run() -> None:
 @pytest.mark.parametrize(
     "path", [path for path in PLAYBOOKS if path.stem in RESULTS], ids=lambda path: path.stem
 )
-def test_an_example_gives_its_result(path: Path, place: Path, api: ExampleApi) -> None:
+def test_an_example_gives_its_result(path: Path, folder: Path, api: ExampleApi) -> None:
     command = [part.replace(ELSEWHERE, api.url) for part in command_of(path)]
-    ran = run(*command, "-q", "-o", "json", cwd=place)
-    found = execution_of(ran)
-    assert (ran.code, ran.err, found["status"], found["error"]) == (0, "", "completed", None)
-    assert found["result"] == RESULTS[path.stem]
-    assert found["discarded"] == []
+    ran = run(*command, "-q", "-o", "json", cwd=folder)
+    execution = execution_of(ran)
+    assert (ran.code, ran.err, execution["status"], execution["error"]) == (0, "", "completed", None)
+    assert execution["result"] == RESULTS[path.stem]
+    assert execution["discarded"] == []
 
 
-def test_a_job_is_polled_until_it_is_done(place: Path) -> None:
+def test_a_job_is_polled_until_it_is_done(folder: Path) -> None:
     command = command_of(example("polling"))
-    found = execution_of(run(*command, "--set", "interval=0", "-q", "-o", "json", cwd=place))
-    assert found["result"] == {"job_id": f"job-{found['execution_id'][-6:]}", "rows": [1, 2, 3]}
-    few = run(*command, "--set", "interval=0", "--set", "max_polls=2", "-q", "-o", "json", cwd=place)
+    execution = execution_of(run(*command, "--set", "interval=0", "-q", "-o", "json", cwd=folder))
+    assert execution["result"] == {"job_id": f"job-{execution['execution_id'][-6:]}", "rows": [1, 2, 3]}
+    few = run(*command, "--set", "interval=0", "--set", "max_polls=2", "-q", "-o", "json", cwd=folder)
     assert (few.code, few.json["error"]["kind"]) == (1, "retry_exhausted")
 
 
-def test_a_busy_server_is_asked_again_and_a_missing_order_is_no_failure(place: Path, api: ExampleApi) -> None:
+def test_a_busy_server_is_asked_again_and_a_missing_order_is_no_failure(
+    folder: Path, api: ExampleApi
+) -> None:
     command = [part.replace(ELSEWHERE, api.url) for part in command_of(example("http_request"))]
-    assert run(*command, "-q", cwd=place).code == 0
+    assert run(*command, "-q", cwd=folder).code == 0
     assert api.requests[:2] == [("GET", "/orders/1001")] * 2
     assert api.requests[2][0] == "POST"
-    missing = execution_of(run(*command, "--set", "order=7", "-q", "-o", "json", cwd=place))
+    missing = execution_of(run(*command, "--set", "order=7", "-q", "-o", "json", cwd=folder))
     assert missing["result"] == {"receipt": None, "why": "there is no order 7"}
     assert (missing["status"], missing["steps"]["start"]["status"]) == ("completed", "failed")
 
 
-def test_money_moves_in_one_transaction_or_not_at_all(place: Path, dsn: str) -> None:
+def test_money_moves_in_one_transaction_or_not_at_all(folder: Path, dsn: str) -> None:
     command = command_of(example("postgres_transfer"))[:2]
-    moved = execution_of(run(*command, "--set", f"dsn={dsn}", "-q", "-o", "json", cwd=place))
+    moved = execution_of(run(*command, "--set", f"dsn={dsn}", "-q", "-o", "json", cwd=folder))
     assert moved["result"] == [{"owner": "Ada", "balance": 70}, {"owner": "Bo", "balance": 50.5}]
-    refused = run(*command, "--set", f"dsn={dsn}", "--set", "amount=1000", "-q", "-o", "json", cwd=place)
+    refused = run(*command, "--set", f"dsn={dsn}", "--set", "amount=1000", "-q", "-o", "json", cwd=folder)
     assert (refused.code, refused.json["status"]) == (0, "completed")
     assert refused.json["result"] == {"refused": 1000, "why": "not_overdrawn"}
     assert refused.json["steps"]["transfer"]["status"] == "failed"
 
 
-def test_products_go_from_an_api_into_a_table(place: Path, api: ExampleApi, dsn: str) -> None:
+def test_products_go_from_an_api_into_a_table(folder: Path, api: ExampleApi, dsn: str) -> None:
     path = example("api_to_postgres")
     (store,) = others_of(path)
     program, *arguments = shlex.split(store.replace(LOCAL, dsn))
     assert program == "noetl"
-    assert run(*arguments, cwd=place).code == 0
+    assert run(*arguments, cwd=folder).code == 0
     command = [part.replace(ELSEWHERE, api.url) for part in command_of(path)]
     for _ in range(2):
-        ran = run(*command, "-q", "-o", "json", cwd=place, env={"API_TOKEN": "let me in"})
-        found = execution_of(ran)
-        assert (found["error"], found["result"]["rows"]) == (None, [{"products": 2, "highest": 9.5}])
+        ran = run(*command, "-q", "-o", "json", cwd=folder, env={"API_TOKEN": "let me in"})
+        execution = execution_of(ran)
+        assert (execution["error"], execution["result"]["rows"]) == (None, [{"products": 2, "highest": 9.5}])
 
 
-def test_the_output_of_a_program_goes_into_a_file_and_back(place: Path) -> None:
-    command = [*command_of(example("shell_files")), "--set", f"report={place}/disk.json", "-q", "-o", "json"]
-    result = execution_of(run(*command, cwd=place))["result"]
-    assert result == json.loads((place / "disk.json").read_text("utf-8"))
+def test_the_output_of_a_program_goes_into_a_file_and_back(folder: Path) -> None:
+    command = [*command_of(example("shell_files")), "--set", f"report={folder}/disk.json", "-q", "-o", "json"]
+    result = execution_of(run(*command, cwd=folder))["result"]
+    assert result == json.loads((folder / "disk.json").read_text("utf-8"))
     assert result.keys() == {"free_kb", "used"}
 
 
-def test_the_final_step_runs_after_failure_and_after_success(place: Path) -> None:
+def test_the_final_step_runs_after_failure_and_after_success(folder: Path) -> None:
     command = command_of(example("final_step"))
-    failed = run(*command, "-q", "-o", "json", cwd=place)
+    failed = run(*command, "-q", "-o", "json", cwd=folder)
     assert (failed.code, failed.json["error"]["step"]) == (1, "start")
     assert failed.json["ctx"]["report"] == {"status": "failed", "completed": []}
-    good = execution_of(run(*command[:2], "-q", "-o", "json", cwd=place))
+    good = execution_of(run(*command[:2], "-q", "-o", "json", cwd=folder))
     assert good["result"] == {"scaled": 75.0}
     assert good["ctx"]["report"] == {"status": "completed", "completed": ["scale", "start"]}
 
 
-def test_a_token_that_is_never_admitted_is_told_of(place: Path) -> None:
-    ran = run(*command_of(example("gate")), "--set", "paid=5", "-q", cwd=place)
+def test_a_token_that_is_never_admitted_is_told_of(folder: Path) -> None:
+    ran = run(*command_of(example("gate")), "--set", "paid=5", "-q", cwd=folder)
     assert (ran.code, ran.out) == (0, "paid: 5\n")
     assert ran.err.startswith("warning: 1 token for step `ship` discarded")
 
 
-def test_a_failed_run_is_repaired_and_retried(place: Path) -> None:
+def test_a_failed_run_is_repaired_and_retried(folder: Path) -> None:
     path = example("retry_after_failure")
-    assert run(*command_of(path), "-q", cwd=place).code == 1
+    assert run(*command_of(path), "-q", cwd=folder).code == 1
     repair, retry = others_of(path)
-    subprocess.run(["sh", "-c", repair], cwd=place, check=True)
+    subprocess.run(["sh", "-c", repair], cwd=folder, check=True)
     program, *arguments = shlex.split(retry)
     assert program == "noetl"
-    retried = execution_of(run(*arguments, "-q", "-o", "json", cwd=place))
+    retried = execution_of(run(*arguments, "-q", "-o", "json", cwd=folder))
     assert (retried["status"], retried["result"]) == ("completed", {"chf": 350, "eur": 332.5})
-    assert run("executions", "logs", "latest", cwd=place).out.count("collecting") == 1
+    assert run("executions", "logs", "latest", cwd=folder).out.count("collecting") == 1
 
 
 class Waiting:
     """A run that stays until somebody sends the signal that it asks for."""
 
-    def __init__(self, place: Path, *arguments: str) -> None:
+    def __init__(self, folder: Path, *arguments: str) -> None:
         self.child = subprocess.Popen(
             [*COMMAND, *arguments],
-            cwd=place,
-            env=environment(place),
+            cwd=folder,
+            env=environment(folder),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -250,15 +252,15 @@ class Waiting:
         ("wait_for_signal", None, {"answer": {"colour": "red"}, "assumed": False}),
     ],
 )
-def test_a_run_waits_for_a_signal(name: str, command: str | None, result: Any, place: Path) -> None:
+def test_a_run_waits_for_a_signal(name: str, command: str | None, result: Any, folder: Path) -> None:
     """Sent by the command that the example names, unless another is given."""
     if command is None:
         (command,) = others_of(example(name))
     program, *arguments = shlex.split(command)
     assert program == "noetl"
-    with Waiting(place, *command_of(example(name)), "-o", "json") as waiting:
+    with Waiting(folder, *command_of(example(name)), "-o", "json") as waiting:
         assert "noetl executions signal " in waiting.asked
-        assert run(*arguments, cwd=place).code == 0
+        assert run(*arguments, cwd=folder).code == 0
         ended = waiting.end()
     assert (ended.code, ended.json["status"], ended.json["result"]) == (0, "completed", result)
 
@@ -270,13 +272,15 @@ def test_a_run_waits_for_a_signal(name: str, command: str | None, result: Any, p
         ("wait_for_signal", "timeout: 60", {"answer": {"colour": "blue"}, "assumed": True}),
     ],
 )
-def test_a_wait_that_is_too_long_goes_another_way(name: str, patience: str, result: Any, place: Path) -> None:
-    copy = place / "examples" / f"{name}.yaml"
+def test_a_wait_that_is_too_long_goes_another_way(
+    name: str, patience: str, result: Any, folder: Path
+) -> None:
+    copy = folder / "examples" / f"{name}.yaml"
     text = copy.read_text("utf-8")
     assert text.count(patience) == 1
     copy.write_text(text.replace(patience, f"{patience.partition(':')[0]}: 0.1"), "utf-8")
-    found = execution_of(run(*command_of(example(name)), "-q", "-o", "json", cwd=place))
-    assert (found["status"], found["result"]) == ("completed", result)
+    execution = execution_of(run(*command_of(example(name)), "-q", "-o", "json", cwd=folder))
+    assert (execution["status"], execution["result"]) == ("completed", result)
 
 
 def test_the_examples_in_python_run(tmp_path: Path) -> None:

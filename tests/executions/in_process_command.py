@@ -27,7 +27,7 @@ class InProcessCommand:
         self._capture.readouterr()
         with pytest.raises(SystemExit) as ended:
             main(arguments)
-        shown = self._capture.readouterr()
+        captured = self._capture.readouterr()
         code = ended.value.code
         assert isinstance(code, int)
-        return CompletedCommand(code, shown.out.decode(), shown.err.decode())
+        return CompletedCommand(code, captured.out.decode(), captured.err.decode())

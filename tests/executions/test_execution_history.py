@@ -88,8 +88,8 @@ def test_an_execution_is_found_by_its_id_or_the_beginning_of_it(recorded: Record
         for name in (first, second):
             assert (await find_execution(store, name)).execution_id == name
         assert (await find_execution(store, "latest")).execution_id == second
-        for name, said in (("", "there is no"), ("0194", "there is no"), (first[:8], "several")):
-            with pytest.raises(ExecutionUnknown, match=said):
+        for name, message in (("", "there is no"), ("0194", "there is no"), (first[:8], "several")):
+            with pytest.raises(ExecutionUnknown, match=message):
                 await find_execution(store, name)
         await store.delete(second)
         assert (await find_execution(store, first[:8])).execution_id == first
@@ -103,8 +103,8 @@ def test_an_execution_is_found_by_its_id_or_the_beginning_of_it(recorded: Record
 def test_the_latest_is_nobodys_child(recorded: RecordedExecutions) -> None:
     mother = recorded.run(GREET, GREETED)
     recorded.run(GREET, GREETED, parent=ParentTask(execution_id=mother, task_run_id="r5/0/say/1/1"))
-    found = recorded.with_store(lambda store: find_execution(store, "latest"))
-    assert found.execution_id == mother
+    record = recorded.with_store(lambda store: find_execution(store, "latest"))
+    assert record.execution_id == mother
 
 
 def test_a_playbook_whose_tools_are_not_installed_is_still_read(recorded: RecordedExecutions) -> None:
@@ -114,7 +114,7 @@ def test_a_playbook_whose_tools_are_not_installed_is_still_read(recorded: Record
 
 
 @pytest.mark.parametrize(
-    ("document", "said"),
+    ("document", "message"),
     [
         (b"\xff", "damaged"),
         (b'{"name": 1}', "damaged"),
@@ -122,21 +122,21 @@ def test_a_playbook_whose_tools_are_not_installed_is_still_read(recorded: Record
     ],
 )
 def test_a_document_that_cannot_be_read_is_named(
-    recorded: RecordedExecutions, document: bytes, said: str
+    recorded: RecordedExecutions, document: bytes, message: str
 ) -> None:
     execution = recorded.begin(HOLD).start()
 
     async def read(store: Store) -> None:
         await store.put_playbook(execution.driver.plan.playbook.hash, document)
         await store.commit([append_of(execution.id, execution.driver.appends[0])])
-        with pytest.raises(PlaybookUnreadable, match=said):
+        with pytest.raises(PlaybookUnreadable, match=message):
             await read_history(store, execution.id)
 
     recorded.with_store(read)
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "message"),
     [
         (Row(1, 5, 999, 1, b"{}", True), "event 1 of x.*newer release"),
         (Row(1, 5, 1, 9, b"{}", True), "format version 9"),
@@ -145,7 +145,7 @@ def test_a_document_that_cannot_be_read_is_named(
         (Row(1, 5, 20, 1, b'{"run": "r5"}', True), "does not fit what came before"),
     ],
 )
-def test_events_that_cannot_be_read_are_named(recorded: RecordedExecutions, row: Row, said: str) -> None:
+def test_events_that_cannot_be_read_are_named(recorded: RecordedExecutions, row: Row, message: str) -> None:
     playbook = recorded.begin(HOLD)
 
     async def read(store: Store) -> None:
@@ -153,7 +153,7 @@ def test_events_that_cannot_be_read_are_named(recorded: RecordedExecutions, row:
         await store.put_playbook(hashed, encode_source(PlaybookSource(playbook.text, "playbook.yaml")))
         effects = Effects(status="running", playbook=hashed)
         await store.commit([Append(execution_id="x", expected_version=0, rows=[row], effects=effects)])
-        with pytest.raises(HistoryUnreadable, match=said) as caught:
+        with pytest.raises(HistoryUnreadable, match=message) as caught:
             await read_history(store, "x")
         assert caught.value.hint
 

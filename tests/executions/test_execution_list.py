@@ -19,7 +19,7 @@ from tests.executions.recorded_executions import RecordedExecutions
 
 
 def ids(ran: CompletedCommand) -> list[str]:
-    return [one["execution_id"][-1] for one in ran.json["executions"]]
+    return [execution["execution_id"][-1] for execution in ran.json["executions"]]
 
 
 def test_nothing_is_listed_where_nothing_is_and_nothing_is_made(
@@ -126,8 +126,8 @@ def test_people_see_who_runs_what(noetl: InProcessCommand, recorded: RecordedExe
         ran = run("executions", "list", cwd=recorded.home.folder.parent)
         assert (ran.code, ran.out.count("interrupted"), ran.out.count("running")) == (0, 0, 2)
         listed = run("executions", "list", "-o", "json", cwd=recorded.home.folder.parent).json
-    assert [one["execution_id"] for one in listed["executions"]] == [child, name]
-    assert all(one["owner"] for one in listed["executions"])
+    assert [execution["execution_id"] for execution in listed["executions"]] == [child, name]
+    assert all(execution["owner"] for execution in listed["executions"])
 
 
 def test_the_home_is_named_when_it_is_not_here(
@@ -200,7 +200,7 @@ def test_an_execution_that_was_retried_meanwhile_stays(recorded: RecordedExecuti
     execution.save()
 
     async def prune(store: Store) -> bool:
-        (record,) = [one async for one in ended_before(store, 1 << 62)]
+        (record,) = [ended async for ended in ended_before(store, 1 << 62)]
         execution.driver.submit(Retry())
         await execution.save_in(store)
         return await delete_execution(recorded.home, store, FileResults(recorded.home.results), record)

@@ -9,7 +9,7 @@ import pytest
 from noetl.engine import task_log
 from noetl.engine.task_log import MAX_TEXT, LogLine, TaskLog
 
-PLACE: dict[str, str | int] = {"step": "start", "run": "r5", "task": "say", "iteration": 2, "attempt": 3}
+LOG_LABELS: dict[str, str | int] = {"step": "start", "run": "r5", "task": "say", "iteration": 2, "attempt": 3}
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def texts(log: TaskLog, name: str = "x") -> list[str]:
 
 
 def test_lines_are_kept_with_their_place(log: TaskLog) -> None:
-    log.write("x", PLACE, "one\ntwo\n")
+    log.write("x", LOG_LABELS, "one\ntwo\n")
     log.write("x", {}, "")
     first, second, third = log.tail("x").read()
     assert first == LogLine(

@@ -19,9 +19,9 @@ def test_an_object_is_written_to_a_file_as_it_is(noetl: InProcessCommand, tmp_pa
     ran = noetl("executions", "result", "latest", "start", "-f", "out.bin", "-o", "json")
     assert (ran.code, ran.json["bytes"]) == (0, len(data))
     assert (tmp_path / "out.bin").read_bytes() == data
-    shown = json.loads(noetl("executions", "result", "latest").out)
-    assert (shown["size"], shown["name"], shown["preview"]) == (len(data), "large.bin", "")
-    assert shown["media_type"] == "application/octet-stream"
+    reference = json.loads(noetl("executions", "result", "latest").out)
+    assert (reference["size"], reference["name"], reference["preview"]) == (len(data), "large.bin", "")
+    assert reference["media_type"] == "application/octet-stream"
 
 
 def test_a_body_whose_time_is_over_is_dropped(noetl: InProcessCommand, tmp_path: Path) -> None:

@@ -24,17 +24,17 @@ RUN_KEYS = {
 def test_show_has_what_run_prints_and_more(noetl: InProcessCommand, recorded: RecordedExecutions) -> None:
     name = recorded.run(GREET, GREETED, labels={"team": "data"}, ctx={"a": 1}, version="7")
     child = recorded.run(BREAK, BROKEN, parent=ParentTask(execution_id=name, task_run_id="r5/0/say/1/1"))
-    shown = noetl("executions", "show", name, "-o", "json").json
-    assert set(shown) > RUN_KEYS
-    assert (shown["status"], shown["result"], shown["ctx"]) == ("completed", "bye", {"a": 1})
-    assert (shown["playbook"], shown["version"], shown["error"]) == ("docs/page", "7", None)
-    assert shown["steps"] == {
+    document = noetl("executions", "show", name, "-o", "json").json
+    assert set(document) > RUN_KEYS
+    assert (document["status"], document["result"], document["ctx"]) == ("completed", "bye", {"a": 1})
+    assert (document["playbook"], document["version"], document["error"]) == ("docs/page", "7", None)
+    assert document["steps"] == {
         "start": {"status": "completed", "runs": 1},
         "finish": {"status": "completed", "runs": 1},
     }
-    assert shown["children"] == [{"execution_id": child, "path": "docs/page", "status": "failed"}]
-    assert (shown["labels"], shown["parent"], shown["owner"]) == ({"team": "data"}, None, None)
-    assert [run["step"] for run in shown["explanation"]["runs"]] == ["start", "finish"]
+    assert document["children"] == [{"execution_id": child, "path": "docs/page", "status": "failed"}]
+    assert (document["labels"], document["parent"], document["owner"]) == ({"team": "data"}, None, None)
+    assert [run["step"] for run in document["explanation"]["runs"]] == ["start", "finish"]
     assert noetl("executions", "show", child, "-o", "json").json["parent"] == name
 
 
@@ -42,36 +42,36 @@ def test_people_are_told_which_guard_chose_which_arc(
     noetl: InProcessCommand, recorded: RecordedExecutions
 ) -> None:
     recorded.run(GREET, GREETED)
-    shown = noetl("executions", "show", "latest").out
-    assert "→ finish: {{ event.result.a == 1 }} (line 10) holds: event.result.a = 1" in shown
-    assert "result:\n  bye" in shown
-    assert "noetl run --resume" not in shown
+    output = noetl("executions", "show", "latest").out
+    assert "→ finish: {{ event.result.a == 1 }} (line 10) holds: event.result.a = 1" in output
+    assert "result:\n  bye" in output
+    assert "noetl run --resume" not in output
 
 
 def test_people_are_told_what_failed_and_how_to_go_on(
     noetl: InProcessCommand, recorded: RecordedExecutions
 ) -> None:
     name = recorded.run(BREAK, BROKEN)
-    shown = noetl("executions", "show", name).out
-    assert "step `start`, task `say`, attempt 1: connection" in shown
-    assert "playbook.yaml:7:14" in shown
-    assert f"noetl executions retry {name}" in shown
-    found = noetl("executions", "show", name, "-o", "json").json
-    assert found["error"] == {
+    output = noetl("executions", "show", name).out
+    assert "step `start`, task `say`, attempt 1: connection" in output
+    assert "playbook.yaml:7:14" in output
+    assert f"noetl executions retry {name}" in output
+    document = noetl("executions", "show", name, "-o", "json").json
+    assert document["error"] == {
         "step": "start", "task": "say", "attempt": 1, "kind": "connection", "message": "it broke\nbadly",
     }  # fmt: skip
 
 
 def test_people_are_told_what_is_waited_for(noetl: InProcessCommand, recorded: RecordedExecutions) -> None:
     name = recorded.run(GATES)
-    shown = noetl("executions", "show", name).out
-    assert "is waiting before gate (line 15)" in shown
-    assert "{{ ctx.ok }} (line 15) does not hold: ctx.ok is missing" in shown
-    assert "the join (all) of meet (line 21) has 1 token; more can come from hold (1 run)" in shown
-    assert "hold (line 10) waits for the signal go" in shown
-    assert "a token from start (line 9) for gone (line 17): denied" in shown
-    assert f"noetl executions signal {name} go " in shown
-    assert f"noetl run --resume {name} " in shown
+    output = noetl("executions", "show", name).out
+    assert "is waiting before gate (line 15)" in output
+    assert "{{ ctx.ok }} (line 15) does not hold: ctx.ok is missing" in output
+    assert "the join (all) of meet (line 21) has 1 token; more can come from hold (1 run)" in output
+    assert "hold (line 10) waits for the signal go" in output
+    assert "a token from start (line 9) for gone (line 17): denied" in output
+    assert f"noetl executions signal {name} go " in output
+    assert f"noetl run --resume {name} " in output
     marking = noetl("executions", "show", name, "-o", "json").json["marking"]
     assert marking == {"gate": {"waiting": 1}, "meet": {"joined": 1}, "hold": {"suspended": 1}}
 
@@ -85,8 +85,8 @@ def test_ways_on_follow_the_state(noetl: InProcessCommand, recorded: RecordedExe
     ownership = Owners(recorded.home.owners).acquire(execution.id)
     assert ownership is not None
     with ownership:
-        shown = run("executions", "show", "latest", "-o", "json", cwd=recorded.home.folder.parent).json
-    assert shown["owner"] is not None
+        document = run("executions", "show", "latest", "-o", "json", cwd=recorded.home.folder.parent).json
+    assert document["owner"] is not None
     execution.driver.submit(Cancel(by="ada", reason="enough"))
     execution.save()
     ran = noetl("executions", "show", "latest")
@@ -106,9 +106,11 @@ def test_an_execution_that_somebody_runs_gets_older(
     ownership = Owners(recorded.home.owners).acquire(execution.id)
     assert ownership is not None
     with ownership:
-        place = recorded.home.folder.parent
-        shown, listed = (run("executions", *words, cwd=place).out for words in (["show", "latest"], ["list"]))
-    assert re.match(r"running, [\d,]{5,} h .* so far: ", shown)
+        folder = recorded.home.folder.parent
+        output, listed = (
+            run("executions", *words, cwd=folder).out for words in (["show", "latest"], ["list"])
+        )
+    assert re.match(r"running, [\d,]{5,} h .* so far: ", output)
     assert re.search(r"running +\S+ \S+ +[\d,]{5,} h ", listed)
 
 
@@ -164,8 +166,8 @@ def test_what_is_kept_elsewhere_is_put_in_its_place(
 ) -> None:
     large = {"rows": ["x" * 100_000], "$noetl": "mine"}
     name = recorded.run(GREET, {"say": {"a": 1}, "end": large})
-    shown = noetl("executions", "show", name, "-o", "json").json["result"]
-    assert shown["$noetl"] == "ref"
+    result = noetl("executions", "show", name, "-o", "json").json["result"]
+    assert result["$noetl"] == "ref"
     for words in ([], ["finish"]):
         assert noetl("executions", "result", name, *words, "-o", "json").json["result"] == large
     shutil.rmtree(recorded.home.results)
@@ -176,15 +178,15 @@ def test_what_is_kept_elsewhere_is_put_in_its_place(
 
 def test_a_result_does_not_steer_the_terminal(recorded: RecordedExecutions) -> None:
     recorded.run(GREET, {"say": {"a": 1}, "end": "one\n\x1b[2J"})
-    shown = run_on_terminal("executions", "result", "latest", cwd=recorded.home.folder.parent).out
-    assert shown == "one\n␛[2J\n"
+    output = run_on_terminal("executions", "result", "latest", cwd=recorded.home.folder.parent).out
+    assert output == "one\n␛[2J\n"
 
 
 def test_a_result_that_is_not_there_is_asked_for_in_vain(
     noetl: InProcessCommand, recorded: RecordedExecutions
 ) -> None:
     failed, held = recorded.run(BREAK, BROKEN), recorded.run(GATES)
-    for words, said in (
+    for words, message in (
         ([held], "has no result yet"),
         ([held, "hold"], "no run of step `hold` has ended"),
         ([held, "nowhere"], "has no step `nowhere`"),
@@ -192,15 +194,15 @@ def test_a_result_that_is_not_there_is_asked_for_in_vain(
     ):
         ran = noetl("executions", "result", *words)
         assert (ran.code, ran.out) == (2, "")
-        assert said in ran.err
+        assert message in ran.err
 
 
 def test_a_history_comes_out_the_same(noetl: InProcessCommand, recorded: RecordedExecutions) -> None:
     recorded.run(GREET, GREETED)
     ran = noetl("executions", "verify", "latest")
     assert (ran.code, "comes out the same" in ran.out) == (0, True)
-    found = noetl("executions", "verify", "latest", "-o", "json").json
-    assert (found["ok"], found["differences"]) == (True, [])
+    verification = noetl("executions", "verify", "latest", "-o", "json").json
+    assert (verification["ok"], verification["differences"]) == (True, [])
 
 
 def test_a_history_that_was_tampered_with_comes_out_differently(
@@ -210,15 +212,15 @@ def test_a_history_that_was_tampered_with_comes_out_differently(
     tamper(recorded, b'"a":1', b'"a":2')
     ran = noetl("executions", "verify", name)
     assert (ran.code, "comes out differently" in ran.out) == (1, True)
-    found = noetl("executions", "verify", name, "-o", "json")
-    assert (found.code, found.json["ok"], len(found.json["differences"])) == (1, False, 1)
+    json_run = noetl("executions", "verify", name, "-o", "json")
+    assert (json_run.code, json_run.json["ok"], len(json_run.json["differences"])) == (1, False, 1)
 
 
 def tamper(recorded: RecordedExecutions, old: bytes, new: bytes) -> None:
     """Changes bodies in the file, behind everybody's back."""
     connection = apsw.Connection(str(recorded.home.store))
-    found: list[Any] = list(connection.execute("SELECT pos, body FROM event"))
-    for pos, body in found:
+    rows: list[Any] = list(connection.execute("SELECT pos, body FROM event"))
+    for pos, body in rows:
         connection.execute("UPDATE event SET body = ? WHERE pos = ?", (body.replace(old, new), pos))
     connection.close()
 

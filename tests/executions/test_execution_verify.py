@@ -27,8 +27,8 @@ def test_stored_values_are_read_to_decide_again(noetl: InProcessCommand, tmp_pat
     folder = Path.cwd()
     (folder / "large.yaml").write_text(LARGE)
     assert noetl("run", "large.yaml", "-q").code == 0
-    found = noetl("executions", "verify", "latest", "-o", "json").json
-    assert (found["ok"], found["unjudged"], found["notes"]) == (True, 0, [])
+    verification = noetl("executions", "verify", "latest", "-o", "json").json
+    assert (verification["ok"], verification["unjudged"], verification["notes"]) == (True, 0, [])
     shutil.move(folder / ".noetl" / "results", tmp_path / "elsewhere")
     without = noetl("executions", "verify", "latest", "-o", "json").json
     assert without["ok"]

@@ -16,7 +16,7 @@ from tests.executions.execution_playbooks import BREAK, BROKEN, GREET, GREETED, 
 from tests.executions.in_process_command import InProcessCommand
 from tests.executions.recorded_executions import RecordedExecution, RecordedExecutions
 
-PLACE: dict[str, str | int] = {"step": "start", "run": "r5", "task": "say", "attempt": 1}
+LOG_LABELS: dict[str, str | int] = {"step": "start", "run": "r5", "task": "say", "attempt": 1}
 
 
 def names(ran: Any) -> list[str]:
@@ -90,10 +90,10 @@ def line(child: "subprocess.Popen[bytes]") -> str:
 
 def read_until(child: "subprocess.Popen[bytes]", word: str) -> str:
     while True:
-        found = line(child)
-        assert found, "it ended"
-        if word in found:
-            return found
+        text = line(child)
+        assert text, "it ended"
+        if word in text:
+            return text
 
 
 @pytest.fixture
@@ -149,9 +149,9 @@ def test_watching_ends_when_the_owner_is_gone(
             read_until(child, "ExecutionPaused")
         ownership.release()
         assert child.stderr is not None
-        said = child.stderr.read().decode()
+        errors = child.stderr.read().decode()
         assert child.wait() == 1
-    assert (f"executions resume {held.id}" if paused else f"run --resume {held.id}") in said
+    assert (f"executions resume {held.id}" if paused else f"run --resume {held.id}") in errors
 
 
 def test_watching_says_how_it_ended(noetl: InProcessCommand, recorded: RecordedExecutions) -> None:
@@ -159,8 +159,12 @@ def test_watching_says_how_it_ended(noetl: InProcessCommand, recorded: RecordedE
     assert noetl("executions", "watch", good).code == 0
     ran = noetl("executions", "watch", bad)
     assert (ran.code, "it broke" in ran.err) == (1, True)
-    told = noetl("executions", "watch", bad, "-o", "json")
-    assert (told.code, told.json["status"], told.json["error"]["kind"]) == (1, "failed", "connection")
+    json_run = noetl("executions", "watch", bad, "-o", "json")
+    assert (json_run.code, json_run.json["status"], json_run.json["error"]["kind"]) == (
+        1,
+        "failed",
+        "connection",
+    )
 
 
 def test_a_reader_that_left_ends_the_following(recorded: RecordedExecutions, held: RecordedExecution) -> None:
@@ -181,16 +185,16 @@ def test_logs_are_filtered_and_shown(noetl: InProcessCommand, recorded: Recorded
     assert noetl("executions", "logs", name).err == "nothing was written\n"
     assert noetl("executions", "logs", name, "-o", "json").json == {"lines": []}
     log = TaskLog(recorded.home.logs)
-    log.write(name, PLACE, "one\x1b[2J")
-    log.write(name, {**PLACE, "step": "finish", "task": "end", "iteration": 2, "attempt": 3}, "two")
+    log.write(name, LOG_LABELS, "one\x1b[2J")
+    log.write(name, {**LOG_LABELS, "step": "finish", "task": "end", "iteration": 2, "attempt": 3}, "two")
     log.close()
-    shown = noetl("executions", "logs", name).out
-    assert "start/say" in shown
-    assert "finish/end[2]#3" in shown
-    assert "\x1b" not in shown
+    output = noetl("executions", "logs", name).out
+    assert "start/say" in output
+    assert "finish/end[2]#3" in output
+    assert "\x1b" not in output
     for words, expected in (("--step start", ["one\x1b[2J"]), ("--task end", ["two"]), ("--task x", [])):
-        found = noetl("executions", "logs", name, *words.split(), "-o", "json").json["lines"]
-        assert [one["text"] for one in found] == expected
+        lines = noetl("executions", "logs", name, *words.split(), "-o", "json").json["lines"]
+        assert [entry["text"] for entry in lines] == expected
     assert set(noetl("executions", "logs", name, "-o", "json").json["lines"][0]) == {
         "ts", "step", "run", "task", "text",
     }  # fmt: skip
@@ -202,12 +206,12 @@ def test_logs_are_followed_while_another_process_writes_them(
     log = TaskLog(recorded.home.logs)
     ownership = Owners(recorded.home.owners).acquire(held.id)
     assert ownership is not None
-    log.write(held.id, PLACE, "one")
+    log.write(held.id, LOG_LABELS, "one")
     with following(recorded, "logs", held.id, "--follow", "-o", "json") as child:
         assert json.loads(line(child))["text"] == "one"
-        log.write(held.id, PLACE, "two")
+        log.write(held.id, LOG_LABELS, "two")
         assert json.loads(line(child))["text"] == "two"
-        log.write(held.id, PLACE, "three")
+        log.write(held.id, LOG_LABELS, "three")
         ownership.release()
         assert json.loads(line(child))["text"] == "three"
         assert child.wait() == 0

@@ -27,7 +27,7 @@ def test_a_sound_store_is_sound(noetl: InProcessCommand, recorded: RecordedExecu
 
 
 @pytest.mark.parametrize(
-    ("sql", "said"),
+    ("sql", "message"),
     [
         ("UPDATE execution SET status = 'failed'", "status is 'failed'"),
         ("DELETE FROM event WHERE seq = 5", "cannot follow event 4"),
@@ -36,16 +36,16 @@ def test_a_sound_store_is_sound(noetl: InProcessCommand, recorded: RecordedExecu
     ],
 )
 def test_what_is_wrong_is_said(
-    noetl: InProcessCommand, recorded: RecordedExecutions, sql: str, said: str
+    noetl: InProcessCommand, recorded: RecordedExecutions, sql: str, message: str
 ) -> None:
     name = recorded.run(GREET, GREETED)
     change(recorded, sql)
     ran = noetl("store", "check")
     assert ran.code == 1
-    assert said in ran.out
-    found = noetl("store", "check", "-o", "json")
-    assert (found.code, found.json["ok"]) == (1, False)
-    assert {problem["execution_id"] for problem in found.json["problems"]} == {name}
+    assert message in ran.out
+    json_run = noetl("store", "check", "-o", "json")
+    assert (json_run.code, json_run.json["ok"]) == (1, False)
+    assert {problem["execution_id"] for problem in json_run.json["problems"]} == {name}
 
 
 def test_what_is_derived_is_made_again(noetl: InProcessCommand, recorded: RecordedExecutions) -> None:

@@ -12,7 +12,7 @@ from tests.file_rights import readable_only
 
 @pytest.mark.parametrize("verb", ["list", "prune", "show x", "events x", "logs x", "cancel x", "retry x"])
 @pytest.mark.parametrize(
-    ("where", "said"),
+    ("where", "message"),
     [
         (["--home", "file"], "file is no folder"),
         (["--store", "sqlite:///file/x.db"], "file is no folder"),
@@ -20,13 +20,13 @@ from tests.file_rights import readable_only
     ],
 )
 def test_what_cannot_be_a_store_is_not_an_empty_one(
-    noetl: InProcessCommand, tmp_path: Path, verb: str, where: list[str], said: str
+    noetl: InProcessCommand, tmp_path: Path, verb: str, where: list[str], message: str
 ) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
     ran = noetl("executions", *verb.split(), *where)
     assert (ran.code, ran.out) == (3, "")
-    assert said in ran.err
+    assert message in ran.err
     assert "--home or --store names another place" in ran.err
 
 
@@ -45,7 +45,7 @@ def test_a_store_whose_path_is_not_utf8_is_refused(noetl: InProcessCommand) -> N
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["show", "\udcff"], "'ID': it is not UTF-8"),
         (["show", ""], "'ID': it is empty"),
@@ -60,12 +60,12 @@ def test_a_store_whose_path_is_not_utf8_is_refused(noetl: InProcessCommand) -> N
     ],
 )
 def test_words_that_mean_nothing_are_refused(
-    noetl: InProcessCommand, recorded: RecordedExecutions, words: list[str], said: str
+    noetl: InProcessCommand, recorded: RecordedExecutions, words: list[str], message: str
 ) -> None:
     recorded.run(GREET, GREETED)
     ran = noetl("executions", *words)
     assert (ran.code, ran.out) == (2, "")
-    assert said in ran.err
+    assert message in ran.err
 
 
 @pytest.mark.parametrize("follow", [[], ["--follow"]])

@@ -8,12 +8,12 @@ PREFIX = "clauses: "
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    found: dict[str, list[str]] = {}
+    tests_by_clause: dict[str, list[str]] = {}
     for item in session.items:
         file = item.path.relative_to(session.config.rootpath / "tests")
         for mark in item.iter_markers("spec"):
-            tests = found.setdefault(mark.args[0], [])
+            tests = tests_by_clause.setdefault(mark.args[0], [])
             name = f"{file}::{getattr(item, 'originalname', item.name)}"
             if name not in tests:
                 tests.append(name)
-    print(f"\n{PREFIX}{json.dumps(found)}")  # noqa: T201 - this is what it is for
+    print(f"\n{PREFIX}{json.dumps(tests_by_clause)}")  # noqa: T201 - this is what it is for

@@ -102,7 +102,7 @@ WORDS: dict[Any, str] = {
 
 def events_page() -> str:
     example = Event(31, 1_793_700_000_123_456, StepDone(run="r12", result={"rows": 3}))
-    shown = json.dumps(envelope(example, "019a48f3-6a00-7c3e-9d52-6b1f0e8a4c17"), indent=2)
+    example_json = json.dumps(envelope(example, "019a48f3-6a00-7c3e-9d52-6b1f0e8a4c17"), indent=2)
     rows = "\n".join(_row(kind) for kind in EVENT_KINDS)
     sections = [
         f"\n### {kind.name}\n\n{_docstring(kind.body) or kind.meaning}\n{_table(kind.body)}"
@@ -111,7 +111,7 @@ def events_page() -> str:
     values = [
         f"\n### {LINKED[struct]}\n\n{_docstring(struct)}\n{_table(struct)}" for struct in (Patch, ParentTask)
     ]
-    return "".join([INTRODUCTION.format(example=shown, rows=rows), *sections, VALUES, *values])
+    return "".join([INTRODUCTION.format(example=example_json, rows=rows), *sections, VALUES, *values])
 
 
 def _row(kind: EventKind) -> str:
@@ -129,12 +129,12 @@ def _docstring(struct: type[msgspec.Struct]) -> str:
 
 def _table(struct: type[Body]) -> str:
     hidden = set(Reported.__struct_fields__) if issubclass(struct, Reported) else set()
-    shown = [field for field in fields(struct) if field.name not in hidden]
+    visible = [field for field in fields(struct) if field.name not in hidden]
     hints, notes = get_type_hints(struct), _notes(struct)
     heading = ["field", "type", "default", *(["meaning"] if notes else [])]
     rows = [
         [f"`{field.name}`", _word(hints[field.name]), _default(field), notes.get(field.name, "")]
-        for field in shown
+        for field in visible
     ]
     lines = [heading, ["---"] * len(heading), *(row[: len(heading)] for row in rows)]
     return "".join(["\n", *(f"| {' | '.join(line)} |\n" for line in lines)])

@@ -12,13 +12,13 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from noetl.dsl.document.problem_codes import CODES  # noqa: E402
-from noetl.graph import draw  # noqa: E402
-from noetl.loader import load  # noqa: E402
-from tests.reference.clause_collector import PREFIX  # noqa: E402
-from tests.reference.clauses import CLAUSES  # noqa: E402
-from tests.reference.event_page import events_page  # noqa: E402
-from tests.reference.tool_pages import TOOL_PAGES  # noqa: E402
+from noetl.dsl.document.problem_codes import CODES  # noqa: E402 - after the path is set
+from noetl.graph import draw  # noqa: E402 - after the path is set
+from noetl.loader import load  # noqa: E402 - after the path is set
+from tests.reference.clause_collector import PREFIX  # noqa: E402 - after the path is set
+from tests.reference.clauses import CLAUSES  # noqa: E402 - after the path is set
+from tests.reference.event_page import events_page  # noqa: E402 - after the path is set
+from tests.reference.tool_pages import TOOL_PAGES  # noqa: E402 - after the path is set
 
 TITLES = {
     "000": "Formal specification",
@@ -88,10 +88,10 @@ def tests_by_clause() -> dict[str, list[str]]:
     line = next((line for line in done.stdout.splitlines() if line.startswith(PREFIX)), None)
     if line is None:
         raise SystemExit(done.stdout + done.stderr)
-    found: dict[str, list[str]] = json.loads(line.removeprefix(PREFIX))
-    if unknown := sorted(set(found) - set(CLAUSES)):
-        raise SystemExit(f"no such clause: {', '.join(unknown)} (in {found[unknown[0]][0]})")
-    return found
+    tests: dict[str, list[str]] = json.loads(line.removeprefix(PREFIX))
+    if unknown := sorted(set(tests) - set(CLAUSES)):
+        raise SystemExit(f"no such clause: {', '.join(unknown)} (in {tests[unknown[0]][0]})")
+    return tests
 
 
 def quickstart_picture() -> str:

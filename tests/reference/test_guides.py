@@ -25,9 +25,9 @@ def examples() -> Iterator[tuple[str, str]]:
 EXAMPLES = dict(examples())
 
 
-@pytest.mark.parametrize("place", EXAMPLES)
-def test_an_example_has_no_problem(place: str) -> None:
-    text = document_of(EXAMPLES[place])
+@pytest.mark.parametrize("position", EXAMPLES)
+def test_an_example_has_no_problem(position: str) -> None:
+    text = document_of(EXAMPLES[position])
     if "workflow:" not in text:
         text += "workflow:\n" + step(NOOP)
     assert problems_of(text) == ()
@@ -45,7 +45,7 @@ def test_links_to_headings_lead_to_one() -> None:
         for target, heading in re.findall(r"\]\(([^)#\s]*)#([^)\s]+)\)", path.read_text("utf-8")):
             page = path if not target else path.parent / Path(target)
             headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
-            assert heading in {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}
+            assert heading in {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in headings}
 
 
 def test_links_lead_to_files() -> None:

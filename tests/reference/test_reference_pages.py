@@ -26,10 +26,10 @@ def test_the_examples_of_a_check_show_it(code: str) -> None:
     page = (ROOT / "docs" / "checks" / f"{code}.md").read_text("utf-8")
     assert page.startswith(f"# {code}\n")
     bad, good = _block(page, "Bad"), _block(page, "Good")
-    found = examine(bad, "bad").problems
-    assert code in {problem.code for problem in found}
-    others = {problem.code for problem in found if problem.severity == "error"} - {code}
-    assert not others, found
+    problems = examine(bad, "bad").problems
+    assert code in {problem.code for problem in problems}
+    others = {problem.code for problem in problems if problem.severity == "error"} - {code}
+    assert not others, problems
     assert examine(good, "good").problems == ()
 
 

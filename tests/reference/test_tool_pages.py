@@ -26,13 +26,13 @@ def by_hand(name: str) -> str:
 
 def shown_results() -> dict[str, tuple[str, str]]:
     """The playbooks that are followed by JSON, by page and number."""
-    found = {}
+    results = {}
     for name in PAGES:
         fences = [fence.groups() for fence in FENCE.finditer(by_hand(name))]
         for number, (first, second) in enumerate(pairwise(fences)):
             if (first[0], second[0]) == ("yaml", "json") and name not in APART:
-                found[f"{name}:{number}"] = (first[1], second[1])
-    return found
+                results[f"{name}:{number}"] = (first[1], second[1])
+    return results
 
 
 SHOWN = shown_results()
@@ -52,20 +52,20 @@ def test_the_examples_of_a_page_have_no_problem(name: str) -> None:
         assert problems_of(block) == ()
 
 
-@pytest.mark.parametrize("place", SHOWN)
-def test_an_example_gives_the_result_that_is_shown(place: str) -> None:
-    playbook, shown = SHOWN[place]
+@pytest.mark.parametrize("name", SHOWN)
+def test_an_example_gives_the_result_that_is_shown(name: str) -> None:
+    playbook, expected = SHOWN[name]
     execution = noetl.run(document_of(playbook), store="sqlite:///:memory:")
-    assert (execution.status, execution.result) == ("completed", json.loads(shown))
+    assert (execution.status, execution.result) == ("completed", json.loads(expected))
 
 
 @pytest.mark.parametrize("kind", BUILTIN, ids=lambda kind: kind.name)
 def test_the_example_of_a_kind_is_a_task_of_it_without_a_problem(kind: Kind) -> None:
     assert yaml.safe_load(kind.example)["kind"] == kind.name
-    around = "workload: { prices: [1], orders: [] }\n"
-    around += 'workbook: { tasks: { fetch: { kind: http, url: "https://a.b" } } }\n'
+    sections = "workload: { prices: [1], orders: [] }\n"
+    sections += 'workbook: { tasks: { fetch: { kind: http, url: "https://a.b" } } }\n'
     task = "- " + indent(kind.example, "  ").lstrip()
-    text = f"{around}workflow:\n  - step: start\n    tool:\n{indent(task, '      ')}"
+    text = f"{sections}workflow:\n  - step: start\n    tool:\n{indent(task, '      ')}"
     assert problems_of(text) == ()
 
 

@@ -29,7 +29,7 @@ class Command(NamedTuple):
     """One command of a session, and the lines that are shown after it."""
 
     text: str
-    shown: list[str]
+    output: list[str]
 
 
 def commands_of(page: str) -> Iterator[Command]:
@@ -41,7 +41,7 @@ def commands_of(page: str) -> Iterator[Command]:
                 yield current
             current = Command(line[6:], [])
         elif current and (line.startswith("    ") or not line):
-            current.shown.append(line[4:])
+            current.output.append(line[4:])
         elif current:
             yield current
             current = None
@@ -64,8 +64,8 @@ class SessionFolder:
     def check(self, command: Command) -> None:
         """Runs it; what it prints must be what is shown, where `…` stands for any lines."""
         printed = self._printed(command)
-        shown = [line for line in command.shown if line != "^C"]
-        assert re.fullmatch(_pattern(shown), _masked(printed)), f"$ {command.text}\n" + "\n".join(printed)
+        expected = [line for line in command.output if line != "^C"]
+        assert re.fullmatch(_pattern(expected), _masked(printed)), f"$ {command.text}\n" + "\n".join(printed)
 
     def _printed(self, command: Command) -> list[str]:
         child = subprocess.Popen(
@@ -80,8 +80,8 @@ class SessionFolder:
         assert child.stdout
         printed: list[str] = []
         with child:
-            if "^C" in command.shown:
-                last = _mask(command.shown[command.shown.index("^C") - 1])
+            if "^C" in command.output:
+                last = _mask(command.output[command.output.index("^C") - 1])
                 for line in child.stdout:
                     printed.append(line.rstrip("\n"))
                     if _mask(printed[-1]) == last:
@@ -98,12 +98,14 @@ def _mask(line: str) -> str:
 
 
 def _masked(lines: list[str]) -> str:
-    return "".join(f"{line}\n" for line in _told(lines))
+    return "".join(f"{line}\n" for line in _without_beginnings(lines))
 
 
-def _pattern(shown: list[str]) -> str:
-    return "".join(r"(?:.*\n)*?" if line == "…" else re.escape(f"{line}\n") for line in _told(shown))
+def _pattern(expected: list[str]) -> str:
+    return "".join(
+        r"(?:.*\n)*?" if line == "…" else re.escape(f"{line}\n") for line in _without_beginnings(expected)
+    )
 
 
-def _told(lines: list[str]) -> list[str]:
+def _without_beginnings(lines: list[str]) -> list[str]:
     return [line for line in map(_mask, lines) if line and not _BEGINS.fullmatch(line)]

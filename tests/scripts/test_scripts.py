@@ -14,11 +14,11 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A project that holds only the scripts, in a directory with a space in its name."""
-    place = tmp_path / "my project"
-    shutil.copytree(ROOT / "scripts", place / "scripts")
-    shutil.copytree(ROOT / ".ci", place / ".ci")
-    (place / "pyproject.toml").write_text("this is no TOML\n")
-    return place
+    folder = tmp_path / "my project"
+    shutil.copytree(ROOT / "scripts", folder / "scripts")
+    shutil.copytree(ROOT / ".ci", folder / ".ci")
+    (folder / "pyproject.toml").write_text("this is no TOML\n")
+    return folder
 
 
 @pytest.mark.parametrize("script", ["scripts/noetl", "scripts/test", ".ci/run"])

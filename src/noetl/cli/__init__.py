@@ -8,10 +8,10 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run one command and exit, as `noetl.cli.app.main` does."""
+    """Run one command and exit, as `noetl.cli.app.run_command_line` does."""
     try:
         # Imported here: Ctrl-C while it starts shall show no traceback.
-        from noetl.cli.app import run_command_line as run
+        from noetl.cli.app import run_command_line
     except KeyboardInterrupt:
         sys.exit("noetl: interrupted")  # with exit code 1
-    run(arguments)
+    run_command_line(arguments)

@@ -49,14 +49,14 @@ def command_failure_of(error: Exception) -> CommandFailure:
     if isinstance(error, click.Abort):
         return CommandFailure("interrupted", "interrupted", exit_code=1)
     if isinstance(error, click.UsageError):
-        return _Usage(error)
+        return _UsageFailure(error)
     if isinstance(error, click.ClickException):
         return CommandFailure("usage", error.format_message())
     if isinstance(error, NoetlError):
-        return _refused(error)
+        return _refusal_of(error)
     if isinstance(error, OSError):
-        return CommandFailure("environment", _said_by_system(error), exit_code=3)
-    if _debugging():
+        return CommandFailure("environment", _system_error_text(error), exit_code=3)
+    if _is_debugging():
         import traceback
 
         traceback.print_exception(error)
@@ -65,16 +65,13 @@ def command_failure_of(error: Exception) -> CommandFailure:
     return CommandFailure("internal", message, hint=hint, exit_code=3)
 
 
-def _refused(error: NoetlError) -> CommandFailure:
+def _refusal_of(error: NoetlError) -> CommandFailure:
+    # From what is cheap to import to what is not: saying that an execution is unknown shall not take
+    # longer than showing one. The loader, which brings all kinds of tools, comes last.
     from noetl.settings import SettingsWrong
 
     if isinstance(error, SettingsWrong):
         return CommandFailure("settings", str(error), hint=error.hint)
-    from noetl.dsl.document.kinds import KindTaken
-    from noetl.loader import PluginBroken
-
-    if isinstance(error, PluginBroken | KindTaken):
-        return CommandFailure("plugin", str(error), hint="repair or remove that package", exit_code=3)
     from noetl.ports.store import ExecutionUnknown, StoreError, StoreUrlWrong
 
     if isinstance(error, ExecutionUnknown):
@@ -87,10 +84,15 @@ def _refused(error: NoetlError) -> CommandFailure:
 
     if isinstance(error, ResultError):
         return CommandFailure("result", str(error), hint=error.hint, exit_code=3)
+    from noetl.dsl.document.kinds import KindTaken
+    from noetl.loader import PluginBroken
+
+    if isinstance(error, PluginBroken | KindTaken):
+        return CommandFailure("plugin", str(error), hint="repair or remove that package", exit_code=3)
     return CommandFailure("request", str(error), hint=getattr(error, "hint", ""))
 
 
-class _Usage(CommandFailure):
+class _UsageFailure(CommandFailure):
     """Click's error about arguments, which knows how to show the usage of its command."""
 
     def __init__(self, error: click.UsageError) -> None:
@@ -103,14 +105,14 @@ class _Usage(CommandFailure):
 
 def print_failure(failure: CommandFailure, arguments: Sequence[str]) -> None:
     """Print the failure: one JSON document on stdout if JSON was asked for, else text on stderr."""
-    if _json_wanted(arguments):
+    if _wants_json(arguments):
         from noetl.cli.problem_text import problems_json
 
         error = {"code": failure.code, "message": str(failure), "hint": failure.hint}
         # Nothing can be said on a stdout that fails; the exit code still tells.
         with contextlib.suppress(OSError):
             console.write_json({"error": error, "problems": problems_json(failure.problems)})
-    elif isinstance(failure, _Usage):
+    elif isinstance(failure, _UsageFailure):
         with contextlib.suppress(OSError):
             failure.error.show()
     else:
@@ -123,7 +125,7 @@ def print_failure(failure: CommandFailure, arguments: Sequence[str]) -> None:
             console.say(f"  hint: {console.visible(failure.hint)}")
 
 
-def _json_wanted(arguments: Sequence[str]) -> bool:
+def _wants_json(arguments: Sequence[str]) -> bool:
     """Whether the arguments ask for JSON, even if they cannot be parsed; else what is configured."""
     before = arguments[: arguments.index("--")] if "--" in arguments else arguments
     wanted = None
@@ -143,7 +145,7 @@ def _json_wanted(arguments: Sequence[str]) -> bool:
     return False
 
 
-def _debugging() -> bool:
+def _is_debugging() -> bool:
     from noetl.settings import read_settings
 
     with contextlib.suppress(NoetlError, OSError):
@@ -151,6 +153,6 @@ def _debugging() -> bool:
     return False
 
 
-def _said_by_system(error: OSError) -> str:
+def _system_error_text(error: OSError) -> str:
     where = f"{error.filename}: " if error.filename else ""
     return f"{where}{error.strerror or error}"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 Paint: TypeAlias = Callable[[str, str], str]
-"""Gives a text the look of a role: `error`, `warning`, `place`, `faint`, `caret`."""
+"""Gives a text the look of a role: `error`, `warning`, `position`, `faint`, `caret`."""
 
 
 def write_bytes(data: bytes) -> bool:
@@ -70,12 +70,14 @@ def say(message: str) -> None:
 
 def visible(text: str) -> str:
     """The text with control characters made visible: a document shall not steer the terminal."""
+    # Nearly every text is printable, and one call in C says so; `_visible_character` for each character gives
+    # the same, and costs a call of Python for each.
     if text.isprintable():
         return text
-    return "".join(_visible(character) for character in text)
+    return "".join(_visible_character(character) for character in text)
 
 
-def _visible(character: str) -> str:
+def _visible_character(character: str) -> str:
     code = ord(character)
     if character.isprintable():
         return character
@@ -98,7 +100,7 @@ def color_paint(role: str, text: str) -> str:
     match role:
         case "error" | "warning":
             return click.style(text, fg="red" if role == "error" else "yellow", bold=True)
-        case "place" | "caret":
+        case "position" | "caret":
             return click.style(text, bold=True)
         case _:
             return click.style(text, dim=True)

@@ -28,36 +28,36 @@ from noetl.stores.credentials.encryption_key import read_key_file, write_key_fil
 
 T = TypeVar("T")
 
-_NAMING = ("env", "file", "vault", "secret_manager")
+_REFERENCE_KINDS = ("env", "file", "vault", "secret_manager")
 """Kinds that say where a value is: there is nothing to store."""
-_PORTS = ("port", "db_port")
+_PORT_FIELDS = ("port", "db_port")
 
 
 def credential_fields(
     name: str, kind: str, fields: tuple[str, ...], variables: tuple[str, ...], *, stdin: bool
 ) -> dict[str, Any]:
-    """The fields of a credential to store. Raises Failure."""
+    """The fields of a credential to store. Raises CommandFailure."""
     if not name.strip() or not name.isprintable():
         raise CommandFailure("usage", "the name of a credential is text of one line, and not empty")
     _check_kind(kind)
     written: dict[str, Any] = {}
     for assignment in fields:
-        field, value = _assigned(assignment, "--field", written)
-        written[field] = int(value) if field in _PORTS and value.isdecimal() else value
+        field, value = _parse_assignment(assignment, "--field", written)
+        written[field] = int(value) if field in _PORT_FIELDS and value.isdecimal() else value
     for assignment in variables:
-        field, variable = _assigned(assignment, "--field-from-env", written)
+        field, variable = _parse_assignment(assignment, "--field-from-env", written)
         if variable not in os.environ:
             raise CommandFailure("usage", f"--field-from-env: the variable {variable} is not set")
         written[field] = os.environ[variable]
     for field, value in written.items():
         if value == "":
             raise CommandFailure("usage", f"the field `{field}` would be empty", hint="leave it out")
-    given = {**(_from_stdin() if stdin else {}), **written}
-    if not given:
+    values = {**(_read_stdin() if stdin else {}), **written}
+    if not values:
         hint = "--field FIELD=VALUE, --field-from-env FIELD=VARIABLE or --stdin"
         raise CommandFailure("usage", f"`{name}` would have no fields", hint=hint)
-    _check_fields(kind, given)
-    return given
+    _check_fields(kind, values)
+    return values
 
 
 def short_secrets(fields: Mapping[str, Any]) -> list[str]:
@@ -70,16 +70,16 @@ def short_secrets(fields: Mapping[str, Any]) -> list[str]:
 
 
 def store_credential(configuration: Configuration, name: str, kind: str, fields: dict[str, Any]) -> str:
-    """Keeps it; the file of the key, if that had to be made. Raises Failure, StoreError, OSError."""
-    place = key_location(configuration)
+    """Keeps it; the file of the key, if that had to be made. Raises CommandFailure, StoreError, OSError."""
+    location = key_location(configuration)
 
     async def work(credentials: EncryptedCredentials) -> str:
-        there = place.file is None or place.file.exists()
+        existed = location.file is None or location.file.exists()
         await credentials.set(StoredCredential(name, kind, fields))
-        return "" if there else str(place.file)
+        return "" if existed else str(location.file)
 
     home_of(configuration).make()
-    return _with(configuration, work)
+    return _with_credentials(configuration, work)
 
 
 def list_credentials(configuration: Configuration) -> list[dict[str, Any]]:
@@ -88,24 +88,24 @@ def list_credentials(configuration: Configuration) -> list[dict[str, Any]]:
     async def work(credentials: EncryptedCredentials) -> list[dict[str, Any]]:
         return [
             {
-                "name": one.name,
-                "kind": one.kind,
-                "created_at": iso_time(one.created_at),
-                "updated_at": iso_time(one.updated_at),
+                "name": credential.name,
+                "kind": credential.kind,
+                "created_at": iso_time(credential.created_at),
+                "updated_at": iso_time(credential.updated_at),
             }
-            for one in await credentials.list()
+            for credential in await credentials.list()
         ]
 
-    return _with(configuration, work) if has_store(configuration) else []
+    return _with_credentials(configuration, work) if has_store(configuration) else []
 
 
 def show_credential(configuration: Configuration, name: str, *, reveal: bool) -> dict[str, Any]:
-    """One credential. Raises Failure."""
-    _must_be_there(configuration, name)
+    """One credential. Raises CommandFailure."""
+    _check_store_exists(configuration, name)
 
     async def work(credentials: EncryptedCredentials) -> dict[str, Any]:
         sealed, opened = await credentials.show(name)
-        fields = opened.fields if reveal else _masked(opened.fields)
+        fields = opened.fields if reveal else _mask_fields(opened.fields)
         return {
             "name": name,
             "kind": sealed.kind,
@@ -114,38 +114,40 @@ def show_credential(configuration: Configuration, name: str, *, reveal: bool) ->
             "updated_at": iso_time(sealed.updated_at),
         }
 
-    return _with(configuration, work)
+    return _with_credentials(configuration, work)
 
 
 def delete_credential(configuration: Configuration, name: str) -> None:
-    """Raises Failure."""
-    _must_be_there(configuration, name)
-    _with(configuration, lambda credentials: credentials.delete(name))
+    """Raises CommandFailure."""
+    _check_store_exists(configuration, name)
+    _with_credentials(configuration, lambda credentials: credentials.delete(name))
 
 
 def rotate_credential_key(configuration: Configuration, new_key_file: str | None) -> tuple[int, str]:
     """Replaces the key; how many credentials there are, and the file of the new key.
 
-    Raises Failure, StoreError, OSError.
+    Raises CommandFailure, StoreError, OSError.
     """
     if not has_store(configuration):
         raise CommandFailure("no-credentials", "there are no credentials here yet")
-    place = key_location(configuration)
+    location = key_location(configuration)
     path = configuration.directory / Path(new_key_file).expanduser() if new_key_file else None
 
     async def work(credentials: EncryptedCredentials) -> tuple[int, str]:
         if path is None:
-            return await credentials.rotate(), str(place.file)
+            return await credentials.rotate(), str(location.file)
         key = read_key_file(path)
         if key is None:
             key = generate_key(str(path))
             write_key_file(key, path)
         return await credentials.rotate(key), str(path)
 
-    return _with(configuration, work)
+    return _with_credentials(configuration, work)
 
 
-def _with(configuration: Configuration, work: Callable[[EncryptedCredentials], Awaitable[T]]) -> T:
+def _with_credentials(
+    configuration: Configuration, work: Callable[[EncryptedCredentials], Awaitable[T]]
+) -> T:
     url = store_url(configuration)
     if store_file_of(url) is None:
         raise CommandFailure(
@@ -169,40 +171,40 @@ def _with(configuration: Configuration, work: Callable[[EncryptedCredentials], A
         raise CommandFailure("credential", str(error), hint=error.hint, exit_code=3) from None
 
 
-def _must_be_there(configuration: Configuration, name: str) -> None:
+def _check_store_exists(configuration: Configuration, name: str) -> None:
     if not has_store(configuration):
         hint = "`noetl credential list` names all"
         raise CommandFailure("unknown-credential", f"there is no credential `{name}`", hint=hint)
 
 
-def _masked(fields: dict[str, Any]) -> dict[str, Any]:
+def _mask_fields(fields: dict[str, Any]) -> dict[str, Any]:
     """Without secrets, also where a public field holds one, as a URL with a password does."""
     masker = Masker()
     masked: Any = fields
     for path, value in secrets_of(fields):
         masker.add(value, SecretOrigin("", path))
         masked = replace_at_field_path(masked, path, MASK)
-    found: dict[str, Any] = masker.mask_for_display(masked)
-    return found
+    text_masked: dict[str, Any] = masker.mask_for_display(masked)
+    return text_masked
 
 
 def _check_kind(kind: str) -> None:
-    if kind in _NAMING:
+    if kind in _REFERENCE_KINDS:
         message = f"a credential of kind `{kind}` says where a value is: there is none to store"
         raise CommandFailure("usage", message, hint="declare it under `keychain` in the playbook")
     if kind not in KEYCHAIN_KINDS and not kind.endswith(CREDENTIAL_SUFFIX):
-        known = [name for name in KEYCHAIN_KINDS if name not in _NAMING]
+        known = [name for name in KEYCHAIN_KINDS if name not in _REFERENCE_KINDS]
         hint = (
             did_you_mean(kind, known) or f"one of {', '.join(known)}, or one that ends in {CREDENTIAL_SUFFIX}"
         )
         raise CommandFailure("usage", f"there is no kind `{kind}`", hint=hint)
 
 
-def _check_fields(kind: str, given: Mapping[str, Any]) -> None:
+def _check_fields(kind: str, values: Mapping[str, Any]) -> None:
     if kind not in KEYCHAIN_KINDS or kind == "static":
         return
     known = [name for name in KEYCHAIN_KINDS[kind].__struct_fields__ if name not in ("env", "path")]
-    for field, value in given.items():
+    for field, value in values.items():
         if field not in known:
             hint = did_you_mean(field, known) or f"it has {', '.join(known)}"
             raise CommandFailure("usage", f"a credential of kind `{kind}` has no field `{field}`", hint=hint)
@@ -213,18 +215,18 @@ def _check_fields(kind: str, given: Mapping[str, Any]) -> None:
             raise CommandFailure("usage", message, hint="most are texts") from None
 
 
-def _from_stdin() -> dict[str, Any]:
+def _read_stdin() -> dict[str, Any]:
     # Nothing of what was read is said: it may be the secret itself.
     try:
-        given = normalise(msgspec.json.decode(sys.stdin.buffer.read()))
+        values = normalise(msgspec.json.decode(sys.stdin.buffer.read()))
     except (ValueError, RecursionError, NotJson):
-        given = None
-    if not isinstance(given, dict):
+        values = None
+    if not isinstance(values, dict):
         raise CommandFailure("usage", "--stdin takes a JSON mapping", hint='for example {"token": "…"}')
-    return given
+    return values
 
 
-def _assigned(text: str, option: str, before: Mapping[str, Any]) -> tuple[str, str]:
+def _parse_assignment(text: str, option: str, before: Mapping[str, Any]) -> tuple[str, str]:
     name, sign, value = text.partition("=")
     if not sign or not name:
         # What was written may be the secret itself.

@@ -23,11 +23,11 @@ class ExecutionOwner(Struct, frozen=True):
 async def find_owner(home: Home, store: Store, record: ExecutionRecord) -> ExecutionOwner | None:
     """None if nobody runs it: it has ended, or was interrupted."""
     owners = Owners(home.owners)
-    found: ExecutionRecord | None = record
-    while found is not None:
-        if (pid := owners.owner(found.execution_id)) is not None:
-            return ExecutionOwner(pid, found.execution_id)
-        found = await store.execution(found.parent) if found.parent else None
+    ancestor: ExecutionRecord | None = record
+    while ancestor is not None:
+        if (pid := owners.owner(ancestor.execution_id)) is not None:
+            return ExecutionOwner(pid, ancestor.execution_id)
+        ancestor = await store.execution(ancestor.parent) if ancestor.parent else None
     return None
 
 

@@ -27,7 +27,7 @@ class FoundFiles(NamedTuple):
 
 
 def read_input(source: str) -> tuple[str, str]:
-    """The name for messages and the text of a file, or of standard input for `-`. Raises Failure."""
+    """The name for messages and the text of a file, or of standard input for `-`. Raises CommandFailure."""
     from noetl.loader import SourceUnreadable, read_source, read_text
 
     try:
@@ -48,28 +48,28 @@ def input_name(source: str) -> str:
 
 def find_files(sources: Iterable[str]) -> FoundFiles:
     """The files that the arguments name, each once; of a directory, the playbooks below it."""
-    found = FoundFiles([], [], [])
+    files = FoundFiles([], [], [])
     seen = set()
     for source in sources:
-        for path in _below(source, found) if os.path.isdir(source) else (source,):
+        for path in _playbooks_below(source, files) if os.path.isdir(source) else (source,):
             identity = path if path == STDIN else os.path.realpath(path)
             if identity not in seen:
                 seen.add(identity)
-                found.files.append(path)
-    return found
+                files.files.append(path)
+    return files
 
 
-def _below(directory: str, found: FoundFiles) -> Iterator[str]:
-    for place, directories, names in os.walk(directory, onerror=found.unreadable.append):
+def _playbooks_below(directory: str, files: FoundFiles) -> Iterator[str]:
+    for folder, directories, names in os.walk(directory, onerror=files.unreadable.append):
         directories[:] = sorted(name for name in directories if not name.startswith("."))
         for name in sorted(names):
             if not name.endswith(SUFFIXES):
                 continue
-            path = os.path.normpath(os.path.join(place, name))
+            path = os.path.normpath(os.path.join(folder, name))
             if _may_be_playbook(path):
                 yield path
             else:
-                found.skipped.append(path)
+                files.skipped.append(path)
 
 
 def _may_be_playbook(path: str) -> bool:

@@ -46,7 +46,7 @@ class LazyGroup(click.Group):
             ctx.fail(f"No such command '{args[0]}'." + (f" Did you mean '{close[0]}'?" if close else ""))
         return super().resolve_command(ctx, args)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's contract
         for title, commands in self._sections.items():
             with formatter.section(title):
                 formatter.write_dl(list(commands.items()), col_max=12)

@@ -1,11 +1,14 @@
-"""The options and arguments that several commands share."""
+"""The options and arguments that several commands share, and what some of them amount to."""
 
 import os
+from collections.abc import Callable
+from functools import wraps
 from typing import Any, get_args
 
 import click
+from msgspec import Struct
 
-from noetl.settings import Output
+from noetl.settings import Configuration, Output, read_settings
 
 
 class FileName(click.Path):
@@ -100,3 +103,42 @@ sets = click.option(
     metavar="KEY=VALUE",
     help="Set a value of the workload, `a.b=1` inside a mapping; JSON, else text. May be repeated.",
 )
+execution = click.argument("name", type=TextArgument(), metavar="ID")
+follow = click.option(
+    "-f", "--follow", is_flag=True, help="Go on until the execution ends or nobody runs it."
+)
+step = click.option("--step", metavar="STEP", help="Only what belongs to this step.")
+no_run = click.option("--no-run", is_flag=True, help="Only record it; `noetl run --resume` goes on.")
+
+
+def store_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Where to look, and how to print: `--home`, `--store`, `--output`."""
+    return home(store(output(function)))
+
+
+def read_configuration(*, home: str | None, store: str | None, output: str | None) -> Configuration:
+    """What `store_options` and the settings amount to."""
+    return read_settings({"home": home, "store": store, "output": output})
+
+
+class RunOptions(Struct, frozen=True):
+    """How an execution is to be run by this command, and where."""
+
+    configuration: Configuration
+    catalogs: tuple[str, ...]
+    quiet: bool
+    verbose: bool
+
+
+def run_options(function: Callable[..., int]) -> Callable[..., Any]:
+    """For verbs that run: `--catalog`, `--slots`, `-q`, `-v` and `store_options`, as `run_as`."""
+
+    @wraps(function)
+    def with_run_options(
+        *, catalogs: tuple[str, ...], slots: int | None, quiet: bool, verbose: bool, **arguments: Any
+    ) -> int:
+        flags = {name: arguments.pop(name) for name in ("home", "store", "output")}
+        run_as = RunOptions(read_settings({**flags, "slots": slots}), catalogs, quiet, verbose)
+        return function(run_as=run_as, **arguments)
+
+    return catalogs(slots(quiet(verbose(store_options(with_run_options)))))

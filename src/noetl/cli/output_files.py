@@ -25,7 +25,7 @@ def read_pieces(path: Path) -> Iterator[bytes]:
 def write_pieces(path: str, pieces: Iterable[bytes]) -> None:
     """Replace or make the file; a reader sees the old content or the new, never a part.
 
-    Mode, owner and symbolic links stay as they are. Raises Failure.
+    Mode, owner and symbolic links stay as they are. Raises CommandFailure.
     """
     try:
         before = os.stat(path)
@@ -45,7 +45,7 @@ def write_pieces(path: str, pieces: Iterable[bytes]) -> None:
 
 
 def create_file(path: str, data: bytes) -> None:
-    """Make the file. Raises Failure if it exists."""
+    """Make the file. Raises CommandFailure if it exists."""
     try:
         with open(path, "xb") as file:
             file.write(data)
@@ -58,11 +58,13 @@ def create_file(path: str, data: bytes) -> None:
 
 
 def _replace(path: str, pieces: Iterable[bytes], before: os.stat_result | None) -> None:
+    # In the same folder: a rename is atomic only within one file system.
     handle, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=os.path.dirname(path))
     try:
         with open(handle, "wb") as file:
             file.writelines(pieces)
             file.flush()
+            # Else the new name may survive a crash of the machine, and what is in the file not.
             os.fsync(handle)
             if before:
                 with contextlib.suppress(PermissionError):
@@ -75,6 +77,7 @@ def _replace(path: str, pieces: Iterable[bytes], before: os.stat_result | None) 
 
 
 def _umask() -> int:
+    # It can be read only by setting it.
     mask = os.umask(0o022)
     os.umask(mask)
     return mask

@@ -1,16 +1,18 @@
 """Problems, printed: for people with the line they are about, for programs as JSON."""
 
+import unicodedata
 from collections.abc import Iterable
 
 import msgspec
 
 from noetl.cli.console import Paint, visible
-from noetl.cli.excerpt import excerpt
 from noetl.dsl.document.problem import Problem
 from noetl.dsl.document.source import SourceLines
 
 UNREADABLE = "unreadable"
 """The code of a file that could not be read: it has no line to show."""
+WIDTH = 100
+TAB = 4
 
 
 def problems_json(problems: Iterable[Problem]) -> list[dict[str, object]]:
@@ -25,18 +27,68 @@ def problems_text(problems: Iterable[Problem], text: str, *, paint: Paint) -> st
 
 
 def _paragraph(problem: Problem, lines: list[str], paint: Paint) -> str:
-    place = f"{visible(problem.file)}:{problem.line}:{problem.column}"
+    position = f"{visible(problem.file)}:{problem.line}:{problem.column}"
     verdict = paint(problem.severity, f"{problem.severity} {problem.code}")
-    paragraph = [f"{paint('place', place)}  {verdict}  {visible(problem.message)}"]
-    if problem.code != UNREADABLE and problem.line <= len(lines):
-        shown, before = excerpt(lines[problem.line - 1], problem.column)
-        paragraph.append(f"{paint('faint', f'{problem.line:>5} |')} {shown}")
-        paragraph.append(f"{paint('faint', '      |')} {' ' * before}{paint('caret', '^')}")
+    paragraph = [f"{paint('position', position)}  {verdict}  {visible(problem.message)}"]
+    if problem.code != UNREADABLE:
+        paragraph += excerpt_lines(lines, problem.line, problem.column, paint)
     if problem.hint:
         paragraph.append(f"  hint: {visible(problem.hint)}")
     return "\n".join(paragraph)
 
 
-def pluralize(number: int, noun: str) -> str:
-    """The number with its noun: `1 error`, `2 errors`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def excerpt_lines(lines: list[str], number: int, column: int, paint: Paint) -> list[str]:
+    """Line `number` of a document and the caret below it; nothing if the document ends before it."""
+    if number > len(lines):
+        return []
+    text, before = excerpt(lines[number - 1], column)
+    return [
+        f"{paint('faint', f'{number:>5} |')} {text}",
+        f"{paint('faint', '      |')} {' ' * before}{paint('caret', '^')}",
+    ]
+
+
+def excerpt(line: str, column: int) -> tuple[str, int]:
+    """The line as a terminal shows it, and how many cells stand before `column` (from 1) there.
+
+    Tabs are spread and control characters made visible. A long line is cut around the column.
+    """
+    # Only what may be shown is looked at: a file may be one long line with a problem in every part.
+    start, end = max(0, column - 1 - 2 * WIDTH), column - 1 + 2 * WIDTH
+    cells = _cells(line[start:end])
+    at = min(column - 1 - start, len(cells))
+    before = sum(width for _, width in cells[:at])
+    if start == 0 and end >= len(line) and sum(width for _, width in cells) <= WIDTH:
+        return "".join(text for text, _ in cells), before
+    first = 0
+    while before > WIDTH // 2:
+        before -= cells[first][1]
+        first += 1
+    last, room = first, WIDTH
+    while last < len(cells) and cells[last][1] <= room:
+        room -= cells[last][1]
+        last += 1
+    head, tail = "…" if start + first else "", "…" if start + last < len(line) else ""
+    return head + "".join(text for text, _ in cells[first:last]) + tail, before + len(head)
+
+
+def _cells(line: str) -> list[tuple[str, int]]:
+    """What a terminal shows for each character, and how many cells wide that is."""
+    cells: list[tuple[str, int]] = []
+    column = 0
+    for character in line:
+        text, width = _cell(character, column)
+        cells.append((text, width))
+        column += width
+    return cells
+
+
+def _cell(character: str, column: int) -> tuple[str, int]:
+    if character == "\t":
+        width = TAB - column % TAB
+        return " " * width, width
+    # Combining marks share the cell of the character before them; East Asian wide ones take two:
+    # counted by characters, the caret would stand beside what it points at.
+    if unicodedata.category(character) in ("Mn", "Me"):
+        return character, 0
+    return visible(character), 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -18,7 +18,7 @@ T = TypeVar("T")
 def with_store(
     configuration: Configuration, work: Callable[[Home, Store], Awaitable[T]], *, writing: bool = False
 ) -> T:
-    """What `work` finds in the home and store that are set. Makes neither. Raises Failure, StoreError.
+    """What `work` finds in the home and store that are set. Makes neither. Raises CommandFailure, StoreError.
 
     If it writes nothing, they may lie where nobody here may write.
     """
@@ -34,7 +34,7 @@ def with_store(
 
 
 def open_home(configuration: Configuration, *, writing: bool) -> tuple[Home, Store]:
-    """The home and the open store in it, which must be there. Raises Failure, StoreError.
+    """The home and the open store in it, which must be there. Raises CommandFailure, StoreError.
 
     Says on stderr which home it is, if not that of the working directory.
     """

@@ -5,6 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 from noetl.cli.command_failure import CommandFailure
 
+SECOND = 1_000_000
+DAY = 86_400 * SECOND
+"""Times and durations are microseconds, as in events."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _AGE = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)([smhdw])")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
@@ -19,11 +23,11 @@ def now_micros() -> int:
 def parse_time(text: str, option: str) -> int:
     """The time that is meant: so long ago (`90m`, `2h`, `3d`), or a date or time in ISO 8601.
 
-    A time without a zone is that of this machine. Raises Failure.
+    A time without a zone is that of this machine. Raises CommandFailure.
     """
     word = text.strip()
     if match := _AGE.fullmatch(word.lower()):
-        return max(0, now_micros() - round(float(match[1]) * _SECONDS[match[2]] * 1_000_000))
+        return max(0, now_micros() - round(float(match[1]) * _SECONDS[match[2]] * SECOND))
     try:
         return max(0, (datetime.fromisoformat(word).astimezone(UTC) - _EPOCH) // _MICROSECOND)
     except (ValueError, OverflowError, OSError):

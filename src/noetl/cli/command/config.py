@@ -38,11 +38,14 @@ def show(output: str | None) -> None:
     rows = []
     for name, value in values.items():
         origin = configuration.origins[name]
-        place = f"{origin.source} ({origin.where})" if origin.where else origin.source
-        rows.append((name, json.dumps(value, ensure_ascii=False), place))
-    names, texts = (max(len(row[column]) for row in rows) for column in (0, 1))
+        origin_text = f"{origin.source} ({origin.where})" if origin.where else origin.source
+        rows.append((name, json.dumps(value, ensure_ascii=False), origin_text))
+    name_width, text_width = (max(len(row[column]) for row in rows) for column in (0, 1))
     console.write_text(
-        "".join(f"{name:<{names}}  {text:<{texts}}  {console.visible(place)}\n" for name, text, place in rows)
+        "".join(
+            f"{name:<{name_width}}  {text:<{text_width}}  {console.visible(origin_text)}\n"
+            for name, text, origin_text in rows
+        )
     )
 
 
@@ -51,5 +54,5 @@ def _values(configuration: Configuration) -> dict[str, Any]:
     from noetl.home import home_of, store_url
 
     values: dict[str, Any] = msgspec.to_builtins(configuration.settings)
-    places = {"home": str(home_of(configuration).folder), "store": store_url(configuration)}
-    return {**values, **places, "key": MASK if values["key"] else ""}
+    locations = {"home": str(home_of(configuration).folder), "store": store_url(configuration)}
+    return {**values, **locations, "key": MASK if values["key"] else ""}

@@ -4,8 +4,7 @@ from typing import Any
 
 import click
 
-from noetl.cli import console
-from noetl.cli.command.executions import execution_options
+from noetl.cli import console, options
 from noetl.cli.options import FileName
 
 
@@ -38,7 +37,7 @@ def credential() -> None:
     help="A field from an environment variable. May be repeated.",
 )
 @click.option("--stdin", is_flag=True, help="Read fields from standard input, as a JSON mapping.")
-@execution_options.store_options
+@options.store_options
 def set_(
     name: str,
     *,
@@ -46,7 +45,7 @@ def set_(
     fields: tuple[str, ...],
     variables: tuple[str, ...],
     stdin: bool,
-    **place: str | None,
+    **store_flags: str | None,
 ) -> None:
     """Store a credential, or replace it.
 
@@ -54,65 +53,65 @@ def set_(
     """
     from noetl.cli.credential_store import credential_fields, short_secrets, store_credential
 
-    configuration = execution_options.read_configuration(**place)
-    given = credential_fields(name, kind, fields, variables, stdin=stdin)
-    for field in short_secrets(given):
+    configuration = options.read_configuration(**store_flags)
+    secret_fields = credential_fields(name, kind, fields, variables, stdin=stdin)
+    for field in short_secrets(secret_fields):
         reason = "is so short that it is masked only where it is a whole value"
         console.say(f"noetl: warning: `{console.visible(field)}` {reason}")
-    made = store_credential(configuration, name, kind, given)
+    key_file = store_credential(configuration, name, kind, secret_fields)
     if configuration.settings.output == "json":
-        console.write_json({"name": name, "kind": kind, "key_made": made})
+        console.write_json({"name": name, "kind": kind, "key_made": key_file})
         return
     console.write_text(f"{console.visible(name)}: stored\n")
-    if made:
-        console.say(f"made the key {console.visible(made)}: without it nobody can read what is stored")
+    if key_file:
+        console.say(f"made the key {console.visible(key_file)}: without it nobody can read what is stored")
 
 
 @credential.command("list")
-@execution_options.store_options
-def list_(**place: str | None) -> None:
+@options.store_options
+def list_(**store_flags: str | None) -> None:
     """List the stored credentials, without their fields."""
     from noetl.cli.credential_store import list_credentials
 
-    configuration = execution_options.read_configuration(**place)
-    found = list_credentials(configuration)
+    configuration = options.read_configuration(**store_flags)
+    credentials = list_credentials(configuration)
     if configuration.settings.output == "json":
-        console.write_json({"credentials": found})
+        console.write_json({"credentials": credentials})
         return
-    width = max((len(one["name"]) for one in found), default=0)
-    kinds = max((len(one["kind"]) for one in found), default=0)
-    for one in found:
-        line = f"{one['name']:<{width}}  {one['kind']:<{kinds}}  {one['updated_at']}"
+    name_width = max((len(entry["name"]) for entry in credentials), default=0)
+    kind_width = max((len(entry["kind"]) for entry in credentials), default=0)
+    for entry in credentials:
+        line = f"{entry['name']:<{name_width}}  {entry['kind']:<{kind_width}}  {entry['updated_at']}"
         console.write_text(console.visible(line) + "\n")
-    if not found:
+    if not credentials:
         console.say("no credentials are stored")
 
 
 @credential.command()
 @click.argument("name")
 @click.option("--reveal", is_flag=True, help="Show secrets as they are.")
-@execution_options.store_options
-def show(name: str, *, reveal: bool, **place: str | None) -> None:
+@options.store_options
+def show(name: str, *, reveal: bool, **store_flags: str | None) -> None:
     """Show a stored credential, its secrets as `***`."""
     from noetl.cli.credential_store import show_credential
     from noetl.cli.report.format import yaml_lines
 
-    configuration = execution_options.read_configuration(**place)
-    found: dict[str, Any] = show_credential(configuration, name, reveal=reveal)
+    configuration = options.read_configuration(**store_flags)
+    document: dict[str, Any] = show_credential(configuration, name, reveal=reveal)
     if configuration.settings.output == "json":
-        console.write_json(found)
+        console.write_json(document)
     else:
-        console.write_text("".join(f"{line}\n" for line in yaml_lines(found)))
+        console.write_text("".join(f"{line}\n" for line in yaml_lines(document)))
 
 
 @credential.command()
 @click.argument("name")
-@execution_options.store_options
-def delete(name: str, **place: str | None) -> None:
+@options.store_options
+def delete(name: str, **store_flags: str | None) -> None:
     """Delete a stored credential."""
     from noetl.cli.credential_store import delete_credential
 
-    configuration = execution_options.read_configuration(**place)
+    configuration = options.read_configuration(**store_flags)
     delete_credential(configuration, name)
     if configuration.settings.output == "json":
         console.write_json({"name": name, "deleted": True})
@@ -127,17 +126,17 @@ def delete(name: str, **place: str | None) -> None:
     metavar="FILE",
     help="Use the key in this file, which is made if there is none. It is yours to configure then.",
 )
-@execution_options.store_options
-def rotate_key(new_key_file: str | None, **place: str | None) -> None:
+@options.store_options
+def rotate_key(new_key_file: str | None, **store_flags: str | None) -> None:
     """Encrypt the stored credentials with a new key.
 
     It takes the place of the old one in its file. If it is interrupted, the old one or the new one is there,
     whichever is needed.
     """
     from noetl.cli.credential_store import rotate_credential_key
-    from noetl.cli.problem_text import pluralize
+    from noetl.cli.report.format import pluralize
 
-    configuration = execution_options.read_configuration(**place)
+    configuration = options.read_configuration(**store_flags)
     count, file = rotate_credential_key(configuration, new_key_file)
     if configuration.settings.output == "json":
         console.write_json({"credentials": count, "key_file": file})

@@ -54,45 +54,45 @@ def graph(
     """
     configuration = read_settings(flags)
     settings = configuration.settings
-    chosen = format_ or _format_of(out)
-    if chosen == BINARY and out is None and (settings.output == "json" or sys.stdout.isatty()):
+    picture_format = format_ or _format_of(out)
+    if picture_format == BINARY and out is None and (settings.output == "json" or sys.stdout.isatty()):
         where = "JSON" if settings.output == "json" else "a terminal"
         raise CommandFailure(
             "binary", f"{where} cannot hold a {BINARY} picture", hint=f"-f picture.{BINARY} writes a file"
         )
     from noetl.graph import GraphError, draw
 
-    playbook, states = _subject(file, execution, dialect, configuration)
+    playbook, states = _read_subject(file, execution, dialect, configuration)
     try:
-        picture = draw(playbook, chosen, states=states)
+        picture = draw(playbook, picture_format, states=states)
     except GraphError as error:
         raise CommandFailure("graph", str(error), hint=getattr(error, "hint", ""), exit_code=3) from None
     if out is not None:
         write_file(out, picture)
     if settings.output == "json":
-        place = {"content": picture.decode()} if out is None else {"file": out}
-        console.write_json({"format": chosen, **place})
+        document = {"content": picture.decode()} if out is None else {"file": out}
+        console.write_json({"format": picture_format, **document})
     elif out is None:
         console.write_bytes(picture)
     else:
         console.say(f"wrote {console.visible(out)}")
 
 
-def _subject(
+def _read_subject(
     file: str | None, execution: str | None, dialect: str | None, configuration: Configuration
 ) -> "tuple[Playbook, dict[str, str] | None]":
     """What is drawn, and the status of each step if it is about an execution."""
-    written = _playbook(file, dialect, configuration.settings) if file is not None else None
+    written = _read_playbook(file, dialect, configuration.settings) if file is not None else None
     if execution is None:
         if written is None:
             raise click.UsageError("Missing argument 'FILE'.", click.get_current_context())
         return written, None
-    state = _state(configuration, execution)
-    states: dict[str, str] = {name: one.status for name, one in state.summaries.items()}
+    state = _read_execution(configuration, execution)
+    states: dict[str, str] = {name: summary.status for name, summary in state.summaries.items()}
     return written or state.plan.playbook, states
 
 
-def _playbook(file: str, dialect: str | None, settings: Settings) -> "Playbook":
+def _read_playbook(file: str, dialect: str | None, settings: Settings) -> "Playbook":
     from noetl.loader import examine
 
     name, text = input_files.read_input(file)
@@ -102,7 +102,7 @@ def _playbook(file: str, dialect: str | None, settings: Settings) -> "Playbook":
     return examined.playbook
 
 
-def _state(configuration: Configuration, execution: str) -> "ExecutionState":
+def _read_execution(configuration: Configuration, execution: str) -> "ExecutionState":
     from noetl.cli.store_access import with_store
     from noetl.engine.history.lookup import find_execution
     from noetl.engine.history.read import read_plan, read_state

@@ -1,11 +1,14 @@
 """`noetl store`."""
 
+import asyncio
+
 import click
 
-from noetl.cli import console
-from noetl.cli.command.executions import execution_options
-from noetl.cli.problem_text import pluralize
+from noetl.cli import console, options
+from noetl.cli.command_failure import CommandFailure
+from noetl.cli.report.format import pluralize
 from noetl.ports.store import Store
+from noetl.settings import Configuration
 from noetl.stores.home_folder import Home
 
 
@@ -18,8 +21,8 @@ def store() -> None:
 @click.option(
     "--rebuild", is_flag=True, help="First make everything again that follows from the events alone."
 )
-@execution_options.store_options
-def check(*, rebuild: bool, **place: str | None) -> int:
+@options.store_options
+def check(*, rebuild: bool, **store_flags: str | None) -> int:
     """Check the store, and fold every execution in it again.
 
     Exits with 1 if something is wrong.
@@ -27,43 +30,68 @@ def check(*, rebuild: bool, **place: str | None) -> int:
     from noetl.cli.store_access import with_store
     from noetl.engine.history.store_check import StoreReport, check_store
 
-    configuration = execution_options.read_configuration(**place)
+    configuration = options.read_configuration(**store_flags)
 
     async def work(_home: Home, store: Store) -> StoreReport:
         return await check_store(store, configuration.settings.allow_kinds, rebuild=rebuild)
 
-    found = with_store(configuration, work, writing=rebuild)
+    result = with_store(configuration, work, writing=rebuild)
     if configuration.settings.output == "json":
         problems = [
-            {"execution_id": one.execution_id or None, "message": one.message} for one in found.problems
+            {"execution_id": problem.execution_id or None, "message": problem.message}
+            for problem in result.problems
         ]
-        console.write_json({"ok": not problems, "executions": found.executions, "problems": problems})
+        console.write_json({"ok": not problems, "executions": result.executions, "problems": problems})
     else:
-        for one in found.problems:
-            console.write_text(f"{one.execution_id or 'store'}: {console.visible(one.message)}\n")
-        summary = f"{pluralize(found.executions, 'execution')}, {pluralize(len(found.problems), 'problem')}"
+        for problem in result.problems:
+            console.write_text(f"{problem.execution_id or 'store'}: {console.visible(problem.message)}\n")
+        summary = f"{pluralize(result.executions, 'execution')}, {pluralize(len(result.problems), 'problem')}"
         console.write_text(summary + "\n")
-    return 1 if found.problems else 0
+    return 1 if result.problems else 0
 
 
 @store.command()
-@execution_options.store_options
-def migrate(**place: str | None) -> None:
+@options.store_options
+def migrate(**store_flags: str | None) -> None:
     """Bring the store to the form that this release uses.
 
     Makes one if there is none. Every command does the same when it opens the store.
     """
-    from noetl.cli.upkeep import migrate_store
-
-    configuration = execution_options.read_configuration(**place)
-    done = migrate_store(configuration)
+    configuration = options.read_configuration(**store_flags)
+    url, before, after = _migrate(configuration)
     if configuration.settings.output == "json":
-        console.write_json({"store": done.url, "from": done.before, "version": done.after})
-    elif done.before == done.after:
-        console.write_text(f"{console.visible(done.url)} has version {done.after}: nothing to do\n")
+        console.write_json({"store": url, "from": before, "version": after})
+    elif before == after:
+        console.write_text(f"{console.visible(url)} has version {after}: nothing to do\n")
     else:
-        was = f"from version {done.before}" if done.before else "new"
-        console.write_text(f"{console.visible(done.url)} has version {done.after} now ({was})\n")
+        was = f"from version {before}" if before else "new"
+        console.write_text(f"{console.visible(url)} has version {after} now ({was})\n")
+
+
+def _migrate(configuration: Configuration) -> tuple[str, int, int]:
+    """Opens the store, which migrates it, or makes it; its URL and its version before and after.
+
+    A version of 0: there was no store. Raises CommandFailure, StoreError.
+    """
+    from noetl.home import home_of, store_url
+    from noetl.stores import open_store, store_file_of
+    from noetl.stores.sqlite.connection import SCHEMA_VERSION, file_schema_version
+
+    url = store_url(configuration)
+    file = store_file_of(url)
+    if file is None:
+        raise CommandFailure(
+            "store-url", f"{url} is memory, which keeps nothing", hint="sqlite:///path.db names a file"
+        )
+    before = file_schema_version(str(file)) if file.is_file() else 0
+    if not configuration.settings.store:
+        home_of(configuration).make()
+
+    async def open_once() -> None:
+        await open_store(url).close()
+
+    asyncio.run(open_once())
+    return url, before, SCHEMA_VERSION
 
 
 @store.command()
@@ -71,15 +99,15 @@ def migrate(**place: str | None) -> None:
     "--days", type=click.IntRange(1), metavar="N", help="Keep so many days.  [default: `keep_days`]"
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be deleted, and delete nothing.")
-@execution_options.store_options
-def prune(*, days: int | None, dry_run: bool, **place: str | None) -> None:
+@options.store_options
+def prune(*, days: int | None, dry_run: bool, **store_flags: str | None) -> None:
     """Delete executions that are older than what is kept.
 
     With their results and logs. What has not ended, or is owned by a process, stays.
     """
-    from noetl.cli.pruning import prune_executions as prune_store
-    from noetl.cli.timestamps import now_micros
+    from noetl.cli.command.executions.prune import prune_executions as prune_store
+    from noetl.cli.timestamps import DAY, now_micros
 
-    configuration = execution_options.read_configuration(**place)
-    before = None if days is None else max(0, now_micros() - days * 86_400_000_000)
+    configuration = options.read_configuration(**store_flags)
+    before = None if days is None else max(0, now_micros() - days * DAY)
     prune_store(configuration, before=before, dry=dry_run)

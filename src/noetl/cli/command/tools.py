@@ -20,15 +20,15 @@ def list_(output: str | None) -> None:
     Those of installed packages included. Imports no driver: what it says of them is what is installed.
     """
     settings = read_settings({"output": output}).settings
-    from noetl.cli.tool.facts import all_kind_facts
+    from noetl.cli.tool_page import all_kind_facts
 
-    found = all_kind_facts()
+    kinds = all_kind_facts()
     if settings.output == "json":
-        console.write_json({"tools": [facts.as_json() for facts in found]})
+        console.write_json({"tools": [facts.as_json() for facts in kinds]})
         return
     rows = [
         (facts.kind.name, facts.kind.effect, facts.origin, facts.obstacle or "yes", facts.kind.summary)
-        for facts in found
+        for facts in kinds
     ]
     heads = ("KIND", "EFFECT", "FROM", "RUNS HERE", "DOES")
     console.write_text(console.table_text(heads, [tuple(map(console.visible, row)) for row in rows]))
@@ -43,15 +43,14 @@ def show(kind: str, output: str | None) -> None:
     Its inputs and knobs with types, defaults and meaning, its result, and an example.
     """
     settings = read_settings({"output": output}).settings
-    from noetl.cli.tool.facts import all_kind_facts
-    from noetl.cli.tool_page import kind_json, kind_text
+    from noetl.cli.tool_page import all_kind_facts, kind_json, kind_text
     from noetl.dsl.document.shape_check import did_you_mean
 
-    found = {facts.kind.name: facts for facts in all_kind_facts()}
-    if kind not in found:
-        hint = did_you_mean(kind, found) or "`noetl tools list` lists all kinds"
+    kinds = {facts.kind.name: facts for facts in all_kind_facts()}
+    if kind not in kinds:
+        hint = did_you_mean(kind, kinds) or "`noetl tools list` lists all kinds"
         raise CommandFailure("unknown-kind", f"there is no tool kind `{kind}`", hint=hint)
     if settings.output == "json":
-        console.write_json(kind_json(found[kind]))
+        console.write_json(kind_json(kinds[kind]))
     else:
-        console.write_text(kind_text(found[kind]))
+        console.write_text(kind_text(kinds[kind]))

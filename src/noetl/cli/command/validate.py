@@ -6,7 +6,8 @@ import click
 
 from noetl.cli import console, input_files, options
 from noetl.cli.command_failure import CommandFailure
-from noetl.cli.problem_text import UNREADABLE, pluralize, problems_json, problems_text
+from noetl.cli.problem_text import UNREADABLE, problems_json, problems_text
+from noetl.cli.report.format import pluralize
 from noetl.dsl.document.problem import Problem
 from noetl.settings import Settings, read_settings
 
@@ -38,19 +39,19 @@ def validate(
     aside) or `-` for standard input. Exits with 2 if there are errors.
     """
     settings = read_settings({"output": output, "allow_kinds": allow_kinds}).settings
-    found = input_files.find_files(files)
+    inputs = input_files.find_files(files)
     checked = [
         CheckedFile("", (_unreadable(error.filename, f"cannot be read: {error.strerror}"),))
-        for error in found.unreadable
+        for error in inputs.unreadable
     ]
-    checked += [_check(file, dialect, settings) for file in found.files]
-    if found.skipped:
+    checked += [_check(file, dialect, settings) for file in inputs.files]
+    if inputs.skipped:
         console.say(
-            f"left aside: {pluralize(len(found.skipped), 'YAML file')} without `apiVersion: noetl.io/…`"
+            f"left aside: {pluralize(len(inputs.skipped), 'YAML file')} without `apiVersion: noetl.io/…`"
         )
     if not checked:
         raise CommandFailure("no-playbook", f"no playbook below {', '.join(files)}")
-    problems = [problem for one in checked for problem in one.problems]
+    problems = [problem for file_check in checked for problem in file_check.problems]
     errors = sum(problem.severity == "error" for problem in problems)
     warnings = len(problems) - errors
     ok = not errors and not (strict and warnings)
@@ -88,7 +89,7 @@ def _print_json(problems: list[Problem], summary: str, *, ok: bool) -> None:
 
 def _print_text(checked: list[CheckedFile], summary: str, settings: Settings) -> None:
     paint = console.stdout_paint(color=settings.color)
-    for one in checked:
-        if one.problems:
-            console.write_text(problems_text(one.problems, one.text, paint=paint) + "\n\n")
+    for file_check in checked:
+        if file_check.problems:
+            console.write_text(problems_text(file_check.problems, file_check.text, paint=paint) + "\n\n")
     console.write_text(summary + "\n")

@@ -26,13 +26,13 @@ class ProgressLine(Struct):
         subject = f"step {self.step}" if self.step else "execution"
         match self.kind:
             case "started":
-                told = subject
+                text = subject
             case "done":
-                told = f"{subject} done in {self.text}"
+                text = f"{subject} done in {self.text}"
             case "failed":
-                told = f"{subject} failed: {self.text}"
+                text = f"{subject} failed: {self.text}"
             case "retry" | "loop" | "wait" | "detail":
-                told = f"{subject}: {self.text}"
+                text = f"{subject}: {self.text}"
             case _:
                 assert_never(self.kind)
-        return f"[{self.child}] {told}" if self.child else told
+        return f"[{self.child}] {text}" if self.child else text

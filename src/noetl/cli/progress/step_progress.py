@@ -67,23 +67,24 @@ class ExecutionProgress:
         """The steps of runs that are not routed yet."""
 
 
-def iteration_suffix(running: StepProgress, index: int) -> str:
+def iteration_suffix(step_run: StepProgress, index: int) -> str:
     """Which iteration it is, where there is a loop."""
-    return f", iteration {index}" if running.total >= 0 else ""
+    return f", iteration {index}" if step_run.total >= 0 else ""
 
 
-def next_milestone(running: StepProgress) -> int:
+def next_milestone(step_run: StepProgress) -> int:
     """The next tenth of a loop, above what is done."""
-    tenths = running.done * 10 // max(running.total, 1) + 1
-    return -(-running.total * tenths // 10)
+    # Rounded up: rounded down, a line about 15 iterations would come at 6 %, not at the first tenth.
+    tenths = step_run.done * 10 // max(step_run.total, 1) + 1
+    return -(-step_run.total * tenths // 10)
 
 
-def loop_text(running: StepProgress) -> str:
+def loop_text(step_run: StepProgress) -> str:
     """How far a loop is."""
-    text = f"{running.done:,} of {running.total:,} ({running.done * 100 // running.total} %)"
-    if running.failed:
-        text += f", {running.failed:,} failed"
-    return text + (f", {running.retries:,} retried" if running.retries else "")
+    text = f"{step_run.done:,} of {step_run.total:,} ({step_run.done * 100 // step_run.total} %)"
+    if step_run.failed:
+        text += f", {step_run.failed:,} failed"
+    return text + (f", {step_run.retries:,} retried" if step_run.retries else "")
 
 
 def wait_text(body: of.RunSuspended) -> str:

@@ -1,6 +1,5 @@
 """Progress as a display that is drawn again and again, on a terminal."""
 
-import time
 from collections.abc import Callable, Sequence
 from itertools import chain, islice
 from typing import TextIO
@@ -9,20 +8,21 @@ from rich.console import Console, Group
 from rich.live import Live as Region
 from rich.text import Text
 
-from noetl.cli import console
+from noetl.cli.console import visible
 from noetl.cli.progress.line import ProgressLine
 from noetl.cli.progress.progress_model import ProgressModel
 from noetl.cli.progress.step_progress import StepProgress
-from noetl.cli.report.format import SECOND, duration_text
+from noetl.cli.report.format import duration_text
+from noetl.cli.timestamps import SECOND, now_micros
 from noetl.events.event import Event
 from noetl.kernel.state.execution_state import ExecutionState
 
 MOST_RUNS = 12
 """Runs that are shown at the same time; the others are counted."""
-MOST_NEWS = 20
+MOST_LINES_AT_ONCE = 20
 """Lines that one drawing adds above the display."""
 
-_SHOWN = {"done", "failed", "wait"}
+_SCROLLED_KINDS = {"done", "failed", "wait"}
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
@@ -38,13 +38,13 @@ class TerminalProgress:
 
     def __init__(
         self,
-        board: ProgressModel,
+        model: ProgressModel,
         console: Console,
         *,
         verbose: bool = False,
-        clock: Callable[[], int] = lambda: time.time_ns() // 1_000,
+        clock: Callable[[], int] = now_micros,
     ) -> None:
-        self._board = board
+        self._model = model
         self._console = console
         self._verbose = verbose
         self._clock = clock
@@ -61,13 +61,13 @@ class TerminalProgress:
 
     @property
     def last_ts(self) -> int:
-        return self._board.last_ts
+        return self._model.last_ts
 
     def observe(self, execution_id: str, events: Sequence[Event], state: ExecutionState) -> None:
-        self._board.observe(execution_id, events, state)
+        self._model.observe(execution_id, events, state)
 
     def draw(self) -> None:
-        self._print(self._board.take_lines())
+        self._print(self._model.take_lines())
         self._region.update(self.picture(), refresh=True)
 
     def say(self, message: str) -> None:
@@ -76,7 +76,7 @@ class TerminalProgress:
     def close(self) -> None:
         if self._region.is_started:
             self._region.update(Text(""))
-            self._print(self._board.take_lines())
+            self._print(self._model.take_lines())
             self._region.stop()
 
     def picture(self) -> Group:
@@ -84,90 +84,95 @@ class TerminalProgress:
         now = self._clock()
         width, height = self._console.size
         room = max(1, min(MOST_RUNS, height - 4))
-        board = self._board
-        shown = list(islice(chain(board.working.values(), board.waiting.values()), room))
-        lines = [self._line(running, now, width) for running in shown]
-        hidden = len(board.working) + len(board.waiting) - len(shown)
+        model = self._model
+        step_runs = islice(chain(model.working.values(), model.waiting.values()), room)
+        lines = [self._line(step_run, now, width) for step_run in step_runs]
+        hidden = len(model.working) + len(model.waiting) - len(lines)
         return Group(*lines, self._counts(now, hidden))
 
-    def _line(self, running: StepProgress, now: int, width: int) -> Text:
-        line = _line_of(self._mark(now) + " ", "cyan")
-        if running.child:
-            line.append(f"[{console.visible(running.child)}] ", "dim")
-        line.append(running.step, "bold")
-        if running.total >= 0:
-            self._bar(line, running, width)
-        if running.waits_for:
-            line.append(f" {console.visible(running.waits_for)}")
-        elif running.task:
-            line.append(f" {running.task}")
-        line.append(_trying(running, now), "yellow")
-        line.append(f" {duration_text(now - running.began_at)}", "dim")
+    def _line(self, step_run: StepProgress, now: int, width: int) -> Text:
+        line = _cut_text(self._mark(now) + " ", "cyan")
+        if step_run.child:
+            line.append(f"[{visible(step_run.child)}] ", "dim")
+        line.append(step_run.step, "bold")
+        if step_run.total >= 0:
+            self._bar(line, step_run, width)
+        if step_run.waits_for:
+            line.append(f" {visible(step_run.waits_for)}")
+        elif step_run.task:
+            line.append(f" {step_run.task}")
+        line.append(_attempt_text(step_run, now), "yellow")
+        line.append(f" {duration_text(now - step_run.began_at)}", "dim")
         return line
 
-    def _bar(self, line: Text, running: StepProgress, width: int) -> None:
+    def _bar(self, line: Text, step_run: StepProgress, width: int) -> None:
         cells = max(5, min(30, width // 4))
-        full = cells * running.done // max(running.total, 1)
-        whole, rest = ("━", "─") if self._utf8 else ("#", "-")
+        full = cells * step_run.done // max(step_run.total, 1)
+        done, open_ = ("━", "─") if self._utf8 else ("#", "-")
         line.append(" ")
-        line.append(whole * full, "green")
-        line.append(rest * (cells - full), "dim")
-        line.append(f" {running.done:,}/{running.total:,}")
-        if running.failed:
-            line.append(f" {running.failed:,} failed", "red")
+        line.append(done * full, "green")
+        line.append(open_ * (cells - full), "dim")
+        line.append(f" {step_run.done:,}/{step_run.total:,}")
+        if step_run.failed:
+            line.append(f" {step_run.failed:,} failed", "red")
 
     def _counts(self, now: int, hidden: int) -> Text:
-        board = self._board
+        model = self._model
         counts = (
             (hidden, "more running"),
-            (len(board.queued), "queued"),
-            (board.done, "done"),
-            (board.failed, "failed"),
+            (len(model.queued), "queued"),
+            (model.done, "done"),
+            (model.failed, "failed"),
         )
         words = [f"{number:,} {word}" for number, word in counts if number]
-        return _line_of("  " + ", ".join([*words, duration_text(now - self._began)]), "dim")
+        return _cut_text("  " + ", ".join([*words, duration_text(now - self._began)]), "dim")
 
     def _mark(self, now: int) -> str:
         return _SPINNER[now * 10 // SECOND % len(_SPINNER)] if self._utf8 else "*"
 
-    def _print(self, news: list[ProgressLine]) -> None:
-        wanted = [one for one in news if self._verbose or one.kind in _SHOWN]
+    def _print(self, lines: list[ProgressLine]) -> None:
+        wanted = [line for line in lines if self._verbose or line.kind in _SCROLLED_KINDS]
         if not wanted:
             return
-        # What waits must be seen: it holds a command to type.
-        kept = {id(one) for one in wanted[-MOST_NEWS:]} | {id(one) for one in wanted if one.kind == "wait"}
-        lines = [self._told(one) for one in wanted if id(one) in kept]
-        left = len(wanted) - len(lines)
+        # A large loop may bring thousands between two drawings, and printing holds up the engine's loop; but
+        # what waits must be seen: it holds a command to type.
+        first = len(wanted) - MOST_LINES_AT_ONCE
+        texts = [
+            self._scrolled(line)
+            for number, line in enumerate(wanted)
+            if number >= first or line.kind == "wait"
+        ]
+        left = len(wanted) - len(texts)
         if left:
-            lines.insert(0, Text(f"  {left:,} more", "dim"))
-        self._console.print(Text("\n").join(lines), soft_wrap=True)
+            texts.insert(0, Text(f"  {left:,} more", "dim"))
+        self._console.print(Text("\n").join(texts), soft_wrap=True)
 
-    def _told(self, news: ProgressLine) -> Text:
-        child = f"[{console.visible(news.child)}] " if news.child else ""
-        match news.kind:
+    def _scrolled(self, line: ProgressLine) -> Text:
+        child = f"[{visible(line.child)}] " if line.child else ""
+        match line.kind:
             case "done":
                 mark, style = "✓" if self._utf8 else "+", "green"
             case "failed":
                 mark, style = "✗" if self._utf8 else "x", "red"
             case _:
                 mark, style = "·" if self._utf8 else "-", "yellow"
-        line = Text(f"{mark} ", style)
-        line.append(f"{child}{news.step or 'execution'}", "default")
-        line.append(f" {console.visible(news.text)}", "red" if news.kind == "failed" else "dim")
-        return line
+        text = Text(f"{mark} ", style)
+        text.append(f"{child}{line.step or 'execution'}", "default")
+        text.append(f" {visible(line.text)}", "red" if line.kind == "failed" else "dim")
+        return text
 
 
-def _line_of(text: str, style: str) -> Text:
+def _cut_text(text: str, style: str) -> Text:
     """Text that is cut at the edge of the terminal, never wrapped."""
     line = Text(no_wrap=True, overflow="ellipsis")
     line.append(text, style)
     return line
 
 
-def _trying(running: StepProgress, now: int) -> str:
-    if running.retry_at is not None and running.total < 0:
-        wait = max(running.retry_at - now, 0)
-        return f" attempt {running.attempt} failed, again in {duration_text(wait)}"
-    if running.until is not None:
-        return f" {duration_text(max(running.until - now, 0))} left"
-    return f" attempt {running.attempt}" if running.attempt > 1 and running.total < 0 else ""
+def _attempt_text(step_run: StepProgress, now: int) -> str:
+    if step_run.retry_at is not None and step_run.total < 0:
+        wait = max(step_run.retry_at - now, 0)
+        return f" attempt {step_run.attempt} failed, again in {duration_text(wait)}"
+    if step_run.until is not None:
+        return f" {duration_text(max(step_run.until - now, 0))} left"
+    return f" attempt {step_run.attempt}" if step_run.attempt > 1 and step_run.total < 0 else ""

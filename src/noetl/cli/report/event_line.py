@@ -1,4 +1,4 @@
-"""An event as one line for people."""
+"""An event as one line for people, and the step that it belongs to."""
 
 from typing import TypeAlias, assert_never
 
@@ -9,9 +9,10 @@ from noetl.events import bodies as of
 from noetl.events.bodies import EventBody
 from noetl.events.event import Event
 from noetl.events.event_kind import kind_of_body
+from noetl.events.identifiers import run_id, token_id
 from noetl.model.outcome import ErrorInfo
 
-_Pipeline: TypeAlias = (
+_RunEvent: TypeAlias = (
     of.StepScheduled
     | of.TokenClaimed
     | of.LeaseExpired
@@ -29,15 +30,37 @@ _Pipeline: TypeAlias = (
 """What happens to one run."""
 
 
+class EventSteps:
+    """The steps of runs and tokens. It must be shown all events of an execution, in order."""
+
+    def __init__(self) -> None:
+        self._steps: dict[str, str] = {}
+
+    def step_of(self, event: Event) -> str:
+        """The name of the event's step; empty if it concerns none."""
+        body = event.body
+        match body:
+            case of.StepScheduled():
+                self._steps[run_id(event.seq)] = body.step
+                return body.step
+            case of.TokenEnqueued():
+                self._steps[token_id(event.seq)] = body.step
+                return body.step
+            case of.TokenParked() | of.TokenAdmitted() | of.TokenDiscarded():
+                return self._steps.get(body.token, "")
+            case _:
+                return self._steps.get(getattr(body, "run", ""), "")
+
+
 def event_line(event: Event, step: str, paint: Paint) -> str:
     """Number, time, name, step and what there is to say."""
     kind = kind_of_body(event.body)
     failed = kind.status_of(event.body) == "error"
     name = f"{kind.name:<26}"
     words = [step and visible(step), event_detail(event.body)]
-    said = "  ".join(word for word in words if word)
+    text = "  ".join(word for word in words if word)
     head = f"{paint('faint', f'{event.seq:>6}  {local_time(event.ts)}')}  "
-    return (head + (paint("error", name) if failed else name) + "  " + said).rstrip()
+    return (head + (paint("error", name) if failed else name) + "  " + text).rstrip()
 
 
 def event_detail(body: EventBody) -> str:
@@ -46,13 +69,13 @@ def event_detail(body: EventBody) -> str:
         case of.PlaybookExecutionRequested():
             return visible(body.path)
         case of.PlaybookRequestEvaluated():
-            return _error(body.error) or "accepted"
+            return _error_text(body.error) or "accepted"
         case of.WorkflowStarted() | of.TokenAdmitted():
             return ""
         case of.WorkflowFinished():
             return body.status
         case of.PlaybookProcessed():
-            return f"{body.status} {_error(body.error)}".rstrip()
+            return f"{body.status} {_error_text(body.error)}".rstrip()
         case of.TokenEnqueued():
             return f"from {body.run}, arc {body.arc}" if body.run else ""
         case of.TokenParked():
@@ -61,23 +84,24 @@ def event_detail(body: EventBody) -> str:
             return body.reason
         case of.NextEvaluated():
             chosen = ", ".join(map(str, body.selected)) or "none"
-            return f"after {body.event}: arcs {chosen} of {len(body.verdicts)} {_error(body.error)}".rstrip()
+            arcs = f"arcs {chosen} of {len(body.verdicts)}"
+            return f"after {body.event}: {arcs} {_error_text(body.error)}".rstrip()
         case of.CtxPatched():
             paths = ", ".join(".".join((patch.scope, *patch.path)) for patch in body.patches)
-            return visible(paths + _by(body.by))
+            return visible(paths + _by_text(body.by))
         case of.SignalReceived():
-            return visible(body.signal + _by(body.by))
+            return visible(body.signal + _by_text(body.by))
         case of.CancelRequested():
-            return (_error(body.error) or visible(body.reason)) + _by(body.by)
+            return (_error_text(body.error) or visible(body.reason)) + _by_text(body.by)
         case of.ExecutionPaused() | of.ExecutionResumed() | of.ExecutionRetried():
-            return _by(body.by).strip()
+            return _by_text(body.by).strip()
         case of.ExecutionForked():
-            return f"from {body.source} at {body.at}{_by(body.by)}"
+            return f"from {body.source} at {body.at}{_by_text(body.by)}"
         case _:
-            return _in_run(body)
+            return _run_detail(body)
 
 
-def _in_run(body: _Pipeline) -> str:
+def _run_detail(body: _RunEvent) -> str:
     match body:
         case of.StepScheduled():
             return "final" if body.final else ""
@@ -87,17 +111,17 @@ def _in_run(body: _Pipeline) -> str:
             return body.run
         case of.TaskStarted():
             again = f", again after {body.redelivery} losses" if body.redelivery else ""
-            return f"{_task(body)}{again}"
+            return f"{_task_text(body)}{again}"
         case of.TaskProcessed():
             outcome = body.outcome
-            verdict = "ok" if outcome.status == "ok" else _error(outcome.error)
-            return f"{_task(body)}: {verdict}{_directive(body)}"
+            verdict = "ok" if outcome.status == "ok" else _error_text(outcome.error)
+            return f"{_task_text(body)}: {verdict}{_directive_text(body)}"
         case of.LoopStarted():
             return f"{body.total} items, {body.max_in_flight} at once"
         case of.LoopIterationStarted():
             return f"iteration {body.index}"
         case of.LoopIterationCompleted():
-            return f"iteration {body.index}: {_error(body.error) or body.status}"
+            return f"iteration {body.index}: {_error_text(body.error) or body.status}"
         case of.RunSuspended():
             until = f" until {local_time(body.until)}" if body.until is not None else ""
             return f"{body.reason} {visible(body.signal or body.child)}".rstrip() + until
@@ -106,21 +130,21 @@ def _in_run(body: _Pipeline) -> str:
         case of.StepDone():
             return ""
         case of.StepFailed():
-            return (f"task {visible(body.task)}: " if body.task else "") + _error(body.error)
+            return (f"task {visible(body.task)}: " if body.task else "") + _error_text(body.error)
         case of.LoopDone():
             return f"{body.succeeded} succeeded, {body.failed} failed"
         case _:
             assert_never(body)
 
 
-def _task(body: of.TaskStarted | of.TaskProcessed) -> str:
+def _task_text(body: of.TaskStarted | of.TaskProcessed) -> str:
     words = visible(body.task)
     if body.iteration:
         words += f", iteration {body.iteration}"
     return words + (f", attempt {body.attempt}" if body.attempt > 1 else "")
 
 
-def _directive(body: of.TaskProcessed) -> str:
+def _directive_text(body: of.TaskProcessed) -> str:
     match body.do:
         case "continue":
             return ""
@@ -132,9 +156,9 @@ def _directive(body: of.TaskProcessed) -> str:
             return f" → {other}"
 
 
-def _error(error: ErrorInfo | None) -> str:
+def _error_text(error: ErrorInfo | None) -> str:
     return f"{error.kind}: {first_line(error.message)}" if error is not None else ""
 
 
-def _by(who: str) -> str:
+def _by_text(who: str) -> str:
     return f" by {who}" if who else ""

@@ -7,11 +7,11 @@ import msgspec
 from msgspec import Struct
 
 from noetl.cli.console import Paint, plain_paint, visible
-from noetl.cli.excerpt import excerpt
-from noetl.cli.problem_text import pluralize
+from noetl.cli.problem_text import excerpt_lines
 from noetl.cli.report.failed_attempts import FailedAttempts
 from noetl.cli.report.follow_up import FollowUp
-from noetl.cli.report.format import cut_lines, duration_text, yaml_lines
+from noetl.cli.report.format import cut_lines, duration_text, pluralize, yaml_lines
+from noetl.cli.report.next_commands import command_lines
 from noetl.dsl.document.playbook import Position
 from noetl.dsl.document.source import SourceLines
 from noetl.engine.catalog.playbook_record import PlaybookSource
@@ -25,7 +25,7 @@ MOST_LINES = 40
 _MOST_INPUT = 20
 _MOST_DISCARDED = 10
 
-_WHY = {
+_DISCARDED = {
     "denied": "its admission denied it",
     "parked": "it was not admitted before the end",
     "remainder": "too few tokens came to its join",
@@ -34,9 +34,9 @@ _WHY = {
 
 
 def execution_json(state: ExecutionState, *, version: str | None = None, last_ts: int = 0) -> dict[str, Any]:
-    """The document that `run` prints. `last` is the time of the last event, if the execution is not over."""
-    whole: dict[str, Any] = msgspec.to_builtins(execution_of(state, last=last_ts))
-    return {**whole, "version": version or whole["version"]}
+    """The document that `run` prints. `last_ts` is the time of the last event of one that is not over."""
+    document: dict[str, Any] = msgspec.to_builtins(execution_of(state, last=last_ts))
+    return {**document, "version": version or document["version"]}
 
 
 class ExecutionReport(Struct, frozen=True):
@@ -63,22 +63,22 @@ class ExecutionReport(Struct, frozen=True):
 
     def warnings(self) -> list[str]:
         """What was discarded: that is never silent."""
-        found: dict[tuple[str, str], int] = {}
-        for one in self.state.discarded:
-            key = one["step"], one["reason"]
-            found[key] = found.get(key, 0) + 1
+        counts: dict[tuple[str, str], int] = {}
+        for token in self.state.discarded:
+            key = token["step"], token["reason"]
+            counts[key] = counts.get(key, 0) + 1
         warning = self.paint("warning", "warning")
-        lines = [
-            f"{warning}: {pluralize(number, 'token')} for step `{step}` discarded: {_WHY.get(reason, reason)}"
-            for (step, reason), number in found.items()
-        ]
+        lines = []
+        for (step, reason), number in counts.items():
+            tokens = f"{pluralize(number, 'token')} for step `{step}`"
+            lines.append(f"{warning}: {tokens} discarded: {_DISCARDED.get(reason, reason)}")
         return cut_lines(lines, _MOST_DISCARDED, width=1_000)
 
     def ending(self) -> str:
         """What is said at the end: how it ended, what was discarded, and for a failure everything known."""
         parts = [*self.warnings(), self._headline()]
         if self.state.status == "failed":
-            parts += [*self._failure(), *self._next()]
+            parts += [*self._failure_lines(), *self._next_commands()]
         return "\n".join(parts)
 
     def _headline(self) -> str:
@@ -92,7 +92,7 @@ class ExecutionReport(Struct, frozen=True):
             case status:
                 return f"{status}, {took} so far: {name}"
 
-    def _failure(self) -> list[str]:
+    def _failure_lines(self) -> list[str]:
         error = first_failure(self.state)
         if error is None:
             return []
@@ -105,30 +105,27 @@ class ExecutionReport(Struct, frozen=True):
             where.insert(1, f"iteration {error.details.get('index')}")
         lines = [f"  {', '.join(where)}: {error.kind}" if where else f"  {error.kind}"]
         lines += [f"    {visible(line)}" for line in error.message.rstrip().split("\n")]
-        return [*lines, *self._where(error), *self._attempt(error)]
+        return [*lines, *self._excerpt(error), *self._attempt_lines(error)]
 
-    def _where(self, error: ErrorInfo) -> list[str]:
-        place = self._place(str(error.details.get("step")), str(error.details.get("task")))
-        if place is None or self.source is None:
+    def _excerpt(self, error: ErrorInfo) -> list[str]:
+        position = self._position(str(error.details.get("step")), str(error.details.get("task")))
+        if position is None or self.source is None:
             return []
+        name = f"{visible(self.source.name)}:{position.line}:{position.column}"
         lines = list(SourceLines(self.source.text))
-        found = ["", "  " + self.paint("place", f"{visible(self.source.name)}:{place.line}:{place.column}")]
-        if place.line <= len(lines):
-            shown, before = excerpt(lines[place.line - 1], place.column)
-            found.append(f"  {self.paint('faint', f'{place.line:>5} |')} {shown}")
-            found.append(f"  {self.paint('faint', '      |')} {' ' * before}{self.paint('caret', '^')}")
-        return found
+        excerpt = excerpt_lines(lines, position.line, position.column, self.paint)
+        return ["", *(f"  {line}" for line in (self.paint("position", name), *excerpt))]
 
-    def _place(self, step: str, task: str) -> Position | None:
+    def _position(self, step_name: str, task_label: str) -> Position | None:
         """Where a task stands, or its step if there is no such task."""
-        found = self.state.plan.playbook.steps.get(step)
-        if found is None:
+        step = self.state.plan.playbook.steps.get(step_name)
+        if step is None:
             return None
-        return next((one.position for one in found.tasks if one.label == task), found.position)
+        return next((task.position for task in step.tasks if task.label == task_label), step.position)
 
-    def _attempt(self, error: ErrorInfo) -> list[str]:
+    def _attempt_lines(self, error: ErrorInfo) -> list[str]:
         """What the failed attempt got, and the traceback of Python code."""
-        run = next((one.run for one in self.state.failures if one.error == error), "")
+        run = next((failure.run for failure in self.state.failures if failure.error == error), "")
         attempt = (
             self.failed_attempts.attempt_of(self.state.execution_id, run)
             if self.failed_attempts is not None
@@ -153,15 +150,13 @@ class ExecutionReport(Struct, frozen=True):
             ]
         return lines
 
-    def _next(self) -> list[str]:
-        state, again = self.state, self.follow_up
-        rows = [(again.executions_command("show", state.execution_id), "what happened")]
-        if state.failures:
-            rows.insert(
-                0, (again.executions_command("retry", state.execution_id), "goes on from what failed")
-            )
-        width = max(len(command) for command, _ in rows)
-        return ["", *(f"  {command:<{width}}  {meaning}" for command, meaning in rows)]
+    def _next_commands(self) -> list[str]:
+        execution_id = self.state.execution_id
+        commands = [(self.follow_up.executions_command("show", execution_id), "what happened")]
+        if self.state.failures:
+            retry = self.follow_up.executions_command("retry", execution_id)
+            commands.insert(0, (retry, "goes on from what failed"))
+        return command_lines(commands)
 
 
 def _indented(lines: Iterable[str]) -> list[str]:

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from noetl.cli.console import visible
-from noetl.cli.problem_text import pluralize
-from noetl.cli.report.format import first_line
+from noetl.cli.report.format import first_line, pluralize
 from noetl.cli.timestamps import local_time
 from noetl.kernel.explain.explanation_parts import (
     Condition,
@@ -24,7 +23,7 @@ from noetl.kernel.explain.explanation_parts import (
 from noetl.kernel.expression_reads import PathRead
 
 MOST_RUNS = 40
-_VALUE = 60
+_VALUE_WIDTH = 60
 
 
 def run_lines(explanation: Explanation) -> Iterator[str]:
@@ -33,56 +32,56 @@ def run_lines(explanation: Explanation) -> Iterator[str]:
     if left > 0:
         yield f"… {pluralize(left, 'earlier run')}; `-o json` has them all"
     for run in explanation.runs[-MOST_RUNS:]:
-        yield f"{_called(run.step, run.line)}: {_state(run)}"
-        yield from (f"  {line}" for line in _run(run))
+        yield f"{_step_text(run.step, run.line)}: {_state_text(run)}"
+        yield from (f"  {line}" for line in _run_details(run))
 
 
 def cancel_text(explanation: Explanation) -> str:
     """Why it was cancelled, and by whom; empty if it was not, or nobody said."""
-    said = explanation.cancelled
-    if said is None:
+    cancel = explanation.cancelled
+    if cancel is None:
         return ""
-    return ": ".join(word for word in (said.by and f"by {said.by}", said.reason) if word)
+    return ": ".join(word for word in (cancel.by and f"by {cancel.by}", cancel.reason) if word)
 
 
 def wait_lines(explanation: Explanation) -> Iterator[str]:
     """What is waited for now: by tokens at their gates, at joins, and by runs."""
     for parked in explanation.parked:
-        yield from _parked(parked)
+        yield from _parked_lines(parked)
     for meeting in explanation.joins:
-        yield _meeting(meeting)
+        yield _join_text(meeting)
     for run in explanation.runs:
         for waiting in run.waits:
-            yield f"{_called(run.step, run.line)} waits for {_waiting(waiting)}"
+            yield f"{_step_text(run.step, run.line)} waits for {_awaited_text(waiting)}"
 
 
 def discarded_lines(explanation: Explanation) -> Iterator[str]:
     """The tokens that ended without a run, and the rules that denied them."""
     for lost in explanation.discarded:
-        yield _lost(lost)
-        yield from (f"  {_condition(rule)}" for rule in lost.rules)
+        yield _discarded_text(lost)
+        yield from (f"  {_condition_text(rule)}" for rule in lost.rules)
 
 
-def _run(run: RunExplanation) -> Iterator[str]:
+def _run_details(run: RunExplanation) -> Iterator[str]:
     for arrival in run.arrivals:
         if arrival.step is not None:
-            yield f"from {_origin(arrival)}"
+            yield f"from {_origin_text(arrival)}"
     for gate in run.gates:
-        asked = f" when asked for the {gate.asked}. time" if gate.asked > 1 else ""
-        yield f"{gate.verdict}{asked}"
-        yield from (f"  {_condition(rule)}" for rule in gate.rules)
+        times = f" when asked for the {gate.asked}. time" if gate.asked > 1 else ""
+        yield f"{gate.verdict}{times}"
+        yield from (f"  {_condition_text(rule)}" for rule in gate.rules)
     if run.loop is not None:
         loop = run.loop
         yield f"loop: {loop.succeeded} of {loop.total} succeeded, {loop.failed} failed, {loop.open} open"
     for task in run.tasks:
-        yield from _task(task)
+        yield from _task_lines(task)
     if run.lost:
         yield f"its worker was lost {pluralize(run.lost, 'time')}"
     if run.routing is not None:
-        yield from _routing(run.routing)
+        yield from _routing_lines(run.routing)
 
 
-def _task(task: TaskExplanation) -> Iterator[str]:
+def _task_lines(task: TaskExplanation) -> Iterator[str]:
     if not task.open and (not task.attempts or (task.attempts == 1 and not task.failed)):
         return
     still_open = f", {task.open} open" if task.open else ""
@@ -93,34 +92,34 @@ def _task(task: TaskExplanation) -> Iterator[str]:
             yield f"  {rule.do} by line {rule.line}: {first_line(rule.text)}, {pluralize(rule.times, 'time')}"
 
 
-def _routing(routing: RoutingExplanation) -> Iterator[str]:
+def _routing_lines(routing: RoutingExplanation) -> Iterator[str]:
     for arc in routing.arcs:
         if arc.selected:
-            yield f"→ {visible(arc.step)}: {_condition(arc.condition)}"
+            yield f"→ {visible(arc.step)}: {_condition_text(arc.condition)}"
         elif arc.condition.holds is not None or arc.condition.error:
-            yield f"not {visible(arc.step)}: {_condition(arc.condition)}"
+            yield f"not {visible(arc.step)}: {_condition_text(arc.condition)}"
     if routing.error is not None:
-        yield f"routing failed: {_error(routing.error)}"
+        yield f"routing failed: {_error_text(routing.error)}"
     elif not any(arc.selected for arc in routing.arcs):
         yield f"no arc was taken after {routing.event}"
 
 
-def _parked(parked: ParkedToken) -> Iterator[str]:
+def _parked_lines(parked: ParkedToken) -> Iterator[str]:
     until = f" until {local_time(parked.until)}" if parked.until is not None else ""
-    where = _called(parked.step, parked.line)
-    yield f"a token from {_origin(parked.arrival)} is {parked.mode} before {where}{until}"
-    yield from (f"  {_condition(rule)}" for rule in parked.rules)
+    where = _step_text(parked.step, parked.line)
+    yield f"a token from {_origin_text(parked.arrival)} is {parked.mode} before {where}{until}"
+    yield from (f"  {_condition_text(rule)}" for rule in parked.rules)
 
 
-def _meeting(meeting: WaitingJoin) -> str:
+def _join_text(meeting: WaitingJoin) -> str:
     of = f" of {meeting.needed}" if meeting.needed is not None else ""
     came = f"{meeting.arrived}{of} {'token' if meeting.arrived == 1 and not of else 'tokens'}"
-    more = ", ".join(map(_reaching, meeting.waits_for)) or "nothing"
-    where = _called(meeting.step, meeting.line)
+    more = ", ".join(map(_source_text, meeting.waits_for)) or "nothing"
+    where = _step_text(meeting.step, meeting.line)
     return f"the join ({meeting.mode}) of {where} has {came}; more can come from {more}"
 
 
-def _reaching(reaching: ReachingStep) -> str:
+def _source_text(reaching: ReachingStep) -> str:
     parts = [
         pluralize(number, noun)
         for number, noun in ((reaching.tokens, "token"), (reaching.runs, "run"))
@@ -129,8 +128,8 @@ def _reaching(reaching: ReachingStep) -> str:
     return f"{visible(reaching.step)} ({', '.join(parts)})"
 
 
-def _waiting(waiting: RunWait) -> str:
-    what = {
+def _awaited_text(waiting: RunWait) -> str:
+    awaited = {
         "retry": "its next attempt",
         "wait": "a time",
         "signal": f"the signal {visible(waiting.signal)}",
@@ -138,54 +137,56 @@ def _waiting(waiting: RunWait) -> str:
         "pause": "the execution to be resumed",
     }[waiting.reason]
     until = f" until {local_time(waiting.until)}" if waiting.until is not None else ""
-    return what + until + (f" (iteration {waiting.iteration})" if waiting.iteration else "")
+    return awaited + until + (f" (iteration {waiting.iteration})" if waiting.iteration else "")
 
 
-def _lost(lost: DiscardedToken) -> str:
-    return f"a token from {_origin(lost.arrival)} for {_called(lost.step, lost.line)}: {lost.reason}"
+def _discarded_text(lost: DiscardedToken) -> str:
+    return f"a token from {_origin_text(lost.arrival)} for {_step_text(lost.step, lost.line)}: {lost.reason}"
 
 
-def _condition(condition: Condition) -> str:
+def _condition_text(condition: Condition) -> str:
     """`{{ … }}` (line 7) holds: ctx.a = 1."""
     if condition.text == "true":
         return f"always (line {condition.line})"
     verdict = {True: "holds", False: "does not hold", None: "was not asked"}[condition.holds]
     if condition.error:
         verdict = f"failed ({first_line(condition.error)})"
-    reads = ", ".join(_reading(reading) for reading in condition.reads)
+    reads = ", ".join(_reading_text(reading) for reading in condition.reads)
     return f"{first_line(condition.text)} (line {condition.line}) {verdict}" + (f": {reads}" if reads else "")
 
 
-def _reading(reading: PathRead) -> str:
-    return f"{reading.path} is missing" if reading.missing else f"{reading.path} = {_value(reading.value)}"
+def _reading_text(reading: PathRead) -> str:
+    return (
+        f"{reading.path} is missing" if reading.missing else f"{reading.path} = {_value_text(reading.value)}"
+    )
 
 
-def _value(value: Any) -> str:
+def _value_text(value: Any) -> str:
     text = visible(json.dumps(value, ensure_ascii=False))
-    return text if len(text) <= _VALUE else text[: _VALUE - 1] + "…"
+    return text if len(text) <= _VALUE_WIDTH else text[: _VALUE_WIDTH - 1] + "…"
 
 
-def _state(run: RunExplanation) -> str:
+def _state_text(run: RunExplanation) -> str:
     if run.error is not None:
-        return f"failed: {_error(run.error)}"
+        return f"failed: {_error_text(run.error)}"
     if run.event:
         return "done"
     return "under way" if run.phase == "claimed" else run.phase
 
 
-def _origin(arrival: TokenArrival) -> str:
-    return _called(arrival.step, arrival.line) if arrival.step is not None else "the beginning"
+def _origin_text(arrival: TokenArrival) -> str:
+    return _step_text(arrival.step, arrival.line) if arrival.step is not None else "the beginning"
 
 
-def _called(step: str, line: int | None) -> str:
+def _step_text(step: str, line: int | None) -> str:
     return f"{visible(step)} (line {line})" if line is not None else visible(step)
 
 
-def _error(error: dict[str, Any]) -> str:
+def _error_text(error: dict[str, Any]) -> str:
     return f"{error.get('kind')}: {first_line(str(error.get('message', '')))}"
 
 
 def section_lines(title: str, lines: Iterable[str]) -> list[str]:
     """The lines below their title, or nothing at all."""
-    found = [f"  {line}" for line in lines]
-    return ["", title, *found] if found else []
+    indented = [f"  {line}" for line in lines]
+    return ["", title, *indented] if indented else []

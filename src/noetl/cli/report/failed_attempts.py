@@ -14,7 +14,7 @@ class FailedAttempt(NamedTuple):
     processed: of.TaskProcessed | None
 
 
-class _Seen:
+class _RunAttempts:
     """Of each open run and iteration the last attempt, of each failed run the one that failed."""
 
     __slots__ = ("errors", "failed", "started")
@@ -32,12 +32,12 @@ class FailedAttempts:
     """
 
     def __init__(self) -> None:
-        self._executions: dict[str, _Seen] = {}
+        self._executions: dict[str, _RunAttempts] = {}
 
     def observe(self, execution_id: str, events: Iterable[Event]) -> None:
         seen = self._executions.get(execution_id)
         if seen is None:
-            seen = self._executions[execution_id] = _Seen()
+            seen = self._executions[execution_id] = _RunAttempts()
         started = seen.started
         for event in events:
             body = event.body
@@ -51,9 +51,9 @@ class FailedAttempts:
                 if body.outcome.error is not None:
                     seen.errors.setdefault(body.run, {})[body.iteration] = body
             elif isinstance(body, of.LoopIterationCompleted):
-                _iterated(seen, body)
+                _end_iteration(seen, body)
             else:
-                _see_other(seen, body)
+                _observe_end(seen, body)
 
     def attempt_of(self, execution_id: str, run: str) -> FailedAttempt | None:
         """The attempt with which this run failed; None if that was not seen, or no task did."""
@@ -61,23 +61,24 @@ class FailedAttempts:
         return seen.failed.get(run) if seen is not None else None
 
 
-def _iterated(seen: _Seen, body: of.LoopIterationCompleted) -> None:
+def _end_iteration(seen: _RunAttempts, body: of.LoopIterationCompleted) -> None:
     started = seen.started.get(body.run, {}).pop(body.index, None)
     error = seen.errors[body.run].pop(body.index, None) if body.run in seen.errors else None
     if body.status == "error" and started is not None:
-        seen.failed.setdefault(body.run, _attempt(started, error))
+        # Of several iterations that failed, the first to end is told.
+        seen.failed.setdefault(body.run, _failed_attempt(started, error))
 
 
-def _see_other(seen: _Seen, body: of.EventBody) -> None:
+def _observe_end(seen: _RunAttempts, body: of.EventBody) -> None:
     match body:
         case of.StepDone() | of.LoopDone():
-            for kept in (seen.started, seen.errors, seen.failed):
-                kept.pop(body.run, None)
+            for by_run in (seen.started, seen.errors, seen.failed):
+                by_run.pop(body.run, None)
         case of.StepFailed():
             started = seen.started.pop(body.run, {}).get(0)
             error = seen.errors.pop(body.run, {}).get(0)
             if started is not None and started.task == body.task:
-                seen.failed.setdefault(body.run, _attempt(started, error))
+                seen.failed.setdefault(body.run, _failed_attempt(started, error))
         case of.ExecutionRetried():
             for run in body.runs:
                 seen.failed.pop(run, None)
@@ -85,11 +86,11 @@ def _see_other(seen: _Seen, body: of.EventBody) -> None:
             pass
 
 
-def _attempt(started: of.TaskStarted, error: of.TaskProcessed | None) -> FailedAttempt:
+def _failed_attempt(started: of.TaskStarted, error: of.TaskProcessed | None) -> FailedAttempt:
     """The attempt with its own outcome: an error that is kept may be that of a try before."""
-    mine = error is not None and (error.task, error.visit, error.attempt) == (
+    same_attempt = error is not None and (error.task, error.visit, error.attempt) == (
         started.task,
         started.visit,
         started.attempt,
     )
-    return FailedAttempt(started, error if mine else None)
+    return FailedAttempt(started, error if same_attempt else None)

@@ -1,17 +1,8 @@
-"""Who asks for an execution, and the commands that find it again."""
+"""Commands that find an execution again."""
 
-import getpass
 from shlex import quote
 
 from noetl.settings import Configuration
-
-
-def current_user() -> str:
-    """The name of the user who asks; empty where the system knows none."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        return ""
 
 
 class FollowUp:

@@ -4,59 +4,59 @@ from collections.abc import Iterator
 from typing import Any
 
 from noetl.cli.console import visible
+from noetl.cli.timestamps import SECOND
 from noetl.model.outcome import ErrorInfo
 from noetl.model.secret import MASK, is_secret, mask_secret
-
-SECOND = 1_000_000
 
 
 def yaml_lines(value: Any, indent: str = "") -> Iterator[str]:
     """The value as YAML, line by line; secrets show as `***`, control characters are escaped."""
     from noetl.dsl.dialects.yaml_scalars import yaml_scalar
 
-    value = _unmarked(value)
+    value = _mask_if_secret(value)
     if isinstance(value, dict) and value:
         for key, item in value.items():
-            yield from _after(f"{indent}{yaml_scalar(key)}:", item, indent)
+            yield from _entry_lines(f"{indent}{yaml_scalar(key)}:", item, indent)
     elif isinstance(value, list) and value:
         for item in value:
             lines = list(yaml_lines(item, indent + "  "))
             yield f"{indent}- {lines[0][len(indent) + 2 :]}"
             yield from lines[1:]
     else:
-        yield f"{indent}{_leaf(value)}"
+        yield f"{indent}{_leaf_text(value)}"
 
 
-def _after(head: str, item: Any, indent: str) -> Iterator[str]:
+def _entry_lines(head: str, item: Any, indent: str) -> Iterator[str]:
     from noetl.dsl.dialects.yaml_scalars import yaml_block
 
-    item = _unmarked(item)
+    item = _mask_if_secret(item)
     if isinstance(item, dict | list) and item:
         yield head
         yield from yaml_lines(item, indent + "  ")
     elif isinstance(item, str) and (text := yaml_block(item, indent + "  ")) is not None:
         yield from f"{head} {text}".replace("\t", "    ").split("\n")
     else:
-        yield f"{head} {_leaf(item)}"
+        yield f"{head} {_leaf_text(item)}"
 
 
-def _leaf(value: Any) -> str:
+def _leaf_text(value: Any) -> str:
     from noetl.dsl.dialects.yaml_scalars import yaml_scalar
 
     if isinstance(value, dict | list):
         return "{}" if isinstance(value, dict) else "[]"
+    # Without the quotes that YAML wants around asterisks: it stands for a secret, it is not the text.
     return MASK if value == MASK else yaml_scalar(value)
 
 
-def _unmarked(value: Any) -> Any:
+def _mask_if_secret(value: Any) -> Any:
     return mask_secret(value) if is_secret(value) else value
 
 
 def cut_lines(lines: list[str], most: int, width: int = 200) -> list[str]:
     """The first lines, each no longer than `width`; how many were left out stands at the end."""
-    kept = [line if len(line) <= width else line[: width - 1] + "…" for line in lines[:most]]
-    left = len(lines) - len(kept)
-    return [*kept, f"… {left:,} more lines"] if left else kept
+    cut = [line if len(line) <= width else line[: width - 1] + "…" for line in lines[:most]]
+    left = len(lines) - len(cut)
+    return [*cut, f"… {left:,} more lines"] if left else cut
 
 
 def duration_text(micros: int) -> str:
@@ -64,21 +64,26 @@ def duration_text(micros: int) -> str:
     seconds = max(micros, 0) / SECOND
     if seconds < 9.95:
         return f"{seconds:.2f} s" if seconds < 0.995 else f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3_600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3_600:,} h {whole % 3_600 // 60} min"
+    rounded = round(seconds)
+    if rounded < 60:
+        return f"{rounded} s"
+    if rounded < 3_600:
+        return f"{rounded // 60} min {rounded % 60} s"
+    return f"{rounded // 3_600:,} h {rounded % 3_600 // 60} min"
 
 
 def first_line(message: str, width: int = 200) -> str:
     """The first line of a message, without anything that steers a terminal."""
-    first, _, rest = message.strip().partition("\n")
-    text = visible(first)
-    return text[: width - 1] + "…" if len(text) > width else f"{text} …" if rest.strip() else text
+    head, _, tail = message.strip().partition("\n")
+    text = visible(head)
+    return text[: width - 1] + "…" if len(text) > width else f"{text} …" if tail.strip() else text
 
 
 def error_text(error: ErrorInfo | None) -> str:
     """An error on one line: `connection: it broke`."""
     return f"{error.kind}: {first_line(error.message)}" if error is not None else "it does not say why"
+
+
+def pluralize(number: int, noun: str) -> str:
+    """The number with its noun: `1 error`, `2 errors`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -12,12 +12,12 @@ from noetl.kernel.state.run_state import Frame, RunState
 
 def marking_json(state: ExecutionState) -> dict[str, dict[str, int]]:
     """By step: how many tokens are enqueued, parked, waiting or joined, and how many runs in which phase."""
-    found: dict[str, Counter[str]] = {}
+    counts: dict[str, Counter[str]] = {}
     for token in state.tokens.values():
-        found.setdefault(state.step_of(token).name, Counter())[token.stage] += 1
+        counts.setdefault(state.step_of(token).name, Counter())[token.stage] += 1
     for run in state.runs.values():
-        found.setdefault(run.step.name, Counter())[run.phase] += 1
-    return {step: dict(places) for step, places in found.items()}
+        counts.setdefault(run.step.name, Counter())[run.phase] += 1
+    return {step: dict(places) for step, places in counts.items()}
 
 
 def token_json(state: ExecutionState, token: Token) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def token_json(state: ExecutionState, token: Token) -> dict[str, Any]:
         "step": state.step_of(token).name,
         "place": token.stage,
         "args": token.args,
-        "deadline": _time(token.deadline),
+        "deadline": _iso_time(token.deadline),
     }
 
 
@@ -39,7 +39,7 @@ def run_json(run: RunState) -> dict[str, Any]:
         "phase": run.phase,
         "args": run.args,
         "scope": run.variables.values,
-        "deadline": _time(run.deadline),
+        "deadline": _iso_time(run.deadline),
         "iterations": [_frame_json(run, frame) for frame in run.frames.values()],
         "loop": None
         if loop is None
@@ -53,17 +53,19 @@ def run_json(run: RunState) -> dict[str, Any]:
 
 
 def _frame_json(run: RunState, frame: Frame) -> dict[str, Any]:
-    at = run.step.step.tasks
-    waits = frame.suspension
+    tasks = run.step.step.tasks
+    suspension = frame.suspension
     return {
         "index": frame.index,
-        "task": at[frame.at].label if frame.at < len(at) else None,
+        "task": tasks[frame.at].label if frame.at < len(tasks) else None,
         "attempt": frame.attempt,
         "running": frame.running,
         "iter": frame.iter.values,
-        "waits": None if waits is None else {**msgspec.to_builtins(waits), "until": _time(waits.until)},
+        "waits": None
+        if suspension is None
+        else {**msgspec.to_builtins(suspension), "until": _iso_time(suspension.until)},
     }
 
 
-def _time(ts: int | None) -> str | None:
+def _iso_time(ts: int | None) -> str | None:
     return iso_time(ts) if ts is not None else None

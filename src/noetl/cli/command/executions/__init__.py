@@ -1,4 +1,4 @@
-"""`noetl executions`. A verb is a module of `noetl.cli.executions` and its line here."""
+"""`noetl executions`. A verb is a module of this package and its line here."""
 
 import click
 
@@ -30,7 +30,7 @@ VERBS = {
 @click.group(
     cls=LazyGroup,
     sections=VERBS,
-    package="noetl.cli.executions",
+    package="noetl.cli.command.executions",
     attribute="command",
     subcommand_metavar="COMMAND …",
 )

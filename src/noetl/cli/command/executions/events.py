@@ -4,18 +4,16 @@ from collections.abc import AsyncIterator
 
 import click
 
-from noetl.cli import console
-from noetl.cli.command.executions import execution_options
+from noetl.cli import console, options
 from noetl.cli.command.executions.follow_events import follow_events
 from noetl.cli.command_failure import CommandFailure
-from noetl.cli.executions.places import EventSteps
-from noetl.cli.report.event_line import event_line
+from noetl.cli.report.event_line import EventSteps, event_line
 from noetl.cli.store_access import with_store
 from noetl.engine.history.lookup import find_execution, read_events
 from noetl.events.bodies import PlaybookExecutionRequested
 from noetl.events.errors import EventNameUnknown
 from noetl.events.event import Event, envelope
-from noetl.events.names import kind_named
+from noetl.events.event_kind import kind_named
 from noetl.model import Json
 from noetl.ports.store import Store
 from noetl.settings import Settings
@@ -23,7 +21,7 @@ from noetl.stores.home_folder import Home
 
 
 @click.command("events")
-@execution_options.execution
+@options.execution
 @click.option("--after", type=click.IntRange(0), default=0, metavar="SEQ", help="Only events above this one.")
 @click.option(
     "--name",
@@ -32,34 +30,40 @@ from noetl.stores.home_folder import Home
     metavar="EVENT",
     help="Only events of this name: step.done or StepDone. May be repeated.",
 )
-@execution_options.step
-@execution_options.follow
-@execution_options.store_options
+@options.step
+@options.follow
+@options.store_options
 def command(
-    *, name: str, after: int, names: tuple[str, ...], step: str | None, follow: bool, **place: str | None
+    *,
+    name: str,
+    after: int,
+    names: tuple[str, ...],
+    step: str | None,
+    follow: bool,
+    **store_flags: str | None,
 ) -> None:
     """Print the events of an execution.
 
     JSON is one document; with --follow it is one for each event, each on a line of its own.
     """
-    configuration = execution_options.read_configuration(**place)
-    chosen = _Chosen(after, names, step)
+    configuration = options.read_configuration(**store_flags)
+    event_filter = _EventFilter(after, names, step)
 
     async def work(home: Home, store: Store) -> None:
         execution_id = (await find_execution(store, name)).execution_id
         # From the first event on: which step a run belongs to stands only where it began.
-        pages = (follow_events if follow else _all)(home, store, execution_id)
-        await _Printer(execution_id, configuration.settings, streaming=follow).print(pages, chosen)
+        pages = (follow_events if follow else _read_all)(home, store, execution_id)
+        await _Printer(execution_id, configuration.settings, streaming=follow).print(pages, event_filter)
 
     with_store(configuration, work)
 
 
-async def _all(_home: Home, store: Store, execution_id: str) -> AsyncIterator[list[Event]]:
+async def _read_all(_home: Home, store: Store, execution_id: str) -> AsyncIterator[list[Event]]:
     async for page in read_events(store, execution_id):
         yield page
 
 
-class _Chosen:
+class _EventFilter:
     """Which events are wanted. It must be asked about all of them, in order."""
 
     def __init__(self, after: int, names: tuple[str, ...], step: str | None) -> None:
@@ -71,11 +75,11 @@ class _Chosen:
             ) from None
         self._after = after
         self._step = step
-        self._places = EventSteps()
+        self._event_steps = EventSteps()
 
-    def step_if(self, event: Event) -> str | None:
+    def step_if_wanted(self, event: Event) -> str | None:
         """The step of an event that is wanted, empty if it has none; None if it is not wanted."""
-        step = self._places.step_of(event)
+        step = self._event_steps.step_of(event)
         if event.seq <= self._after or (self._kinds and not isinstance(event.body, self._kinds)):
             return None
         return None if self._step is not None and step != self._step else step
@@ -92,18 +96,20 @@ class _Printer:
         self._trace_id = ""
         self._collected: list[dict[str, Json]] = []
 
-    async def print(self, pages: AsyncIterator[list[Event]], chosen: _Chosen) -> None:
-        found = False
+    async def print(self, pages: AsyncIterator[list[Event]], event_filter: _EventFilter) -> None:
+        any_printed = False
         async for page in pages:
             if not self._trace_id:
-                self._trace_id = trace_of(page[0])
-            wanted = [(event, step) for event in page if (step := chosen.step_if(event)) is not None]
-            found = found or bool(wanted)
+                self._trace_id = _trace_of(page[0])
+            wanted = [
+                (event, step) for event in page if (step := event_filter.step_if_wanted(event)) is not None
+            ]
+            any_printed = any_printed or bool(wanted)
             if wanted and not self._page(wanted):
                 return
         if self._json and not self._streaming:
             console.write_json({"events": self._collected})
-        elif not found and not self._json:
+        elif not any_printed and not self._json:
             console.say("no such events")
 
     def _page(self, events: list[tuple[Event, str]]) -> bool:
@@ -119,6 +125,6 @@ class _Printer:
         return True
 
 
-def trace_of(first: Event) -> str:
+def _trace_of(first: Event) -> str:
     """The trace that the execution's request named."""
     return first.body.trace_id if isinstance(first.body, PlaybookExecutionRequested) else ""

@@ -27,6 +27,7 @@ async def follow_events(
             bell.set()
 
         while True:
+            # Before anything is read: what comes meanwhile rings again, and is not slept over.
             bell.clear()
             # Asked before reading: what an owner wrote before it went is read, too.
             record = await store.execution(execution_id)

@@ -4,17 +4,15 @@ import os
 
 import click
 
-from noetl.cli import console, input_files
-from noetl.cli import options as shared
-from noetl.cli.arguments import apply_sets, parse_mapping
-from noetl.cli.command.executions import execution_options
-from noetl.cli.execution.argument import read_argument
-from noetl.cli.report.follow_up import FollowUp, current_user
+from noetl.cli import console, input_files, options
+from noetl.cli.arguments import apply_sets, parse_mapping, read_argument
+from noetl.cli.current_user import current_user
+from noetl.cli.report.follow_up import FollowUp
 from noetl.engine.catalog.playbook_record import PlaybookSource
 
 
 @click.command("fork")
-@execution_options.execution
+@options.execution
 @click.option(
     "--at",
     type=click.IntRange(1),
@@ -22,12 +20,12 @@ from noetl.engine.catalog.playbook_record import PlaybookSource
     required=True,
     help="The last event that is copied; rounded up to where the history may be cut.",
 )
-@shared.sets
+@options.sets
 @click.option("--ctx", metavar="JSON|@FILE", help="Values of ctx from there on: a JSON mapping.")
-@click.option("--playbook", type=shared.FileName(), metavar="FILE", help="Go on with this playbook.")
-@shared.dialect
-@execution_options.no_run
-@execution_options.run_options
+@click.option("--playbook", type=options.FileName(), metavar="FILE", help="Go on with this playbook.")
+@options.dialect
+@options.no_run
+@options.run_options
 def command(
     *,
     name: str,
@@ -37,7 +35,7 @@ def command(
     playbook: str | None,
     dialect: str | None,
     no_run: bool,
-    here: execution_options.RunOptions,
+    run_as: options.RunOptions,
 ) -> int:
     """Run a copy of an execution from one of its events on.
 
@@ -46,7 +44,7 @@ def command(
     """
     from noetl.cli.command.run.foreground import ForkRequest, record_fork
 
-    order = ForkRequest(
+    request = ForkRequest(
         name=name,
         at=at,
         source=_source(playbook, dialect),
@@ -55,12 +53,14 @@ def command(
         by=current_user(),
     )
     if not no_run:
-        return here.execute(order)
-    execution_id = record_fork(order, here.configuration)
-    if here.configuration.settings.output == "json":
+        from noetl.cli.command.run.execute import execute
+
+        return execute(request, run_as)
+    execution_id = record_fork(request, run_as.configuration)
+    if run_as.configuration.settings.output == "json":
         console.write_json({"execution_id": execution_id, "status": "running", "recorded": True})
     else:
-        resume = FollowUp(here.configuration).resume_command(execution_id)
+        resume = FollowUp(run_as.configuration).resume_command(execution_id)
         console.say(f"{execution_id}: recorded; this runs it: {resume}")
     return 0
 

@@ -4,18 +4,16 @@ from typing import Any
 
 import click
 
-from noetl.cli import console
-from noetl.cli import options as shared
-from noetl.cli.command.executions import execution_options
+from noetl.cli import console, options
 from noetl.cli.command_failure import CommandFailure
-from noetl.cli.execution_owner import ExecutionOwner, find_owner, status_text
+from noetl.cli.execution_owner import ENDED, ExecutionOwner, find_owner, status_text
 from noetl.cli.report.format import duration_text
 from noetl.cli.store_access import has_store, with_store
 from noetl.cli.timestamps import iso_time, local_time, now_micros, parse_time
 from noetl.ports.store import ExecutionPage, ExecutionQuery, ExecutionRecord, Store
 from noetl.stores.home_folder import Home
 
-STATUSES = ("running", "paused", "completed", "failed", "cancelled")
+STATUSES = ("running", "paused", *ENDED)
 LIMIT = 50
 
 
@@ -23,7 +21,7 @@ LIMIT = 50
 @click.option("--status", type=click.Choice(STATUSES), multiple=True, help="Only these. May be repeated.")
 @click.option(
     "--path",
-    type=shared.TextArgument(empty=True),
+    type=options.TextArgument(empty=True),
     default="",
     metavar="PATH",
     help="Only playbooks whose path begins so.",
@@ -31,7 +29,7 @@ LIMIT = 50
 @click.option(
     "--label",
     "labels",
-    type=shared.TextArgument(),
+    type=options.TextArgument(),
     multiple=True,
     metavar="K=V",
     help="Only with this label. May be repeated.",
@@ -41,7 +39,7 @@ LIMIT = 50
     "--limit", type=click.IntRange(1, 10_000), default=LIMIT, help=f"At most so many.  [default: {LIMIT}]"
 )
 @click.option("--cursor", default="", metavar="CURSOR", help="Go on where the page before ended.")
-@execution_options.store_options
+@options.store_options
 def command(
     *,
     status: tuple[str, ...],
@@ -50,27 +48,27 @@ def command(
     since: str | None,
     limit: int,
     cursor: str,
-    **place: str | None,
+    **store_flags: str | None,
 ) -> None:
     """List executions, the newest first.
 
     A running one that no process works on is shown as interrupted.
     """
-    configuration = execution_options.read_configuration(**place)
+    configuration = options.read_configuration(**store_flags)
     query = ExecutionQuery(
         status=status,
         path=path,
-        labels=dict(map(_label, labels)),
+        labels=dict(map(_parse_label, labels)),
         since=parse_time(since, "--since") if since is not None else 0,
         limit=limit,
         cursor=cursor,
     )
     page, owners = ExecutionPage([], ""), dict[str, ExecutionOwner]()
     if has_store(configuration):
-        page, owners = with_store(configuration, lambda home, store: _find(home, store, query))
+        page, owners = with_store(configuration, lambda home, store: _read_page(home, store, query))
     if configuration.settings.output == "json":
-        shown = [record_json(record, owners.get(record.execution_id)) for record in page.executions]
-        console.write_json({"executions": shown, "next": page.next or None})
+        executions = [record_json(record, owners.get(record.execution_id)) for record in page.executions]
+        console.write_json({"executions": executions, "next": page.next or None})
         return
     if not page.executions:
         console.say("no executions")
@@ -79,7 +77,7 @@ def command(
         console.say(f"there are more: --cursor {page.next}")
 
 
-async def _find(
+async def _read_page(
     home: Home, store: Store, query: ExecutionQuery
 ) -> tuple[ExecutionPage, dict[str, ExecutionOwner]]:
     try:
@@ -116,7 +114,7 @@ def record_duration(record: ExecutionRecord) -> int:
     return max(0, (record.ended_at or record.updated_at) - record.started_at)
 
 
-def _label(word: str) -> tuple[str, str]:
+def _parse_label(word: str) -> tuple[str, str]:
     name, equals, value = word.partition("=")
     if not equals or not name:
         raise CommandFailure(

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 import click
 import msgspec
 
-from noetl.cli import console
-from noetl.cli.command.executions import execution_options
+from noetl.cli import console, options
 from noetl.cli.command.executions.follow_events import follow_events
 from noetl.cli.store_access import with_store
 from noetl.engine.history.lookup import find_execution
@@ -18,17 +17,19 @@ from noetl.stores.home_folder import Home
 
 
 @click.command("logs")
-@execution_options.execution
-@execution_options.step
+@options.execution
+@options.step
 @click.option("--task", metavar="TASK", help="Only what this task wrote.")
-@execution_options.follow
-@execution_options.store_options
-def command(*, name: str, step: str | None, task: str | None, follow: bool, **place: str | None) -> None:
+@options.follow
+@options.store_options
+def command(
+    *, name: str, step: str | None, task: str | None, follow: bool, **store_flags: str | None
+) -> None:
     """Print what the tasks of an execution wrote.
 
     JSON is one document; with --follow it is one for each line, each on a line of its own.
     """
-    configuration = execution_options.read_configuration(**place)
+    configuration = options.read_configuration(**store_flags)
     settings = configuration.settings
 
     def wanted(lines: Iterable[LogLine]) -> list[LogLine]:
@@ -43,9 +44,9 @@ def command(*, name: str, step: str | None, task: str | None, follow: bool, **pl
             _print(wanted(tail.read()), settings)
             return
         ended = asyncio.Event()
-        ending = asyncio.create_task(_end(home, store, execution_id, ended))
+        ending = asyncio.create_task(_wait_for_end(home, store, execution_id, ended))
         async for lines in tail.follow(ended):
-            if (found := wanted(lines)) and not _print_more(found, settings):
+            if (chosen := wanted(lines)) and not _print_lines(chosen, settings):
                 ending.cancel()
                 return
         await ending
@@ -53,7 +54,7 @@ def command(*, name: str, step: str | None, task: str | None, follow: bool, **pl
     with_store(configuration, work)
 
 
-async def _end(home: Home, store: Store, execution_id: str, ended: asyncio.Event) -> None:
+async def _wait_for_end(home: Home, store: Store, execution_id: str, ended: asyncio.Event) -> None:
     """Sets `ended` when nothing more can come."""
     try:
         async for _ in follow_events(home, store, execution_id):
@@ -66,12 +67,12 @@ def _print(lines: list[LogLine], settings: Settings) -> None:
     if settings.output == "json":
         console.write_json({"lines": [msgspec.to_builtins(line) for line in lines]})
     elif lines:
-        _print_more(lines, settings)
+        _print_lines(lines, settings)
     else:
         console.say("nothing was written")
 
 
-def _print_more(lines: list[LogLine], settings: Settings) -> bool:
+def _print_lines(lines: list[LogLine], settings: Settings) -> bool:
     if settings.output == "json":
         return console.write_json_lines(msgspec.to_builtins(line) for line in lines)
     paint = console.stdout_paint(color=settings.color)
@@ -79,10 +80,10 @@ def _print_more(lines: list[LogLine], settings: Settings) -> bool:
 
 
 def _text(line: LogLine, paint: console.Paint) -> str:
-    place = "/".join(part for part in (line.step, line.task) if part)
+    origin = "/".join(part for part in (line.step, line.task) if part)
     if line.iteration is not None:
-        place += f"[{line.iteration}]"
+        origin += f"[{line.iteration}]"
     if line.attempt > 1:
-        place += f"#{line.attempt}"
-    head = paint("faint", f"{line.ts}  {console.visible(place)}".rstrip())
+        origin += f"#{line.attempt}"
+    head = paint("faint", f"{line.ts}  {console.visible(origin)}".rstrip())
     return f"{head}  {console.visible(line.text)}"

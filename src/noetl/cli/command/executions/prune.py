@@ -1,10 +1,18 @@
-"""`noetl executions prune`."""
+"""`noetl executions prune`, and what it shares with `noetl store prune`."""
 
 import click
 
-from noetl.cli.command.executions import execution_options
-from noetl.cli.pruning import prune_executions
-from noetl.cli.timestamps import parse_time
+from noetl.cli import console, options
+from noetl.cli.command_failure import CommandFailure
+from noetl.cli.report.format import pluralize
+from noetl.cli.store_access import has_store, with_store
+from noetl.cli.timestamps import DAY, iso_time, now_micros, parse_time
+from noetl.engine.history.expiry import DroppedBodies
+from noetl.engine.history.retention import delete_execution, drop_expired, ended_before
+from noetl.home import result_store_of
+from noetl.ports.store import ExecutionRecord, Store
+from noetl.settings import Configuration
+from noetl.stores.home_folder import Home
 
 
 @click.command("prune")
@@ -14,13 +22,59 @@ from noetl.cli.timestamps import parse_time
     help="Those that ended before then: 12h, 30d, or a time.  [default: `keep_days` days ago]",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be deleted, and delete nothing.")
-@execution_options.store_options
-def command(*, before: str | None, dry_run: bool, **place: str | None) -> None:
+@options.store_options
+def command(*, before: str | None, dry_run: bool, **store_flags: str | None) -> None:
     """Delete executions that ended long ago.
 
     With their results and logs. What has not ended, or is owned by a process, stays.
     """
-    configuration = execution_options.read_configuration(**place)
+    configuration = options.read_configuration(**store_flags)
     prune_executions(
         configuration, before=parse_time(before, "--before") if before is not None else None, dry=dry_run
     )
+
+
+def prune_executions(configuration: Configuration, *, before: int | None, dry: bool) -> None:
+    """Deletes what ended before this time, or before as many days ago as are set, and says what."""
+    moment = _retention_limit(configuration) if before is None else before
+
+    async def work(home: Home, store: Store) -> tuple[list[ExecutionRecord], DroppedBodies]:
+        records = [record async for record in ended_before(store, moment)]
+        if dry:
+            return records, DroppedBodies()
+        results = result_store_of(configuration, home, store)
+        deleted = [record for record in records if await delete_execution(home, store, results, record)]
+        dropped, _ = await drop_expired(home, store, results, now_micros())
+        return deleted, dropped
+
+    pruned, expired = list[ExecutionRecord](), DroppedBodies()
+    if has_store(configuration):
+        pruned, expired = with_store(configuration, work, writing=not dry)
+    if configuration.settings.output == "json":
+        ids = [record.execution_id for record in pruned]
+        dropped = {"bodies": expired.bodies, "bytes": expired.bytes, "unreachable": expired.unreachable}
+        console.write_json(
+            {"before": iso_time(moment), "dry_run": dry, "executions": ids, "expired": dropped}
+        )
+        return
+    if dry:
+        console.write_text(
+            "".join(f"{execution.execution_id}  {console.visible(execution.path)}\n" for execution in pruned)
+        )
+    verb = "would be deleted" if dry else "deleted"
+    console.say(f"{verb}: {pluralize(len(pruned), 'execution')} that ended before {iso_time(moment)}")
+    if expired.bodies:
+        results = f"{pluralize(expired.bodies, 'result')} of {expired.bytes:,} bytes"
+        console.say(f"dropped: {results} whose `ttl` is over")
+    if expired.unreachable:
+        left = pluralize(expired.unreachable, "result")
+        console.say(f"left: {left} in stores that `result_stores` does not name")
+
+
+def _retention_limit(configuration: Configuration) -> int:
+    """The time before which executions are not kept. Raises CommandFailure if they are kept for ever."""
+    days = configuration.settings.keep_days
+    if not days:
+        hint = "say which with --before; `keep_days` is 0"
+        raise CommandFailure("argument", "executions are kept for ever here", hint=hint)
+    return max(0, now_micros() - days * DAY)

@@ -4,8 +4,7 @@ from typing import Any
 
 import click
 
-from noetl.cli import console
-from noetl.cli.command.executions import execution_options
+from noetl.cli import console, options
 from noetl.cli.command_failure import CommandFailure
 from noetl.cli.report.execution_report import execution_json
 from noetl.cli.report.format import yaml_lines
@@ -18,17 +17,17 @@ from noetl.stores.home_folder import Home
 
 
 @click.command("replay")
-@execution_options.execution
+@options.execution
 @click.option(
     "--at", type=click.IntRange(1), metavar="SEQ", help="After this event.  [default: the last one]"
 )
-@execution_options.store_options
-def command(*, name: str, at: int | None, **place: str | None) -> None:
+@options.store_options
+def command(*, name: str, at: int | None, **store_flags: str | None) -> None:
     """Show the state of an execution as it was.
 
     The events up to SEQ are folded again: status, ctx, tokens and runs as they were then.
     """
-    configuration = execution_options.read_configuration(**place)
+    configuration = options.read_configuration(**store_flags)
 
     async def work(_home: Home, store: Store) -> History:
         return await read_history(store, name, configuration.settings.allow_kinds)
@@ -46,9 +45,9 @@ def command(*, name: str, at: int | None, **place: str | None) -> None:
 
 
 def _document(history: History, state: ExecutionState, seq: int) -> dict[str, Any]:
-    last = history.events[seq - 1].ts
+    last_ts = history.events[seq - 1].ts
     return {
-        **execution_json(state, version=history.request.version or None, last_ts=last),
+        **execution_json(state, version=history.request.version or None, last_ts=last_ts),
         "at": seq,
         "of": len(history.events),
         "workload": state.inputs.workload,

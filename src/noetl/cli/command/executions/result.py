@@ -6,9 +6,7 @@ from typing import Any
 
 import click
 
-from noetl.cli import console
-from noetl.cli import options as shared
-from noetl.cli.command.executions import execution_options
+from noetl.cli import console, options
 from noetl.cli.command_failure import CommandFailure
 from noetl.cli.output_files import read_pieces, write_file, write_pieces
 from noetl.cli.store_access import with_store
@@ -17,7 +15,7 @@ from noetl.engine.history.read import History, read_history
 from noetl.events.bodies import LoopDone, StepDone, StepFailed, StepScheduled
 from noetl.events.identifiers import run_id
 from noetl.home import result_store_of
-from noetl.kernel.references import resolve_references
+from noetl.kernel.references.resolve import resolve_references
 from noetl.model.reference import is_object_reference, is_table_reference
 from noetl.ports.store import Store
 from noetl.stores.home_folder import Home
@@ -25,22 +23,22 @@ from noetl.stores.results import read_result
 
 
 @click.command("result")
-@execution_options.execution
+@options.execution
 @click.argument("step", required=False)
-@shared.out
-@execution_options.store_options
-def command(*, name: str, step: str | None, out: str | None, **place: str | None) -> None:
+@options.out
+@options.store_options
+def command(*, name: str, step: str | None, out: str | None, **store_flags: str | None) -> None:
     """Print the result of an execution or a step, whole.
 
     STEP is the name of a step: the result of its last run. Text is printed as it is, everything else
     as JSON. A stored object is printed as its reference, and written to a file as it is.
     """
-    configuration = execution_options.read_configuration(**place)
+    configuration = options.read_configuration(**store_flags)
 
     async def work(home: Home, store: Store) -> tuple[str, Any, int | None]:
         history = await read_history(store, name, configuration.settings.allow_kinds)
         execution_id = history.record.execution_id
-        result = _of_execution(history) if step is None else _of_step(history, step)
+        result = _execution_result(history) if step is None else _step_result(history, step)
         results = result_store_of(configuration, home, store)
         if out is not None and (is_object_reference(result) or is_table_reference(result)):
             async with results.local(result["key"]) as path:
@@ -61,8 +59,8 @@ def command(*, name: str, step: str | None, out: str | None, **place: str | None
         if out is not None:
             write_file(out, data)
     if configuration.settings.output == "json":
-        where = {"result": result} if out is None else {"file": out, "bytes": written}
-        console.write_json({"execution_id": execution_id, "step": step, **where})
+        document = {"result": result} if out is None else {"file": out, "bytes": written}
+        console.write_json({"execution_id": execution_id, "step": step, **document})
     elif out is None:
         _print(result, data)
     else:
@@ -79,7 +77,7 @@ def _print(result: Any, data: bytes) -> None:
     console.write_bytes(data)
 
 
-def _of_execution(history: History) -> Any:
+def _execution_result(history: History) -> Any:
     state = history.state
     if not state.over:
         hint = "name a step that has ended, or wait: `noetl executions watch`"
@@ -89,22 +87,22 @@ def _of_execution(history: History) -> Any:
     return state.result
 
 
-def _of_step(history: History, step: str) -> Any:
+def _step_result(history: History, step: str) -> Any:
     if step not in history.playbook.steps:
         hint = f"its steps are {', '.join(history.playbook.steps)}"
         raise CommandFailure("no-result", f"the playbook has no step `{step}`", hint=hint)
     runs: set[str] = set()
-    last: StepDone | LoopDone | StepFailed | None = None
+    last_end: StepDone | LoopDone | StepFailed | None = None
     for event in history.events:
         match event.body:
             case StepScheduled(step=name) if name == step:
                 runs.add(run_id(event.seq))
             case (StepDone() | LoopDone() | StepFailed()) as body if body.run in runs:
-                last = body
+                last_end = body
             case _:
                 pass
-    if last is None:
+    if last_end is None:
         raise CommandFailure("no-result", f"no run of step `{step}` has ended")
-    if isinstance(last, StepFailed):
-        raise CommandFailure("no-result", f"the last run of step `{step}` failed: {last.error.message}")
-    return last.result
+    if isinstance(last_end, StepFailed):
+        raise CommandFailure("no-result", f"the last run of step `{step}` failed: {last_end.error.message}")
+    return last_end.result

@@ -4,10 +4,10 @@ from functools import partial
 
 import click
 
-from noetl.cli.command.executions import execution_options
+from noetl.cli import options
 from noetl.cli.command.executions.send_command import send_command
+from noetl.cli.current_user import current_user
 from noetl.cli.execution_owner import find_owner
-from noetl.cli.report.follow_up import current_user
 from noetl.cli.store_access import with_store
 from noetl.engine.history.lookup import find_execution
 from noetl.kernel.net.commands import Resume
@@ -16,19 +16,20 @@ from noetl.stores.home_folder import Home
 
 
 @click.command("resume")
-@execution_options.execution
-@execution_options.no_run
-@execution_options.run_options
-def command(*, name: str, no_run: bool, here: execution_options.RunOptions) -> int:
+@options.execution
+@options.no_run
+@options.run_options
+def command(*, name: str, no_run: bool, run_as: options.RunOptions) -> int:
     """Go on with an execution that was paused or interrupted.
 
     Here, until its end, unless a process runs it already: then that one goes on.
     """
-    if no_run or with_store(here.configuration, partial(_is_owned, name)):
-        return send_command(here.configuration, name, Resume(current_user()), "resumed")
-    from noetl.cli.command.run.foreground import ResumeRequest as Order
+    if no_run or with_store(run_as.configuration, partial(_is_owned, name)):
+        return send_command(run_as.configuration, name, Resume(current_user()), "resumed")
+    from noetl.cli.command.run.execute import execute
+    from noetl.cli.command.run.foreground import ResumeRequest
 
-    return here.execute(Order(name))
+    return execute(ResumeRequest(name), run_as)
 
 
 async def _is_owned(name: str, home: Home, store: Store) -> bool:

@@ -13,50 +13,52 @@ from noetl.engine.inbox import RemoteCommand
 from noetl.engine.remote_control import RemoteControl
 from noetl.engine.service import AlreadyRunning
 from noetl.home import result_store_of
-from noetl.kernel import Refused
+from noetl.kernel.errors import Refused
 from noetl.ports.store import ExecutionRecord, Store
 from noetl.settings import Configuration
 from noetl.stores.home_folder import Home
 from noetl.stores.ownership import Owners
 
 
-def send_command(configuration: Configuration, name: str, order: RemoteCommand, said: str) -> int:
-    """Has it recorded by whoever runs the execution, or here if nobody does. Raises Failure."""
-    return control_execution(configuration, name, said, lambda desk, found: desk.send(found, order))
+def send_command(configuration: Configuration, name: str, command: RemoteCommand, done_text: str) -> int:
+    """Has it recorded by whoever runs the execution, or here if nobody does. Raises CommandFailure."""
+    return control_execution(
+        configuration, name, done_text, lambda control, execution_id: control.send(execution_id, command)
+    )
 
 
 def control_execution(
     configuration: Configuration,
     name: str,
-    said: str,
+    done_text: str,
     work: Callable[[RemoteControl, str], Awaitable[Literal["done", "sent"]]],
 ) -> int:
-    """Does something at the desk of the store, and says what has become of the execution. Raises Failure."""
+    """Does something to an execution, and says what has become of it. Raises CommandFailure."""
 
-    async def whole(home: Home, store: Store) -> tuple[ExecutionRecord, str]:
-        found = (await find_execution(store, name)).execution_id
+    async def apply(home: Home, store: Store) -> tuple[ExecutionRecord, str]:
+        execution_id = (await find_execution(store, name)).execution_id
         playbooks = Playbooks(allow_kinds=configuration.settings.allow_kinds)
-        desk = RemoteControl(
+        control = RemoteControl(
             store, Owners(home.owners), result_store_of(configuration, home, store), playbooks
         )
-        answer = await work(desk, found)
-        record = await store.execution(found)
-        assert record is not None  # noqa: S101 -- it was found
+        answer = await work(control, execution_id)
+        record = await store.execution(execution_id)
+        assert record is not None  # noqa: S101 - `find_execution` found it
         return record, answer
 
     try:
-        record, answer = with_store(configuration, whole, writing=True)
+        record, answer = with_store(configuration, apply, writing=True)
     except Refused as refusal:
         raise CommandFailure("refused", str(refusal)) from None
-    except AlreadyRunning as running:
+    except AlreadyRunning as already_running:
         raise CommandFailure(
-            "running", str(running), hint="one process at a time runs an execution"
+            "running", str(already_running), hint="one process at a time runs an execution"
         ) from None
-    _say(configuration, record, answer, said)
+    _print_answer(configuration, record, answer, done_text)
     return 0
 
 
-def _say(configuration: Configuration, record: ExecutionRecord, answer: str, said: str) -> None:
+def _print_answer(configuration: Configuration, record: ExecutionRecord, answer: str, done_text: str) -> None:
     if configuration.settings.output == "json":
         console.write_json(
             {"execution_id": record.execution_id, "status": record.status, "recorded": answer == "done"}
@@ -65,7 +67,7 @@ def _say(configuration: Configuration, record: ExecutionRecord, answer: str, sai
     if answer == "sent":
         console.say(f"{record.execution_id}: sent to its owner, which has not read it yet")
         return
-    console.say(f"{record.execution_id}: {said}; it is {record.status}")
+    console.say(f"{record.execution_id}: {done_text}; it is {record.status}")
     if not record.ended_at and record.status == "running":
         show = FollowUp(configuration).executions_command("show", record.execution_id)
         console.say(f"  how it is, and how to go on: {show}")

@@ -6,15 +6,14 @@ import click
 import msgspec
 from msgspec import Struct
 
-from noetl.cli import console
-from noetl.cli.command.executions import execution_options
+from noetl.cli import console, options
 from noetl.cli.execution_owner import ExecutionOwner, find_owner, status_text
 from noetl.cli.report.execution_report import MOST_LINES, ExecutionReport, execution_json
 from noetl.cli.report.explanation import cancel_text, discarded_lines, run_lines, section_lines, wait_lines
 from noetl.cli.report.failed_attempts import FailedAttempts
 from noetl.cli.report.follow_up import FollowUp
 from noetl.cli.report.format import cut_lines, yaml_lines
-from noetl.cli.report.next_commands import next_commands
+from noetl.cli.report.next_commands import command_lines, next_commands
 from noetl.cli.report.state_json import marking_json
 from noetl.cli.store_access import with_store
 from noetl.cli.timestamps import iso_time, local_time, now_micros
@@ -40,22 +39,24 @@ class ExecutionDetails(Struct, frozen=True):
 
 
 @click.command("show")
-@execution_options.execution
-@execution_options.store_options
-def command(*, name: str, **place: str | None) -> None:
+@options.execution
+@options.store_options
+def command(*, name: str, **store_flags: str | None) -> None:
     """Show one execution: how it is, and why.
 
     Which guard chose which arc, why a token waits, what a join still waits for, and how to go on.
     """
-    configuration = execution_options.read_configuration(**place)
-    shown = with_store(configuration, lambda home, store: _look(home, store, name, configuration))
+    configuration = options.read_configuration(**store_flags)
+    details = with_store(configuration, lambda home, store: _read_details(home, store, name, configuration))
     if configuration.settings.output == "json":
-        console.write_json(_json(shown))
+        console.write_json(_json(details))
     else:
-        console.write_text("\n".join(_text(shown, configuration)) + "\n")
+        console.write_text("\n".join(_text_lines(details, configuration)) + "\n")
 
 
-async def _look(home: Home, store: Store, name: str, configuration: Configuration) -> ExecutionDetails:
+async def _read_details(
+    home: Home, store: Store, name: str, configuration: Configuration
+) -> ExecutionDetails:
     history = await read_history(store, name, configuration.settings.allow_kinds)
     record = history.record
     stored = decode_source(await store.playbook(record.playbook) or b"")
@@ -69,8 +70,8 @@ async def _look(home: Home, store: Store, name: str, configuration: Configuratio
     )
 
 
-def _json(shown: ExecutionDetails) -> dict[str, Any]:
-    history, record = shown.history, shown.history.record
+def _json(details: ExecutionDetails) -> dict[str, Any]:
+    history, record = details.history, details.history.record
     request = history.request
     state = history.state
     return {
@@ -79,38 +80,41 @@ def _json(shown: ExecutionDetails) -> dict[str, Any]:
         "ended_at": iso_time(state.ended_at) if state.over else None,
         "events": len(history.events),
         "hash": record.playbook,
-        "file": _file(shown) or None,
+        "file": _playbook_file(details) or None,
         "requested_by": request.requested_by or None,
         "labels": record.labels,
         "parent": record.parent or None,
         "children": [
             {"execution_id": child.execution_id, "path": child.path, "status": child.status}
-            for child in shown.children
+            for child in details.children
         ],
-        "owner": shown.owner.pid if shown.owner else None,
+        "owner": details.owner.pid if details.owner else None,
         "workload": state.inputs.workload,
         "marking": marking_json(state),
-        "explanation": msgspec.to_builtins(shown.explanation),
+        "explanation": msgspec.to_builtins(details.explanation),
     }
 
 
-def _text(shown: ExecutionDetails, configuration: Configuration) -> list[str]:
-    history = shown.history
+def _text_lines(details: ExecutionDetails, configuration: Configuration) -> list[str]:
+    history = details.history
     state = history.state
-    again = FollowUp(configuration)
-    evidence = FailedAttempts()
-    evidence.observe(state.execution_id, history.events)
+    follow_up = FollowUp(configuration)
+    attempts = FailedAttempts()
+    attempts.observe(state.execution_id, history.events)
     paint = console.stdout_paint(color=configuration.settings.color)
-    last = now_micros() if shown.owner else history.events[-1].ts
-    status = "" if state.over else status_text(history.record, shown.owner)
-    report = ExecutionReport(state, again, shown.source, evidence, last, paint, status)
-    parts = [report.ending(), *_facts(shown)]
-    steps = [(console.visible(name), one.status, str(one.runs)) for name, one in state.summaries.items()]
+    last_ts = now_micros() if details.owner else history.events[-1].ts
+    status = "" if state.over else status_text(history.record, details.owner)
+    report = ExecutionReport(state, follow_up, details.source, attempts, last_ts, paint, status)
+    parts = [report.ending(), *_fact_lines(details)]
+    steps = [
+        (console.visible(name), summary.status, str(summary.runs))
+        for name, summary in state.summaries.items()
+    ]
     if steps:
         parts += ["", console.table_text(("STEP", "STATUS", "RUNS"), steps).rstrip()]
-    parts += section_lines("what happened", run_lines(shown.explanation))
-    parts += section_lines("discarded", discarded_lines(shown.explanation))
-    parts += section_lines("waiting", wait_lines(shown.explanation))
+    parts += section_lines("what happened", run_lines(details.explanation))
+    parts += section_lines("discarded", discarded_lines(details.explanation))
+    parts += section_lines("waiting", wait_lines(details.explanation))
     for title, value in (("ctx", unescape(state.ctx.values)), ("result", unescape(state.result))):
         if value not in (None, {}):
             parts += [
@@ -118,37 +122,35 @@ def _text(shown: ExecutionDetails, configuration: Configuration) -> list[str]:
                 f"{title}:",
                 *(f"  {line}" for line in cut_lines(list(yaml_lines(value)), MOST_LINES)),
             ]
-    if ways := next_commands(state, shown.owner, again):
-        width = max(len(command) for command, _ in ways)
-        parts += ["", *(f"  {command:<{width}}  {meaning}" for command, meaning in ways)]
+    parts += command_lines(next_commands(state, details.owner, follow_up))
     return parts
 
 
-def _file(shown: ExecutionDetails) -> str:
+def _playbook_file(details: ExecutionDetails) -> str:
     """Where its playbook was read; a fork may run another one than it began with."""
-    request = shown.history.request
-    return request.file if shown.history.record.playbook == request.hash else shown.source.file
+    request = details.history.request
+    return request.file if details.history.record.playbook == request.hash else details.source.file
 
 
-def _facts(shown: ExecutionDetails) -> list[str]:
-    history, record = shown.history, shown.history.record
+def _fact_lines(details: ExecutionDetails) -> list[str]:
+    history, record = details.history, details.history.record
     request = history.request
     facts = {
         "started": local_time(record.started_at),
         "ended": local_time(history.state.ended_at) if history.state.over else "",
-        "cancel": cancel_text(shown.explanation),
+        "cancel": cancel_text(details.explanation),
         "events": str(len(history.events)),
         "version": request.version,
-        "file": _file(shown),
+        "file": _playbook_file(details),
         "labels": " ".join(f"{key}={value}" for key, value in record.labels.items()),
         "parent": record.parent,
-        "owner": f"process {shown.owner.pid}" if shown.owner else "",
+        "owner": f"process {details.owner.pid}" if details.owner else "",
     }
     lines = [f"  {name:<8}  {console.visible(value)}" for name, value in facts.items() if value]
     return [
         *lines,
         *(
             f"  child     {child.execution_id} {console.visible(child.path)}: {child.status}"
-            for child in shown.children
+            for child in details.children
         ),
     ]

@@ -2,22 +2,21 @@
 
 import click
 
-from noetl.cli import options as shared
+from noetl.cli import options
 from noetl.cli.arguments import parse_value
-from noetl.cli.command.executions import execution_options
 from noetl.cli.command.executions.send_command import send_command
 from noetl.cli.command_failure import CommandFailure
-from noetl.cli.report.follow_up import current_user
+from noetl.cli.current_user import current_user
 from noetl.kernel.net.commands import Signal
 from noetl.model.normalisation import NotJson, normalise
 
 
 @click.command("signal")
-@execution_options.execution
-@click.argument("signal", type=shared.TextArgument(), metavar="SIGNAL")
+@options.execution
+@click.argument("signal", type=options.TextArgument(), metavar="SIGNAL")
 @click.argument("payload", required=False)
-@execution_options.store_options
-def command(*, name: str, signal: str, payload: str | None, **place: str | None) -> int:
+@options.store_options
+def command(*, name: str, signal: str, payload: str | None, **store_flags: str | None) -> int:
     """Send a signal to an execution.
 
     PAYLOAD is JSON, else text, and `true` if there is none. The oldest task that waits for SIGNAL gets
@@ -28,7 +27,7 @@ def command(*, name: str, signal: str, payload: str | None, **place: str | None)
     except NotJson as error:
         raise CommandFailure("argument", f"PAYLOAD: {error}") from None
     return send_command(
-        execution_options.read_configuration(**place),
+        options.read_configuration(**store_flags),
         name,
         Signal(signal, value, current_user()),
         f"signal {signal} given",

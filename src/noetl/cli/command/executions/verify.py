@@ -3,10 +3,8 @@
 import click
 import msgspec
 
-from noetl.cli import console
-from noetl.cli.command.executions import execution_options
-from noetl.cli.problem_text import pluralize
-from noetl.cli.report.format import yaml_lines
+from noetl.cli import console, options
+from noetl.cli.report.format import pluralize, yaml_lines
 from noetl.cli.store_access import with_store
 from noetl.engine.history.read import read_history
 from noetl.engine.history.verify_history import verify_history
@@ -17,46 +15,45 @@ from noetl.stores.home_folder import Home
 
 
 @click.command("verify")
-@execution_options.execution
-@execution_options.store_options
-def command(*, name: str, **place: str | None) -> int:
+@options.execution
+@options.store_options
+def command(*, name: str, **store_flags: str | None) -> int:
     """Decide an execution again and compare.
 
     Everything that was decided (admission, arcs, arguments, policies) is decided once more on the state
     before it. Exits with 1 at a difference.
     """
-    configuration = execution_options.read_configuration(**place)
+    configuration = options.read_configuration(**store_flags)
 
     async def work(home: Home, store: Store) -> Verification:
         history = await read_history(store, name, configuration.settings.allow_kinds)
         return await verify_history(history, result_store_of(configuration, home, store))
 
-    found = with_store(configuration, work)
-    ok = not found.differences
+    verification = with_store(configuration, work)
+    ok = not verification.differences
     if configuration.settings.output == "json":
-        console.write_json({"ok": ok, **msgspec.to_builtins(found)})
+        console.write_json({"ok": ok, **msgspec.to_builtins(verification)})
     else:
-        _print(found)
+        _print(verification)
     return 0 if ok else 1
 
 
-def _print(found: Verification) -> None:
-    for difference in found.differences:
+def _print(verification: Verification) -> None:
+    for difference in verification.differences:
         console.write_text(_text(difference))
-    for note in found.notes:
+    for note in verification.notes:
         console.say(f"note: {console.visible(note)}")
-    verdict = "comes out the same" if not found.differences else "comes out differently"
-    counts = f"{pluralize(found.events, 'event')}, {found.verdicts} decided again"
-    console.write_text(f"{found.execution_id} {verdict}: {counts}\n")
+    verdict = "comes out the same" if not verification.differences else "comes out differently"
+    counts = f"{pluralize(verification.events, 'event')}, {verification.verdicts} decided again"
+    console.write_text(f"{verification.execution_id} {verdict}: {counts}\n")
 
 
 def _text(difference: Difference) -> str:
     where = f" of step {console.visible(difference.step)}" if difference.step else ""
-    at = f" (line {difference.line} of the playbook)" if difference.line else ""
-    what = f", {difference.what}" if difference.what else ""
-    lines = [
-        f"event {difference.seq}, {difference.event}{what}{where}{at}: {console.visible(difference.why)}"
-    ]
+    source_line = f" (line {difference.line} of the playbook)" if difference.line else ""
+    aspect = f", {difference.what}" if difference.what else ""
+    event = f"event {difference.seq}, {difference.event}{aspect}{where}{source_line}"
+    lines = [f"{event}: {console.visible(difference.why)}"]
     for name, value in (("recorded", difference.recorded), ("decided now", difference.decided)):
         lines += [f"  {name}:", *yaml_lines(value, "    ")]
     return "".join(f"{line}\n" for line in lines)

@@ -2,11 +2,9 @@
 
 import click
 
-from noetl.cli import console
-from noetl.cli.command.executions import execution_options
+from noetl.cli import console, options
 from noetl.cli.command.executions.follow_events import follow_events
-from noetl.cli.executions.places import EventSteps
-from noetl.cli.report.event_line import event_line
+from noetl.cli.report.event_line import EventSteps, event_line
 from noetl.cli.report.execution_report import ExecutionReport, execution_json
 from noetl.cli.report.failed_attempts import FailedAttempts
 from noetl.cli.report.follow_up import FollowUp
@@ -19,7 +17,7 @@ from noetl.ports.store import Store
 from noetl.settings import Configuration
 from noetl.stores.home_folder import Home
 
-_QUIET = (
+_QUIET_EVENTS = (
     of.PlaybookRequestEvaluated,
     of.WorkflowStarted,
     of.WorkflowFinished,
@@ -35,53 +33,57 @@ _QUIET = (
 
 
 @click.command("watch")
-@execution_options.execution
-@execution_options.store_options
-def command(*, name: str, **place: str | None) -> int:
+@options.execution
+@options.store_options
+def command(*, name: str, **store_flags: str | None) -> int:
     """Follow an execution to its end.
 
     Exits with 0 if it completes, with 1 if it fails, is cancelled, or nobody runs it. JSON is one
     document, at the end, as `run` prints it.
     """
-    configuration = execution_options.read_configuration(**place)
+    configuration = options.read_configuration(**store_flags)
 
     async def work(home: Home, store: Store) -> History:
         execution_id = (await find_execution(store, name)).execution_id
-        places = EventSteps()
+        event_steps = EventSteps()
         async for page in follow_events(home, store, execution_id):
-            _print(page, places, configuration)
+            _print_events(page, event_steps, configuration)
         return await read_history(store, execution_id, configuration.settings.allow_kinds)
 
     history = with_store(configuration, work)
     if configuration.settings.output == "json":
-        last = history.events[-1].ts
+        last_ts = history.events[-1].ts
         console.write_json(
-            execution_json(history.state, version=history.request.version or None, last_ts=last)
+            execution_json(history.state, version=history.request.version or None, last_ts=last_ts)
         )
     else:
         _print_end(history, configuration)
     return 0 if history.state.status == "completed" else 1
 
 
-def _print(page: list[Event], places: EventSteps, configuration: Configuration) -> None:
+def _print_events(page: list[Event], event_steps: EventSteps, configuration: Configuration) -> None:
     paint = console.stdout_paint(color=configuration.settings.color)
-    steps = [(event, places.step_of(event)) for event in page]
+    steps = [(event, event_steps.step_of(event)) for event in page]
     if configuration.settings.output == "text":
         lines = (
-            event_line(event, step, paint) for event, step in steps if not isinstance(event.body, _QUIET)
+            event_line(event, step, paint)
+            for event, step in steps
+            if not isinstance(event.body, _QUIET_EVENTS)
         )
         console.write_text("".join(f"{line}\n" for line in lines))
 
 
 def _print_end(history: History, configuration: Configuration) -> None:
-    again = FollowUp(configuration)
-    evidence = FailedAttempts()
-    evidence.observe(history.record.execution_id, history.events)
-    report = ExecutionReport(history.state, again, failed_attempts=evidence, last_ts=history.events[-1].ts)
+    follow_up = FollowUp(configuration)
+    attempts = FailedAttempts()
+    attempts.observe(history.record.execution_id, history.events)
+    report = ExecutionReport(
+        history.state, follow_up, failed_attempts=attempts, last_ts=history.events[-1].ts
+    )
     console.say(report.ending())
     if not history.state.over:
         execution_id = history.record.execution_id
-        resume = again.resume_command(execution_id)
+        resume = follow_up.resume_command(execution_id)
         if history.state.paused:
-            resume = again.executions_command("resume", execution_id)
+            resume = follow_up.executions_command("resume", execution_id)
         console.say(f"nobody runs it now; go on with: {resume}")

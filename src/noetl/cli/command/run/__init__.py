@@ -81,91 +81,90 @@ def run(
     """
     flags = {"output": output, "allow_kinds": allow_kinds, "store": store, "home": home, "slots": slots}
     configuration = read_settings(flags)
-    if dry_run:
-        return _plan(_given(file, resume, start, dry_run=True), configuration)
-    from noetl.cli.command.run.execute import execute
-    from noetl.cli.command.run.foreground import ResumeRequest
-
-    given = _given(file, resume, start)
-    order: ExecutionRequest = ResumeRequest(resume) if resume is not None else _start(given)
-    return execute(order, configuration, catalogs, quiet=quiet, verbose=verbose)
-
-
-def _given(
-    file: str | None, resume: str | None, start: dict[str, Any], *, dry_run: bool = False
-) -> StartArguments | None:
-    """What to start with; None if there is an execution to resume. Raises UsageError."""
+    request: ExecutionRequest
     if resume is not None:
-        if file is not None:
-            raise click.UsageError("FILE and --resume exclude each other: an execution keeps its playbook")
-        said = [_spelling(name) for name, value in start.items() if value not in (None, ())]
-        said += ["--dry-run"] * dry_run
-        if said:
-            raise click.UsageError(
-                f"{said[0]} is for a new execution: --resume goes on with what was given then"
-            )
-        return None
+        _check_resume(file, start, dry_run=dry_run)
+        from noetl.cli.command.run.foreground import ResumeRequest
+
+        request = ResumeRequest(resume)
+    else:
+        request = _start_request(_start_arguments(file, start))
+        if dry_run:
+            return _print_plan(request, configuration)
+    from noetl.cli.command.run.execute import execute
+
+    return execute(request, options.RunOptions(configuration, catalogs, quiet, verbose))
+
+
+def _check_resume(file: str | None, start: dict[str, Any], *, dry_run: bool) -> None:
+    """Raises UsageError at whatever is for a new execution only."""
+    if file is not None:
+        raise click.UsageError("FILE and --resume exclude each other: an execution keeps its playbook")
+    flags = [_spelling(name) for name, value in start.items() if value not in (None, ())]
+    flags += ["--dry-run"] * dry_run
+    if flags:
+        raise click.UsageError(
+            f"{flags[0]} is for a new execution: --resume goes on with what was given then"
+        )
+
+
+def _start_arguments(file: str | None, start: dict[str, Any]) -> StartArguments:
+    """Raises UsageError."""
     if file is None:
         raise click.UsageError("Missing argument 'FILE': a playbook, `-`, or --resume ID")
-    given = StartArguments(file, **start)
-    from noetl.cli.execution.argument import reads_stdin
+    arguments = StartArguments(file, **start)
+    from noetl.cli.arguments import reads_stdin
 
-    if (file == input_files.STDIN) + reads_stdin(given.payload) + reads_stdin(given.ctx) > 1:
+    if (file == input_files.STDIN) + reads_stdin(arguments.payload) + reads_stdin(arguments.ctx) > 1:
         raise click.UsageError(
             "standard input can be read once: FILE `-`, --payload @- and --ctx @- exclude each other"
         )
-    return given
+    return arguments
 
 
 def _spelling(name: str) -> str:
     return "--" + {"sets": "set", "labels": "label"}.get(name, name.replace("_", "-"))
 
 
-def _start(given: StartArguments | None) -> "StartRequest":
-    """Everything that was typed, read and checked. Raises Failure."""
+def _start_request(typed: StartArguments) -> "StartRequest":
+    """Everything that was typed, read and checked. Raises CommandFailure."""
     from noetl.cli import arguments
     from noetl.cli.command.run.foreground import StartRequest
-    from noetl.cli.execution.argument import read_argument
     from noetl.engine.catalog.playbook_record import PlaybookSource
 
-    assert given is not None  # noqa: S101 -- asked only where there is nothing to resume
-    labels = arguments.parse_labels(given.labels)
-    timeout = None if given.timeout is None else arguments.parse_seconds(given.timeout, "--timeout")
+    labels = arguments.parse_labels(typed.labels)
+    timeout = None if typed.timeout is None else arguments.parse_seconds(typed.timeout, "--timeout")
     payload, ctx = (
-        {} if text is None else arguments.parse_mapping(read_argument(text, name), name)
-        for name, text in (("--payload", given.payload), ("--ctx", given.ctx))
+        {} if text is None else arguments.parse_mapping(arguments.read_argument(text, name), name)
+        for name, text in (("--payload", typed.payload), ("--ctx", typed.ctx))
     )
-    workload = arguments.apply_sets(payload, given.sets)
-    name, text = input_files.read_input(given.file)
-    file = "" if given.file == input_files.STDIN else os.path.abspath(given.file)
+    workload = arguments.apply_sets(payload, typed.sets)
+    name, text = input_files.read_input(typed.file)
+    file = "" if typed.file == input_files.STDIN else os.path.abspath(typed.file)
     return StartRequest(
-        source=PlaybookSource(text, name, file, given.dialect),
+        source=PlaybookSource(text, name, file, typed.dialect),
         workload=workload,
         ctx=ctx,
         labels=labels,
-        idempotency_key=given.idempotency_key or "",
+        idempotency_key=typed.idempotency_key or "",
         timeout=timeout,
     )
 
 
-def _plan(given: StartArguments | None, configuration: Configuration) -> int:
+def _print_plan(request: "StartRequest", configuration: Configuration) -> int:
     """Show what would run."""
-    import time
-
     from noetl.cli.command.run.dry_run import plan_json, plan_text
+    from noetl.cli.timestamps import now_micros
     from noetl.loader import examine, installed_kinds
 
-    start = _start(given)
+    source = request.source
     examined = examine(
-        start.source.text,
-        start.source.name,
-        dialect=start.source.dialect,
-        allow_kinds=configuration.settings.allow_kinds,
+        source.text, source.name, dialect=source.dialect, allow_kinds=configuration.settings.allow_kinds
     )
     if examined.playbook is None:
-        raise invalid_playbook(examined.problems, start.source.text)
+        raise invalid_playbook(examined.problems, source.text)
     kinds = installed_kinds().with_allowed(configuration.settings.allow_kinds)
-    plan = plan_json(examined.playbook, start.workload, start.ctx, kinds, time.time_ns() // 1_000)
+    plan = plan_json(examined.playbook, request.workload, request.ctx, kinds, now_micros())
     if configuration.settings.output == "json":
         console.write_json(plan)
     else:

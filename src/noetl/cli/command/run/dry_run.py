@@ -22,7 +22,7 @@ NO_EXECUTION = "00000000-0000-7000-8000-000000000000"
 def plan_json(
     playbook: Playbook, workload: dict[str, Any], ctx: dict[str, Any], kinds: Kinds, now: int
 ) -> dict[str, Any]:
-    """The merged workload, and the steps in their order. Raises Failure if a default cannot be rendered."""
+    """The merged workload, and the steps in order. Raises CommandFailure if a default cannot be rendered."""
     try:
         merged = render_workload(new_state(Plan(playbook), NO_EXECUTION), workload, now)
     except ExpressionError as error:
@@ -38,60 +38,68 @@ def plan_json(
             {"name": name, "kind": playbook.keychain[name].kind}
             if name in playbook.keychain
             else {"name": name}
-            for name in _credentials(playbook)
+            for name in _credential_names(playbook)
         ],
         "cannot_run": [
-            {"step": one.step, "task": one.task, "kind": one.kind, "reason": one.reason, "hint": one.hint}
-            for one in unrunnable_tasks(playbook, kinds)
+            {
+                "step": task.step,
+                "task": task.task,
+                "kind": task.kind,
+                "reason": task.reason,
+                "hint": task.hint,
+            }
+            for task in unrunnable_tasks(playbook, kinds)
         ],
-        "steps": [_step(step) for step in playbook.workflow],
+        "steps": [_step_json(step) for step in playbook.workflow],
     }
 
 
-def _step(step: Step) -> dict[str, Any]:
-    found: dict[str, Any] = {
+def _step_json(step: Step) -> dict[str, Any]:
+    document: dict[str, Any] = {
         "step": step.name,
         "line": step.position.line,
         "tasks": [{"task": task.label, "kind": task.kind, "line": task.position.line} for task in step.tasks],
-        "arcs": [_arc(arc) for arc in step.arcs],
+        "arcs": [_arc_json(arc) for arc in step.arcs],
     }
     if step.desc:
-        found["desc"] = step.desc
+        document["desc"] = step.desc
     if step.arcs:
-        found["mode"] = "exclusive" if step.is_exclusive else "inclusive"
+        document["mode"] = "exclusive" if step.is_exclusive else "inclusive"
     if step.loop is not None:
-        found["loop"] = _loop(step.loop)
+        document["loop"] = _loop_json(step.loop)
     if step.join is not None:
-        found["join"] = step.join.mode if step.join.count is None else {"count": step.join.count}
+        document["join"] = step.join.mode if step.join.count is None else {"count": step.join.count}
     if step.admit is not None:
-        found["on_deny"] = step.admit.on_deny
-    return found
+        document["on_deny"] = step.admit.on_deny
+    return document
 
 
-def _arc(arc: Arc) -> dict[str, Any]:
+def _arc_json(arc: Arc) -> dict[str, Any]:
     return {"step": arc.step, "when": arc.when.source if isinstance(arc.when, Expression) else arc.when}
 
 
-def _loop(loop: Loop) -> dict[str, Any]:
+def _loop_json(loop: Loop) -> dict[str, Any]:
     items = loop.items
     over: Any = items.source if isinstance(items, Expression) else None
     if isinstance(items, Constant):
         over = items.value
     most = loop.max_in_flight
-    found = {"in": over, "iterator": loop.iterator, "mode": loop.mode}
+    document = {"in": over, "iterator": loop.iterator, "mode": loop.mode}
     if loop.mode == "parallel":
-        found["max_in_flight"] = most.source if isinstance(most, Expression) else most
-    return found
+        document["max_in_flight"] = most.source if isinstance(most, Expression) else most
+    return document
 
 
-def _credentials(playbook: Playbook) -> list[str]:
+def _credential_names(playbook: Playbook) -> list[str]:
     """The names that tasks read from the keychain or name in `auth`, in document order."""
     return list(
-        dict.fromkeys(name for step in playbook.workflow for task in step.tasks for name in _named(task))
+        dict.fromkeys(
+            name for step in playbook.workflow for task in step.tasks for name in _credentials_of(task)
+        )
     )
 
 
-def _named(task: Task) -> Iterator[str]:
+def _credentials_of(task: Task) -> Iterator[str]:
     for data in (*task.inputs.values(), *(task.args or {}).values()):
         for use in template_uses(data):
             if use.path[0] == "keychain" and len(use.path) > 1:
@@ -110,14 +118,15 @@ def plan_text(plan: dict[str, Any]) -> str:
     if plan["keychain"]:
         lines.append("keychain:")
         lines += [
-            f"  {one['name']}  {one.get('kind', 'from the credential store')}" for one in plan["keychain"]
+            f"  {entry['name']}  {entry.get('kind', 'from the credential store')}"
+            for entry in plan["keychain"]
         ]
         lines.append("")
     if plan["cannot_run"]:
         lines.append("cannot run here:")
-        for one in plan["cannot_run"]:
-            lines.append(f"  step {one['step']}, task {one['task']}: {visible(one['reason'])}")
-            lines.append(f"    hint: {visible(one['hint'])}")
+        for entry in plan["cannot_run"]:
+            lines.append(f"  step {entry['step']}, task {entry['task']}: {visible(entry['reason'])}")
+            lines.append(f"    hint: {visible(entry['hint'])}")
         lines.append("")
     lines.append("steps:")
     for step in plan["steps"]:
@@ -138,15 +147,15 @@ def _step_lines(step: dict[str, Any], final: str | None) -> Iterator[str]:
     if "loop" in step:
         loop = step["loop"]
         most = f", up to {loop['max_in_flight']} at a time" if "max_in_flight" in loop else ""
-        yield f"    for {loop['iterator']} in {_short(loop['in'])}, {loop['mode']}{visible(most)}"
+        yield f"    for {loop['iterator']} in {_short_text(loop['in'])}, {loop['mode']}{visible(most)}"
     width = max((len(task["task"]) for task in step["tasks"]), default=0)
     for task in step["tasks"]:
         yield f"    {task['task']:<{width}}  {task['kind']}"
     for arc in step["arcs"]:
-        yield f"    → {arc['step']}" + ("" if arc["when"] is True else f"  when {_short(arc['when'])}")
+        yield f"    → {arc['step']}" + ("" if arc["when"] is True else f"  when {_short_text(arc['when'])}")
 
 
-def _short(value: Any) -> str:
+def _short_text(value: Any) -> str:
     text = visible(value if isinstance(value, str) else next(yaml_lines(value), ""))
     if isinstance(value, list | dict) and len(value) > 1:
         text = f"{len(value):,} items"

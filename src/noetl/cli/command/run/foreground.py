@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from threading import Timer
@@ -14,9 +13,11 @@ from msgspec import Struct
 
 from noetl.api import dedicate_process, open_local
 from noetl.cli.command_failure import CommandFailure, invalid_playbook
+from noetl.cli.current_user import current_user
 from noetl.cli.progress.display import Progress
 from noetl.cli.report.failed_attempts import FailedAttempts
-from noetl.cli.report.follow_up import FollowUp, current_user
+from noetl.cli.report.follow_up import FollowUp
+from noetl.cli.timestamps import DAY, now_micros
 from noetl.dsl.document.problem import PlaybookInvalid
 from noetl.engine.catalog.playbook_record import PlaybookSource
 from noetl.engine.catalog.playbooks import Playbooks
@@ -27,7 +28,7 @@ from noetl.engine.history.retention import delete_ended, drop_expired
 from noetl.engine.service import AlreadyRunning
 from noetl.events.event import Event
 from noetl.home import home_of, result_store_names, result_store_of, store_url
-from noetl.kernel import Refused
+from noetl.kernel.errors import Refused
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.loader import installed_kinds
 from noetl.local import Local
@@ -43,7 +44,6 @@ PATIENCE = 3.0
 MOST_FORGOTTEN = 100
 """Old executions that one run removes: nobody shall wait for that."""
 
-_DAY = 86_400 * 1_000_000
 _ELSEWHERE = "--home or --store name another place; `noetl executions list` shows what is there"
 
 
@@ -68,7 +68,7 @@ class StartRequest(Struct, frozen=True, kw_only=True):
     idempotency_key: str = ""
     timeout: float | None = None
 
-    async def begin(self, local: Local, store: Store) -> str:  # noqa: ARG002 -- as the others
+    async def begin(self, local: Local, store: Store) -> str:  # noqa: ARG002 - as the protocol says
         return await local.start(
             self.source,
             workload=self.workload,
@@ -132,97 +132,102 @@ class ForegroundEnd(Struct, frozen=True):
 
 
 def run_in_foreground(
-    order: ExecutionRequest, configuration: Configuration, progress: Progress, catalogs: Sequence[Path]
+    request: ExecutionRequest, configuration: Configuration, progress: Progress, catalogs: Sequence[Path]
 ) -> ForegroundEnd:
-    """Runs until the end, or until it is interrupted. Raises Failure.
+    """Runs until the end, or until it is interrupted. Raises CommandFailure.
 
     The first SIGINT or SIGTERM stops after the attempts in flight, the second at once.
     """
     dedicate_process()
     try:
-        return asyncio.run(_run(order, configuration, progress, catalogs))
+        return asyncio.run(_run(request, configuration, progress, catalogs))
     except NoetlError as error:
-        raise _failure(error, order) or error from None
+        raise _failure_of(error, request) or error from None
     finally:
         progress.close()
 
 
-def record_fork(order: ForkRequest, configuration: Configuration) -> str:
-    """The copy alone, which nothing runs yet; its id. Raises Failure."""
+def record_fork(request: ForkRequest, configuration: Configuration) -> str:
+    """The copy alone, which nothing runs yet; its id. Raises CommandFailure."""
 
     async def record() -> str:
         async with open_local(configuration) as (local, store):
-            return await order.begin(local, store, run=False)
+            return await request.begin(local, store, run=False)
 
     try:
         return asyncio.run(record())
     except NoetlError as error:
-        raise _failure(error, order) or error from None
+        raise _failure_of(error, request) or error from None
 
 
 async def _run(
-    order: ExecutionRequest, configuration: Configuration, progress: Progress, catalogs: Sequence[Path]
+    request: ExecutionRequest, configuration: Configuration, progress: Progress, catalogs: Sequence[Path]
 ) -> ForegroundEnd:
-    evidence = FailedAttempts()
-    home = home_of(configuration)
-
-    teller = _Teller(evidence, progress)
+    attempts = FailedAttempts()
+    announcer = _Announcer(attempts, progress)
     playbooks = Playbooks(catalogs, configuration.settings.allow_kinds)
-    _look_first(order, configuration, playbooks)
-    async with open_local(configuration, playbooks=playbooks, watch=teller.watch) as (local, store):
-        with _stoppable(local, progress), _drawn(progress):
-            state = await _finished(local, store, order, configuration, teller)
-        source = (await local.playbooks.read_stored(store, state.plan.playbook.hash)).source
-        await _complete(evidence, state, store)
-        await _forget(home, store, configuration)
-    return ForegroundEnd(state, evidence, order.source or source)
+    _check_before_home(request, configuration, playbooks)
+    async with open_local(configuration, playbooks=playbooks, watch=announcer.watch) as (local, store):
+        with _stopped_by_signals(local, progress), _redrawn(progress):
+            state = await _run_to_end(local, store, request, configuration, announcer)
+        source = request.source
+        if source is None:
+            source = (await local.playbooks.read_stored(store, state.plan.playbook.hash)).source
+        await _read_earlier_attempts(attempts, state, store)
+        await _clean_up(home_of(configuration), store, configuration)
+    return ForegroundEnd(state, attempts, source)
 
 
-def _look_first(order: ExecutionRequest, configuration: Configuration, playbooks: Playbooks) -> None:
-    """A home is made only for a playbook that can run. Raises Failure, PlaybookInvalid, CannotRun."""
+def _check_before_home(request: ExecutionRequest, configuration: Configuration, playbooks: Playbooks) -> None:
+    """A home is made only for a playbook that can run. Raises CommandFailure, PlaybookInvalid, CannotRun."""
     home, settings = home_of(configuration), configuration.settings
     if store_file_of(store_url(configuration)) is None or home.exists:
         return
-    if order.source is None:
+    if request.source is None:
         where = settings.store or home.folder
         raise CommandFailure("unknown-execution", f"there are no executions in {where}", hint=_ELSEWHERE)
     kinds = installed_kinds().with_allowed(settings.allow_kinds)
-    Preflight(playbooks, kinds, result_store_names(configuration)).check(playbooks.read(order.source))
+    Preflight(playbooks, kinds, result_store_names(configuration)).check(playbooks.read(request.source))
 
 
-class _Teller:
-    """Passes on what happens, but nothing before it is said which execution it is."""
+class _Announcer:
+    """Passes on what happens, but nothing before it is said which execution it is.
 
-    def __init__(self, evidence: FailedAttempts, progress: Progress) -> None:
-        self._evidence = evidence
+    The first events are durable before `begin` gives the id back: a line about a step would come first.
+    """
+
+    def __init__(self, attempts: FailedAttempts, progress: Progress) -> None:
+        self._attempts = attempts
         self._progress = progress
-        self._early: list[tuple[str, Sequence[Event], ExecutionState]] | None = []
+        self._held_back: list[tuple[str, Sequence[Event], ExecutionState]] | None = []
 
     def watch(self, execution_id: str, events: Sequence[Event], state: ExecutionState) -> None:
-        self._evidence.observe(execution_id, events)
-        if self._early is not None:
-            self._early.append((execution_id, events, state))
+        self._attempts.observe(execution_id, events)
+        if self._held_back is not None:
+            self._held_back.append((execution_id, events, state))
         else:
             self._progress.observe(execution_id, events, state)
 
     def say(self, message: str) -> None:
         self._progress.say(message)
-        early, self._early = self._early or [], None
-        for one in early:
-            self._progress.observe(*one)
+        held_back, self._held_back = self._held_back or [], None
+        for arguments in held_back:
+            self._progress.observe(*arguments)
 
 
-async def _finished(
-    local: Local, store: Store, order: ExecutionRequest, configuration: Configuration, teller: _Teller
+async def _run_to_end(
+    local: Local, store: Store, request: ExecutionRequest, configuration: Configuration, announcer: _Announcer
 ) -> ExecutionState:
-    """From the order to the end. Raises Failure."""
+    """From the request to the end of the execution. Raises CommandFailure."""
     execution_id = ""
     try:
-        begun = await order.begin(local, store)
+        begun = await request.begin(local, store)
+        # The id is told when its first events are durable, not before: a store that fails here has nothing
+        # that could be resumed, and nobody shall be told to do so.
         await local.flush()
-        execution_id = begun  # from here on it can be resumed
+        execution_id = begun
         where = configuration.settings.store or str(home_of(configuration).folder)
-        teller.say(f"execution {execution_id}, kept in {where}")
+        announcer.say(f"execution {execution_id}, kept in {where}")
         return await local.wait_for_end(execution_id)
     except StoreError as error:
         if not execution_id:
@@ -234,13 +239,13 @@ async def _finished(
         raise CommandFailure(code, message, hint=hint + resume, exit_code=3) from None
 
 
-def _failure(error: NoetlError, order: ExecutionRequest) -> CommandFailure | None:
+def _failure_of(error: NoetlError, request: ExecutionRequest) -> CommandFailure | None:
     """What an error of the engine means to the caller; None if any command knows that."""
     match error:
         case PlaybookInvalid():
-            return invalid_playbook(error.problems, order.source.text if order.source else "")
+            return invalid_playbook(error.problems, request.source.text if request.source else "")
         case CannotRun():
-            return _unfit(error, order.source)
+            return _cannot_run(error, request.source)
         case AlreadyRunning():
             return CommandFailure("running", str(error), hint="one process at a time runs an execution")
         case Refused():
@@ -253,19 +258,20 @@ def _failure(error: NoetlError, order: ExecutionRequest) -> CommandFailure | Non
             return None
 
 
-def _unfit(error: CannotRun, source: PlaybookSource | None) -> CommandFailure:
+def _cannot_run(error: CannotRun, source: PlaybookSource | None) -> CommandFailure:
     """With the lines that lack something, unless they stand in the files of children."""
-    here = source is not None and {problem.file for problem in error.problems} == {source.file or source.name}
-    text = source.text if source is not None and here else ""
+    text = ""
+    if source is not None and {problem.file for problem in error.problems} == {source.file or source.name}:
+        text = source.text
     return CommandFailure("cannot-run", str(error), hint=error.hint, problems=error.problems, text=text)
 
 
 @contextlib.contextmanager
-def _stoppable(local: Local, progress: Progress) -> Iterator[None]:
+def _stopped_by_signals(local: Local, progress: Progress) -> Iterator[None]:
     """Signals stop the engine, not the program."""
     loop = asyncio.get_running_loop()
     received = 0
-    killing: list[asyncio.Task[None]] = []
+    killing: list[asyncio.Task[None]] = []  # the loop alone keeps a task by a weak reference
 
     def stop() -> None:
         nonlocal received
@@ -275,24 +281,25 @@ def _stoppable(local: Local, progress: Progress) -> Iterator[None]:
             local.interrupt()
         elif received == 2:
             progress.close()
-            # Code that nobody can interrupt must not keep the program.
-            last = Timer(PATIENCE, os._exit, [1])
-            last.daemon = True
-            last.start()
+            # Code that nobody can interrupt must not keep the program: a thread of its own ends it, because
+            # the loop may never turn again.
+            last_resort = Timer(PATIENCE, os._exit, [1])
+            last_resort.daemon = True
+            last_resort.start()
             killing.append(loop.create_task(local.kill()))
 
     signals = (signal.SIGINT, signal.SIGTERM)
-    for one in signals:
-        loop.add_signal_handler(one, stop)
+    for number in signals:
+        loop.add_signal_handler(number, stop)
     try:
         yield
     finally:
-        for one in signals:
-            loop.remove_signal_handler(one)
+        for number in signals:
+            loop.remove_signal_handler(number)
 
 
 @contextlib.contextmanager
-def _drawn(progress: Progress) -> Iterator[None]:
+def _redrawn(progress: Progress) -> Iterator[None]:
     """The display is drawn while this lasts."""
     interval = progress.interval
     if interval is None:
@@ -311,21 +318,21 @@ def _drawn(progress: Progress) -> Iterator[None]:
         task.cancel()
 
 
-async def _complete(evidence: FailedAttempts, state: ExecutionState, store: Store) -> None:
+async def _read_earlier_attempts(attempts: FailedAttempts, state: ExecutionState, store: Store) -> None:
     """Of what failed before this process began, only the log knows."""
-    if state.failures and evidence.attempt_of(state.execution_id, state.failures[0].run) is None:
+    if state.failures and attempts.attempt_of(state.execution_id, state.failures[0].run) is None:
         async for page in read_events(store, state.execution_id):
-            evidence.observe(state.execution_id, page)
+            attempts.observe(state.execution_id, page)
 
 
-async def _forget(home: Home, store: Store, configuration: Configuration) -> None:
+async def _clean_up(home: Home, store: Store, configuration: Configuration) -> None:
     """Some executions that ended long ago go, and results past their time; from the embedded store alone."""
     days = configuration.settings.keep_days
     if configuration.settings.store:
         return
-    now = time.time_ns() // 1_000
+    now = now_micros()
     with contextlib.suppress(StoreError, ResultError, OSError):
         results = result_store_of(configuration, home, store)
         if days:
-            await delete_ended(home, store, results, now - days * _DAY, MOST_FORGOTTEN)
+            await delete_ended(home, store, results, now - days * DAY, MOST_FORGOTTEN)
         await drop_expired(home, store, results, now, MOST_FORGOTTEN)

@@ -1,1 +1,0 @@
-"""The verbs of `noetl executions`: each module has its click command as `command`."""

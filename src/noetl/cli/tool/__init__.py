@@ -1,1 +1,0 @@
-"""What `noetl tools` says."""

@@ -1,3 +1,0 @@
-from noetl.events.event_kind import kind_named
-
-__all__ = ["kind_named"]
