@@ -336,7 +336,7 @@ def test_wherever_an_append_is_cut_the_execution_goes_on(
 ) -> None:
     whole = run(CUT)
     whole.submit(command)
-    monkeypatch.setattr("noetl.kernel.net.decider.MOST_AT_ONCE", most)
+    monkeypatch.setattr("noetl.kernel.net.decider.MAX_EVENTS_AT_ONCE", most)
     cut = run(CUT)
     cut.submit(command)
     assert whole.run().status == cut.run().status

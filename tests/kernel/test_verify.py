@@ -171,7 +171,7 @@ def test_a_report_is_recorded_as_a_whole_before_anything_follows_from_it() -> No
 
 def test_very_long_appends_are_cut_and_somebody_may_come_between(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (decider, walk):
-        monkeypatch.setattr(module, "MOST_AT_ONCE", 6)
+        monkeypatch.setattr(module, "MAX_EVENTS_AT_ONCE", 6)
     driver = Driver(PARKED)
     events = decider.handle(driver.state, Request(), driver.now)
     assert decider.decision_due(driver.state)
