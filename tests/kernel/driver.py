@@ -13,7 +13,7 @@ from noetl.kernel.pipeline.interpreter import advance
 from noetl.kernel.pipeline.moves import Fetch, Finish, Move, Record, RunTask, Suspend, Wait
 from noetl.kernel.pipeline.policy import SECOND, judge
 from noetl.kernel.plan import Plan
-from noetl.kernel.references import resolve_references
+from noetl.kernel.references.resolve import resolve_references
 from noetl.kernel.state.execution_state import ExecutionState, new_state
 from noetl.kernel.state.run_state import RunState
 from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded

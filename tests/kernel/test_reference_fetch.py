@@ -3,9 +3,10 @@
 import pytest
 
 from noetl.events.bodies import LoopDone
-from noetl.kernel import Unfetched, judge
 from noetl.kernel.pipeline.interpreter import advance
 from noetl.kernel.pipeline.moves import Fetch, RunTask
+from noetl.kernel.pipeline.policy import judge
+from noetl.kernel.references.resolve import Unfetched
 from noetl.model.outcome import succeeded
 from noetl.model.reference import is_manifest
 from tests.kernel.driver import Driver, run

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from noetl.events.bodies import StepDone, TaskProcessed
-from noetl.kernel import Blob, externalize, resolve_references
 from noetl.kernel.net.commands import ChildEnded, Signal
+from noetl.kernel.references.externalize import externalize
+from noetl.kernel.references.resolve import resolve_references
 from noetl.kernel.result_rules import INLINE_MAX_BYTES
+from noetl.kernel.state.blobs import Blob
 from noetl.model.reference import StoredReference, escape, is_reference
 from tests.kernel.driver import Driver, run
 from tests.kernel.large_values import PAGE, ROWS, two

@@ -1,4 +1,4 @@
-"""What the paths of an expression hold: for people who ask why it came out as it did."""
+"""Which expressions a part of a playbook has, and what the paths that they read hold."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -9,9 +9,24 @@ from noetl.dsl.document.playbook import Guard
 from noetl.expr import Expression, Path, Scope
 from noetl.expr.runtime.scope import ABSENT
 from noetl.kernel.truncate import truncate_value
+from noetl.model.reference import MARKER
 
-MARK = "$noetl"
-"""The key of what only stands for a value: a reference, a manifest, a secret."""
+
+def expressions_in(value: object) -> Iterator[Expression]:
+    """The expressions in a step, a policy, a mapping; the plain document is left out."""
+    match value:
+        case Expression():
+            yield value
+        case Struct():
+            for name in value.__struct_fields__:
+                if name != "document":
+                    yield from expressions_in(getattr(value, name))
+        case Mapping():
+            for item in value.values():
+                yield from expressions_in(item)
+        case tuple() | list():
+            for item in value:
+                yield from expressions_in(item)
 
 
 class PathRead(Struct, frozen=True, omit_defaults=True):
@@ -64,5 +79,5 @@ def _shortest(paths: Iterable[Path]) -> Iterator[Path]:
 
 def holds_stand_in(value: object) -> bool:
     if isinstance(value, Mapping):
-        return MARK in value or any(map(holds_stand_in, value.values()))
+        return MARKER in value or any(map(holds_stand_in, value.values()))
     return isinstance(value, list | tuple) and any(map(holds_stand_in, value))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from noetl.dsl.document.playbook import Playbook, Step
 from noetl.expr import NAMESPACES, Use
-from noetl.kernel.expressions import expressions_in
+from noetl.kernel.expression_reads import expressions_in
 
 Tail = tuple[str, ...]
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct, field
 
 from noetl.kernel.plan import Plan, StepPlan
-from noetl.kernel.references import Blob, PendingBlobs
+from noetl.kernel.state.blobs import Blob, PendingBlobs
 from noetl.kernel.state.ordered_set import OrderedSet
 from noetl.kernel.state.run_state import ExecutionInputs, RunState
 from noetl.kernel.state.variables import Variables

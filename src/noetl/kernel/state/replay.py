@@ -8,7 +8,7 @@ import msgspec
 from noetl.events.event import Event
 from noetl.kernel.errors import WrongSequence
 from noetl.kernel.plan import Plan, StepPlan
-from noetl.kernel.references import PendingBlobs
+from noetl.kernel.state.blobs import PendingBlobs
 from noetl.kernel.state.execution_state import STATE_FORMAT, ExecutionState, new_state
 from noetl.kernel.state.fold import evolve
 from noetl.kernel.state.ordered_set import OrderedSet

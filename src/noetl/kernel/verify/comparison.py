@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from noetl.events.bodies import EventBody
-from noetl.kernel.expression_reads import MARK
+from noetl.model.reference import MARKER
 
 Path: TypeAlias = tuple[str | int, ...]
 
@@ -50,14 +50,14 @@ def _plain(value: Any) -> Any:
 
 def _gaps(recorded: Any, decided: Any, path: Path) -> Iterator[BodyGap]:
     if isinstance(recorded, dict) and isinstance(decided, dict):
-        if recorded.get(MARK) or decided.get(MARK):
+        if recorded.get(MARKER) or decided.get(MARKER):
             return
         for key in dict.fromkeys((*recorded, *decided)):
             yield from _gaps(recorded.get(key), decided.get(key), (*path, key))
     elif _parallel(recorded, decided):
         for index, pair in enumerate(zip(recorded, decided, strict=True)):
             yield from _gaps(*pair, (*path, index))
-    elif any(isinstance(value, dict) and value.get(MARK) for value in (recorded, decided)):
+    elif any(isinstance(value, dict) and value.get(MARKER) for value in (recorded, decided)):
         return
     elif type(recorded) is not type(decided) or recorded != decided:
         yield BodyGap(path, recorded, decided)

@@ -19,8 +19,7 @@ from noetl.events.bodies import (
     TaskStarted,
 )
 from noetl.expr import Expression, template_uses
-from noetl.kernel.expression_reads import reads_stand_ins
-from noetl.kernel.expressions import expressions_in
+from noetl.kernel.expression_reads import expressions_in, reads_stand_ins
 from noetl.kernel.pipeline.interpreter import MOST_LOSSES, advance, advance_frame, pause_run
 from noetl.kernel.pipeline.loops import start_loop
 from noetl.kernel.pipeline.moves import Finish, Move, Record, RunTask
