@@ -172,9 +172,9 @@ MUTATIONS = [
     ),
     Mutation(
         "a redelivery is a new attempt",
-        K + "pipeline.task_inputs:_attempt",
-        "again = frame.losses > 0",
-        "again = False",
+        K + "pipeline.task_inputs:_render_attempt",
+        "redelivered = frame.losses > 0",
+        "redelivered = False",
     ),
     Mutation(
         "a redelivery has a new key",

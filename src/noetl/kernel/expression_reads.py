@@ -41,23 +41,23 @@ def paths_read(guard: Guard, scope: Scope) -> tuple[PathRead, ...]:
     """What a condition reads in this scope, each path once."""
     if not isinstance(guard, Expression):
         return ()
-    found = []
+    reads = []
     for path in dict.fromkeys(use.path for use in guard.uses):
         value = value_in_scope(scope, path)
         name = ".".join(path)
-        found.append(
+        reads.append(
             PathRead(name, missing=True) if value is ABSENT else PathRead(name, truncate_value(value))
         )
-    return tuple(found)
+    return tuple(reads)
 
 
 def value_in_scope(scope: Scope, path: Path) -> object:
     """The value of a path, or ABSENT."""
     if len(path) > 1 and path[1] == "data":
-        value, rest = scope.resolve_data(path[0]), path[2:]
+        value, keys = scope.resolve_data(path[0]), path[2:]
     else:
-        value, rest = scope.resolve(path[0]), path[1:]
-    for key in rest:
+        value, keys = scope.resolve(path[0]), path[1:]
+    for key in keys:
         if not isinstance(value, Mapping) or key not in value:
             return ABSENT
         value = value[key]
@@ -71,9 +71,9 @@ def reads_stand_ins(expressions: Iterable[Expression], scope: Scope) -> bool:
 
 
 def _shortest(paths: Iterable[Path]) -> Iterator[Path]:
-    known = set(paths)
-    for path in known:
-        if not any(path[:length] in known for length in range(1, len(path))):
+    all_paths = set(paths)
+    for path in all_paths:
+        if not any(path[:length] in all_paths for length in range(1, len(path))):
             yield path
 
 

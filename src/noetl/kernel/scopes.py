@@ -47,8 +47,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def playbook_time(micros: int) -> str:
     """A time as playbooks see it."""
-    seconds, rest = divmod(micros, 1_000_000)
-    return f"{_second(seconds)}.{rest:06d}Z" if rest else f"{_second(seconds)}Z"
+    seconds, micro = divmod(micros, 1_000_000)
+    return f"{_second(seconds)}.{micro:06d}Z" if micro else f"{_second(seconds)}Z"
 
 
 @lru_cache(maxsize=8)
@@ -146,8 +146,8 @@ class EvaluationScope:
             missing |= secret_keys_in(values[:-1])
         if missing:
             raise self._needs(missing | used)
-        found: list[Any] = unescape(values)
-        return found
+        unescaped: list[Any] = unescape(values)
+        return unescaped
 
     def _needs(self, missing: set[str]) -> Unfetched:
         return Unfetched(tuple(sorted(missing.union(self._used or ()))))
@@ -200,21 +200,21 @@ def _clock(now: int) -> Callable[[], str]:
     return lambda: playbook_time(now)
 
 
-def workload_scope(given: ExecutionInputs, workload: Mapping[str, Any], now: int) -> EvaluationScope:
+def workload_scope(inputs: ExecutionInputs, workload: Mapping[str, Any], now: int) -> EvaluationScope:
     """For the defaults of the workload."""
-    return EvaluationScope({"workload": workload, "execution_id": given.execution_id}, now)
+    return EvaluationScope({"workload": workload, "execution_id": inputs.execution_id}, now)
 
 
 def state_scope(
-    given: ExecutionInputs, ctx: Mapping[str, Any], steps: Mapping[str, Any], now: int, **more: Any
+    inputs: ExecutionInputs, ctx: Mapping[str, Any], steps: Mapping[str, Any], now: int, **extra: Any
 ) -> EvaluationScope:
     """For what the server asks outside of runs: admission, a step's args, the execution's output."""
     spaces = {
-        "workload": given.workload,
-        "execution_id": given.execution_id,
+        "workload": inputs.workload,
+        "execution_id": inputs.execution_id,
         "ctx": ctx,
         "steps": steps,
-        **more,
+        **extra,
     }
     return EvaluationScope(spaces, now)
 
@@ -239,14 +239,14 @@ def task_scope(
     spaces["_attempt"] = max(frame.attempt - frame.forgiven, 1)
     if keychain is not None:
         spaces["keychain"] = keychain
-    around = EvaluationScope(spaces, now, frame.results, run, ctx_size=run.ctx.size, fetched=fetched)
+    scope = EvaluationScope(spaces, now, frame.results, run, ctx_size=run.ctx.size, fetched=fetched)
     for patch in frame.contributions:
-        whole = structs.replace(patch, value=around.with_fetched(patch.value))
+        fetched_patch = structs.replace(patch, value=scope.with_fetched(patch.value))
         try:
-            around.namespaces[patch.scope] = _seen(around.namespaces[patch.scope], whole, run)
+            scope.namespaces[patch.scope] = _seen(scope.namespaces[patch.scope], fetched_patch, run)
         except ReferenceUnresolved as error:
-            raise around.unfetched(error) from None
-    return around
+            raise scope.unfetched(error) from None
+    return scope
 
 
 def routing_scope(

@@ -29,10 +29,10 @@ def decide_admission(state: ExecutionState, token: Token, now: int) -> list[Even
     plan = state.step_of(token)
     policy = plan.step.admit
     if policy is not None:
-        around = admission_scope(state, token, now)
+        scope = admission_scope(state, token, now)
         try:
-            if not _allows(policy, around):
-                return _denied(state, token, policy, around, now)
+            if not _allows(policy, scope):
+                return _denied(state, token, policy, scope, now)
         except ExpressionError as error:
             return _broken(state, [token], error)
     if plan.step.join is not None:
@@ -51,15 +51,15 @@ def schedule_run(state: ExecutionState, tokens: Sequence[Token], now: int) -> li
     deadline = None
     if step.args or step.timeout is not None:
         try:
-            around = admission_scope(state, tokens[0], now)
-            around.namespaces["args"] = args
+            scope = admission_scope(state, tokens[0], now)
+            scope.namespaces["args"] = args
             if step.join is not None:
-                around.namespaces["joined"] = [
+                scope.namespaces["joined"] = [
                     {"step": _source(state, token), "args": token.args} for token in tokens
                 ]
-            args = {**around.mapping(step.args), **args}
-            around.namespaces["args"] = args
-            deadline = _deadline(around, step.timeout, now)
+            args = {**scope.mapping(step.args), **args}
+            scope.namespaces["args"] = args
+            deadline = _deadline(scope, step.timeout, now)
         except ExpressionError as error:
             return _broken(state, tokens, error)
     names = tuple([token.id for token in tokens])
@@ -98,15 +98,15 @@ def _too_many(state: ExecutionState) -> list[EventBody]:
     return [CancelRequested(reason="limit", error=error)]
 
 
-def _allows(policy: Admission, around: EvaluationScope) -> bool:
+def _allows(policy: Admission, scope: EvaluationScope) -> bool:
     for rule in policy.rules:
-        if around.holds(rule.when):
+        if scope.holds(rule.when):
             return rule.allow
     return bool(policy.otherwise)
 
 
 def _denied(
-    state: ExecutionState, token: Token, policy: Admission, around: EvaluationScope, now: int
+    state: ExecutionState, token: Token, policy: Admission, scope: EvaluationScope, now: int
 ) -> list[EventBody]:
     match policy.on_deny:
         case "park":
@@ -114,7 +114,7 @@ def _denied(
         case "wait":
             deadline = token.deadline
             if token.stage == "enqueued":
-                deadline = _deadline(around, policy.timeout, now)
+                deadline = _deadline(scope, policy.timeout, now)
             return [TokenParked(token=token.id, mode="wait", deadline=deadline)]
         case "drop":
             return [TokenDiscarded(token=token.id, reason="denied")]
@@ -135,5 +135,5 @@ def _source(state: ExecutionState, token: Token) -> str | None:
     return state.plan.by_number[token.source].name if token.source >= 0 else None
 
 
-def _deadline(around: EvaluationScope, timeout: float | Expression | None, now: int) -> int | None:
-    return deadline_after(around.value(timeout) if isinstance(timeout, Expression) else timeout, now)
+def _deadline(scope: EvaluationScope, timeout: float | Expression | None, now: int) -> int | None:
+    return deadline_after(scope.value(timeout) if isinstance(timeout, Expression) else timeout, now)

@@ -178,18 +178,18 @@ def _record(state: ExecutionState, bodies: list[EventBody], events: list[Event],
         kind = type(body)
         if kind in ENDING:
             # What is recorded is what was completed.
-            body = _sealed(state, body, now)  # type: ignore[arg-type]  # noqa: PLW2901
+            body = _seal(state, body, now)  # type: ignore[arg-type]  # noqa: PLW2901
         data = encode(body)
         if len(data) > lightest:
-            body, data = _lightened(state, body, data)  # noqa: PLW2901
+            body, data = _externalized(state, body, data)  # noqa: PLW2901
         if kind is LoopIterationCompleted:
-            body, data = _chunked(state, body, data)  # type: ignore[arg-type]  # noqa: PLW2901
+            body, data = _with_chunk(state, body, data)  # type: ignore[arg-type]  # noqa: PLW2901
         event = Event(state.version + 1, now, body, data)
         evolve(state, event)
         events.append(event)
 
 
-def _sealed(state: ExecutionState, body: StepDone | StepFailed | LoopDone, now: int) -> EventBody:
+def _seal(state: ExecutionState, body: StepDone | StepFailed | LoopDone, now: int) -> EventBody:
     run = state.runs[body.run]
     if isinstance(body, LoopDone):
         body, blobs = add_manifest(run, body, state.pending_blobs)
@@ -197,12 +197,12 @@ def _sealed(state: ExecutionState, body: StepDone | StepFailed | LoopDone, now: 
     return seal_run_end(state, run, body, now)
 
 
-def _lightened(state: ExecutionState, body: EventBody, data: bytes) -> tuple[EventBody, bytes]:
-    light, blobs = externalize(state.plan, _step_of(state, body), body, state.execution_id)
-    if light is body:
+def _externalized(state: ExecutionState, body: EventBody, data: bytes) -> tuple[EventBody, bytes]:
+    externalized, blobs = externalize(state.plan, _step_of(state, body), body, state.execution_id)
+    if externalized is body:
         return body, data
     state.blobs.extend(blobs)
-    return light, encode(light)
+    return externalized, encode(externalized)
 
 
 def _step_of(state: ExecutionState, body: EventBody) -> StepPlan | None:
@@ -212,7 +212,7 @@ def _step_of(state: ExecutionState, body: EventBody) -> StepPlan | None:
     return run.step if run is not None else None
 
 
-def _chunked(
+def _with_chunk(
     state: ExecutionState, body: LoopIterationCompleted, data: bytes
 ) -> tuple[LoopIterationCompleted, bytes]:
     run = state.runs[body.run]

@@ -126,8 +126,8 @@ def _must_fit(state: ExecutionState, *patches: Patch) -> None:
 def decide_fork(state: ExecutionState, command: Fork) -> list[EventBody]:
     workload = None
     if command.workload:
-        asked = {key: escape(value) for key, value in command.workload.items()}
-        workload = merge_mappings(state.inputs.workload, asked)
+        overrides = {key: escape(value) for key, value in command.workload.items()}
+        workload = merge_mappings(state.inputs.workload, overrides)
     forked = ExecutionForked(
         source=command.source,
         at=command.at,

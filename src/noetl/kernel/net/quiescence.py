@@ -85,7 +85,7 @@ def _summary(state: ExecutionState) -> dict[str, Any]:
             name: {"status": summary.status, "runs": summary.runs}
             for name, summary in state.summaries.items()
         },
-        "discarded": [{"step": one["step"], "reason": one["reason"]} for one in state.discarded],
+        "discarded": [{"step": token["step"], "reason": token["reason"]} for token in state.discarded],
     }
 
 

@@ -27,13 +27,13 @@ def decide_routing(state: ExecutionState, run: RunState, now: int) -> list[Event
     arcs = run.step.arcs
     if arcs and run.step.unconditional[0] and run.step.step.is_exclusive:
         return _sent_on(run)
-    around = run_end_scope(state, run, now)
+    scope = run_end_scope(state, run, now)
     verdicts: list[bool | None] = [None] * len(arcs)
     tokens: list[EventBody] = []
     selected: list[int] = []
     try:
         for position, arc in enumerate(arcs):
-            verdicts[position] = around.holds(arc.when)
+            verdicts[position] = scope.holds(arc.when)
             if verdicts[position]:
                 selected.append(position)
                 if run.step.step.is_exclusive:
@@ -41,8 +41,8 @@ def decide_routing(state: ExecutionState, run: RunState, now: int) -> list[Event
         for position in selected:
             arc = arcs[position]
             for write in arc.writes:
-                around.write(write)
-            args = around.mapping(arc.args)
+                scope.write(write)
+            args = scope.mapping(arc.args)
             tokens.append(TokenEnqueued(step=arc.step, args=args, run=run.id, arc=position))
     except ExpressionError as error:
         return [_broken(run, verdicts, expression_error_info(error))]
@@ -56,7 +56,7 @@ def decide_routing(state: ExecutionState, run: RunState, now: int) -> list[Event
         verdicts=tuple(verdicts),
         selected=tuple(selected),
         handled=handled,
-        patches=tuple(around.patches),
+        patches=tuple(scope.patches),
     )
     return [evaluated, *tokens]
 
@@ -93,14 +93,14 @@ def seal_run_end(
     try:
         ctx = state.ctx.values
         patches = reduce_contributions(run, ctx) if loop_done else []
-        around = _around(state, run, _event_before(state, run, body, now), now)
+        scope = _routing_scope(state, run, _event_before(state, run, body, now), now)
         for patch in patches:
-            around.apply_patch(patch)
+            scope.apply_patch(patch)
         for write in run.step.step.writes:
-            around.write(write)
+            scope.write(write)
     except ExpressionError as error:
         return StepFailed(run=run.id, error=expression_error_info(error), source="server")
-    return _with_patches(body, tuple(around.patches))
+    return _with_patches(body, tuple(scope.patches))
 
 
 def _with_patches(
@@ -112,10 +112,10 @@ def _with_patches(
 
 def run_end_scope(state: ExecutionState, run: RunState, now: int) -> EvaluationScope:
     """What the arcs of a run that has ended see."""
-    return _around(state, run, _event_of(state, run), now)
+    return _routing_scope(state, run, _event_of(state, run), now)
 
 
-def _around(state: ExecutionState, run: RunState, event: dict[str, Any], now: int) -> EvaluationScope:
+def _routing_scope(state: ExecutionState, run: RunState, event: dict[str, Any], now: int) -> EvaluationScope:
     return routing_scope(run, state.ctx.values, state.outcomes, event, now, ctx_size=state.ctx.size)
 
 

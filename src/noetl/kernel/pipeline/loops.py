@@ -21,17 +21,17 @@ def start_loop(run: RunState, now: int, fetched: Fetched) -> Move:
     """The collection, evaluated once. A manifest or a table is gone through as it is. Raises Unfetched."""
     loop = run.step.step.loop
     assert loop is not None  # noqa: S101 -- asked of loop steps only
-    around = loop_scope(run, now, fetched)
+    scope = loop_scope(run, now, fetched)
     try:
         items: Any = _in_parts(run, loop.items, now)
         if items is None:
-            items = loop_items(around.value(loop.items))
-        most = 1 if loop.mode == "sequential" else _most(around, loop.max_in_flight)
+            items = loop_items(scope.value(loop.items))
+        most = 1 if loop.mode == "sequential" else _most(scope, loop.max_in_flight)
     except ReferenceUnresolved as error:
-        found = around.unfetched(error)
-        if not isinstance(found, ExpressionError):
-            raise found from None
-        return Finish(StepFailed(run=run.id, error=expression_error_info(found)))
+        fault = scope.unfetched(error)
+        if not isinstance(fault, ExpressionError):
+            raise fault from None
+        return Finish(StepFailed(run=run.id, error=expression_error_info(fault)))
     except ExpressionError as error:
         return Finish(StepFailed(run=run.id, error=expression_error_info(error)))
     total = items["length"] if isinstance(items, dict) else len(items)
@@ -43,10 +43,10 @@ def _in_parts(run: RunState, data: Template, now: int) -> dict[str, Any] | None:
     if not isinstance(data, Expression) or data.path is None:
         return None
     try:
-        found = loop_scope(run, now).value(data)
+        items = loop_scope(run, now).value(data)
     except ReferenceUnresolved:
         return None
-    return found if is_manifest(found) or is_table_reference(found) else None
+    return items if is_manifest(items) or is_table_reference(items) else None
 
 
 def loop_items(value: Any) -> list[Any]:
@@ -65,12 +65,12 @@ def loop_items(value: Any) -> list[Any]:
     return value
 
 
-def _most(around: EvaluationScope, value: int | Expression) -> int:
-    found = around.value(value) if isinstance(value, Expression) else value
+def _most(scope: EvaluationScope, value: int | Expression) -> int:
+    number = scope.value(value) if isinstance(value, Expression) else value
     try:
-        return max(int(found), 1)  # type: ignore[arg-type]
+        return max(int(number), 1)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        raise ExpressionError(f"`max_in_flight` is a number, not {found!r}") from None
+        raise ExpressionError(f"`max_in_flight` is a number, not {number!r}") from None
 
 
 def end_loop(run: RunState) -> Move:

@@ -56,11 +56,11 @@ def force_chunk(run: RunState, body: LoopIterationCompleted) -> tuple[LoopIterat
     results = loop.results[: end - loop.base]
     results += [None] * (end - loop.base - len(results))
     results[body.index - loop.base] = body.result
-    keeper = ReferenceBuilder(run.inputs.execution_id, NOTHING)
-    chunk = keeper.chunk(results, loop.base, run.step.rules)
-    if selected := _selected(run, results, loop.base):
+    builder = ReferenceBuilder(run.inputs.execution_id, NOTHING)
+    chunk = builder.store_chunk(results, loop.base, run.step.rules)
+    if selected := _select(run, results, loop.base):
         chunk["selected"] = selected
-    return structs.replace(body, chunk=chunk), list(keeper.blobs.values())
+    return structs.replace(body, chunk=chunk), list(builder.blobs.values())
 
 
 def _low_after(loop: LoopState, index: int) -> int:
@@ -87,38 +87,38 @@ def add_manifest(run: RunState, body: LoopDone, ledger: PendingBlobs) -> tuple[L
         data = encode_value(results)
         if len(data) <= rules.limit:
             return body, []
-    keeper = ReferenceBuilder(run.inputs.execution_id, NOTHING)
+    builder = ReferenceBuilder(run.inputs.execution_id, NOTHING)
     chunks: list[dict[str, Any]] = list(loop.chunks)
     if results:
-        chunks.append(keeper.chunk(results, loop.base, rules))
+        chunks.append(builder.store_chunk(results, loop.base, rules))
         data = data or encode_value(results[:100])
-    plain = [{name: value for name, value in each.items() if name != "selected"} for each in chunks]
-    found = {**manifest(plain, value_preview(data, rules.preview)), **rules.reference_fields}
-    pieces = [each.get("selected", {}) for each in chunks]
-    if gathered := _gathered(run, [*pieces, _selected(run, results, loop.base)]):
-        found |= {"extracted": keeper.selected(gathered, rules), "selected": list(gathered)}
-    return structs.replace(body, result=found), list(keeper.blobs.values())
+    plain = [{name: value for name, value in chunk.items() if name != "selected"} for chunk in chunks]
+    result = {**manifest(plain, value_preview(data, rules.preview)), **rules.reference_fields}
+    pieces = [chunk.get("selected", {}) for chunk in chunks]
+    if gathered := _gather_selected(run, [*pieces, _select(run, results, loop.base)]):
+        result |= {"extracted": builder.externalize_selected(gathered, rules), "selected": list(gathered)}
+    return structs.replace(body, result=result), list(builder.blobs.values())
 
 
-def _selected(run: RunState, results: list[Any], start: int) -> dict[str, list[Any]]:
+def _select(run: RunState, results: list[Any], start: int) -> dict[str, list[Any]]:
     """What `spec.result.select` finds in these results, by name."""
     if not run.step.selections or run.loop is None:
         return {}
     # Of a result that is itself stored, what was kept at hand.
-    at_hand = [each.get("extracted", {}) if is_reference(each) else each for each in results]
+    at_hand = [result.get("extracted", {}) if is_reference(result) else result for result in results]
     return {
-        each.name: found
-        for each in run.step.selections
-        if (found := each.find_in_chunk(at_hand, start, run.loop.total))
+        selection.name: values
+        for selection in run.step.selections
+        if (values := selection.find_in_chunk(at_hand, start, run.loop.total))
     }
 
 
-def _gathered(run: RunState, pieces: list[dict[str, list[Any]]]) -> dict[str, Any]:
+def _gather_selected(run: RunState, pieces: list[dict[str, list[Any]]]) -> dict[str, Any]:
     """What was found in all parts of the list."""
-    found: dict[str, Any] = {}
-    for each in run.step.selections:
-        values = [value for piece in pieces for value in piece.get(each.name, ())]
-        if each.singular and not values:
+    gathered: dict[str, Any] = {}
+    for selection in run.step.selections:
+        values = [value for piece in pieces for value in piece.get(selection.name, ())]
+        if selection.singular and not values:
             continue
-        found[each.name] = values[0] if each.singular else values
-    return found
+        gathered[selection.name] = values[0] if selection.singular else values
+    return gathered

@@ -44,10 +44,10 @@ def with_needed_values(work: Callable[[Fetched], T], fetched: Fetched, first: tu
         try:
             return work(needed)
         except Unfetched as error:
-            more = {key: fetched[key] for key in error.keys if key in fetched}
-            if len(more) < len(error.keys) or more.keys() <= needed.keys():
+            wanted = {key: fetched[key] for key in error.keys if key in fetched}
+            if len(wanted) < len(error.keys) or wanted.keys() <= needed.keys():
                 raise
-            needed = {**needed, **more}
+            needed = {**needed, **wanted}
 
 
 def referenced_value(reference: dict[str, Any], fetched: Fetched) -> Any:
@@ -110,12 +110,12 @@ def substitute_fetched(value: Any, fetched: Fetched, used: set[str]) -> Any:
 
 def missing_keys(value: Any, fetched: Fetched) -> set[str]:
     """The keys that are needed to have this value whole, and were not fetched."""
-    return {key for found in references_in(value) for key in stored_keys(found) if key not in fetched}
+    return {key for reference in references_in(value) for key in stored_keys(reference) if key not in fetched}
 
 
 def secret_keys_in(value: Any) -> set[str]:
     """The keys of the secrets that are needed to have this value whole. Raises Lost."""
-    return {key for found in secrets_in(value) for key in secret_keys(found)}
+    return {key for secret in secrets_in(value) for key in secret_keys(secret)}
 
 
 async def resolve_references(
@@ -132,8 +132,8 @@ async def resolve_references(
             fetched[key] = decode_value_or_table(await get(key))
         value = _without_tables(substitute_fetched(value, fetched, set()), largest_table)
         fetched = {}
-    whole: Json = unescape(value)
-    return whole
+    resolved: Json = unescape(value)
+    return resolved
 
 
 def _without_tables(value: Any, largest: int | None) -> Any:

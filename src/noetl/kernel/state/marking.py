@@ -11,17 +11,17 @@ from noetl.kernel.state.watchers import unwatch, watch, watching_tokens
 
 
 def occupancy_at(state: ExecutionState, number: int) -> Occupancy:
-    found = state.occupancy.get(number)
-    if found is None:
-        found = state.occupancy[number] = Occupancy()
+    occupancy = state.occupancy.get(number)
+    if occupancy is None:
+        occupancy = state.occupancy[number] = Occupancy()
     state.occupied |= 1 << number
-    return found
+    return occupancy
 
 
 def settle_step(state: ExecutionState, number: int) -> None:
     """Something left this step: if it was the last, joins behind it may be complete."""
-    here = state.occupancy[number]
-    if not (here.pending or here.joined or here.runs):
+    occupancy = state.occupancy[number]
+    if not (occupancy.pending or occupancy.joined or occupancy.runs):
         del state.occupancy[number]
         state.occupied &= ~(1 << number)
     for join in list(state.joins):
@@ -90,8 +90,8 @@ def fold_token_admitted(state: ExecutionState, body: of.TokenAdmitted, _: Event)
     plan = state.step_of(token)
     _leave(state, token)
     token.stage = "joined"
-    here = occupancy_at(state, plan.number)
-    here.joined += 1
+    occupancy = occupancy_at(state, plan.number)
+    occupancy.joined += 1
     join = state.joins.setdefault(plan.number, JoinState())
     join.arrivals.append(token.id)
     policy = plan.step.join
@@ -109,17 +109,17 @@ def fold_token_admitted(state: ExecutionState, body: of.TokenAdmitted, _: Event)
 
 def _leave(state: ExecutionState, token: Token) -> None:
     """The token is no longer on its way in, or no longer at its join."""
-    here = occupancy_at(state, token.step)
+    occupancy = occupancy_at(state, token.step)
     state.agenda.discard(token.id)
     if token.stage == "joined":
-        here.joined -= 1
+        occupancy.joined -= 1
         join = state.joins[token.step]
         if join.arrivals and join.arrivals[0] == token.id:
             join.arrivals.pop(0)
         else:
             join.arrivals.remove(token.id)
         return
-    here.pending -= 1
+    occupancy.pending -= 1
     if token.stage != "enqueued":
         state.waiting -= token.stage == "waiting"
         state.parked.discard(token.id)
@@ -176,8 +176,8 @@ def fold_step_scheduled(state: ExecutionState, body: of.StepScheduled, event: Ev
     if plan.passes and tokens:
         run.inherited = max(tokens, key=lambda token: token.source).inherited
     state.runs[run.id] = run
-    here = occupancy_at(state, plan.number)
-    here.runs += 1
+    occupancy = occupancy_at(state, plan.number)
+    occupancy.runs += 1
     for token in tokens:
         _leave(state, token)
         del state.tokens[token.id]
@@ -229,8 +229,8 @@ def drop_run(state: ExecutionState, run: RunState) -> None:
     del state.runs[run.id]
     if run.unhandled:
         state.failed_runs[run.id] = run
-    here = state.occupancy[run.step.number]
-    here.runs -= 1
+    occupancy = state.occupancy[run.step.number]
+    occupancy.runs -= 1
     settle_step(state, run.step.number)
 
 

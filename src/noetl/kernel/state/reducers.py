@@ -72,10 +72,10 @@ def _concat(base: Any, contributions: Sequence[Any]) -> Any:
 
 
 def _appended(base: dict[str, Any], items: Sequence[Any]) -> dict[str, Any]:
-    found = append_to_list(base, items)
-    if found is None:
+    extended = append_to_list(base, items)
+    if extended is None:
         raise ReferenceUnresolved(base, "what the reducer combines")
-    return found
+    return extended
 
 
 def _list(value: Any) -> list[Any]:
@@ -98,14 +98,14 @@ def _merge(base: Any, contributions: Sequence[Any]) -> Any:
 
 
 def _union(base: Any, contributions: Sequence[Any]) -> Any:
-    found: list[Any] = list(_list(base))
-    seen = {_identity(item) for item in found}
+    items: list[Any] = list(_list(base))
+    seen = {_identity(item) for item in items}
     for value in contributions:
         for item in value if isinstance(value, list) else [value]:
             if (identity := _identity(item)) not in seen:
                 seen.add(identity)
-                found.append(item)
-    return found
+                items.append(item)
+    return items
 
 
 def _identity(value: Any) -> Any:

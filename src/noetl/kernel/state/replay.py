@@ -44,8 +44,8 @@ def load_state(plan: Plan, data: dict[str, Any]) -> ExecutionState:
     """The state that was dumped. Raises WrongSequence for another format or playbook: replay instead."""
     if data["format"] != STATE_FORMAT or data["hash"] != plan.playbook.hash:
         raise WrongSequence("the snapshot is of another format or playbook")
-    given = ExecutionInputs(data["execution_id"], data["workload"], data["trace_id"])
-    return _loaded(data, ExecutionState, plan, given)
+    inputs = ExecutionInputs(data["execution_id"], data["workload"], data["trace_id"])
+    return _loaded(data, ExecutionState, plan, inputs)
 
 
 def dump_run(run: RunState) -> dict[str, Any]:
@@ -55,8 +55,8 @@ def dump_run(run: RunState) -> dict[str, Any]:
     return {"state": plain, "mappings": mappings.table}
 
 
-def load_run(plan: Plan, given: ExecutionInputs, data: dict[str, Any]) -> RunState:
-    return _loaded(data, RunState, plan, given)
+def load_run(plan: Plan, inputs: ExecutionInputs, data: dict[str, Any]) -> RunState:
+    return _loaded(data, RunState, plan, inputs)
 
 
 class _Mappings:
@@ -84,7 +84,7 @@ class _Mappings:
         return number
 
 
-def _loaded(data: dict[str, Any], kind: type[T], plan: Plan, given: ExecutionInputs) -> T:
+def _loaded(data: dict[str, Any], kind: type[T], plan: Plan, inputs: ExecutionInputs) -> T:
     def restored(wanted: type, value: Any) -> Any:
         if wanted is Variables:
             number, shared, size = value
@@ -96,7 +96,7 @@ def _loaded(data: dict[str, Any], kind: type[T], plan: Plan, given: ExecutionInp
         if wanted is Plan:
             return plan
         if wanted is ExecutionInputs:
-            return given
+            return inputs
         if wanted is PendingBlobs:
             return PendingBlobs()
         raise TypeError(f"a snapshot cannot restore {wanted.__name__}")

@@ -191,10 +191,10 @@ def _count(run: RunState, loop: LoopState, frame: Frame, body: of.LoopIterationC
 
 
 def _keep_result(loop: LoopState, index: int, result: Any) -> None:
-    place = index - loop.base
-    if place >= len(loop.results):
-        loop.results.extend([None] * (place + 1 - len(loop.results)))
-    loop.results[place] = result
+    offset = index - loop.base
+    if offset >= len(loop.results):
+        loop.results.extend([None] * (offset + 1 - len(loop.results)))
+    loop.results[offset] = result
 
 
 def _let_go_of_results(loop: LoopState, chunk: dict[str, Any]) -> None:

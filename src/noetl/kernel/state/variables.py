@@ -66,14 +66,14 @@ def json_size(value: Any) -> int:
 
 def size_growth(values: Mapping[str, Any], path: Path, value: Any) -> int:
     """By how much the size changes if this is written."""
-    here: Any = values
+    current: Any = values
     for key in path:
-        if type(here) is not dict:
-            return len(path[-1]) + json_size(value) - json_size(here)
-        if key not in here or MARKER in here:
+        if type(current) is not dict:
+            return len(path[-1]) + json_size(value) - json_size(current)
+        if key not in current or MARKER in current:
             return len(path[-1]) + json_size(value)
-        here = here[key]
-    return json_size(value) - json_size(here)
+        current = current[key]
+    return json_size(value) - json_size(current)
 
 
 def variable_at(values: object, path: Path) -> Any:

@@ -16,20 +16,20 @@ def watch(watchers: Watchers, token: str, watches: Iterable[Watch]) -> None:
 
 def unwatch(watchers: Watchers, token: str, watches: Iterable[Watch]) -> None:
     for space, key, below in watches:
-        place = f"{space}.{key}"
-        levels = watchers.get(place, {})
+        variable = f"{space}.{key}"
+        levels = watchers.get(variable, {})
         tokens = levels.get(below, {})
         tokens.pop(token, None)
         if not tokens:
             levels.pop(below, None)
         if not levels:
-            watchers.pop(place, None)
+            watchers.pop(variable, None)
 
 
 def watching_tokens(watchers: Watchers, space: str, path: Path) -> Iterator[str]:
     """The tokens that watch this path, something above it, or something below it."""
-    for place in (f"{space}.", f"{space}.{path[0]}"):
-        levels = watchers.get(place)
+    for variable in (f"{space}.", f"{space}.{path[0]}"):
+        levels = watchers.get(variable)
         if not levels:
             continue
         if len(path) == 1:

@@ -78,8 +78,8 @@ def explained_by_clock(gap: BodyGap, spread: Iterable[BodyGap]) -> bool:
         if gap.path[: len(wide.path)] != wide.path:
             continue
         early, late = _time(wide.recorded, wide.path), _time(wide.decided, wide.path)
-        found = _time(gap.recorded, gap.path)
-        return early is None or late is None or (found is not None and early <= found <= late)
+        moment = _time(gap.recorded, gap.path)
+        return early is None or late is None or (moment is not None and early <= moment <= late)
     return False
 
 

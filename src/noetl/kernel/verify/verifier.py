@@ -125,12 +125,12 @@ class Verifier:
                 self.pending.clear()
         if self.pending:
             self.reporting = None
-            yield from self._decided(event, self.pending.popleft())
+            yield from self._judge_decision(event, self.pending.popleft())
             return
         run = self._owned(event.body)
         self.in_append = self.in_append if self._same_report(event) else 1
         self.reporting = (run.id, event.ts) if run is not None else None
-        yield from self._reported(event, run) if run is not None else self._asked(event, position)
+        yield from self._judge_report(event, run) if run is not None else self._judge_command(event, position)
 
     def _same_report(self, event: Event) -> bool:
         """A report is recorded as a whole before anything follows from it."""
@@ -159,22 +159,24 @@ class Verifier:
             return seal_run_end(self.state, self.state.runs[body.run], body, now)
         return body
 
-    def _decided(self, event: Event, body: EventBody) -> Iterator[Difference]:
+    def _judge_decision(self, event: Event, body: EventBody) -> Iterator[Difference]:
         """The server decided this by itself."""
         self.verdicts += 1
         decided = self._sealed(body, event.ts)
         if same_body(event.body, decided):
             return
-        found = first_difference(self.state, event, decided, "the server decides otherwise on this state")
-        if found is not None:
-            yield found
+        difference = first_difference(
+            self.state, event, decided, "the server decides otherwise on this state"
+        )
+        if difference is not None:
+            yield difference
         self._leave_out()
 
     def _leave_out(self) -> None:
         self.verdicts -= 1
         self.unjudged += 1
 
-    def _asked(self, event: Event, position: int) -> Iterator[Difference]:
+    def _judge_command(self, event: Event, position: int) -> Iterator[Difference]:
         """Somebody asked for it, or a time had come."""
         body = event.body
         why = "nothing on this state leads to it"
@@ -187,19 +189,21 @@ class Verifier:
             if not bodies:
                 continue
             first = self._sealed(bodies[0], event.ts)
-            given = isinstance(first, TAKEN_AS_RECORDED) or (
+            taken_as_recorded = isinstance(first, TAKEN_AS_RECORDED) or (
                 isinstance(first, RunResumed) and first.reason == "child"
             )
-            if type(first) is not type(body) or not (given or same_body(body, first)):
-                found = first_difference(self.state, event, first, "it is decided otherwise on this state")
-                if found is not None:
-                    yield found
-            self.verdicts += not given
+            if type(first) is not type(body) or not (taken_as_recorded or same_body(body, first)):
+                difference = first_difference(
+                    self.state, event, first, "it is decided otherwise on this state"
+                )
+                if difference is not None:
+                    yield difference
+            self.verdicts += not taken_as_recorded
             self.pending.extend(bodies[1:])
             return
         yield difference_of_event(self.state, event, why)
 
-    def _reported(self, event: Event, run: RunState) -> Iterator[Difference]:
+    def _judge_report(self, event: Event, run: RunState) -> Iterator[Difference]:
         """A worker said it, by its own clock."""
         body = event.body
         if isinstance(body, StepFailed):
@@ -218,10 +222,10 @@ class Verifier:
             return
         if same_body(body, decided):
             return
-        found = self._by_any_clock(event, run, decided)
-        if found is not None and not rests_on_secrets(run, body, event.ts, self._fetched):
-            yield found
-        if found is not None or not bodies_differ(body, decided):
+        difference = self._by_any_clock(event, run, decided)
+        if difference is not None and not rests_on_secrets(run, body, event.ts, self._fetched):
+            yield difference
+        if difference is not None or not bodies_differ(body, decided):
             self._leave_out()
 
     def _derived(self, event: Event, run: RunState, now: int) -> EventBody | None:
@@ -236,7 +240,7 @@ class Verifier:
                 return event.body
             if decided is None:
                 return None
-            decided = self._lightened(self._sealed(decided, event.ts))
+            decided = self._externalized(self._sealed(decided, event.ts))
             return _with_chunk_of(event.body, run, decided)
 
     def _fetch(self, keys: Sequence[str]) -> bool:
@@ -250,7 +254,7 @@ class Verifier:
             return False
         return True
 
-    def _lightened(self, body: EventBody) -> EventBody:
+    def _externalized(self, body: EventBody) -> EventBody:
         """As it would be recorded: with references in place of large values."""
         run = self.state.runs.get(getattr(body, "run", ""))
         return externalize(self.state.plan, run.step if run else None, body, self.state.execution_id)[0]
@@ -262,11 +266,15 @@ class Verifier:
         late = self._derived(event, run, event.ts + CLOCKS_DIFFER)
         if same_body(body, early) or same_body(body, late):
             return None
-        alike = [one for one in (early, decided, late) if one is not None and type(one) is type(body)]
-        if not alike:
+        comparable = [
+            body_then
+            for body_then in (early, decided, late)
+            if body_then is not None and type(body_then) is type(body)
+        ]
+        if not comparable:
             return difference_of_event(self.state, event, why, decided)
-        spread = list(body_gaps(alike[0], alike[-1]))
-        for gap in body_gaps(body, alike[len(alike) // 2]):
+        spread = list(body_gaps(comparable[0], comparable[-1]))
+        for gap in body_gaps(body, comparable[len(comparable) // 2]):
             if not explained_by_clock(gap, spread):
                 return difference_in_gap(self.state, event, gap, why)
         return None

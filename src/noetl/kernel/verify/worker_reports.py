@@ -98,7 +98,7 @@ def _processed(
     if frame.status != "open":
         return None
     outcome = body.outcome
-    if not _given(run, frame, body):
+    if not _came_from_outside(run, frame, body):
         follows = _body(advance_frame(run, frame.index, now, fetched=fetched))
         if not isinstance(follows, TaskProcessed):
             return follows
@@ -107,7 +107,7 @@ def _processed(
     return verdict_on(run, frame.index, outcome, now, None, fetched)
 
 
-def _given(run: RunState, frame: Frame, body: TaskProcessed) -> bool:
+def _came_from_outside(run: RunState, frame: Frame, body: TaskProcessed) -> bool:
     """Whether the outcome came from outside."""
     task = run.task(frame)
     if not frame.running:
@@ -143,10 +143,10 @@ def rests_on_secrets(run: RunState, body: EventBody, now: int, fetched: Fetched)
         if reads_keychain(task) and (not isinstance(body, TaskProcessed) or _args_read_keychain(task)):
             return True
     is_open = frame.status == "open"
-    around = task_scope(run, frame, now, None, fetched) if is_open else loop_scope(run, now, fetched)
+    scope = task_scope(run, frame, now, None, fetched) if is_open else loop_scope(run, now, fetched)
     if isinstance(body, TaskProcessed):
-        around.namespaces["outcome"] = around.with_fetched(body.outcome.as_value())
-    return reads_stand_ins(_expressions(run), around.expression_scope)
+        scope.namespaces["outcome"] = scope.with_fetched(body.outcome.as_value())
+    return reads_stand_ins(_expressions(run), scope.expression_scope)
 
 
 def _args_read_keychain(task: Task) -> bool:
