@@ -83,7 +83,7 @@ def test_a_policy_reads_what_is_stored() -> None:
     driver = Driver(text, {"a": PAGE}).start()
     state = driver.claim(driver.state.ready.first)
     driver.move(state)
-    driver.report(state, *driver.advance(state).begins)  # type: ignore[union-attr]
+    driver.report(state, *driver.advance(state).begins)  # type: ignore[union-attr]  # a task is next
     assert isinstance(judge(state, 0, succeeded(1), driver.now, fetched={}), Fetch)
     with pytest.raises(Unfetched):
         judge(state, 0, succeeded(1), driver.now)
