@@ -44,6 +44,7 @@ from noetl.kernel.pipeline.interpreter import cancel_run
 from noetl.kernel.plan import StepPlan
 from noetl.kernel.references.externalize import externalize
 from noetl.kernel.references.loop_chunks import add_chunk, add_manifest
+from noetl.kernel.state.agenda import AdmitToken, DeliverSignal, FireJoin, RouteRun
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.kernel.state.fold import evolve
 from noetl.kernel.state.run_state import RunState
@@ -100,20 +101,22 @@ def decide_next(state: ExecutionState, now: int) -> list[EventBody]:
     if not state.agenda:
         return decide_quiescence(state, now)
     item = state.agenda.first
-    match item[0]:
-        case "t":
-            return decide_admission(state, state.tokens[item], now)
-        case "j":
-            return decide_join(state, int(item[1:]), now)
-        case "s":
-            run, _, iteration = state.listeners[item[1:]][0].partition("/")
-            payload = state.signals[item[1:]][0]
-            return [RunResumed(run=run, reason="signal", iteration=int(iteration), payload=payload)]
+    match item:
+        case AdmitToken():
+            return decide_admission(state, state.tokens[item.token], now)
+        case RouteRun():
+            run = state.runs[item.run]
+            if run.phase == "ended":
+                return decide_routing(state, run, now)
+            return [StepDone(run=run.id, result=run.inherited, source="server")]
+        case FireJoin():
+            return decide_join(state, item.step, now)
+        case DeliverSignal():
+            run_id, _, iteration = state.listeners[item.signal][0].partition("/")
+            payload = state.signals[item.signal][0]
+            return [RunResumed(run=run_id, reason="signal", iteration=int(iteration), payload=payload)]
         case _:
-            run_state = state.runs[item]
-            if run_state.phase == "ended":
-                return decide_routing(state, run_state, now)
-            return [StepDone(run=item, result=run_state.inherited, source="server")]
+            assert_never(item)
 
 
 def _stop(state: ExecutionState) -> list[EventBody]:

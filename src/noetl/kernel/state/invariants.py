@@ -2,8 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import assert_never
 
 from noetl.events.event import Event
+from noetl.kernel.state.agenda import AdmitToken, DeliverSignal, FireJoin, RouteRun
 from noetl.kernel.state.execution_state import ExecutionState
 
 
@@ -42,15 +44,19 @@ def tokens_are_counted(state: ExecutionState) -> Iterator[str]:
 def agenda_is_answerable(state: ExecutionState) -> Iterator[str]:
     """What must be decided exists."""
     for item in state.agenda:
-        kind, name = item[0], item[1:]
-        answerable = (
-            (kind == "t" and item in state.tokens)
-            or (kind == "r" and item in state.runs)
-            or (kind == "j" and int(name) in state.joins)
-            or (kind == "s" and name in state.listeners and name in state.signals)
-        )
+        match item:
+            case AdmitToken(token):
+                answerable = token in state.tokens
+            case RouteRun(run):
+                answerable = run in state.runs
+            case FireJoin(step):
+                answerable = step in state.joins
+            case DeliverSignal(signal):
+                answerable = signal in state.listeners and signal in state.signals
+            case _:
+                assert_never(item)
         if not answerable:
-            yield f"the agenda names {item}, which is not there"
+            yield f"the agenda names {item.name}, which is not there"
 
 
 def runs_are_owned_once(state: ExecutionState) -> Iterator[str]:

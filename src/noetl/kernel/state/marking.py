@@ -5,6 +5,7 @@ from typing import Any
 from noetl.events import bodies as of
 from noetl.events.event import Event
 from noetl.kernel.errors import WrongSequence
+from noetl.kernel.state.agenda import AdmitToken, FireJoin, RouteRun
 from noetl.kernel.state.execution_state import ExecutionState, JoinState, Occupancy, StepSummary, Token
 from noetl.kernel.state.run_state import RunState
 from noetl.kernel.state.watchers import unwatch, watch, watching_tokens
@@ -36,16 +37,16 @@ def _complete(state: ExecutionState, number: int) -> None:
     step = state.plan.by_number[number].step
     waiting.absorbing = waiting.absorbing and bool(waiting.arrivals)
     if step.join is not None and step.join.mode == "all" and waiting.arrivals:
-        state.agenda.add(f"j{number}")
+        state.agenda.add(FireJoin(number))
     elif not waiting.arrivals:
         del state.joins[number]
 
 
 def require_token(state: ExecutionState, token: str) -> Token:
-    try:
-        return state.tokens[token]
-    except KeyError:
-        raise WrongSequence(f"there is no token {token}") from None
+    known = state.tokens.get(token)
+    if known is None:
+        raise WrongSequence(f"there is no token {token}")
+    return known
 
 
 def fold_token_enqueued(state: ExecutionState, body: of.TokenEnqueued, event: Event) -> None:
@@ -53,7 +54,7 @@ def fold_token_enqueued(state: ExecutionState, body: of.TokenEnqueued, event: Ev
     token = Token(f"t{event.seq}", plan.number, body.args)
     state.tokens[token.id] = token
     occupancy_at(state, plan.number).pending += 1
-    state.agenda.add(token.id)
+    state.agenda.add(AdmitToken(token.id))
     if not body.run:
         return
     run = state.runs.get(body.run)
@@ -70,7 +71,7 @@ def fold_token_enqueued(state: ExecutionState, body: of.TokenEnqueued, event: Ev
 def fold_token_parked(state: ExecutionState, body: of.TokenParked, _: Event) -> None:
     token = require_token(state, body.token)
     plan = state.step_of(token)
-    state.agenda.discard(token.id)
+    state.agenda.discard(AdmitToken(token.id))
     token.deadline = body.deadline
     if token.stage != "enqueued":
         return
@@ -104,13 +105,13 @@ def fold_token_admitted(state: ExecutionState, body: of.TokenAdmitted, _: Event)
     else:
         ready = not state.can_reach(plan.number)
     if ready or (policy.mode == "any" and join.absorbing):
-        state.agenda.add(f"j{plan.number}")
+        state.agenda.add(FireJoin(plan.number))
 
 
 def _leave(state: ExecutionState, token: Token) -> None:
     """The token is no longer on its way in, or no longer at its join."""
     occupancy = occupancy_at(state, token.step)
-    state.agenda.discard(token.id)
+    state.agenda.discard(AdmitToken(token.id))
     if token.stage == "joined":
         occupancy.joined -= 1
         join = state.joins[token.step]
@@ -149,9 +150,9 @@ def _recheck_join(state: ExecutionState, number: int) -> None:
         return
     due = len(join.arrivals) >= (policy.count or 1) if policy.mode == "count" else bool(join.arrivals)
     if policy.mode != "all" and due:
-        state.agenda.add(f"j{number}")
+        state.agenda.add(FireJoin(number))
     elif not due:
-        state.agenda.discard(f"j{number}")
+        state.agenda.discard(FireJoin(number))
         if not join.absorbing and not join.arrivals:
             del state.joins[number]
 
@@ -194,7 +195,7 @@ def fold_step_scheduled(state: ExecutionState, body: of.StepScheduled, event: Ev
     if body.final:
         state.final = "running"
     if plan.routes_only:
-        state.agenda.add(run.id)
+        state.agenda.add(RouteRun(run.id))
     else:
         state.ready.add(run.id)
 
@@ -221,7 +222,7 @@ def summarise_run(state: ExecutionState, run: RunState) -> None:
         }
     if state.watchers:
         for token in watching_tokens(state.watchers, "steps", (name,)):
-            state.agenda.add(token)
+            state.agenda.add(AdmitToken(token))
 
 
 def drop_run(state: ExecutionState, run: RunState) -> None:

@@ -4,10 +4,12 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import structs
 
 from noetl.events.event import Event
 from noetl.kernel.errors import WrongSequence
 from noetl.kernel.plan import Plan, StepPlan
+from noetl.kernel.state.agenda import Agenda, item_named
 from noetl.kernel.state.blobs import PendingBlobs
 from noetl.kernel.state.execution_state import STATE_FORMAT, ExecutionState, new_state
 from noetl.kernel.state.fold import evolve
@@ -35,9 +37,17 @@ def dump_state(state: ExecutionState) -> dict[str, Any]:
         "execution_id": state.execution_id,
         "workload": state.inputs.workload,
         "trace_id": state.inputs.trace_id,
-        "state": msgspec.to_builtins(state, str_keys=True, enc_hook=mappings.plain),
+        "state": _plain_state(state, mappings),
         "mappings": mappings.table,
     }
+
+
+def _plain_state(state: ExecutionState, mappings: "_Mappings") -> dict[str, Any]:
+    # The agenda is kept by the names of its items, in a form that is older than their types.
+    bare = structs.replace(state, agenda=Agenda())
+    plain: dict[str, Any] = msgspec.to_builtins(bare, str_keys=True, enc_hook=mappings.plain)
+    plain["agenda"] = dict.fromkeys(state.agenda.names)
+    return plain
 
 
 def load_state(plan: Plan, data: dict[str, Any]) -> ExecutionState:
@@ -89,8 +99,10 @@ def _loaded(data: dict[str, Any], kind: type[T], plan: Plan, inputs: ExecutionIn
         if wanted is Variables:
             number, shared, size = value
             return Variables(data["mappings"][number], shared=shared, size=size)
-        if wanted is OrderedSet:
+        if wanted == OrderedSet[str]:
             return OrderedSet.of(value)
+        if wanted is Agenda:
+            return Agenda.of(map(item_named, value))
         if wanted is StepPlan:
             return plan.by_name[value]
         if wanted is Plan:

@@ -63,10 +63,10 @@ def open_frame(run: RunState, index: int) -> Frame:
 
 
 def require_frame(run: RunState, index: int) -> Frame:
-    try:
-        return run.frames[index]
-    except KeyError:
-        raise WrongSequence(f"{run.id} has no open iteration {index}") from None
+    frame = run.frames.get(index)
+    if frame is None:
+        raise WrongSequence(f"{run.id} has no open iteration {index}")
+    return frame
 
 
 def fold_task_started(run: RunState, body: of.TaskStarted) -> None:
@@ -105,9 +105,9 @@ def fold_task_processed(run: RunState, body: of.TaskProcessed) -> None:
     frame.prev = body.prev if body.set_prev else body.outcome.result if ok else None
     match body.do:
         case "continue":
-            _move(run, frame, frame.at + 1)
+            _move_to(run, frame, frame.at + 1)
         case "jump":
-            _move(run, frame, run.step.label_at[body.to])
+            _move_to(run, frame, run.step.label_at[body.to])
         case "break":
             frame.status = "done"
         case "fail":
@@ -117,7 +117,7 @@ def fold_task_processed(run: RunState, body: of.TaskProcessed) -> None:
             assert_never(body.do)
 
 
-def _move(run: RunState, frame: Frame, to: int) -> None:
+def _move_to(run: RunState, frame: Frame, to: int) -> None:
     frame.at = to
     frame.transitions += 1
     frame.attempt = frame.forgiven = frame.polls = 0
@@ -165,14 +165,14 @@ def fold_iteration_completed(run: RunState, body: of.LoopIterationCompleted) -> 
         raise WrongSequence(f"iteration {body.index} of {run.id} is still running")
     del run.frames[body.index]
     run.busy.discard(str(body.index))
-    _raise_low(loop, body.index)
-    _count(run, loop, frame, body)
+    _advance_low(loop, body.index)
+    _count_iteration(run, loop, frame, body)
     if body.chunk is not None:
-        _let_go_of_results(loop, body.chunk)
-    _let_go(run)
+        _drop_chunked_results(loop, body.chunk)
+    _release_if_stalled(run)
 
 
-def _count(run: RunState, loop: LoopState, frame: Frame, body: of.LoopIterationCompleted) -> None:
+def _count_iteration(run: RunState, loop: LoopState, frame: Frame, body: of.LoopIterationCompleted) -> None:
     if body.status == "success":
         loop.succeeded += 1
         _keep_result(loop, body.index, body.result)
@@ -197,7 +197,7 @@ def _keep_result(loop: LoopState, index: int, result: Any) -> None:
     loop.results[offset] = result
 
 
-def _let_go_of_results(loop: LoopState, chunk: dict[str, Any]) -> None:
+def _drop_chunked_results(loop: LoopState, chunk: dict[str, Any]) -> None:
     """What a chunk holds need not be held here."""
     if chunk["from"] != loop.base or not loop.base < chunk["to"] <= loop.low:
         raise WrongSequence(f"a chunk of {chunk['from']} to {chunk['to']} cannot follow {loop.base}")
@@ -206,7 +206,7 @@ def _let_go_of_results(loop: LoopState, chunk: dict[str, Any]) -> None:
     loop.base = chunk["to"]
 
 
-def _raise_low(loop: LoopState, index: int) -> None:
+def _advance_low(loop: LoopState, index: int) -> None:
     loop.ended.add(index)
     while loop.low in loop.ended:
         loop.ended.discard(loop.low)
@@ -223,10 +223,10 @@ def fold_run_suspended(run: RunState, body: of.RunSuspended) -> None:
         frame.suspension = Suspension(body.reason, body.until, body.signal, body.child)
         run.suspended += 1
         run.busy.discard(str(body.iteration))
-    _let_go(run)
+    _release_if_stalled(run)
 
 
-def _let_go(run: RunState) -> None:
+def _release_if_stalled(run: RunState) -> None:
     """Where all that is left waits, nobody owns the run."""
     if run.stalled:
         run.phase = "suspended"

@@ -133,7 +133,7 @@ class RunState(Struct):
     reported: int = 0
     paused: bool = False
     frames: dict[int, Frame] = {}
-    busy: OrderedSet = field(default_factory=OrderedSet)
+    busy: OrderedSet[str] = field(default_factory=OrderedSet)
     suspended: int = 0
     loop: LoopState | None = None
     event: Literal["", "step.done", "step.failed", "loop.done"] = ""
